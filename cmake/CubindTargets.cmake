@@ -1,0 +1,33 @@
+# cubind_add_library(NAME cubind_x [SOURCES a.cpp ...] [LIBS public ...] [PRIVATE_LIBS ...] [GRPC_PCH])
+#   A static library. Without SOURCES: every .cpp of the folder but main.cpp. PRIVATE_LIBS stay out of sight of those
+#   who link it, which is how the layers are kept apart. GRPC_PCH precompiles gRPC's and the schemas' headers.
+# cubind_add_executable(NAME cubind SOURCES main.cpp [LIBS ...])
+#   Lands in <build>/bin.
+function(cubind_add_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "GRPC_PCH" "NAME" "SOURCES;LIBS;PRIVATE_LIBS")
+  cubind_check_arguments(cubind_add_library)
+  if(NOT arg_SOURCES)
+    file(GLOB arg_SOURCES CONFIGURE_DEPENDS "*.cpp")
+    list(FILTER arg_SOURCES EXCLUDE REGEX "/main\\.cpp$")
+  endif()
+  add_library(${arg_NAME} STATIC ${arg_SOURCES})
+  target_link_libraries(${arg_NAME} PUBLIC cubind_options ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
+  if(arg_GRPC_PCH)
+    target_link_libraries(${arg_NAME} PRIVATE cubind_proto)
+    target_precompile_headers(${arg_NAME} PRIVATE <grpcpp/grpcpp.h> <string> <vector>)
+    cubind_pch_options(${arg_NAME})
+  endif()
+endfunction()
+
+function(cubind_add_executable)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBS")
+  cubind_check_arguments(cubind_add_executable)
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_link_libraries(${arg_NAME} PRIVATE cubind_options ${arg_LIBS})
+endfunction()
+
+macro(cubind_check_arguments function)
+  if(NOT arg_NAME OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${function}: NAME is needed and these are not known: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+endmacro()

@@ -1,0 +1,40 @@
+# cubind_add_test(NAME unit_expr LABEL unit|nvrtc|service|gpu SOURCES a_test.cpp ... [LIBS ...] [TIMEOUT seconds]
+#                 [PROPERTIES name value ...])
+#   One Catch2 executable, <build>/tests/<NAME>; each of its test cases is a CTest test with the label and its timeout.
+#   main() comes with it (tests/support), and so does catch.hpp, precompiled. An executable or filter that selects no test
+#   fails. `tests/support/paths.hpp` says where sources, programs and CUDA libraries are; the macros CUBIND_SOURCE_DIR
+#   and CUBIND_BIN_DIR say the same as literals, except to gpu tests, which run from a package on another machine.
+include(Catch)
+
+set(CUBIND_TIMEOUT_unit 60)
+set(CUBIND_TIMEOUT_nvrtc 180)
+set(CUBIND_TIMEOUT_service 180)
+set(CUBIND_TIMEOUT_gpu 300)
+
+function(cubind_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;PROPERTIES")
+  cubind_check_arguments(cubind_add_test)
+  if(NOT arg_LABEL MATCHES "^(unit|nvrtc|service|gpu)$")
+    message(FATAL_ERROR "cubind_add_test(${arg_NAME}): LABEL is '${arg_LABEL}', it must be unit, nvrtc, service or gpu")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT ${CUBIND_TIMEOUT_${arg_LABEL}})
+  endif()
+  if(CUBIND_SANITIZE)
+    math(EXPR arg_TIMEOUT "4 * ${arg_TIMEOUT}")
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  target_link_libraries(${arg_NAME} PRIVATE cubind_options cubind_test_main ${arg_LIBS})
+  target_precompile_headers(${arg_NAME} REUSE_FROM cubind_test_main)
+  cubind_pch_options(${arg_NAME})
+  if(NOT arg_LABEL STREQUAL "gpu")
+    target_compile_definitions(${arg_NAME} PRIVATE
+      "CUBIND_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"" "CUBIND_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY CUBIND_TESTS_${arg_LABEL} ${arg_NAME})
+  catch_discover_tests(${arg_NAME}
+    TEST_PREFIX "${arg_NAME}: "
+    EXTRA_ARGS -w NoTests
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
+endfunction()
