@@ -1,0 +1,28 @@
+// Element types. One spelling is printed; the spellings of torch, NumPy and Triton are accepted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace cubind {
+
+enum class DType : std::uint8_t { F64, F32, F16, Bf16, E4m3, E5m2, I64, I32, I8, U8 };
+
+/// Bytes of one element.
+std::size_t size_of(DType type);
+
+/// "bf16": the one spelling that cubind prints and keys hold.
+std::string_view to_string(DType type);
+
+/// "__nv_bfloat16": what `{T}` in an entry expression becomes.
+std::string_view cuda_name(DType type);
+
+/// Accepts "bf16", "bfloat16", "torch.bfloat16", "tl.bfloat16", "fp16", "float16", "half", "np.float16", "float8_e4m3fn", ...
+/// Case matters not. Absent: unknown spelling.
+std::optional<DType> parse_dtype(std::string_view spelling);
+
+bool is_floating(DType type);
+
+}  // namespace cubind

@@ -1,0 +1,23 @@
+// Conversions between the domain structs and their messages, both ways. A message that does not convert throws
+// Error(InvalidArgument) with the field path, "problem.types[0].type: 'fp12' is not a type (known: f64, f32, ...)".
+#pragma once
+
+#include <string_view>
+
+#include "schemas/cubind.pb.h"
+#include "tuner/plan/launch_plan.hpp"
+#include "tuner/plan/problem.hpp"
+
+namespace cubind {
+
+void to_wire(const Problem& from, v1::Problem& to);
+void to_wire(const Configuration& from, v1::Configuration& to);
+void to_wire(const LaunchPlan& from, v1::LaunchPlan& to);
+void to_wire(const LaunchTemplate& from, v1::LaunchTemplate& to);
+
+Problem problem_from_wire(const v1::Problem& from, std::string_view field);
+Configuration configuration_from_wire(const v1::Configuration& from, std::string_view field);
+LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field);
+LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view field);
+
+}  // namespace cubind
