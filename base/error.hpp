@@ -1,0 +1,53 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace cubind {
+
+// What kind of fault an Error is. The values mirror the gRPC status codes that server/service maps them to, one to
+// one; code below the gRPC seam uses these and never includes gRPC.
+enum class ErrorCode {
+  InvalidArgument,     // the input is wrong and stays wrong whatever the state of the system
+  NotFound,            // what was named does not exist
+  AlreadyExists,       // what was to be created exists already
+  FailedPrecondition,  // right input, wrong state: something else has to change first
+  ResourceExhausted,   // a limit, a quota, a disk or a memory is full
+  Unavailable,         // not now; the same call may succeed later
+  DeadlineExceeded,    // the deadline passed first
+  Aborted,             // lost a race, for example a stale fencing number
+  PermissionDenied,    // the caller may not do this
+  DataLoss,            // stored or transferred bytes are damaged
+  Unimplemented,       // known, but not supported
+  Cancelled,           // the caller withdrew
+  Internal,            // an invariant of cubind's own is broken
+};
+
+// The gRPC spelling, for example "INVALID_ARGUMENT". Total: every enumerator has one.
+std::string_view to_string(ErrorCode code);
+
+// A fault: something that the current call cannot go on from. A tuning failure is data (an outcome) and never an
+// Error; an absent value is std::optional. what() is "where: cause", or the cause alone where `where` is empty.
+// `where` is a place (file and JSON pointer, field path, file name, operation), `cause` says what was wrong there
+// and, if it can be said, what would be right: `rmsnorm.json /tunables/VECTOR/2: 3 is not a power of two`.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, std::string where, std::string cause);
+
+  ErrorCode code() const noexcept { return code_; }
+  const std::string& where() const noexcept { return where_; }
+  const std::string& cause() const noexcept { return cause_; }
+
+ private:
+  ErrorCode code_;
+  std::string where_;
+  std::string cause_;
+};
+
+// An Error for a failed system call. `error_number` is errno as it was right after the call; the cause reads
+// "OPERATION: No such file or directory". ENOENT is NotFound, EACCES and EPERM PermissionDenied, EEXIST
+// AlreadyExists, ENOSPC, EDQUOT, EMFILE, ENFILE and ENOMEM ResourceExhausted, all others Unavailable.
+Error system_error(std::string where, std::string_view operation, int error_number);
+
+}  // namespace cubind

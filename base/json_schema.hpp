@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace cubind {
+
+// A compiled JSON Schema (draft 7, without remote references). Immutable: validate() may be called from several
+// threads at once.
+class JsonSchema {
+ public:
+  // Throws Internal where the schema itself is not valid: schemas are cubind's own files. `name` is for messages.
+  JsonSchema(std::string_view schema_text, std::string name);
+  ~JsonSchema();
+  JsonSchema(JsonSchema&&) noexcept;
+  JsonSchema& operator=(JsonSchema&&) noexcept;
+
+  // Throws Error(InvalidArgument) at "FILE POINTER" of the deepest place that violates the schema. Of several
+  // violations at that depth the first one is told. A key that the schema does not know is told at its own pointer
+  // with the known ones.
+  void validate(const nlohmann::ordered_json& document, const std::string& file) const;
+
+ private:
+  struct Compiled;
+  std::unique_ptr<const Compiled> compiled_;
+};
+
+// Compiles and validates once.
+void validate_schema(const nlohmann::ordered_json& document, std::string_view schema_text, const std::string& file);
+
+}  // namespace cubind
