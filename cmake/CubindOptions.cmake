@@ -6,7 +6,6 @@ set(CUBIND_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (addr
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
@@ -27,6 +26,8 @@ target_compile_options(cubind_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   $<$<BOOL:${CUBIND_WERROR}>:-Werror>)
 
+# The same for every target, so that executables and libraries can share a precompiled header.
+add_compile_options(-fPIC -pthread)
 # Paths in messages and debug information are relative to the checkout.
 add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
 
