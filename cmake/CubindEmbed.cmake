@@ -1,0 +1,31 @@
+# cubind_embed(TARGET cubind_table FILE schemas/table.schema.json NAME kTableSchema)
+#   Makes "schemas/table.schema.hpp", which holds the file's text as `inline constexpr std::string_view cubind::kTableSchema`.
+function(cubind_embed)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;FILE;NAME" "")
+  set(source "${CMAKE_SOURCE_DIR}/${arg_FILE}")
+  cmake_path(REPLACE_EXTENSION arg_FILE LAST_ONLY hpp OUTPUT_VARIABLE header)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+  file(READ "${source}" text)
+  # Split: compilers limit the length of one literal.
+  string(LENGTH "${text}" length)
+  set(literals "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 8000 part)
+    string(APPEND literals "R\"cubind(${part})cubind\"\n")
+    math(EXPR at "${at} + 8000")
+  endwhile()
+  file(CONFIGURE OUTPUT "${CUBIND_GENERATED_DIR}/${header}" @ONLY CONTENT
+"// Made from ${arg_FILE}.
+#pragma once
+
+#include <string_view>
+
+namespace cubind {
+
+inline constexpr std::string_view ${arg_NAME} =
+@literals@;
+
+}  // namespace cubind
+")
+endfunction()

@@ -1,0 +1,220 @@
+#include <set>
+
+#include "base/json.hpp"
+#include "base/json_node.hpp"
+#include "base/json_schema.hpp"
+#include "schemas/table.schema.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind {
+namespace {
+
+const JsonSchema& table_schema() {
+  static const JsonSchema schema(kTableSchema, "schemas/table.schema.json");
+  return schema;
+}
+
+std::uint32_t count_or_zero(const JsonNode& node, std::string_view key) {
+  return static_cast<std::uint32_t>(node.contains(key) ? node.at(key).as_int64(0, UINT32_MAX) : 0);
+}
+
+// The schema has already checked the pattern.
+Digest read_digest(const JsonNode& node) {
+  const std::optional<Digest> digest = Digest::from_hex(node.as_string());
+  if (!digest) node.fail("expected 64 lower-case hex digits");
+  return *digest;
+}
+
+std::vector<NamedValue> read_values(const JsonNode& node) {
+  std::vector<NamedValue> values;
+  for (const JsonNode& member : node.members()) values.push_back({member.key(), member.as_int64()});
+  return values;
+}
+
+Problem read_problem(const JsonNode& node) {
+  Problem problem;
+  problem.dims = read_values(node.at("dims"));
+  for (const JsonNode& member : node.at("types").members()) {
+    const std::optional<DType> type = parse_dtype(member.as_string());
+    if (!type) member.fail("'" + member.as_string() + "' is not a type (f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8)");
+    problem.types.push_back({member.key(), *type});
+  }
+  if (node.contains("flags")) problem.flags = read_values(node.at("flags"));
+  problem.scenario = node.string_or("scenario", "");
+  return problem;
+}
+
+DeviceFacts read_facts(const JsonNode& node) {
+  DeviceFacts facts;
+  facts.name = node.at("name").as_string();
+  facts.pci_device_id = count_or_zero(node, "pci_device_id");
+  const std::string capability = node.at("compute_capability").as_string();
+  const std::size_t dot = capability.find('.');
+  if (capability.size() > 6) node.at("compute_capability").fail("expected MAJOR.MINOR, such as 9.0");
+  facts.cc_major = static_cast<std::uint32_t>(std::stoul(capability.substr(0, dot)));
+  facts.cc_minor = static_cast<std::uint32_t>(std::stoul(capability.substr(dot + 1)));
+  facts.sm_count = count_or_zero(node, "sm_count");
+  facts.l2_bytes = static_cast<std::uint64_t>(node.at("l2_bytes").as_int64());
+  facts.shared_optin_bytes = static_cast<std::uint64_t>(node.at("shared_optin_bytes").as_int64());
+  facts.memory_bytes = static_cast<std::uint64_t>(node.at("memory_bytes").as_int64());
+  facts.memory_bus_bits = count_or_zero(node, "memory_bus_bits");
+  facts.mig_profile = node.string_or("mig_profile", "");
+  facts.power_limit_mw = count_or_zero(node, "power_limit_mw");
+  facts.max_sm_mhz = count_or_zero(node, "max_sm_mhz");
+  facts.replay_table = node.string_or("replay_table", "");
+  return facts;
+}
+
+TableDevice read_device(const JsonNode& node) {
+  TableDevice device{read_digest(node.at("class")), node.at("label").as_string(), read_facts(node.at("facts"))};
+  const Digest derived = derive_device_class(device.facts, node.where() + "/facts").digest;
+  if (derived != device.device_class) node.at("class").fail("the facts give the class " + derived.hex());
+  return device;
+}
+
+TableContext read_context(const JsonNode& node) {
+  TableContext context;
+  context.kernel = node.at("kernel").as_string();
+  context.problem = read_problem(node.at("problem"));
+  context.device_class = read_digest(node.at("device"));
+  context.policy = node.at("policy").as_string();
+  context.configuration.values = read_values(node.at("configuration"));
+  context.trial = read_digest(node.at("trial"));
+  context.driver = node.string_or("driver", "");
+  context.architecture = node.string_or("architecture", "");
+  if (node.contains("artifact")) context.artifact = read_digest(node.at("artifact"));
+  if (node.contains("toolchain")) {
+    const JsonNode toolchain = node.at("toolchain");
+    context.toolchain = {toolchain.at("name").as_string(), read_digest(toolchain.at("nvrtc")),
+                         read_digest(toolchain.at("builtins")), read_digest(toolchain.at("headers"))};
+  }
+  context.timer = node.string_or("timer", "");
+  context.tick_us = node.number_or("tick_us", 0);
+  return context;
+}
+
+TableVerification read_verification(const JsonNode& node) {
+  TableVerification verification;
+  verification.verified = node.at("verified").as_bool();
+  verification.digest = read_digest(node.at("digest"));
+  verification.reference = node.at("reference").as_string();
+  verification.worst_excess = node.number_or("worst_excess", 0);
+  verification.same_bits = node.bool_or("same_bits", false);
+  verification.after_timing = node.bool_or("after_timing", false);
+  if (node.contains("problems")) {
+    for (const JsonNode& problem : node.at("problems").elements()) verification.problems.push_back(read_problem(problem));
+  }
+  return verification;
+}
+
+TableRecord read_record(const JsonNode& node) {
+  TableRecord record;
+  record.context = read_context(node);
+  record.interface = read_digest(node.at("interface"));
+  record.numerics = node.at("numerics").as_string();
+  record.name_space = node.string_or("namespace", "");
+  record.evidence = *parse_evidence(node.at("evidence").as_string());
+  record.provisional = node.bool_or("provisional", false);
+  record.time_us = node.at("time_us").as_number();
+  record.time_low_us = node.at("time_low_us").as_number();
+  record.time_high_us = node.at("time_high_us").as_number();
+  if (record.time_low_us > record.time_us || record.time_us > record.time_high_us) {
+    node.at("time_us").fail("is not between time_low_us and time_high_us");
+  }
+  record.samples = count_or_zero(node, "samples");
+  record.sm_mhz = count_or_zero(node, "sm_mhz");
+  record.power_limit_mw = count_or_zero(node, "power_limit_mw");
+  record.throttled = node.bool_or("throttled", false);
+  record.contended = node.bool_or("contended", false);
+  record.gain_over_default = node.number_or("gain_over_default", 0);
+  record.driver_cuda = count_or_zero(node, "driver_cuda");
+  record.measured_at = node.at("measured_at").as_string();
+  record.verification = read_verification(node.at("verification"));
+  return record;
+}
+
+std::vector<TableBlock> read_blocks(const JsonNode& node) {
+  std::vector<TableBlock> blocks;
+  for (const JsonNode& element : node.elements()) {
+    TableBlock block;
+    for (const JsonNode& sample : element.at("samples_us").elements()) block.samples_us.push_back(sample.as_number());
+    block.sm_mhz = count_or_zero(element, "sm_mhz");
+    block.throttled = element.bool_or("throttled", false);
+    block.contended = element.bool_or("contended", false);
+    block.judged_against_us = element.number_or("judged_against_us", 0);
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+TableResources read_resources(const JsonNode& node) {
+  return {node.at("entry_symbol").as_string(),
+          count_or_zero(node, "registers"),
+          count_or_zero(node, "static_shared_bytes"),
+          count_or_zero(node, "local_bytes"),
+          count_or_zero(node, "spill_store_bytes"),
+          count_or_zero(node, "spill_load_bytes"),
+          node.bool_or("tensor_cores", false)};
+}
+
+TableTrial read_trial(const JsonNode& node) {
+  TableTrial trial;
+  trial.context = read_context(node);
+  trial.outcome = *parse_outcome(node.at("outcome").as_string());
+  trial.detail = node.string_or("detail", "");
+  if (node.contains("resources")) {
+    for (const JsonNode& entry : node.at("resources").elements()) trial.resources.push_back(read_resources(entry));
+  }
+  if (node.contains("screening")) trial.screening = read_blocks(node.at("screening"));
+  if (node.contains("finals")) trial.finals = read_blocks(node.at("finals"));
+  if (!node.contains("verifications")) return trial;
+  for (const JsonNode& check : node.at("verifications").elements()) {
+    trial.verifications.push_back({read_problem(check.at("problem")), check.bool_or("after_timing", false),
+                                   *parse_outcome(check.at("outcome").as_string()), check.number_or("worst_excess", 0),
+                                   check.bool_or("same_bits", false)});
+  }
+  return trial;
+}
+
+// One row a driver branch and toolchain: two of the same question and trial would overwrite each other.
+std::string identity(const TableRecord& record) {
+  const TableContext& context = record.context;
+  return context.kernel + '\n' + to_string(context.problem) + '\n' + context.device_class.hex() + '\n' + context.policy + '\n' +
+         record.numerics + '\n' + record.name_space + '\n' + context.driver + '\n' + context.toolchain.name;
+}
+
+std::string identity(const TableTrial& trial) { return trial.context.trial.hex(); }
+
+template <typename Element>
+void check_element(const JsonNode& node, const Element& element, const std::set<Digest>& classes, std::set<std::string>& seen) {
+  if (!classes.contains(element.context.device_class)) node.at("device").fail("this class is not among /devices");
+  if (!seen.insert(identity(element)).second) node.fail("the table has this twice");
+}
+
+}  // namespace
+
+Table read_table(std::string_view text, const std::string& file) {
+  const OrderedJson document = parse_json_strict(text, file);
+  table_schema().validate(document, file);
+  const JsonNode root(document, file);
+  Table table;
+  std::set<Digest> classes;
+  for (const JsonNode& node : root.at("devices").elements()) {
+    table.devices.push_back(read_device(node));
+    if (!classes.insert(table.devices.back().device_class).second) node.fail("the table has this class twice");
+  }
+  std::set<std::string> seen;
+  for (const JsonNode& node : root.at("records").elements()) {
+    table.records.push_back(read_record(node));
+    check_element(node, table.records.back(), classes, seen);
+  }
+  seen.clear();
+  if (!root.contains("trials")) return table;
+  for (const JsonNode& node : root.at("trials").elements()) {
+    table.trials.push_back(read_trial(node));
+    check_element(node, table.trials.back(), classes, seen);
+  }
+  return table;
+}
+
+}  // namespace cubind

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <tuple>
+
+#include "base/json.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind {
+namespace {
+
+OrderedJson to_json(const std::vector<NamedValue>& values) {
+  OrderedJson json = OrderedJson::object();
+  for (const NamedValue& value : values) json[value.name] = value.value;
+  return json;
+}
+
+OrderedJson to_json(const Problem& problem) {
+  OrderedJson types = OrderedJson::object();
+  for (const TypeBinding& binding : problem.types) types[binding.name] = to_string(binding.type);
+  return {{"dims", to_json(problem.dims)},
+          {"types", std::move(types)},
+          {"flags", to_json(problem.flags)},
+          {"scenario", problem.scenario}};
+}
+
+OrderedJson to_json(const DeviceFacts& facts) {
+  return {{"name", facts.name},
+          {"pci_device_id", facts.pci_device_id},
+          {"compute_capability", std::to_string(facts.cc_major) + "." + std::to_string(facts.cc_minor)},
+          {"sm_count", facts.sm_count},
+          {"l2_bytes", facts.l2_bytes},
+          {"shared_optin_bytes", facts.shared_optin_bytes},
+          {"memory_bytes", facts.memory_bytes},
+          {"memory_bus_bits", facts.memory_bus_bits},
+          {"mig_profile", facts.mig_profile},
+          {"power_limit_mw", facts.power_limit_mw},
+          {"max_sm_mhz", facts.max_sm_mhz},
+          {"replay_table", facts.replay_table}};
+}
+
+OrderedJson to_json(const ToolchainIdentity& toolchain) {
+  return {{"name", toolchain.name},
+          {"nvrtc", toolchain.nvrtc.hex()},
+          {"builtins", toolchain.builtins.hex()},
+          {"headers", toolchain.headers.hex()}};
+}
+
+// The fields that records and trials share, in the order in which they print.
+OrderedJson to_json(const TableContext& context) {
+  OrderedJson json = {{"kernel", context.kernel},
+                      {"problem", to_json(context.problem)},
+                      {"device", context.device_class.hex()},
+                      {"policy", context.policy},
+                      {"configuration", to_json(context.configuration.values)},
+                      {"trial", context.trial.hex()},
+                      {"driver", context.driver}};
+  if (!context.artifact.is_zero()) {
+    json["artifact"] = context.artifact.hex();
+    json["architecture"] = context.architecture;
+    json["toolchain"] = to_json(context.toolchain);
+  }
+  if (!context.timer.empty()) {
+    json["timer"] = context.timer;
+    json["tick_us"] = context.tick_us;
+  }
+  return json;
+}
+
+OrderedJson to_json(const TableVerification& verification) {
+  OrderedJson problems = OrderedJson::array();
+  for (const Problem& problem : verification.problems) problems.push_back(to_json(problem));
+  return {{"verified", verification.verified},
+          {"digest", verification.digest.hex()},
+          {"reference", verification.reference},
+          {"worst_excess", verification.worst_excess},
+          {"same_bits", verification.same_bits},
+          {"after_timing", verification.after_timing},
+          {"problems", std::move(problems)}};
+}
+
+OrderedJson to_json(const TableRecord& record) {
+  OrderedJson json = to_json(record.context);
+  json.update(OrderedJson{{"interface", record.interface.hex()},
+                          {"numerics", record.numerics},
+                          {"namespace", record.name_space},
+                          {"time_us", record.time_us},
+                          {"time_low_us", record.time_low_us},
+                          {"time_high_us", record.time_high_us},
+                          {"samples", record.samples},
+                          {"sm_mhz", record.sm_mhz},
+                          {"power_limit_mw", record.power_limit_mw},
+                          {"throttled", record.throttled},
+                          {"contended", record.contended},
+                          {"provisional", record.provisional},
+                          {"gain_over_default", record.gain_over_default},
+                          {"evidence", to_string(record.evidence)},
+                          {"driver_cuda", record.driver_cuda},
+                          {"measured_at", record.measured_at},
+                          {"verification", to_json(record.verification)}});
+  return json;
+}
+
+OrderedJson to_json(const std::vector<TableBlock>& blocks) {
+  OrderedJson json = OrderedJson::array();
+  for (const TableBlock& block : blocks) {
+    OrderedJson entry = {{"samples_us", block.samples_us}, {"sm_mhz", block.sm_mhz}};
+    if (block.throttled) entry["throttled"] = true;
+    if (block.contended) entry["contended"] = true;
+    if (block.judged_against_us > 0) entry["judged_against_us"] = block.judged_against_us;
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+OrderedJson to_json(const TableResources& resources) {
+  return {{"entry_symbol", resources.entry_symbol},
+          {"registers", resources.registers},
+          {"static_shared_bytes", resources.static_shared_bytes},
+          {"local_bytes", resources.local_bytes},
+          {"spill_store_bytes", resources.spill_store_bytes},
+          {"spill_load_bytes", resources.spill_load_bytes},
+          {"tensor_cores", resources.tensor_cores}};
+}
+
+OrderedJson to_json(const TableTrial& trial) {
+  OrderedJson json = to_json(trial.context);
+  json["outcome"] = to_string(trial.outcome);
+  if (!trial.detail.empty()) json["detail"] = trial.detail;
+  json["resources"] = OrderedJson::array();
+  for (const TableResources& resources : trial.resources) json["resources"].push_back(to_json(resources));
+  json["screening"] = to_json(trial.screening);
+  json["finals"] = to_json(trial.finals);
+  json["verifications"] = OrderedJson::array();
+  for (const TableTrialVerification& check : trial.verifications) {
+    json["verifications"].push_back({{"problem", to_json(check.problem)},
+                                     {"after_timing", check.after_timing},
+                                     {"outcome", to_string(check.outcome)},
+                                     {"worst_excess", check.worst_excess},
+                                     {"same_bits", check.same_bits}});
+  }
+  return json;
+}
+
+// Numbers sort by value, so that N=128 stands before N=1024.
+auto problem_order(const Problem& problem) {
+  std::vector<std::int64_t> sizes;
+  std::string names;
+  for (const NamedValue& dim : problem.dims) {
+    sizes.push_back(dim.value);
+    names += dim.name + ' ';
+  }
+  return std::tuple(std::move(names), std::move(sizes), to_string(problem));
+}
+
+auto record_order(const TableRecord& record) {
+  const TableContext& context = record.context;
+  return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy, record.numerics,
+                    record.name_space, context.driver, context.toolchain.name, context.trial);
+}
+
+auto trial_order(const TableTrial& trial) {
+  const TableContext& context = trial.context;
+  std::vector<std::int64_t> values;
+  for (const NamedValue& value : context.configuration.values) values.push_back(value.value);
+  return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy, std::move(values),
+                    context.driver, context.trial);
+}
+
+template <typename Element>
+void print_lines(std::string& text, std::string_view name, const std::vector<Element>& elements, std::string_view end) {
+  text.append("\"").append(name).append("\": [");
+  std::string_view separator = "\n";
+  for (const Element& element : elements) {
+    text.append(separator).append(to_json(element).dump());
+    separator = ",\n";
+  }
+  text.append(elements.empty() ? "]" : "\n]").append(end);
+}
+
+OrderedJson to_json(const TableDevice& device) {
+  return {{"class", device.device_class.hex()}, {"label", device.label}, {"facts", to_json(device.facts)}};
+}
+
+}  // namespace
+
+std::string print_table(Table table) {
+  std::ranges::sort(table.devices, {}, [](const TableDevice& device) { return std::tuple(device.label, device.device_class); });
+  std::ranges::sort(table.records, {}, record_order);
+  std::ranges::sort(table.trials, {}, trial_order);
+  std::string text = "{\"format\": \"cubind-table\", \"version\": 1,\n";
+  print_lines(text, "devices", table.devices, ",\n");
+  print_lines(text, "records", table.records, table.trials.empty() ? "\n" : ",\n");
+  if (!table.trials.empty()) print_lines(text, "trials", table.trials, "\n");
+  return text + "}\n";
+}
+
+Digest table_digest(const Table& table) { return Digest::of(print_table(table)); }
+
+}  // namespace cubind
