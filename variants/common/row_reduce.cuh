@@ -1,0 +1,42 @@
+// Sums over the THREADS threads (a power of two, at least one warp) that share a row. A block holds several such groups,
+// group g being the threads with threadIdx.y == g and THREADS == blockDim.x.
+#pragma once
+
+template <int THREADS>
+struct RowReduce {
+    static_assert(THREADS >= 32 && (THREADS & (THREADS - 1)) == 0, "a power of two of at least one warp");
+    static constexpr int kWarps = THREADS / 32;
+
+    // Partial sums of one group. Two sets take turns, so that one barrier a sum is enough: a thread that is a whole sum
+    // ahead writes the set that nobody reads any more.
+    struct Scratch {
+        float partial[2][kWarps];
+    };
+
+    // The sum of `value` over the group, with the same bits in each of its threads. Every thread of the group calls it
+    // equally often; `turn` counts the calls.
+    static __device__ __forceinline__ float sum(float value, Scratch& scratch, int turn) {
+        value = butterfly<32>(value);
+        if constexpr (kWarps > 1) {
+            float* partial = scratch.partial[turn & 1];
+            const int lane = threadIdx.x % 32;
+            if (lane == 0) partial[threadIdx.x / 32] = value;
+            barrier();
+            value = butterfly<kWarps>(partial[lane % kWarps]);
+        }
+        return value;
+    }
+
+  private:
+    template <int WIDTH>
+    static __device__ __forceinline__ float butterfly(float value) {
+#pragma unroll
+        for (int step = WIDTH / 2; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
+        return value;
+    }
+
+    // One hardware barrier for each group: rows of a block do not wait for each other.
+    static __device__ __forceinline__ void barrier() {
+        asm volatile("bar.sync %0, %1;" ::"r"(threadIdx.y + 1), "n"(THREADS) : "memory");
+    }
+};
