@@ -32,6 +32,7 @@ struct Problem {
 
     std::optional<std::int64_t> dim(std::string_view name) const;
     std::optional<DType> type(std::string_view name) const;
+    std::optional<std::int64_t> flag(std::string_view name) const;
     bool operator==(const Problem&) const = default;
 };
 
