@@ -1,0 +1,215 @@
+// What the store holds, as plain structs. No type of the database is seen outside server/store.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "tuner/plan/problem.hpp"
+#include "tuner/spec/answer.hpp"
+#include "tuner/spec/device_class.hpp"
+#include "tuner/spec/keys.hpp"
+
+namespace cubind {
+
+/// A point in the table's history: `number` grows with every change of the records; `store_id` (16 random bytes) is redrawn
+/// when a store is created, rebuilt or restored, and then no number of before means anything.
+struct Generation {
+  std::string store_id;
+  std::uint64_t number = 0;
+  bool operator==(const Generation&) const = default;
+};
+
+struct DriverVersion {
+  std::uint32_t cuda = 0;  // cuDriverGetVersion; 0: no driver
+  std::string version;     // "580.159.04"
+  bool operator==(const DriverVersion&) const = default;
+};
+
+struct EntryResources {
+  std::string entry_symbol;
+  std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0, spill_load_bytes = 0;
+  bool tensor_cores = false;
+  bool operator==(const EntryResources&) const = default;
+};
+
+/// A compiled variant. The bytes lie apart (Blob), under `cubin`: two keys may give the same bytes.
+struct ArtifactRow {
+  Key key;
+  Digest cubin;  // of the uncompressed cubin
+  std::string kernel;
+  std::string architecture;  // "sm_90"
+  std::uint64_t cubin_bytes = 0;
+  std::vector<std::string> entries;         // name expressions, in launch order
+  std::vector<std::string> entry_symbols;   // lowered names, in launch order
+  std::vector<EntryResources> resources;
+  ToolchainIdentity toolchain;
+  double compile_ms = 0;
+  bool operator==(const ArtifactRow&) const = default;
+};
+
+struct Blob {
+  Digest cubin;
+  std::uint64_t cubin_bytes = 0;
+  std::string zstd;  // one zstd frame of the cubin
+};
+
+/// Who wrote a trial. Imported trials are kept apart: they never stand in for a measurement of this store.
+enum class Origin : std::uint8_t { Worker = 0, Import = 1 };
+
+struct TrialRow {
+  Key key;  // `full` is empty for an imported trial: tables carry the digest alone
+  Origin origin = Origin::Worker;
+  std::optional<Digest> artifact_key;  // absent for imported trials and where nothing was compiled
+  std::string kernel;
+  Problem problem;
+  Configuration configuration;
+  Digest device_class;
+  Policy policy;
+  DriverVersion driver;
+  Outcome outcome = Outcome::Correct;
+  std::string detail;  // compile log, fault, constraint
+  std::uint32_t fault_count = 0;
+  ToolchainIdentity toolchain;
+  /// Of the trial's artifact: for a worker's trial read from it, for an imported one as the table said.
+  Digest cubin;
+  std::string architecture;
+  std::vector<EntryResources> resources;
+  std::uint32_t series = 0;  // a retune begins a new series; blocks and verifications of older ones are kept
+  std::string job_id;
+  bool operator==(const TrialRow&) const = default;
+};
+
+struct BlockConditions {
+  std::uint32_t sm_mhz = 0, memory_mhz = 0, temperature_c = 0, power_mw = 0;
+  std::uint64_t throttle_reasons = 0;
+  bool throttled = false, contended = false;
+  bool operator==(const BlockConditions&) const = default;
+};
+
+enum class Stage : std::uint8_t { Screen = 0, Final = 1 };
+
+/// Samples of one trial; (trial, origin, series, stage, index) is stored once.
+struct BlockRow {
+  Digest trial;
+  Origin origin = Origin::Worker;
+  std::uint32_t series = 0;
+  Stage stage = Stage::Screen;
+  std::uint32_t index = 0;
+  std::vector<double> samples_us;
+  BlockConditions conditions;
+  std::string timer;
+  double tick_us = 0;
+  double judged_against_us = 0;  // screening: the best at that time; 0: none
+  std::string job_id;
+  bool operator==(const BlockRow&) const = default;
+};
+
+struct VerificationRow {
+  Digest trial;
+  Origin origin = Origin::Worker;
+  std::uint32_t series = 0;
+  Digest verification_digest;  // of reference and tolerance
+  Problem problem;
+  bool after_timing = false;
+  Outcome outcome = Outcome::Correct;
+  double worst_excess = 0;
+  std::string worst_output;
+  std::uint64_t worst_index = 0;
+  std::uint64_t mismatches = 0;
+  bool same_bits = false;
+  std::string detail;
+  std::string reference;  // "kernel", "expected", "default"
+  std::string job_id;
+  bool operator==(const VerificationRow&) const = default;
+};
+
+struct VerificationSummary {
+  bool verified = false;
+  Digest digest;  // of reference and tolerance
+  std::string reference;
+  double worst_excess = 0;
+  std::vector<Problem> problems;
+  bool same_bits = false;
+  bool after_timing = false;
+  bool operator==(const VerificationSummary&) const = default;
+};
+
+/// The winner for one question. Append-only: a row that a newer one replaces gets `to_generation`. Current rows are unique per
+/// (question, driver branch, toolchain major, evidence, provisional).
+struct RecordRow {
+  std::int64_t id = 0;      // set by the store
+  RecordQuestion question;  // its problem is the one that was measured
+  Digest key;               // record_key(question).digest
+  std::uint64_t from_generation = 0;
+  std::optional<std::uint64_t> to_generation;  // absent: current
+
+  Configuration configuration;
+  Digest trial;         // key of the winning trial
+  Digest cubin;         // that was measured
+  std::string architecture;
+  ToolchainIdentity toolchain;
+  DriverVersion driver;
+
+  Evidence evidence = Evidence::None;
+  bool provisional = false;
+  double median_us = 0, median_low_us = 0, median_high_us = 0;
+  std::uint32_t samples = 0, sm_mhz = 0, power_limit_mw = 0;
+  bool contended = false, throttled = false;
+  double gain_over_default = 0;
+  std::string timer;
+  double tick_us = 0;
+  std::string measured_at;  // RFC 3339, UTC
+  VerificationSummary verification;
+  std::vector<Digest> finalists;  // trial keys
+  std::string job_id;
+  bool operator==(const RecordRow&) const = default;
+};
+
+/// What a miss that started no job asked for.
+struct WantRow {
+  RecordQuestion question;
+  std::uint64_t count = 0;
+  std::string first_at, last_at;
+};
+
+enum class JobKind : std::uint8_t { Tune = 0, CompileWinner = 1 };
+
+enum class JobState : std::uint8_t { Queued = 1, Running = 2, NoDevice = 3, WaitingForIdleGpu = 4, Done = 5, Failed = 6, Cancelled = 7 };
+
+inline bool has_ended(JobState state) { return state >= JobState::Done; }
+
+struct OutcomeCount {
+  Outcome outcome = Outcome::Correct;
+  std::uint32_t count = 0;
+  bool operator==(const OutcomeCount&) const = default;
+};
+
+/// A job of the persisted queue. Progress within a lease lives in RAM alone.
+struct JobRow {
+  std::string id;
+  JobKind kind = JobKind::Tune;
+  Digest key;  // single-flight: of all jobs with the same key at most one has not ended
+  RecordQuestion question;
+  JobState state = JobState::Queued;
+  std::uint64_t fence = 0;  // of the latest lease; grows with each
+  std::uint32_t series = 0;
+  bool retune = false;
+  std::uint32_t interruptions = 0;
+  std::string error;
+  std::string note;  // why another problem than the asked one was measured
+  std::string created_at, finished_at;
+  double elapsed_ms = 0;
+  std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
+  std::vector<OutcomeCount> outcomes;
+  Digest record_trial;  // the winner's trial; zero: none
+  // CompileWinner:
+  std::vector<Configuration> compile;
+  std::string architecture;
+  std::uint32_t driver_cuda = 0;
+  bool operator==(const JobRow&) const = default;
+};
+
+}  // namespace cubind
