@@ -18,8 +18,9 @@ class JsonSchema {
   JsonSchema& operator=(JsonSchema&&) noexcept;
 
   // Throws Error(InvalidArgument) at "FILE POINTER" of the deepest place that violates the schema. Of several
-  // violations at that depth the first one is told. A key that the schema does not know is told at its own pointer
-  // with the known ones.
+  // violations at that depth the first one is told. A key that the schema does not know is told at its own pointer,
+  // with the known key that is nearest to it; type, enum and pattern say what would be right, unless only a
+  // combination of schemas (anyOf and the like) could tell.
   void validate(const nlohmann::ordered_json& document, const std::string& file) const;
 
  private:

@@ -21,6 +21,10 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
 
 // The text in double quotes, with control characters and quotes escaped as in JSON, cut after 80 bytes with "...".
 std::string quoted(std::string_view text);
+// Argument-dependent lookup also finds std::quoted where <iomanip> is included; these keep it from matching better.
+inline std::string quoted(const std::string& text) { return quoted(std::string_view(text)); }
+inline std::string quoted(std::string& text) { return quoted(std::string_view(text)); }
+inline std::string quoted(const char* text) { return quoted(std::string_view(text)); }
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 

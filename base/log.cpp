@@ -1,0 +1,44 @@
+#include "base/log.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace cubind {
+namespace {
+
+spdlog::level::level_enum parse_level(std::string_view name) {
+  if (name == "trace") return spdlog::level::trace;
+  if (name == "debug") return spdlog::level::debug;
+  if (name == "info") return spdlog::level::info;
+  if (name == "warn") return spdlog::level::warn;
+  if (name == "error") return spdlog::level::err;
+  if (name == "off") return spdlog::level::off;
+  throw Error(ErrorCode::InvalidArgument, "log level",
+              quoted(name) + " is not one of trace, debug, info, warn, error and off");
+}
+
+spdlog::string_view_t as_view(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+void init_logging(std::string_view program, std::string_view level) {
+  const auto parsed = parse_level(level);
+  auto logger = std::make_shared<spdlog::logger>(std::string(program), std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc);
+  logger->set_level(parsed);
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void log_debug(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::debug, as_view(text)); }
+void log_info(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::info, as_view(text)); }
+void log_warning(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::warn, as_view(text)); }
+void log_error(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::err, as_view(text)); }
+
+}  // namespace cubind

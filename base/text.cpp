@@ -1,0 +1,123 @@
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace cubind {
+namespace {
+
+constexpr std::size_t kLongestQuote = 80;
+constexpr std::size_t kMostListed = 8;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') {
+      c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+  return result;
+}
+
+void append_escaped(std::string& out, char c) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  if (c == '"' || c == '\\') {
+    out += '\\';
+    out += c;
+  } else if (c == '\n') {
+    out += "\\n";
+  } else if (c == '\t') {
+    out += "\\t";
+  } else if (byte < 0x20 || byte == 0x7f) {
+    out += "\\u00";
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  } else {
+    out += c;
+  }
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kLongestWord = 256;  // the distance costs the product of the lengths
+  if (word.size() > kLongestWord) {
+    return std::nullopt;
+  }
+  const std::string wanted = lower(word);
+  const std::string* best = nullptr;
+  std::size_t best_distance = 0;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestWord) {
+      continue;
+    }
+    const std::size_t distance = edit_distance(wanted, lower(candidate));
+    const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    // One edit turns any one-letter name into any other: that is no slip.
+    if (distance > allowed || distance >= std::max(word.size(), candidate.size())) {
+      continue;
+    }
+    if (best == nullptr || distance < best_distance) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  return best == nullptr ? std::nullopt : std::optional<std::string>(*best);
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
+  if (const auto nearest = nearest_word(word, candidates)) {
+    return ", did you mean " + quoted(*nearest) + "?";
+  }
+  if (candidates.empty()) {
+    return "";
+  }
+  std::string text = " (known: ";
+  for (std::size_t i = 0; i < std::min(candidates.size(), kMostListed); ++i) {
+    text += (i == 0 ? "" : ", ") + quoted(candidates[i]);
+  }
+  return text + (candidates.size() > kMostListed ? ", ...)" : ")");
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  std::size_t shown = std::min(text.size(), kLongestQuote);
+  // Never cut a UTF-8 sequence in two: messages travel in protobuf strings, which must be valid.
+  while (shown < text.size() && shown > 0 && (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80) {
+    --shown;
+  }
+  for (const char c : text.substr(0, shown)) {
+    append_escaped(result, c);
+  }
+  return result + (shown < text.size() ? "...\"" : "\"");
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string result;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) {
+      result += separator;
+    }
+    result += parts[i];
+  }
+  return result;
+}
+
+}  // namespace cubind
