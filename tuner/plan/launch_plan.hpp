@@ -1,5 +1,6 @@
-// From a kernel's launch expressions to the launch plan of one problem. The same code runs in daemon, agent and client: the
-// reply of the daemon carries a PlanTemplate, and the client evaluates it for the other problems of a bucket.
+// From a kernel's launch expressions to the launch plan of one problem. The same code runs in daemon, agent
+// and client: the reply of the daemon carries a PlanTemplate, and the client evaluates it for the other
+// problems of a bucket.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@
 namespace cubind {
 
 struct Dim3 {
-    std::uint32_t x = 1;
-    std::uint32_t y = 1;
-    std::uint32_t z = 1;
-    bool operator==(const Dim3&) const = default;
+  std::uint32_t x = 1;
+  std::uint32_t y = 1;
+  std::uint32_t z = 1;
+  bool operator==(const Dim3&) const = default;
 };
 
 /// What the caller or the tuner does with an argument. None: a scalar.
@@ -27,99 +28,104 @@ enum class Role : std::uint8_t { None, In, Out, InOut, Zero, Scratch };
 enum class ParameterSource : std::uint8_t { Buffer, Value, Caller };
 
 struct Parameter {
-    std::string name;
-    ParameterSource source = ParameterSource::Buffer;
-    DType type = DType::F32;
-    Role role = Role::None;
-    std::uint64_t extent_bytes = 0;  // buffers
-    std::uint32_t align_bytes = 0;   // buffers: the pointer must be a multiple of it
-    std::int64_t value = 0;          // source Value; converted to `type` at launch
-    bool operator==(const Parameter&) const = default;
+  std::string name;
+  ParameterSource source = ParameterSource::Buffer;
+  DType type = DType::F32;
+  Role role = Role::None;
+  std::uint64_t extent_bytes = 0;  // buffers
+  std::uint32_t align_bytes = 0;   // buffers: the pointer must be a multiple of it
+  std::int64_t value = 0;          // source Value; converted to `type` at launch
+  bool operator==(const Parameter&) const = default;
 };
 
 struct Launch {
-    std::string entry;         // name expression with every placeholder replaced
-    std::string entry_symbol;  // lowered name in the cubin; empty before compiling
-    Dim3 grid;
-    Dim3 block;
-    std::uint64_t shared_bytes = 0;  // dynamic
-    std::vector<Parameter> parameters;
-    bool operator==(const Launch&) const = default;
+  std::string entry;         // name expression with every placeholder replaced
+  std::string entry_symbol;  // lowered name in the cubin; empty before compiling
+  Dim3 grid;
+  Dim3 block;
+  std::uint64_t shared_bytes = 0;  // dynamic
+  std::vector<Parameter> parameters;
+  bool operator==(const Launch&) const = default;
 };
 
 /// In launch order; launches with a zero in their grid are left out.
 struct LaunchPlan {
-    std::vector<Launch> launches;
-    bool operator==(const LaunchPlan&) const = default;
+  std::vector<Launch> launches;
+  bool operator==(const LaunchPlan&) const = default;
 };
 
 struct ParameterTemplate {
-    std::string name;
-    ParameterSource source = ParameterSource::Buffer;
-    DType type = DType::F32;
-    Role role = Role::None;
-    std::string extent;  // expression: elements
-    std::uint32_t align_bytes = 0;
-    std::string value;  // expression
-    bool operator==(const ParameterTemplate&) const = default;
+  std::string name;
+  ParameterSource source = ParameterSource::Buffer;
+  DType type = DType::F32;
+  Role role = Role::None;
+  std::string extent;  // expression: elements
+  std::uint32_t align_bytes = 0;
+  std::string value;  // expression
+  bool operator==(const ParameterTemplate&) const = default;
 };
 
 struct LaunchTemplate {
-    std::string entry;
-    std::string entry_symbol;
-    std::vector<std::string> grid;   // one to three expressions
-    std::vector<std::string> block;  // one to three expressions
-    std::string shared_bytes = "0";
-    std::vector<ParameterTemplate> parameters;
-    bool operator==(const LaunchTemplate&) const = default;
+  std::string entry;
+  std::string entry_symbol;
+  std::vector<std::string> grid;   // one to three expressions
+  std::vector<std::string> block;  // one to three expressions
+  std::string shared_bytes = "0";
+  std::vector<ParameterTemplate> parameters;
+  bool operator==(const LaunchTemplate&) const = default;
 };
 
-/// The device constants that expressions may use: device.sm_count, device.shared_optin, device.l2_bytes, device.cc (90 for 9.0).
+/// The device constants that expressions may use: device.sm_count, device.shared_optin, device.l2_bytes,
+/// device.cc (90 for 9.0).
 struct DeviceConstants {
-    std::int64_t sm_count = 0;
-    std::int64_t shared_optin = 0;
-    std::int64_t l2_bytes = 0;
-    std::int64_t cc = 0;
-    bool operator==(const DeviceConstants&) const = default;
+  std::int64_t sm_count = 0;
+  std::int64_t shared_optin = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t cc = 0;
+  bool operator==(const DeviceConstants&) const = default;
 };
 
 /// A kernel's constraints and launches with types bound, before dims and tunables are put in.
 struct PlanTemplate {
-    std::vector<std::string> constraints;
-    std::vector<LaunchTemplate> launches;
-    std::uint64_t static_shared_bytes = 0;  // largest of the entries; 0 before compiling
-    bool operator==(const PlanTemplate&) const = default;
+  std::vector<std::string> constraints;
+  std::vector<LaunchTemplate> launches;
+  std::uint64_t static_shared_bytes = 0;  // largest of the entries; 0 before compiling
+  std::string place;  // JSON pointer of what holds the launches: empty, or "/reference"; for messages
+  bool operator==(const PlanTemplate&) const = default;
 };
 
-/// Either a plan, or why this configuration cannot be used for this problem on this device: a constraint that is false, or a
-/// launch limit (threads, grid, shared memory) that is exceeded. The reason quotes the expression and its values.
+/// Either a plan, or why this configuration cannot be used for this problem on this device: a constraint that
+/// is false, or a launch limit (threads, grid, shared memory) that is exceeded. The reason quotes the
+/// expression and its values.
 struct PlanResult {
-    std::optional<LaunchPlan> plan;
-    std::string violation;
+  std::optional<LaunchPlan> plan;
+  std::string violation;
 };
 
 /// Parsed once, evaluated for any problem: re-entrant, const, safe on many threads.
-/// Throws Error(InvalidArgument) where an expression does not parse or names what is neither a dim, a tunable nor a device
-/// constant. evaluate() throws Error on overflow and division by zero, quoting the expression and its values.
+/// Throws Error(InvalidArgument) where an expression does not parse or names what is neither a dim, a tunable
+/// nor a device constant. evaluate() throws Error on overflow and division by zero, quoting the expression
+/// and its values.
 class PlanEvaluator {
-  public:
-    /// `names` of dims, flags and tunables are taken from `problem` and `configuration`; so are their orders: evaluate() wants
-    /// problems and configurations with the same names in the same order.
-    PlanEvaluator(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
-                  const DeviceConstants& device);
-    ~PlanEvaluator();
-    PlanEvaluator(PlanEvaluator&&) noexcept;
-    PlanEvaluator& operator=(PlanEvaluator&&) noexcept;
+ public:
+  /// `names` of dims, flags and tunables are taken from `problem` and `configuration`; so are their orders:
+  /// evaluate() wants problems and configurations with the same names in the same order.
+  PlanEvaluator(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
+                const DeviceConstants& device);
+  ~PlanEvaluator();
+  PlanEvaluator(PlanEvaluator&&) noexcept;
+  PlanEvaluator& operator=(PlanEvaluator&&) noexcept;
 
-    PlanResult evaluate(const Problem& problem, const Configuration& configuration) const;
-    const PlanTemplate& plan_template() const;
+  PlanResult evaluate(const Problem& problem, const Configuration& configuration) const;
+  const PlanTemplate& plan_template() const;
 
-  private:
-    struct Compiled;
-    std::unique_ptr<Compiled> compiled_;
+ private:
+  struct Compiled;
+  std::unique_ptr<Compiled> compiled_;
 };
 
-/// Limits of every GPU that cubind serves: 1024 threads a block, grid 2^31-1 x 65535 x 65535, block z at most 64.
+/// Limits of every GPU that cubind serves: 1024 threads a block, grid 2^31-1 x 65535 x 65535, block z at
+/// most 64.
 inline constexpr std::uint32_t kMaxThreadsPerBlock = 1024;
 
 }  // namespace cubind

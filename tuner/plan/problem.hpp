@@ -12,36 +12,36 @@
 namespace cubind {
 
 struct NamedValue {
-    std::string name;
-    std::int64_t value = 0;
-    bool operator==(const NamedValue&) const = default;
+  std::string name;
+  std::int64_t value = 0;
+  bool operator==(const NamedValue&) const = default;
 };
 
 struct TypeBinding {
-    std::string name;
-    DType type = DType::F32;
-    bool operator==(const TypeBinding&) const = default;
+  std::string name;
+  DType type = DType::F32;
+  bool operator==(const TypeBinding&) const = default;
 };
 
 /// Dims, types and flags of one call, canonical once KernelSpec::canonicalize has ordered and checked it.
 struct Problem {
-    std::vector<NamedValue> dims;
-    std::vector<TypeBinding> types;
-    std::vector<NamedValue> flags;
-    std::string scenario;
+  std::vector<NamedValue> dims;
+  std::vector<TypeBinding> types;
+  std::vector<NamedValue> flags;
+  std::string scenario;
 
-    std::optional<std::int64_t> dim(std::string_view name) const;
-    std::optional<DType> type(std::string_view name) const;
-    std::optional<std::int64_t> flag(std::string_view name) const;
-    bool operator==(const Problem&) const = default;
+  std::optional<std::int64_t> dim(std::string_view name) const;
+  std::optional<DType> type(std::string_view name) const;
+  std::optional<std::int64_t> flag(std::string_view name) const;
+  bool operator==(const Problem&) const = default;
 };
 
 /// One value for each tunable, in declared order.
 struct Configuration {
-    std::vector<NamedValue> values;
+  std::vector<NamedValue> values;
 
-    std::optional<std::int64_t> value(std::string_view name) const;
-    bool operator==(const Configuration&) const = default;
+  std::optional<std::int64_t> value(std::string_view name) const;
+  bool operator==(const Configuration&) const = default;
 };
 
 /// "N=4096,D=4096,T=bf16" (flags and ",scenario=name" follow where there are any).
@@ -50,8 +50,9 @@ std::string to_string(const Problem& problem);
 /// "THREADS=256,VECTOR=8".
 std::string to_string(const Configuration& configuration);
 
-/// Reads "N=4096,D=4096,T=bf16" in any order. A name whose value is an integer becomes a dim, one whose value spells a type
-/// becomes a type; KernelSpec::canonicalize moves flags to their place. Throws Error(InvalidArgument) naming the part.
+/// Reads "N=4096,D=4096,T=bf16" in any order. A name whose value is an integer becomes a dim, one whose value
+/// spells a type becomes a type; KernelSpec::canonicalize moves flags to their place. Throws
+/// Error(InvalidArgument) naming the part.
 Problem parse_problem(std::string_view text);
 
 }  // namespace cubind

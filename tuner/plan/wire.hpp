@@ -1,5 +1,6 @@
-// Conversions between the domain structs and their messages, both ways. A message that does not convert throws
-// Error(InvalidArgument) with the field path, "problem.types[0].type: 'fp12' is not a type (known: f64, f32, ...)".
+// Conversions between the domain structs and their messages, both ways. A message that does not convert
+// throws Error(InvalidArgument) with the field path, "problem.types[0].type: 'fp12' is not a type (known:
+// f64, f32, ...)".
 #pragma once
 
 #include <string_view>
@@ -19,5 +20,14 @@ Problem problem_from_wire(const v1::Problem& from, std::string_view field);
 Configuration configuration_from_wire(const v1::Configuration& from, std::string_view field);
 LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field);
 LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view field);
+
+/// Of a rule: constraints, launches, static shared memory and the device constants. Intervals and own records are the
+/// service's business.
+void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& to);
+PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view field);
+DeviceConstants device_constants_from_wire(const v1::Rule& from, std::string_view field);
+
+/// "bf16" and its other spellings; the error lists the known ones.
+DType dtype_from_wire(std::string_view from, std::string_view field);
 
 }  // namespace cubind
