@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schemas/worker.pb.h"
+
+namespace cubind {
+
+struct CompilePoolOptions {
+  std::filesystem::path worker_program;  // cubind-worker
+  std::filesystem::path nvrtc;           // of the toolchain
+  std::filesystem::path builtins;
+  unsigned jobs = 1;                                 // processes
+  std::chrono::milliseconds deadline{30'000};        // of one compile, by the wall clock
+  std::chrono::milliseconds start_deadline{60'000};  // from exec to the worker's hello, cold disk included
+  std::uint64_t memory_bytes = std::uint64_t{4}
+                               << 30;  // of one worker: RLIMIT_AS, and its resident set is watched
+  std::uint64_t max_cubin_bytes = std::uint64_t{64} << 20;  // where the request names none
+  std::uint64_t max_log_bytes = 256 << 10;                  // where the request names none
+  unsigned compiles_per_worker =
+      1000;  // then a fresh one takes over: what a compiler leaks or keeps stays small
+  int nice = 10;
+};
+
+// What became of one request. A refused option, an error of the compiler, a crash, a kill at the deadline and
+// a cubin above the cap are all Outcome COMPILE in `reply`, whose log says which; nothing of it touches
+// another request.
+struct CompileResult {
+  std::uint64_t id = 0;
+  v1::CompileReply reply;
+  // The worker failed, not the source: it was killed from outside, or no worker could be started. It says
+  // nothing about the configuration; `reply.log()` has the cause.
+  bool worker_lost = false;
+  bool timed_out = false;  // killed at the deadline
+};
+
+struct CompilePoolCounts {
+  std::uint64_t compiles = 0;     // finished requests
+  std::uint64_t nvrtc_calls = 0;  // nvrtcCompileProgram calls, as the workers count them; warm-ups excluded
+  std::uint64_t workers_started = 0;
+  std::uint64_t workers_lost = 0;  // crashed, killed or timed out
+};
+
+// N disposable `cubind-worker compile` processes, started by exec with an empty environment, niced, each in a
+// process group of its own. Requests of a higher priority go first, equal ones in the order of submission;
+// results come in the order in which they are ready.
+//
+// All members may be called from any thread. Starting is lazy: a worker is started when there is work for it.
+class CompilePool {
+ public:
+  explicit CompilePool(CompilePoolOptions options);
+  // Drops what waits, kills what runs.
+  ~CompilePool();
+  CompilePool(const CompilePool&) = delete;
+  CompilePool& operator=(const CompilePool&) = delete;
+
+  // Starts one worker and waits for its hello: what NVRTC says of itself, and its architectures. Throws
+  // Error(Unavailable) with what the worker said. The worker is kept for the first request.
+  v1::Toolchain probe();
+
+  std::uint64_t submit(v1::CompileRequest request, int priority = 0);
+
+  // The next finished request; absent when `timeout` has passed or nothing is pending.
+  std::optional<CompileResult> next(std::chrono::milliseconds timeout);
+  // The finished request with this id; results of others stay queued. Absent when `timeout` has passed, or
+  // the id is unknown, cancelled or taken.
+  std::optional<CompileResult> wait(std::uint64_t id, std::chrono::milliseconds timeout);
+
+  // Drops every request, waiting, running (the worker is killed) or finished but not taken. No result comes
+  // for them.
+  void cancel_all();
+
+  // Submitted and not yet taken by next() or wait().
+  std::size_t pending() const;
+  CompilePoolCounts counts() const;
+  // Process ids of the workers that live, for tests that kill one.
+  std::vector<int> worker_pids() const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace cubind

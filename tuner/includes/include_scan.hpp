@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cubind {
+
+// One place in a source text that makes the preprocessor look for a file.
+struct IncludeReference {
+  enum class Kind {
+    Include,      // #include
+    IncludeNext,  // #include_next
+    Embed,        // #embed
+    HasInclude,   // __has_include( ) in a directive
+  };
+  Kind kind = Kind::Include;
+  std::string name;       // as the preprocessor reads it, without quotes; of a macro its first token
+  bool angled = false;    // <name>, else "name"
+  bool by_macro = false;  // neither: what it names depends on macros
+  std::size_t line = 0;   // from 1
+  std::size_t begin = 0;  // bytes [begin, end) hold the name without its quotes
+  std::size_t end = 0;
+
+  bool operator==(const IncludeReference&) const = default;
+};
+
+struct IncludeScan {
+  std::vector<IncludeReference> references;  // in the order of the text
+  // The first line with a trigraph ??= or ??/, which NVRTC reads as a preprocessor would in some dialects
+  // only; 0: none.
+  std::size_t trigraph_line = 0;
+};
+
+// Finds every reference whatever #if says: groups that would be skipped count. Knows comments, string,
+// character and raw string literals, digit separators, line continuations and the digraph %:. Where a text is
+// malformed it may find too much, and NVRTC, which sees nothing but the files that were found, then reports
+// what is missing.
+IncludeScan scan_includes(std::string_view text);
+
+}  // namespace cubind

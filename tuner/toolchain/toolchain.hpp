@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/digest.hpp"
+
+namespace cubind {
+
+// One NVRTC installation. Nothing is loaded in this process: the version is read from the file names, and a
+// compile worker, which loads it, reports in its hello what NVRTC itself says.
+struct Toolchain {
+  std::filesystem::path nvrtc;     // libnvrtc.so.13, absolute, symbolic links resolved
+  std::filesystem::path builtins;  // libnvrtc-builtins.so.13.0 of the same folder
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  Digest nvrtc_digest;
+  Digest builtins_digest;
+  std::vector<std::filesystem::path>
+      include_folders;   // searched in this order for the toolkit's headers; may be empty
+  std::string found_in;  // "CUDA_HOME=/usr/local/cuda", for messages
+
+  std::string name() const;  // "nvrtc 13.0"
+
+  // Content of a toolkit header by the name that an #include gives it; absent where there is none. For
+  // IncludeSearch::toolkit.
+  std::optional<std::string> read_header(const std::string& header) const;
+};
+
+// Where installations are looked for. The defaults are the process's.
+struct ToolchainSearch {
+  std::function<const char*(const char* variable)> environment;  // default: getenv
+  std::vector<std::filesystem::path> toolkit_folders;            // default: /usr/local/cuda
+  std::vector<std::filesystem::path> site_packages;    // default: those of VIRTUAL_ENV and python3 on PATH
+  std::vector<std::filesystem::path> install_folders;  // default: <folder of the executable>/../cuda
+
+  static ToolchainSearch of_process();
+};
+
+struct ToolchainsFound {
+  std::vector<Toolchain>
+      toolchains;  // newest version first; of two with the same libraries the one found first
+  std::vector<std::string>
+      tried;  // every folder that was looked into, with what was missing there; for messages
+};
+
+// Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels and the
+// folder that the package brings. Reads the libraries once for their digests; afterwards the digest of a file
+// with the same path, size, modification time and inode comes from a cache of the process. Thread-safe.
+// Nothing found is no error.
+ToolchainsFound find_toolchains(const ToolchainSearch& search = ToolchainSearch::of_process());
+
+// SHA-256 of a file, cached as above.
+Digest cached_file_digest(const std::filesystem::path& path);
+
+}  // namespace cubind
