@@ -72,7 +72,9 @@ endif()
 
 # Precompiled headers that ccache can see through.
 function(cubind_pch_options target)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    return()
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   else()
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")

@@ -1,8 +1,8 @@
 # cubind_add_library(NAME cubind_x [SOURCES a.cpp ...] [LIBS public ...] [PRIVATE_LIBS ...] [GRPC_PCH])
 #   A static library. Without SOURCES: every .cpp of the folder but main.cpp. PRIVATE_LIBS stay out of sight of those
 #   who link it, which is how the layers are kept apart. GRPC_PCH precompiles gRPC's and the schemas' headers.
-# cubind_add_executable(NAME cubind SOURCES main.cpp [LIBS ...])
-#   Lands in <build>/bin.
+# cubind_add_executable(NAME cubind SOURCES main.cpp [LIBS ...] [SHIP bin|bench|none])
+#   Lands in <build>/bin and is packaged in bin/; with SHIP bench in bench/ of both; with SHIP none it is not packaged.
 function(cubind_add_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "GRPC_PCH" "NAME" "SOURCES;LIBS;PRIVATE_LIBS")
   cubind_check_arguments(cubind_add_library)
@@ -20,10 +20,26 @@ function(cubind_add_library)
 endfunction()
 
 function(cubind_add_executable)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SHIP" "SOURCES;LIBS")
   cubind_check_arguments(cubind_add_executable)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE cubind_options ${arg_LIBS})
+  if(NOT arg_SHIP)
+    set(arg_SHIP bin)
+  endif()
+  if(arg_SHIP STREQUAL "bench")
+    set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bench")
+  endif()
+  if(NOT arg_SHIP STREQUAL "none")
+    cubind_ship(${arg_NAME} ${arg_SHIP} programs)
+  endif()
+endfunction()
+
+# Packages the executable in a folder beside lib/. `ninja programs` builds all that a component has.
+function(cubind_ship target folder component)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  install(TARGETS ${target} RUNTIME DESTINATION ${folder} COMPONENT ${component})
+  set_property(GLOBAL APPEND PROPERTY CUBIND_SHIPPED_${component} ${target})
 endfunction()
 
 macro(cubind_check_arguments function)

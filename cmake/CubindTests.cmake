@@ -32,6 +32,9 @@ function(cubind_add_test)
     target_compile_definitions(${arg_NAME} PRIVATE
       "CUBIND_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"" "CUBIND_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
   endif()
+  if(arg_LABEL STREQUAL "gpu")
+    cubind_ship(${arg_NAME} tests tests)
+  endif()
   set_property(GLOBAL APPEND PROPERTY CUBIND_TESTS_${arg_LABEL} ${arg_NAME})
   catch_discover_tests(${arg_NAME}
     TEST_PREFIX "${arg_NAME}: "

@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# Configuring, building, testing, and what runs on a build.
+
+# configure PRESET [CMAKE ARGUMENTS]: makes build/PRESET if it is not there; ninja keeps it current afterwards.
+configure() {
+  local preset=$1
+  shift
+  need build
+  case $preset in clang | asan | tsan) need clang ;; esac
+  install_wheels
+  [ ! -f "build/$preset/build.ninja" ] || return 0
+  local log
+  log=$(mktemp)
+  if ! cmake --preset "$preset" "$@" >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log" "build/$preset/CMakeCache.txt"
+    die "cmake --preset $preset failed"
+  fi
+  rm -f "$log"
+}
+
+build() {
+  local preset=${1:-dev}
+  shift || true
+  configure "$preset"
+  ninja -C "build/$preset" -j "$CUBIND_JOBS" "$@"
+}
+
+# CTest's summary is the last thing printed: whoever reads only the end of the output sees the verdict.
+# CUBIND_TARGETS builds only those targets, for a run of one label.
+run_tests() {
+  local preset=${CUBIND_PRESET:-dev}
+  # shellcheck disable=SC2086
+  build "$preset" ${CUBIND_TARGETS:-}
+  sanitizer_options
+  exec ctest --test-dir "build/$preset" -LE gpu --no-tests=error --output-on-failure -j 2 "$@"
+}
+
+# A finding ends the program that made it, child processes included.
+sanitizer_options() {
+  export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1}"
+  export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}"
+  export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
+}
+
+# client/demo/demo.sh BIN_DIR [ARGUMENTS]: BIN_DIR holds the programs.
+demo() {
+  local preset=${CUBIND_PRESET:-dev}
+  [ -f client/demo/demo.sh ] || die "client/demo/demo.sh is missing: this checkout has no demo"
+  build "$preset" programs
+  exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin" "$@"
+}
+
+# bench/NAME.sh, bench/NAME.py or a program of bench/ (SHIP bench).
+bench() {
+  [ $# -gt 0 ] || die "which benchmark? bench/ has: $(list_benches)"
+  local name=$1
+  shift
+  if [ -f "bench/$name.sh" ]; then
+    exec bash "bench/$name.sh" "$@"
+  elif [ -f "bench/$name.py" ]; then
+    exec python3 "bench/$name.py" "$@"
+  elif [ -d build/release/bench ] && [ -x "build/release/bench/$name" ]; then
+    exec "build/release/bench/$name" "$@"
+  fi
+  configure release
+  ninja -C build/release -t query "$name" >/dev/null 2>&1 || die "'$name' is no benchmark; bench/ has: $(list_benches)"
+  ninja -C build/release -j "$CUBIND_JOBS" "$name" >&2
+  exec "build/release/bench/$name" "$@"
+}
+
+list_benches() {
+  { find bench -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -printf '%f\n' 2>/dev/null | sed 's/\.[a-z]*$//'
+    sed -n 's/.*NAME \([a-z_]*\).*SHIP bench.*/\1/p' bench/CMakeLists.txt 2>/dev/null; } | sort -u | paste -sd ' '
+}

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Who may include whom. CMake's private links keep most of this; a header that needs no library is only caught here.
+# Prints each line that breaks a rule with the rule; exit status 1 if there is one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+status=0
+
+# forbid RULE PATTERN FOLDER...: no file of the folders, but those matching the regular expression in $except, includes
+# what matches the pattern (an extended regular expression over what stands after #include).
+forbid() {
+  local rule=$1 pattern=$2 folder found folders=()
+  shift 2
+  for folder in "$@"; do [ -d "$folder" ] && folders+=("$folder"); done
+  [ ${#folders[@]} -gt 0 ] || return 0
+  found=$(grep -rnE --include='*.hpp' --include='*.cpp' --include='*.h' "^[[:space:]]*#[[:space:]]*include[[:space:]]+[<\"]($pattern)" \
+    "${folders[@]}" | grep -vE "^(${except:-^$}):" || true)
+  [ -z "$found" ] || { printf '%s\n    rule: %s\n' "$found" "$rule"; status=1; }
+}
+
+cuda='(cuda|cuda_[a-z0-9_]+|cupti[a-z0-9_]*|nvrtc|nvml)\.h'
+except='' forbid 'CUDA headers are for tuner/worker alone; others use cuda_api' "$cuda" \
+  base schemas cuda_api server client bench tests tuner/agent tuner/expr tuner/measure tuner/plan tuner/search tuner/spec tuner/table tuner/verify
+except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
+  'tuner/(worker|agent)/' server
+except='' forbid 'client knows schemas, base, cuda_api, the launch plan and expressions; never server, agent or workers' \
+  '(server/|tuner/(worker|agent|search|measure|verify)/)' client
+except='' forbid 'the tuner does not know the server or the client' '(server|client)/' tuner
+except='' forbid 'base stands below everything' '(cuda_api|tuner|server|client|schemas)/' base
+except='' forbid 'cuda_api stands on base alone' '(tuner|server|client|schemas)/' cuda_api
+except='' forbid 'expressions, specs and plans stand below search, agent and workers' \
+  'tuner/(search|measure|verify|agent|worker)/' tuner/expr tuner/spec tuner/plan
+
+grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
+except='server/(service|convert)/.*|server/main\.cpp|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
+  forbid 'gRPC types stay in service, convert and transport files' "$grpc" base cuda_api server client tuner
+except='' forbid 'workers speak protobuf over a socketpair, not gRPC' "$grpc" tuner/worker
+except='server/store/.*' forbid 'SQLite stays in server/store' '(sqlite3\.h|SQLiteCpp/)' base cuda_api server client tuner bench
+except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api server client tuner bench tests
+
+[ $status = 0 ] && echo "include rules: kept"
+exit $status

@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# Formatters and linters. Every check runs even if an earlier one has failed; the exit status is 1 if any has.
+
+our_files() { # our_files PATTERN...: tracked or new, not ignored
+  if git rev-parse --git-dir >/dev/null 2>&1; then
+    git ls-files -z --cached --others --exclude-standard -- "$@" | while IFS= read -r -d '' file; do
+      [ -f "$file" ] && printf '%s\0' "$file"
+    done
+  else
+    local names=() pattern
+    for pattern in "$@"; do names+=(-o -name "$pattern"); done
+    find . \( -path ./build -o -path ./.deps -o -path ./dist \) -prune -o -type f \( "${names[@]:1}" \) -print0
+  fi
+}
+
+lint() {
+  need build lint
+  install_wheels
+  local failed=()
+  check_format || failed+=(clang-format)
+  dev.d/check_includes.sh || failed+=(includes)
+  check_python || failed+=(ruff)
+  our_files dev '.ci/run' '*.sh' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
+  check_tidy || failed+=(clang-tidy)
+  [ ${#failed[@]} = 0 ] || die "lint: ${failed[*]} found something (./dev format mends formatting)"
+  say "lint: clean"
+}
+
+check_format() { our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r -n 40 -P "$CUBIND_JOBS" clang-format-16 --dry-run -Werror; }
+
+check_python() { .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
+
+# Precompiled headers are g++'s and of no use to clang-tidy; without them every file must include what it uses.
+check_tidy() {
+  local preset=lint
+  configure "$preset"
+  ninja -C "build/$preset" --quiet -j "$CUBIND_JOBS" cubind_proto_headers || return
+  .deps/venv/bin/python dev.d/clang_tidy.py "build/$preset"
+}
+
+format_sources() {
+  need lint build
+  install_wheels
+  our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-16 -i
+  .deps/venv/bin/ruff format --quiet .
+  .deps/venv/bin/ruff check --quiet --fix .
+}

@@ -1,0 +1,105 @@
+# shellcheck shell=bash
+# One relocatable folder and its archive. Carried: our programs and every shared library they need except glibc. Not
+# carried: CUDA, NVRTC, CUPTI and the driver, which are opened at run time from where the user has them.
+
+package() {
+  local with_tests=
+  case ${1:-} in
+    '') ;;
+    --with-tests) with_tests=1 ;;
+    *) die "package: '$1' is not known; usage: ./dev package [--with-tests]" ;;
+  esac
+  need package
+  configure release
+  ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests}
+  local version folder
+  version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' build/release/CMakeCache.txt)
+  folder=dist/cubind-$version-linux-x86_64
+  rm -rf "$folder" "$folder.tar.gz"
+  mkdir -p "$folder/lib"
+  install_component programs "$folder"
+  if [ -n "$with_tests" ]; then
+    install_component tests "$folder"
+    copy_tree tests/golden "$folder/tests/golden"
+    cp dev.d/gpu_test.sh "$folder/tests/run"
+  fi
+  carry_libraries "$folder"
+  copy_data "$folder"
+  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf "$folder.tar.gz" "$(basename "$folder")"
+  check_package "$folder" "$([ -n "$with_tests" ] && echo 64 || echo 40)"
+}
+
+install_component() { cmake --install build/release --prefix "$2" --component "$1" --strip >/dev/null; }
+
+# The closure of what the programs need, as the loader of this machine resolves it. The libraries find each other
+# beside themselves; glibc's own and the kernel's are the host's.
+carry_libraries() {
+  local folder=$1 library target
+  local host='^(linux-vdso|ld-linux-x86-64|libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl|libmvec|libnss_.*)\.so'
+  while IFS= read -r library; do
+    [[ $(basename "$library") =~ $host ]] && continue
+    target=$folder/lib/$(basename "$library")
+    [ -e "$target" ] || { cp -L "$library" "$target" && chmod 755 "$target"; }
+  done < <(programs_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u)
+  find "$folder/lib" -name '*.so*' -print0 | while IFS= read -r -d '' library; do
+    strip --strip-unneeded "$library"
+    patchelf --set-rpath "\$ORIGIN" "$library"
+  done
+  carry_licences "$folder"
+}
+
+programs_of() {
+  find "$1" -mindepth 2 -maxdepth 2 -path "$1/lib" -prune -o -type f -perm -u+x -print |
+    while IFS= read -r file; do
+      if [ "$(head -c 4 "$file" | tr -d '\0')" = $'\x7fELF' ]; then echo "$file"; fi
+    done
+}
+
+# Each carried library's terms, as its Debian package states them.
+carry_licences() {
+  local library package
+  mkdir -p "$1/lib/licenses"
+  for library in "$1"/lib/*.so*; do
+    package=$(dpkg-query -S "*/$(basename "$library")" 2>/dev/null | head -n 1 | cut -d: -f1)
+    if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
+      cp -L "/usr/share/doc/$package/copyright" "$1/lib/licenses/$package"
+    fi
+  done
+}
+
+copy_tree() { # copy_tree FROM TO: nothing if FROM is not there
+  [ -e "$1" ] || return 0
+  mkdir -p "$(dirname "$2")"
+  cp -rL --preserve=mode,timestamps "$1" "$2"
+  find "$2" -name __pycache__ -prune -exec rm -rf {} +
+}
+
+copy_data() {
+  local folder=$1 file
+  for file in LICENSE README.md; do [ ! -f "$file" ] || cp "$file" "$folder/"; done
+  copy_tree variants "$folder/variants"
+  copy_tree schemas "$folder/schemas"
+  copy_tree docs "$folder/docs"
+  copy_tree client/example "$folder/example"
+  copy_tree client/demo "$folder/demo"
+  copy_tree client/python "$folder/python"
+  while IFS= read -r file; do copy_tree "$file" "$folder/$file"; done \
+    < <(find bench -type f \( -name '*.py' -o -name '*.sh' -o -name '*.json' -o -name '*.cu' -o -name '*.md' -o -name '*.txt' \) 2>/dev/null)
+  mkdir -p "$folder/python/schemas"
+  .deps/venv/bin/python -m grpc_tools.protoc -I . --python_out="$folder/python" --grpc_python_out="$folder/python" \
+    schemas/cubind.proto
+}
+
+# The package must hold together by itself: every library found inside it or in glibc, and the sizes kept.
+check_package() {
+  local folder=$1 limit=$2 missing archive unpacked
+  missing=$(programs_of "$folder" | xargs -r ldd | grep -E 'not found' | sort -u || true)
+  [ -z "$missing" ] || die "the package lacks libraries:"$'\n'"$missing"
+  missing=$(programs_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u |
+    grep -vE "/$(basename "$folder")/|/(libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl)\.so" || true)
+  [ -z "$missing" ] || die "the package takes these libraries from the host:"$'\n'"$missing"
+  unpacked=$(du -sm --apparent-size "$folder" | cut -f1)
+  archive=$(du -m --apparent-size "$folder.tar.gz" | cut -f1)
+  say "$folder: $unpacked MiB; $folder.tar.gz: $archive MiB (limit $limit MiB each)"
+  [ "$unpacked" -lt "$limit" ] && [ "$archive" -lt "$limit" ] || die "the package is too large"
+}
