@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// Tokens of an expression. Internal to tuner/expr.
+namespace cubind::expr {
+
+enum class TokenKind { End, Literal, Name, Operator };
+
+struct Token {
+  TokenKind kind = TokenKind::End;
+  std::string_view text;        // as written; empty at the end
+  std::size_t column = 1;       // from 1
+  std::uint64_t magnitude = 0;  // of a literal; at most 2^63, and 2^63 itself only behind a minus
+};
+
+class Lexer {
+ public:
+  // Borrows the text. Throws ExpressionError where the first token is none.
+  explicit Lexer(std::string_view text);
+
+  const Token& current() const { return token_; }
+  bool at(std::string_view op) const { return token_.kind == TokenKind::Operator && token_.text == op; }
+  // Throws ExpressionError (Syntax) where the next token is none.
+  void advance();
+  // For messages: `"x"` or `the end`.
+  std::string describe() const;
+
+ private:
+  void take_literal();
+  void take_name();
+  void take_operator();
+  [[noreturn]] void fail(std::size_t offset, std::string cause) const;
+
+  std::string_view text_;
+  std::size_t position_ = 0;
+  Token token_;
+};
+
+}  // namespace cubind::expr
