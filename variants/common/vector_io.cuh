@@ -95,14 +95,6 @@ struct Vector {
         }
     }
 
-    // From here on the compiler knows nothing of the elements, so it keeps them as they lie in memory.
-    __device__ __forceinline__ void forget() {
-        if constexpr (kBytes >= 4) {
-#pragma unroll
-            for (int i = 0; i < kBytes / 4; ++i) asm volatile("" : "+r"(words[i]));
-        }
-    }
-
     // The values rounded to T, two by one instruction where the type has one.
     __device__ __forceinline__ void round_from(const float (&values)[COUNT]) {
         if constexpr (COUNT == 1) {

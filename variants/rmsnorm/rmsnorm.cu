@@ -26,6 +26,10 @@ struct Row {
     // Weights of one thread that are few enough to be fetched before the sum is known, at the price of registers.
     static constexpr bool kEarlyWeights = kRowWords <= 16;
 
+    // Late weights come in chunks. The loads of a chunk cannot rise above the stores of the one before it, because for all
+    // the compiler knows w and y overlap.
+    static constexpr int kChunk = kItems < 4 ? kItems : 4;
+
     using Reduce = RowReduce<THREADS>;
     using Element = Vector<T, VECTOR>;
 
@@ -114,33 +118,28 @@ __device__ __forceinline__ void load_weights(RegisterRow<R>& row, const T* w) {
     }
 }
 
-// Keeps the compiler from carrying work across the sum: it would hold each element converted to float as well, and the
-// weights of the whole row, and spill.
 template <typename R, typename T>
-__device__ __forceinline__ void forget(RegisterRow<R>& row, const T*& w) {
-#pragma unroll
-    for (int i = 0; i < R::kItems; ++i) row.items[i].forget();
-    asm volatile("" : "+l"(w));
-}
-
-template <typename R, typename T>
-__device__ __forceinline__ void finish_registers(RegisterRow<R>& row, const RegisterRow<R>& early, const T* w, T* y,
+__device__ __forceinline__ void finish_registers(const RegisterRow<R>& row, const RegisterRow<R>& early, const T* w, T* y,
                                                  float eps, typename R::Reduce::Scratch& scratch, int turn) {
     float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < R::kItems; ++i) sum += R::sum_of_squares(row.items[i]);
     const float scale = R::scale_of(R::Reduce::sum(sum, scratch, turn), eps);
-    forget<R>(row, w);
 #pragma unroll
-    for (int i = 0; i < R::kItems; ++i) {
-        if (!R::inside(i)) continue;
-        typename R::Element weight;
-        if constexpr (R::kEarlyWeights) {
-            weight = early.items[i];
-        } else {
-            load_constant(weight, w + R::offset(i));
+    for (int first = 0; first < R::kItems; first += R::kChunk) {
+        typename R::Element weights[R::kChunk];
+#pragma unroll
+        for (int i = first; i < first + R::kChunk && i < R::kItems; ++i) {
+            if constexpr (R::kEarlyWeights) {
+                weights[i - first] = early.items[i];
+            } else if (R::inside(i)) {
+                load<kCacheDefault>(weights[i - first], w + R::offset(i));
+            }
         }
-        R::finish(y + R::offset(i), row.items[i], weight, scale);
+#pragma unroll
+        for (int i = first; i < first + R::kChunk && i < R::kItems; ++i) {
+            if (R::inside(i)) R::finish(y + R::offset(i), row.items[i], weights[i - first], scale);
+        }
     }
 }
 
@@ -215,7 +214,7 @@ __device__ __forceinline__ void rows_in_shared_memory(const T* x, const T* w, T*
 // pays with registers that a memory-bound kernel needs for more rows.
 template <int BLOCK, int ROW_REGISTERS>
 __host__ __device__ constexpr int resident_blocks() {
-    constexpr int kRegisters = (ROW_REGISTERS + 40 + 7) / 8 * 8;
+    constexpr int kRegisters = (ROW_REGISTERS + 56 + 7) / 8 * 8;
     constexpr int kBlocks = 65536 / (kRegisters * BLOCK);
     return kBlocks < 1 ? 1 : kBlocks > 2048 / BLOCK ? 2048 / BLOCK : kBlocks > 32 ? 32 : kBlocks;
 }
@@ -229,7 +228,7 @@ template <typename T, int THREADS, int VECTOR, int ROWS, int MODE, int UNROLL, i
 __global__ void __launch_bounds__(THREADS* ROWS,
                                   resident_blocks<THREADS * ROWS,
                                                   row_registers<Row<T, THREADS, VECTOR, CACHE, D>, MODE, UNROLL>()>())
-    rmsnorm_forward(const T* x, const T* __restrict__ w, T* y, long long N, float eps) {
+    rmsnorm_forward(const T* x, const T* w, T* y, long long N, float eps) {
     using R = Row<T, THREADS, VECTOR, CACHE, D>;
     __shared__ typename R::Reduce::Scratch scratch[ROWS];
     extern __shared__ __align__(16) unsigned char dynamic[];

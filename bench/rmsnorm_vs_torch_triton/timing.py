@@ -1,0 +1,78 @@
+"""Kernel times from CUPTI activity records (through torch's profiler), cold L2, candidates interleaved.
+
+Events around a kernel would add about 3 microseconds of launch gaps. Candidates are taken in a new random order in each
+round, so that a drift of clocks or temperature falls on all of them.
+"""
+
+import ctypes
+import random
+import statistics
+import time
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from driver import Kernel
+
+FLUSH = "benchmark_flush"
+
+
+class Timer:
+    def __init__(self, cubin):
+        properties = torch.cuda.get_device_properties(0)
+        count = 2 * properties.L2_cache_size // 16
+        self.buffer = torch.empty(count * 4, dtype=torch.int32, device="cuda")
+        kernel = Kernel(cubin, FLUSH, (properties.multi_processor_count * 4, 1, 1), (512, 1, 1))
+        self.flush = kernel.bind([self.buffer, ctypes.c_int64(count)])
+
+    def warm_up(self, seconds=0.5):
+        """Keeps the GPU busy until its clocks have risen."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for _ in range(50):
+                self.flush()
+            torch.cuda.synchronize()
+
+    def samples(self, candidates, rounds, seed=0):
+        """{name: [microseconds, ...]}, one sample a round, for candidates {name: call}."""
+        order = random.Random(seed)
+        names = []
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            for _ in range(rounds):
+                turn = list(candidates)
+                order.shuffle(turn)
+                for name in turn:
+                    self.flush()
+                    candidates[name]()
+                names += turn
+            torch.cuda.synchronize()
+        groups = _groups(profiler)
+        if len(groups) != len(names):
+            raise RuntimeError(f"{len(names)} samples were taken, the profiler shows {len(groups)}")
+        result = {name: [] for name in candidates}
+        for name, (start, end) in zip(names, groups):
+            result[name].append((end - start) / 1000)
+        return result
+
+
+def _groups(profiler):
+    """(first start, last end) in ns of the device work after each flush, in time order."""
+    work = [
+        (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
+        for event in profiler.profiler.kineto_results.events()
+        if event.device_type() == torch.autograd.DeviceType.CUDA and event.duration_ns() > 0
+    ]
+    groups, current = [], None
+    for start, end, name in sorted(work):
+        if FLUSH in name:
+            current = None
+            continue
+        if current is None:
+            current = [start, end]
+            groups.append(current)
+        current[1] = max(current[1], end)
+    return groups
+
+
+def median(values):
+    return statistics.median(values)
