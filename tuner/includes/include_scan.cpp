@@ -1,0 +1,288 @@
+#include "tuner/includes/include_scan.hpp"
+
+#include <cctype>
+#include <utility>
+
+namespace cubind {
+namespace {
+
+bool is_identifier(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+}
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// Walks over a text as translation phase 2 leaves it: a backslash before a line end is not there. '\0' past
+// the end.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : text_(text) { skip_splices(); }
+
+  bool at_end() const { return position_ >= text_.size(); }
+  std::size_t position() const { return position_; }
+  std::size_t line() const { return line_; }
+  char peek() const { return at_end() ? '\0' : text_[position_]; }
+
+  char peek_second() const {
+    Cursor next = *this;
+    next.advance();
+    return next.peek();
+  }
+
+  void advance() {
+    if (at_end()) {
+      return;
+    }
+    line_ += text_[position_] == '\n' ? 1 : 0;
+    ++position_;
+    skip_splices();
+  }
+
+  // Raw string literals are read as they stand: line continuations in them are text.
+  void advance_raw(std::size_t count) {
+    for (; count > 0 && !at_end(); --count, ++position_) {
+      line_ += text_[position_] == '\n' ? 1 : 0;
+    }
+  }
+  std::string_view rest() const { return text_.substr(position_); }
+  void end_raw() { skip_splices(); }
+
+ private:
+  void skip_splices() {
+    while (position_ < text_.size() && text_[position_] == '\\') {
+      const std::string_view after = text_.substr(position_ + 1, 2);
+      const std::size_t length = after.starts_with('\n') ? 2 : after == "\r\n" ? 3 : 0;
+      if (length == 0) {
+        return;
+      }
+      position_ += length;
+      ++line_;
+    }
+  }
+
+  std::string_view text_;
+  std::size_t position_ = 0;
+  std::size_t line_ = 1;
+};
+
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text), cursor_(text) {}
+
+  IncludeScan run() {
+    find_trigraphs();
+    while (!cursor_.at_end()) {
+      scan_line();
+    }
+    return std::move(scan_);
+  }
+
+ private:
+  void find_trigraphs() {
+    std::size_t line = 1;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      line += text_[i] == '\n' ? 1 : 0;
+      const std::string_view three = text_.substr(i, 3);
+      if (three == "?\?=" || three == "?\?/") {
+        scan_.trigraph_line = line;
+        return;
+      }
+    }
+  }
+
+  // One logical line, its end included.
+  void scan_line() {
+    skip_blanks();
+    const bool hash = cursor_.peek() == '#';
+    const bool digraph = cursor_.peek() == '%' && cursor_.peek_second() == ':';
+    if (hash || digraph) {
+      cursor_.advance();
+      if (digraph) {
+        cursor_.advance();
+      }
+      scan_directive();
+    }
+    while (!cursor_.at_end() && cursor_.peek() != '\n') {
+      skip_token();
+    }
+    in_directive_ = in_condition_ = false;
+    cursor_.advance();
+  }
+
+  void scan_directive() {
+    using Kind = IncludeReference::Kind;
+    in_directive_ = true;
+    skip_blanks();
+    const std::string name = read_identifier();
+    if (name == "include") {
+      read_reference(Kind::Include, true);
+    } else if (name == "include_next") {
+      read_reference(Kind::IncludeNext, true);
+    } else if (name == "embed") {
+      read_reference(Kind::Embed, true);
+    } else {
+      in_condition_ = name == "if" || name == "elif";
+    }
+  }
+
+  // The name behind #include or `__has_include(`. A macro counts where it decides what is looked for.
+  void read_reference(IncludeReference::Kind kind, bool keep_macro) {
+    skip_blanks();
+    IncludeReference reference;
+    reference.kind = kind;
+    reference.line = cursor_.line();
+    const char open = cursor_.peek();
+    if (open != '"' && open != '<') {
+      reference.by_macro = true;
+      reference.name = read_identifier();
+      if (keep_macro) {
+        scan_.references.push_back(std::move(reference));
+      }
+      return;
+    }
+    const char close = open == '<' ? '>' : '"';
+    reference.angled = open == '<';
+    cursor_.advance();
+    reference.begin = cursor_.position();
+    while (!cursor_.at_end() && cursor_.peek() != close && cursor_.peek() != '\n') {
+      reference.name += cursor_.peek();
+      cursor_.advance();
+    }
+    reference.end = cursor_.position();
+    if (cursor_.peek() == close) {
+      cursor_.advance();
+    }
+    scan_.references.push_back(std::move(reference));
+  }
+
+  std::string read_identifier() {
+    std::string word;
+    while (!cursor_.at_end() && is_identifier(cursor_.peek())) {
+      word += cursor_.peek();
+      cursor_.advance();
+    }
+    return word;
+  }
+
+  // White space within the line, and comments, which may span lines.
+  void skip_blanks() {
+    while (!cursor_.at_end()) {
+      const char c = cursor_.peek();
+      if (c == '/' && cursor_.peek_second() == '*') {
+        skip_block_comment();
+      } else if (c == '/' && cursor_.peek_second() == '/') {
+        skip_to_line_end();
+      } else if (c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f') {
+        cursor_.advance();
+      } else {
+        return;
+      }
+    }
+  }
+
+  void skip_to_line_end() {
+    while (!cursor_.at_end() && cursor_.peek() != '\n') {
+      cursor_.advance();
+    }
+  }
+
+  void skip_block_comment() {
+    cursor_.advance();
+    cursor_.advance();
+    while (!cursor_.at_end()) {
+      const bool closes = cursor_.peek() == '*' && cursor_.peek_second() == '/';
+      cursor_.advance();
+      if (closes) {
+        cursor_.advance();
+        return;
+      }
+    }
+  }
+
+  void skip_token() {
+    const char c = cursor_.peek();
+    if (c == '/' && (cursor_.peek_second() == '*' || cursor_.peek_second() == '/')) {
+      skip_blanks();
+    } else if (c == '"' || c == '\'') {
+      skip_quoted(c);
+    } else if (is_digit(c) || (c == '.' && is_digit(cursor_.peek_second()))) {
+      skip_number();
+    } else if (is_identifier(c)) {
+      skip_word();
+    } else {
+      cursor_.advance();
+    }
+  }
+
+  // Ends at the line's end at the latest: an apostrophe in a skipped group opens nothing.
+  void skip_quoted(char quote) {
+    cursor_.advance();
+    while (!cursor_.at_end() && cursor_.peek() != '\n') {
+      const char c = cursor_.peek();
+      cursor_.advance();
+      if (c == quote) {
+        return;
+      }
+      if (c == '\\' && cursor_.peek() != '\n') {
+        cursor_.advance();
+      }
+    }
+  }
+
+  // A preprocessing number: 1'000, 0x1p-3, 1.0e+5f.
+  void skip_number() {
+    char last = '\0';
+    while (!cursor_.at_end()) {
+      const char c = cursor_.peek();
+      const bool exponent =
+          (c == '+' || c == '-') && (last == 'e' || last == 'E' || last == 'p' || last == 'P');
+      const bool separator = c == '\'' && is_identifier(cursor_.peek_second());
+      if (!is_identifier(c) && c != '.' && !exponent && !separator) {
+        return;
+      }
+      last = c;
+      cursor_.advance();
+    }
+  }
+
+  void skip_word() {
+    const std::string word = read_identifier();
+    if (cursor_.peek() == '"' &&
+        (word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R")) {
+      skip_raw_string();
+    } else if (in_directive_ && (word == "__has_include" || word == "__has_include_next")) {
+      skip_blanks();
+      if (cursor_.peek() == '(') {
+        cursor_.advance();
+        read_reference(IncludeReference::Kind::HasInclude, in_condition_);
+      }
+    }
+  }
+
+  void skip_raw_string() {
+    cursor_.advance_raw(1);
+    const std::size_t open = cursor_.rest().find('(');
+    const std::string_view delimiter = cursor_.rest().substr(0, open);
+    constexpr std::size_t kLongestDelimiter = 16;
+    if (open > kLongestDelimiter || delimiter.find_first_of(" )\\\t\v\f\n\"") != std::string_view::npos) {
+      cursor_.end_raw();
+      return;  // no raw string after all
+    }
+    const std::string closing = ")" + std::string(delimiter) + "\"";
+    const std::size_t close = cursor_.rest().find(closing, open);
+    cursor_.advance_raw(close == std::string_view::npos ? cursor_.rest().size() : close + closing.size());
+    cursor_.end_raw();
+  }
+
+  std::string_view text_;
+  Cursor cursor_;
+  IncludeScan scan_;
+  bool in_directive_ = false;
+  bool in_condition_ = false;
+};
+
+}  // namespace
+
+IncludeScan scan_includes(std::string_view text) { return Scanner(text).run(); }
+
+}  // namespace cubind
