@@ -1,4 +1,5 @@
-// What a GPU and its driver are, read without creating a context: no memory is taken and no process appears in NVML's lists.
+// What a GPU and its driver are, read without creating a context: no memory is taken and no process appears
+// in NVML's lists.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,31 @@ namespace cubind::cuda {
 
 /// The raw facts that a device class is derived from (the daemon derives it), and the two validators.
 struct DeviceFacts {
-    std::string name;  // a label
-    std::string uuid;  // "GPU-8a6f...", as nvidia-smi prints it
-    std::uint32_t pci_device_id = 0;  // device and vendor: 0x233510de
-    std::uint32_t cc_major = 0, cc_minor = 0;
-    std::uint32_t sm_count = 0;
-    std::uint64_t l2_bytes = 0;
-    std::uint64_t shared_optin_bytes = 0;
-    std::uint64_t memory_bytes = 0;
-    std::uint32_t memory_bus_bits = 0;
-    std::string mig_profile;           // "1g.10gb"; empty: the whole GPU
-    std::uint32_t power_limit_mw = 0;  // enforced; 0: unknown (no NVML)
-    std::uint32_t max_sm_mhz = 0;
-    std::uint32_t max_memory_mhz = 0;
-    bool operator==(const DeviceFacts&) const = default;
+  std::string name;                 // a label
+  std::string uuid;                 // "GPU-8a6f...", as nvidia-smi prints it
+  std::uint32_t pci_device_id = 0;  // device and vendor: 0x233510de
+  std::uint32_t cc_major = 0, cc_minor = 0;
+  std::uint32_t sm_count = 0;
+  std::uint64_t l2_bytes = 0;
+  std::uint64_t shared_optin_bytes = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t memory_bus_bits = 0;
+  std::string mig_profile;           // "1g.10gb"; empty: the whole GPU
+  std::uint32_t power_limit_mw = 0;  // enforced; 0: unknown (no NVML)
+  std::uint32_t max_sm_mhz = 0;
+  std::uint32_t max_memory_mhz = 0;
+  bool operator==(const DeviceFacts&) const = default;
 };
 
 struct DriverVersion {
-    std::uint32_t cuda = 0;  // 13000 for 13.0
-    std::string version;     // "580.159.04"; empty where neither NVML nor /proc tells
-    bool operator==(const DriverVersion&) const = default;
+  std::uint32_t cuda = 0;  // 13000 for 13.0
+  std::string version;     // "580.159.04"; empty where neither NVML nor /proc tells
+  bool operator==(const DriverVersion&) const = default;
 };
 
-/// The GPUs that the driver shows this process (CUDA_VISIBLE_DEVICES holds), in its order. Calls cuInit, which a process that
-/// will fork must not do. None is an empty list; a driver that fails to start throws DriverError.
+/// The GPUs that the driver shows this process (CUDA_VISIBLE_DEVICES holds), in its order. Calls cuInit,
+/// which a process that will fork must not do. None is an empty list; a driver that fails to start throws
+/// DriverError.
 std::vector<DeviceOrdinal> visible_devices(const DriverApi& driver);
 
 /// `nvml` may be null: then the validators are zero and the bus width is the driver's.
@@ -46,8 +48,8 @@ DriverVersion read_driver_version(const DriverApi& driver, const NvmlApi* nvml);
 /// The NVML handle of a CUDA device, by UUID and then by PCI bus id; null where NVML does not know it.
 NvmlDevice find_nvml_device(const DriverApi& driver, const NvmlApi& nvml, DeviceOrdinal device);
 
-/// The device of a UUID ("GPU-..." or "MIG-...", or its first characters where they are enough) or of an index among the visible
-/// ones; empty is index 0. Throws Error(NotFound) that lists the visible ones.
+/// The device of a UUID ("GPU-..." or "MIG-...", or its first characters where they are enough) or of an
+/// index among the visible ones; empty is index 0. Throws Error(NotFound) that lists the visible ones.
 DeviceOrdinal select_device(const DriverApi& driver, std::string_view gpu);
 
 /// "GPU-8a6f0b2c-..." from the 16 bytes; "MIG-..." for a slice.

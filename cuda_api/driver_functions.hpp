@@ -1,6 +1,6 @@
-// The driver's functions, one line each: X(member of DriverApi, exported symbol, parameters). All return a Result. Every
-// symbol is exported by driver branch 525 (CUDA 12.0) and later; versioned names are used where cuda.h maps to one, so that
-// the declaration and the symbol cannot drift apart.
+// The driver's functions, one line each: X(member of DriverApi, exported symbol, parameters). All return a
+// Result. Every symbol is exported by driver branch 525 (CUDA 12.0) and later; versioned names are used where
+// cuda.h maps to one, so that the declaration and the symbol cannot drift apart.
 #pragma once
 
 // clang-format off

@@ -1,5 +1,6 @@
-// The part of cuda.h that cubind uses, declared by hand so that no CUDA header is needed outside tuner/worker, where
-// static_asserts hold these declarations against the real ones. Handles are the driver's own incomplete structs.
+// The part of cuda.h that cubind uses, declared by hand so that no CUDA header is needed outside
+// tuner/worker, where static_asserts hold these declarations against the real ones. Handles are the driver's
+// own incomplete structs.
 #pragma once
 
 #include <cstdint>
@@ -31,53 +32,53 @@ using GraphExec = CUgraphExec_st*;
 using GraphNode = CUgraphNode_st*;
 
 struct Uuid {
-    char bytes[16];
+  char bytes[16];
 };
 
 /// What a driver call returns. Only the values that cubind tells apart have names; any other is possible.
 enum class Result : int {
-    Success = 0,
-    InvalidValue = 1,
-    OutOfMemory = 2,
-    NotInitialized = 3,
-    NoDevice = 100,
-    InvalidDevice = 101,
-    InvalidImage = 200,
-    NoBinaryForGpu = 209,
-    EccUncorrectable = 214,
-    UnsupportedPtxVersion = 222,
-    NotFound = 500,
-    NotReady = 600,
-    IllegalAddress = 700,
-    LaunchOutOfResources = 701,
-    LaunchTimeout = 702,
-    Assert = 710,
-    HardwareStackError = 714,
-    IllegalInstruction = 715,
-    MisalignedAddress = 716,
-    InvalidAddressSpace = 717,
-    InvalidPc = 718,
-    LaunchFailed = 719,
+  Success = 0,
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  NoDevice = 100,
+  InvalidDevice = 101,
+  InvalidImage = 200,
+  NoBinaryForGpu = 209,
+  EccUncorrectable = 214,
+  UnsupportedPtxVersion = 222,
+  NotFound = 500,
+  NotReady = 600,
+  IllegalAddress = 700,
+  LaunchOutOfResources = 701,
+  LaunchTimeout = 702,
+  Assert = 710,
+  HardwareStackError = 714,
+  IllegalInstruction = 715,
+  MisalignedAddress = 716,
+  InvalidAddressSpace = 717,
+  InvalidPc = 718,
+  LaunchFailed = 719,
 };
 
 enum class DeviceAttribute : int {
-    ClockRateKhz = 13,
-    MultiprocessorCount = 16,
-    MemoryClockRateKhz = 36,
-    MemoryBusWidthBits = 37,
-    L2CacheBytes = 38,
-    ComputeCapabilityMajor = 75,
-    ComputeCapabilityMinor = 76,
-    MaxSharedPerBlockOptin = 97,
-    PciDeviceId = 139,
+  ClockRateKhz = 13,
+  MultiprocessorCount = 16,
+  MemoryClockRateKhz = 36,
+  MemoryBusWidthBits = 37,
+  L2CacheBytes = 38,
+  ComputeCapabilityMajor = 75,
+  ComputeCapabilityMinor = 76,
+  MaxSharedPerBlockOptin = 97,
+  PciDeviceId = 139,
 };
 
 enum class FunctionAttribute : int {
-    MaxThreadsPerBlock = 0,
-    SharedSizeBytes = 1,
-    LocalSizeBytes = 3,
-    NumRegs = 4,
-    MaxDynamicSharedBytes = 8,
+  MaxThreadsPerBlock = 0,
+  SharedSizeBytes = 1,
+  LocalSizeBytes = 3,
+  NumRegs = 4,
+  MaxDynamicSharedBytes = 8,
 };
 
 inline constexpr unsigned kStreamNonBlocking = 1;
@@ -89,12 +90,12 @@ inline constexpr int kCaptureThreadLocal = 1;
 
 /// CUlaunchConfig without attributes.
 struct LaunchConfig {
-    unsigned grid_x, grid_y, grid_z;
-    unsigned block_x, block_y, block_z;
-    unsigned shared_bytes;
-    Stream stream;
-    void* attributes;
-    unsigned attribute_count;
+  unsigned grid_x, grid_y, grid_z;
+  unsigned block_x, block_y, block_z;
+  unsigned shared_bytes;
+  Stream stream;
+  void* attributes;
+  unsigned attribute_count;
 };
 
 }  // namespace cubind::cuda

@@ -1,5 +1,6 @@
-// NVML, opened at run time. What it tells is evidence and consent; nothing of cubind fails for the lack of one function, so
-// each member may be null. The structs are NVML's, declared by hand and held against nvml.h in tuner/worker.
+// NVML, opened at run time. What it tells is evidence and consent; nothing of cubind fails for the lack of
+// one function, so each member may be null. The structs are NVML's, declared by hand and held against nvml.h
+// in tuner/worker.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +18,30 @@ enum class NvmlResult : int { Success = 0, NotSupported = 3, NoPermission = 4, I
 enum class NvmlClock : int { Graphics = 0, Sm = 1, Memory = 2 };
 
 struct NvmlMemory {
-    unsigned long long total, free, used;
+  unsigned long long total, free, used;
 };
 
 /// `used` is without what the driver reserves for itself.
 struct NvmlMemoryV2 {
-    unsigned version;
-    unsigned long long total, reserved, free, used;
+  unsigned version;
+  unsigned long long total, reserved, free, used;
 };
 inline constexpr unsigned kNvmlMemoryV2Version = sizeof(NvmlMemoryV2) | (2U << 24);
 
 struct NvmlUtilization {
-    unsigned gpu, memory;  // percent of the last sample period
+  unsigned gpu, memory;  // percent of the last sample period
 };
 
 struct NvmlProcess {
-    unsigned pid;
-    unsigned long long used_memory;
-    unsigned gpu_instance, compute_instance;
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance, compute_instance;
 };
 
 struct NvmlPci {
-    char bus_id_legacy[16];
-    unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-    char bus_id[32];
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+  char bus_id[32];
 };
 
 /// Bits of the clock event (throttle) reasons that cubind tells apart.
@@ -75,17 +76,18 @@ inline constexpr unsigned long long kThrottleHardwarePowerBrake = 0x80;
 
 struct NvmlApi {
 #define CUBIND_DECLARE(member, exported, parameters) NvmlResult(*member) parameters = nullptr;
-    CUBIND_NVML_FUNCTIONS(CUBIND_DECLARE)
+  CUBIND_NVML_FUNCTIONS(CUBIND_DECLARE)
 #undef CUBIND_DECLARE
 
-    std::string library;  // the file that was opened
+  std::string library;  // the file that was opened
 };
 
 /// Where NVML is looked for.
 std::vector<std::string> nvml_candidates();
 
-/// Loaded and initialized; nvmlShutdown runs when the last copy goes. Null where there is none or it does not initialize;
-/// `tried` then says why.
-std::shared_ptr<const NvmlApi> find_nvml(std::string& tried, const std::vector<std::string>& candidates = nvml_candidates());
+/// Loaded and initialized; nvmlShutdown runs when the last copy goes. Null where there is none or it does not
+/// initialize; `tried` then says why.
+std::shared_ptr<const NvmlApi> find_nvml(std::string& tried,
+                                         const std::vector<std::string>& candidates = nvml_candidates());
 
 }  // namespace cubind::cuda

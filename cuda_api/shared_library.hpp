@@ -7,26 +7,26 @@
 
 namespace cubind::cuda {
 
-/// Stays open as long as the process lives: CUDA's libraries install handlers and threads, and unloading them is unsafe.
-/// Copies are the same library. Safe on many threads.
+/// Stays open as long as the process lives: CUDA's libraries install handlers and threads, and unloading them
+/// is unsafe. Copies are the same library. Safe on many threads.
 class SharedLibrary {
-  public:
-    /// Opens the first of `candidates` (sonames or paths) that loads. Where none does: absent, and `tried` has a line for each,
-    /// as the loader put it.
-    static std::optional<SharedLibrary> open_first(std::span<const std::string> candidates, std::string& tried);
+ public:
+  /// Opens the first of `candidates` (sonames or paths) that loads. Where none does: absent, and `tried` has
+  /// a line for each, as the loader put it.
+  static std::optional<SharedLibrary> open_first(std::span<const std::string> candidates, std::string& tried);
 
-    /// Null where the library has no such symbol.
-    void* symbol(const char* name) const;
+  /// Null where the library has no such symbol.
+  void* symbol(const char* name) const;
 
-    /// The candidate that loaded.
-    const std::string& name() const { return name_; }
-    /// The file it came from, symbolic links as the loader found them.
-    std::string path() const;
+  /// The candidate that loaded.
+  const std::string& name() const { return name_; }
+  /// The file it came from, symbolic links as the loader found them.
+  std::string path() const;
 
-  private:
-    SharedLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
-    void* handle_;
-    std::string name_;
+ private:
+  SharedLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+  void* handle_;
+  std::string name_;
 };
 
 }  // namespace cubind::cuda

@@ -1,27 +1,33 @@
 #include "tuner/measure/tick.hpp"
 
 #include <algorithm>
+#include <vector>
 
-#include "tuner/measure/statistics.hpp"
+namespace cubind::measure {
+namespace {
 
-namespace cubind {
+constexpr double kSameReadingUs = 0.0015;
+constexpr std::size_t kFewestSteps = 3;
 
-double margin_us(double reference_us, double fraction, double tick_us, const MeasureSettings& settings) {
-    return std::max(reference_us * fraction, settings.margin_ticks * tick_us);
+}  // namespace
+
+std::optional<double> estimate_tick_us(std::span<const double> durations_us) {
+  std::vector<double> sorted(durations_us.begin(), durations_us.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (const double step = sorted[i] - sorted[i - 1]; step > kSameReadingUs) {
+      steps.push_back(step);
+    }
+  }
+  if (steps.size() < kFewestSteps) {
+    return std::nullopt;
+  }
+  // Gaps of several ticks are larger than the tick and none is smaller, so the lower quartile is the tick
+  // although rounding makes some gaps a nanosecond short.
+  const auto quartile = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 4);
+  std::nth_element(steps.begin(), quartile, steps.end());
+  return *quartile;
 }
 
-bool compares_means(double time_us, double tick_us, const MeasureSettings& settings) {
-    return time_us < settings.mean_below_ticks * tick_us;
-}
-
-double location_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
-    const double middle = median(samples_us);
-    return compares_means(middle, tick_us, settings) ? mean(samples_us) : middle;
-}
-
-double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
-    const double smallest = *std::min_element(samples_us.begin(), samples_us.end());
-    return compares_means(smallest, tick_us, settings) ? mean(samples_us) : smallest;
-}
-
-}  // namespace cubind
+}  // namespace cubind::measure

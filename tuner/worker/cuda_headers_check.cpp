@@ -12,46 +12,48 @@
 namespace cubind::worker {
 namespace {
 
-// Two parameters are passed alike: identical, or pointers to types of one size, or an enum and its hand-declared twin, which
-// is an enum or integer of the same size.
+// Two parameters are passed alike: identical, or pointers to types of one size, or an enum and its
+// hand-declared twin, which is an enum or integer of the same size.
 template <typename Ours, typename Theirs>
 constexpr bool passed_alike() {
-    using A = std::remove_cv_t<Ours>;
-    using B = std::remove_cv_t<Theirs>;
-    if constexpr (std::is_same_v<A, B>) {
-        return true;
-    } else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
-        using PointeeA = std::remove_cv_t<std::remove_pointer_t<A>>;
-        using PointeeB = std::remove_cv_t<std::remove_pointer_t<B>>;
-        if constexpr (std::is_same_v<PointeeA, PointeeB>) {
-            return true;
-        } else {
-            return sizeof(PointeeA) == sizeof(PointeeB) && alignof(PointeeA) == alignof(PointeeB);
-        }
+  using A = std::remove_cv_t<Ours>;
+  using B = std::remove_cv_t<Theirs>;
+  if constexpr (std::is_same_v<A, B>) {
+    return true;
+  } else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
+    using PointeeA = std::remove_cv_t<std::remove_pointer_t<A>>;
+    using PointeeB = std::remove_cv_t<std::remove_pointer_t<B>>;
+    if constexpr (std::is_same_v<PointeeA, PointeeB>) {
+      return true;
     } else {
-        constexpr bool scalars = (std::is_enum_v<A> || std::is_integral_v<A>) && (std::is_enum_v<B> || std::is_integral_v<B>);
-        return scalars && sizeof(A) == sizeof(B);
+      return sizeof(PointeeA) == sizeof(PointeeB) && alignof(PointeeA) == alignof(PointeeB);
     }
+  } else {
+    constexpr bool scalars =
+        (std::is_enum_v<A> || std::is_integral_v<A>)&&(std::is_enum_v<B> || std::is_integral_v<B>);
+    return scalars && sizeof(A) == sizeof(B);
+  }
 }
 
 template <typename Ours, typename Theirs>
 struct SameCall : std::false_type {};
 
 template <typename R1, typename... P1, typename R2, typename... P2>
-    requires(sizeof...(P1) == sizeof...(P2))
-struct SameCall<R1 (*)(P1...), R2(P2...)> : std::bool_constant<sizeof(R1) == sizeof(R2) && (passed_alike<P1, P2>() && ...)> {};
+  requires(sizeof...(P1) == sizeof...(P2))
+struct SameCall<R1 (*)(P1...), R2(P2...)>
+    : std::bool_constant<sizeof(R1) == sizeof(R2) && (passed_alike<P1, P2>() && ...)> {};
 
 #define CUBIND_CHECK_DRIVER(member, exported, parameters) \
-    static_assert(SameCall<decltype(cuda::DriverApi::member), decltype(exported)>::value, #exported);
+  static_assert(SameCall<decltype(cuda::DriverApi::member), decltype(exported)>::value, #exported);
 CUBIND_DRIVER_FUNCTIONS(CUBIND_CHECK_DRIVER)
 
 #define CUBIND_CHECK_NVML(member, exported, parameters) \
-    static_assert(SameCall<decltype(cuda::NvmlApi::member), decltype(exported)>::value, #exported);
+  static_assert(SameCall<decltype(cuda::NvmlApi::member), decltype(exported)>::value, #exported);
 CUBIND_NVML_FUNCTIONS(CUBIND_CHECK_NVML)
 
 template <typename A, typename B>
 constexpr bool same_value(A ours, B theirs) {
-    return static_cast<long long>(ours) == static_cast<long long>(theirs);
+  return static_cast<long long>(ours) == static_cast<long long>(theirs);
 }
 
 static_assert(std::is_same_v<cuda::Context, CUcontext> && std::is_same_v<cuda::DevicePtr, CUdeviceptr>);
@@ -75,21 +77,27 @@ static_assert(same_value(cuda::Result::InvalidPc, CUDA_ERROR_INVALID_PC));
 static_assert(same_value(cuda::Result::LaunchFailed, CUDA_ERROR_LAUNCH_FAILED));
 
 static_assert(same_value(cuda::DeviceAttribute::ClockRateKhz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
-static_assert(same_value(cuda::DeviceAttribute::MultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+static_assert(same_value(cuda::DeviceAttribute::MultiprocessorCount,
+                         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 static_assert(same_value(cuda::DeviceAttribute::MemoryClockRateKhz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE));
-static_assert(same_value(cuda::DeviceAttribute::MemoryBusWidthBits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
+static_assert(same_value(cuda::DeviceAttribute::MemoryBusWidthBits,
+                         CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
 static_assert(same_value(cuda::DeviceAttribute::L2CacheBytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
-static_assert(same_value(cuda::DeviceAttribute::ComputeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
-static_assert(same_value(cuda::DeviceAttribute::ComputeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+static_assert(same_value(cuda::DeviceAttribute::ComputeCapabilityMajor,
+                         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+static_assert(same_value(cuda::DeviceAttribute::ComputeCapabilityMinor,
+                         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 static_assert(same_value(cuda::DeviceAttribute::MaxSharedPerBlockOptin,
                          CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
 static_assert(same_value(cuda::DeviceAttribute::PciDeviceId, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID));
 
-static_assert(same_value(cuda::FunctionAttribute::MaxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+static_assert(same_value(cuda::FunctionAttribute::MaxThreadsPerBlock,
+                         CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
 static_assert(same_value(cuda::FunctionAttribute::SharedSizeBytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
 static_assert(same_value(cuda::FunctionAttribute::LocalSizeBytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
 static_assert(same_value(cuda::FunctionAttribute::NumRegs, CU_FUNC_ATTRIBUTE_NUM_REGS));
-static_assert(same_value(cuda::FunctionAttribute::MaxDynamicSharedBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
+static_assert(same_value(cuda::FunctionAttribute::MaxDynamicSharedBytes,
+                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
 
 static_assert(same_value(cuda::kStreamNonBlocking, CU_STREAM_NON_BLOCKING));
 static_assert(same_value(cuda::kEventDisableTiming, CU_EVENT_DISABLE_TIMING));
@@ -106,8 +114,10 @@ static_assert(std::is_same_v<cuda::NvmlDevice, nvmlDevice_t>);
 static_assert(same_value(cuda::NvmlResult::NotSupported, NVML_ERROR_NOT_SUPPORTED));
 static_assert(same_value(cuda::NvmlResult::NoPermission, NVML_ERROR_NO_PERMISSION));
 static_assert(same_value(cuda::NvmlResult::InsufficientSize, NVML_ERROR_INSUFFICIENT_SIZE));
-static_assert(same_value(cuda::NvmlClock::Sm, NVML_CLOCK_SM) && same_value(cuda::NvmlClock::Memory, NVML_CLOCK_MEM));
-static_assert(sizeof(cuda::NvmlMemory) == sizeof(nvmlMemory_t) && sizeof(cuda::NvmlMemoryV2) == sizeof(nvmlMemory_v2_t));
+static_assert(same_value(cuda::NvmlClock::Sm, NVML_CLOCK_SM) &&
+              same_value(cuda::NvmlClock::Memory, NVML_CLOCK_MEM));
+static_assert(sizeof(cuda::NvmlMemory) == sizeof(nvmlMemory_t) &&
+              sizeof(cuda::NvmlMemoryV2) == sizeof(nvmlMemory_v2_t));
 static_assert(offsetof(cuda::NvmlMemoryV2, used) == offsetof(nvmlMemory_v2_t, used));
 static_assert(cuda::kNvmlMemoryV2Version == nvmlMemory_v2);
 static_assert(sizeof(cuda::NvmlProcess) == sizeof(nvmlProcessInfo_t));

@@ -10,54 +10,69 @@ namespace cubind::worker {
 namespace {
 
 v1::DeviceReply answer(const v1::DeviceRequest& request, DeviceBackend& device) {
-    switch (request.body_case()) {
-        case v1::DeviceRequest::kOpen: return device.open(request.open());
-        case v1::DeviceRequest::kPrepare: return device.prepare(request.prepare());
-        case v1::DeviceRequest::kLoad: return device.load(request.load());
-        case v1::DeviceRequest::kVerify: return device.verify(request.verify());
-        case v1::DeviceRequest::kMeasure: return device.measure(request.measure());
-        case v1::DeviceRequest::kUnload: return device.unload(request.unload());
-        case v1::DeviceRequest::kRelease: return device.release(request.release());
-        case v1::DeviceRequest::kProbe: return device.probe(request.probe());
-        case v1::DeviceRequest::BODY_NOT_SET: break;
-    }
-    throw Error(ErrorCode::InvalidArgument, "device worker", "a request without a body that this version knows");
+  switch (request.body_case()) {
+    case v1::DeviceRequest::kOpen:
+      return device.open(request.open());
+    case v1::DeviceRequest::kPrepare:
+      return device.prepare(request.prepare());
+    case v1::DeviceRequest::kLoad:
+      return device.load(request.load());
+    case v1::DeviceRequest::kVerify:
+      return device.verify(request.verify());
+    case v1::DeviceRequest::kMeasure:
+      return device.measure(request.measure());
+    case v1::DeviceRequest::kUnload:
+      return device.unload(request.unload());
+    case v1::DeviceRequest::kRelease:
+      return device.release(request.release());
+    case v1::DeviceRequest::kProbe:
+      return device.probe(request.probe());
+    case v1::DeviceRequest::BODY_NOT_SET:
+      break;
+  }
+  throw Error(ErrorCode::InvalidArgument, "device worker",
+              "a request without a body that this version knows");
 }
 
 // One of the two places in the process that turn exceptions into data.
 v1::DeviceReply answer_or_fault(const std::string& frame, DeviceBackend& device) {
-    v1::DeviceReply fault;
-    try {
-        v1::DeviceRequest request;
-        if (!request.ParseFromString(frame)) {
-            throw Error(ErrorCode::DataLoss, "device worker", "a frame that is no DeviceRequest");
-        }
-        return answer(request, device);
-    } catch (const std::exception& error) {
-        fault.set_outcome(v1::OUTCOME_UNSPECIFIED);
-        fault.set_detail(error.what());
+  v1::DeviceReply fault;
+  try {
+    v1::DeviceRequest request;
+    if (!request.ParseFromString(frame)) {
+      throw Error(ErrorCode::DataLoss, "device worker", "a frame that is no DeviceRequest");
     }
-    return fault;
+    return answer(request, device);
+  } catch (const std::exception& error) {
+    fault.set_outcome(v1::OUTCOME_UNSPECIFIED);
+    fault.set_detail(error.what());
+  }
+  return fault;
 }
 
 }  // namespace
 
 ExitCode serve_device(int fd, DeviceBackend& device) {
-    while (const auto frame = read_frame(fd, kMaxRequestBytes)) {
-        const v1::DeviceReply reply = answer_or_fault(*frame, device);
-        write_frame(fd, reply.SerializeAsString());
-        if (reply.sticky()) { return ExitCode::ContextLost; }
+  while (const auto frame = read_frame(fd, kMaxRequestBytes)) {
+    const v1::DeviceReply reply = answer_or_fault(*frame, device);
+    write_frame(fd, reply.SerializeAsString());
+    if (reply.sticky()) {
+      return ExitCode::ContextLost;
     }
-    return ExitCode::Done;
+  }
+  return ExitCode::Done;
 }
 
 ExitCode run_device_worker(int fd, const std::vector<std::string>& arguments) {
-    if (arguments.empty()) { return serve_device(fd, *make_cuda_device()); }
-    if (arguments.front() != "--replay") {
-        throw Error(ErrorCode::InvalidArgument, "cubind-worker device",
-                    "unknown option \"" + arguments.front() + "\"; --replay TABLE comes first where it is wanted");
-    }
-    return serve_device(fd, *make_replay_device(arguments));
+  if (arguments.empty()) {
+    return serve_device(fd, *make_cuda_device());
+  }
+  if (arguments.front() != "--replay") {
+    throw Error(
+        ErrorCode::InvalidArgument, "cubind-worker device",
+        "unknown option \"" + arguments.front() + "\"; --replay TABLE comes first where it is wanted");
+  }
+  return serve_device(fd, *make_replay_device(arguments));
 }
 
 }  // namespace cubind::worker

@@ -9,8 +9,9 @@ namespace cubind::worker {
 /// Requests hold a cubin or the expected outputs of a problem.
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{1} << 30;
 
-/// Answers requests from the socket, in order, one reply each, until the peer closes it or a reply was sticky. A request that
-/// does not parse, or an Error from the backend, is answered by a reply whose outcome is unspecified and whose detail says why.
+/// Answers requests from the socket, in order, one reply each, until the peer closes it or a reply was
+/// sticky. A request that does not parse, or an Error from the backend, is answered by a reply whose outcome
+/// is unspecified and whose detail says why.
 ExitCode serve_device(int fd, DeviceBackend& device);
 
 }  // namespace cubind::worker

@@ -20,39 +20,43 @@ constexpr char kUsage[] =
     "cubind-agent starts its workers itself; N is a socket that it hands down.\n";
 
 std::optional<int> parse_fd(const char* text) {
-    int fd = -1;
-    const char* end = text + std::strlen(text);
-    const auto [stop, error] = std::from_chars(text, end, fd);
-    if (error != std::errc{} || stop != end || fd < 0) { return std::nullopt; }
-    return fd;
+  int fd = -1;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, fd);
+  if (error != std::errc{} || stop != end || fd < 0) {
+    return std::nullopt;
+  }
+  return fd;
 }
 
 ExitCode run(const std::string& mode, int fd, const std::vector<std::string>& arguments) {
-    cubind::init_logging("cubind-worker");
-    try {
-        if (mode == "compile") { return cubind::worker::run_compile_worker(fd, arguments); }
-        return cubind::worker::run_device_worker(fd, arguments);
-    } catch (const cubind::Error& error) {
-        cubind::log_error(error.what());
-        return error.code() == cubind::ErrorCode::InvalidArgument ? ExitCode::Usage : ExitCode::Fault;
-    } catch (const std::exception& error) {
-        cubind::log_error(error.what());
-        return ExitCode::Fault;
+  cubind::init_logging("cubind-worker");
+  try {
+    if (mode == "compile") {
+      return cubind::worker::run_compile_worker(fd, arguments);
     }
+    return cubind::worker::run_device_worker(fd, arguments);
+  } catch (const cubind::Error& error) {
+    cubind::log_error(error.what());
+    return error.code() == cubind::ErrorCode::InvalidArgument ? ExitCode::Usage : ExitCode::Fault;
+  } catch (const std::exception& error) {
+    cubind::log_error(error.what());
+    return ExitCode::Fault;
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::string mode = argc > 1 ? argv[1] : "";
-    if ((mode != "compile" && mode != "device") || argc < 4 || std::strcmp(argv[2], "--fd") != 0) {
-        std::fputs(kUsage, stderr);
-        return static_cast<int>(ExitCode::Usage);
-    }
-    const std::optional<int> fd = parse_fd(argv[3]);
-    if (!fd) {
-        std::fprintf(stderr, "cubind-worker: --fd %s: not a descriptor\n", argv[3]);
-        return static_cast<int>(ExitCode::Usage);
-    }
-    return static_cast<int>(run(mode, *fd, std::vector<std::string>(argv + 4, argv + argc)));
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if ((mode != "compile" && mode != "device") || argc < 4 || std::strcmp(argv[2], "--fd") != 0) {
+    std::fputs(kUsage, stderr);
+    return static_cast<int>(ExitCode::Usage);
+  }
+  const std::optional<int> fd = parse_fd(argv[3]);
+  if (!fd) {
+    std::fprintf(stderr, "cubind-worker: --fd %s: not a descriptor\n", argv[3]);
+    return static_cast<int>(ExitCode::Usage);
+  }
+  return static_cast<int>(run(mode, *fd, std::vector<std::string>(argv + 4, argv + argc)));
 }

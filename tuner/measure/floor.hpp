@@ -1,0 +1,50 @@
+// The time below which a measurement cannot be true: a kernel that skips its work, or a timer that lies, is
+// refused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tuner/measure/measure_settings.hpp"
+
+namespace cubind::measure {
+
+/// What the work needs at least. Zero: not known.
+struct FloorWork {
+  std::uint64_t flops = 0;
+  std::uint64_t min_read_bytes = 0;  // counts in cold mode alone: warm, the reads may be served by the L2
+  bool cold_l2 = true;
+};
+
+/// The GPU while the samples were taken. Zero: not known, and the floor that needs it does not count.
+struct FloorRates {
+  std::uint32_t cc_major = 0, cc_minor = 0;
+  std::uint32_t sm_count = 0;
+  std::uint32_t sm_mhz = 0;      // sampled
+  std::uint32_t memory_mhz = 0;  // as NVML gives it; memory transfers twice a clock
+  std::uint32_t memory_bus_bits = 0;
+};
+
+struct Floor {
+  double flops_us = 0;  // at the highest dense rate that any instruction of the architecture has
+  double read_us = 0;   // at the memory's peak rate
+  double us = 0;        // the larger, less the margin; 0: unknown
+};
+
+Floor compute_floor(const FloorWork& work, const FloorRates& rates, const MeasureSettings& settings = {});
+
+/// Whether a sample is impossible: below the floor by more than the timer's tick.
+bool is_below(const Floor& floor, double sample_us, double tick_us);
+
+/// "1.2 us is below the floor of 3.4 us (12.1 GFLOP take 0.9 us at 1980 MHz, 16.8 MB read take 3.8 us at 4917
+/// GB/s, less 10 %)".
+std::string describe(const Floor& floor, const FloorWork& work, const FloorRates& rates, double sample_us);
+
+/// Floating-point operations a clock and SM of the architecture's fastest dense instruction. An architecture
+/// that is not listed gets a figure that no listed one reaches.
+std::uint32_t peak_flops_per_clock(std::uint32_t cc_major, std::uint32_t cc_minor);
+
+/// Bytes a second at the memory's peak; 0 where clock or bus width is not known.
+double peak_bytes_per_second(const FloorRates& rates);
+
+}  // namespace cubind::measure

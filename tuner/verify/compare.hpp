@@ -1,0 +1,48 @@
+// Whether an output agrees with its reference, element by element.
+//
+// A norm over the whole output hides a wholly wrong row: 0.4 % of the norm at 65536 rows. So every element
+// has to satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf may stand only where the reference has
+// the same. tuner/worker compares on the device by the same rules; this code is the definition and what CI
+// tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "tuner/plan/dtype.hpp"
+
+namespace cubind::verify {
+
+struct Bounds {
+  double rtol = 0;
+  double atol = 0;
+};
+
+/// The excess of an element that no tolerance excuses (NaN against a number, any difference at tolerance
+/// zero). Finite, so that every format can carry it.
+inline constexpr double kUnboundedExcess = 1e300;
+
+struct Comparison {
+  std::uint64_t elements = 0;
+  std::uint64_t mismatches = 0;   // elements with an excess above 1
+  double worst_excess = 0;        // largest |out - ref| / (atol + rtol |ref|)
+  std::uint64_t worst_index = 0;  // its first place; 0 where the worst excess is 0
+  bool same_bits = true;          // byte for byte the same; false where the types differ
+
+  bool passed() const { return mismatches == 0; }
+  bool operator==(const Comparison&) const = default;
+};
+
+/// |out - ref| / (atol + rtol |ref|) of one element; 0 for two NaN or two equal infinities.
+double excess(double out, double ref, Bounds bounds);
+
+/// Both buffers hold the same number of whole elements, else Error(Internal). Integers are compared without
+/// rounding.
+Comparison compare(DType out_type, std::span<const std::byte> out, DType ref_type,
+                   std::span<const std::byte> ref, Bounds bounds);
+
+/// Folds the result for a later part of the same output into `total`; `offset` is the part's first index.
+void merge(Comparison& total, const Comparison& part, std::uint64_t offset);
+
+}  // namespace cubind::verify
