@@ -19,7 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 TIDY = "clang-tidy-16"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "cubind" / "clang-tidy"
+CACHE = (
+    pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "cubind" / "clang-tidy"
+)
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -37,7 +39,9 @@ class Keys:
         digest = hashlib.sha256(self._common)
         digest.update(command.replace(str(self._build), "<build>").replace(str(ROOT), "<root>").encode())
         for path in sorted(self._closure(source)):
-            digest.update(str(path).replace(str(self._build), "<build>").replace(str(ROOT), "<root>").encode())
+            digest.update(
+                str(path).replace(str(self._build), "<build>").replace(str(ROOT), "<root>").encode()
+            )
             digest.update(self._read(path)[0])
         return digest.hexdigest()
 
@@ -63,7 +67,9 @@ class Keys:
 
 
 def check(build: pathlib.Path, source: pathlib.Path, key: str) -> bool:
-    run = subprocess.run([TIDY, "--quiet", "-p", str(build), str(source)], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [TIDY, "--quiet", "-p", str(build), str(source)], capture_output=True, text=True, check=False
+    )
     if run.returncode == 0:
         (CACHE / key).touch()
         return True
@@ -80,7 +86,11 @@ def main() -> int:
     todo, clean = [], 0
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if not source.is_relative_to(ROOT) or source.is_relative_to(build) or (wanted and source not in wanted):
+        if (
+            not source.is_relative_to(ROOT)
+            or source.is_relative_to(build)
+            or (wanted and source not in wanted)
+        ):
             continue
         key = keys.key(source, entry["command"])
         if (CACHE / key).exists():

@@ -26,7 +26,12 @@ lint() {
   say "lint: clean"
 }
 
-check_format() { our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r -n 40 -P "$CUBIND_JOBS" clang-format-16 --dry-run -Werror; }
+check_format() {
+  local found
+  found=$(our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-16 --dry-run 2>&1 |
+    sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: warning: code should be clang-formatted.*/\1/p' | sort | uniq -c)
+  [ -z "$found" ] || { printf 'not formatted (places, file):\n%s\n' "$found"; return 1; }
+}
 
 check_python() { .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
 
