@@ -51,15 +51,17 @@ demo() {
   exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin" "$@"
 }
 
-# bench/NAME.sh, bench/NAME.py or a program of bench/ (SHIP bench).
+# bench/NAME/__main__.py, bench/NAME.sh, bench/NAME.py or a program of bench/ (SHIP bench).
 bench() {
   [ $# -gt 0 ] || die "which benchmark? bench/ has: $(list_benches)"
   local name=$1
   shift
-  if [ -f "bench/$name.sh" ]; then
+  if [ -f "bench/$name/__main__.py" ]; then
+    exec "${CUBIND_PYTHON:-python3}" "bench/$name" "$@"
+  elif [ -f "bench/$name.sh" ]; then
     exec bash "bench/$name.sh" "$@"
   elif [ -f "bench/$name.py" ]; then
-    exec python3 "bench/$name.py" "$@"
+    exec "${CUBIND_PYTHON:-python3}" "bench/$name.py" "$@"
   elif [ -d build/release/bench ] && [ -x "build/release/bench/$name" ]; then
     exec "build/release/bench/$name" "$@"
   fi
@@ -70,6 +72,7 @@ bench() {
 }
 
 list_benches() {
-  { find bench -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -printf '%f\n' 2>/dev/null | sed 's/\.[a-z]*$//'
+  { find bench -mindepth 2 -maxdepth 2 -name __main__.py -printf '%h\n' 2>/dev/null | xargs -r -n 1 basename
+    find bench -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -printf '%f\n' 2>/dev/null | sed 's/\.[a-z]*$//'
     sed -n 's/.*NAME \([a-z_]*\).*SHIP bench.*/\1/p' bench/CMakeLists.txt 2>/dev/null; } | sort -u | paste -sd ' '
 }

@@ -21,6 +21,7 @@ package() {
   if [ -n "$with_tests" ]; then
     install_component tests "$folder"
     copy_tree tests/golden "$folder/tests/golden"
+    copy_found "$folder" tests/gpu '*.cu' '*.cuh' '*.json' '*.bin'
     cp dev.d/gpu_test.sh "$folder/tests/run"
   fi
   carry_libraries "$folder"
@@ -74,6 +75,14 @@ copy_tree() { # copy_tree FROM TO: nothing if FROM is not there
   find "$2" -name __pycache__ -prune -exec rm -rf {} +
 }
 
+copy_found() { # copy_found TO FOLDER PATTERN...: files of FOLDER by name, at the same paths below TO
+  local to=$1 from=$2 file names=() pattern
+  shift 2
+  [ -d "$from" ] || return 0
+  for pattern in "$@"; do names+=(-o -name "$pattern"); done
+  while IFS= read -r file; do copy_tree "$file" "$to/$file"; done < <(find "$from" -type f \( "${names[@]:1}" \))
+}
+
 copy_data() {
   local folder=$1 file
   for file in LICENSE README.md; do [ ! -f "$file" ] || cp "$file" "$folder/"; done
@@ -83,8 +92,7 @@ copy_data() {
   copy_tree client/example "$folder/example"
   copy_tree client/demo "$folder/demo"
   copy_tree client/python "$folder/python"
-  while IFS= read -r file; do copy_tree "$file" "$folder/$file"; done \
-    < <(find bench -type f \( -name '*.py' -o -name '*.sh' -o -name '*.json' -o -name '*.cu' -o -name '*.md' -o -name '*.txt' \) 2>/dev/null)
+  copy_found "$folder" bench '*.py' '*.sh' '*.json' '*.cu' '*.md' '*.txt'
   mkdir -p "$folder/python/schemas"
   .deps/venv/bin/python -m grpc_tools.protoc -I . --python_out="$folder/python" --grpc_python_out="$folder/python" \
     schemas/cubind.proto
