@@ -1,0 +1,40 @@
+#include "tuner/measure/margins.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace cubind {
+namespace {
+
+const MeasureSettings kSettings;
+
+TEST_CASE("a margin of a long time is its percentage") {
+  CHECK(margin_us(100, 0.03, 0.032, kSettings) == Approx(3.0));
+}
+
+TEST_CASE("a margin is never smaller than two ticks") {
+  CHECK(margin_us(0.8, 0.03, 0.032, kSettings) == Approx(0.064));
+}
+
+TEST_CASE("below fifty ticks means are compared and above it medians") {
+  const std::vector<double> one_tick_apart = {0.8, 0.8, 0.8, 0.832, 0.832};
+  CHECK(location_us(one_tick_apart, 0.032, kSettings) == Approx(0.8128));
+  CHECK(location_us(one_tick_apart, 0.001, kSettings) == Approx(0.8));
+}
+
+TEST_CASE("screening compares the smallest sample and below fifty ticks the mean") {
+  const std::vector<double> samples = {10.4, 10.0, 13.0};
+  CHECK(screen_value_us(samples, 0.032, kSettings) == Approx(10.0));
+  CHECK(screen_value_us(samples, 1.0, kSettings) == Approx(11.1333).epsilon(0.001));
+}
+
+TEST_CASE("the first values of the settings are those that the documentation names") {
+  CHECK(kSettings.screen_first_margin == 0.10);
+  CHECK(kSettings.screen_margin == 0.03);
+  CHECK(kSettings.tie_margin == 0.005);
+  CHECK(kSettings.max_finalists == 8);
+  CHECK(kSettings.min_samples == 5);
+  CHECK(kSettings.max_samples == 30);
+}
+
+}  // namespace
+}  // namespace cubind

@@ -1,0 +1,73 @@
+#include "tuner/measure/statistics.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+const std::vector<double> kTen = {10.1, 10.3, 9.9, 10.0, 10.2, 10.4, 9.8, 10.1, 12.9, 10.0};
+
+BootstrapOptions seeded(std::string_view seed) {
+  BootstrapOptions options;
+  options.seed = Digest::of(seed);
+  return options;
+}
+
+TEST_CASE("the median of an odd number of samples is the middle one and ignores an outlier") {
+  CHECK(median(std::vector<double>{3, 1000, 2}) == 3);
+}
+
+TEST_CASE("the median of an even number of samples is the mean of the middle two") {
+  CHECK(median(std::vector<double>{4, 1, 3, 2}) == 2.5);
+}
+
+TEST_CASE("no samples have no median") { CHECK_THROWS_AS(median({}), Error); }
+
+TEST_CASE("a bootstrap interval is pinned by its seed") {
+  const Interval interval = bootstrap_interval(kTen, seeded("job"));
+  CHECK(interval == bootstrap_interval(kTen, seeded("job")));
+  CHECK(interval.low == Approx(9.95));
+  CHECK(interval.high == Approx(10.3));
+}
+
+TEST_CASE("a bootstrap interval holds the median and narrows with more samples") {
+  std::vector<double> many;
+  for (int i = 0; i < 10; ++i) many.insert(many.end(), kTen.begin(), kTen.end());
+  const Interval few = bootstrap_interval(kTen, seeded("job"));
+  const Interval more = bootstrap_interval(many, seeded("job"));
+  CHECK(few.low <= median(kTen));
+  CHECK(few.high >= median(kTen));
+  CHECK(more.high - more.low < few.high - few.low);
+}
+
+TEST_CASE("one sample is its own interval") {
+  CHECK(bootstrap_interval(std::vector<double>{7}, seeded("x")) == Interval{7, 7});
+}
+
+TEST_CASE("the ratio of two finalists is drawn by rounds so that a drift they share cancels") {
+  std::vector<double> slow, fast;
+  for (int round = 0; round < 10; ++round) {
+    const double drift = 1.0 + 0.1 * round;  // 10 % a round: intervals of the times themselves overlap widely
+    fast.push_back(10 * drift);
+    slow.push_back(10.2 * drift);
+  }
+  const Interval ratio = bootstrap_ratio_interval(slow, fast, seeded("job"));
+  CHECK(ratio.low == Approx(1.02));
+  CHECK(ratio.high == Approx(1.02));
+}
+
+TEST_CASE("the ratio of samples that differ by noise alone has an interval that includes one") {
+  const std::vector<double> other = {10.0, 10.2, 10.1, 9.9, 10.3, 9.9, 10.4, 10.0, 10.1, 10.2};
+  const Interval ratio = bootstrap_ratio_interval(kTen, other, seeded("job"));
+  CHECK(ratio.low < 1);
+  CHECK(ratio.high > 1);
+}
+
+TEST_CASE("a ratio of samples from different rounds is refused") {
+  CHECK_THROWS_AS(bootstrap_ratio_interval(kTen, std::vector<double>{1}, seeded("job")), Error);
+}
+
+}  // namespace
+}  // namespace cubind

@@ -1,0 +1,54 @@
+#include "tuner/search/choice.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace cubind {
+namespace {
+
+const RoundContext kContext{Digest::of("job"), 0.032, {}};
+
+RoundTimes constant(double time) { return {{0, time}, {1, time}, {2, time}, {3, time}, {4, time}}; }
+
+const RoundTimes kFast = constant(100.0), kTied = constant(100.4), kSlow = constant(101.0);
+
+TEST_CASE("the lowest median wins") {
+  CHECK(choose_winner({{.times = &kSlow}, {.times = &kFast}}, kContext) == 1u);
+}
+
+TEST_CASE("inside the tie margin the incumbent stays") {
+  CHECK(choose_winner({{.times = &kFast, .is_default = true}, {.times = &kTied, .incumbent = true}}, kContext) == 1u);
+}
+
+TEST_CASE("inside the tie margin and without an incumbent the default wins") {
+  CHECK(choose_winner({{.times = &kFast}, {.times = &kTied, .is_default = true}}, kContext) == 1u);
+}
+
+TEST_CASE("outside the tie margin neither incumbent nor default is spared") {
+  CHECK(choose_winner({{.times = &kFast}, {.times = &kSlow, .incumbent = true, .is_default = true}}, kContext) == 0u);
+}
+
+TEST_CASE("inside the tie margin fewer registers win and then less shared memory") {
+  CHECK(choose_winner({{.times = &kFast, .registers = 64}, {.times = &kTied, .registers = 32}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &kFast, .registers = 32, .shared_bytes = 4096},
+                       {.times = &kTied, .registers = 32, .shared_bytes = 1024}},
+                      kContext) == 1u);
+}
+
+TEST_CASE("an equal cost falls to canonical order and not to the order of the contenders") {
+  CHECK(choose_winner({{.times = &kFast, .canonical = 9}, {.times = &kTied, .canonical = 2}}, kContext) == 1u);
+}
+
+TEST_CASE("two ticks of difference are a tie") {
+  const RoundTimes fast = constant(0.80), one_tick = constant(0.832);
+  CHECK(choose_winner({{.times = &fast}, {.times = &one_tick, .incumbent = true}}, kContext) == 1u);
+}
+
+TEST_CASE("a separated contender is asked only where none is running") {
+  CHECK(choose_winner({{.times = &kFast, .running = false}, {.times = &kSlow}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &kSlow, .running = false}}, kContext) == 0u);
+}
+
+TEST_CASE("without contenders nobody wins") { CHECK_FALSE(choose_winner({}, kContext)); }
+
+}  // namespace
+}  // namespace cubind

@@ -1,0 +1,88 @@
+#include "tuner/search/final_rounds.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/random.hpp"
+
+namespace cubind {
+namespace {
+
+RoundContext context_of(std::string_view seed = "job", double tick = 0.032) { return {Digest::of(seed), tick, {}}; }
+
+// Rounds until done; finalist i reads base[i] with noise of this relative size. Returns the number of rounds.
+std::uint32_t run(FinalRounds& rounds, const std::vector<double>& base, double noise) {
+  Random random(7);
+  std::uint32_t round = 0;
+  for (; !rounds.done(); ++round) {
+    std::map<std::size_t, double> times;
+    for (const std::size_t i : rounds.order(round)) times[i] = base[i] * (1 + noise * (random.uniform() - 0.5));
+    rounds.add_round(round, times);
+  }
+  return round;
+}
+
+TEST_CASE("every finalist gets at least five samples and a clear loser no more") {
+  FinalRounds rounds(2, context_of());
+  CHECK(run(rounds, {10, 12}, 0.01) == 5);
+  CHECK(rounds.times(1).size() == 5);
+  CHECK_FALSE(rounds.running(1));
+}
+
+TEST_CASE("finalists that neither separate nor tie stop after thirty samples") {
+  FinalRounds rounds(2, context_of());
+  CHECK(run(rounds, {10, 10.0}, 0.5) == 30);
+  CHECK(rounds.times(0).size() == 30);
+}
+
+TEST_CASE("finalists within the tie margin stop early and both stay in the running") {
+  FinalRounds rounds(2, context_of());
+  CHECK(run(rounds, {10, 10.01}, 0.001) == 5);
+  CHECK(rounds.running(0));
+  CHECK(rounds.running(1));
+}
+
+TEST_CASE("a finalist that is surely slower but within the tie margin stays in the running") {
+  FinalRounds rounds(2, context_of());
+  run(rounds, {100.0, 100.4}, 0.0001);
+  CHECK(rounds.running(1));
+}
+
+TEST_CASE("times less than two ticks apart are a tie") {
+  FinalRounds rounds(2, context_of("job", 1.0));
+  CHECK(run(rounds, {60, 61.5}, 0.0001) == 5);
+  CHECK(rounds.running(1));
+}
+
+TEST_CASE("the order of a round is a function of the seed and the round") {
+  const FinalRounds a(8, context_of("one")), b(8, context_of("one")), c(8, context_of("two"));
+  CHECK(a.order(3) == b.order(3));
+  CHECK(a.order(3) != a.order(4));
+  CHECK(a.order(3) != c.order(3));
+  auto sorted = a.order(3);
+  std::sort(sorted.begin(), sorted.end());
+  CHECK(sorted == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST_CASE("a finalist that was removed takes no part in later rounds") {
+  FinalRounds rounds(3, context_of());
+  rounds.remove(1);
+  CHECK(rounds.order(0).size() == 2);
+  CHECK(rounds.removed(1));
+}
+
+TEST_CASE("a single finalist gets its five samples") {
+  FinalRounds rounds(1, context_of());
+  CHECK(run(rounds, {10}, 0.1) == 5);
+}
+
+TEST_CASE("a ratio is taken over the rounds that both took part in") {
+  const RoundTimes a = {{0, 10}, {1, 10}, {5, 90}}, b = {{0, 20}, {1, 20}, {6, 1}};
+  const auto ratio = round_ratio(a, b, context_of(), false);
+  REQUIRE(ratio);
+  CHECK(ratio->ratio == 0.5);
+  CHECK(ratio->rounds == 2);
+  CHECK_FALSE(round_ratio({{0, 1.0}}, {{1, 1.0}}, context_of(), false));
+}
+
+}  // namespace
+}  // namespace cubind

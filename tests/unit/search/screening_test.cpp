@@ -1,0 +1,68 @@
+#include "tuner/search/screening.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace cubind {
+namespace {
+
+const MeasureSettings kSettings;
+constexpr double kTick = 0.032;
+
+ScreenStep step(const std::vector<double>& samples, std::optional<double> best, double tick = kTick, bool must = false) {
+  return screen_step({samples, best, tick, must}, kSettings);
+}
+
+TEST_CASE("a trial without samples gets one") { CHECK(step({}, 10.0) == ScreenStep{ScreenVerdict::Measure, 1}); }
+
+TEST_CASE("after one sample a trial beyond ten percent of the best is stopped") {
+  CHECK(step({11.01}, 10.0).verdict == ScreenVerdict::Hopeless);
+  CHECK(step({10.99}, 10.0) == ScreenStep{ScreenVerdict::Measure, 2});
+}
+
+TEST_CASE("after three samples a trial whose smallest is beyond three percent of the best is stopped") {
+  CHECK(step({10.5, 10.9, 10.31}, 10.0).verdict == ScreenVerdict::Hopeless);
+  CHECK(step({10.5, 10.9, 10.29}, 10.0).verdict == ScreenVerdict::Survivor);
+}
+
+TEST_CASE("the first trial is screened fully whatever it reads") {
+  CHECK(step({1000.0}, std::nullopt) == ScreenStep{ScreenVerdict::Measure, 2});
+  CHECK(step({1000.0, 1000.0, 1000.0}, std::nullopt).verdict == ScreenVerdict::Survivor);
+}
+
+TEST_CASE("the default configuration is never stopped by screening") {
+  CHECK(step({50.0}, 10.0, kTick, true) == ScreenStep{ScreenVerdict::Measure, 2});
+  CHECK(step({50.0, 50.0, 50.0}, 10.0, kTick, true).verdict == ScreenVerdict::Survivor);
+}
+
+TEST_CASE("two ticks of difference never stop a trial") {
+  // 0.064 us is 8 % of 0.8 us, beyond the second margin of 3 %.
+  CHECK(step({0.864, 0.864, 0.864}, 0.8).verdict == ScreenVerdict::Survivor);
+  CHECK(step({0.87, 0.87, 0.87}, 0.8).verdict == ScreenVerdict::Hopeless);
+}
+
+TEST_CASE("stored samples beyond what screening asks for are judged as they are") {
+  CHECK(step({10.5, 10.9, 10.6, 10.1}, 10.0).verdict == ScreenVerdict::Survivor);
+}
+
+TEST_CASE("at most eight finalists go on and the fastest come first") {
+  std::vector<Screened> screened;
+  for (std::size_t i = 0; i < 12; ++i) screened.push_back({i, 10.11 - 0.01 * static_cast<double>(i), false});
+  const auto finalists = choose_finalists(screened, kTick, kSettings);
+  CHECK(finalists == std::vector<std::size_t>{11, 10, 9, 8, 7, 6, 5, 4});
+}
+
+TEST_CASE("a survivor of an early and slow best is no finalist once a faster one is known") {
+  CHECK(choose_finalists(std::vector<Screened>{{0, 20, false}, {1, 10, false}}, kTick, kSettings) ==
+        std::vector<std::size_t>{1});
+}
+
+TEST_CASE("the default competes in the finals however slow it is") {
+  std::vector<Screened> screened = {{0, 99.0, true}};
+  for (std::size_t i = 1; i < 12; ++i) screened.push_back({i, 10.0, false});
+  const auto finalists = choose_finalists(screened, kTick, kSettings);
+  CHECK(finalists.size() == 8);
+  CHECK(finalists.back() == 0);
+}
+
+}  // namespace
+}  // namespace cubind

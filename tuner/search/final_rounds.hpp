@@ -1,0 +1,75 @@
+// The finalists' rounds: every round measures each of those still in the running once, in an order drawn from the job's seed,
+// so that drift of clock and temperature meets all of them alike. Comparisons are made within rounds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "tuner/measure/measure_settings.hpp"
+#include "tuner/measure/statistics.hpp"
+
+namespace cubind {
+
+/// One finalist's times by round. A round that a finalist did not take part in is absent.
+using RoundTimes = std::map<std::uint32_t, double>;
+
+/// Ratio of two finalists' times, of the rounds that both took part in.
+struct RoundRatio {
+  double ratio = 0;  // location(a) / location(b)
+  Interval interval;
+  std::size_t rounds = 0;
+};
+
+struct RoundContext {
+  Digest seed;  // of the job
+  double tick_us = 0;
+  MeasureSettings settings;
+};
+
+/// Absent: no round in common. Without `with_interval` the interval is empty.
+std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context,
+                                      bool with_interval);
+
+/// What one finalist is compared by: location_us of all its rounds.
+double round_location_us(const RoundTimes& times, const RoundContext& context);
+
+/// Pure bookkeeping; used from one thread.
+class FinalRounds {
+ public:
+  /// Finalists are numbered from 0.
+  FinalRounds(std::size_t finalists, RoundContext context);
+
+  /// Whether all is known: each finalist still running is separated from the leader or within the tie margin of it, or has all
+  /// its samples.
+  bool done() const;
+  /// Who takes part in the next round, in the order to be measured; `round` is its number.
+  std::vector<std::size_t> order(std::uint32_t round) const;
+  /// The times of one round, of everyone in order(round) that is still in. Decides who stays in the running.
+  void add_round(std::uint32_t round, const std::map<std::size_t, double>& times_us);
+  /// This finalist is out: its kernel failed.
+  void remove(std::size_t finalist);
+
+  /// Still in the running: not removed and not separated.
+  bool running(std::size_t finalist) const { return state_[finalist].running; }
+  bool removed(std::size_t finalist) const { return state_[finalist].removed; }
+  const RoundTimes& times(std::size_t finalist) const { return state_[finalist].times; }
+
+ private:
+  struct State {
+    RoundTimes times;
+    bool running = true;
+    bool removed = false;
+    bool resolved = false;  // against the leader, as of the last round
+  };
+  std::optional<std::size_t> leader() const;
+  void judge(State& one, const State& leader) const;
+
+  RoundContext context_;
+  std::vector<State> state_;
+};
+
+}  // namespace cubind

@@ -1,0 +1,51 @@
+#include "tuner/search/screening.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "tuner/measure/margins.hpp"
+
+namespace cubind {
+namespace {
+
+bool beyond(double value_us, double best_us, double fraction, double tick_us, const MeasureSettings& settings) {
+  return value_us > best_us + margin_us(best_us, fraction, tick_us, settings);
+}
+
+}  // namespace
+
+ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& settings) {
+  const auto count = static_cast<std::uint32_t>(question.samples_us.size());
+  if (count < settings.screen_first_samples) {
+    return {ScreenVerdict::Measure, settings.screen_first_samples - count};
+  }
+  const bool complete = count >= settings.screen_samples;
+  const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
+  if (!question.must_compete && question.best_us) {
+    const double value = screen_value_us(question.samples_us, question.tick_us, settings);
+    if (beyond(value, *question.best_us, margin, question.tick_us, settings)) return {ScreenVerdict::Hopeless, 0};
+  }
+  if (complete) return {ScreenVerdict::Survivor, 0};
+  return {ScreenVerdict::Measure, settings.screen_samples - count};
+}
+
+std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, double tick_us,
+                                          const MeasureSettings& settings) {
+  std::vector<Screened> ranked(screened.begin(), screened.end());
+  std::sort(ranked.begin(), ranked.end(), [](const Screened& a, const Screened& b) {
+    return std::tie(a.value_us, a.candidate) < std::tie(b.value_us, b.candidate);
+  });
+  const auto must = static_cast<std::size_t>(
+      std::count_if(ranked.begin(), ranked.end(), [](const Screened& one) { return one.must_compete; }));
+  std::size_t places = settings.max_finalists > must ? settings.max_finalists - must : 0;
+  std::vector<std::size_t> finalists;
+  for (const Screened& one : ranked) {
+    const bool near = !beyond(one.value_us, ranked.front().value_us, settings.screen_margin, tick_us, settings);
+    if (!one.must_compete && (!near || places == 0)) continue;
+    if (!one.must_compete) --places;
+    finalists.push_back(one.candidate);
+  }
+  return finalists;
+}
+
+}  // namespace cubind
