@@ -9,14 +9,15 @@ namespace cubind {
 namespace {
 
 struct TypeFacts {
-    DType type;
-    std::string_view name;
-    std::string_view cuda;
-    std::size_t size;
-    bool floating;
+  DType type;
+  std::string_view name;
+  std::string_view cuda;
+  std::size_t size;
+  bool floating;
 };
 
-// In the order of the enumerators. NVRTC knows int8_t and its like only with a header: the plain C++ types are printed.
+// In the order of the enumerators. NVRTC knows int8_t and its like only with a header: the plain C++ types
+// are printed.
 constexpr std::array<TypeFacts, 10> kTypes{{
     {DType::F64, "f64", "double", 8, true},
     {DType::F32, "f32", "float", 4, true},
@@ -31,43 +32,65 @@ constexpr std::array<TypeFacts, 10> kTypes{{
 }};
 
 struct Spelling {
-    std::string_view text;
-    DType type;
+  std::string_view text;
+  DType type;
 };
 
-// What follows the prefix of a library, or stands alone. "float", "int" and "long" alone mean different sizes in torch, NumPy
-// and C: only torch's are accepted, with their prefix.
+// What follows the prefix of a library, or stands alone. "float", "int" and "long" alone mean different sizes
+// in torch, NumPy and C: only torch's are accepted, with their prefix.
 constexpr Spelling kSpellings[] = {
-    {"float64", DType::F64},       {"double", DType::F64},        {"fp64", DType::F64},
-    {"float32", DType::F32},       {"single", DType::F32},        {"fp32", DType::F32},
-    {"float16", DType::F16},       {"half", DType::F16},          {"fp16", DType::F16},
-    {"__half", DType::F16},        {"bfloat16", DType::Bf16},     {"__nv_bfloat16", DType::Bf16},
-    {"float8_e4m3fn", DType::E4m3}, {"float8_e4m3", DType::E4m3}, {"float8e4nv", DType::E4m3},
-    {"fp8e4nv", DType::E4m3},      {"e4m3fn", DType::E4m3},       {"__nv_fp8_e4m3", DType::E4m3},
-    {"float8_e5m2", DType::E5m2},  {"float8e5", DType::E5m2},     {"fp8e5", DType::E5m2},
-    {"__nv_fp8_e5m2", DType::E5m2}, {"int64", DType::I64},        {"longlong", DType::I64},
-    {"int32", DType::I32},         {"intc", DType::I32},          {"int8", DType::I8},
-    {"byte", DType::I8},           {"uint8", DType::U8},          {"ubyte", DType::U8},
+    {"float64", DType::F64},
+    {"double", DType::F64},
+    {"fp64", DType::F64},
+    {"float32", DType::F32},
+    {"single", DType::F32},
+    {"fp32", DType::F32},
+    {"float16", DType::F16},
+    {"half", DType::F16},
+    {"fp16", DType::F16},
+    {"__half", DType::F16},
+    {"bfloat16", DType::Bf16},
+    {"__nv_bfloat16", DType::Bf16},
+    {"float8_e4m3fn", DType::E4m3},
+    {"float8_e4m3", DType::E4m3},
+    {"float8e4nv", DType::E4m3},
+    {"fp8e4nv", DType::E4m3},
+    {"e4m3fn", DType::E4m3},
+    {"__nv_fp8_e4m3", DType::E4m3},
+    {"float8_e5m2", DType::E5m2},
+    {"float8e5", DType::E5m2},
+    {"fp8e5", DType::E5m2},
+    {"__nv_fp8_e5m2", DType::E5m2},
+    {"int64", DType::I64},
+    {"longlong", DType::I64},
+    {"int32", DType::I32},
+    {"intc", DType::I32},
+    {"int8", DType::I8},
+    {"byte", DType::I8},
+    {"uint8", DType::U8},
+    {"ubyte", DType::U8},
 };
 
 constexpr Spelling kTorchSpellings[] = {{"float", DType::F32}, {"int", DType::I32}, {"long", DType::I64}};
 
-// NumPy's array protocol: '<' or '=' little-endian and native, '|' for single bytes. Without the sign "i8" is eight bits here
-// and eight bytes there, so the sign is needed.
+// NumPy's array protocol: '<' or '=' little-endian and native, '|' for single bytes. Without the sign "i8" is
+// eight bits here and eight bytes there, so the sign is needed.
 constexpr Spelling kArrayProtocol[] = {
     {"f8", DType::F64}, {"f4", DType::F32}, {"f2", DType::F16}, {"i8", DType::I64},
     {"i4", DType::I32}, {"i1", DType::I8},  {"u1", DType::U8},
 };
 
-constexpr std::string_view kPrefixes[] = {"torch.",     "tl.",        "triton.language.", "np.",
-                                          "numpy.",     "ml_dtypes.", "jnp.",             "jax.numpy."};
+constexpr std::string_view kPrefixes[] = {"torch.",     "tl.",  "triton.language.", "np.", "numpy.",
+                                          "ml_dtypes.", "jnp.", "jax.numpy."};
 
 template <std::size_t N>
 std::optional<DType> find(const Spelling (&spellings)[N], std::string_view text) {
-    for (const Spelling& spelling : spellings) {
-        if (spelling.text == text) { return spelling.type; }
+  for (const Spelling& spelling : spellings) {
+    if (spelling.text == text) {
+      return spelling.type;
     }
-    return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 const TypeFacts& facts(DType type) { return kTypes.at(static_cast<std::size_t>(type)); }
@@ -83,30 +106,39 @@ std::string_view cuda_name(DType type) { return facts(type).cuda; }
 bool is_floating(DType type) { return facts(type).floating; }
 
 std::optional<DType> parse_dtype(std::string_view spelling) {
-    std::string lower(spelling);
-    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    std::string_view text = lower;
-    for (const TypeFacts& type : kTypes) {
-        if (text == type.name) { return type.type; }
+  std::string lower(spelling);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string_view text = lower;
+  for (const TypeFacts& type : kTypes) {
+    if (text == type.name) {
+      return type.type;
     }
-    if (!text.empty() && std::string_view("<=|").find(text.front()) != std::string_view::npos) {
-        return find(kArrayProtocol, text.substr(1));
+  }
+  if (!text.empty() && std::string_view("<=|").find(text.front()) != std::string_view::npos) {
+    return find(kArrayProtocol, text.substr(1));
+  }
+  for (const std::string_view prefix : kPrefixes) {
+    if (!text.starts_with(prefix)) {
+      continue;
     }
-    for (const std::string_view prefix : kPrefixes) {
-        if (!text.starts_with(prefix)) { continue; }
-        text.remove_prefix(prefix.size());
-        if (prefix == "torch.") {
-            if (const auto type = find(kTorchSpellings, text)) { return type; }
-        }
-        break;
+    text.remove_prefix(prefix.size());
+    if (prefix == "torch.") {
+      if (const auto type = find(kTorchSpellings, text)) {
+        return type;
+      }
     }
-    return find(kSpellings, text);
+    break;
+  }
+  return find(kSpellings, text);
 }
 
 std::vector<std::string> dtype_names() {
-    std::vector<std::string> names;
-    for (const TypeFacts& type : kTypes) { names.emplace_back(type.name); }
-    return names;
+  std::vector<std::string> names;
+  for (const TypeFacts& type : kTypes) {
+    names.emplace_back(type.name);
+  }
+  return names;
 }
 
 }  // namespace cubind

@@ -5,26 +5,29 @@
 namespace cubind {
 
 struct PlanEvaluator::Compiled {
-    PlanProgram program;
+  PlanProgram program;
 };
 
 PlanEvaluator::PlanEvaluator(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
                              const DeviceConstants& device)
-    : compiled_(std::make_unique<Compiled>(Compiled{PlanProgram(std::move(plan), problem, configuration, device)})) {}
+    : compiled_(std::make_unique<Compiled>(
+          Compiled{PlanProgram(std::move(plan), problem, configuration, device)})) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
 PlanEvaluator::PlanEvaluator(PlanEvaluator&&) noexcept = default;
 PlanEvaluator& PlanEvaluator::operator=(PlanEvaluator&&) noexcept = default;
 
 PlanResult PlanEvaluator::evaluate(const Problem& problem, const Configuration& configuration) const {
-    const PlanProgram& program = compiled_->program;
-    std::vector<std::int64_t> values = program.initial_values();
-    program.set_problem(problem, values);
-    program.set_configuration(configuration, values);
-    for (std::size_t check = 0; check < program.check_count(); ++check) {
-        if (!program.holds(check, values)) { return {std::nullopt, program.describe(check, values)}; }
+  const PlanProgram& program = compiled_->program;
+  std::vector<std::int64_t> values = program.initial_values();
+  program.set_problem(problem, values);
+  program.set_configuration(configuration, values);
+  for (std::size_t check = 0; check < program.check_count(); ++check) {
+    if (!program.holds(check, values)) {
+      return {std::nullopt, program.describe(check, values)};
     }
-    return {program.plan(values), {}};
+  }
+  return {program.plan(values), {}};
 }
 
 const PlanTemplate& PlanEvaluator::plan_template() const { return compiled_->program.plan_template(); }

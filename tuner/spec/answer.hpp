@@ -14,36 +14,38 @@ namespace cubind {
 
 /// One way in which an answer departs from the question, mildest first: the order ranks candidates.
 enum class Departure : std::uint8_t {
-    Bucket,           // the bucket's representative (or its largest measured problem) was measured, not the asked problem
-    Stale,            // measured under another driver branch, toolchain or power limit
-    OtherRevision,    // the source has changed since: the configuration is carried over, compiled from the new source
-    NearestProblem,   // measured on the nearest problem with the same types and flags, outside of the bucket
-    OtherDevice,      // measured on another device class
-    PredictedWinner,  // chosen by the cost model; nothing was measured
-    Default,          // the spec's default configuration, or the first valid one
+  Bucket,         // the bucket's representative (or its largest measured problem) was measured, not the asked
+                  // problem
+  Stale,          // measured under another driver branch, toolchain or power limit
+  OtherRevision,  // the source has changed since: the configuration is carried over, compiled from the new
+                  // source
+  NearestProblem,   // measured on the nearest problem with the same types and flags, outside of the bucket
+  OtherDevice,      // measured on another device class
+  PredictedWinner,  // chosen by the cost model; nothing was measured
+  Default,          // the spec's default configuration, or the first valid one
 };
 inline constexpr std::size_t kDepartureCount = 7;
 
 /// What an answer rests on, weakest first. Only Measured is ever called a measurement.
 enum class Evidence : std::uint8_t {
-    None,       // nothing: a default configuration
-    Predicted,  // the cost model's estimate
-    Replayed,   // the replay device played it back: never answers for a real device class
-    Imported,   // came in with a table: never replaces a measurement, never an incumbent
-    Reported,   // timed in a client's process, which is named; never answers for a cubind kernel
-    Measured,   // measured by a device worker of ours
+  None,       // nothing: a default configuration
+  Predicted,  // the cost model's estimate
+  Replayed,   // the replay device played it back: never answers for a real device class
+  Imported,   // came in with a table: never replaces a measurement, never an incumbent
+  Reported,   // timed in a client's process, which is named; never answers for a cubind kernel
+  Measured,   // measured by a device worker of ours
 };
 
 /// How a trial ended. A tuning failure is data, not an exception.
 enum class Outcome : std::uint8_t {
-    Correct,      // it ran and every element of every output was within tolerance
-    Constraint,   // a constraint or launch limit of the problem excludes it
-    Compile,      // NVRTC refused it, ran out of time or of memory, or crashed
-    Launch,       // it was compiled but the driver does not launch it
-    Runtime,      // it faulted: illegal or misaligned address, trap
-    Timeout,      // it did not end in time
-    WrongResult,  // it ran and an element was out of tolerance, or a red zone was written
-    OutOfMemory,  // the device had no memory for it at that time: never kept as a property of the configuration
+  Correct,      // it ran and every element of every output was within tolerance
+  Constraint,   // a constraint or launch limit of the problem excludes it
+  Compile,      // NVRTC refused it, ran out of time or of memory, or crashed
+  Launch,       // it was compiled but the driver does not launch it
+  Runtime,      // it faulted: illegal or misaligned address, trap
+  Timeout,      // it did not end in time
+  WrongResult,  // it ran and an element was out of tolerance, or a red zone was written
+  OutOfMemory,  // the device had no memory for it at that time: never kept as a property of the configuration
 };
 
 /// "bucket", "stale", "other_revision", "nearest_problem", "other_device", "predicted", "default".
@@ -58,30 +60,31 @@ std::optional<Departure> parse_departure(std::string_view name);
 std::optional<Evidence> parse_evidence(std::string_view name);
 std::optional<Outcome> parse_outcome(std::string_view name);
 
-/// A set of departures; empty is exact. `a < b` says that a is the better match: its worst member is milder, or that is the
-/// same and it has fewer members; what is left is decided by the next worst member, so that the order is total.
+/// A set of departures; empty is exact. `a < b` says that a is the better match: its worst member is milder,
+/// or that is the same and it has fewer members; what is left is decided by the next worst member, so that
+/// the order is total.
 class Match {
-  public:
-    Match() = default;
-    Match(std::initializer_list<Departure> departures);
+ public:
+  Match() = default;
+  Match(std::initializer_list<Departure> departures);
 
-    Match& add(Departure departure);
-    Match& remove(Departure departure);
-    bool has(Departure departure) const;
-    bool exact() const { return bits_ == 0; }
-    std::size_t count() const;
-    /// Absent for an exact match.
-    std::optional<Departure> worst() const;
-    /// Mildest first.
-    std::vector<Departure> departures() const;
-    /// Whether each departure is among those that a caller tolerates.
-    bool within(const Match& accepted) const { return (bits_ & ~accepted.bits_) == 0; }
+  Match& add(Departure departure);
+  Match& remove(Departure departure);
+  bool has(Departure departure) const;
+  bool exact() const { return bits_ == 0; }
+  std::size_t count() const;
+  /// Absent for an exact match.
+  std::optional<Departure> worst() const;
+  /// Mildest first.
+  std::vector<Departure> departures() const;
+  /// Whether each departure is among those that a caller tolerates.
+  bool within(const Match& accepted) const { return (bits_ & ~accepted.bits_) == 0; }
 
-    bool operator==(const Match&) const = default;
-    std::strong_ordering operator<=>(const Match& other) const;
+  bool operator==(const Match&) const = default;
+  std::strong_ordering operator<=>(const Match& other) const;
 
-  private:
-    std::uint8_t bits_ = 0;
+ private:
+  std::uint8_t bits_ = 0;
 };
 
 /// Every departure: what a caller accepts by default.

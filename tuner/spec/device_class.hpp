@@ -1,4 +1,5 @@
-// What makes two GPUs interchangeable for timing. Callers send raw facts; this derivation is used by the daemon alone.
+// What makes two GPUs interchangeable for timing. Callers send raw facts; this derivation is used by the
+// daemon alone.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +12,28 @@
 namespace cubind {
 
 struct DeviceFacts {
-    std::string name;
-    std::uint32_t pci_device_id = 0;
-    std::uint32_t cc_major = 0, cc_minor = 0;
-    std::uint32_t sm_count = 0;
-    std::uint64_t l2_bytes = 0, shared_optin_bytes = 0, memory_bytes = 0;
-    std::uint32_t memory_bus_bits = 0;
-    std::string mig_profile;
-    std::uint32_t power_limit_mw = 0, max_sm_mhz = 0;  // validators
-    std::string replay_table;                          // hex digest of the replayed table; empty: a real GPU
-    bool operator==(const DeviceFacts&) const = default;
+  std::string name;
+  std::uint32_t pci_device_id = 0;
+  std::uint32_t cc_major = 0, cc_minor = 0;
+  std::uint32_t sm_count = 0;
+  std::uint64_t l2_bytes = 0, shared_optin_bytes = 0, memory_bytes = 0;
+  std::uint32_t memory_bus_bits = 0;
+  std::string mig_profile;
+  std::uint32_t power_limit_mw = 0, max_sm_mhz = 0;  // validators
+  std::string replay_table;                          // hex digest of the replayed table; empty: a real GPU
+  bool operator==(const DeviceFacts&) const = default;
 };
 
 struct DeviceClass {
-    Digest digest;     // the key
-    std::string full;  // the encoded key, stored beside it
-    std::string label; // "nvidia-h200", "replay-1a2b3c4d"; never a key
-    DeviceFacts facts;
+  Digest digest;      // the key
+  std::string full;   // the encoded key, stored beside it
+  std::string label;  // "nvidia-h200", "replay-1a2b3c4d"; never a key
+  DeviceFacts facts;
 };
 
-/// Key fields: PCI device id, compute capability, SM count, L2, opt-in shared memory, memory size to the nearest power of
-/// 2^(1/4) GiB, bus width, MIG profile, and the replayed table. Throws Error(InvalidArgument) where a fact is missing.
+/// Key fields: PCI device id, compute capability, SM count, L2, opt-in shared memory, memory size to the
+/// nearest power of 2^(1/4) GiB, bus width, MIG profile, and the replayed table. Throws
+/// Error(InvalidArgument) where a fact is missing.
 DeviceClass derive_device_class(const DeviceFacts& facts, std::string_view field);
 
 DeviceConstants device_constants(const DeviceFacts& facts);
@@ -39,10 +41,12 @@ DeviceConstants device_constants(const DeviceFacts& facts);
 /// "sm_90", or "sm_90a" with `arch_features`.
 std::string architecture(const DeviceFacts& facts, bool arch_features);
 
-/// A cubin serves its own compute capability, a suffix-free one also later minors of that major, an 'a' one nothing else.
+/// A cubin serves its own compute capability, a suffix-free one also later minors of that major, an 'a' one
+/// nothing else.
 bool cubin_runs_on(std::string_view architecture, std::uint32_t cc_major, std::uint32_t cc_minor);
 
-/// Whether a driver (cuDriverGetVersion) loads what an NVRTC of this major version makes: 13 needs 13000, 12 needs 12000.
+/// Whether a driver (cuDriverGetVersion) loads what an NVRTC of this major version makes: 13 needs 13000, 12
+/// needs 12000.
 bool driver_loads(std::uint32_t driver_cuda, std::uint32_t nvrtc_major);
 
 /// "580" of "580.159.04".

@@ -1,5 +1,5 @@
-// A kernel spec: the parsed JSON file, its sources, and what follows from them alone. Immutable after parsing; safe to share
-// between threads.
+// A kernel spec: the parsed JSON file, its sources, and what follows from them alone. Immutable after
+// parsing; safe to share between threads.
 #pragma once
 
 #include <cstdint>
@@ -9,154 +9,206 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/digest.hpp"
+#include "tuner/includes/include_closure.hpp"
 #include "tuner/plan/launch_plan.hpp"
 #include "tuner/plan/problem.hpp"
 
 namespace cubind {
 
 struct SourceFile {
-    std::string path;  // relative to the spec's folder, '/' separated, never absolute, never with ".."
-    std::string content;
-    bool operator==(const SourceFile&) const = default;
+  // Relative to the spec's folder, '/' separated, normalized, never absolute. ".." only at the front, and
+  // only into one of the spec's headers folders: "../common/vector_io.cuh".
+  std::string path;
+  std::string content;
+  bool operator==(const SourceFile&) const = default;
 };
 
-/// Everything an agent needs to work on a kernel: the spec's text and every file that its sources may include.
+/// Everything an agent needs to work on a kernel: the spec's text and every file that its sources may
+/// include.
 struct SpecBundle {
-    std::string file;  // for messages
-    std::string spec_json;
-    std::vector<SourceFile> files;  // sorted by path
+  std::string file;  // for messages
+  std::string spec_json;
+  std::vector<SourceFile> files;  // sorted by path
 };
 
 struct BucketRule {
-    enum class Kind : std::uint8_t { Exact, Pow2, Edges };
-    Kind kind = Kind::Exact;
-    std::vector<std::int64_t> edges;  // ascending; neighbours at most a factor 4 apart
+  enum class Kind : std::uint8_t { Exact, Pow2, Edges };
+  Kind kind = Kind::Exact;
+  std::vector<std::int64_t> edges;  // ascending; neighbours at most a factor 4 apart
 
-    struct Interval {
-        std::int64_t lower = 0;  // inclusive
-        std::int64_t upper = 0;  // inclusive: the representative
-        bool operator==(const Interval&) const = default;
-    };
-    /// The bucket of a value. Above the last edge, and for Exact: the value alone.
-    Interval interval(std::int64_t value) const;
+  struct Interval {
+    std::int64_t lower = 0;  // inclusive
+    std::int64_t upper = 0;  // inclusive: the representative
+    bool operator==(const Interval&) const = default;
+  };
+  /// The bucket of a value. Above the last edge, at or below a quarter of the first one, and for Exact: the
+  /// value alone.
+  Interval interval(std::int64_t value) const;
 };
 
 struct DimSpec {
-    std::string name;
-    std::string description;
-    BucketRule bucket;
-    bool specialized = false;  // compiled in
+  std::string name;
+  std::string description;
+  std::int64_t minimum = 1;  // 0 where the spec allows an empty dim
+  BucketRule bucket;
+  bool specialized = false;  // compiled in
 };
 
 struct TypeSpec {
-    std::string name;
-    std::vector<DType> choices;
+  std::string name;
+  std::vector<DType> choices;
 };
 
 struct Tunable {
-    std::string name;
-    std::vector<std::int64_t> values;
+  std::string name;
+  std::vector<std::int64_t> values;
 };
 
+/// What an input holds when it is measured and verified. `parameters`, in this order:
 struct Fill {
-    enum class Kind : std::uint8_t { Normal, Uniform, Constant, Iota, Permutation, Choice, Offsets, File };
-    Kind kind = Kind::Normal;
-    std::vector<double> parameters;
-    std::string file;
+  enum class Kind : std::uint8_t {
+    Normal,       // mean, standard deviation (0, 1)
+    Uniform,      // low, high (0, 1): in [low, high), of integer types the integers from low to high - 1
+    Constant,     // the value
+    Iota,         // start, step (0, 1): element i is start + i * step
+    Permutation,  // none: 0 to elements - 1 in random order
+    Choice,   // count, Zipf exponent s (0): k in [0, count) with probability proportional to 1 / (k + 1)^s
+    Offsets,  // total: elements ascending values from 0 to total, the ends included; the parts are ragged
+    File,     // refused so far
+  };
+  Kind kind = Kind::Normal;
+  std::vector<double> parameters;  // without what `expression` gives
+  std::string expression;  // Choice: of the count, Offsets: of the total, over dims and flags; else empty
+  std::string file;
+  bool operator==(const Fill&) const = default;
 };
+
+/// "normal", "uniform", ...
+std::string_view to_string(Fill::Kind kind);
 
 struct ArgumentSpec {
-    std::string name;
-    bool buffer = true;
-    std::string type;    // a type name of the problem ("T") or a fixed type ("i64")
-    std::string extent;  // buffers: expression, elements
-    Role role = Role::None;
-    std::uint32_t align_bytes = 16;
-    Fill fill;
-    bool timed_zero = false;
-    std::string expr;          // scalars by expression
-    bool from_caller = false;  // scalars from the caller
-    double bench = 0;          // what the measurement passes for a caller's scalar
+  std::string name;
+  bool buffer = true;
+  std::string type;    // a type name of the problem ("T") or a fixed type ("i64")
+  std::string extent;  // buffers: expression, elements
+  Role role = Role::None;
+  std::uint32_t align_bytes = 16;
+  Fill fill;
+  bool timed_zero = false;
+  std::string expr;          // scalars by expression
+  bool from_caller = false;  // scalars from the caller
+  double bench = 0;          // what the measurement passes for a caller's scalar
 };
 
 struct LaunchSpec {
-    std::string entry;                   // with placeholders {T}, {THREADS}, {D}
-    std::vector<std::string> arguments;  // names, in parameter order
-    std::vector<std::string> grid, block;
-    std::string shared_bytes = "0";
+  std::string entry;                   // with placeholders {T}, {THREADS}, {D}
+  std::vector<std::string> arguments;  // names, in parameter order
+  std::vector<std::string> grid, block;
+  std::string shared_bytes = "0";
 };
 
 struct ReferenceSpec {
-    enum class Kind : std::uint8_t { Kernel, Expected, Default };
-    Kind kind = Kind::Default;
-    std::string source;  // Kernel: file
-    std::vector<LaunchSpec> launches;
-    std::string expected;  // Expected: safetensors file
+  enum class Kind : std::uint8_t { Kernel, Expected, Default };
+  Kind kind = Kind::Default;
+  std::string source;  // Kernel: file
+  std::vector<LaunchSpec> launches;
+  std::string expected;  // Expected: safetensors file
 };
 
 struct Tolerance {
-    DType type = DType::F32;
-    double rtol = 0;
-    double atol = 0;
+  DType type = DType::F32;
+  double rtol = 0;
+  double atol = 0;
 };
 
 struct WorkSpec {
-    std::string bytes, min_read_bytes, flops;  // expressions; empty: unknown
+  std::string bytes, min_read_bytes, flops;  // expressions over dims, flags and sizeof; empty: unknown
 };
 
-/// Parsed and checked. Every error of the factory functions is Error(InvalidArgument) whose where() is "file /json/pointer".
+/// The work of one problem; absent where the spec does not say.
+struct WorkSizes {
+  std::optional<std::uint64_t> bytes, min_read_bytes, flops;
+};
+
+/// What the artifact key holds of a source: its digest and those of its own include closure, by name, sorted.
+struct SourceDigests {
+  Digest source;
+  std::vector<std::pair<std::string, Digest>> includes;
+  bool operator==(const SourceDigests&) const = default;
+};
+
+/// Parsed and checked. Every error of the factory functions is Error(InvalidArgument) whose where() is "file
+/// /json/pointer".
 class KernelSpec {
-  public:
-    std::string name;
-    std::string file;    // as the user names it
-    std::string source;  // path of the CUDA source within the spec's folder
-    std::vector<DimSpec> dims;
-    std::vector<TypeSpec> types;
-    std::vector<NamedValue> flags;  // with their defaults
-    std::vector<Tunable> tunables;
-    std::vector<std::string> constraints;
-    std::vector<Configuration> defaults;  // tried in order
-    std::vector<ArgumentSpec> arguments;
-    std::vector<LaunchSpec> launches;
-    ReferenceSpec reference;
-    std::vector<Tolerance> tolerances;
-    WorkSpec work;
-    std::vector<std::string> options;  // extra NVRTC options, checked against the allow-list
-    std::vector<std::string> headers;  // folders
-    bool arch_features = false;
-    SpecBundle bundle;
+ public:
+  std::string name;
+  std::string file;    // as the user names it
+  std::string source;  // path of the CUDA source within the spec's folder
+  std::vector<DimSpec> dims;
+  std::vector<TypeSpec> types;
+  std::vector<NamedValue> flags;  // with their defaults
+  std::vector<Tunable> tunables;
+  std::vector<std::string> constraints;
+  std::vector<Configuration> defaults;  // tried in order
+  std::vector<ArgumentSpec> arguments;
+  std::vector<LaunchSpec> launches;
+  ReferenceSpec reference;
+  std::vector<Tolerance> tolerances;
+  WorkSpec work;
+  std::vector<std::string> options;  // extra NVRTC options: canonical, sorted, checked against the allow-list
+  std::vector<std::string> defines;  // NAME=VALUE with placeholders, as in an entry
+  std::vector<std::string> headers;  // folders
+  bool arch_features = false;
+  SpecBundle bundle;
+  SourceDigests source_digests;
+  SourceDigests reference_digests;  // of a reference kernel
+  Digest expected_digest;           // of the file of an expected reference
 
-    /// Puts dims, types and flags in declared order, fills flag defaults, checks names, ranges (1 to 2^48 unless the dim may be
-    /// 0) and that each type is one of the listed choices. Throws Error(InvalidArgument) with `field` as the place.
-    Problem canonicalize(const Problem& problem, std::string_view field) const;
+  /// Puts dims, types and flags in declared order (a flag may stand among the dims), fills flag defaults,
+  /// checks names, ranges (1 to 2^48 unless the dim may be 0) and that each type is one of the listed
+  /// choices. Throws Error(InvalidArgument) with `field` as the place.
+  Problem canonicalize(const Problem& problem, std::string_view field) const;
 
-    /// Checks that a configuration has each tunable once with a listed value; puts it in declared order.
-    Configuration canonicalize(const Configuration& configuration, std::string_view field) const;
+  /// Checks that a configuration has each tunable once with a listed value; puts it in declared order.
+  Configuration canonicalize(const Configuration& configuration, std::string_view field) const;
 
-    /// The problem's bucket: the interval of each dim (a single value where it is exact).
-    std::vector<BucketRule::Interval> bucket(const Problem& problem) const;
-    /// The problem with every dim at its bucket's upper edge.
-    Problem representative(const Problem& problem) const;
+  /// The problem's bucket: the interval of each dim (a single value where it is exact).
+  std::vector<BucketRule::Interval> bucket(const Problem& problem) const;
+  /// The problem with every dim at its bucket's upper edge.
+  Problem representative(const Problem& problem) const;
 
-    /// Constraints and launches with the problem's types bound and placeholders of types, tunables and specialized dims
-    /// replaced in the entries. Symbols are empty.
-    PlanTemplate plan_template(const Problem& problem, const Configuration& configuration) const;
-    PlanTemplate reference_template(const Problem& problem) const;
+  /// Constraints and launches with the problem's types bound and placeholders of types, tunables and
+  /// specialized dims replaced in the entries. Symbols are empty.
+  PlanTemplate plan_template(const Problem& problem, const Configuration& configuration) const;
+  PlanTemplate reference_template(const Problem& problem) const;
 
-    /// Sum of |log2 ratio| over the dims; absent where types, flags or scenario differ.
-    static std::optional<double> distance(const Problem& a, const Problem& b);
+  /// Sum of |log2 ratio| over the dims; absent where types, flags or scenario differ.
+  static std::optional<double> distance(const Problem& a, const Problem& b);
 
-    const ArgumentSpec* argument(std::string_view name) const;
-    std::optional<Tolerance> tolerance(DType type) const;
+  const ArgumentSpec* argument(std::string_view name) const;
+  std::optional<Tolerance> tolerance(DType type) const;
+  const SourceFile* bundled_file(std::string_view path) const;
+  /// The element type of an argument for the problem's types.
+  DType element_type(const ArgumentSpec& argument, const Problem& problem) const;
+  /// The fill with its expression evaluated: parameters are complete, in the order that Fill::Kind gives.
+  /// Throws Error(InvalidArgument) at the spec's pointer where the evaluation fails or a count is below 1.
+  Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;
+  /// Throws Error(InvalidArgument) at the spec's pointer where an expression fails or is negative.
+  WorkSizes work_sizes(const Problem& problem) const;
 };
 
 /// Parses the spec in `bundle`. The schema is compiled in.
 std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle);
 
-/// Reads a spec file and every file under its folder (and `headers` folders) that its sources may include; then parses it.
+/// Where the sources of a spec find what they include: its bundle, no toolkit. The spec must outlive it.
+IncludeSearch include_search(const KernelSpec& spec);
+
+/// Reads a spec file and every file under its folder (and `headers` folders) that its sources may include;
+/// then parses it.
 std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path);
 
 }  // namespace cubind

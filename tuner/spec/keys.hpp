@@ -1,5 +1,6 @@
-// The keys of DESIGN: artifact, trial, record, interface, verification. Each key is its full canonical encoding and the
-// SHA-256 of it; the full key is stored beside the hash and compared on read. tests/golden pins the encodings.
+// The keys of DESIGN: artifact, trial, record, interface, verification. Each key is its full canonical
+// encoding and the SHA-256 of it; the full key is stored beside the hash and compared on read. tests/golden
+// pins the encodings.
 #pragma once
 
 #include <string>
@@ -12,59 +13,61 @@
 namespace cubind {
 
 struct Key {
-    Digest digest;
-    std::string full;
-    bool operator==(const Key&) const = default;
+  Digest digest;
+  std::string full;
+  bool operator==(const Key&) const = default;
 };
 
-/// The digests of a toolchain that enter the artifact key. `headers` covers the sorted (name, digest) pairs of the toolkit's
-/// own headers in the include closure.
+/// The digests of a toolchain that enter the artifact key. `headers` covers the sorted (name, digest) pairs
+/// of the toolkit's own headers in the include closure.
 struct ToolchainIdentity {
-    std::string name;  // "nvrtc 13.0": a label and validator, not in the key
-    Digest nvrtc, builtins, headers;
-    bool operator==(const ToolchainIdentity&) const = default;
+  std::string name;  // "nvrtc 13.0": a label and validator, not in the key
+  Digest nvrtc, builtins, headers;
+  bool operator==(const ToolchainIdentity&) const = default;
 };
 
-/// What the daemon can compute without a toolchain: source, own include closure, entries, options, -D values, architecture.
+/// What the daemon can compute without a toolchain: source, own include closure, entries, options, -D values,
+/// architecture.
 struct ArtifactSource {
-    Digest source;
-    std::vector<std::pair<std::string, Digest>> includes;  // sorted; the spec's own files
-    std::vector<std::string> entries;                      // name expressions in launch order
-    std::vector<std::string> options;                      // canonical
-    std::vector<std::string> defines;                      // NAME=VALUE
-    std::string architecture;
+  Digest source;
+  std::vector<std::pair<std::string, Digest>> includes;  // sorted; the spec's own files
+  std::vector<std::string> entries;                      // name expressions in launch order
+  std::vector<std::string> options;                      // canonical
+  std::vector<std::string> defines;                      // NAME=VALUE
+  std::string architecture;
 };
 
-ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem, const Configuration& configuration,
-                               const std::string& architecture);
-ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem, const std::string& architecture);
+ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
+                               const Configuration& configuration, const std::string& architecture);
+ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
+                                         const std::string& architecture);
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain);
 
 struct Policy {
-    bool warm_l2 = false;
-    std::uint32_t flush_method = 1;
-    bool graph_launch = false;
-    bool operator==(const Policy&) const = default;
+  bool warm_l2 = false;
+  std::uint32_t flush_method = 1;
+  bool graph_launch = false;
+  bool operator==(const Policy&) const = default;
 };
 /// "cold/1,stream".
 std::string to_string(const Policy& policy);
 
 struct Numerics {
-    enum class Kind : std::uint8_t { Tolerance, Reproducible, Invariant };
-    Kind kind = Kind::Tolerance;
-    std::string invariant_dim;
-    bool operator==(const Numerics&) const = default;
+  enum class Kind : std::uint8_t { Tolerance, Reproducible, Invariant };
+  Kind kind = Kind::Tolerance;
+  std::string invariant_dim;
+  bool operator==(const Numerics&) const = default;
 };
 /// "tolerance", "reproducible", "invariant:N".
 std::string to_string(const Numerics& numerics);
 
 /// The launch plan enters with entry expressions, not symbols, and without the caller's scalars.
 struct TrialContext {
-    const KernelSpec* spec = nullptr;
-    Problem problem;
-    Digest device_class;
-    Policy policy;
-    std::string driver_branch;
+  const KernelSpec* spec = nullptr;
+  Problem problem;
+  Digest device_class;
+  Policy policy;
+  std::string driver_branch;
 };
 Key trial_key(const TrialContext& context, const Key& artifact, const LaunchPlan& plan);
 
@@ -72,13 +75,13 @@ Key trial_key(const TrialContext& context, const Key& artifact, const LaunchPlan
 Digest interface_digest(const KernelSpec& spec);
 
 struct RecordQuestion {
-    std::string kernel;
-    Digest interface;
-    Problem problem;
-    Digest device_class;
-    Policy policy;
-    Numerics numerics;
-    std::string name_space;
+  std::string kernel;
+  Digest interface;
+  Problem problem;
+  Digest device_class;
+  Policy policy;
+  Numerics numerics;
+  std::string name_space;
 };
 Key record_key(const RecordQuestion& question);
 

@@ -1,0 +1,316 @@
+#include "tuner/spec/kernel_spec.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "tuner/expr/expression.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;
+
+[[noreturn]] void fail(std::string_view where, std::string cause) {
+  throw Error(ErrorCode::InvalidArgument, std::string(where), std::move(cause));
+}
+
+template <typename Item>
+std::vector<std::string> names_of(const std::vector<Item>& items) {
+  std::vector<std::string> names;
+  for (const Item& item : items) {
+    names.push_back(item.name);
+  }
+  return names;
+}
+
+std::string spelled_values(const std::vector<std::int64_t>& values) {
+  std::vector<std::string> texts;
+  for (const std::int64_t value : values) {
+    texts.push_back(std::to_string(value));
+  }
+  return join(texts, ", ");
+}
+
+std::string spelled_types(const std::vector<DType>& types) {
+  std::vector<std::string> texts;
+  for (const DType type : types) {
+    texts.emplace_back(to_string(type));
+  }
+  return join(texts, ", ");
+}
+
+// dims and flags are told apart by the spec, not by how the problem was written.
+std::vector<NamedValue> dims_and_flags(const Problem& problem, std::string_view field) {
+  std::vector<NamedValue> all = problem.dims;
+  for (const NamedValue& flag : problem.flags) {
+    if (problem.dim(flag.name)) {
+      fail(field, quoted(flag.name) + " is given twice");
+    }
+    all.push_back(flag);
+  }
+  return all;
+}
+
+std::optional<std::int64_t> find(const std::vector<NamedValue>& values, std::string_view name) {
+  const auto found = std::ranges::find(values, name, &NamedValue::name);
+  return found == values.end() ? std::nullopt : std::optional(found->value);
+}
+
+void check_known(const std::vector<std::string>& given, const std::vector<std::string>& known,
+                 std::string_view what, std::string_view kernel, std::string_view field) {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (std::ranges::find(known, given[i]) == known.end()) {
+      fail(field, quoted(given[i]) + " is no " + std::string(what) + " of " + std::string(kernel) +
+                      suggestion(given[i], known));
+    }
+    if (std::find(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i), given[i]) !=
+        given.begin() + static_cast<std::ptrdiff_t>(i)) {
+      fail(field, quoted(given[i]) + " is given twice");
+    }
+  }
+}
+
+std::int64_t checked_dim(const DimSpec& dim, const std::vector<NamedValue>& given, std::string_view kernel,
+                         std::string_view field) {
+  const auto value = find(given, dim.name);
+  if (!value) {
+    fail(field, "the dim " + quoted(dim.name) + " of " + std::string(kernel) + " is missing" +
+                    (dim.description.empty() ? "" : " (" + dim.description + ")"));
+  }
+  if (*value < dim.minimum || *value > kMaxDim) {
+    fail(field, dim.name + " = " + std::to_string(*value) + " is not in " + std::to_string(dim.minimum) +
+                    " to 2^48");
+  }
+  return *value;
+}
+
+DType checked_type(const TypeSpec& type, const Problem& problem, std::string_view kernel,
+                   std::string_view field) {
+  const auto given = problem.type(type.name);
+  if (!given) {
+    fail(field, "the type " + quoted(type.name) + " of " + std::string(kernel) + " is missing (one of " +
+                    spelled_types(type.choices) + ")");
+  }
+  if (std::ranges::find(type.choices, *given) == type.choices.end()) {
+    fail(field, type.name + " = " + std::string(to_string(*given)) + " is not listed by " +
+                    std::string(kernel) + " (one of " + spelled_types(type.choices) + ")");
+  }
+  return *given;
+}
+
+Scope problem_scope(const Problem& problem) {
+  Scope scope;
+  for (const NamedValue& dim : problem.dims) {
+    scope.set(dim.name, dim.value);
+  }
+  for (const NamedValue& flag : problem.flags) {
+    scope.set(flag.name, flag.value);
+  }
+  for (const TypeBinding& type : problem.types) {
+    scope.set_sizeof(type.name, static_cast<std::int64_t>(size_of(type.type)));
+  }
+  return scope;
+}
+
+std::int64_t evaluate(const std::string& text, const Scope& scope, const std::string& where) {
+  try {
+    return Expression::parse(text).evaluate(scope);
+  } catch (const ExpressionError& error) {
+    fail(where, error.what());
+  }
+}
+
+BucketRule::Interval edges_interval(const std::vector<std::int64_t>& edges, std::int64_t value) {
+  const auto upper = std::ranges::lower_bound(edges, value);
+  if (upper == edges.end()) {
+    return {value, value};
+  }
+  // The first bucket has no lower neighbour: a quarter of its edge keeps the factor of 4 that holds between
+  // the others.
+  const std::int64_t below = upper == edges.begin() ? *upper / 4 : *std::prev(upper);
+  if (value <= below) {
+    return {value, value};
+  }
+  return {below + 1, *upper};
+}
+
+}  // namespace
+
+BucketRule::Interval BucketRule::interval(std::int64_t value) const {
+  switch (kind) {
+    case Kind::Exact:
+      return {value, value};
+    case Kind::Edges:
+      return edges_interval(edges, value);
+    case Kind::Pow2: {
+      if (value <= 1 || value > kMaxDim) {
+        return {value, value};
+      }
+      const auto upper = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
+      return {upper / 2 + 1, upper};
+    }
+  }
+  throw Error(ErrorCode::Internal, "bucket", "unknown kind");
+}
+
+std::string_view to_string(Fill::Kind kind) {
+  switch (kind) {
+    case Fill::Kind::Normal:
+      return "normal";
+    case Fill::Kind::Uniform:
+      return "uniform";
+    case Fill::Kind::Constant:
+      return "constant";
+    case Fill::Kind::Iota:
+      return "iota";
+    case Fill::Kind::Permutation:
+      return "permutation";
+    case Fill::Kind::Choice:
+      return "choice";
+    case Fill::Kind::Offsets:
+      return "offsets";
+    case Fill::Kind::File:
+      return "file";
+  }
+  throw Error(ErrorCode::Internal, "fill", "unknown kind");
+}
+
+Problem KernelSpec::canonicalize(const Problem& problem, std::string_view field) const {
+  const auto values = dims_and_flags(problem, field);
+  auto known = names_of(dims);
+  const auto flag_names = names_of(flags);
+  known.insert(known.end(), flag_names.begin(), flag_names.end());
+  check_known(names_of(values), known, flags.empty() ? "dim" : "dim or flag", name, field);
+  check_known(names_of(problem.types), names_of(types), "type", name, field);
+  if (!problem.scenario.empty()) {
+    fail(field, quoted(problem.scenario) + " is no scenario of " + name + ", it has none");
+  }
+  Problem canonical;
+  for (const DimSpec& dim : dims) {
+    canonical.dims.push_back({dim.name, checked_dim(dim, values, name, field)});
+  }
+  for (const TypeSpec& type : types) {
+    canonical.types.push_back({type.name, checked_type(type, problem, name, field)});
+  }
+  for (const NamedValue& flag : flags) {
+    canonical.flags.push_back({flag.name, find(values, flag.name).value_or(flag.value)});
+  }
+  return canonical;
+}
+
+Configuration KernelSpec::canonicalize(const Configuration& configuration, std::string_view field) const {
+  check_known(names_of(configuration.values), names_of(tunables), "tunable", name, field);
+  Configuration canonical;
+  for (const Tunable& tunable : tunables) {
+    const auto value = configuration.value(tunable.name);
+    if (!value) {
+      fail(field, "the tunable " + quoted(tunable.name) + " is missing");
+    }
+    if (std::ranges::find(tunable.values, *value) == tunable.values.end()) {
+      fail(field, tunable.name + " = " + std::to_string(*value) + " is not listed (one of " +
+                      spelled_values(tunable.values) + ")");
+    }
+    canonical.values.push_back({tunable.name, *value});
+  }
+  return canonical;
+}
+
+std::vector<BucketRule::Interval> KernelSpec::bucket(const Problem& problem) const {
+  std::vector<BucketRule::Interval> intervals;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    intervals.push_back(dims[i].bucket.interval(problem.dims.at(i).value));
+  }
+  return intervals;
+}
+
+Problem KernelSpec::representative(const Problem& problem) const {
+  Problem result = problem;
+  const auto intervals = bucket(problem);
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    result.dims[i].value = intervals[i].upper;
+  }
+  return result;
+}
+
+std::optional<double> KernelSpec::distance(const Problem& a, const Problem& b) {
+  if (a.types != b.types || a.flags != b.flags || a.scenario != b.scenario ||
+      a.dims.size() != b.dims.size()) {
+    return std::nullopt;
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < a.dims.size(); ++i) {
+    if (a.dims[i].name != b.dims[i].name) {
+      return std::nullopt;
+    }
+    if (a.dims[i].value == b.dims[i].value) {
+      continue;
+    }
+    if (a.dims[i].value <= 0 || b.dims[i].value <= 0) {
+      return std::nullopt;
+    }  // nothing is near to an empty problem
+    sum += std::abs(std::log2(static_cast<double>(a.dims[i].value) / static_cast<double>(b.dims[i].value)));
+  }
+  return sum;
+}
+
+const ArgumentSpec* KernelSpec::argument(std::string_view wanted) const {
+  const auto found = std::ranges::find(arguments, wanted, &ArgumentSpec::name);
+  return found == arguments.end() ? nullptr : &*found;
+}
+
+std::optional<Tolerance> KernelSpec::tolerance(DType type) const {
+  const auto found = std::ranges::find(tolerances, type, &Tolerance::type);
+  return found == tolerances.end() ? std::nullopt : std::optional(*found);
+}
+
+const SourceFile* KernelSpec::bundled_file(std::string_view path) const {
+  const auto found = std::ranges::find(bundle.files, path, &SourceFile::path);
+  return found == bundle.files.end() ? nullptr : &*found;
+}
+
+DType KernelSpec::element_type(const ArgumentSpec& argument, const Problem& problem) const {
+  if (const auto bound = problem.type(argument.type)) {
+    return *bound;
+  }
+  if (const auto fixed = parse_dtype(argument.type)) {
+    return *fixed;
+  }
+  throw Error(ErrorCode::Internal, file,
+              "the type " + quoted(argument.type) + " of " + argument.name + " is not bound");
+}
+
+Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& problem) const {
+  Fill result = argument.fill;
+  if (result.expression.empty()) {
+    return result;
+  }
+  const std::string where = file + " /arguments/" + argument.name + "/fill";
+  const std::int64_t count = evaluate(result.expression, problem_scope(problem), where);
+  if (count < (result.kind == Fill::Kind::Choice ? 1 : 0)) {
+    fail(where, quoted(result.expression) + " is " + std::to_string(count) + " for " + to_string(problem));
+  }
+  result.parameters.insert(result.parameters.begin(), static_cast<double>(count));
+  return result;
+}
+
+WorkSizes KernelSpec::work_sizes(const Problem& problem) const {
+  const Scope scope = problem_scope(problem);
+  const auto size = [&](const std::string& text, const char* key) -> std::optional<std::uint64_t> {
+    if (text.empty()) {
+      return std::nullopt;
+    }
+    const std::string where = file + " /work/" + key;
+    const std::int64_t value = evaluate(text, scope, where);
+    if (value < 0) {
+      fail(where, quoted(text) + " is " + std::to_string(value) + " for " + to_string(problem));
+    }
+    return static_cast<std::uint64_t>(value);
+  };
+  return {size(work.bytes, "bytes"), size(work.min_read_bytes, "min_read_bytes"), size(work.flops, "flops")};
+}
+
+}  // namespace cubind

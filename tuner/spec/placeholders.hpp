@@ -1,0 +1,22 @@
+// `{NAME}` in entries and defines.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cubind {
+
+/// The distinct names in braces, in the order of their first appearance. Throws Error(InvalidArgument) at
+/// `where` for a brace without its partner and for what is no identifier between them.
+std::vector<std::string> placeholders(std::string_view text, std::string_view where);
+
+/// The text with every `{NAME}` replaced by value(NAME). Only for text that placeholders() accepts.
+std::string replace_placeholders(std::string_view text,
+                                 const std::function<std::string(std::string_view)>& value);
+
+/// [A-Za-z_][A-Za-z0-9_]*
+bool is_identifier(std::string_view text);
+
+}  // namespace cubind

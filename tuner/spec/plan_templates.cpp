@@ -1,0 +1,83 @@
+// What a spec's launches become once types, tunables and compiled-in dims are known.
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/placeholders.hpp"
+#include "tuner/spec/substitution.hpp"
+
+namespace cubind {
+namespace {
+
+ParameterTemplate parameter(const KernelSpec& spec, const ArgumentSpec& argument, const Problem& problem) {
+  ParameterTemplate result;
+  result.name = argument.name;
+  result.type = spec.element_type(argument, problem);
+  result.role = argument.role;
+  if (argument.buffer) {
+    result.source = ParameterSource::Buffer;
+    result.extent = argument.extent;
+    result.align_bytes = argument.align_bytes;
+  } else if (argument.from_caller) {
+    result.source = ParameterSource::Caller;
+  } else {
+    result.source = ParameterSource::Value;
+    result.value = argument.expr;
+  }
+  return result;
+}
+
+LaunchTemplate launch(const KernelSpec& spec, const LaunchSpec& from, const Problem& problem,
+                      const Configuration& configuration) {
+  LaunchTemplate to;
+  to.entry = substitute(from.entry, problem, configuration);
+  to.grid = from.grid;
+  to.block = from.block;
+  to.shared_bytes = from.shared_bytes;
+  for (const std::string& name : from.arguments) {
+    to.parameters.push_back(parameter(spec, *spec.argument(name), problem));
+  }
+  return to;
+}
+
+}  // namespace
+
+std::string substitute(std::string_view text, const Problem& problem, const Configuration& configuration) {
+  return replace_placeholders(text, [&](std::string_view name) -> std::string {
+    if (const auto type = problem.type(name)) {
+      return std::string(cuda_name(*type));
+    }
+    if (const auto value = configuration.value(name)) {
+      return std::to_string(*value);
+    }
+    if (const auto dim = problem.dim(name)) {
+      return std::to_string(*dim);
+    }
+    if (const auto flag = problem.flag(name)) {
+      return std::to_string(*flag);
+    }
+    throw Error(ErrorCode::Internal, "placeholder", quoted(name) + " has no value");
+  });
+}
+
+PlanTemplate KernelSpec::plan_template(const Problem& problem, const Configuration& configuration) const {
+  PlanTemplate plan;
+  plan.constraints = constraints;
+  for (const LaunchSpec& from : launches) {
+    plan.launches.push_back(launch(*this, from, problem, configuration));
+  }
+  return plan;
+}
+
+PlanTemplate KernelSpec::reference_template(const Problem& problem) const {
+  PlanTemplate plan;
+  plan.place = "/reference";
+  for (const LaunchSpec& from : reference.launches) {
+    plan.launches.push_back(launch(*this, from, problem, {}));
+  }
+  return plan;
+}
+
+}  // namespace cubind

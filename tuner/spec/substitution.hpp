@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tuner/plan/problem.hpp"
+
+namespace cubind {
+
+/// The text with `{T}` as the CUDA name of the problem's type and `{NAME}` as the value of the tunable, dim
+/// or flag. Names were checked when the spec was parsed.
+std::string substitute(std::string_view text, const Problem& problem, const Configuration& configuration);
+
+}  // namespace cubind
