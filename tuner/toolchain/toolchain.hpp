@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,13 +51,26 @@ struct ToolchainsFound {
       tried;  // every folder that was looked into, with what was missing there; for messages
 };
 
-// Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels and the
-// folder that the package brings. Reads the libraries once for their digests; afterwards the digest of a file
-// with the same path, size, modification time and inode comes from a cache of the process. Thread-safe.
-// Nothing found is no error.
-ToolchainsFound find_toolchains(const ToolchainSearch& search = ToolchainSearch::of_process());
+// SHA-256 digests of files, each computed once: again only when size, modification time or inode have
+// changed. Thread-safe; two threads that ask for the same new file may both read it.
+class FileDigests {
+ public:
+  // Throws what reading the file throws.
+  Digest of(const std::filesystem::path& path);
 
-// SHA-256 of a file, cached as above.
-Digest cached_file_digest(const std::filesystem::path& path);
+ private:
+  struct Stamp {
+    std::uint64_t size = 0, inode = 0;
+    std::int64_t modified_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  std::mutex mutex_;
+  std::map<std::filesystem::path, std::pair<Stamp, Digest>> known_;  // guarded by mutex_
+};
+
+// Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels and the
+// folder that the package brings. Nothing found is no error; a library that cannot be read is listed in
+// `tried`.
+ToolchainsFound find_toolchains(const ToolchainSearch& search, FileDigests& digests);
 
 }  // namespace cubind
