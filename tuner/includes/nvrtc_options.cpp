@@ -232,12 +232,14 @@ void check_nvrtc_define(std::string_view define, std::string_view where) {
 }
 
 void check_name_expression(std::string_view expression, std::string_view where) {
-  if (expression.empty() || !is_printable(expression) ||
-      expression.find_first_of("#\"';\\%?") != std::string_view::npos) {
+  const bool comments =
+      expression.find("/*") != std::string_view::npos || expression.find("//") != std::string_view::npos;
+  if (expression.empty() || comments || !is_printable(expression) ||
+      expression.find_first_of("#\";\\") != std::string_view::npos) {
     refuse(where,
            "the entry " + quoted(expression) +
                " must be a name expression such as kernel<float, 4>: one line of printable ASCII without "
-               "quotes, semicolons, #, %, ? and backslashes");
+               "double quotes, semicolons, #, backslashes and comments");
   }
 }
 

@@ -25,8 +25,8 @@ std::vector<std::string> canonical_nvrtc_options(const std::vector<std::string>&
 // "NAME=VALUE" or "NAME": the name an identifier, the value one line of printable ASCII without a backslash.
 void check_nvrtc_define(std::string_view define, std::string_view where);
 
-// A name expression: one line of printable ASCII without '#', '"', ';' or a backslash. NVRTC pastes it into a
-// pragma, where a line break would begin a directive.
+// A name expression: one line of printable ASCII without '#', '"', ';', a backslash or a comment. NVRTC
+// pastes it into a pragma, where a line break would begin a directive.
 void check_name_expression(std::string_view expression, std::string_view where);
 
 // "sm_90", "sm_90a", "sm_100f": a real architecture.
