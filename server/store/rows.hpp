@@ -14,8 +14,9 @@
 
 namespace cubind {
 
-/// A point in the table's history: `number` grows with every change of the records; `store_id` (16 random bytes) is redrawn
-/// when a store is created, rebuilt or restored, and then no number of before means anything.
+/// A point in the table's history: `number` grows with every change of the records; `store_id` (16 random
+/// bytes) is redrawn when a store is created, rebuilt or restored, and then no number of before means
+/// anything.
 struct Generation {
   std::string store_id;
   std::uint64_t number = 0;
@@ -30,7 +31,8 @@ struct DriverVersion {
 
 struct EntryResources {
   std::string entry_symbol;
-  std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0, spill_load_bytes = 0;
+  std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0,
+                spill_load_bytes = 0;
   bool tensor_cores = false;
   bool operator==(const EntryResources&) const = default;
 };
@@ -42,8 +44,8 @@ struct ArtifactRow {
   std::string kernel;
   std::string architecture;  // "sm_90"
   std::uint64_t cubin_bytes = 0;
-  std::vector<std::string> entries;         // name expressions, in launch order
-  std::vector<std::string> entry_symbols;   // lowered names, in launch order
+  std::vector<std::string> entries;        // name expressions, in launch order
+  std::vector<std::string> entry_symbols;  // lowered names, in launch order
   std::vector<EntryResources> resources;
   ToolchainIdentity toolchain;
   double compile_ms = 0;
@@ -137,8 +139,8 @@ struct VerificationSummary {
   bool operator==(const VerificationSummary&) const = default;
 };
 
-/// The winner for one question. Append-only: a row that a newer one replaces gets `to_generation`. Current rows are unique per
-/// (question, driver branch, toolchain major, evidence, provisional).
+/// The winner for one question. Append-only: a row that a newer one replaces gets `to_generation`. Current
+/// rows are unique per (question, driver branch, toolchain major, evidence, provisional).
 struct RecordRow {
   std::int64_t id = 0;      // set by the store
   RecordQuestion question;  // its problem is the one that was measured
@@ -147,8 +149,8 @@ struct RecordRow {
   std::optional<std::uint64_t> to_generation;  // absent: current
 
   Configuration configuration;
-  Digest trial;         // key of the winning trial
-  Digest cubin;         // that was measured
+  Digest trial;  // key of the winning trial
+  Digest cubin;  // that was measured
   std::string architecture;
   ToolchainIdentity toolchain;
   DriverVersion driver;
@@ -177,7 +179,15 @@ struct WantRow {
 
 enum class JobKind : std::uint8_t { Tune = 0, CompileWinner = 1 };
 
-enum class JobState : std::uint8_t { Queued = 1, Running = 2, NoDevice = 3, WaitingForIdleGpu = 4, Done = 5, Failed = 6, Cancelled = 7 };
+enum class JobState : std::uint8_t {
+  Queued = 1,
+  Running = 2,
+  NoDevice = 3,
+  WaitingForIdleGpu = 4,
+  Done = 5,
+  Failed = 6,
+  Cancelled = 7
+};
 
 inline bool has_ended(JobState state) { return state >= JobState::Done; }
 

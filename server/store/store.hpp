@@ -1,12 +1,13 @@
 // The one database of a daemon: artifacts, trials with their samples, records, jobs.
 //
-// Thread rule: a Store is used from any thread. Writes run on its one writer thread, one transaction at a time; reads run on
-// the calling thread with a connection of their own and see the last committed state. A reader or writer object is used only
-// within the function that it was handed to.
+// Thread rule: a Store is used from any thread. Writes run on its one writer thread, one transaction at a
+// time; reads run on the calling thread with a connection of their own and see the last committed state. A
+// reader or writer object is used only within the function that it was handed to.
 //
-// Errors: DataLoss where a row no longer has its digest or its full key (it is never returned), ResourceExhausted where the
-// disk is full and Unavailable where it fails (the store is then read-only until a write succeeds again), FailedPrecondition
-// from open() (another daemon has the store, a network file system, a newer schema).
+// Errors: DataLoss where a row no longer has its digest or its full key (it is never returned),
+// ResourceExhausted where the disk is full and Unavailable where it fails (the store is then read-only until
+// a write succeeds again), FailedPrecondition from open() (another daemon has the store, a network file
+// system, a newer schema).
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@
 namespace cubind {
 
 struct StoreOptions {
-  std::filesystem::path path;    // of the database file; its folder is made
-  std::uint32_t max_pages = 0;   // of 4 KiB; 0: no limit
-  unsigned readers = 4;          // connections kept for reading
+  std::filesystem::path path;   // of the database file; its folder is made
+  std::uint32_t max_pages = 0;  // of 4 KiB; 0: no limit
+  unsigned readers = 4;         // connections kept for reading
 };
 
 /// Trials of one tuning question: what a lease is granted with.
@@ -38,14 +39,14 @@ struct TrialGroup {
 };
 
 struct RecordFilter {
-  std::vector<std::string> kernels;     // empty: all
-  std::optional<Digest> device_class;   // absent: all
+  std::vector<std::string> kernels;       // empty: all
+  std::optional<Digest> device_class;     // absent: all
   std::optional<std::string> name_space;  // absent: all
   bool current_only = true;
 };
 
 struct StoreCounts {
-  std::uint64_t records = 0;    // current
+  std::uint64_t records = 0;  // current
   std::uint64_t artifacts = 0;
   std::uint64_t trials = 0;
   std::uint64_t blocks = 0;
@@ -73,9 +74,10 @@ class StoreReader {
 
   virtual std::vector<RecordRow> records(const RecordFilter& filter) = 0;
 
-  virtual std::optional<TrialRow> trial(const Key& key) = 0;  // a worker's
+  virtual std::optional<TrialRow> trial(const Key& key) = 0;          // a worker's
   virtual std::vector<TrialRow> trials(const TrialGroup& group) = 0;  // workers' alone
-  virtual std::vector<TrialRow> all_trials(const RecordFilter& filter) = 0;  // both origins; name_space does not apply
+  virtual std::vector<TrialRow> all_trials(
+      const RecordFilter& filter) = 0;  // both origins; name_space does not apply
   /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.
   virtual std::vector<BlockRow> blocks(const TrialRow& trial) = 0;
   virtual std::vector<VerificationRow> verifications(const TrialRow& trial) = 0;
@@ -97,14 +99,14 @@ class StoreWriter : public StoreReader {
   /// A known key keeps its row (compilation is deterministic; the first one stands). The blob may come later.
   virtual void put_artifact(const ArtifactRow& artifact) = 0;
   virtual void put_device_class(const DeviceClass& device) = 0;
-  /// Inserts or updates; false where nothing was stored: out of memory is no property of a configuration, and an imported
-  /// trial that is known stays as it is.
+  /// Inserts or updates; false where nothing was stored: out of memory is no property of a configuration, and
+  /// an imported trial that is known stays as it is.
   virtual bool put_trial(const TrialRow& trial) = 0;
   /// False where it is stored already. Throws InvalidArgument where the trial is not stored.
   virtual bool put_block(const BlockRow& block) = 0;
   virtual void put_verification(const VerificationRow& verification) = 0;
-  /// Appends in next_generation() and ends the row that it replaces. False: not stored, because a better row stands
-  /// (a provisional one beside an uncontended one) or the same imported row is known.
+  /// Appends in next_generation() and ends the row that it replaces. False: not stored, because a better row
+  /// stands (a provisional one beside an uncontended one) or the same imported row is known.
   virtual bool put_record(const RecordRow& record) = 0;
 
   virtual void put_job(const JobRow& job) = 0;  // inserts or replaces
@@ -121,8 +123,8 @@ class Store {
 
   /// Runs `body` with a reading connection; all of its reads see one committed state.
   virtual void read(const std::function<void(StoreReader&)>& body) = 0;
-  /// Runs `body` in one transaction on the writer thread and waits until it is committed. What `body` throws rolls back and is
-  /// thrown here.
+  /// Runs `body` in one transaction on the writer thread and waits until it is committed. What `body` throws
+  /// rolls back and is thrown here.
   virtual void write(const std::function<void(StoreWriter&)>& body) = 0;
   /// The same without waiting; a failure is logged.
   virtual void write_behind(std::function<void(StoreWriter&)> body) = 0;

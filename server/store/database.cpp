@@ -1,0 +1,172 @@
+#include "server/store/database.hpp"
+
+#include <sqlite3.h>
+
+#include "base/log.hpp"
+
+namespace cubind::store {
+
+Error sqlite_error(sqlite3* connection, int code, std::string_view doing) {
+  const std::string cause =
+      std::string(doing) + ": " + (connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code)) +
+      " (SQLite code " + std::to_string(connection ? sqlite3_extended_errcode(connection) : code) + ")";
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return Error(ErrorCode::ResourceExhausted, "store", cause);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Error(ErrorCode::DataLoss, "store", cause);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_IOERR:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return Error(ErrorCode::Unavailable, "store", cause);
+    default:
+      return Error(ErrorCode::Internal, "store", cause);
+  }
+}
+
+Query::~Query() {
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+void Query::check(int code) {
+  if (code != SQLITE_OK) {
+    throw sqlite_error(connection_, code, "bind");
+  }
+}
+
+void Query::put(std::int64_t value) { check(sqlite3_bind_int64(statement_, next_parameter_++, value)); }
+
+void Query::put(double value) { check(sqlite3_bind_double(statement_, next_parameter_++, value)); }
+
+void Query::put(std::string_view text) {
+  const char* data = text.empty() ? "" : text.data();
+  check(sqlite3_bind_text64(statement_, next_parameter_++, data, text.size(), SQLITE_STATIC, SQLITE_UTF8));
+}
+
+void Query::put(Bytes bytes) {
+  const char* data = bytes.bytes.empty() ? "" : bytes.bytes.data();
+  check(sqlite3_bind_blob64(statement_, next_parameter_++, data, bytes.bytes.size(), SQLITE_STATIC));
+}
+
+void Query::put(const Digest& digest) { put(Bytes{digest.view()}); }
+
+void Query::put(const std::optional<Digest>& digest) {
+  if (digest) {
+    put(*digest);
+  } else {
+    check(sqlite3_bind_null(statement_, next_parameter_++));
+  }
+}
+
+bool Query::step() {
+  next_column_ = 0;
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) {
+    return true;
+  }
+  if (code == SQLITE_DONE) {
+    return false;
+  }
+  throw sqlite_error(connection_, code, sqlite3_sql(statement_));
+}
+
+void Query::run() {
+  while (step()) {
+  }
+}
+
+std::int64_t Query::integer() { return sqlite3_column_int64(statement_, next_column_++); }
+
+double Query::real() { return sqlite3_column_double(statement_, next_column_++); }
+
+std::string Query::text() {
+  const int column = next_column_++;
+  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return data ? std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
+              : std::string();
+}
+
+std::string Query::blob() {
+  const int column = next_column_++;
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  return data ? std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
+              : std::string();
+}
+
+Digest Query::digest() {
+  const int column = next_column_;
+  const auto digest = Digest::from_bytes(blob());
+  if (!digest) {
+    throw Error(
+        ErrorCode::DataLoss, "store",
+        std::string("column ") + sqlite3_column_name(statement_, column) + " holds no digest of 32 bytes");
+  }
+  return *digest;
+}
+
+std::optional<Digest> Query::optional_digest() {
+  if (sqlite3_column_type(statement_, next_column_) == SQLITE_NULL) {
+    ++next_column_;
+    return std::nullopt;
+  }
+  return digest();
+}
+
+std::optional<std::uint64_t> Query::optional_unsigned() {
+  if (sqlite3_column_type(statement_, next_column_) == SQLITE_NULL) {
+    ++next_column_;
+    return std::nullopt;
+  }
+  return unsigned_integer();
+}
+
+Database::Database(const std::filesystem::path& path, Mode mode) {
+  const int flags = mode == Mode::Create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int code = sqlite3_open_v2(path.c_str(), &connection_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (code != SQLITE_OK) {
+    const Error error = sqlite_error(connection_, code, "open " + path.string());
+    sqlite3_close_v2(connection_);
+    throw error;
+  }
+  sqlite3_busy_timeout(connection_, 5000);
+}
+
+Database::~Database() {
+  for (const auto& [sql, statement] : statements_) {
+    sqlite3_finalize(statement);
+  }
+  if (sqlite3_close(connection_) != SQLITE_OK) {
+    log_error("store: a connection was closed while a statement ran");
+  }
+}
+
+Query Database::query(const std::string& sql) {
+  sqlite3_stmt*& statement = statements_[&sql];
+  if (!statement) {
+    const int code = sqlite3_prepare_v3(connection_, sql.c_str(), static_cast<int>(sql.size() + 1),
+                                        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (code != SQLITE_OK) {
+      throw sqlite_error(connection_, code, sql);
+    }
+  }
+  return {connection_, statement};
+}
+
+void Database::execute(const std::string& sql) {
+  const int code = sqlite3_exec(connection_, sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) {
+    throw sqlite_error(connection_, code, sql.substr(0, 80));
+  }
+}
+
+std::int64_t Database::changes() const { return sqlite3_changes64(connection_); }
+
+bool Database::in_transaction() const { return sqlite3_get_autocommit(connection_) == 0; }
+
+std::int64_t Database::last_row_id() const { return sqlite3_last_insert_rowid(connection_); }
+
+}  // namespace cubind::store

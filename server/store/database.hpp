@@ -1,0 +1,106 @@
+// One SQLite connection with its prepared statements. Used within server/store only; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "base/error.hpp"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace cubind::store {
+
+/// A result code of SQLite as the fault that it means to cubind. Full disks and failing ones are told apart
+/// from corruption: only the latter may ever cost a file.
+Error sqlite_error(sqlite3* connection, int code, std::string_view doing);
+
+/// One run of a prepared statement: bind in order, step, read the columns of a row in order. Resets on
+/// destruction.
+class Query {
+ public:
+  Query(sqlite3* connection, sqlite3_stmt* statement) : connection_(connection), statement_(statement) {}
+  ~Query();
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+
+  /// Bytes are not copied: text, blobs and digests must outlive the query.
+  template <typename... Values>
+  Query& bind(const Values&... values) {
+    (put(values), ...);
+    return *this;
+  }
+
+  bool step();
+  /// For statements without rows.
+  void run();
+
+  std::int64_t integer();
+  std::uint64_t unsigned_integer() { return static_cast<std::uint64_t>(integer()); }
+  std::uint32_t word() { return static_cast<std::uint32_t>(integer()); }
+  bool flag() { return integer() != 0; }
+  double real();
+  std::string text();
+  std::string blob();
+  /// Throws DataLoss where it has not 32 bytes.
+  Digest digest();
+  std::optional<Digest> optional_digest();
+  std::optional<std::uint64_t> optional_unsigned();
+
+ private:
+  void put(std::int64_t value);
+  void put(std::uint64_t value) { put(static_cast<std::int64_t>(value)); }
+  void put(std::uint32_t value) { put(static_cast<std::int64_t>(value)); }
+  void put(int value) { put(static_cast<std::int64_t>(value)); }
+  void put(bool value) { put(static_cast<std::int64_t>(value)); }
+  void put(double value);
+  void put(std::string_view text);
+  void put(const std::string& text) { put(std::string_view(text)); }
+  void put(const char* text) { put(std::string_view(text)); }
+  void put(const Digest& digest);
+  void put(const std::optional<Digest>& digest);
+  struct Bytes {
+    std::string_view bytes;
+  };
+  void put(Bytes bytes);
+  void check(int code);
+
+ public:
+  /// Binds as a blob.
+  static Bytes bytes(std::string_view view) { return {view}; }
+
+ private:
+  sqlite3* connection_;
+  sqlite3_stmt* statement_;
+  int next_parameter_ = 1;
+  int next_column_ = 0;
+};
+
+class Database {
+ public:
+  enum class Mode { Create, ReadOnly };
+  Database(const std::filesystem::path& path, Mode mode);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  /// Prepared once per text. `sql` must be a constant: its address is the cache's key.
+  Query query(const std::string& sql);
+  /// One or more statements without results.
+  void execute(const std::string& sql);
+  std::int64_t changes() const;
+  bool in_transaction() const;
+  std::int64_t last_row_id() const;
+
+ private:
+  sqlite3* connection_ = nullptr;
+  std::map<const std::string*, sqlite3_stmt*> statements_;
+};
+
+}  // namespace cubind::store

@@ -1,0 +1,77 @@
+#include "server/store/location.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/error.hpp"
+
+namespace cubind::store {
+namespace {
+
+// statfs(2) and linux/magic.h; Lustre, GPFS and Ceph from their own headers.
+constexpr std::array<std::uint64_t, 9> kNetworkFileSystems{
+    0x6969,      // NFS
+    0x517b,      // SMB
+    0xff534d42,  // CIFS
+    0xfe534d42,  // SMB2
+    0x5346414f,  // AFS
+    0x73757245,  // Coda
+    0x00c36400,  // Ceph
+    0x0bd00bd0,  // Lustre
+    0x47504653,  // GPFS
+};
+
+}  // namespace
+
+bool is_network_file_system(std::uint64_t magic) {
+  return std::ranges::find(kNetworkFileSystems, magic & 0xffffffff) != kNetworkFileSystems.end();
+}
+
+void refuse_network_file_system(const std::filesystem::path& folder) {
+  struct statfs info {};
+  if (::statfs(folder.c_str(), &info) != 0) {
+    throw system_error(folder.string(), "statfs", errno);
+  }
+  if (is_network_file_system(static_cast<std::uint64_t>(info.f_type))) {
+    throw Error(
+        ErrorCode::FailedPrecondition, folder.string(),
+        "is on a network file system, where the store's locks do not work: give --db a path on a local disk");
+  }
+}
+
+UniqueFd lock_file(const std::filesystem::path& path) {
+  const std::string name = path.string() + ".lock";
+  UniqueFd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) {
+    throw system_error(name, "open", errno);
+  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    std::array<char, 32> holder{};
+    const auto size = ::pread(fd.get(), holder.data(), holder.size() - 1, 0);
+    const std::string pid = size > 0 ? std::string(holder.data(), static_cast<std::size_t>(size)) : "unknown";
+    throw Error(ErrorCode::FailedPrecondition, path.string(), "another cubind (pid " + pid + ") has it open");
+  }
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
+    // The lock is what counts; the pid is for the message alone, and a full disk must not keep a daemon from
+    // starting.
+  }
+  return fd;
+}
+
+std::string file_identity(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    throw system_error(path.string(), "stat", errno);
+  }
+  return std::to_string(info.st_ino);
+}
+
+}  // namespace cubind::store

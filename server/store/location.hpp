@@ -1,0 +1,26 @@
+// Where a store may lie and who has it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/unique_fd.hpp"
+
+namespace cubind::store {
+
+/// Whether a file system (its magic number, statfs f_type) keeps its files on another machine: SQLite's locks
+/// and its shared memory do not work there.
+bool is_network_file_system(std::uint64_t magic);
+
+/// Throws FailedPrecondition where `folder` is on a network file system.
+void refuse_network_file_system(const std::filesystem::path& folder);
+
+/// Locks "PATH.lock" for the life of the descriptor. Throws FailedPrecondition where another process has it,
+/// naming its pid.
+UniqueFd lock_file(const std::filesystem::path& path);
+
+/// Tells a file from a copy of it put in its place: the inode.
+std::string file_identity(const std::filesystem::path& path);
+
+}  // namespace cubind::store

@@ -1,0 +1,64 @@
+#include "server/store/migration.hpp"
+
+#include <array>
+
+#include "schemas/store.hpp"
+
+namespace cubind::store {
+namespace {
+
+const std::string kUserVersion = "SELECT user_version FROM pragma_user_version";
+const std::string kApplication = "SELECT application_id FROM pragma_application_id";
+const std::string kTables = "SELECT count(*) FROM sqlite_master";
+
+std::int64_t number(Database& database, const std::string& sql) {
+  Query query = database.query(sql);
+  query.step();
+  return query.integer();
+}
+
+void require_ours(Database& database, std::int64_t version, std::int64_t newest, const std::string& path) {
+  const bool is_new = version == 0 && number(database, kTables) == 0;
+  if (!is_new && number(database, kApplication) != kApplicationId) {
+    throw Error(ErrorCode::FailedPrecondition, path,
+                "is an SQLite database of another application: give --db another path");
+  }
+  if (version > newest) {
+    throw Error(ErrorCode::FailedPrecondition, path,
+                "has schema version " + std::to_string(version) + ", this cubind knows up to " +
+                    std::to_string(newest) + ": it was written by a newer one");
+  }
+}
+
+}  // namespace
+
+bool migrate(Database& database, std::span<const std::string> steps, const std::string& path) {
+  const std::int64_t version = number(database, kUserVersion);
+  const auto newest = static_cast<std::int64_t>(steps.size());
+  require_ours(database, version, newest, path);
+  if (version == newest) {
+    return false;
+  }
+  database.execute("BEGIN IMMEDIATE");
+  try {
+    for (const std::string& step : steps.subspan(static_cast<std::size_t>(version))) {
+      database.execute(step);
+    }
+    database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+    database.execute("PRAGMA user_version = " + std::to_string(newest));
+    database.execute("COMMIT");
+  } catch (...) {
+    if (database.in_transaction()) {
+      database.execute("ROLLBACK");
+    }
+    throw;
+  }
+  return version == 0;
+}
+
+std::span<const std::string> schema_steps() {
+  static const std::array<std::string, 1> steps{std::string(kStoreSchema)};
+  return steps;
+}
+
+}  // namespace cubind::store

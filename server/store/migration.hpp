@@ -1,0 +1,22 @@
+// Versions of the schema.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "server/store/database.hpp"
+
+namespace cubind::store {
+
+inline constexpr std::int64_t kApplicationId = 0x63756264;  // "cubd"
+
+/// Brings a database from its version (PRAGMA user_version; 0: new) to `steps.size()`, where step i leads
+/// from version i to i + 1, all in one transaction: after a failure the file is as it was. True where the
+/// file was new. Throws FailedPrecondition for a file of another application and for one that a newer cubind
+/// has written.
+bool migrate(Database& database, std::span<const std::string> steps, const std::string& path);
+
+/// The steps to today's schema.
+std::span<const std::string> schema_steps();
+
+}  // namespace cubind::store

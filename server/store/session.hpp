@@ -1,0 +1,71 @@
+// What a reader or writer of the store does, on one connection within one transaction.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "server/store/database.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind::store {
+
+class Session final : public StoreWriter {
+ public:
+  /// `now` is the date that new rows get.
+  Session(Database& database, std::string now) : database_(database), now_(std::move(now)) {}
+
+  Generation generation() override;
+  StoreCounts counts() override;
+  std::optional<ArtifactRow> artifact(const Key& key) override;
+  std::optional<ArtifactRow> artifact_by_cubin(const Digest& cubin) override;
+  std::vector<ArtifactRow> artifacts(const std::string& kernel) override;
+  std::vector<ToolchainIdentity> toolchains(const std::string& kernel) override;
+  bool has_blob(const Digest& cubin) override;
+  std::optional<Blob> blob(const Digest& cubin) override;
+  std::vector<DeviceClass> device_classes() override;
+  std::vector<RecordRow> records(const RecordFilter& filter) override;
+  std::optional<TrialRow> trial(const Key& key) override;
+  std::vector<TrialRow> trials(const TrialGroup& group) override;
+  std::vector<TrialRow> all_trials(const RecordFilter& filter) override;
+  std::vector<BlockRow> blocks(const TrialRow& trial) override;
+  std::vector<VerificationRow> verifications(const TrialRow& trial) override;
+  std::vector<ArtifactRow> artifacts_of(const TrialGroup& group) override;
+  std::vector<JobRow> jobs(bool include_ended) override;
+  std::uint32_t last_series(const Digest& job_key) override;
+  std::vector<WantRow> wants() override;
+
+  std::uint64_t next_generation() override;
+  void put_blob(const Blob& blob) override;
+  void put_artifact(const ArtifactRow& artifact) override;
+  void put_device_class(const DeviceClass& device) override;
+  bool put_trial(const TrialRow& trial) override;
+  bool put_block(const BlockRow& block) override;
+  void put_verification(const VerificationRow& verification) override;
+  bool put_record(const RecordRow& record) override;
+  void put_job(const JobRow& job) override;
+  void count_want(const RecordQuestion& question, const std::string& now) override;
+  void drop_want(const RecordQuestion& question) override;
+
+ private:
+  struct TrialIdentity {
+    std::int64_t id = 0;
+    std::string full_key;
+    std::uint32_t fault_count = 0;
+  };
+  std::optional<TrialIdentity> find_trial(const Digest& key, Origin origin);
+  std::int64_t trial_id(const Digest& key, Origin origin);
+  void update_trial(const TrialRow& trial, const TrialIdentity& known);
+  void insert_trial(const TrialRow& trial);
+  void insert_record(const RecordRow& record, const Key& key);
+  std::vector<RecordRow> rivals(const RecordRow& record, const Digest& key);
+  void end_record(std::int64_t id);
+
+  Database& database_;
+  std::string now_;
+  bool generation_raised_ = false;
+};
+
+/// Throws DataLoss: the stored full key is not the one that was asked for (a collision or a damaged row).
+void require_full_key(const Key& key, const std::string& stored, std::string_view what);
+
+}  // namespace cubind::store
