@@ -1,14 +1,15 @@
 # shellcheck shell=bash
 # Configuring, building, testing, and what runs on a build.
 
-# configure PRESET [CMAKE ARGUMENTS]: makes build/PRESET if it is not there; ninja keeps it current afterwards.
+# configure PRESET [CMAKE ARGUMENTS]: makes build/PRESET if it is not there or older than the presets; ninja keeps it
+# current with the CMakeLists afterwards.
 configure() {
   local preset=$1
   shift
   need build
   case $preset in clang | asan | tsan) need clang ;; esac
   install_wheels
-  [ ! -f "build/$preset/build.ninja" ] || return 0
+  [ ! "build/$preset/build.ninja" -nt CMakePresets.json ] || return 0
   local log
   log=$(mktemp)
   if ! cmake --preset "$preset" "$@" >"$log" 2>&1; then
