@@ -1,7 +1,9 @@
-// A tuning table: what export writes, import reads, the replay device plays and teams keep in version control.
+// A tuning table: what export writes, import reads, the replay device plays and teams keep in version
+// control.
 //
-// JSON, described by schemas/table.schema.json. Canonical: devices, records and trials sorted by their keys, each on a line of
-// its own, no date and no host of the export, so that an unchanged table prints the same bytes.
+// JSON, described by schemas/table.schema.json. Canonical: devices, records and trials sorted by their keys,
+// each on a line of its own, no date and no host of the export, so that an unchanged table prints the same
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +84,8 @@ struct TableBlock {
 
 struct TableResources {
   std::string entry_symbol;
-  std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0, spill_load_bytes = 0;
+  std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0,
+                spill_load_bytes = 0;
   bool tensor_cores = false;
   bool operator==(const TableResources&) const = default;
 };
@@ -113,8 +116,9 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
-/// Reads a table and checks it against the schema, then what a schema cannot say: no two records or trials with the same key,
-/// every device class listed, low <= median <= high. Throws Error(InvalidArgument) at "FILE /json/pointer".
+/// Reads a table and checks it against the schema, then what a schema cannot say: no two records or trials
+/// with the same key, every device class listed, low <= median <= high. Throws Error(InvalidArgument) at
+/// "FILE /json/pointer".
 Table read_table(std::string_view text, const std::string& file);
 
 /// Canonical text, ending in a newline. Sorts.

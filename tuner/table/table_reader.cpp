@@ -36,7 +36,9 @@ Problem read_problem(const JsonNode& node) {
   problem.dims = read_values(node.at("dims"));
   for (const JsonNode& member : node.at("types").members()) {
     const std::optional<DType> type = parse_dtype(member.as_string());
-    if (!type) member.fail("'" + member.as_string() + "' is not a type (f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8)");
+    if (!type)
+      member.fail("'" + member.as_string() +
+                  "' is not a type (f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8)");
     problem.types.push_back({member.key(), *type});
   }
   if (node.contains("flags")) problem.flags = read_values(node.at("flags"));
@@ -66,7 +68,8 @@ DeviceFacts read_facts(const JsonNode& node) {
 }
 
 TableDevice read_device(const JsonNode& node) {
-  TableDevice device{read_digest(node.at("class")), node.at("label").as_string(), read_facts(node.at("facts"))};
+  TableDevice device{read_digest(node.at("class")), node.at("label").as_string(),
+                     read_facts(node.at("facts"))};
   const Digest derived = derive_device_class(device.facts, node.where() + "/facts").digest;
   if (derived != device.device_class) node.at("class").fail("the facts give the class " + derived.hex());
   return device;
@@ -102,7 +105,8 @@ TableVerification read_verification(const JsonNode& node) {
   verification.same_bits = node.bool_or("same_bits", false);
   verification.after_timing = node.bool_or("after_timing", false);
   if (node.contains("problems")) {
-    for (const JsonNode& problem : node.at("problems").elements()) verification.problems.push_back(read_problem(problem));
+    for (const JsonNode& problem : node.at("problems").elements())
+      verification.problems.push_back(read_problem(problem));
   }
   return verification;
 }
@@ -137,7 +141,8 @@ std::vector<TableBlock> read_blocks(const JsonNode& node) {
   std::vector<TableBlock> blocks;
   for (const JsonNode& element : node.elements()) {
     TableBlock block;
-    for (const JsonNode& sample : element.at("samples_us").elements()) block.samples_us.push_back(sample.as_number());
+    for (const JsonNode& sample : element.at("samples_us").elements())
+      block.samples_us.push_back(sample.as_number());
     block.sm_mhz = count_or_zero(element, "sm_mhz");
     block.throttled = element.bool_or("throttled", false);
     block.contended = element.bool_or("contended", false);
@@ -148,12 +153,9 @@ std::vector<TableBlock> read_blocks(const JsonNode& node) {
 }
 
 TableResources read_resources(const JsonNode& node) {
-  return {node.at("entry_symbol").as_string(),
-          count_or_zero(node, "registers"),
-          count_or_zero(node, "static_shared_bytes"),
-          count_or_zero(node, "local_bytes"),
-          count_or_zero(node, "spill_store_bytes"),
-          count_or_zero(node, "spill_load_bytes"),
+  return {node.at("entry_symbol").as_string(),        count_or_zero(node, "registers"),
+          count_or_zero(node, "static_shared_bytes"), count_or_zero(node, "local_bytes"),
+          count_or_zero(node, "spill_store_bytes"),   count_or_zero(node, "spill_load_bytes"),
           node.bool_or("tensor_cores", false)};
 }
 
@@ -163,15 +165,16 @@ TableTrial read_trial(const JsonNode& node) {
   trial.outcome = *parse_outcome(node.at("outcome").as_string());
   trial.detail = node.string_or("detail", "");
   if (node.contains("resources")) {
-    for (const JsonNode& entry : node.at("resources").elements()) trial.resources.push_back(read_resources(entry));
+    for (const JsonNode& entry : node.at("resources").elements())
+      trial.resources.push_back(read_resources(entry));
   }
   if (node.contains("screening")) trial.screening = read_blocks(node.at("screening"));
   if (node.contains("finals")) trial.finals = read_blocks(node.at("finals"));
   if (!node.contains("verifications")) return trial;
   for (const JsonNode& check : node.at("verifications").elements()) {
     trial.verifications.push_back({read_problem(check.at("problem")), check.bool_or("after_timing", false),
-                                   *parse_outcome(check.at("outcome").as_string()), check.number_or("worst_excess", 0),
-                                   check.bool_or("same_bits", false)});
+                                   *parse_outcome(check.at("outcome").as_string()),
+                                   check.number_or("worst_excess", 0), check.bool_or("same_bits", false)});
   }
   return trial;
 }
@@ -179,15 +182,18 @@ TableTrial read_trial(const JsonNode& node) {
 // One row a driver branch and toolchain: two of the same question and trial would overwrite each other.
 std::string identity(const TableRecord& record) {
   const TableContext& context = record.context;
-  return context.kernel + '\n' + to_string(context.problem) + '\n' + context.device_class.hex() + '\n' + context.policy + '\n' +
-         record.numerics + '\n' + record.name_space + '\n' + context.driver + '\n' + context.toolchain.name;
+  return context.kernel + '\n' + to_string(context.problem) + '\n' + context.device_class.hex() + '\n' +
+         context.policy + '\n' + record.numerics + '\n' + record.name_space + '\n' + context.driver + '\n' +
+         context.toolchain.name;
 }
 
 std::string identity(const TableTrial& trial) { return trial.context.trial.hex(); }
 
 template <typename Element>
-void check_element(const JsonNode& node, const Element& element, const std::set<Digest>& classes, std::set<std::string>& seen) {
-  if (!classes.contains(element.context.device_class)) node.at("device").fail("this class is not among /devices");
+void check_element(const JsonNode& node, const Element& element, const std::set<Digest>& classes,
+                   std::set<std::string>& seen) {
+  if (!classes.contains(element.context.device_class))
+    node.at("device").fail("this class is not among /devices");
   if (!seen.insert(identity(element)).second) node.fail("the table has this twice");
 }
 
@@ -201,7 +207,8 @@ Table read_table(std::string_view text, const std::string& file) {
   std::set<Digest> classes;
   for (const JsonNode& node : root.at("devices").elements()) {
     table.devices.push_back(read_device(node));
-    if (!classes.insert(table.devices.back().device_class).second) node.fail("the table has this class twice");
+    if (!classes.insert(table.devices.back().device_class).second)
+      node.fail("the table has this class twice");
   }
   std::set<std::string> seen;
   for (const JsonNode& node : root.at("records").elements()) {

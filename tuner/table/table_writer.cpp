@@ -68,12 +68,9 @@ OrderedJson to_json(const TableContext& context) {
 OrderedJson to_json(const TableVerification& verification) {
   OrderedJson problems = OrderedJson::array();
   for (const Problem& problem : verification.problems) problems.push_back(to_json(problem));
-  return {{"verified", verification.verified},
-          {"digest", verification.digest.hex()},
-          {"reference", verification.reference},
-          {"worst_excess", verification.worst_excess},
-          {"same_bits", verification.same_bits},
-          {"after_timing", verification.after_timing},
+  return {{"verified", verification.verified},   {"digest", verification.digest.hex()},
+          {"reference", verification.reference}, {"worst_excess", verification.worst_excess},
+          {"same_bits", verification.same_bits}, {"after_timing", verification.after_timing},
           {"problems", std::move(problems)}};
 }
 
@@ -153,20 +150,22 @@ auto problem_order(const Problem& problem) {
 
 auto record_order(const TableRecord& record) {
   const TableContext& context = record.context;
-  return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy, record.numerics,
-                    record.name_space, context.driver, context.toolchain.name, context.trial);
+  return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy,
+                    record.numerics, record.name_space, context.driver, context.toolchain.name,
+                    context.trial);
 }
 
 auto trial_order(const TableTrial& trial) {
   const TableContext& context = trial.context;
   std::vector<std::int64_t> values;
   for (const NamedValue& value : context.configuration.values) values.push_back(value.value);
-  return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy, std::move(values),
-                    context.driver, context.trial);
+  return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy,
+                    std::move(values), context.driver, context.trial);
 }
 
 template <typename Element>
-void print_lines(std::string& text, std::string_view name, const std::vector<Element>& elements, std::string_view end) {
+void print_lines(std::string& text, std::string_view name, const std::vector<Element>& elements,
+                 std::string_view end) {
   text.append("\"").append(name).append("\": [");
   std::string_view separator = "\n";
   for (const Element& element : elements) {
@@ -183,7 +182,8 @@ OrderedJson to_json(const TableDevice& device) {
 }  // namespace
 
 std::string print_table(Table table) {
-  std::ranges::sort(table.devices, {}, [](const TableDevice& device) { return std::tuple(device.label, device.device_class); });
+  std::ranges::sort(table.devices, {},
+                    [](const TableDevice& device) { return std::tuple(device.label, device.device_class); });
   std::ranges::sort(table.records, {}, record_order);
   std::ranges::sort(table.trials, {}, trial_order);
   std::string text = "{\"format\": \"cubind-table\", \"version\": 1,\n";

@@ -1,0 +1,69 @@
+// Faults that a replay device is told to have, so that everything above a device can be tested without one.
+//
+// A JSON file:
+//   {"pace_us": 500, "hold": "/tmp/go", "faults": [
+//     {"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 256}, "problem": {"N":
+//     4096}, "times": 1}]}
+//
+//   pace_us        wall time that every load, verification and sample takes; default 0
+//   hold           no request is answered before this file exists
+//   at             "prepare", "load", "verify" or "measure"
+//   fault          "hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result",
+//   "throttled", "below_floor",
+//                  "foreign_process"
+//   configuration, problem   the named values must be equal; absent: any
+//   times          how often in all, counted across processes in FILE.used/; absent: always
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/plan/problem.hpp"
+
+namespace cubind::worker {
+
+enum class FaultPoint : std::uint8_t { Prepare, Load, Verify, Measure };
+enum class FaultKind : std::uint8_t {
+  Hang,
+  Crash,
+  IllegalAddress,
+  OutOfMemory,
+  Launch,
+  WrongResult,
+  Throttled,
+  BelowFloor,
+  ForeignProcess
+};
+
+/// Used from one thread; several processes may share a file.
+class ReplayFaults {
+ public:
+  ReplayFaults() = default;
+  /// Throws Error(InvalidArgument) at "FILE /pointer".
+  static ReplayFaults read(const std::string& file);
+
+  std::chrono::microseconds pace() const { return pace_; }
+  /// Returns at once without `hold`, else when the file exists.
+  void wait_while_held() const;
+  /// The fault to have now. Taking one counts it. `configuration` is null where the point has none.
+  std::optional<FaultKind> take(FaultPoint point, const Problem& problem,
+                                const Configuration* configuration) const;
+
+ private:
+  struct Fault {
+    FaultPoint point = FaultPoint::Measure;
+    FaultKind kind = FaultKind::Hang;
+    std::vector<NamedValue> configuration, dims;
+    std::optional<std::int64_t> times;
+  };
+  bool use(std::size_t index) const;
+
+  std::string file_, hold_;
+  std::chrono::microseconds pace_{0};
+  std::vector<Fault> faults_;
+};
+
+}  // namespace cubind::worker

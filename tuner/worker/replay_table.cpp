@@ -1,0 +1,91 @@
+#include "tuner/worker/replay_table.hpp"
+
+#include <set>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/key_encoder.hpp"
+#include "base/random.hpp"
+
+namespace cubind::worker {
+namespace {
+
+std::string name_of(const std::string& kernel, const Problem& problem, const Configuration& configuration) {
+  return kernel + '\n' + to_string(problem) + '\n' + to_string(configuration);
+}
+
+std::vector<double> samples_of(const std::vector<TableBlock>& blocks) {
+  std::vector<double> samples;
+  for (const TableBlock& block : blocks)
+    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+  return samples;
+}
+
+// A trial that never was a finalist has screening samples alone, and they serve for both stages.
+std::vector<double> pool(const TableTrial& trial, ReplayTable::Stage stage) {
+  std::vector<double> finals = samples_of(trial.finals);
+  if (stage == ReplayTable::Stage::Finals && !finals.empty()) return finals;
+  std::vector<double> screening = samples_of(trial.screening);
+  return screening.empty() ? finals : screening;
+}
+
+}  // namespace
+
+ReplayTable::ReplayTable(Table table, const std::string& file)
+    : table_(std::move(table)), digest_(table_digest(table_)) {
+  std::set<Digest> classes;
+  for (const TableTrial& trial : table_.trials) {
+    classes.insert(trial.context.device_class);
+    trials_.emplace(name_of(trial.context.kernel, trial.context.problem, trial.context.configuration),
+                    &trial);
+  }
+  if (classes.size() != 1) {
+    throw Error(ErrorCode::InvalidArgument, file + " /trials",
+                classes.empty()
+                    ? "nothing to replay: export the table with all trials and samples"
+                    : "trials of " + std::to_string(classes.size()) + " devices: export one device");
+  }
+  for (const TableDevice& device : table_.devices) {
+    if (device.device_class == *classes.begin()) facts_ = device.facts;
+  }
+  facts_.replay_table = digest_.hex();
+  driver_ = table_.trials.front().context.driver;
+}
+
+const TableTrial* ReplayTable::find(const std::string& kernel, const Problem& problem,
+                                    const Configuration& configuration) const {
+  const auto found = trials_.find(name_of(kernel, problem, configuration));
+  return found == trials_.end() ? nullptr : found->second;
+}
+
+std::string ReplayTable::problems_of(const std::string& kernel) const {
+  std::set<std::string> problems;
+  for (const TableTrial& trial : table_.trials) {
+    if (trial.context.kernel == kernel) problems.insert(to_string(trial.context.problem));
+  }
+  std::string text;
+  for (const std::string& problem : problems) text += (text.empty() ? "" : "; ") + problem;
+  return text;
+}
+
+double ReplayTable::sample(const TableTrial& trial, const Digest& trial_key, Stage stage,
+                           std::uint32_t k) const {
+  const std::vector<double> recorded = pool(trial, stage);
+  if (recorded.empty()) return 0;
+  if (k < recorded.size()) return recorded[k];
+  KeyEncoder encoder("replay-sample", 1);
+  encoder.field("table", digest_).field("trial", trial_key);
+  encoder.field("stage", static_cast<std::int64_t>(stage)).field("k", static_cast<std::int64_t>(k));
+  return recorded[Random(encoder.digest()).below(recorded.size())];
+}
+
+std::uint32_t ReplayTable::sm_mhz(const TableTrial& trial) {
+  for (const auto* blocks : {&trial.finals, &trial.screening}) {
+    for (const TableBlock& block : *blocks) {
+      if (block.sm_mhz != 0) return block.sm_mhz;
+    }
+  }
+  return 0;
+}
+
+}  // namespace cubind::worker

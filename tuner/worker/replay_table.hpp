@@ -1,0 +1,46 @@
+// The recorded trials that a replay device plays.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tuner/table/table.hpp"
+
+namespace cubind::worker {
+
+/// Immutable. Of a table with trials of one device.
+class ReplayTable {
+ public:
+  /// Throws Error(InvalidArgument) where the table holds no trial, or those of several devices.
+  ReplayTable(Table table, const std::string& file);
+
+  const Digest& digest() const { return digest_; }
+  /// Those of the recorded device, with `replay_table` set: a class of its own.
+  const DeviceFacts& facts() const { return facts_; }
+  const std::string& driver() const { return driver_; }
+
+  /// Null where nothing was recorded.
+  const TableTrial* find(const std::string& kernel, const Problem& problem,
+                         const Configuration& configuration) const;
+  /// "N=4096,D=4096,T=bf16; ..." of a kernel, for messages.
+  std::string problems_of(const std::string& kernel) const;
+
+  enum class Stage : std::uint8_t { Screening, Finals };
+  /// Sample `k` of a trial, microseconds: a pure function of table, trial key, stage and k. The recorded
+  /// samples come first, in order; from then on they repeat in an order drawn from the key. Zero where the
+  /// trial has no samples.
+  double sample(const TableTrial& trial, const Digest& trial_key, Stage stage, std::uint32_t k) const;
+
+  /// The clock at which a trial was recorded, MHz; 0: unknown.
+  static std::uint32_t sm_mhz(const TableTrial& trial);
+
+ private:
+  Table table_;
+  Digest digest_;
+  DeviceFacts facts_;
+  std::string driver_;
+  std::map<std::string, const TableTrial*> trials_;
+};
+
+}  // namespace cubind::worker
