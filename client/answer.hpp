@@ -1,0 +1,52 @@
+// What the daemon answered, checked: the cubin has its digest, the answer is for the question.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/digest.hpp"
+#include "tuner/plan/launch_plan.hpp"
+#include "tuner/plan/problem.hpp"
+#include "tuner/spec/answer.hpp"
+
+namespace cubind {
+
+namespace v1 {
+class GetVariantReply;
+}
+
+/// A variant for one problem: configuration, launch plan, cubin and what makes it trustworthy. Immutable, cheap to copy, safe
+/// on many threads.
+class Answer {
+ public:
+  /// Throws Error(DataLoss) where the cubin does not have the promised digest, Error(InvalidArgument) where a field does not
+  /// convert. `cubin` is the uncompressed artifact.
+  Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr<const std::string> cubin);
+
+  const std::string& kernel() const;
+  const Problem& problem() const { return problem_; }
+  const Configuration& configuration() const;
+  const LaunchPlan& plan() const { return plan_; }
+  const std::string& cubin() const;
+  const Digest& cubin_digest() const;
+
+  /// How the answer departs from the question; exact if it does not.
+  const Match& match() const { return match_; }
+  Evidence evidence() const;
+  /// Everything else the reply says: provenance, resources, generation.
+  const v1::GetVariantReply& reply() const;
+
+  /// The answer for another problem of the same bucket, by the reply's rule and without a call. Absent where the rule does not
+  /// cover it: another bucket, a record of its own, a violated constraint or launch limit. Then ask the daemon.
+  std::optional<Answer> for_problem(const Problem& problem) const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<const Shared> shared_;
+  Problem problem_;
+  LaunchPlan plan_;
+  Match match_;
+};
+
+}  // namespace cubind

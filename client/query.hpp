@@ -1,0 +1,52 @@
+// A question to the daemon.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "cuda_api/device_facts.hpp"
+#include "tuner/plan/problem.hpp"
+
+namespace cubind {
+
+/// Which GPU the answer is for.
+struct CurrentGpu {};  // the device of the current CUDA context, else the first visible one
+struct DeviceLabel {
+  std::string label;  // "nvidia-h200", as `cubindctl devices` lists it; need not be in this machine
+};
+struct Gpu {
+  cuda::DeviceFacts facts;
+  cuda::DriverVersion driver;
+};
+using DeviceChoice = std::variant<CurrentGpu, DeviceLabel, Gpu>;
+
+enum class OnMiss : std::uint8_t {
+  Serve,  // never wait for a measurement: the best answer there is
+  Wait,   // wait for the tuning job, within the deadline
+  Fail,   // Error(NotFound)
+};
+
+enum class TuneMode : std::uint8_t {
+  Auto,   // a miss starts a tuning job behind the answer
+  Never,  // a miss is counted, nothing is started
+};
+
+struct Query {
+  std::string kernel;
+  Problem problem;  // parse_problem("N=4096,D=4096,T=bf16")
+  DeviceChoice device = CurrentGpu{};
+  OnMiss on_miss = OnMiss::Serve;
+  TuneMode tune = TuneMode::Auto;
+  bool warm_l2 = false;
+  bool graph_launch = false;
+  bool reproducible = false;  // only variants whose bits do not change from run to run
+  std::string name_space;
+  /// The departures that are tolerated, as `Match` prints them ("bucket+stale", "exact"); absent: all.
+  std::optional<std::string> accept;
+  std::optional<std::chrono::milliseconds> deadline;  // absent: the client's
+};
+
+}  // namespace cubind
