@@ -1,4 +1,4 @@
-#include "tuner/spec/answer.hpp"
+#include "tuner/plan/answer.hpp"
 
 #include <array>
 #include <bit>
