@@ -13,7 +13,7 @@
 
 #include "base/digest.hpp"
 #include "tuner/plan/problem.hpp"
-#include "tuner/spec/answer.hpp"
+#include "tuner/plan/answer.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
 
