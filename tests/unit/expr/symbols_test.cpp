@@ -1,0 +1,57 @@
+#include <catch2/catch.hpp>
+
+#include "tuner/expr/expression.hpp"
+
+namespace cubind {
+
+TEST_CASE("symbols are numbered in the order of their addition") {
+  SymbolTable symbols{"N", "D"};
+  CHECK(symbols.add("THREADS") == 2);
+  CHECK(symbols.add_sizeof("T") == 3);
+  CHECK(symbols.find("D") == 1u);
+  CHECK(symbols.find("sizeof(T)") == 3u);
+  CHECK_FALSE(symbols.find("d"));
+  CHECK(symbols.name(2) == "THREADS");
+  CHECK(symbols.size() == 4);
+}
+
+TEST_CASE("a symbol cannot be declared twice") {
+  SymbolTable symbols{"N"};
+  try {
+    symbols.add("N");
+    FAIL("not refused");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::AlreadyExists);
+    CHECK(error.cause() == "\"N\" is declared twice");
+  }
+  CHECK(symbols.size() == 1);
+}
+
+TEST_CASE("a scope replaces the value of a known name") {
+  Scope scope{{"N", 1}};
+  scope.set("N", 2);
+  scope.set_sizeof("T", 4);
+  CHECK(scope.find("N") == 2);
+  CHECK(scope.find("sizeof(T)") == 4);
+  CHECK_FALSE(scope.find("M"));
+}
+
+TEST_CASE("variable names are identifiers joined by dots and no function") {
+  for (const char* name : {"N", "_n1", "device.sm_count", "a.b.c", "minimum", "THREADS"}) {
+    CHECK(is_variable_name(name));
+  }
+  for (const char* name : {"", " N", "N ", "1N", "a.", ".a", "a..b", "a-b", "min", "cdiv", "sizeof", "abs", "max", "1",
+                           "sizeof(T)", "a b", "\xc3\xa9"}) {
+    INFO(name);
+    CHECK_FALSE(is_variable_name(name));
+  }
+}
+
+TEST_CASE("the literal types are the ten of the design") {
+  CHECK(literal_type_size("bf16") == 2);
+  CHECK(literal_type_size("f64") == 8);
+  CHECK_FALSE(literal_type_size("float"));
+  CHECK_FALSE(literal_type_size("BF16"));
+}
+
+}  // namespace cubind
