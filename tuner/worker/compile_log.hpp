@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace cubind::worker {
+
+// What `ptxas -v` says of one kernel.
+struct KernelResources {
+  std::uint32_t registers = 0;
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t local_bytes = 0;  // the stack of the kernel and of all that it calls
+  std::uint32_t spill_store_bytes = 0;
+  std::uint32_t spill_load_bytes = 0;
+
+  bool operator==(const KernelResources&) const = default;
+};
+
+struct CompileLog {
+  std::map<std::string, KernelResources> kernels;  // by symbol
+  std::string messages;  // the log without what ptxas -v adds to it, which changes from run to run
+};
+
+// Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for no
+// kernel: ptxas does not say who calls them.
+CompileLog parse_compile_log(std::string_view log);
+
+}  // namespace cubind::worker

@@ -1,0 +1,190 @@
+#include "tuner/worker/compile_program.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "tuner/includes/include_closure.hpp"
+#include "tuner/includes/nvrtc_options.hpp"
+#include "tuner/worker/compile_log.hpp"
+#include "tuner/worker/compile_ptx.hpp"
+
+namespace cubind::worker {
+namespace {
+
+constexpr std::uint64_t kDefaultCubinBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kDefaultLogBytes = std::uint64_t{256} << 10;
+
+// NVRTC's raw log is read up to this size: the statements of ptxas in it are needed, its messages are cut
+// later.
+constexpr std::size_t kRawLogBytes = std::size_t{16} << 20;
+
+void fail(v1::CompileReply& reply, const std::string& cause) {
+  reply.clear_cubin();
+  reply.clear_entry_symbols();
+  reply.clear_resources();
+  reply.set_outcome(v1::COMPILE);
+  reply.set_log(cause);
+}
+
+std::string cut(std::string text, std::uint64_t max_bytes) {
+  if (text.size() > max_bytes) {
+    text.resize(max_bytes);
+    text += "\n[the log is longer than " + std::to_string(max_bytes) + " bytes]\n";
+  }
+  return text;
+}
+
+std::string field(const char* name, int index) {
+  return std::string(name) + "[" + std::to_string(index) + "]";
+}
+
+void refuse(std::string where, std::string cause) {
+  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
+}
+
+// A text with a zero byte would end there for NVRTC, but not for the digest that the key holds.
+void check_text(const std::string& name, const std::string& text) {
+  if (text.find('\0') != std::string::npos) {
+    refuse(name, "a source text must not contain a zero byte");
+  }
+}
+
+}  // namespace
+
+ProgramCompiler::ProgramCompiler(const NvrtcLibrary& library) : library_(library) {
+  const std::string architecture = "--gpu-architecture=sm_80";
+  const std::string source = "__global__ void warm_up(float* x) { x[0] = 1.0f; }\n";
+  // Only NVRTC 12.8 and later know both; without them the closed doors of the process remain.
+  for (const char* guard : {"--no-cache", "--no-source-include"}) {
+    NvrtcProgram program(library_, "warm_up.cu", source, {});
+    if (program.compile({architecture, guard}) != NvrtcStatus::InvalidOption) {
+      guard_options_.emplace_back(guard);
+    }
+  }
+  std::vector<std::string> options = guard_options_;
+  options.insert(options.end(), {architecture, "--std=c++17", "--ptxas-options=-v"});
+  NvrtcProgram program(library_, "warm_up.cu", source, {});
+  if (program.compile(options) != NvrtcStatus::Success || program.cubin().empty()) {
+    throw Error(
+        ErrorCode::Unavailable, library_.name(),
+        "the first compile failed: " + program.error_text() + "\n" + program.log(kDefaultLogBytes).text);
+  }
+}
+
+v1::CompileReply ProgramCompiler::compile(const v1::CompileRequest& request) {
+  v1::CompileReply reply;
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    check_request(request);
+    compile_checked(request, reply);
+  } catch (const Error& error) {
+    fail(reply, error.what());
+  } catch (const std::bad_alloc&) {
+    fail(reply, "out of memory: the compiler needed more than the cap of its process allows");
+    reply.set_worker_ends(true);
+  }
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+  reply.set_compile_ms(elapsed.count());
+  return reply;
+}
+
+void ProgramCompiler::check_request(const v1::CompileRequest& request) const {
+  check_architecture(request.architecture(), "architecture");
+  if (request.entries().empty()) {
+    refuse("entries", "there must be at least one");
+  }
+  for (int i = 0; i < request.entries_size(); ++i) {
+    check_name_expression(request.entries(i), field("entries", i));
+  }
+  for (int i = 0; i < request.defines_size(); ++i) {
+    check_nvrtc_define(request.defines(i), field("defines", i));
+  }
+  check_text(request.source_name(), request.source());
+  refuse_absolute_includes(request.source_name(), request.source());
+  for (const v1::SourceFile& header : request.headers()) {
+    check_text(header.path(), header.content());
+    if (header.path().starts_with('/')) {
+      refuse(header.path(), "the name of a header must be relative");
+    }
+    refuse_absolute_includes(header.path(), header.content());
+  }
+}
+
+std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& request) const {
+  const std::vector<std::string> asked(request.options().begin(), request.options().end());
+  std::vector<std::string> options = canonical_nvrtc_options(asked, "options");
+  const auto is_dialect = [](const std::string& option) { return option.starts_with("--std="); };
+  if (std::none_of(options.begin(), options.end(), is_dialect)) {
+    options.emplace_back("--std=c++17");
+  }
+  options.push_back("--gpu-architecture=" + request.architecture());
+  options.emplace_back("--ptxas-options=-v");
+  options.insert(options.end(), guard_options_.begin(), guard_options_.end());
+  for (const std::string& define : request.defines()) {
+    options.push_back("--define-macro=" + define);
+  }
+  return options;
+}
+
+void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply) {
+  const std::vector<std::string> options = options_for(request);
+  std::vector<NvrtcProgram::Header> headers;
+  for (const v1::SourceFile& header : request.headers()) {
+    headers.push_back({header.path().c_str(), header.content().c_str()});
+  }
+  NvrtcProgram program(library_, request.source_name(), request.source(), headers);
+  for (const std::string& entry : request.entries()) {
+    program.add_name_expression(entry);
+  }
+  reply.set_nvrtc_calls(1);
+  const NvrtcStatus status = program.compile(options);
+  const std::uint64_t max_log = request.max_log_bytes() != 0 ? request.max_log_bytes() : kDefaultLogBytes;
+  const std::string log = program.log(kRawLogBytes).text;
+  if (status != NvrtcStatus::Success) {
+    const std::string messages = parse_compile_log(log).messages;
+    fail(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
+    reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
+    return;
+  }
+  const std::uint64_t max_cubin =
+      request.max_cubin_bytes() != 0 ? request.max_cubin_bytes() : kDefaultCubinBytes;
+  if (const std::size_t bytes = program.cubin_bytes(); bytes == 0 || bytes > max_cubin) {
+    fail(reply,
+         "the cubin has " + std::to_string(bytes) + " bytes, it may have 1 to " + std::to_string(max_cubin));
+    return;
+  }
+  describe_entries(request, program, log, reply);
+  if (reply.outcome() == v1::CORRECT) {
+    reply.set_log(cut(reply.log(), max_log));
+    reply.set_cubin(program.cubin());
+  }
+}
+
+void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const NvrtcProgram& program,
+                                       const std::string& log, v1::CompileReply& reply) {
+  const CompileLog parsed = parse_compile_log(log);
+  const PtxKernels ptx = read_ptx(program.ptx());
+  reply.set_outcome(v1::CORRECT);
+  reply.set_log(parsed.messages);
+  for (const std::string& entry : request.entries()) {
+    const std::string symbol = program.lowered_name(entry);
+    const auto kernel = parsed.kernels.find(symbol);
+    if (kernel == parsed.kernels.end() || !ptx.entries.contains(symbol)) {
+      fail(reply, "the entry " + quoted(entry) + " is not a __global__ function");
+      return;
+    }
+    reply.add_entry_symbols(symbol);
+    v1::EntryResources& resources = *reply.add_resources();
+    resources.set_entry_symbol(symbol);
+    resources.set_registers(kernel->second.registers);
+    resources.set_static_shared_bytes(kernel->second.static_shared_bytes);
+    resources.set_local_bytes(kernel->second.local_bytes);
+    resources.set_spill_store_bytes(kernel->second.spill_store_bytes);
+    resources.set_spill_load_bytes(kernel->second.spill_load_bytes);
+    resources.set_tensor_cores(ptx.with_tensor_cores.contains(symbol));
+  }
+}
+
+}  // namespace cubind::worker

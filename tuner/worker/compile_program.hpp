@@ -1,0 +1,31 @@
+#pragma once
+
+#include "schemas/worker.pb.h"
+#include "tuner/worker/nvrtc_api.hpp"
+
+namespace cubind::worker {
+
+// Compiles one request after another with one NVRTC. For one thread.
+//
+// What is wrong with a request (an option outside the list, an absolute include, a compiler error, a cubin
+// above the cap) is a reply with outcome COMPILE, whose log says what. Never throws for a request.
+class ProgramCompiler {
+ public:
+  // Compiles a tiny program, so that NVRTC has loaded all that it loads lazily, and learns which of the
+  // options that keep NVRTC from files it knows. Throws Error(Unavailable) with NVRTC's log where that fails.
+  explicit ProgramCompiler(const NvrtcLibrary& library);
+
+  v1::CompileReply compile(const v1::CompileRequest& request);
+
+ private:
+  void check_request(const v1::CompileRequest& request) const;
+  std::vector<std::string> options_for(const v1::CompileRequest& request) const;
+  void compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply);
+  static void describe_entries(const v1::CompileRequest& request, const NvrtcProgram& program,
+                               const std::string& log, v1::CompileReply& reply);
+
+  const NvrtcLibrary& library_;
+  std::vector<std::string> guard_options_;
+};
+
+}  // namespace cubind::worker

@@ -1,0 +1,55 @@
+#include "tuner/worker/compile_sandbox.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace cubind::worker {
+namespace {
+
+void set_limit(int resource, rlim_t value, const char* name) {
+  const rlimit limit{.rlim_cur = value, .rlim_max = value};
+  if (setrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) {
+    throw system_error("compile worker", name, errno);
+  }
+}
+
+}  // namespace
+
+void close_all_doors(int fd) {
+  if (chdir("/") != 0) {
+    throw system_error("compile worker", "chdir /", errno);
+  }
+  // A hole below the limit would be a free descriptor.
+  int filler = open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (filler >= 0 && filler < fd) {
+    filler = open("/dev/null", O_RDWR | O_CLOEXEC);
+  }
+  close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
+  set_limit(RLIMIT_CORE, 0, "RLIMIT_CORE");
+  set_limit(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE");
+  // poll() refuses more descriptors than this limit, so it cannot be 0.
+  set_limit(RLIMIT_NOFILE, static_cast<rlim_t>(fd) + 1, "RLIMIT_NOFILE");
+  if (const UniqueFd opened(open("/", O_RDONLY | O_CLOEXEC)); opened) {
+    throw Error(ErrorCode::Internal, "compile worker", "files can still be opened");
+  }
+}
+
+void allow_cpu_seconds(std::uint64_t seconds) {
+  rusage usage{};
+  rlimit limit{};
+  if (seconds == 0 || getrusage(RUSAGE_SELF, &usage) != 0 || getrlimit(RLIMIT_CPU, &limit) != 0) {
+    return;
+  }
+  const auto used = static_cast<std::uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+  limit.rlim_cur = std::min<rlim_t>(used + seconds + 1, limit.rlim_max);
+  setrlimit(RLIMIT_CPU, &limit);
+}
+
+}  // namespace cubind::worker

@@ -1,0 +1,101 @@
+#include "tuner/worker/compile_worker.hpp"
+
+#include <charconv>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/framing.hpp"
+#include "base/text.hpp"
+#include "schemas/worker.pb.h"
+#include "tuner/worker/compile_program.hpp"
+#include "tuner/worker/compile_sandbox.hpp"
+#include "tuner/worker/modes.hpp"
+#include "tuner/worker/nvrtc_api.hpp"
+
+namespace cubind::worker {
+namespace {
+
+void send(int fd, const google::protobuf::MessageLite& message) {
+  write_frame(fd, message.SerializeAsString());
+}
+
+void send_hello(int fd, const NvrtcLibrary& library) {
+  v1::CompileWorkerHello hello;
+  v1::Toolchain& toolchain = *hello.mutable_toolchain();
+  toolchain.set_name(library.name());
+  toolchain.set_major(static_cast<std::uint32_t>(library.major()));
+  toolchain.set_minor(static_cast<std::uint32_t>(library.minor()));
+  for (const std::string& architecture : library.architectures()) {
+    toolchain.add_architectures(architecture);
+  }
+  send(fd, hello);
+}
+
+ExitCode serve(int fd, ProgramCompiler& compiler, const CompileWorkerOptions& options) {
+  while (const std::optional<std::string> frame = read_frame(fd, kMaxCompileFrame)) {
+    v1::CompileRequest request;
+    if (!request.ParseFromString(*frame)) {
+      throw Error(ErrorCode::DataLoss, "compile request", "not a CompileRequest");
+    }
+    allow_cpu_seconds(options.cpu_seconds);
+    const v1::CompileReply reply = compiler.compile(request);
+    send(fd, reply);
+    if (reply.worker_ends()) {
+      return ExitCode::Fault;
+    }
+  }
+  return ExitCode::Done;
+}
+
+}  // namespace
+
+CompileWorkerOptions parse_compile_worker_options(const std::vector<std::string>& arguments) {
+  CompileWorkerOptions options;
+  const auto refuse = [](const std::string& argument, const char* cause) {
+    throw Error(ErrorCode::InvalidArgument, "cubind-worker compile", quoted(argument) + " " + cause);
+  };
+  for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
+    const std::string& name = arguments[i];
+    const std::string& value = arguments[i + 1];
+    if (name == "--nvrtc") {
+      options.nvrtc = value;
+    } else if (name == "--builtins") {
+      options.builtins = value;
+    } else if (name == "--cpu-seconds") {
+      const auto [stop, error] =
+          std::from_chars(value.data(), value.data() + value.size(), options.cpu_seconds);
+      if (error != std::errc{} || stop != value.data() + value.size()) {
+        refuse(value, "is not a number of seconds");
+      }
+    } else {
+      refuse(name, "is not an option; known are --nvrtc, --builtins and --cpu-seconds");
+    }
+  }
+  if (arguments.size() % 2 != 0) {
+    refuse(arguments.back(), "has no value");
+  }
+  if (!options.nvrtc.is_absolute() || !options.builtins.is_absolute()) {
+    refuse("--nvrtc, --builtins", "must both name a library by its absolute path");
+  }
+  return options;
+}
+
+ExitCode run_compile_worker(int fd, const std::vector<std::string>& arguments) {
+  const CompileWorkerOptions options = parse_compile_worker_options(arguments);
+  std::optional<NvrtcLibrary> library;
+  std::optional<ProgramCompiler> compiler;
+  try {
+    library.emplace(options.nvrtc, options.builtins);
+    compiler.emplace(*library);
+    close_all_doors(fd);
+  } catch (const Error& error) {
+    v1::CompileWorkerHello hello;
+    hello.set_error(error.what());
+    send(fd, hello);
+    return ExitCode::Fault;
+  }
+  send_hello(fd, *library);
+  return serve(fd, *compiler, options);
+}
+
+}  // namespace cubind::worker
