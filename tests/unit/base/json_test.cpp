@@ -1,0 +1,75 @@
+#include "base/json.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+std::string message(std::string_view text, const JsonLimits& limits = {}) {
+  try {
+    parse_json_strict(text, "a.json", limits);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("members keep their declared order and values their types") {
+  const auto document = parse_json_strict(R"({"z": [1, -2, 2.5, true, null, "x"], "a": {}, "m": []})", "a.json");
+  CHECK(document.dump() == R"({"z":[1,-2,2.5,true,null,"x"],"a":{},"m":[]})");
+  CHECK(document["z"][0].is_number_unsigned());
+  CHECK(document["z"][2].is_number_float());
+  CHECK(parse_json_strict(" 5 ", "a.json") == 5);
+}
+
+TEST_CASE("a duplicate key is an error that names pointer and line") {
+  CHECK(message("{\"problem\": {\n  \"dims\": {\"N\": 1, \"N\": 2}}}") ==
+        "a.json /problem/dims/N: duplicate key (line 2, column 20)");
+  CHECK(message(R"({"a": [{}, {"x/y": 1, "x/y": 2}]})") == "a.json /a/1/x~1y: duplicate key (line 1, column 23)");
+  CHECK(message(R"({"a": 1, "\u0061": 2})").starts_with("a.json /a: duplicate key"));
+}
+
+TEST_CASE("the same key in two objects is no duplicate") {
+  CHECK(message(R"([{"N": 1}, {"N": 2, "x": {"N": 3}}])") == "");
+}
+
+TEST_CASE("a syntax error names line and column") {
+  CHECK(message("{\n  \"a\": 1,\n}").starts_with("a.json line 3, column 1: syntax error"));
+  CHECK(message("").starts_with("a.json line 1, column 1: syntax error"));
+  CHECK(message("{\"a\": 01}").starts_with("a.json line 1, column 8: syntax error"));
+  CHECK(message("[1] 2").starts_with("a.json line 1, column 5: syntax error"));
+  CHECK(message("[1, // one\n2]").find("syntax error") != std::string::npos);
+  CHECK(message("[NaN]").find("syntax error") != std::string::npos);
+  CHECK(message("\"\xff\"").find("a.json line 1") == 0);
+}
+
+TEST_CASE("a number outside of double is an error with a place") {
+  CHECK(message("[1, 1e999]").starts_with("a.json line 1, column"));
+}
+
+TEST_CASE("nesting is limited") {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  CHECK(message(nested(64)) == "");
+  CHECK(message(nested(65)) == "a.json line 1, column 65: nested deeper than 64 levels");
+  CHECK(message(std::string(1000000, '[')) == "a.json line 1, column 65: nested deeper than 64 levels");
+  CHECK(message("{\"a\": {\"b\": 1}}", {.max_depth = 1}) == "a.json line 1, column 7: nested deeper than 1 levels");
+}
+
+TEST_CASE("size is limited") {
+  CHECK(message("[1, 2]", {.max_bytes = 5}) == "a.json: 6 bytes of JSON, at most 5 are taken");
+  CHECK(message("[1, 2]", {.max_bytes = 6}) == "");
+}
+
+TEST_CASE("an object with very many members is parsed in linear time") {
+  std::string text = "{";
+  for (int i = 0; i < 200000; ++i) {
+    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+  }
+  CHECK(parse_json_strict(text + "}", "a.json").size() == 200000);
+}
+
+}  // namespace cubind

@@ -1,0 +1,53 @@
+#include "base/text.hpp"
+
+#include <catch2/catch.hpp>
+#include <iomanip>
+#include <vector>
+
+namespace cubind {
+namespace {
+
+const std::vector<std::string> kNames = {"THREADS", "VECTOR", "ROWS", "N"};
+
+}  // namespace
+
+TEST_CASE("edit distance counts insertions deletions and replacements") {
+  CHECK(edit_distance("kitten", "sitting") == 3);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("abc", "abc") == 0);
+  CHECK(edit_distance("abc", "ab") == 1);
+}
+
+TEST_CASE("the nearest word is found through slips and case") {
+  CHECK(nearest_word("THREDS", kNames) == "THREADS");
+  CHECK(nearest_word("vector", kNames) == "VECTOR");
+  CHECK(nearest_word("ROW", kNames) == "ROWS");
+  CHECK_FALSE(nearest_word("grid", kNames));
+  CHECK_FALSE(nearest_word("M", kNames));
+  CHECK_FALSE(nearest_word("", kNames));
+  CHECK_FALSE(nearest_word(std::string(100000, 'x'), kNames));
+}
+
+TEST_CASE("a suggestion names the nearest word or all that are known") {
+  CHECK(suggestion("VECTR", kNames) == ", did you mean \"VECTOR\"?");
+  CHECK(suggestion("zzzzz", kNames) == " (known: \"THREADS\", \"VECTOR\", \"ROWS\", \"N\")");
+  CHECK(suggestion("zzzzz", std::vector<std::string>(9, "abc")).ends_with(", ...)"));
+  CHECK(suggestion("x", {}) == "");
+}
+
+TEST_CASE("quoted text shows control characters and is cut") {
+  CHECK(quoted("a\"b\\c\n\t\x01") == "\"a\\\"b\\\\c\\n\\t\\u0001\"");
+  CHECK(quoted(std::string(200, 'x')) == "\"" + std::string(80, 'x') + "...\"");
+  CHECK(quoted(std::string(80, 'x')) == "\"" + std::string(80, 'x') + "\"");
+}
+
+TEST_CASE("quoted text is never cut inside a UTF-8 sequence") {
+  CHECK(quoted(std::string(79, 'x') + "\xc3\xa9" + "y") == "\"" + std::string(79, 'x') + "...\"");
+}
+
+TEST_CASE("parts are joined with the separator between them") {
+  CHECK(join(kNames, ", ") == "THREADS, VECTOR, ROWS, N");
+  CHECK(join({}, ", ") == "");
+}
+
+}  // namespace cubind
