@@ -3,7 +3,9 @@
 // pins the encodings.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -51,6 +53,8 @@ struct Policy {
 };
 /// "cold/1,stream".
 std::string to_string(const Policy& policy);
+/// The inverse; absent for any other text.
+std::optional<Policy> parse_policy(std::string_view text);
 
 struct Numerics {
   enum class Kind : std::uint8_t { Tolerance, Reproducible, Invariant };
@@ -60,6 +64,8 @@ struct Numerics {
 };
 /// "tolerance", "reproducible", "invariant:N".
 std::string to_string(const Numerics& numerics);
+/// The inverse; absent for any other text.
+std::optional<Numerics> parse_numerics(std::string_view text);
 
 /// The launch plan enters with entry expressions, not symbols, and without the caller's scalars.
 struct TrialContext {
