@@ -32,19 +32,29 @@ from timing import Timer, median
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 TOLERANCES = {"bf16": (1.6e-2, 1e-5), "f16": (2e-3, 1e-5), "f32": (1e-5, 1e-6)}
 EPS = 1e-6
-COPY = {"threads": 512, "unroll": 2, "streaming": False}
+# Settings of the vector copy kernel: threads, vectors of a thread, evict-first or not. The fastest is the yardstick.
+COPIES = [(128, 1, False), (256, 1, False), (128, 1, True), (256, 1, True), (128, 2, False), (256, 4, True), (512, 4, True)]
 
 
-def copy_expression():
-    return f"vector_copy<{COPY['threads']}, {COPY['unroll']}, {str(COPY['streaming']).lower()}>"
+def copy_expression(setting):
+    threads, unroll, streaming = setting
+    return f"vector_copy<{threads}, {unroll}, {str(streaming).lower()}>"
 
 
-def vector_copy(cubin, symbols, x, y):
+def vector_copy(setting, cubin, symbols, x, y):
     """A call that copies x to y."""
+    threads, unroll, _ = setting
     count = x.numel() * x.element_size() // 16
-    blocks = triton.cdiv(count, COPY["threads"] * COPY["unroll"])
-    kernel = Kernel(cubin, symbols[copy_expression()], (blocks, 1, 1), (COPY["threads"], 1, 1))
+    kernel = Kernel(cubin, symbols[copy_expression(setting)], (triton.cdiv(count, threads * unroll), 1, 1), (threads, 1, 1))
     return kernel.bind([x, y, ctypes.c_int64(count)])
+
+
+def fastest_copy(timer, copies, x, y):
+    """(setting, call) of the fastest vector copy of x to y."""
+    calls = {setting: vector_copy(setting, *copies, x, y) for setting in COPIES}
+    samples = timer.samples(calls, 20)
+    best = min(calls, key=lambda setting: median(samples[setting]))
+    return copy_expression(best), calls[best]
 
 
 def excess(y, x, w):
@@ -67,22 +77,24 @@ def measure(winner, timer, copies, runs, rounds):
     w = torch.randn(D, device="cuda", dtype=torch.float32).to(dtype)
     y = torch.full_like(x, float("nan"))
     cubin = winner.with_suffix(".cubin").read_bytes()
+    timer.warm_up()
+    copy_name, copy_call = fastest_copy(timer, copies, x, y)
     candidates = {
         "cubind": bind_plan(cubin, plan, {"x": x, "w": w, "y": y}, {"eps": EPS}),
         "torch": lambda: torch.nn.functional.rms_norm(x, (D,), w, EPS),
         "triton": lambda: triton_kernel.rmsnorm(x, w, y, EPS),
+        "triton_tiled": lambda: triton_kernel.rmsnorm_tiled(x, w, y, EPS),
         "torch_copy": lambda: y.copy_(x),
-        "vector_copy": vector_copy(*copies, x, y),
+        "vector_copy": copy_call,
     }
     checks = {}
-    for name in ("cubind", "triton"):
+    for name in ("cubind", "triton", "triton_tiled"):
         y.fill_(float("nan"))
         candidates[name]()
         checks[name] = excess(y, x, w)
     checks["torch"] = excess(candidates["torch"](), x, w)
     candidates["vector_copy"]()
     checks["vector_copy"] = 0.0 if torch.equal(x, y) else float("inf")
-    timer.warm_up()
     times = []
     for run in range(runs):
         samples = timer.samples(candidates, rounds, seed=run)
@@ -90,7 +102,8 @@ def measure(winner, timer, copies, runs, rounds):
     return {
         "problem": problem,
         "configuration": plan.get("configuration"),
-        "triton_configuration": triton_kernel.chosen(),
+        "triton_configurations": triton_kernel.chosen(),
+        "vector_copy": copy_name,
         "kernel_time_us": times,
         "do_bench_time_us": {
             name: 1000 * triton.testing.do_bench(call, return_mode="median") for name, call in candidates.items()
@@ -130,13 +143,15 @@ def report(result):
         line = "  ".join(f"{name} {value:8.2f}" for name, value in times.items())
         ratios = (
             f"torch/cubind {times['torch'] / times['cubind']:.3f}  triton/cubind {times['triton'] / times['cubind']:.3f}  "
+            f"tiled/cubind {times['triton_tiled'] / times['cubind']:.3f}  "
             f"cubind/copy {times['cubind'] / times['vector_copy']:.3f}  "
             f"copy speed/torch's {times['torch_copy'] / times['vector_copy']:.3f}"
         )
         print(f"({problem['N']}, {problem['D']}) {problem['T']} run {run + 1}, us: {line}  |  {ratios}")
     line = "  ".join(f"{name} {value:8.2f}" for name, value in result["do_bench_time_us"].items())
     print(f"({problem['N']}, {problem['D']}) {problem['T']} do_bench, us: {line}")
-    print(f"  triton chose {result['triton_configuration']}; worst excess {result['worst_excess']}", flush=True)
+    print(f"  cubind {result['configuration']}; {result['triton_configurations']}; {result['vector_copy']}")
+    print(f"  worst excess {result['worst_excess']}", flush=True)
 
 
 def main():
@@ -153,9 +168,9 @@ def main():
         parser.error(f"{arguments.winners} holds no NAME.json")
     torch.manual_seed(time.time_ns())  # fresh inputs each time
     source = pathlib.Path(__file__).with_name("vector_copy.cu")
-    copies = compile_source(source, [copy_expression()])
+    copies = compile_source(source, [copy_expression(setting) for setting in COPIES])
     timer = Timer(copies[0])
-    results = {"toolchain": toolchain(arguments.commit), "copy": COPY, "problems": []}
+    results = {"toolchain": toolchain(arguments.commit), "problems": []}
     for winner in winners:
         result = measure(winner, timer, copies, arguments.runs, arguments.rounds)
         results["problems"].append(result)

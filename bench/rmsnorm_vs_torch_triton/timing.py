@@ -8,6 +8,7 @@ import ctypes
 import random
 import statistics
 import time
+import warnings
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -15,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 from driver import Kernel
 
 FLUSH = "benchmark_flush"
+warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle.*")
 
 
 class Timer:

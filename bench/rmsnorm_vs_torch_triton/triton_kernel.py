@@ -1,6 +1,7 @@
-"""RMSNorm in Triton as its users write it: one pass with the next power of two as block, or a loop over blocks.
+"""RMSNorm in Triton, autotuned anew for each N and D, in two forms.
 
-48 configurations, autotuned anew for each N and D.
+`rmsnorm` is the kernel that its users write: a program a row, in one pass with the next power of two as block or in a loop
+over blocks; 48 configurations. `rmsnorm_tiled` gives a program several rows, in one pass; 36 configurations.
 """
 
 import torch
@@ -8,48 +9,52 @@ import triton
 import triton.language as tl
 
 
-def configurations():
+def row_configurations():
     one_pass = [
-        triton.Config({"ONE_PASS": True, "ROWS": rows, "BLOCK": 0}, num_warps=warps, num_stages=1)
-        for rows in (1, 2, 4, 8)
+        triton.Config({"ONE_PASS": True, "BLOCK": 0, "HINT": hint}, num_warps=warps, num_stages=1)
+        for hint in ("", "evict_first")
         for warps in (1, 2, 4, 8, 16, 32)
     ]
     looped = [
-        triton.Config({"ONE_PASS": False, "ROWS": 1, "BLOCK": block}, num_warps=warps, num_stages=stages)
+        triton.Config({"ONE_PASS": False, "BLOCK": block, "HINT": ""}, num_warps=warps, num_stages=stages)
         for block in (512, 1024, 2048, 4096)
         for warps in (4, 8, 16)
-        for stages in (1, 3)
+        for stages in (1, 2, 3)
     ]
     return one_pass + looped
 
 
+def tiled_configurations():
+    return [
+        triton.Config({"ROWS": rows, "HINT": hint}, num_warps=warps, num_stages=1)
+        for rows in (2, 4, 8)
+        for hint in ("", "evict_first")
+        for warps in (1, 2, 4, 8, 16, 32)
+    ]
+
+
 def launchable(configs, named, **_):
-    """Drops tiles beyond 64 elements a thread, which spill and take seconds to compile."""
+    """Drops tiles beyond 64 elements a thread, which spill and take seconds to compile; keeps at least the last."""
     block = triton.next_power_of_2(named["D"])
-    return [c for c in configs if not c.kwargs["ONE_PASS"] or c.kwargs["ROWS"] * block <= 2048 * c.num_warps]
+    kept = [c for c in configs if c.kwargs.get("ROWS", 1) * block <= 2048 * c.num_warps or not c.kwargs.get("ONE_PASS", True)]
+    return kept or configs[-1:]
 
 
-@triton.autotune(
-    configs=configurations(),
-    key=["N", "D"],
-    prune_configs_by={"early_config_prune": launchable},
-)
+@triton.autotune(configs=row_configurations(), key=["N", "D"], prune_configs_by={"early_config_prune": launchable})
 @triton.jit
-def rmsnorm_kernel(
-    x, w, y, N, D, eps, POWER: tl.constexpr, ONE_PASS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+def row_kernel(
+    x, w, y, N, D, eps, POWER: tl.constexpr, ONE_PASS: tl.constexpr, BLOCK: tl.constexpr, HINT: tl.constexpr
 ):
+    start = tl.program_id(0).to(tl.int64) * D
     if ONE_PASS:
-        rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
         columns = tl.arange(0, POWER)
-        offsets = rows[:, None] * D + columns[None, :]
-        mask = (rows[:, None] < N) & (columns[None, :] < D)
-        weight = tl.load(w + columns, mask=columns < D, other=0.0).to(tl.float32)
-        value = tl.load(x + offsets, mask=mask, other=0.0).to(tl.float32)
-        scale = tl.rsqrt(tl.sum(value * value, axis=1) / D + eps)
-        result = value * scale[:, None] * weight[None, :]
-        tl.store(y + offsets, result.to(y.dtype.element_ty), mask=mask)
+        mask = columns < D
+        value = tl.load(x + start + columns, mask=mask, other=0.0, eviction_policy=HINT).to(tl.float32)
+        weight = tl.load(w + columns, mask=mask, other=0.0).to(tl.float32)
+        scale = tl.rsqrt(tl.sum(value * value, axis=0) / D + eps)
+        result = value * scale * weight
+        tl.store(y + start + columns, result.to(y.dtype.element_ty), mask=mask)
     else:
-        start = tl.program_id(0).to(tl.int64) * D
         squares = tl.zeros([BLOCK], dtype=tl.float32)
         for first in range(0, D, BLOCK):
             columns = first + tl.arange(0, BLOCK)
@@ -65,14 +70,34 @@ def rmsnorm_kernel(
             tl.store(y + start + columns, result.to(y.dtype.element_ty), mask=mask)
 
 
+@triton.autotune(configs=tiled_configurations(), key=["N", "D"], prune_configs_by={"early_config_prune": launchable})
+@triton.jit
+def tiled_kernel(x, w, y, N, D, eps, POWER: tl.constexpr, ROWS: tl.constexpr, HINT: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, POWER)
+    offsets = rows[:, None] * D + columns[None, :]
+    mask = (rows[:, None] < N) & (columns[None, :] < D)
+    value = tl.load(x + offsets, mask=mask, other=0.0, eviction_policy=HINT).to(tl.float32)
+    weight = tl.load(w + columns, mask=columns < D, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(value * value, axis=1) / D + eps)
+    result = value * scale[:, None] * weight[None, :]
+    tl.store(y + offsets, result.to(y.dtype.element_ty), mask=mask)
+
+
 def rmsnorm(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, eps: float):
+    N, D = x.shape
+    row_kernel[(N,)](x, w, y, N, D, eps, POWER=triton.next_power_of_2(D))
+
+
+def rmsnorm_tiled(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, eps: float):
     N, D = x.shape
 
     def grid(meta):
         return (triton.cdiv(N, meta["ROWS"]),)
 
-    rmsnorm_kernel[grid](x, w, y, N, D, eps, POWER=triton.next_power_of_2(D))
+    tiled_kernel[grid](x, w, y, N, D, eps, POWER=triton.next_power_of_2(D))
 
 
 def chosen():
-    return str(rmsnorm_kernel.best_config)
+    """The configurations that the autotuner chose last."""
+    return {"triton": str(row_kernel.best_config), "triton_tiled": str(tiled_kernel.best_config)}

@@ -1,8 +1,8 @@
-// Sums over the THREADS threads (a power of two, at least one warp) that share a row. A block holds several such groups,
-// group g being the threads with threadIdx.y == g and THREADS == blockDim.x.
+// Sums over the THREADS threads (a power of two, at least one warp) that share a row. A block holds GROUPS such groups (at
+// most 16), group g being the threads with threadIdx.y == g and THREADS == blockDim.x.
 #pragma once
 
-template <int THREADS>
+template <int THREADS, int GROUPS>
 struct RowReduce {
     static_assert(THREADS >= 32 && (THREADS & (THREADS - 1)) == 0, "a power of two of at least one warp");
     static constexpr int kWarps = THREADS / 32;
@@ -35,8 +35,13 @@ struct RowReduce {
         return value;
     }
 
-    // One hardware barrier for each group: rows of a block do not wait for each other.
+    // One hardware barrier for each group: rows of a block do not wait for each other. The numbers are constants, since a
+    // kernel with a computed one is given all sixteen, and a multiprocessor then holds fewer blocks.
+    template <int GROUP = 0>
     static __device__ __forceinline__ void barrier() {
-        asm volatile("bar.sync %0, %1;" ::"r"(threadIdx.y + 1), "n"(THREADS) : "memory");
+        if constexpr (GROUP + 1 < GROUPS) {
+            if (threadIdx.y != GROUP) return barrier<GROUP + 1>();
+        }
+        asm volatile("bar.sync %0, %1;" ::"n"(GROUP), "n"(THREADS) : "memory");
     }
 };

@@ -16,7 +16,7 @@
 
 enum Mode { kTwoPasses = 0, kRegisters = 1, kSharedMemory = 2 };
 
-template <typename T, int THREADS, int VECTOR, int CACHE, long long D>
+template <typename T, int THREADS, int VECTOR, int ROWS, int CACHE, long long D>
 struct Row {
     static_assert(D % VECTOR == 0 && D < (1ll << 31), "rows are whole vectors, offsets in a row are 32-bit");
     static constexpr int kVectors = int(D / VECTOR);
@@ -30,7 +30,7 @@ struct Row {
     // the compiler knows w and y overlap.
     static constexpr int kChunk = kItems < 4 ? kItems : 4;
 
-    using Reduce = RowReduce<THREADS>;
+    using Reduce = RowReduce<THREADS, ROWS>;
     using Element = Vector<T, VECTOR>;
 
     static __device__ __forceinline__ bool inside(int item) {
@@ -227,9 +227,9 @@ __host__ __device__ constexpr int row_registers() {
 template <typename T, int THREADS, int VECTOR, int ROWS, int MODE, int UNROLL, int CACHE, int PERSISTENT, long long D>
 __global__ void __launch_bounds__(THREADS* ROWS,
                                   resident_blocks<THREADS * ROWS,
-                                                  row_registers<Row<T, THREADS, VECTOR, CACHE, D>, MODE, UNROLL>()>())
+                                                  row_registers<Row<T, THREADS, VECTOR, ROWS, CACHE, D>, MODE, UNROLL>()>())
     rmsnorm_forward(const T* x, const T* w, T* y, long long N, float eps) {
-    using R = Row<T, THREADS, VECTOR, CACHE, D>;
+    using R = Row<T, THREADS, VECTOR, ROWS, CACHE, D>;
     __shared__ typename R::Reduce::Scratch scratch[ROWS];
     extern __shared__ __align__(16) unsigned char dynamic[];
     typename R::Reduce::Scratch& mine = scratch[threadIdx.y];
