@@ -24,7 +24,9 @@ class Session final : public StoreWriter {
   std::optional<Blob> blob(const Digest& cubin) override;
   std::vector<DeviceClass> device_classes() override;
   std::vector<RecordRow> records(const RecordFilter& filter) override;
+  std::vector<RecordRow> records_of(const RecordQuestion& question) override;
   std::optional<TrialRow> trial(const Key& key) override;
+  std::optional<TrialRow> trial_by_digest(const Digest& key) override;
   std::vector<TrialRow> trials(const TrialGroup& group) override;
   std::vector<TrialRow> all_trials(const RecordFilter& filter) override;
   std::vector<BlockRow> blocks(const TrialRow& trial) override;

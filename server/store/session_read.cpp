@@ -301,6 +301,17 @@ std::vector<RecordRow> Session::records(const RecordFilter& filter) {
   return records;
 }
 
+std::vector<RecordRow> Session::records_of(const RecordQuestion& question) {
+  const Key key = record_key(question);
+  Query query = database_.query(sql::kRecordsOfQuestion);
+  query.bind(key.digest);
+  std::vector<RecordRow> records;
+  while (query.step()) {
+    records.push_back(read_record(query));
+  }
+  return records;
+}
+
 std::vector<RecordRow> Session::rivals(const RecordRow& record, const Digest& key) {
   const std::string branch = driver_branch(record.driver.version);
   const std::string evidence(to_string(record.evidence));
@@ -321,6 +332,14 @@ std::optional<TrialRow> Session::trial(const Key& key) {
   TrialRow trial = read_trial(query);
   require_full_key(key, trial.key.full, "trial");
   return trial;
+}
+
+std::optional<TrialRow> Session::trial_by_digest(const Digest& key) {
+  Query query = database_.query(sql::kTrial);
+  if (!query.bind(key).step()) {
+    return std::nullopt;
+  }
+  return read_trial(query);
 }
 
 std::vector<TrialRow> Session::trials(const TrialGroup& group) {

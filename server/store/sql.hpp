@@ -120,6 +120,8 @@ inline const std::string kRecordOrder =
     "ORDER BY kernel, key, driver_branch, toolchain_major, evidence, provisional, id";
 inline const std::string kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
 inline const std::string kEveryRecord = kRecordColumns + kRecordOrder;
+inline const std::string kRecordsOfQuestion =
+    kRecordColumns + "WHERE key = ? AND to_generation IS NULL " + kRecordOrder;
 inline const std::string kCurrentOfQuestion = kRecordColumns +
                                               "WHERE key = ? AND driver_branch = ? AND toolchain_major = ? "
                                               "AND evidence = ? AND to_generation IS NULL ORDER BY id";

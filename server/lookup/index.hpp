@@ -1,0 +1,72 @@
+// The current records in RAM, as snapshots: a reader takes one and asks it for as long as it likes, a writer publishes the
+// next. No lock is held while anything is looked up or read from the store.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/store/rows.hpp"
+
+namespace cubind {
+
+class Store;
+
+using RecordPtr = std::shared_ptr<const RecordRow>;
+
+/// The records of one device class within a group.
+struct ClassRecords {
+  std::vector<RecordPtr> records;                                  // by problem, then as the store orders them
+  std::unordered_map<std::string, std::vector<RecordPtr>> by_problem;  // to_string(problem)
+};
+
+/// The records that one question may draw on: same kernel, interface, policy, numerics and namespace.
+using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
+
+class IndexSnapshot {
+ public:
+  const Generation& generation() const { return generation_; }
+  /// Null: no records. The question's problem and device class do not matter.
+  const RecordGroup* group(const RecordQuestion& question) const;
+  const ClassRecords* records(const RecordQuestion& question) const;
+  /// Null: the class is not known to the store.
+  const DeviceClass* device(const Digest& device_class) const;
+  const std::map<Digest, DeviceClass>& devices() const { return devices_; }
+
+  std::uint32_t record_count() const;
+  std::map<std::string, std::uint32_t> counts_by_kernel() const;
+  std::map<Digest, std::uint32_t> counts_by_device() const;
+  /// Every record, group by group.
+  std::vector<RecordPtr> all() const;
+
+ private:
+  friend class Index;
+  Generation generation_;
+  std::unordered_map<std::string, std::shared_ptr<const RecordGroup>> groups_;
+  std::map<Digest, DeviceClass> devices_;
+};
+
+/// snapshot() is called from any thread; the others from one thread at a time (the job thread).
+class Index {
+ public:
+  Index();
+
+  std::shared_ptr<const IndexSnapshot> snapshot() const;
+
+  /// Reads everything anew: at start, after an import.
+  void load(Store& store);
+  /// Reads the records of one question anew.
+  void refresh(Store& store, const RecordQuestion& question);
+
+ private:
+  void publish(std::shared_ptr<const IndexSnapshot> snapshot);
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const IndexSnapshot> snapshot_;  // guarded by mutex_
+};
+
+}  // namespace cubind

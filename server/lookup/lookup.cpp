@@ -1,0 +1,253 @@
+#include "server/lookup/lookup.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/error.hpp"
+#include "tuner/spec/space.hpp"
+
+namespace cubind {
+namespace {
+
+/// A record with what it is ranked by; checked against the asked problem only when its turn comes.
+struct Ranked {
+  RecordPtr record;
+  CarriedOver carried;
+  Match match;
+  int evidence = 0;
+  double distance = 0;  // of the problem, then of the device
+  double size = 0;      // of the measured problem
+};
+
+/// Measured, provisional, imported, predicted. A replay device's own class holds nothing but what was replayed or imported.
+int evidence_rank(const RecordRow& record) {
+  switch (record.evidence) {
+    case Evidence::Measured:
+    case Evidence::Replayed: return record.provisional ? 3 : 4;
+    case Evidence::Imported: return 2;
+    case Evidence::Predicted: return 1;
+    case Evidence::Reported:
+    case Evidence::None: return 0;
+  }
+  return 0;
+}
+
+double log_size(const Problem& problem) {
+  double size = 0;
+  for (const NamedValue& dim : problem.dims) {
+    size += std::log2(static_cast<double>(std::max<std::int64_t>(dim.value, 1)));
+  }
+  return size;
+}
+
+double device_distance(const DeviceFacts& a, const DeviceFacts& b) {
+  const double ratio = static_cast<double>(std::max(a.sm_count, 1u)) / static_cast<double>(std::max(b.sm_count, 1u));
+  const bool same_capability = a.cc_major == b.cc_major && a.cc_minor == b.cc_minor;
+  return (same_capability ? 0 : 100) + std::abs(std::log2(ratio));
+}
+
+bool in_bucket(const std::vector<BucketRule::Interval>& bucket, const Problem& problem) {
+  for (std::size_t i = 0; i < bucket.size(); ++i) {
+    const std::int64_t value = problem.dims[i].value;
+    if (value < bucket[i].lower || value > bucket[i].upper) {
+      return false;
+    }
+  }
+  return true;
+}
+
+class Ranking {
+ public:
+  Ranking(const Question& question, const IndexSnapshot& index, const CarryOver& carry)
+      : question_(question), index_(index), carry_(carry), bucket_(question.spec->bucket(question.key.problem)) {}
+
+  std::vector<Ranked> rank() {
+    const RecordGroup* group = index_.group(question_.key);
+    if (!group) {
+      return {};
+    }
+    for (const auto& [device_class, records] : *group) {
+      consider_class(device_class, *records);
+    }
+    // Compares by everything that may matter, at last by the row's id: the order is total and the same everywhere.
+    std::ranges::sort(ranked_, [](const Ranked& a, const Ranked& b) {
+      if (a.match != b.match) {
+        return a.match < b.match;
+      }
+      return std::tuple(-a.evidence, -(a.match.has(Departure::Bucket) ? a.size : 0), a.distance, -a.record->id) <
+             std::tuple(-b.evidence, -(b.match.has(Departure::Bucket) ? b.size : 0), b.distance, -b.record->id);
+    });
+    return std::move(ranked_);
+  }
+
+ private:
+  void consider_class(const Digest& device_class, const ClassRecords& records) {
+    const bool same_device = device_class == question_.key.device_class;
+    const DeviceClass* device = same_device ? &question_.device : index_.device(device_class);
+    // A table that is played back is a device of its own.
+    if (!device || device->facts.replay_table != question_.device.facts.replay_table) {
+      return;
+    }
+    for (const RecordPtr& record : records.records) {
+      consider(record, *device, same_device);
+    }
+  }
+
+  void consider(const RecordPtr& record, const DeviceClass& device, bool same_device) {
+    const int evidence = evidence_rank(*record);
+    const auto distance = KernelSpec::distance(record->question.problem, question_.key.problem);
+    if (evidence == 0 || !distance) {
+      return;
+    }
+    Match match;
+    if (record->question.problem != question_.key.problem) {
+      if (in_bucket(bucket_, record->question.problem)) {
+        match.add(Departure::Bucket);
+      } else if (*distance <= kNearestLimit) {
+        match.add(Departure::NearestProblem);
+      } else {
+        return;
+      }
+    }
+    if (!same_device) {
+      match.add(Departure::OtherDevice);
+    }
+    const auto carried = carry_(*record, device.facts);
+    if (!carried) {
+      return;
+    }
+    if (carried->other_revision) {
+      match.add(Departure::OtherRevision);
+    }
+    if (is_stale(*record, same_device)) {
+      match.add(Departure::Stale);
+    }
+    ranked_.push_back({record, *carried, match, evidence,
+                       *distance + (same_device ? 0 : device_distance(device.facts, question_.device.facts)),
+                       log_size(record->question.problem)});
+  }
+
+  /// Validators lower the match, they never lose a row. What one side does not know makes nothing stale.
+  bool is_stale(const RecordRow& record, bool same_device) const {
+    if (question_.driver && !question_.driver->version.empty() && !record.driver.version.empty() &&
+        driver_branch(question_.driver->version) != driver_branch(record.driver.version)) {
+      return true;
+    }
+    if (question_.toolchain && !record.toolchain.name.empty() && record.toolchain.name != *question_.toolchain) {
+      return true;
+    }
+    return same_device && question_.power_limit_mw != 0 && record.power_limit_mw != 0 &&
+           question_.power_limit_mw != record.power_limit_mw;
+  }
+
+  const Question& question_;
+  const IndexSnapshot& index_;
+  const CarryOver& carry_;
+  const std::vector<BucketRule::Interval> bucket_;
+  std::vector<Ranked> ranked_;
+};
+
+std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Configuration& recorded) {
+  Configuration configuration;
+  for (const Tunable& tunable : spec.tunables) {
+    std::optional<std::int64_t> value = recorded.value(tunable.name);
+    if (!value && !spec.defaults.empty()) {
+      value = spec.defaults.front().value(tunable.name);
+    }
+    if (!value || std::ranges::find(tunable.values, *value) == tunable.values.end()) {
+      return std::nullopt;
+    }
+    configuration.values.push_back({tunable.name, *value});
+  }
+  return configuration;
+}
+
+/// The key that the record's trial would have today; absent where the configuration is no longer valid for its own problem.
+std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& record, const Configuration& configuration,
+                                       const DeviceFacts& facts) {
+  const Problem& problem = record.question.problem;
+  const PlanEvaluator evaluator(spec.plan_template(problem, configuration), problem, configuration,
+                                device_constants(facts));
+  const PlanResult result = evaluator.evaluate(problem, configuration);
+  if (!result.plan) {
+    return std::nullopt;
+  }
+  const Key artifact = artifact_key(artifact_source(spec, problem, configuration, record.architecture), record.toolchain);
+  const TrialContext context{&spec, problem, record.question.device_class, record.question.policy,
+                             driver_branch(record.driver.version)};
+  return trial_key(context, artifact, *result.plan).digest;
+}
+
+}  // namespace
+
+std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record, const DeviceFacts& measured_on) {
+  const auto configuration = in_todays_terms(spec, record.configuration);
+  if (!configuration) {
+    return std::nullopt;
+  }
+  CarriedOver carried{*configuration, true};
+  try {
+    const Problem problem = spec.canonicalize(record.question.problem, "record");
+    if (problem == record.question.problem) {
+      carried.other_revision = todays_trial_key(spec, record, *configuration, measured_on) != record.trial;
+    }
+  } catch (const Error&) {
+    // Today's spec cannot evaluate the problem that was measured: certainly another revision. Whether the configuration holds for
+    // the asked problem is checked by itself.
+  }
+  return carried;
+}
+
+std::vector<Candidate> rank_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
+                                       std::size_t limit) {
+  const DeviceConstants constants = device_constants(question.device.facts);
+  const auto fits = [&](const Configuration& configuration) {
+    return !violation(*question.spec, question.key.problem, configuration, constants);
+  };
+  std::vector<Candidate> candidates;
+  for (Ranked& ranked : Ranking(question, index, carry).rank()) {
+    if (candidates.size() == limit) {
+      break;
+    }
+    if (fits(ranked.carried.configuration)) {
+      candidates.push_back({ranked.match, ranked.record->evidence, ranked.record, ranked.carried.configuration});
+    }
+  }
+  if (auto configuration = default_configuration(*question.spec, question.key.problem, constants)) {
+    candidates.push_back({Match{Departure::Default}, Evidence::None, nullptr, std::move(*configuration)});
+  }
+  return candidates;
+}
+
+std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index, std::size_t limit) {
+  const ClassRecords* records = index.records(question.key);
+  std::vector<std::tuple<double, std::int64_t, const RecordRow*>> neighbours;
+  for (const RecordPtr& record : records ? records->records : std::vector<RecordPtr>{}) {
+    const auto distance = KernelSpec::distance(record->question.problem, question.key.problem);
+    if (distance && *distance > 0) {
+      neighbours.emplace_back(*distance, record->id, record.get());
+    }
+  }
+  std::ranges::sort(neighbours);
+  std::vector<Configuration> winners;
+  for (const auto& [distance, id, record] : neighbours) {
+    auto configuration = in_todays_terms(*question.spec, record->configuration);
+    if (winners.size() < limit && configuration && std::ranges::find(winners, *configuration) == winners.end()) {
+      winners.push_back(std::move(*configuration));
+    }
+  }
+  return winners;
+}
+
+bool is_fresh(const Candidate& candidate, const Digest& verification) {
+  if (!candidate.record || !candidate.match.exact() || candidate.record->provisional) {
+    return false;
+  }
+  const RecordRow& record = *candidate.record;
+  const bool measured = record.evidence == Evidence::Measured || record.evidence == Evidence::Replayed;
+  return measured && record.verification.verified && record.verification.digest == verification;
+}
+
+}  // namespace cubind
