@@ -1,0 +1,148 @@
+#include "server/table/table_export.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace cubind {
+namespace {
+
+std::vector<TableResources> to_table(const std::vector<EntryResources>& resources) {
+  std::vector<TableResources> entries;
+  for (const EntryResources& entry : resources) {
+    entries.push_back({entry.entry_symbol, entry.registers, entry.static_shared_bytes, entry.local_bytes,
+                       entry.spill_store_bytes, entry.spill_load_bytes, entry.tensor_cores});
+  }
+  return entries;
+}
+
+TableRecord to_table(const RecordRow& row) {
+  TableRecord record;
+  const RecordQuestion& question = row.question;
+  record.context = {question.kernel,
+                    question.problem,
+                    question.device_class,
+                    to_string(question.policy),
+                    row.configuration,
+                    row.trial,
+                    row.driver.version,
+                    row.architecture,
+                    row.cubin,
+                    row.toolchain,
+                    row.timer,
+                    row.tick_us};
+  record.interface = question.interface;
+  record.numerics = to_string(question.numerics);
+  record.name_space = question.name_space;
+  record.evidence = row.evidence;
+  record.provisional = row.provisional;
+  record.time_us = row.median_us;
+  record.time_low_us = row.median_low_us;
+  record.time_high_us = row.median_high_us;
+  record.samples = row.samples;
+  record.sm_mhz = row.sm_mhz;
+  record.power_limit_mw = row.power_limit_mw;
+  record.throttled = row.throttled;
+  record.contended = row.contended;
+  record.gain_over_default = row.gain_over_default;
+  record.driver_cuda = row.driver.cuda;
+  record.measured_at = row.measured_at;
+  const VerificationSummary& check = row.verification;
+  record.verification = {check.verified,  check.digest,       check.reference, check.worst_excess,
+                         check.same_bits, check.after_timing, check.problems};
+  return record;
+}
+
+TableBlock to_table(const BlockRow& row) {
+  return {row.samples_us, row.conditions.sm_mhz, row.conditions.throttled, row.conditions.contended,
+          row.judged_against_us};
+}
+
+TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
+  TableTrial trial;
+  trial.context = {row.kernel,
+                   row.problem,
+                   row.device_class,
+                   to_string(row.policy),
+                   row.configuration,
+                   row.key.digest,
+                   row.driver.version,
+                   row.architecture,
+                   row.cubin,
+                   row.toolchain,
+                   "",
+                   0};
+  trial.outcome = row.outcome;
+  trial.detail = row.detail;
+  trial.resources = to_table(row.resources);
+  for (const VerificationRow& check : store.verifications(row)) {
+    trial.verifications.push_back(
+        {check.problem, check.after_timing, check.outcome, check.worst_excess, check.same_bits});
+  }
+  for (const BlockRow& block : store.blocks(row)) {
+    trial.context.timer = block.timer;
+    trial.context.tick_us = block.tick_us;
+    if (!samples) continue;
+    (block.stage == Stage::Screen ? trial.screening : trial.finals).push_back(to_table(block));
+  }
+  return trial;
+}
+
+class Export {
+ public:
+  Export(StoreReader& store, const ExportOptions& options) : store_(store), options_(options) {
+    for (DeviceClass& device : store.device_classes()) classes_.emplace(device.digest, std::move(device));
+  }
+
+  Table run() {
+    const RecordFilter filter{options_.kernels, options_.device_class, options_.name_space, true};
+    add_records(store_.records(filter));
+    if (options_.all_trials) add_trials(store_.all_trials(filter));
+    for (const Digest& device : used_) {
+      const DeviceClass& known = classes_.at(device);
+      table_.devices.push_back({device, known.label, known.facts});
+    }
+    return std::move(table_);
+  }
+
+ private:
+  bool wanted(const Digest& device_class) const {
+    const auto found = classes_.find(device_class);
+    return found != classes_.end() && (options_.replayed || found->second.facts.replay_table.empty());
+  }
+
+  // Strongest evidence first, so that a weaker row of the same identity is the one left out.
+  void add_records(std::vector<RecordRow> rows) {
+    std::ranges::stable_sort(rows, std::ranges::greater{}, &RecordRow::evidence);
+    std::set<std::tuple<Digest, std::string, std::string, bool>> seen;
+    for (const RecordRow& row : rows) {
+      if (!wanted(row.question.device_class) || (row.provisional && !options_.provisional)) continue;
+      if (!seen.emplace(row.key, row.driver.version, row.toolchain.name, row.provisional).second) continue;
+      used_.insert(row.question.device_class);
+      table_.records.push_back(to_table(row));
+    }
+  }
+
+  void add_trials(std::vector<TrialRow> rows) {
+    std::ranges::stable_sort(rows, {}, &TrialRow::origin);  // the store's own first
+    std::set<Digest> seen;
+    for (const TrialRow& row : rows) {
+      if (!wanted(row.device_class) || row.outcome == Outcome::OutOfMemory) continue;
+      if (!seen.insert(row.key.digest).second) continue;
+      used_.insert(row.device_class);
+      table_.trials.push_back(to_table(store_, row, options_.samples));
+    }
+  }
+
+  StoreReader& store_;
+  const ExportOptions& options_;
+  std::map<Digest, DeviceClass> classes_;
+  std::set<Digest> used_;
+  Table table_;
+};
+
+}  // namespace
+
+Table export_table(StoreReader& store, const ExportOptions& options) { return Export(store, options).run(); }
+
+}  // namespace cubind

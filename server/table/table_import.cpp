@@ -1,0 +1,170 @@
+#include "server/table/table_import.hpp"
+
+#include <map>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+std::string place(const std::string& file, std::string_view list, std::size_t index,
+                  std::string_view member) {
+  return file + " /" + std::string(list) + "/" + std::to_string(index) + "/" + std::string(member);
+}
+
+Policy policy_at(const std::string& text, const std::string& where) {
+  const std::optional<Policy> policy = parse_policy(text);
+  if (policy) return *policy;
+  throw Error(
+      ErrorCode::InvalidArgument, where,
+      "'" + text + "' is not a policy: cold/METHOD or warm, a comma, stream or graph, such as cold/1,stream");
+}
+
+Numerics numerics_at(const std::string& text, const std::string& where) {
+  const std::optional<Numerics> numerics = parse_numerics(text);
+  if (numerics) return *numerics;
+  throw Error(ErrorCode::InvalidArgument, where,
+              "'" + text + "' is not tolerance, reproducible or invariant:DIM");
+}
+
+RecordRow to_row(const TableRecord& record, Evidence evidence) {
+  RecordRow row;
+  const TableContext& context = record.context;
+  row.configuration = context.configuration;
+  row.trial = context.trial;
+  row.cubin = context.artifact;
+  row.architecture = context.architecture;
+  row.toolchain = context.toolchain;
+  row.driver = {record.driver_cuda, context.driver};
+  row.evidence = evidence;
+  row.provisional = record.provisional;
+  row.median_us = record.time_us;
+  row.median_low_us = record.time_low_us;
+  row.median_high_us = record.time_high_us;
+  row.samples = record.samples;
+  row.sm_mhz = record.sm_mhz;
+  row.power_limit_mw = record.power_limit_mw;
+  row.contended = record.contended;
+  row.throttled = record.throttled;
+  row.gain_over_default = record.gain_over_default;
+  row.timer = context.timer;
+  row.tick_us = context.tick_us;
+  row.measured_at = record.measured_at;
+  const TableVerification& check = record.verification;
+  row.verification = {check.verified, check.digest,    check.reference,   check.worst_excess,
+                      check.problems, check.same_bits, check.after_timing};
+  return row;
+}
+
+TrialRow to_row(const TableTrial& trial, const Policy& policy) {
+  TrialRow row;
+  const TableContext& context = trial.context;
+  row.key.digest = context.trial;
+  row.origin = Origin::Import;
+  row.kernel = context.kernel;
+  row.problem = context.problem;
+  row.configuration = context.configuration;
+  row.device_class = context.device_class;
+  row.policy = policy;
+  row.driver.version = context.driver;
+  row.outcome = trial.outcome;
+  row.detail = trial.detail;
+  row.toolchain = context.toolchain;
+  row.cubin = context.artifact;
+  row.architecture = context.architecture;
+  for (const TableResources& entry : trial.resources) {
+    row.resources.push_back({entry.entry_symbol, entry.registers, entry.static_shared_bytes,
+                             entry.local_bytes, entry.spill_store_bytes, entry.spill_load_bytes,
+                             entry.tensor_cores});
+  }
+  return row;
+}
+
+class Import {
+ public:
+  Import(StoreWriter& store, const Table& table, const std::string& file)
+      : store_(store), table_(table), file_(file) {}
+
+  ImportReport run(const std::string& name_space) {
+    for (const TableDevice& device : table_.devices) {
+      const DeviceClass known = derive_device_class(device.facts, file_ + " /devices");
+      replayed_[known.digest] = !device.facts.replay_table.empty();
+      store_.put_device_class(known);
+    }
+    for (std::size_t i = 0; i < table_.records.size(); ++i) add_record(i, name_space);
+    for (std::size_t i = 0; i < table_.trials.size(); ++i) add_trial(i);
+    return report_;
+  }
+
+ private:
+  void add_record(std::size_t index, const std::string& name_space) {
+    const TableRecord& record = table_.records[index];
+    const TableContext& context = record.context;
+    const bool replayed = replayed_[context.device_class];
+    RecordRow row = to_row(record, replayed ? Evidence::Replayed : Evidence::Imported);
+    row.question = {context.kernel,
+                    record.interface,
+                    context.problem,
+                    context.device_class,
+                    policy_at(context.policy, place(file_, "records", index, "policy")),
+                    numerics_at(record.numerics, place(file_, "records", index, "numerics")),
+                    name_space.empty() ? record.name_space : name_space};
+    row.key = record_key(row.question).digest;
+    ++(store_.put_record(row) ? report_.records_added : report_.records_known);
+  }
+
+  void add_trial(std::size_t index) {
+    const TableTrial& trial = table_.trials[index];
+    const TrialRow row =
+        to_row(trial, policy_at(trial.context.policy, place(file_, "trials", index, "policy")));
+    if (!store_.put_trial(row)) return;
+    ++report_.trials_added;
+    add_blocks(trial, trial.screening, Stage::Screen);
+    add_blocks(trial, trial.finals, Stage::Final);
+    for (const TableTrialVerification& check : trial.verifications) {
+      VerificationRow result;
+      result.trial = row.key.digest;
+      result.origin = Origin::Import;
+      result.problem = check.problem;
+      result.after_timing = check.after_timing;
+      result.outcome = check.outcome;
+      result.worst_excess = check.worst_excess;
+      result.same_bits = check.same_bits;
+      store_.put_verification(result);
+    }
+  }
+
+  void add_blocks(const TableTrial& trial, const std::vector<TableBlock>& blocks, Stage stage) {
+    for (std::uint32_t index = 0; index < blocks.size(); ++index) {
+      const TableBlock& block = blocks[index];
+      BlockRow row;
+      row.trial = trial.context.trial;
+      row.origin = Origin::Import;
+      row.stage = stage;
+      row.index = index;
+      row.samples_us = block.samples_us;
+      row.conditions.sm_mhz = block.sm_mhz;
+      row.conditions.throttled = block.throttled;
+      row.conditions.contended = block.contended;
+      row.timer = trial.context.timer;
+      row.tick_us = trial.context.tick_us;
+      row.judged_against_us = block.judged_against_us;
+      store_.put_block(row);
+    }
+  }
+
+  StoreWriter& store_;
+  const Table& table_;
+  const std::string& file_;
+  std::map<Digest, bool> replayed_;
+  ImportReport report_;
+};
+
+}  // namespace
+
+ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
+                          const std::string& name_space) {
+  return Import(store, table, file).run(name_space);
+}
+
+}  // namespace cubind

@@ -1,0 +1,26 @@
+// From a table to the store.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/store/store.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind {
+
+struct ImportReport {
+  std::uint32_t records_added = 0;
+  std::uint32_t records_known = 0;  // the same or a better row was there
+  std::uint32_t trials_added = 0;
+};
+
+/// Writes a table in the transaction of `store`. Whatever evidence a record had where it comes from, here it
+/// is `imported`
+/// (`replayed` for a replayed class): it never replaces a measurement. `name_space` replaces the records' own
+/// unless empty. Throws Error(InvalidArgument) at "FILE /records/3/policy" for what read_table() could not
+/// see.
+ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
+                          const std::string& name_space);
+
+}  // namespace cubind
