@@ -1,0 +1,221 @@
+#include "tuner/agent/compile_process.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/framing.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr int kWorkerFd = 3;
+constexpr std::size_t kMaxReplyFrame = std::size_t{512} << 20;
+constexpr std::size_t kKeptStderr = 4096;
+
+// How often the parent looks at a compile that runs: often enough that a withdrawn job frees its core at
+// once, seldom enough to cost nothing.
+constexpr std::chrono::milliseconds kLook{20};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// The resident set; 0 where the process is gone.
+std::uint64_t resident_bytes(pid_t pid) {
+  std::ifstream statm("/proc/" + std::to_string(pid) + "/statm");
+  std::uint64_t total = 0;
+  std::uint64_t resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+std::string seconds(std::chrono::milliseconds duration) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g s", std::chrono::duration<double>(duration).count());
+  return text;
+}
+
+}  // namespace
+
+Subprocess CompileProcess::start(const CompilePoolOptions& options, const UniqueFd& socket) {
+  SubprocessOptions child;
+  child.program = options.worker_program.string();
+  child.arguments = {"compile",
+                     "--fd",
+                     std::to_string(kWorkerFd),
+                     "--nvrtc",
+                     options.nvrtc.string(),
+                     "--builtins",
+                     options.builtins.string(),
+                     "--cpu-seconds",
+                     std::to_string(std::chrono::ceil<std::chrono::seconds>(options.deadline).count() + 1)};
+  child.fds = {{.fd = socket.get(), .number = kWorkerFd}};
+  child.stderr_to = ChildStream::Pipe;
+  // Sanitizers reserve more address space than there is memory.
+  if (!kSanitized && options.memory_bytes != 0) {
+    child.limit_address_space_bytes = options.memory_bytes;
+  }
+  child.nice = options.nice;
+  child.working_folder = "/";
+  return Subprocess::spawn(child);
+}
+
+CompileProcess::CompileProcess(const CompilePoolOptions& options)
+    : options_(options), child_([&] {
+        auto [mine, theirs] = make_socket_pair();
+        socket_ = std::move(mine);
+        return start(options, theirs);
+      }()) {
+  const int flags = fcntl(child_.stderr_pipe().get(), F_GETFL);
+  fcntl(child_.stderr_pipe().get(), F_SETFL, flags | O_NONBLOCK);
+  const auto deadline = std::chrono::steady_clock::now() + options.start_deadline;
+  std::string cause;
+  try {
+    const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyFrame, deadline);
+    v1::CompileWorkerHello hello;
+    if (frame && hello.ParseFromString(*frame) && hello.error().empty()) {
+      toolchain_ = hello.toolchain();
+      return;
+    }
+    cause = !frame ? "it ended before its hello" : hello.error();
+  } catch (const Error& error) {
+    cause = error.code() == ErrorCode::DeadlineExceeded ? "no hello within " + seconds(options.start_deadline)
+                                                        : error.what();
+  }
+  child_.kill_group();
+  const ExitStatus status = child_.wait();
+  read_stderr();
+  throw Error(ErrorCode::Unavailable, "compile worker",
+              cause + " (" + status.describe() + ")" + last_words());
+}
+
+bool CompileProcess::is_usable() const {
+  // Nothing is expected to be readable between two requests; what is there is the end of the stream.
+  return !wait_readable(socket_.get(), std::chrono::steady_clock::now());
+}
+
+CompileProcess::Answer CompileProcess::compile(const v1::CompileRequest& request,
+                                               const std::function<bool()>& is_withdrawn) {
+  ++compiles_;
+  Answer answer;
+  const auto deadline = std::chrono::steady_clock::now() + options_.deadline;
+  try {
+    write_frame_until(socket_.get(), request.SerializeAsString(), deadline);
+    const std::optional<std::string> frame = await_reply(deadline, is_withdrawn, answer);
+    if (answer.ended) {
+      return answer;
+    }
+    if (!frame) {
+      return lost();
+    }
+    if (!answer.reply.ParseFromString(*frame)) {
+      return failed("the compile worker sent what is no reply");
+    }
+    answer.ended = answer.reply.worker_ends();
+    return answer;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::DeadlineExceeded) {
+      answer = failed("killed: the compile took longer than " + seconds(options_.deadline));
+      answer.timed_out = true;
+      return answer;
+    }
+    const bool broken = error.code() == ErrorCode::Unavailable || error.code() == ErrorCode::DataLoss;
+    return broken ? lost() : failed(error.what());
+  }
+}
+
+std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock::time_point deadline,
+                                                       const std::function<bool()>& is_withdrawn,
+                                                       Answer& answer) {
+  while (true) {
+    const auto now = std::chrono::steady_clock::now();
+    if (wait_readable(socket_.get(), std::min(now + kLook, deadline))) {
+      return read_frame_until(socket_.get(), kMaxReplyFrame, deadline);
+    }
+    read_stderr();
+    if (is_withdrawn()) {
+      answer = failed("withdrawn");
+      answer.withdrawn = true;
+      return std::nullopt;
+    }
+    if (options_.memory_bytes != 0 && resident_bytes(child_.pid()) > options_.memory_bytes) {
+      answer =
+          failed("killed: the compile took more than " + mebibytes(options_.memory_bytes) + " of memory");
+      return std::nullopt;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw Error(ErrorCode::DeadlineExceeded, "compile worker", "no reply");
+    }
+  }
+}
+
+CompileProcess::Answer CompileProcess::failed(std::string cause) {
+  child_.kill_group();
+  child_.wait();
+  Answer answer;
+  answer.reply.set_outcome(v1::COMPILE);
+  answer.reply.set_log(std::move(cause));
+  answer.ended = true;
+  return answer;
+}
+
+// The worker ended in the middle of a compile.
+CompileProcess::Answer CompileProcess::lost() {
+  // Its end of the socket closes before it is gone, but not long before.
+  std::optional<ExitStatus> gone =
+      child_.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(5));
+  read_stderr();
+  Answer answer = failed("");
+  const ExitStatus status = gone ? *gone : child_.wait();
+  std::string cause = "the compiler crashed: " + status.describe();
+  if (status.signal == SIGKILL || status.signal == SIGTERM || status.signal == SIGINT) {
+    answer.worker_lost = true;
+    cause = "the compile worker was killed from outside: " + status.describe();
+  } else if (status.signal == SIGXCPU) {
+    answer.timed_out = true;
+    cause = "killed: the compile took more CPU time than its deadline of " + seconds(options_.deadline);
+  }
+  // Compilers of LLVM's family abort when memory runs out, and the cap is the likeliest reason here.
+  if (stderr_.find("bad_alloc") != std::string::npos || stderr_.find("out of memory") != std::string::npos) {
+    cause += "; its memory is capped at " + mebibytes(options_.memory_bytes);
+  }
+  answer.reply.set_log(cause + last_words());
+  return answer;
+}
+
+void CompileProcess::read_stderr() {
+  char buffer[4096];
+  while (true) {
+    const ssize_t count = read(child_.stderr_pipe().get(), buffer, sizeof(buffer));
+    if (count <= 0) {
+      break;
+    }
+    stderr_.append(buffer, static_cast<std::size_t>(count));
+    if (stderr_.size() > kKeptStderr) {
+      stderr_.erase(0, stderr_.size() - kKeptStderr);
+    }
+  }
+}
+
+std::string CompileProcess::last_words() const { return stderr_.empty() ? "" : "\n" + stderr_; }
+
+}  // namespace cubind

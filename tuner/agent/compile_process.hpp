@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/subprocess.hpp"
+#include "base/unique_fd.hpp"
+#include "schemas/worker.pb.h"
+#include "tuner/agent/compile_pool.hpp"
+
+namespace cubind {
+
+// The parent's end of one `cubind-worker compile` process. Used by the thread that made it, which must live
+// as long (Subprocess says why). The destructor kills the process group.
+class CompileProcess {
+ public:
+  // Starts the worker and waits for its hello. Throws Error(Unavailable) with what it said where there is
+  // none.
+  explicit CompileProcess(const CompilePoolOptions& options);
+
+  struct Answer {
+    v1::CompileReply reply;
+    bool worker_lost = false;  // killed from outside
+    bool timed_out = false;
+    bool withdrawn = false;  // `is_withdrawn` became true
+    bool ended = false;      // the process is gone or must not be used again
+  };
+  // Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
+  // `is_withdrawn`, which is asked every few milliseconds. Never throws for what the worker does.
+  Answer compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
+
+  // False where the worker has ended while it had nothing to do.
+  bool is_usable() const;
+
+  const v1::Toolchain& toolchain() const noexcept { return toolchain_; }
+  int pid() const noexcept { return child_.pid(); }
+  unsigned compiles() const noexcept { return compiles_; }
+
+ private:
+  static Subprocess start(const CompilePoolOptions& options, const UniqueFd& socket);
+  Answer failed(std::string cause);
+  Answer lost();
+  std::optional<std::string> await_reply(std::chrono::steady_clock::time_point deadline,
+                                         const std::function<bool()>& is_withdrawn, Answer& answer);
+  void read_stderr();
+  std::string last_words() const;
+
+  const CompilePoolOptions& options_;
+  UniqueFd socket_;
+  Subprocess child_;
+  v1::Toolchain toolchain_;
+  std::string stderr_;  // its last part
+  unsigned compiles_ = 0;
+};
+
+}  // namespace cubind
