@@ -26,9 +26,12 @@ std::optional<Policy> parse_policy(std::string_view text) {
 
 std::string to_string(const Numerics& numerics) {
   switch (numerics.kind) {
-    case Numerics::Kind::Tolerance: return "tolerance";
-    case Numerics::Kind::Reproducible: return "reproducible";
-    case Numerics::Kind::Invariant: break;
+    case Numerics::Kind::Tolerance:
+      return "tolerance";
+    case Numerics::Kind::Reproducible:
+      return "reproducible";
+    case Numerics::Kind::Invariant:
+      break;
   }
   return "invariant:" + numerics.invariant_dim;
 }

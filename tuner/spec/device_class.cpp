@@ -1,0 +1,126 @@
+#include "tuner/spec/device_class.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/key_encoder.hpp"
+#include "base/text.hpp"
+
+namespace cubind {
+namespace {
+
+void require(bool known, std::string_view field, std::string_view name) {
+  if (known) {
+    return;
+  }
+  std::string where(field);
+  where += where.empty() ? "" : ".";
+  throw Error(ErrorCode::InvalidArgument, where + std::string(name),
+              "the fact is missing, a device class needs it");
+}
+
+// k for 2^(k/4) GiB: boards of one model differ by what firmware and ECC reserve.
+std::int64_t memory_step(std::uint64_t bytes) {
+  return std::llround(4.0 * std::log2(static_cast<double>(bytes) / 1073741824.0));
+}
+
+std::string slug(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (letter) {
+      text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    } else if (!text.empty() && text.back() != '-') {
+      text += '-';
+    }
+  }
+  while (!text.empty() && text.back() == '-') {
+    text.pop_back();
+  }
+  return text;
+}
+
+std::string label_of(const DeviceFacts& facts) {
+  if (!facts.replay_table.empty()) {
+    return "replay-" + facts.replay_table.substr(0, 8);
+  }
+  const std::string name = facts.name.empty() ? "gpu" : slug(facts.name);
+  return facts.mig_profile.empty() ? name : name + "-mig-" + slug(facts.mig_profile);
+}
+
+std::optional<std::uint32_t> parse_number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+}  // namespace
+
+DeviceClass derive_device_class(const DeviceFacts& facts, std::string_view field) {
+  require(facts.pci_device_id != 0, field, "pci_device_id");
+  require(facts.cc_major != 0, field, "cc_major");
+  require(facts.sm_count != 0, field, "sm_count");
+  require(facts.l2_bytes != 0, field, "l2_bytes");
+  require(facts.shared_optin_bytes != 0, field, "shared_optin_bytes");
+  require(facts.memory_bytes != 0, field, "memory_bytes");
+  require(facts.memory_bus_bits != 0, field, "memory_bus_bits");
+  KeyEncoder key("device_class", 1);
+  key.field("pci_device_id", facts.pci_device_id)
+      .field("cc_major", facts.cc_major)
+      .field("cc_minor", facts.cc_minor)
+      .field("sm_count", facts.sm_count)
+      .field("l2_bytes", facts.l2_bytes)
+      .field("shared_optin_bytes", facts.shared_optin_bytes)
+      .field("memory_step", memory_step(facts.memory_bytes))
+      .field("memory_bus_bits", facts.memory_bus_bits)
+      .field("mig_profile", facts.mig_profile)
+      .field("replay_table", facts.replay_table);
+  return {key.digest(), key.bytes(), label_of(facts), facts};
+}
+
+DeviceConstants device_constants(const DeviceFacts& facts) {
+  DeviceConstants constants;
+  constants.sm_count = facts.sm_count;
+  constants.shared_optin = static_cast<std::int64_t>(facts.shared_optin_bytes);
+  constants.l2_bytes = static_cast<std::int64_t>(facts.l2_bytes);
+  constants.cc = static_cast<std::int64_t>(facts.cc_major) * 10 + facts.cc_minor;
+  return constants;
+}
+
+std::string architecture(const DeviceFacts& facts, bool arch_features) {
+  return "sm_" + std::to_string(facts.cc_major * 10 + facts.cc_minor) + (arch_features ? "a" : "");
+}
+
+bool cubin_runs_on(std::string_view architecture, std::uint32_t cc_major, std::uint32_t cc_minor) {
+  if (!architecture.starts_with("sm_")) {
+    return false;
+  }
+  architecture.remove_prefix(3);
+  // A suffix binds a cubin to its own capability; for family suffixes ("f") that is stricter than need be and
+  // never wrong.
+  const bool suffixed = architecture.ends_with('a') || architecture.ends_with('f');
+  if (suffixed) {
+    architecture.remove_suffix(1);
+  }
+  const auto number = parse_number(architecture);
+  if (!number || *number < 10) {
+    return false;
+  }
+  const std::uint32_t major = *number / 10;
+  const std::uint32_t minor = *number % 10;
+  return major == cc_major && (suffixed ? minor == cc_minor : minor <= cc_minor);
+}
+
+bool driver_loads(std::uint32_t driver_cuda, std::uint32_t nvrtc_major) {
+  return driver_cuda >= nvrtc_major * 1000;
+}
+
+std::string driver_branch(std::string_view driver_version) {
+  return std::string(driver_version.substr(0, driver_version.find('.')));
+}
+
+}  // namespace cubind

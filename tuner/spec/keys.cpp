@@ -1,0 +1,286 @@
+#include "tuner/spec/keys.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/key_encoder.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/substitution.hpp"
+
+namespace cubind {
+namespace {
+
+// The version of each encoding. A field that is added, dropped or means something else needs a new one: old
+// keys then match nothing, which costs a measurement and never hands out the wrong code.
+constexpr std::uint32_t kArtifactVersion = 1;
+constexpr std::uint32_t kTrialVersion = 1;
+constexpr std::uint32_t kInterfaceVersion = 1;
+constexpr std::uint32_t kRecordVersion = 1;
+constexpr std::uint32_t kVerificationVersion = 1;
+
+// How inputs are made from the job's key; part of the trial's key, because data decides branches and clocks.
+constexpr std::string_view kSeedScheme = "job/1";
+
+Key finished(const KeyEncoder& encoder) { return {encoder.digest(), encoder.bytes()}; }
+
+void put_strings(KeyEncoder& key, std::string_view tag, const std::vector<std::string>& texts) {
+  key.list(tag, texts.size());
+  for (const std::string& text : texts) {
+    key.field("item", text);
+  }
+}
+
+void put_values(KeyEncoder& key, std::string_view tag, const std::vector<NamedValue>& values) {
+  key.list(tag, values.size());
+  for (const NamedValue& value : values) {
+    key.begin("value").field("name", value.name).field("value", value.value).end();
+  }
+}
+
+void put_problem(KeyEncoder& key, const Problem& problem) {
+  key.begin("problem");
+  put_values(key, "dims", problem.dims);
+  key.list("types", problem.types.size());
+  for (const TypeBinding& type : problem.types) {
+    key.begin("type").field("name", type.name).field("type", to_string(type.type)).end();
+  }
+  put_values(key, "flags", problem.flags);
+  key.field("scenario", problem.scenario).end();
+}
+
+void put_sources(KeyEncoder& key, const Digest& source,
+                 const std::vector<std::pair<std::string, Digest>>& includes) {
+  key.field("source", source);
+  key.list("includes", includes.size());
+  for (const auto& [name, digest] : includes) {
+    key.begin("include").field("name", name).field("digest", digest).end();
+  }
+}
+
+std::string_view role_name(Role role) {
+  switch (role) {
+    case Role::None:
+      return "none";
+    case Role::In:
+      return "in";
+    case Role::Out:
+      return "out";
+    case Role::InOut:
+      return "inout";
+    case Role::Zero:
+      return "zero";
+    case Role::Scratch:
+      return "scratch";
+  }
+  throw Error(ErrorCode::Internal, "role", "unknown value");
+}
+
+void put_axes(KeyEncoder& key, std::string_view tag, const Dim3& axes) {
+  key.begin(tag).field("x", axes.x).field("y", axes.y).field("z", axes.z).end();
+}
+
+void put_parameter(KeyEncoder& key, const Parameter& parameter) {
+  key.begin("parameter").field("name", parameter.name).field("type", to_string(parameter.type));
+  if (parameter.source == ParameterSource::Buffer) {
+    key.field("role", role_name(parameter.role))
+        .field("extent_bytes", parameter.extent_bytes)
+        .field("align_bytes", parameter.align_bytes);
+  } else {
+    key.field("value", parameter.value);
+  }
+  key.end();
+}
+
+// Without symbols, which follow from the entries, and without what the caller passes.
+void put_plan(KeyEncoder& key, const LaunchPlan& plan) {
+  key.list("plan", plan.launches.size());
+  for (const Launch& launch : plan.launches) {
+    key.begin("launch").field("entry", launch.entry);
+    put_axes(key, "grid", launch.grid);
+    put_axes(key, "block", launch.block);
+    key.field("shared_bytes", launch.shared_bytes).begin("parameters");
+    for (const Parameter& parameter : launch.parameters) {
+      if (parameter.source != ParameterSource::Caller) {
+        put_parameter(key, parameter);
+      }
+    }
+    key.end().end();
+  }
+}
+
+void put_fills(KeyEncoder& key, const KernelSpec& spec, const Problem& problem) {
+  key.begin("fills");
+  for (const ArgumentSpec& argument : spec.arguments) {
+    if (argument.role == Role::In || argument.role == Role::InOut) {
+      const Fill fill = spec.resolved_fill(argument, problem);
+      key.begin("fill").field("argument", argument.name).field("kind", to_string(fill.kind));
+      key.list("parameters", fill.parameters.size());
+      for (const double parameter : fill.parameters) {
+        key.field("item", parameter);
+      }
+      key.end();
+    } else if (argument.role == Role::Zero) {
+      key.begin("zero").field("argument", argument.name).field("timed", argument.timed_zero).end();
+    }
+  }
+  key.end().field("seeds", kSeedScheme);
+}
+
+void put_launch_spec(KeyEncoder& key, const LaunchSpec& launch) {
+  key.begin("launch").field("entry", launch.entry);
+  put_strings(key, "arguments", launch.arguments);
+  put_strings(key, "grid", launch.grid);
+  put_strings(key, "block", launch.block);
+  key.field("shared_bytes", launch.shared_bytes).end();
+}
+
+std::string_view kind_name(ReferenceSpec::Kind kind) {
+  switch (kind) {
+    case ReferenceSpec::Kind::Kernel:
+      return "kernel";
+    case ReferenceSpec::Kind::Expected:
+      return "expected";
+    case ReferenceSpec::Kind::Default:
+      return "default";
+  }
+  throw Error(ErrorCode::Internal, "reference", "unknown kind");
+}
+
+std::string_view kind_name(const ArgumentSpec& argument) {
+  return argument.buffer ? "buffer" : argument.from_caller ? "caller" : "value";
+}
+
+ArtifactSource artifact_source_of(const KernelSpec& spec, const SourceDigests& digests,
+                                  const std::vector<LaunchSpec>& launches, const Problem& problem,
+                                  const Configuration& configuration, const std::string& architecture) {
+  ArtifactSource result;
+  result.source = digests.source;
+  result.includes = digests.includes;
+  result.options = spec.options;
+  result.architecture = architecture;
+  for (const LaunchSpec& launch : launches) {
+    result.entries.push_back(substitute(launch.entry, problem, configuration));
+  }
+  return result;
+}
+
+}  // namespace
+
+ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
+                               const Configuration& configuration, const std::string& architecture) {
+  ArtifactSource result =
+      artifact_source_of(spec, spec.source_digests, spec.launches, problem, configuration, architecture);
+  for (const std::string& define : spec.defines) {
+    result.defines.push_back(substitute(define, problem, configuration));
+  }
+  return result;
+}
+
+ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
+                                         const std::string& architecture) {
+  return artifact_source_of(spec, spec.reference_digests, spec.reference.launches, problem, {}, architecture);
+}
+
+Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain) {
+  KeyEncoder key("artifact", kArtifactVersion);
+  put_sources(key, source.source, source.includes);
+  put_strings(key, "entries", source.entries);
+  put_strings(key, "options", source.options);
+  put_strings(key, "defines", source.defines);
+  key.field("architecture", source.architecture)
+      .field("nvrtc", toolchain.nvrtc)
+      .field("builtins", toolchain.builtins)
+      .field("toolkit_headers", toolchain.headers);
+  return finished(key);
+}
+
+std::string to_string(const Policy& policy) {
+  const std::string cache = policy.warm_l2 ? "warm" : "cold/" + std::to_string(policy.flush_method);
+  return cache + (policy.graph_launch ? ",graph" : ",stream");
+}
+
+std::string to_string(const Numerics& numerics) {
+  switch (numerics.kind) {
+    case Numerics::Kind::Tolerance:
+      return "tolerance";
+    case Numerics::Kind::Reproducible:
+      return "reproducible";
+    case Numerics::Kind::Invariant:
+      return "invariant:" + numerics.invariant_dim;
+  }
+  throw Error(ErrorCode::Internal, "numerics", "unknown kind");
+}
+
+Key trial_key(const TrialContext& context, const Key& artifact, const LaunchPlan& plan) {
+  KeyEncoder key("trial", kTrialVersion);
+  key.list("artifacts", 1).field("item", artifact.digest);
+  put_plan(key, plan);
+  put_problem(key, context.problem);
+  put_fills(key, *context.spec, context.problem);
+  key.field("device_class", context.device_class)
+      .field("policy", to_string(context.policy))
+      .field("driver_branch", context.driver_branch);
+  return finished(key);
+}
+
+Digest interface_digest(const KernelSpec& spec) {
+  KeyEncoder key("interface", kInterfaceVersion);
+  key.list("dims", spec.dims.size());
+  for (const DimSpec& dim : spec.dims) {
+    key.field("item", dim.name);
+  }
+  key.list("flags", spec.flags.size());
+  for (const NamedValue& flag : spec.flags) {
+    key.field("item", flag.name);
+  }
+  key.list("arguments", spec.arguments.size());
+  for (const ArgumentSpec& argument : spec.arguments) {
+    key.begin("argument").field("kind", kind_name(argument)).field("type", argument.type);
+    if (argument.buffer) {
+      key.field("role", role_name(argument.role)).field("align_bytes", argument.align_bytes);
+    }
+    key.end();
+  }
+  return key.digest();
+}
+
+Key record_key(const RecordQuestion& question) {
+  KeyEncoder key("record", kRecordVersion);
+  key.field("kernel", question.kernel).field("interface", question.interface);
+  put_problem(key, question.problem);
+  key.field("device_class", question.device_class)
+      .field("policy", to_string(question.policy))
+      .field("numerics", to_string(question.numerics))
+      .field("namespace", question.name_space);
+  return finished(key);
+}
+
+Digest verification_digest(const KernelSpec& spec) {
+  KeyEncoder key("verification", kVerificationVersion);
+  key.field("kind", kind_name(spec.reference.kind));
+  if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {
+    put_sources(key, spec.reference_digests.source, spec.reference_digests.includes);
+    key.list("launches", spec.reference.launches.size());
+    for (const LaunchSpec& launch : spec.reference.launches) {
+      put_launch_spec(key, launch);
+    }
+  }
+  if (spec.reference.kind == ReferenceSpec::Kind::Expected) {
+    key.field("expected", spec.expected_digest);
+  }
+  std::vector<Tolerance> tolerances = spec.tolerances;
+  std::ranges::sort(tolerances, {}, &Tolerance::type);
+  key.list("tolerances", tolerances.size());
+  for (const Tolerance& tolerance : tolerances) {
+    key.begin("tolerance")
+        .field("type", to_string(tolerance.type))
+        .field("rtol", tolerance.rtol)
+        .field("atol", tolerance.atol)
+        .end();
+  }
+  return key.digest();
+}
+
+Digest job_key(const RecordQuestion& question) { return record_key(question).digest; }
+
+}  // namespace cubind

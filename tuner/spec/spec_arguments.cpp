@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/spec_sections.hpp"
+
+namespace cubind {
+namespace {
+
+// A type name of the problem, or a fixed type in its printed spelling.
+std::string read_element_type(const JsonNode& node, const KernelSpec& spec) {
+  const std::string text = node.as_string();
+  auto known = dtype_names();
+  for (const TypeSpec& type : spec.types) {
+    if (type.name == text) {
+      return text;
+    }
+    known.push_back(type.name);
+  }
+  if (const auto fixed = parse_dtype(text)) {
+    return std::string(to_string(*fixed));
+  }
+  node.fail(quoted(text) + " is not a type" + suggestion(text, known));
+}
+
+// A fill's numbers in the order of `keys`, with the defaults where they are absent.
+std::vector<double> read_numbers(const JsonNode& node,
+                                 std::initializer_list<std::pair<std::string_view, double>> keys) {
+  std::vector<double> numbers;
+  for (const auto& [key, fallback] : keys) {
+    numbers.push_back(node.number_or(key, fallback));
+  }
+  return numbers;
+}
+
+Fill plain_fill(const JsonNode& node, std::string_view name) {
+  if (name == "normal") {
+    return {Fill::Kind::Normal, {0, 1}, "", ""};
+  }
+  if (name == "uniform") {
+    return {Fill::Kind::Uniform, {0, 1}, "", ""};
+  }
+  if (name == "iota") {
+    return {Fill::Kind::Iota, {0, 1}, "", ""};
+  }
+  if (name == "permutation") {
+    return {Fill::Kind::Permutation, {}, "", ""};
+  }
+  const std::string example = name == "constant" ? "{\"constant\": 1}"
+                              : name == "choice" ? "{\"choice\": {\"count\": \"E\", \"zipf\": 1.2}}"
+                                                 : "{\"offsets\": {\"total\": \"N\"}}";
+  node.fail(std::string(name) + " needs its values, as in " + example);
+}
+
+Fill read_fill_object(const JsonNode& node, const SpecScopes& scopes) {
+  if (node.size() != 1) {
+    node.fail("expected one fill, as in {\"uniform\": {\"low\": -1, \"high\": 1}}");
+  }
+  refuse_unsupported(node, {"file"});
+  node.expect_keys({"normal", "uniform", "constant", "iota", "permutation", "choice", "offsets", "file"});
+  const JsonNode fill = node.members().front();
+  if (fill.key() == "constant") {
+    return {Fill::Kind::Constant, {fill.as_number()}, "", ""};
+  }
+  if (fill.key() == "normal") {
+    fill.expect_keys({"mean", "stddev"});
+    if (fill.number_or("stddev", 1) < 0) {
+      fill.at("stddev").fail("must not be negative");
+    }
+    return {Fill::Kind::Normal, read_numbers(fill, {{"mean", 0}, {"stddev", 1}}), "", ""};
+  }
+  if (fill.key() == "uniform") {
+    fill.expect_keys({"low", "high"});
+    const auto range = read_numbers(fill, {{"low", 0}, {"high", 1}});
+    if (range[0] >= range[1]) {
+      fill.fail("low must be below high");
+    }
+    return {Fill::Kind::Uniform, range, "", ""};
+  }
+  if (fill.key() == "iota") {
+    fill.expect_keys({"start", "step"});
+    return {Fill::Kind::Iota, read_numbers(fill, {{"start", 0}, {"step", 1}}), "", ""};
+  }
+  if (fill.key() == "permutation") {
+    fill.expect_keys({});
+    return {Fill::Kind::Permutation, {}, "", ""};
+  }
+  if (fill.key() == "choice") {
+    fill.expect_keys({"count", "zipf"});
+    const double zipf = fill.number_or("zipf", 0);
+    if (zipf < 0) {
+      fill.at("zipf").fail("must not be negative");
+    }
+    return {Fill::Kind::Choice, {zipf}, read_expression(fill.at("count"), scopes.problem), ""};
+  }
+  fill.expect_keys({"total"});
+  return {Fill::Kind::Offsets, {}, read_expression(fill.at("total"), scopes.problem), ""};
+}
+
+Fill read_fill(const JsonNode& node, const SpecScopes& scopes) {
+  if (node.is_object()) {
+    return read_fill_object(node, scopes);
+  }
+  constexpr std::string_view kNames[] = {"normal",      "uniform", "constant", "iota",
+                                         "permutation", "choice",  "offsets",  "file"};
+  const std::size_t choice = node.as_choice(
+      {kNames[0], kNames[1], kNames[2], kNames[3], kNames[4], kNames[5], kNames[6], kNames[7]});
+  if (kNames[choice] == "file") {
+    node.fail("file: not supported yet");
+  }
+  return plain_fill(node, kNames[choice]);
+}
+
+bool may_be_integer(const ArgumentSpec& argument, const KernelSpec& spec) {
+  if (const auto fixed = parse_dtype(argument.type)) {
+    return !is_floating(*fixed);
+  }
+  for (const TypeSpec& type : spec.types) {
+    if (type.name == argument.type) {
+      return std::ranges::any_of(type.choices, [](DType choice) { return !is_floating(choice); });
+    }
+  }
+  return false;
+}
+
+Role read_role(const JsonNode& node) {
+  constexpr Role kRoles[] = {Role::In, Role::Out, Role::InOut, Role::Zero, Role::Scratch};
+  return kRoles[node.as_choice({"in", "out", "inout", "zero", "scratch"})];
+}
+
+ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
+  refuse_unsupported(node, {"tensor_map"});
+  node.expect_keys({"buffer", "extent", "role", "align", "fill", "timed"});
+  ArgumentSpec argument;
+  argument.type = read_element_type(node.at("buffer"), spec);
+  argument.role = read_role(node.at("role"));
+  // What the caller owns has the extent of its problem; what only the variant uses may depend on how it was
+  // tuned.
+  const bool internal = argument.role == Role::Scratch || argument.role == Role::Zero;
+  argument.extent = read_expression(node.at("extent"), internal ? scopes.launch : scopes.problem);
+  if (const auto align = node.find("align")) {
+    const std::int64_t bytes = align->as_int64(1, 4096);
+    if (!std::has_single_bit(static_cast<std::uint64_t>(bytes))) {
+      align->fail(std::to_string(bytes) + " is not a power of two");
+    }
+    argument.align_bytes = static_cast<std::uint32_t>(bytes);
+  }
+  const bool input = argument.role == Role::In || argument.role == Role::InOut;
+  if (const auto fill = node.find("fill")) {
+    if (!input) {
+      fill->fail("only in and inout are filled");
+    }
+    argument.fill = read_fill(*fill, scopes);
+  } else if (input) {
+    if (may_be_integer(argument, spec)) {
+      node.fail("an integer input needs a fill, as in \"fill\": {\"choice\": {\"count\": 8}}");
+    }
+    argument.fill = {Fill::Kind::Normal, {0, 1}, "", ""};
+  }
+  if (const auto timed = node.find("timed")) {
+    if (argument.role != Role::Zero) {
+      timed->fail("only clearing a buffer of role zero can be timed");
+    }
+    argument.timed_zero = timed->as_bool();
+  }
+  return argument;
+}
+
+void check_bench(const JsonNode& node, const std::string& type) {
+  const auto fixed = parse_dtype(type);
+  if (!fixed || is_floating(*fixed)) {
+    return;
+  }
+  if (node.as_number() != std::floor(node.as_number())) {
+    node.fail("a scalar of type " + type + " is an integer");
+  }
+}
+
+ArgumentSpec read_scalar(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
+  node.expect_keys({"scalar", "expr", "from", "bench"});
+  ArgumentSpec argument;
+  argument.buffer = false;
+  argument.type = read_element_type(node.at("scalar"), spec);
+  const auto from = node.find("from");
+  if (node.contains("expr") == from.has_value()) {
+    node.fail("a scalar has either \"expr\", or \"from\": \"caller\" and \"bench\"");
+  }
+  if (!from) {
+    if (const auto bench = node.find("bench")) {
+      bench->fail("only a caller's scalar has a value for the benchmark");
+    }
+    argument.expr = read_expression(node.at("expr"), scopes.launch);
+    return argument;
+  }
+  from->as_choice({"caller"});
+  argument.from_caller = true;
+  const JsonNode bench = node.at("bench");
+  argument.bench = bench.as_number();
+  check_bench(bench, argument.type);
+  return argument;
+}
+
+}  // namespace
+
+void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
+  const JsonNode arguments = root.at("arguments");
+  check_size(arguments, SpecLimits::kArguments, "arguments");
+  for (const JsonNode& node : arguments.members()) {
+    const std::string name = read_name(node, false);
+    refuse_unsupported(node, {"tensor_map"});
+    if (node.contains("buffer") == node.contains("scalar")) {
+      node.fail("an argument is either a \"buffer\" or a \"scalar\"");
+    }
+    ArgumentSpec argument =
+        node.contains("buffer") ? read_buffer(node, scopes, spec) : read_scalar(node, scopes, spec);
+    argument.name = name;
+    spec.arguments.push_back(std::move(argument));
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/placeholders.hpp"
+#include "tuner/spec/spec_sections.hpp"
+
+namespace cubind {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+void use_expression(const std::string& text, Names& names) {
+  if (text.empty()) {
+    return;
+  }
+  for (const std::string& name : Expression::parse(text).variables()) {
+    names.insert(name);
+  }
+}
+
+void use_text(const std::string& text, Names& names) {
+  for (std::string& name : placeholders(text, "")) {
+    names.insert(std::move(name));
+  }
+}
+
+void use_launches(const std::vector<LaunchSpec>& launches, Names& names) {
+  for (const LaunchSpec& launch : launches) {
+    use_text(launch.entry, names);
+    for (const std::string& axis : launch.grid) {
+      use_expression(axis, names);
+    }
+    for (const std::string& axis : launch.block) {
+      use_expression(axis, names);
+    }
+    use_expression(launch.shared_bytes, names);
+  }
+}
+
+// What reaches a compiler or a launch. A tunable outside of it would give several configurations with the
+// same trial key.
+Names effective_names(const KernelSpec& spec) {
+  Names names;
+  use_launches(spec.launches, names);
+  for (const std::string& define : spec.defines) {
+    use_text(define, names);
+  }
+  for (const ArgumentSpec& argument : spec.arguments) {
+    use_expression(argument.extent, names);
+    use_expression(argument.expr, names);
+    use_expression(argument.fill.expression, names);
+    names.insert(argument.type);
+  }
+  return names;
+}
+
+bool uses_type(const Names& names, const std::string& type) {
+  return names.contains(type) || names.contains(sizeof_variable(type));
+}
+
+void check_tunables(const JsonNode& root, const KernelSpec& spec, const Names& effective) {
+  for (const Tunable& tunable : spec.tunables) {
+    if (!effective.contains(tunable.name)) {
+      root.at("tunables")
+          .at(tunable.name)
+          .fail("no entry, define or launch expression uses " + quoted(tunable.name));
+    }
+  }
+}
+
+void check_problem(const JsonNode& root, const KernelSpec& spec, Names names) {
+  use_launches(spec.reference.launches, names);
+  for (const std::string& constraint : spec.constraints) {
+    use_expression(constraint, names);
+  }
+  const JsonNode problem = root.at("problem");
+  for (const DimSpec& dim : spec.dims) {
+    if (!names.contains(dim.name)) {
+      problem.at("dims").at(dim.name).fail("nothing uses the dim " + quoted(dim.name));
+    }
+  }
+  for (const TypeSpec& type : spec.types) {
+    if (!uses_type(names, type.name)) {
+      problem.at("types").at(type.name).fail("nothing uses the type " + quoted(type.name));
+    }
+  }
+  for (const NamedValue& flag : spec.flags) {
+    if (!names.contains(flag.name)) {
+      problem.at("flags").at(flag.name).fail("nothing uses the flag " + quoted(flag.name));
+    }
+  }
+}
+
+void check_specialized(const JsonNode& root, const KernelSpec& spec) {
+  Names texts;
+  for (const LaunchSpec& launch : spec.launches) {
+    use_text(launch.entry, texts);
+  }
+  for (const LaunchSpec& launch : spec.reference.launches) {
+    use_text(launch.entry, texts);
+  }
+  for (const std::string& define : spec.defines) {
+    use_text(define, texts);
+  }
+  const auto specialize = root.find("specialize");
+  if (!specialize) {
+    return;
+  }
+  for (const JsonNode& node : specialize->elements()) {
+    if (!texts.contains(node.as_string())) {
+      node.fail("no entry or define has {" + node.as_string() + "}: it is compiled in nowhere");
+    }
+  }
+}
+
+Names launched_arguments(const std::vector<LaunchSpec>& launches) {
+  Names names;
+  for (const LaunchSpec& launch : launches) {
+    names.insert(launch.arguments.begin(), launch.arguments.end());
+  }
+  return names;
+}
+
+void check_arguments(const JsonNode& root, const KernelSpec& spec) {
+  const Names launched = launched_arguments(spec.launches);
+  const Names referenced = launched_arguments(spec.reference.launches);
+  const JsonNode arguments = root.at("arguments");
+  bool has_output = false;
+  for (const ArgumentSpec& argument : spec.arguments) {
+    const JsonNode node = arguments.at(argument.name);
+    const bool output = argument.role == Role::Out || argument.role == Role::InOut;
+    has_output = has_output || output || argument.role == Role::Zero;
+    if (output && !launched.contains(argument.name)) {
+      node.fail("no launch is given this output");
+    }
+    if (!launched.contains(argument.name) && !referenced.contains(argument.name)) {
+      node.fail("no launch is given this argument");
+    }
+    if (spec.reference.kind == ReferenceSpec::Kind::Kernel && output && !referenced.contains(argument.name)) {
+      node.fail("the reference does not write this output: no launch of /reference is given it");
+    }
+  }
+  if (!has_output) {
+    arguments.fail("nothing can be verified: no argument has the role out, inout or zero");
+  }
+}
+
+void check_tolerances(const JsonNode& root, const KernelSpec& spec) {
+  const auto missing = [&](const JsonNode& node, DType type) {
+    if (!spec.tolerance(type)) {
+      node.fail(std::string(to_string(type)) + " has no tolerance in /tolerance, as in \"" +
+                std::string(to_string(type)) + "\": {\"rtol\": 1e-3, \"atol\": 1e-5}");
+    }
+  };
+  for (const TypeSpec& type : spec.types) {
+    const JsonNode node = root.at("problem").at("types").at(type.name);
+    for (std::size_t i = 0; i < type.choices.size(); ++i) {
+      missing(node.at(i), type.choices[i]);
+    }
+  }
+  for (const ArgumentSpec& argument : spec.arguments) {
+    const auto fixed = parse_dtype(argument.type);
+    const bool output =
+        argument.role == Role::Out || argument.role == Role::InOut || argument.role == Role::Zero;
+    if (fixed && output) {
+      missing(root.at("arguments").at(argument.name).at("buffer"), *fixed);
+    }
+  }
+}
+
+}  // namespace
+
+void check_spec(const JsonNode& root, const KernelSpec& spec) {
+  const Names effective = effective_names(spec);
+  check_tunables(root, spec, effective);
+  check_problem(root, spec, effective);
+  check_specialized(root, spec);
+  check_arguments(root, spec);
+  check_tolerances(root, spec);
+}
+
+}  // namespace cubind

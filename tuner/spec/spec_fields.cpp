@@ -1,0 +1,113 @@
+#include "tuner/spec/spec_fields.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/placeholders.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::string_view kReserved[] = {"cdiv",   "min",    "max",      "abs",
+                                          "sizeof", "device", "artifact", "scenario"};
+
+}  // namespace
+
+std::string read_name(const JsonNode& member, bool in_expressions) {
+  const std::string& name = member.key();
+  if (!is_identifier(name)) {
+    member.fail(quoted(name) + " is no name: letters, digits and _, not beginning with a digit");
+  }
+  if (name.size() > SpecLimits::kNameLength) {
+    member.fail("the name has " + std::to_string(name.size()) + " characters, at most " +
+                std::to_string(SpecLimits::kNameLength) + " are allowed");
+  }
+  if (in_expressions && std::ranges::find(kReserved, name) != std::end(kReserved)) {
+    member.fail(quoted(name) + " is a word of the expressions, choose another name");
+  }
+  return name;
+}
+
+std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
+  if (node.is_integer()) {
+    return std::to_string(node.as_int64());
+  }
+  if (!node.is_string()) {
+    node.fail("expected an expression or an integer, found " + node.type_name());
+  }
+  const std::string text = node.as_string();
+  try {
+    ExpressionLimits limits;
+    limits.max_length = SpecLimits::kExpressionLength;
+    const Expression expression = Expression::parse(text, limits);
+    for (const std::string& name : expression.variables()) {
+      if (name.starts_with("artifact.")) {
+        node.fail(name + ": not supported yet");
+      }
+    }
+    expression.bind(symbols);
+  } catch (const ExpressionError& error) {
+    node.fail(error.what());
+  }
+  return text;
+}
+
+std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols) {
+  check_size(node, 3, "axes");
+  std::vector<std::string> axes;
+  for (const JsonNode& axis : node.elements()) {
+    axes.push_back(read_expression(axis, symbols));
+  }
+  return axes;
+}
+
+std::string read_folder(const JsonNode& node) {
+  const std::string text = node.as_nonempty_string();
+  const std::filesystem::path path(text);
+  if (path.is_absolute()) {
+    node.fail(quoted(text) + " is absolute, it must be relative to the spec's folder");
+  }
+  if (text.find('\\') != std::string::npos || text.find('\0') != std::string::npos) {
+    node.fail(quoted(text) + " has a character that no path here may have");
+  }
+  std::string normal = path.lexically_normal().generic_string();
+  if (normal.size() > 1 && normal.ends_with('/')) {
+    normal.pop_back();
+  }
+  return normal;
+}
+
+std::string read_path(const JsonNode& node) {
+  const std::string text = node.as_nonempty_string();
+  const std::string normal = read_folder(node);
+  if (normal == ".." || normal.starts_with("../")) {
+    node.fail(quoted(text) + " leaves the spec's folder");
+  }
+  if (normal != text || normal == ".") {
+    node.fail(quoted(text) + " is no plain path of a file, as in kernel.cu");
+  }
+  return normal;
+}
+
+void refuse_unsupported(const JsonNode& object, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (object.contains(key)) {
+      object.at(key).fail("not supported yet");
+    }
+  }
+}
+
+void check_size(const JsonNode& node, std::size_t most, std::string_view what) {
+  if (node.size() == 0) {
+    node.fail("must not be empty");
+  }
+  if (node.size() > most) {
+    node.fail(std::to_string(node.size()) + " " + std::string(what) + ", at most " + std::to_string(most) +
+              " are allowed");
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,67 @@
+// What the parts of the spec parser share: names, expressions, paths, limits. Every error is an
+// Error(InvalidArgument) at the node's file and pointer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_node.hpp"
+#include "tuner/expr/expression.hpp"
+
+namespace cubind {
+
+/// Beyond these a spec is refused: they bound what one spec may cost the daemon.
+struct SpecLimits {
+  static constexpr std::size_t kBytes = 1u << 20;  // of the JSON text
+  static constexpr std::size_t kDims = 16;
+  static constexpr std::size_t kTypes = 8;
+  static constexpr std::size_t kTypeChoices = 10;
+  static constexpr std::size_t kFlags = 16;
+  static constexpr std::size_t kTunables = 32;
+  static constexpr std::size_t kTunableValues = 256;
+  static constexpr std::uint64_t kSpace = 100'000'000;  // configurations before constraints
+  static constexpr std::size_t kConstraints = 256;
+  static constexpr std::size_t kDefaults = 64;
+  static constexpr std::size_t kArguments = 64;
+  static constexpr std::size_t kLaunches = 16;
+  static constexpr std::size_t kEdges = 64;
+  static constexpr std::size_t kNameLength = 64;
+  static constexpr std::size_t kEntryLength = 1024;
+  static constexpr std::size_t kExpressionLength = 1024;
+  static constexpr std::size_t kListed = 64;  // options, defines, headers
+};
+
+/// The names that an expression may use, by what is known when it is evaluated.
+struct SpecScopes {
+  SymbolTable problem;    // dims, flags, sizeof of the types
+  SymbolTable reference;  // and the device constants
+  SymbolTable launch;     // and the tunables: constraints, grids, blocks
+};
+
+/// The member's key as a name: an identifier, not too long, and, where expressions use it, none of their own
+/// words.
+std::string read_name(const JsonNode& member, bool in_expressions = true);
+
+/// An expression over `symbols`, or an integer. artifact.* is refused as not supported yet.
+std::string read_expression(const JsonNode& node, const SymbolTable& symbols);
+
+/// One to three expressions: the axes of a grid or a block.
+std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols);
+
+/// A path below the spec's folder: relative, '/' separated, no "." or ".." or empty part.
+std::string read_path(const JsonNode& node);
+
+/// A folder relative to the spec's, normalized: ".." at the front at most.
+std::string read_folder(const JsonNode& node);
+
+/// `/launches/0/tensor_map: not supported yet` for each of the keys that is there.
+void refuse_unsupported(const JsonNode& object, std::initializer_list<std::string_view> keys);
+
+/// Refuses an array or object with more than `most` or without any item.
+void check_size(const JsonNode& node, std::size_t most, std::string_view what);
+
+}  // namespace cubind

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "tuner/includes/nvrtc_options.hpp"
+#include "tuner/spec/placeholders.hpp"
+#include "tuner/spec/spec_sections.hpp"
+
+namespace cubind {
+namespace {
+
+bool is_tunable(const KernelSpec& spec, const std::string& name) {
+  return std::ranges::find(spec.tunables, name, &Tunable::name) != spec.tunables.end();
+}
+
+std::vector<std::string> compiled_names(const KernelSpec& spec, bool with_tunables) {
+  std::vector<std::string> names;
+  for (const TypeSpec& type : spec.types) {
+    names.push_back(type.name);
+  }
+  for (const NamedValue& flag : spec.flags) {
+    names.push_back(flag.name);
+  }
+  for (const DimSpec& dim : spec.dims) {
+    if (dim.specialized) {
+      names.push_back(dim.name);
+    }
+  }
+  for (const Tunable& tunable : spec.tunables) {
+    if (with_tunables) {
+      names.push_back(tunable.name);
+    }
+  }
+  return names;
+}
+
+void check_placeholder(const JsonNode& node, const std::string& name, const KernelSpec& spec,
+                       bool with_tunables) {
+  const auto known = compiled_names(spec, with_tunables);
+  if (std::ranges::find(known, name) != known.end()) {
+    return;
+  }
+  const std::string shown = "{" + name + "}";
+  if (std::ranges::find(spec.dims, name, &DimSpec::name) != spec.dims.end()) {
+    node.fail(shown + " is a dim that /specialize does not list: it is not compiled in");
+  }
+  if (is_tunable(spec, name)) {
+    node.fail(shown + " is a tunable: the reference must not depend on how the kernel is tuned");
+  }
+  node.fail(shown + " names nothing that is compiled in" + suggestion(name, known));
+}
+
+// Tunables reach a kernel's own text only.
+std::string read_compiled_text(const JsonNode& node, const KernelSpec& spec, bool with_tunables) {
+  std::string text = node.as_nonempty_string();
+  if (text.size() > SpecLimits::kEntryLength) {
+    node.fail(std::to_string(text.size()) + " characters, at most " +
+              std::to_string(SpecLimits::kEntryLength) + " are allowed");
+  }
+  for (const std::string& name : placeholders(text, node.where())) {
+    check_placeholder(node, name, spec, with_tunables);
+  }
+  return text;
+}
+
+std::string read_entry(const JsonNode& node, const KernelSpec& spec, bool with_tunables) {
+  std::string text = read_compiled_text(node, spec, with_tunables);
+  check_name_expression(text, node.where());
+  return text;
+}
+
+std::vector<std::string> read_launch_arguments(const JsonNode& node, const KernelSpec& spec) {
+  std::vector<std::string> known;
+  for (const ArgumentSpec& argument : spec.arguments) {
+    known.push_back(argument.name);
+  }
+  std::vector<std::string> names;
+  for (const JsonNode& element : node.elements()) {
+    names.push_back(element.as_string());
+    if (spec.argument(names.back()) == nullptr) {
+      element.fail(quoted(names.back()) + " is no argument" + suggestion(names.back(), known));
+    }
+  }
+  return names;
+}
+
+LaunchSpec read_launch(const JsonNode& node, const SymbolTable& symbols, const KernelSpec& spec,
+                       bool with_tunables) {
+  refuse_unsupported(node, {"tensor_map", "cluster", "cooperative", "attributes"});
+  node.expect_keys({"entry", "arguments", "grid", "block", "shared_bytes"});
+  LaunchSpec launch;
+  launch.entry = read_entry(node.at("entry"), spec, with_tunables);
+  launch.arguments = read_launch_arguments(node.at("arguments"), spec);
+  launch.grid = read_axes(node.at("grid"), symbols);
+  launch.block = read_axes(node.at("block"), symbols);
+  if (const auto shared = node.find("shared_bytes")) {
+    launch.shared_bytes = read_expression(*shared, symbols);
+  }
+  return launch;
+}
+
+std::vector<LaunchSpec> read_launch_list(const JsonNode& node, const SymbolTable& symbols,
+                                         const KernelSpec& spec, bool with_tunables) {
+  check_size(node, SpecLimits::kLaunches, "launches");
+  std::vector<LaunchSpec> launches;
+  for (const JsonNode& element : node.elements()) {
+    launches.push_back(read_launch(element, symbols, spec, with_tunables));
+  }
+  return launches;
+}
+
+// The reference runs once for all configurations: what it is given must not depend on tunables.
+void check_reference_arguments(const JsonNode& launches, const SpecScopes& scopes, const KernelSpec& spec) {
+  for (const JsonNode& launch : launches.elements()) {
+    for (const JsonNode& element : launch.at("arguments").elements()) {
+      const ArgumentSpec& argument = *spec.argument(element.as_string());
+      const std::string& text = argument.buffer ? argument.extent : argument.expr;
+      if (text.empty()) {
+        continue;
+      }
+      for (const std::string& name : Expression::parse(text).variables()) {
+        if (!scopes.reference.find(name)) {
+          element.fail(quoted(argument.name) + " depends on the tunable " + quoted(name) +
+                       ", which the reference does not know");
+        }
+      }
+    }
+  }
+}
+
+void read_reference_kernel(const JsonNode& node, const SpecScopes& scopes, KernelSpec& spec) {
+  node.expect_keys({"source", "launches"});
+  const auto source = node.find("source");
+  spec.reference.kind = ReferenceSpec::Kind::Kernel;
+  spec.reference.source = source ? read_path(*source) : spec.source;
+  const JsonNode launches = node.at("launches");
+  spec.reference.launches = read_launch_list(launches, scopes.reference, spec, false);
+  check_reference_arguments(launches, scopes, spec);
+}
+
+}  // namespace
+
+void read_launches(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
+  spec.launches = read_launch_list(root.at("launches"), scopes.launch, spec, true);
+}
+
+void read_reference(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
+  const JsonNode node = root.at("reference");
+  if (node.is_string()) {
+    node.as_choice({"default"});
+    spec.reference.kind = ReferenceSpec::Kind::Default;
+    return;
+  }
+  if (!node.is_object()) {
+    node.fail("expected a reference kernel, {\"expected\": FILE} or \"default\", found " + node.type_name());
+  }
+  if (const auto expected = node.find("expected")) {
+    node.expect_keys({"expected"});
+    spec.reference.kind = ReferenceSpec::Kind::Expected;
+    spec.reference.expected = read_path(*expected);
+    if (!spec.reference.expected.ends_with(".safetensors")) {
+      expected->fail("expected a .safetensors file");
+    }
+    return;
+  }
+  read_reference_kernel(node, scopes, spec);
+}
+
+void read_compilation(const JsonNode& root, KernelSpec& spec) {
+  if (const auto options = root.find("options")) {
+    if (options->size() > 0) {
+      check_size(*options, SpecLimits::kListed, "options");
+    }
+    spec.options = canonical_nvrtc_options(options->as_strings(), options->where());
+  }
+  if (const auto defines = root.find("defines")) {
+    if (defines->size() > 0) {
+      check_size(*defines, SpecLimits::kListed, "defines");
+    }
+    for (const JsonNode& node : defines->elements()) {
+      spec.defines.push_back(read_compiled_text(node, spec, true));
+      check_nvrtc_define(spec.defines.back(), node.where());
+    }
+  }
+  if (const auto headers = root.find("headers")) {
+    if (headers->size() > 0) {
+      check_size(*headers, SpecLimits::kListed, "folders");
+    }
+    for (const JsonNode& node : headers->elements()) {
+      spec.headers.push_back(read_folder(node));
+    }
+  }
+  spec.arch_features = root.bool_or("arch_features", false);
+}
+
+}  // namespace cubind

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/json_schema.hpp"
+#include "base/text.hpp"
+#include "schemas/kernel_spec.schema.hpp"
+#include "tuner/spec/placeholders.hpp"
+#include "tuner/spec/spec_document.hpp"
+#include "tuner/spec/spec_sections.hpp"
+
+namespace cubind {
+namespace {
+
+const JsonSchema& published_schema() {
+  static const JsonSchema schema(kKernelSpecSchema, "kernel_spec.schema.json");
+  return schema;
+}
+
+std::string read_kernel_name(const JsonNode& node) {
+  const std::string name = node.as_nonempty_string();
+  if (!is_identifier(name)) {
+    node.fail(quoted(name) + " is no name: letters, digits and _, not beginning with a digit");
+  }
+  if (name.size() > SpecLimits::kNameLength) {
+    node.fail("the name has " + std::to_string(name.size()) + " characters, at most " +
+              std::to_string(SpecLimits::kNameLength) + " are allowed");
+  }
+  return name;
+}
+
+double read_bound(const JsonNode& node) {
+  const double bound = node.as_number();
+  if (bound < 0) {
+    node.fail("a tolerance is not negative");
+  }
+  return bound;
+}
+
+}  // namespace
+
+void read_tolerance(const JsonNode& root, KernelSpec& spec) {
+  for (const JsonNode& node : root.at("tolerance").members()) {
+    const auto type = parse_dtype(node.key());
+    if (!type) {
+      node.fail(quoted(node.key()) + " is not a type" + suggestion(node.key(), dtype_names()));
+    }
+    if (spec.tolerance(*type)) {
+      node.fail(std::string(to_string(*type)) + " has a tolerance already");
+    }
+    node.expect_keys({"rtol", "atol"});
+    spec.tolerances.push_back({*type, read_bound(node.at("rtol")), read_bound(node.at("atol"))});
+  }
+}
+
+void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
+  const auto work = root.find("work");
+  if (!work) {
+    return;
+  }
+  work->expect_keys({"bytes", "min_read_bytes", "flops"});
+  const auto read = [&](std::string_view key) {
+    const auto node = work->find(key);
+    return node ? read_expression(*node, scopes.problem) : std::string();
+  };
+  spec.work = {read("bytes"), read("min_read_bytes"), read("flops")};
+}
+
+KernelSpec read_spec_document(std::string_view text, const std::string& file) {
+  const JsonLimits limits{SpecLimits::kBytes, 32};
+  const OrderedJson document = parse_json_strict(text, file, limits);
+  const JsonNode root(document, file);
+  if (!root.is_object()) {
+    root.fail("a kernel spec is an object, found " + root.type_name());
+  }
+  refuse_unsupported(root, {"baseline", "baselines", "scenario", "scenarios"});
+  root.expect_keys({"$schema", "name", "description", "source", "headers", "problem", "specialize",
+                    "tunables", "constraints", "default", "arguments", "launches", "reference", "tolerance",
+                    "work", "options", "defines", "arch_features"});
+  KernelSpec spec;
+  spec.file = file;
+  spec.name = read_kernel_name(root.at("name"));
+  spec.source = read_path(root.at("source"));
+  read_problem(root, spec);
+  read_tunables(root, spec);
+  const SpecScopes scopes = make_scopes(spec);
+  read_constraints(root, scopes, spec);
+  read_defaults(root, spec);
+  read_arguments(root, scopes, spec);
+  read_compilation(root, spec);
+  read_launches(root, scopes, spec);
+  read_reference(root, scopes, spec);
+  read_tolerance(root, spec);
+  read_work(root, scopes, spec);
+  check_spec(root, spec);
+  // The sections above say more than a schema can and say it better. Last, so that what passes here also
+  // passes the schema that editors use.
+  published_schema().validate(document, file);
+  return spec;
+}
+
+}  // namespace cubind

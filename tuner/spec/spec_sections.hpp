@@ -1,0 +1,34 @@
+// The sections of a kernel spec, each read by one function into the KernelSpec. Order matters: problem,
+// tunables, scopes, then the rest. Every error is an Error(InvalidArgument) at file and pointer.
+#pragma once
+
+#include "base/json_node.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/spec_fields.hpp"
+
+namespace cubind {
+
+/// /problem and /specialize: dims with their buckets, types, flags.
+void read_problem(const JsonNode& root, KernelSpec& spec);
+/// /tunables. The names must differ from those of the problem.
+void read_tunables(const JsonNode& root, KernelSpec& spec);
+
+SpecScopes make_scopes(const KernelSpec& spec);
+
+void read_constraints(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+/// /default: listed values only.
+void read_defaults(const JsonNode& root, KernelSpec& spec);
+void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+void read_launches(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+/// /reference: a kernel, a file with the expected outputs, or "default".
+void read_reference(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+void read_tolerance(const JsonNode& root, KernelSpec& spec);
+void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+/// /options, /defines, /headers, /arch_features.
+void read_compilation(const JsonNode& root, KernelSpec& spec);
+
+/// What shows only in the whole: names that nothing uses, outputs that no launch or no reference writes,
+/// listed types without a tolerance.
+void check_spec(const JsonNode& root, const KernelSpec& spec);
+
+}  // namespace cubind

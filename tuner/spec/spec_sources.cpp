@@ -1,0 +1,163 @@
+// The files of a spec: which ones its sources may include, and their digests.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/spec_document.hpp"
+
+namespace cubind {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxFileBytes = 64u << 20;
+constexpr std::size_t kMaxBundleFiles = 4096;
+constexpr std::uint64_t kMaxBundleBytes = 64u << 20;
+
+[[noreturn]] void fail(ErrorCode code, const std::string& place, std::string cause) {
+  throw Error(code, place, std::move(cause));
+}
+
+// The scanner knows sources and lines; here the spec's file and pointer are put before them.
+IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, std::string_view pointer,
+                          const IncludeSearch& search) {
+  const std::string place = spec.file + " " + std::string(pointer);
+  try {
+    return include_closure(source, search);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::NotFound) {
+      fail(ErrorCode::InvalidArgument, place,
+           quoted(source) + " is not there, it must lie in or below the spec's folder");
+    }
+    fail(error.code() == ErrorCode::ResourceExhausted ? error.code() : ErrorCode::InvalidArgument, place,
+         error.what());
+  }
+}
+
+SourceDigests digests_of(const IncludeClosure& closure) {
+  return {closure.source.digest, closure.own_digests()};
+}
+
+std::string reference_pointer(const KernelSpec& spec) {
+  return spec.reference.source == spec.source ? "/source" : "/reference/source";
+}
+
+void add_digests(KernelSpec& spec, const IncludeSearch& search) {
+  spec.source_digests = digests_of(closure_of(spec, spec.source, "/source", search));
+  if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {
+    spec.reference_digests =
+        digests_of(closure_of(spec, spec.reference.source, reference_pointer(spec), search));
+  }
+  if (spec.reference.kind == ReferenceSpec::Kind::Expected) {
+    const auto content = search.own(spec.reference.expected);
+    if (!content) {
+      fail(ErrorCode::InvalidArgument, spec.file + " /reference/expected",
+           quoted(spec.reference.expected) + " is not there");
+    }
+    spec.expected_digest = Digest::of(*content);
+  }
+}
+
+bool in_headers_folder(const KernelSpec& spec, const std::string& path) {
+  return std::ranges::any_of(spec.headers, [&](const std::string& folder) {
+    return folder == "." || path.starts_with(folder + "/");
+  });
+}
+
+void check_bundle(const KernelSpec& spec, const SpecBundle& bundle) {
+  std::uint64_t bytes = 0;
+  if (bundle.files.size() > kMaxBundleFiles) {
+    fail(ErrorCode::ResourceExhausted, spec.file,
+         std::to_string(bundle.files.size()) + " files, at most 4096 are allowed");
+  }
+  for (std::size_t i = 0; i < bundle.files.size(); ++i) {
+    const std::string& path = bundle.files[i].path;
+    const fs::path parsed(path);
+    const std::string place = spec.file + " file " + quoted(path);
+    if (path.empty() || parsed.is_absolute() || parsed.lexically_normal().generic_string() != path) {
+      fail(ErrorCode::InvalidArgument, place, "a path is relative to the spec's folder and normalized");
+    }
+    if ((path == ".." || path.starts_with("../")) && !in_headers_folder(spec, path)) {
+      fail(ErrorCode::InvalidArgument, place, "it lies outside of the spec's folder and in none of /headers");
+    }
+    if (i > 0 && bundle.files[i - 1].path == path) {
+      fail(ErrorCode::InvalidArgument, place, "it is given twice");
+    }
+    bytes += bundle.files[i].content.size();
+  }
+  if (bytes > kMaxBundleBytes) {
+    fail(ErrorCode::ResourceExhausted, spec.file, "its files have more than 64 MiB");
+  }
+}
+
+IncludeSearch bundle_search(const SpecBundle& bundle, std::vector<std::string> headers) {
+  const auto own = [&bundle](const std::string& path) -> std::optional<std::string> {
+    const auto found = std::ranges::lower_bound(bundle.files, path, {}, &SourceFile::path);
+    if (found == bundle.files.end() || found->path != path) {
+      return std::nullopt;
+    }
+    return found->content;
+  };
+  return {own, std::move(headers), {}};
+}
+
+// Reads what the closure asks for and remembers what it found.
+class FolderReader {
+ public:
+  explicit FolderReader(fs::path folder) : folder_(std::move(folder)) {}
+
+  std::optional<std::string> read(const std::string& path) {
+    if (const auto known = files_.find(path); known != files_.end()) {
+      return known->second;
+    }
+    std::error_code error;
+    const fs::path full = folder_ / path;
+    if (!fs::is_regular_file(full, error)) {
+      return std::nullopt;
+    }
+    return files_.emplace(path, read_file(full, kMaxFileBytes)).first->second;
+  }
+
+  std::vector<SourceFile> files() const {
+    std::vector<SourceFile> files;
+    for (const auto& [path, content] : files_) {
+      files.push_back({path, content});
+    }
+    return files;
+  }
+
+ private:
+  fs::path folder_;
+  std::map<std::string, std::string> files_;  // sorted by path, as a bundle is
+};
+
+}  // namespace
+
+IncludeSearch include_search(const KernelSpec& spec) { return bundle_search(spec.bundle, spec.headers); }
+
+std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle) {
+  auto spec = std::make_shared<KernelSpec>(read_spec_document(bundle.spec_json, bundle.file));
+  std::ranges::sort(bundle.files, {}, &SourceFile::path);
+  check_bundle(*spec, bundle);
+  spec->bundle = std::move(bundle);
+  add_digests(*spec, include_search(*spec));
+  return spec;
+}
+
+std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path) {
+  auto text = read_file(path, kMaxFileBytes);
+  auto spec = std::make_shared<KernelSpec>(read_spec_document(text, path));
+  FolderReader reader(fs::path(path).parent_path());
+  const auto own = [&reader](const std::string& name) { return reader.read(name); };
+  add_digests(*spec, IncludeSearch{own, spec->headers, {}});
+  spec->bundle = {path, std::move(text), reader.files()};
+  check_bundle(*spec, spec->bundle);
+  return spec;
+}
+
+}  // namespace cubind

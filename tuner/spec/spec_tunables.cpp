@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/spec_sections.hpp"
+
+namespace cubind {
+namespace {
+
+std::vector<std::string> tunable_names(const KernelSpec& spec) {
+  std::vector<std::string> names;
+  for (const Tunable& tunable : spec.tunables) {
+    names.push_back(tunable.name);
+  }
+  return names;
+}
+
+Tunable read_tunable(const JsonNode& node) {
+  Tunable tunable;
+  tunable.name = read_name(node);
+  check_size(node, SpecLimits::kTunableValues, "values");
+  for (const JsonNode& element : node.elements()) {
+    const std::int64_t value = element.as_int64();
+    if (std::ranges::find(tunable.values, value) != tunable.values.end()) {
+      element.fail(std::to_string(value) + " is listed twice");
+    }
+    tunable.values.push_back(value);
+  }
+  return tunable;
+}
+
+void check_distinct(const JsonNode& node, const KernelSpec& spec) {
+  const auto taken = [&](const auto& items) {
+    return std::ranges::any_of(items, [&](const auto& item) { return item.name == node.key(); });
+  };
+  if (taken(spec.dims)) {
+    node.fail(quoted(node.key()) + " is a dim already");
+  }
+  if (taken(spec.types)) {
+    node.fail(quoted(node.key()) + " is a type already");
+  }
+  if (taken(spec.flags)) {
+    node.fail(quoted(node.key()) + " is a flag already");
+  }
+}
+
+Configuration read_default(const JsonNode& node, const KernelSpec& spec) {
+  for (const JsonNode& member : node.members()) {
+    const auto names = tunable_names(spec);
+    if (std::ranges::find(names, member.key()) == names.end()) {
+      member.fail(quoted(member.key()) + " is no tunable" + suggestion(member.key(), names));
+    }
+  }
+  Configuration configuration;
+  for (const Tunable& tunable : spec.tunables) {
+    const auto member = node.find(tunable.name);
+    if (!member) {
+      node.fail("the tunable " + quoted(tunable.name) + " is missing");
+    }
+    const std::int64_t value = member->as_int64();
+    if (std::ranges::find(tunable.values, value) == tunable.values.end()) {
+      std::vector<std::string> listed;
+      for (const std::int64_t known : tunable.values) {
+        listed.push_back(std::to_string(known));
+      }
+      member->fail(std::to_string(value) + " is not listed in /tunables/" + tunable.name + " (" +
+                   join(listed, ", ") + ")");
+    }
+    configuration.values.push_back({tunable.name, value});
+  }
+  return configuration;
+}
+
+void add_problem_symbols(const KernelSpec& spec, SymbolTable& symbols) {
+  for (const DimSpec& dim : spec.dims) {
+    symbols.add(dim.name);
+  }
+  for (const NamedValue& flag : spec.flags) {
+    symbols.add(flag.name);
+  }
+  for (const TypeSpec& type : spec.types) {
+    symbols.add_sizeof(type.name);
+  }
+}
+
+}  // namespace
+
+void read_tunables(const JsonNode& root, KernelSpec& spec) {
+  const JsonNode tunables = root.at("tunables");
+  check_size(tunables, SpecLimits::kTunables, "tunables");
+  std::uint64_t space = 1;
+  for (const JsonNode& node : tunables.members()) {
+    check_distinct(node, spec);
+    spec.tunables.push_back(read_tunable(node));
+    space *= spec.tunables.back().values.size();
+    if (space > SpecLimits::kSpace) {
+      tunables.fail("the space has more than " + std::to_string(SpecLimits::kSpace) +
+                    " configurations before constraints");
+    }
+  }
+}
+
+SpecScopes make_scopes(const KernelSpec& spec) {
+  SpecScopes scopes;
+  add_problem_symbols(spec, scopes.problem);
+  scopes.reference = scopes.problem;
+  for (const char* name : {"device.sm_count", "device.shared_optin", "device.l2_bytes", "device.cc"}) {
+    scopes.reference.add(name);
+  }
+  scopes.launch = scopes.reference;
+  for (const Tunable& tunable : spec.tunables) {
+    scopes.launch.add(tunable.name);
+  }
+  return scopes;
+}
+
+void read_constraints(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
+  const auto constraints = root.find("constraints");
+  if (!constraints) {
+    return;
+  }
+  if (constraints->size() > SpecLimits::kConstraints) {
+    check_size(*constraints, SpecLimits::kConstraints, "constraints");
+  }
+  for (const JsonNode& node : constraints->elements()) {
+    spec.constraints.push_back(read_expression(node, scopes.launch));
+  }
+}
+
+void read_defaults(const JsonNode& root, KernelSpec& spec) {
+  const JsonNode defaults = root.at("default");
+  if (!defaults.is_array()) {
+    defaults.fail("expected a list of configurations, tried in order, found " + defaults.type_name());
+  }
+  check_size(defaults, SpecLimits::kDefaults, "configurations");
+  for (const JsonNode& node : defaults.elements()) {
+    spec.defaults.push_back(read_default(node, spec));
+  }
+}
+
+}  // namespace cubind
