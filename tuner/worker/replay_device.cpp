@@ -2,6 +2,7 @@
 // `replayed`.
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <thread>
 
@@ -143,7 +144,10 @@ v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
   Loaded loaded;
   loaded.configuration = configuration_from_wire(request.configuration(), "configuration");
   loaded.problem = place.problem;
-  loaded.key = Digest::of(request.trial_key());
+  std::ranges::copy_n(
+      request.trial_key().begin(),
+      static_cast<std::ptrdiff_t>(std::min(request.trial_key().size(), loaded.key.bytes.size())),
+      reinterpret_cast<char*>(loaded.key.bytes.data()));
   loaded.trial = table_.find(place.kernel, place.problem, loaded.configuration);
   if (auto fault = suffer(faults_.take(FaultPoint::Load, place.problem, &loaded.configuration)))
     return *fault;
@@ -229,6 +233,8 @@ v1::DeviceReply ReplayDevice::measure(const v1::MeasureTrials& request) {
     if (auto suffered = suffer(fault)) return *suffered;
     pace(item.samples());
     v1::MeasuredItem result = measured(request, item, trial);
+    faults_.log(trial.key.hex() + ' ' + v1::SampleBlock::Stage_Name(request.stage()) + ' ' +
+                std::to_string(item.first_sample()) + ' ' + std::to_string(item.samples()));
     result.mutable_conditions()->set_throttled(fault == FaultKind::Throttled);
     if (fault == FaultKind::BelowFloor) {
       result.set_below_floor(true);

@@ -33,11 +33,12 @@ bool all_among(const std::vector<NamedValue>& wanted, const std::vector<NamedVal
 ReplayFaults ReplayFaults::read(const std::string& file) {
   const OrderedJson document = parse_json_strict(read_file(file), file);
   const JsonNode root(document, file);
-  root.expect_keys({"pace_us", "hold", "faults"});
+  root.expect_keys({"pace_us", "hold", "log", "faults"});
   ReplayFaults faults;
   faults.file_ = file;
   faults.pace_ = std::chrono::microseconds(root.int64_or("pace_us", 0));
   faults.hold_ = root.string_or("hold", "");
+  faults.log_ = root.string_or("log", "");
   if (!root.contains("faults")) return faults;
   for (const JsonNode& node : root.at("faults").elements()) {
     node.expect_keys({"at", "fault", "configuration", "problem", "times"});
@@ -57,6 +58,16 @@ ReplayFaults ReplayFaults::read(const std::string& file) {
 void ReplayFaults::wait_while_held() const {
   while (!hold_.empty() && !std::filesystem::exists(hold_))
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+// One write of a whole line: several workers may append to the same log.
+void ReplayFaults::log(const std::string& line) const {
+  if (log_.empty()) return;
+  const UniqueFd fd(::open(log_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  const std::string text = line + '\n';
+  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    throw Error(ErrorCode::Unavailable, log_, "cannot append to the log of the replay device");
+  }
 }
 
 std::optional<FaultKind> ReplayFaults::take(FaultPoint point, const Problem& problem,

@@ -1,11 +1,12 @@
 // Faults that a replay device is told to have, so that everything above a device can be tested without one.
 //
 // A JSON file:
-//   {"pace_us": 500, "hold": "/tmp/go", "faults": [
+//   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "faults": [
 //     {"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 256}, "problem": {"N":
 //     4096}, "times": 1}]}
 //
 //   pace_us        wall time that every load, verification and sample takes; default 0
+//   log            each measured block is a line of this file: trial key, stage, first sample, samples
 //   hold           no request is answered before this file exists
 //   at             "prepare", "load", "verify" or "measure"
 //   fault          "hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result",
@@ -48,6 +49,8 @@ class ReplayFaults {
   std::chrono::microseconds pace() const { return pace_; }
   /// Returns at once without `hold`, else when the file exists.
   void wait_while_held() const;
+  /// Appends a line to the log, where there is one.
+  void log(const std::string& line) const;
   /// The fault to have now. Taking one counts it. `configuration` is null where the point has none.
   std::optional<FaultKind> take(FaultPoint point, const Problem& problem,
                                 const Configuration* configuration) const;
@@ -61,7 +64,7 @@ class ReplayFaults {
   };
   bool use(std::size_t index) const;
 
-  std::string file_, hold_;
+  std::string file_, hold_, log_;
   std::chrono::microseconds pace_{0};
   std::vector<Fault> faults_;
 };

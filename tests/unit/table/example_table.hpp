@@ -1,0 +1,83 @@
+// A small table for tests: one device, one kernel with one tunable, two trials, one record.
+#pragma once
+
+#include "tuner/table/table.hpp"
+
+namespace cubind {
+
+inline Problem example_problem() {
+  Problem problem;
+  problem.dims = {{"N", 4096}};
+  problem.types = {{"T", DType::F32}};
+  return problem;
+}
+
+inline DeviceFacts example_facts() {
+  DeviceFacts facts;
+  facts.name = "NVIDIA H200";
+  facts.pci_device_id = 0x233510de;
+  facts.cc_major = 9;
+  facts.sm_count = 132;
+  facts.l2_bytes = 62914560;
+  facts.shared_optin_bytes = 232448;
+  facts.memory_bytes = 150754820096;
+  facts.memory_bus_bits = 6144;
+  facts.power_limit_mw = 700000;
+  facts.max_sm_mhz = 1980;
+  return facts;
+}
+
+inline TableContext example_context(std::int64_t threads) {
+  TableContext context;
+  context.kernel = "scale";
+  context.problem = example_problem();
+  context.device_class = derive_device_class(example_facts(), "facts").digest;
+  context.policy = "cold/1,stream";
+  context.configuration.values = {{"THREADS", threads}};
+  context.trial = Digest::of("trial " + std::to_string(threads));
+  context.driver = "580.159.04";
+  context.architecture = "sm_90";
+  context.artifact = Digest::of("cubin " + std::to_string(threads));
+  context.toolchain = {"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"), Digest::of("headers")};
+  context.timer = "cupti";
+  context.tick_us = 0.032;
+  return context;
+}
+
+inline Table example_table() {
+  Table table;
+  const DeviceClass device = derive_device_class(example_facts(), "facts");
+  table.devices.push_back({device.digest, device.label, device.facts});
+
+  TableTrial good;
+  good.context = example_context(128);
+  good.resources.push_back({"scale", 16, 0, 0, 0, 0, false});
+  good.screening = {{{2.5}, 1980, false, false, 0}, {{2.625, 2.75}, 1980, false, false, 2.5}};
+  good.finals = {{{2.5, 2.5625, 2.5, 2.53125, 2.5}, 1980, false, false, 0}};
+  good.verifications = {{example_problem(), false, Outcome::Correct, 0.25, true}};
+  TableTrial wrong;
+  wrong.context = example_context(256);
+  wrong.outcome = Outcome::WrongResult;
+  wrong.detail = "y[4095] is 0, the reference has 1";
+  wrong.verifications = {{example_problem(), false, Outcome::WrongResult, 1e6, true}};
+  table.trials = {wrong, good};
+
+  TableRecord record;
+  record.context = good.context;
+  record.interface = Digest::of("interface");
+  record.numerics = "tolerance";
+  record.time_us = 2.5;
+  record.time_low_us = 2.5;
+  record.time_high_us = 2.5625;
+  record.samples = 5;
+  record.sm_mhz = 1980;
+  record.power_limit_mw = 700000;
+  record.gain_over_default = 1.25;
+  record.driver_cuda = 13000;
+  record.measured_at = "2026-01-02T03:04:05Z";
+  record.verification = {true, Digest::of("verification"), "kernel", 0.25, true, true, {example_problem()}};
+  table.records.push_back(record);
+  return table;
+}
+
+}  // namespace cubind

@@ -1,0 +1,87 @@
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "tests/unit/table/example_table.hpp"
+
+namespace cubind {
+namespace {
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+TEST_CASE("a printed table reads back equal") {
+  const Table table = read_table(print_table(example_table()), "t.json");
+  CHECK(print_table(table) == print_table(example_table()));
+  CHECK(table.records == example_table().records);
+}
+
+TEST_CASE("printing sorts so that equal tables print the same bytes") {
+  Table reversed = example_table();
+  std::ranges::reverse(reversed.trials);
+  CHECK(print_table(reversed) == print_table(example_table()));
+  CHECK(table_digest(reversed) == table_digest(example_table()));
+}
+
+TEST_CASE("each record and trial is on a line of its own") {
+  const std::string text = print_table(example_table());
+  CHECK(std::ranges::count(text, '\n') == 11);
+}
+
+TEST_CASE("sizes sort by value and not as text") {
+  Table table = example_table();
+  TableRecord small = table.records[0];
+  small.context.problem.dims[0].value = 128;
+  table.records.push_back(small);
+  const std::string text = print_table(table);
+  CHECK(text.find("\"N\":128") < text.find("\"N\":4096"));
+}
+
+TEST_CASE("a table without trials has no member of that name") {
+  Table table = example_table();
+  table.trials.clear();
+  CHECK(print_table(table).find("\"trials\"") == std::string::npos);
+  CHECK(read_table(print_table(table), "t.json").trials.empty());
+}
+
+TEST_CASE("facts that give another device class are refused") {
+  const std::string text = replaced(print_table(example_table()), "\"sm_count\":132", "\"sm_count\":114");
+  CHECK_THROWS_WITH(read_table(text, "t.json"),
+                    Catch::Contains("t.json /devices/0/class: the facts give the class"));
+}
+
+TEST_CASE("a median outside of its interval is refused") {
+  const std::string text =
+      replaced(print_table(example_table()), "\"time_low_us\":2.5", "\"time_low_us\":2.6");
+  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/records/0/time_us"));
+}
+
+TEST_CASE("an unknown type is refused at its place") {
+  const std::string text = replaced(print_table(example_table()), "\"T\":\"f32\"", "\"T\":\"f12\"");
+  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/problem/types/T: 'f12' is not a type"));
+}
+
+TEST_CASE("the same record twice is refused") {
+  Table table = example_table();
+  table.records.push_back(table.records[0]);
+  CHECK_THROWS_WITH(read_table(print_table(table), "t.json"),
+                    Catch::Contains("/records/1: the table has this twice"));
+}
+
+TEST_CASE("a record of a device that the table does not list is refused") {
+  Table table = example_table();
+  table.records[0].context.device_class = Digest::of("another");
+  CHECK_THROWS_WITH(read_table(print_table(table), "t.json"), Catch::Contains("/records/0/device"));
+}
+
+TEST_CASE("another version of the format is refused") {
+  const std::string text = replaced(print_table(example_table()), "\"version\": 1", "\"version\": 2");
+  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/version"));
+}
+
+}  // namespace
+}  // namespace cubind
