@@ -37,6 +37,10 @@ OrderedJson to_json(const DeviceFacts& facts) {
           {"replay_table", facts.replay_table}};
 }
 
+OrderedJson to_json(const TableDevice& device) {
+  return {{"class", device.device_class.hex()}, {"label", device.label}, {"facts", to_json(device.facts)}};
+}
+
 OrderedJson to_json(const ToolchainIdentity& toolchain) {
   return {{"name", toolchain.name},
           {"nvrtc", toolchain.nvrtc.hex()},
@@ -173,10 +177,6 @@ void print_lines(std::string& text, std::string_view name, const std::vector<Ele
     separator = ",\n";
   }
   text.append(elements.empty() ? "]" : "\n]").append(end);
-}
-
-OrderedJson to_json(const TableDevice& device) {
-  return {{"class", device.device_class.hex()}, {"label", device.label}, {"facts", to_json(device.facts)}};
 }
 
 }  // namespace
