@@ -34,15 +34,22 @@ struct Toolchain {
   std::optional<std::string> read_header(const std::string& header) const;
 };
 
+// The value of an environment variable, or null.
+using Environment = std::function<const char*(const char* variable)>;
+
 // Where installations are looked for. The defaults are the process's.
 struct ToolchainSearch {
-  std::function<const char*(const char* variable)> environment;  // default: getenv
-  std::vector<std::filesystem::path> toolkit_folders;            // default: /usr/local/cuda
+  Environment environment;                             // default: getenv
+  std::vector<std::filesystem::path> toolkit_folders;  // default: /usr/local/cuda
   std::vector<std::filesystem::path> site_packages;    // default: those of VIRTUAL_ENV and python3 on PATH
   std::vector<std::filesystem::path> install_folders;  // default: <folder of the executable>/../cuda
 
   static ToolchainSearch of_process();
 };
+
+// The folders of Python packages of VIRTUAL_ENV, of python3 on PATH and of the user, those that exist. Runs
+// no Python.
+std::vector<std::filesystem::path> find_site_packages(const Environment& environment);
 
 struct ToolchainsFound {
   std::vector<Toolchain>

@@ -42,8 +42,8 @@ void add_packages_of(const fs::path& prefix, std::vector<fs::path>& folders) {
 
 // The prefixes of python3 on PATH: where its name stands (a virtual environment), and where its file lies. No
 // Python is run for it.
-std::vector<fs::path> python_prefixes(const ToolchainSearch& search) {
-  const char* variable = search.environment("PATH");
+std::vector<fs::path> python_prefixes(const Environment& environment) {
+  const char* variable = environment("PATH");
   std::string_view path = variable != nullptr ? variable : "";
   while (!path.empty()) {
     const std::size_t colon = path.find(':');
@@ -58,29 +58,28 @@ std::vector<fs::path> python_prefixes(const ToolchainSearch& search) {
   return {};
 }
 
-std::vector<fs::path> find_site_packages(const ToolchainSearch& search) {
+}  // namespace
+
+std::vector<fs::path> find_site_packages(const Environment& environment) {
   std::vector<fs::path> folders;
-  if (const char* environment = search.environment("VIRTUAL_ENV");
-      environment != nullptr && *environment != '\0') {
-    add_packages_of(environment, folders);
+  if (const char* active = environment("VIRTUAL_ENV"); active != nullptr && *active != '\0') {
+    add_packages_of(active, folders);
   }
-  for (const fs::path& prefix : python_prefixes(search)) {
+  for (const fs::path& prefix : python_prefixes(environment)) {
     add_packages_of(prefix, folders);
     add_packages_of(prefix / "local", folders);
   }
-  if (const char* home = search.environment("HOME"); home != nullptr && *home != '\0') {
+  if (const char* home = environment("HOME"); home != nullptr && *home != '\0') {
     add_packages_of(fs::path(home) / ".local", folders);
   }
   return folders;
 }
 
-}  // namespace
-
 ToolchainSearch ToolchainSearch::of_process() {
   ToolchainSearch search;
   search.environment = [](const char* variable) -> const char* { return std::getenv(variable); };
   search.toolkit_folders = {"/usr/local/cuda"};
-  search.site_packages = find_site_packages(search);
+  search.site_packages = find_site_packages(search.environment);
   search.install_folders = {executable_dir().parent_path() / "cuda"};
   return search;
 }
