@@ -29,7 +29,7 @@ TEST_CASE("printing sorts so that equal tables print the same bytes") {
 
 TEST_CASE("each record and trial is on a line of its own") {
   const std::string text = print_table(example_table());
-  CHECK(std::ranges::count(text, '\n') == 11);
+  CHECK(std::ranges::count(text, '\n') == 12);
 }
 
 TEST_CASE("sizes sort by value and not as text") {
