@@ -50,7 +50,9 @@ std::optional<nanoseconds> take_fraction(std::string_view text, std::size_t& pos
 
 std::string Clock::wall_text() const { return iso8601_utc(wall_now()); }
 
-std::chrono::steady_clock::time_point RealClock::steady_now() const { return std::chrono::steady_clock::now(); }
+std::chrono::steady_clock::time_point RealClock::steady_now() const {
+  return std::chrono::steady_clock::now();
+}
 std::chrono::system_clock::time_point RealClock::wall_now() const { return std::chrono::system_clock::now(); }
 
 ManualClock::ManualClock()

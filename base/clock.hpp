@@ -8,7 +8,8 @@
 
 namespace cubind {
 
-// The time, as a collaborator: leases, deadlines and dates are tested without waiting. All methods are thread-safe.
+// The time, as a collaborator: leases, deadlines and dates are tested without waiting. All methods are
+// thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -48,7 +49,8 @@ class ManualClock final : public Clock {
 // UTC to the millisecond: "2026-01-31T09:15:00.123Z".
 std::string iso8601_utc(std::chrono::system_clock::time_point time);
 
-// The inverse; the fraction may have 0 to 9 digits. nullopt for anything else, also for dates that do not exist.
+// The inverse; the fraction may have 0 to 9 digits. nullopt for anything else, also for dates that do not
+// exist.
 std::optional<std::chrono::system_clock::time_point> parse_iso8601_utc(std::string_view text);
 
 }  // namespace cubind

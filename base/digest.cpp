@@ -78,7 +78,8 @@ std::optional<Digest> Digest::from_bytes(std::string_view raw) {
 Digest Digest::of(std::string_view bytes) { return Sha256().update(bytes).finish(); }
 
 struct Sha256::Context {
-  // Fetched once per process: EVP_sha256() alone makes OpenSSL 3 look the algorithm up again for every digest.
+  // Fetched once per process: EVP_sha256() alone makes OpenSSL 3 look the algorithm up again for every
+  // digest.
   static const EVP_MD* algorithm() {
     static const EVP_MD* const fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
     return fetched;

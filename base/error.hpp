@@ -6,8 +6,8 @@
 
 namespace cubind {
 
-// What kind of fault an Error is. The values mirror the gRPC status codes that server/service maps them to, one to
-// one; code below the gRPC seam uses these and never includes gRPC.
+// What kind of fault an Error is. The values mirror the gRPC status codes that server/service maps them to,
+// one to one; code below the gRPC seam uses these and never includes gRPC.
 enum class ErrorCode {
   InvalidArgument,     // the input is wrong and stays wrong whatever the state of the system
   NotFound,            // what was named does not exist
@@ -27,10 +27,11 @@ enum class ErrorCode {
 // The gRPC spelling, for example "INVALID_ARGUMENT". Total: every enumerator has one.
 std::string_view to_string(ErrorCode code);
 
-// A fault: something that the current call cannot go on from. A tuning failure is data (an outcome) and never an
-// Error; an absent value is std::optional. what() is "where: cause", or the cause alone where `where` is empty.
-// `where` is a place (file and JSON pointer, field path, file name, operation), `cause` says what was wrong there
-// and, if it can be said, what would be right: `rmsnorm.json /tunables/VECTOR/2: 3 is not a power of two`.
+// A fault: something that the current call cannot go on from. A tuning failure is data (an outcome) and never
+// an Error; an absent value is std::optional. what() is "where: cause", or the cause alone where `where` is
+// empty. `where` is a place (file and JSON pointer, field path, file name, operation), `cause` says what was
+// wrong there and, if it can be said, what would be right: `rmsnorm.json /tunables/VECTOR/2: 3 is not a power
+// of two`.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string where, std::string cause);

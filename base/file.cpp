@@ -45,7 +45,8 @@ fs::path from_environment(const char* name) {
 // Unlinks the temporary file unless it has become the real one.
 class PendingFile {
  public:
-  explicit PendingFile(std::string pattern) : path_(std::move(pattern)), fd_(::mkostemp(path_.data(), O_CLOEXEC)) {}
+  explicit PendingFile(std::string pattern)
+      : path_(std::move(pattern)), fd_(::mkostemp(path_.data(), O_CLOEXEC)) {}
   ~PendingFile() {
     if (fd_ && !done_) {
       ::unlink(path_.c_str());
@@ -77,7 +78,8 @@ std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
     throw system_error(path.string(), "cannot stat", errno);
   }
   if (!S_ISREG(info.st_mode)) {
-    throw Error(ErrorCode::InvalidArgument, path.string(), S_ISDIR(info.st_mode) ? "is a folder" : "is not a file");
+    throw Error(ErrorCode::InvalidArgument, path.string(),
+                S_ISDIR(info.st_mode) ? "is a folder" : "is not a file");
   }
   std::string content;
   content.resize(std::min<std::uint64_t>(static_cast<std::uint64_t>(info.st_size), max_bytes) + 1);
@@ -96,7 +98,8 @@ std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
     }
     size += static_cast<std::size_t>(got);
     if (size > max_bytes) {
-      throw Error(ErrorCode::ResourceExhausted, path.string(), "is longer than " + std::to_string(max_bytes) + " bytes");
+      throw Error(ErrorCode::ResourceExhausted, path.string(),
+                  "is longer than " + std::to_string(max_bytes) + " bytes");
     }
     if (got == 0) {
       content.resize(size);
@@ -203,7 +206,8 @@ fs::path user_data_dir() {
   if (const fs::path home = from_environment("HOME"); !home.empty()) {
     return home / ".local" / "share" / "cubind";
   }
-  throw Error(ErrorCode::FailedPrecondition, "data folder", "neither XDG_DATA_HOME nor HOME is an absolute path");
+  throw Error(ErrorCode::FailedPrecondition, "data folder",
+              "neither XDG_DATA_HOME nor HOME is an absolute path");
 }
 
 fs::path executable_dir() { return canonical_path("/proc/self/exe").parent_path(); }

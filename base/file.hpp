@@ -10,13 +10,13 @@
 
 namespace cubind {
 
-// The whole file. Throws NotFound, PermissionDenied or Unavailable with the path and the system's message, and
-// ResourceExhausted above max_bytes. A folder or a device is InvalidArgument.
+// The whole file. Throws NotFound, PermissionDenied or Unavailable with the path and the system's message,
+// and ResourceExhausted above max_bytes. A folder or a device is InvalidArgument.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = std::uint64_t{1} << 30);
 
-// Replaces the file at once: readers see the old or the new content, never a part, also after a crash (temporary
-// file in the same folder, fsync, rename, fsync of the folder). The folder must exist. On an error the old file is
-// as it was and no temporary file is left.
+// Replaces the file at once: readers see the old or the new content, never a part, also after a crash
+// (temporary file in the same folder, fsync, rename, fsync of the folder). The folder must exist. On an error
+// the old file is as it was and no temporary file is left.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
 
 // A folder of its own, mode 0700, removed with everything in it by the destructor.
@@ -41,8 +41,8 @@ std::filesystem::path absolute_path(const std::filesystem::path& path);
 // Absolute with all symbolic links resolved. Throws where it does not exist.
 std::filesystem::path canonical_path(const std::filesystem::path& path);
 
-// Creates the folder and its parents; `mode` holds for the last one only and only where it is created. Throws if
-// something that is not a folder is in the way.
+// Creates the folder and its parents; `mode` holds for the last one only and only where it is created. Throws
+// if something that is not a folder is in the way.
 void create_folders(const std::filesystem::path& path, unsigned mode = 0755);
 
 // $XDG_RUNTIME_DIR/cubind, or /tmp/cubind-UID where the variable is unset or not absolute. Not created.

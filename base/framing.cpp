@@ -103,7 +103,8 @@ void write_frame(int fd, std::string_view payload) { write_frame_until(fd, paylo
 
 void write_frame_until(int fd, std::string_view payload, SteadyDeadline deadline) {
   if (payload.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(ErrorCode::InvalidArgument, kWhere, std::to_string(payload.size()) + " bytes do not fit into one");
+    throw Error(ErrorCode::InvalidArgument, kWhere,
+                std::to_string(payload.size()) + " bytes do not fit into one");
   }
   std::array<char, kHeaderBytes> header;
   for (std::size_t i = 0; i < header.size(); ++i) {
@@ -113,7 +114,9 @@ void write_frame_until(int fd, std::string_view payload, SteadyDeadline deadline
   write_bytes(fd, payload, deadline);
 }
 
-std::optional<std::string> read_frame(int fd, std::size_t max_bytes) { return read_frame_until(fd, max_bytes, kNever); }
+std::optional<std::string> read_frame(int fd, std::size_t max_bytes) {
+  return read_frame_until(fd, max_bytes, kNever);
+}
 
 std::optional<std::string> read_frame_until(int fd, std::size_t max_bytes, SteadyDeadline deadline) {
   std::array<char, kHeaderBytes> header;
@@ -129,14 +132,16 @@ std::optional<std::string> read_frame_until(int fd, std::size_t max_bytes, Stead
     length |= std::size_t{static_cast<unsigned char>(header[i])} << (8 * i);
   }
   if (length > max_bytes) {
-    throw Error(ErrorCode::ResourceExhausted, kWhere,
-                std::to_string(length) + " bytes are announced, at most " + std::to_string(max_bytes) + " are taken");
+    throw Error(
+        ErrorCode::ResourceExhausted, kWhere,
+        std::to_string(length) + " bytes are announced, at most " + std::to_string(max_bytes) + " are taken");
   }
   std::string payload(length, '\0');
   const std::size_t arrived = read_bytes(fd, payload.data(), length, deadline);
   if (arrived < length) {
-    throw Error(ErrorCode::DataLoss, kWhere,
-                "the stream ends after " + std::to_string(arrived) + " of " + std::to_string(length) + " bytes");
+    throw Error(
+        ErrorCode::DataLoss, kWhere,
+        "the stream ends after " + std::to_string(arrived) + " of " + std::to_string(length) + " bytes");
   }
   return payload;
 }

@@ -14,8 +14,8 @@
 namespace cubind {
 namespace {
 
-// An input iterator that leaves its position where the SAX handler can see it: nlohmann's lexer tells its position
-// only with syntax errors, and a duplicate key is none.
+// An input iterator that leaves its position where the SAX handler can see it: nlohmann's lexer tells its
+// position only with syntax errors, and a duplicate key is none.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -62,17 +62,19 @@ std::string plain_message(std::string_view what) {
   if (const auto bracket = what.find("] "); what.starts_with('[') && bracket != std::string_view::npos) {
     what.remove_prefix(bracket + 2);
   }
-  if (const auto colon = what.find(": "); what.starts_with("parse error") && colon != std::string_view::npos) {
+  if (const auto colon = what.find(": ");
+      what.starts_with("parse error") && colon != std::string_view::npos) {
     what.remove_prefix(colon + 2);
   }
   return std::string(what);
 }
 
-// Builds the document and refuses what the header names. The containers of the open path stay where they are while
-// they are open: only the innermost one grows.
+// Builds the document and refuses what the header names. The containers of the open path stay where they are
+// while they are open: only the innermost one grows.
 class StrictHandler : public nlohmann::json_sax<OrderedJson> {
  public:
-  StrictHandler(std::string_view text, std::string_view file, const JsonLimits& limits, const char* const* position)
+  StrictHandler(std::string_view text, std::string_view file, const JsonLimits& limits,
+                const char* const* position)
       : text_(text), file_(file), limits_(limits), position_(position) {}
 
   OrderedJson take() { return std::move(root_); }
@@ -114,8 +116,8 @@ class StrictHandler : public nlohmann::json_sax<OrderedJson> {
     std::unordered_set<std::string> keys;
   };
 
-  // The key with its quotes as it most often stands in the text; escapes make it longer, the column then points into
-  // it instead of to its start.
+  // The key with its quotes as it most often stands in the text; escapes make it longer, the column then
+  // points into it instead of to its start.
   static std::size_t name_bytes(const string_t& name) { return name.size() + 2; }
 
   template <typename Value>
@@ -188,8 +190,9 @@ OrderedJson parse_json_strict(std::string_view text, std::string_view file_name,
   }
   const char* position = text.data();
   StrictHandler handler(text, file_name, limits, &position);
-  const bool parsed = OrderedJson::sax_parse(CountingIterator(text.data(), &position),
-                                             CountingIterator(text.data() + text.size(), &position), &handler);
+  const bool parsed =
+      OrderedJson::sax_parse(CountingIterator(text.data(), &position),
+                             CountingIterator(text.data() + text.size(), &position), &handler);
   if (!parsed) {
     throw Error(ErrorCode::Internal, std::string(file_name), "the JSON parser stopped without an error");
   }

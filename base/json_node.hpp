@@ -14,12 +14,12 @@
 
 namespace cubind {
 
-// A read-only place in a JSON document: the value, the file's name and the JSON pointer that leads there. Every
-// getter that fails throws Error(InvalidArgument) whose `where` is "FILE POINTER" (the file alone at the root), so
-// that nobody who reads a document has to build a path by hand:
+// A read-only place in a JSON document: the value, the file's name and the JSON pointer that leads there.
+// Every getter that fails throws Error(InvalidArgument) whose `where` is "FILE POINTER" (the file alone at
+// the root), so that nobody who reads a document has to build a path by hand:
 //   rmsnorm.json /tunables/VECTOR/2: 3 is not a power of two
-// Borrows the document, which must outlive it and every node that was derived from it. Cheap to copy; const and
-// therefore usable from several threads. Include "base/json.hpp" too where the value itself is used.
+// Borrows the document, which must outlive it and every node that was derived from it. Cheap to copy; const
+// and therefore usable from several threads. Include "base/json.hpp" too where the value itself is used.
 class JsonNode {
  public:
   JsonNode(const nlohmann::ordered_json& document, std::string file);
@@ -58,7 +58,8 @@ class JsonNode {
   std::string as_string() const;
   std::string as_nonempty_string() const;
   bool as_bool() const;
-  // An integer in the range of int64 (optionally in [low, high]). 3.0 and 1e3 are not integers: write 3 and 1000.
+  // An integer in the range of int64 (optionally in [low, high]). 3.0 and 1e3 are not integers: write 3 and
+  // 1000.
   std::int64_t as_int64() const;
   std::int64_t as_int64(std::int64_t low, std::int64_t high) const;
   // Any finite number.
@@ -69,13 +70,15 @@ class JsonNode {
   std::size_t as_choice(std::span<const std::string> choices) const;
   std::size_t as_choice(std::initializer_list<std::string_view> choices) const;
 
-  // Of an optional member: its value, or the fallback where it is absent. A wrong type is an error all the same.
+  // Of an optional member: its value, or the fallback where it is absent. A wrong type is an error all the
+  // same.
   std::string string_or(std::string_view key, std::string fallback) const;
   std::int64_t int64_or(std::string_view key, std::int64_t fallback) const;
   bool bool_or(std::string_view key, bool fallback) const;
   double number_or(std::string_view key, double fallback) const;
 
-  // Refuses members that are not listed, at the pointer of the member: `unexpected key, did you mean "tunables"?`
+  // Refuses members that are not listed, at the pointer of the member: `unexpected key, did you mean
+  // "tunables"?`
   void expect_keys(std::initializer_list<std::string_view> known) const;
 
   // Throws the error for this place.

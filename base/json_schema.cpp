@@ -54,7 +54,8 @@ std::string pointer_of(const Steps& steps) {
 
 void collect_keys(const Json& schema, std::vector<std::string>& keys) {
   if (schema.is_object()) {
-    if (const auto properties = schema.find("properties"); properties != schema.end() && properties->is_object()) {
+    if (const auto properties = schema.find("properties");
+        properties != schema.end() && properties->is_object()) {
       for (const auto& [key, unused] : properties->items()) {
         keys.push_back(key);
       }
@@ -77,7 +78,8 @@ std::optional<std::string> quoted_end(const std::string& description, std::strin
 }
 
 const Json* follow_reference(const Json& root, const Json* schema) {
-  for (int hops = 0; hops < 16 && schema != nullptr && schema->is_object() && schema->contains("$ref"); ++hops) {
+  for (int hops = 0; hops < 16 && schema != nullptr && schema->is_object() && schema->contains("$ref");
+       ++hops) {
     const std::string reference = (*schema)["$ref"].get<std::string>();
     if (!reference.starts_with('#')) {
       return nullptr;
@@ -126,10 +128,12 @@ std::string explain(const Json& schema_root, const Json& document, const Violati
   std::string found;
   if (document.contains(pointer)) {
     const Json& value = document.at(pointer);
-    found = value.is_structured() ? (value.is_array() ? ", found an array" : ", found an object")
-                                  : ", found " + (value.is_string() ? quoted(value.get<std::string>()) : value.dump());
+    found = value.is_structured()
+                ? (value.is_array() ? ", found an array" : ", found an object")
+                : ", found " + (value.is_string() ? quoted(value.get<std::string>()) : value.dump());
   }
-  if (const Json* schema = describing(schema_root, violation.steps); schema != nullptr && schema->is_object()) {
+  if (const Json* schema = describing(schema_root, violation.steps);
+      schema != nullptr && schema->is_object()) {
     if (violation.description.starts_with("Value type") && schema->contains("type")) {
       return "expected " + alternatives((*schema)["type"]) + found;
     }
@@ -189,7 +193,8 @@ JsonSchema::JsonSchema(JsonSchema&&) noexcept = default;
 JsonSchema& JsonSchema::operator=(JsonSchema&&) noexcept = default;
 
 void JsonSchema::validate(const OrderedJson& document, const std::string& file) const {
-  // A named copy of the type that valijson's adapter knows: on a temporary ordered_json it reads freed memory.
+  // A named copy of the type that valijson's adapter knows: on a temporary ordered_json it reads freed
+  // memory.
   const Json copy(document);
   const valijson::adapters::NlohmannJsonAdapter target(copy);
   valijson::ValidationResults results;
@@ -205,7 +210,8 @@ void JsonSchema::validate(const OrderedJson& document, const std::string& file) 
   if (const auto key = quoted_end(violation->description, "Object contains a property")) {
     violation->steps.push_back(*key);
     const auto nearest = nearest_word(*key, compiled_->known_keys);
-    cause = "unexpected key" + (nearest && *nearest != *key ? ", did you mean " + quoted(*nearest) + "?" : "");
+    cause =
+        "unexpected key" + (nearest && *nearest != *key ? ", did you mean " + quoted(*nearest) + "?" : "");
   } else if (cause.empty()) {
     cause = explain(compiled_->source, copy, *violation);
   }

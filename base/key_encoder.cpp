@@ -58,7 +58,8 @@ KeyEncoder& KeyEncoder::put_integer(std::string_view tag, std::int64_t value) {
 
 void KeyEncoder::check_range(std::string_view tag, std::uint64_t value) const {
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    throw Error(ErrorCode::Internal, "key field " + std::string(tag), std::to_string(value) + " is above INT64_MAX");
+    throw Error(ErrorCode::Internal, "key field " + std::string(tag),
+                std::to_string(value) + " is above INT64_MAX");
   }
 }
 

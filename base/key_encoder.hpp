@@ -12,8 +12,8 @@
 namespace cubind {
 
 // Canonical bytes of a key. The full key is stored beside its SHA-256 and compared on read, so two different
-// sequences of fields must never give the same bytes. The format is a prefix code (every item starts with a kind
-// byte and says how long it is), in which a reader could decode the calls that wrote it:
+// sequences of fields must never give the same bytes. The format is a prefix code (every item starts with a
+// kind byte and says how long it is), in which a reader could decode the calls that wrote it:
 //
 //   key     = "CBK1" name version item*
 //   name    = bytes                        ; the schema's name, for example "artifact"
@@ -30,8 +30,8 @@ namespace cubind {
 //   bytes   = u64 OCTET{that many}
 //   u32 u64 i64 = big-endian, i64 in two's complement
 //
-// Nothing is sorted here: a caller whose fields have no order of their own sorts them first. Golden tests pin the
-// bytes. Not thread-safe.
+// Nothing is sorted here: a caller whose fields have no order of their own sorts them first. Golden tests pin
+// the bytes. Not thread-safe.
 class KeyEncoder {
  public:
   KeyEncoder(std::string_view schema_name, std::uint32_t version);
@@ -39,7 +39,9 @@ class KeyEncoder {
   KeyEncoder& field(std::string_view tag, std::string_view value);
   // Without this overload a string literal would convert to bool.
   KeyEncoder& field(std::string_view tag, const char* value) { return field(tag, std::string_view(value)); }
-  KeyEncoder& field(std::string_view tag, const std::string& value) { return field(tag, std::string_view(value)); }
+  KeyEncoder& field(std::string_view tag, const std::string& value) {
+    return field(tag, std::string_view(value));
+  }
   KeyEncoder& field(std::string_view tag, const Digest& value);
   KeyEncoder& field(std::string_view tag, std::same_as<bool> auto value) { return put_bool(tag, value); }
   KeyEncoder& field(std::string_view tag, std::floating_point auto value) {
@@ -58,11 +60,12 @@ class KeyEncoder {
   // The field exists in the schema and has no value here; differs from an empty one.
   KeyEncoder& absent(std::string_view tag);
 
-  // A list of exactly `count` items, which are the next `count` fields, lists or groups at this level; it closes by
-  // itself after the last.
+  // A list of exactly `count` items, which are the next `count` fields, lists or groups at this level; it
+  // closes by itself after the last.
   KeyEncoder& list(std::string_view tag, std::size_t count);
 
-  // A group of any number of items. Throws Internal from end() where no group is open or a list in it is not full.
+  // A group of any number of items. Throws Internal from end() where no group is open or a list in it is not
+  // full.
   KeyEncoder& begin(std::string_view tag);
   KeyEncoder& end();
 

@@ -29,16 +29,25 @@ spdlog::string_view_t as_view(std::string_view text) { return {text.data(), text
 
 void init_logging(std::string_view program, std::string_view level) {
   const auto parsed = parse_level(level);
-  auto logger = std::make_shared<spdlog::logger>(std::string(program), std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>(std::string(program),
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc);
   logger->set_level(parsed);
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
 }
 
-void log_debug(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::debug, as_view(text)); }
-void log_info(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::info, as_view(text)); }
-void log_warning(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::warn, as_view(text)); }
-void log_error(std::string_view text) { spdlog::default_logger_raw()->log(spdlog::level::err, as_view(text)); }
+void log_debug(std::string_view text) {
+  spdlog::default_logger_raw()->log(spdlog::level::debug, as_view(text));
+}
+void log_info(std::string_view text) {
+  spdlog::default_logger_raw()->log(spdlog::level::info, as_view(text));
+}
+void log_warning(std::string_view text) {
+  spdlog::default_logger_raw()->log(spdlog::level::warn, as_view(text));
+}
+void log_error(std::string_view text) {
+  spdlog::default_logger_raw()->log(spdlog::level::err, as_view(text));
+}
 
 }  // namespace cubind

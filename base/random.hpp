@@ -10,9 +10,9 @@
 
 namespace cubind {
 
-// xoshiro256**, whose every result is pinned by tests: the order of measuring rounds and the samples of the replay
-// device are functions of a key, the same with every compiler and library (std::shuffle and the distributions of
-// <random> are not). Not for secrets. Not thread-safe.
+// xoshiro256**, whose every result is pinned by tests: the order of measuring rounds and the samples of the
+// replay device are functions of a key, the same with every compiler and library (std::shuffle and the
+// distributions of <random> are not). Not for secrets. Not thread-safe.
 class Random {
  public:
   // The digest is the state (an all-zero one, which xoshiro cannot start from, is replaced by seed 0's).

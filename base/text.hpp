@@ -11,17 +11,19 @@ namespace cubind {
 // Levenshtein distance in bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, if one is near enough (a third of the longer one's length, at least one edit)
-// that a slip of the keyboard explains it; case alone counts as no edit. At a tie the earlier one.
+// The candidate nearest to `word`, if one is near enough (a third of the longer one's length, at least one
+// edit) that a slip of the keyboard explains it; case alone counts as no edit. At a tie the earlier one.
 std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string> candidates);
 
-// `, did you mean "VECTOR"?` or, where nothing is near, the candidates: ` (known: "THREADS", "VECTOR")`, at most
-// eight of them. Empty without candidates. To be appended to a message.
+// `, did you mean "VECTOR"?` or, where nothing is near, the candidates: ` (known: "THREADS", "VECTOR")`, at
+// most eight of them. Empty without candidates. To be appended to a message.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
-// The text in double quotes, with control characters and quotes escaped as in JSON, cut after 80 bytes with "...".
+// The text in double quotes, with control characters and quotes escaped as in JSON, cut after 80 bytes with
+// "...".
 std::string quoted(std::string_view text);
-// Argument-dependent lookup also finds std::quoted where <iomanip> is included; these keep it from matching better.
+// Argument-dependent lookup also finds std::quoted where <iomanip> is included; these keep it from matching
+// better.
 inline std::string quoted(const std::string& text) { return quoted(std::string_view(text)); }
 inline std::string quoted(std::string& text) { return quoted(std::string_view(text)); }
 inline std::string quoted(const char* text) { return quoted(std::string_view(text)); }

@@ -25,7 +25,8 @@ std::size_t checked(std::size_t result, ErrorCode code) {
 }
 
 [[noreturn]] void fail_too_long(std::size_t max_bytes) {
-  throw Error(ErrorCode::ResourceExhausted, kWhere, "the content is longer than " + std::to_string(max_bytes) + " bytes");
+  throw Error(ErrorCode::ResourceExhausted, kWhere,
+              "the content is longer than " + std::to_string(max_bytes) + " bytes");
 }
 
 }  // namespace
@@ -52,7 +53,8 @@ std::string zstd_decompress(std::string_view frame, std::size_t max_bytes) {
   const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
   // The window of a hostile frame may be gigabytes although its content is small.
   checked(ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, 27), ErrorCode::Internal);
-  std::string content(known ? static_cast<std::size_t>(claimed) : std::min<std::size_t>(max_bytes, 64u << 10), '\0');
+  std::string content(known ? static_cast<std::size_t>(claimed) : std::min<std::size_t>(max_bytes, 64u << 10),
+                      '\0');
   ZSTD_inBuffer in{frame.data(), frame.size(), 0};
   ZSTD_outBuffer out{content.data(), content.size(), 0};
   while (checked(ZSTD_decompressStream(context.get(), &out, &in), ErrorCode::DataLoss) != 0) {

@@ -25,7 +25,8 @@ std::string_view to_string(ExpressionFault fault) {
   return "syntax";
 }
 
-ExpressionError::ExpressionError(ExpressionFault fault, std::string where, std::string cause, std::size_t column)
+ExpressionError::ExpressionError(ExpressionFault fault, std::string where, std::string cause,
+                                 std::size_t column)
     : Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause)), fault_(fault), column_(column) {}
 
 namespace expr {
@@ -84,8 +85,9 @@ class Machine {
   Machine(const Program& program, const Load& load) : program_(program), load_(load) {}
 
   std::int64_t run() const {
-    std::array<std::int64_t, kMaxStack> stack;  // not initialized: the parser has checked that reads follow writes
-    std::int64_t* top = stack.data();           // one past the last value
+    std::array<std::int64_t, kMaxStack>
+        stack;                         // not initialized: the parser has checked that reads follow writes
+    std::int64_t* top = stack.data();  // one past the last value
     const Instruction* const code = program_.code.data();
     const std::size_t size = program_.code.size();
     for (std::size_t i = 0; i < size;) {
@@ -214,7 +216,8 @@ std::int64_t run(const Program& program, const Load& load) {
   return Machine<Load>(program, load).run();
 }
 
-[[noreturn]] void throw_unknown(const Program& program, std::size_t variable, const std::vector<std::string>& known) {
+[[noreturn]] void throw_unknown(const Program& program, std::size_t variable,
+                                const std::vector<std::string>& known) {
   const std::string& name = program.variables[variable];
   std::size_t column = 0;
   for (const Instruction& at : program.code) {
@@ -261,7 +264,8 @@ std::int64_t Expression::evaluate(const Scope& scope) const {
   return expr::run(*program_, [this, &scope](std::size_t i) { return *scope.find(program_->variables[i]); });
 }
 
-BoundExpression::BoundExpression(std::shared_ptr<const expr::Program> program, std::vector<std::uint32_t> slots)
+BoundExpression::BoundExpression(std::shared_ptr<const expr::Program> program,
+                                 std::vector<std::uint32_t> slots)
     : program_(std::move(program)), slots_(std::move(slots)) {
   for (const std::uint32_t slot : slots_) {
     slots_needed_ = std::max<std::size_t>(slots_needed_, std::size_t{slot} + 1);

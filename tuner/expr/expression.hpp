@@ -14,22 +14,19 @@
 
 #include "base/error.hpp"
 
-// Expressions of kernel specs: constraints, extents, grids, scalars. One evaluator for daemon, agent and clients,
-// pinned by schemas/expression_vectors.json.
+// Expressions of kernel specs: constraints, extents, grids, scalars. One evaluator for daemon, agent and
+// clients, pinned by schemas/expression_vectors.json.
 //
 //   expression     = or [ "?" expression ":" expression ]        ; groups from the right
 //   or             = and { "||" and }
 //   and            = equality { "&&" equality }
-//   equality       = relation [ ( "==" | "!=" ) relation ]       ; a chain is an error: a == b == c means two things
-//   relation       = sum [ ( "<" | "<=" | ">" | ">=" ) sum ]     ; likewise
-//   sum            = product { ( "+" | "-" ) product }
-//   product        = unary { ( "*" | "/" | "%" ) unary }
-//   unary          = { "-" | "!" } primary
-//   primary        = literal | name | call | "sizeof" "(" type ")" | "(" expression ")"
-//   call           = ( "cdiv" | "min" | "max" | "abs" ) "(" expression { "," expression } ")"
-//   literal        = "0" | nonzero digit { digit }               ; decimal; 010, 0x10, 1.5 and 1e3 are errors
-//   name           = identifier { "." identifier }               ; N, THREADS, device.sm_count
-//   type           = identifier
+//   equality       = relation [ ( "==" | "!=" ) relation ]       ; a chain is an error: a == b == c means two
+//   things relation       = sum [ ( "<" | "<=" | ">" | ">=" ) sum ]     ; likewise sum            = product {
+//   ( "+" | "-" ) product } product        = unary { ( "*" | "/" | "%" ) unary } unary          = { "-" | "!"
+//   } primary primary        = literal | name | call | "sizeof" "(" type ")" | "(" expression ")" call = (
+//   "cdiv" | "min" | "max" | "abs" ) "(" expression { "," expression } ")" literal        = "0" | nonzero
+//   digit { digit }               ; decimal; 010, 0x10, 1.5 and 1e3 are errors name           = identifier {
+//   "." identifier }               ; N, THREADS, device.sm_count type           = identifier
 //
 // Values are signed 64-bit integers and nothing wraps: overflow and division by zero are errors.
 //   /  truncates toward zero and % has the sign of its left operand, as in C: -7 / 2 == -3, -7 % 2 == -1.
@@ -37,10 +34,9 @@
 //   cdiv(a, b) is the smallest integer not below a/b, for either sign.
 //   min and max take two arguments or more, abs takes one.
 //   Comparisons and ! && || give 0 or 1; any value but 0 is true.
-//   && || ?: do not evaluate the operand that they do not need, so `V == 0 || N % V == 0` never divides by zero.
-//   -9223372036854775808 is INT64_MIN.
-//   sizeof(T) is the size in bytes of an element: of f64 f32 f16 bf16 e4m3 e5m2 i64 i32 i8 u8 a literal, of any
-//   other T the variable named "sizeof(T)".
+//   && || ?: do not evaluate the operand that they do not need, so `V == 0 || N % V == 0` never divides by
+//   zero. -9223372036854775808 is INT64_MIN. sizeof(T) is the size in bytes of an element: of f64 f32 f16
+//   bf16 e4m3 e5m2 i64 i32 i8 u8 a literal, of any other T the variable named "sizeof(T)".
 namespace cubind {
 
 enum class ExpressionFault {
@@ -55,8 +51,8 @@ enum class ExpressionFault {
 std::string_view to_string(ExpressionFault fault);
 
 // Error code InvalidArgument; `where` is the quoted expression. Causes, for example:
-//   column 7: expected an operand, found ")"\n    (N + 1) ) \n         ^   (the caret line points into the text)
-//   overflow in 137438953472 * 134217728 (column 3), where N = 137438953472, D = 134217728
+//   column 7: expected an operand, found ")"\n    (N + 1) ) \n         ^   (the caret line points into the
+//   text) overflow in 137438953472 * 134217728 (column 3), where N = 137438953472, D = 134217728
 class ExpressionError : public Error {
  public:
   ExpressionError(ExpressionFault fault, std::string where, std::string cause, std::size_t column);
@@ -82,11 +78,12 @@ std::optional<std::int64_t> literal_type_size(std::string_view type);
 // "sizeof(T)": the name of the variable that sizeof(T) reads.
 std::string sizeof_variable(std::string_view type);
 
-// True for what the grammar accepts as a variable's name: identifiers joined by dots, and not the name of a function.
+// True for what the grammar accepts as a variable's name: identifiers joined by dots, and not the name of a
+// function.
 bool is_variable_name(std::string_view name);
 
-// Variable names numbered from 0 in the order of their addition. The numbers are the slots of the value array that
-// BoundExpression::evaluate reads. Const use is thread-safe.
+// Variable names numbered from 0 in the order of their addition. The numbers are the slots of the value array
+// that BoundExpression::evaluate reads. Const use is thread-safe.
 class SymbolTable {
  public:
   SymbolTable() = default;
@@ -129,8 +126,8 @@ namespace expr {
 struct Program;
 }
 
-// A parsed expression. Immutable and cheap to copy (copies share the program); every method may be called from
-// several threads at once.
+// A parsed expression. Immutable and cheap to copy (copies share the program); every method may be called
+// from several threads at once.
 class Expression {
  public:
   // Throws ExpressionError (Syntax or Limit).
@@ -138,15 +135,15 @@ class Expression {
 
   const std::string& text() const noexcept;
 
-  // The distinct names that it refers to, in the order of their first appearance; sizeof(T) of a type that is not
-  // literal is the name "sizeof(T)".
+  // The distinct names that it refers to, in the order of their first appearance; sizeof(T) of a type that is
+  // not literal is the name "sizeof(T)".
   const std::vector<std::string>& variables() const noexcept;
 
   // Resolves the names. Throws ExpressionError (UnknownName), with the nearest known name.
   BoundExpression bind(const SymbolTable& symbols) const;
 
-  // Binds and evaluates at once. Every name must be known, also in an operand that is not evaluated. No allocation
-  // unless it throws ExpressionError (UnknownName, Overflow, DivisionByZero).
+  // Binds and evaluates at once. Every name must be known, also in an operand that is not evaluated. No
+  // allocation unless it throws ExpressionError (UnknownName, Overflow, DivisionByZero).
   std::int64_t evaluate(const Scope& scope) const;
   bool evaluate_bool(const Scope& scope) const { return evaluate(scope) != 0; }
 
@@ -155,18 +152,18 @@ class Expression {
   std::shared_ptr<const expr::Program> program_;
 };
 
-// An expression whose names are slots of one symbol table, for evaluation in a loop. Immutable, cheap to copy,
-// re-entrant; evaluation allocates nothing unless it throws.
+// An expression whose names are slots of one symbol table, for evaluation in a loop. Immutable, cheap to
+// copy, re-entrant; evaluation allocates nothing unless it throws.
 class BoundExpression {
  public:
   const std::string& text() const noexcept;
 
-  // The distinct slots that it reads, in the order of Expression::variables(). A constraint can be evaluated as soon
-  // as these have their values; all others are ignored.
+  // The distinct slots that it reads, in the order of Expression::variables(). A constraint can be evaluated
+  // as soon as these have their values; all others are ignored.
   std::span<const std::uint32_t> slots() const noexcept { return slots_; }
 
-  // `values` is indexed by the symbol table's slots and must reach to the highest of slots(), else Internal is
-  // thrown. Throws ExpressionError (Overflow, DivisionByZero) with the operation and the values.
+  // `values` is indexed by the symbol table's slots and must reach to the highest of slots(), else Internal
+  // is thrown. Throws ExpressionError (Overflow, DivisionByZero) with the operation and the values.
   std::int64_t evaluate(std::span<const std::int64_t> values) const;
   bool evaluate_bool(std::span<const std::int64_t> values) const { return evaluate(values) != 0; }
 

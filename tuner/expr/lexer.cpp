@@ -39,7 +39,9 @@ void Lexer::advance() {
   token_.text = text_.substr(start, position_ - start);
 }
 
-std::string Lexer::describe() const { return token_.kind == TokenKind::End ? "the end" : quoted(token_.text); }
+std::string Lexer::describe() const {
+  return token_.kind == TokenKind::End ? "the end" : quoted(token_.text);
+}
 
 void Lexer::take_literal() {
   token_.kind = TokenKind::Literal;

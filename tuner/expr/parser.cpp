@@ -41,12 +41,13 @@ const Operator* matching(const Lexer& lexer, const std::array<Operator, N>& oper
 }
 
 const Function* function_named(std::string_view name) {
-  const auto found =
-      std::find_if(kFunctions.begin(), kFunctions.end(), [&](const Function& each) { return each.name == name; });
+  const auto found = std::find_if(kFunctions.begin(), kFunctions.end(),
+                                  [&](const Function& each) { return each.name == name; });
   return found == kFunctions.end() ? nullptr : &*found;
 }
 
-// Recursive descent, one method per line of the grammar in expression.hpp; code is emitted as operands are complete.
+// Recursive descent, one method per line of the grammar in expression.hpp; code is emitted as operands are
+// complete.
 class Parser {
  public:
   Parser(std::string_view text, const ExpressionLimits& limits) : limits_(limits), lexer_(text) {
@@ -109,7 +110,9 @@ class Parser {
   void emit_unary(Op op, std::size_t column) { emit(op, column, 0, 0); }
   void emit_binary(Op op, std::size_t column) { emit(op, column, 0, -1); }
   std::size_t emit_jump(Op op, std::size_t column) { return emit(op, column, 0, op == Op::Jump ? 0 : -1); }
-  void land(std::size_t jump) { program_.code[jump].operand = static_cast<std::int64_t>(program_.code.size()); }
+  void land(std::size_t jump) {
+    program_.code[jump].operand = static_cast<std::int64_t>(program_.code.size());
+  }
 
   void emit_load(std::string name, std::size_t column) {
     auto& variables = program_.variables;
@@ -284,7 +287,9 @@ class Parser {
     if (count < function.least || count > function.most) {
       throw_at(ExpressionFault::Syntax, program_.text, name.column,
                quoted(function.name) + " takes " + std::to_string(function.least) +
-                   (function.most == kAny ? " arguments or more" : function.least == 1 ? " argument" : " arguments"));
+                   (function.most == kAny ? " arguments or more"
+                    : function.least == 1 ? " argument"
+                                          : " arguments"));
     }
     expect(")");
     if (function.most == 1) {
@@ -321,7 +326,8 @@ bool is_variable_name(std::string_view name) {
   }
   try {
     expr::Lexer lexer(name);
-    const bool whole = lexer.current().kind == expr::TokenKind::Name && lexer.current().text.size() == name.size();
+    const bool whole =
+        lexer.current().kind == expr::TokenKind::Name && lexer.current().text.size() == name.size();
     return whole;
   } catch (const ExpressionError&) {
     return false;

@@ -12,8 +12,8 @@
 namespace cubind::expr {
 
 enum class Op : std::uint8_t {
-  Push,         // operand: the value
-  Load,         // operand: index into Program::variables
+  Push,  // operand: the value
+  Load,  // operand: index into Program::variables
   Negate,
   Not,
   Abs,
@@ -43,8 +43,8 @@ struct Instruction {
   Op op = Op::Push;
 };
 
-// A stack machine's program. Jumps go forward only, so it ends after at most code.size() steps; when it ends one value
-// is on the stack.
+// A stack machine's program. Jumps go forward only, so it ends after at most code.size() steps; when it ends
+// one value is on the stack.
 struct Program {
   std::string text;
   std::vector<Instruction> code;
@@ -57,6 +57,7 @@ inline constexpr std::size_t kMaxStack = 400;
 Program compile(std::string_view text, const ExpressionLimits& limits);
 
 // The cause with the place in the text: the column, and below it the text with a caret.
-[[noreturn]] void throw_at(ExpressionFault fault, std::string_view text, std::size_t column, std::string cause);
+[[noreturn]] void throw_at(ExpressionFault fault, std::string_view text, std::size_t column,
+                           std::string cause);
 
 }  // namespace cubind::expr

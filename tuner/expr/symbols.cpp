@@ -43,7 +43,9 @@ Scope::Scope(std::initializer_list<std::pair<std::string_view, std::int64_t>> va
   }
 }
 
-void Scope::set(std::string_view name, std::int64_t value) { values_.insert_or_assign(std::string(name), value); }
+void Scope::set(std::string_view name, std::int64_t value) {
+  values_.insert_or_assign(std::string(name), value);
+}
 
 std::optional<std::int64_t> Scope::find(std::string_view name) const {
   const auto found = values_.find(name);

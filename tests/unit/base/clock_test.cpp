@@ -14,9 +14,11 @@ TEST_CASE("dates are written to the millisecond in UTC") {
 }
 
 TEST_CASE("dates are read back") {
-  CHECK(parse_iso8601_utc("2026-01-31T09:15:00.123Z") == std::chrono::system_clock::time_point(1769850900123ms));
+  CHECK(parse_iso8601_utc("2026-01-31T09:15:00.123Z") ==
+        std::chrono::system_clock::time_point(1769850900123ms));
   CHECK(parse_iso8601_utc("2026-01-31T09:15:00Z") == std::chrono::system_clock::time_point(1769850900000ms));
-  CHECK(parse_iso8601_utc("2024-02-29T00:00:00.5Z") == std::chrono::system_clock::time_point(1709164800500ms));
+  CHECK(parse_iso8601_utc("2024-02-29T00:00:00.5Z") ==
+        std::chrono::system_clock::time_point(1709164800500ms));
 }
 
 TEST_CASE("what is no date is absent") {

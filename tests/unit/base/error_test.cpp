@@ -32,7 +32,8 @@ TEST_CASE("a failed system call keeps the meaning of errno") {
   CHECK(system_error("f", "cannot open", EACCES).code() == ErrorCode::PermissionDenied);
   CHECK(system_error("f", "cannot write", ENOSPC).code() == ErrorCode::ResourceExhausted);
   CHECK(system_error("f", "cannot read", EIO).code() == ErrorCode::Unavailable);
-  CHECK(std::string(system_error("f", "cannot open", ENOENT).what()) == "f: cannot open: No such file or directory");
+  CHECK(std::string(system_error("f", "cannot open", ENOENT).what()) ==
+        "f: cannot open: No such file or directory");
 }
 
 }  // namespace cubind

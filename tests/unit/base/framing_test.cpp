@@ -119,8 +119,9 @@ TEST_CASE("a deadline that has passed still takes what is there") {
 TEST_CASE("a write to a peer that does not read ends at its deadline") {
   const auto [a, b] = make_socket_pair();
   const std::string big(20u << 20, 'y');
-  CHECK(code_of([&a = a, &big] { write_frame_until(a.get(), big, steady_clock::now() + milliseconds(50)); }) ==
-        ErrorCode::DeadlineExceeded);
+  CHECK(code_of([&a = a, &big] {
+          write_frame_until(a.get(), big, steady_clock::now() + milliseconds(50));
+        }) == ErrorCode::DeadlineExceeded);
 }
 
 TEST_CASE("a write to a peer that is gone is an error and no signal") {

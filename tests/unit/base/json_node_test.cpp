@@ -54,14 +54,18 @@ TEST_CASE("getters give values of their type") {
 }
 
 TEST_CASE("a wrong type is told with the right one") {
-  CHECK(message([] { root().at("name").as_int64(); }) == "rmsnorm.json /name: expected an integer, found a string");
+  CHECK(message([] { root().at("name").as_int64(); }) ==
+        "rmsnorm.json /name: expected an integer, found a string");
   CHECK(message([] { root().at("tunables").as_string(); }) ==
         "rmsnorm.json /tunables: expected a string, found an object");
-  CHECK(message([] { root().at("name").elements(); }) == "rmsnorm.json /name: expected an array, found a string");
-  CHECK(message([] { root().at("name").at("x"); }) == "rmsnorm.json /name: expected an object, found a string");
+  CHECK(message([] { root().at("name").elements(); }) ==
+        "rmsnorm.json /name: expected an array, found a string");
+  CHECK(message([] { root().at("name").at("x"); }) ==
+        "rmsnorm.json /name: expected an object, found a string");
   CHECK(message([] { root().at("mixed").as_strings(); }) ==
         "rmsnorm.json /mixed/0: expected a string, found an integer");
-  CHECK(message([] { root().at("none").as_bool(); }) == "rmsnorm.json /none: expected true or false, found null");
+  CHECK(message([] { root().at("none").as_bool(); }) ==
+        "rmsnorm.json /none: expected true or false, found null");
 }
 
 TEST_CASE("integers beyond 64 bits and fractions are no integers") {
@@ -69,7 +73,8 @@ TEST_CASE("integers beyond 64 bits and fractions are no integers") {
         "rmsnorm.json /big: 9223372036854775808 is outside of the 64-bit integers");
   CHECK(message([] { root().at("huge").as_int64(); }) ==
         "rmsnorm.json /huge: 1e+300 is outside of the 64-bit integers");
-  CHECK(message([] { root().at("three").as_int64(); }) == "rmsnorm.json /three: 3.0 is not written as an integer");
+  CHECK(message([] { root().at("three").as_int64(); }) ==
+        "rmsnorm.json /three: 3.0 is not written as an integer");
 }
 
 TEST_CASE("an integer can be held to a range") {
@@ -81,7 +86,8 @@ TEST_CASE("an integer can be held to a range") {
 
 TEST_CASE("a missing member or element is told at its parent") {
   CHECK(message([] { root().at("launches"); }) == "rmsnorm.json: the key \"launches\" is missing");
-  CHECK(message([] { root().at("texts").at(2); }) == "rmsnorm.json /texts: the element 2 is missing, there are 2");
+  CHECK(message([] { root().at("texts").at(2); }) ==
+        "rmsnorm.json /texts: the element 2 is missing, there are 2");
   CHECK_FALSE(root().find("launches"));
   CHECK_FALSE(root().contains("launches"));
   CHECK(message([] { root().at("empty").as_nonempty_string(); }) == "rmsnorm.json /empty: must not be empty");
@@ -103,22 +109,26 @@ TEST_CASE("an optional member has a fallback only where it is absent") {
   CHECK(root().int64_or("n", 4) == 4);
   CHECK(root().bool_or("n", true));
   CHECK(root().number_or("eps", 1.0) == 1e-6);
-  CHECK(message([] { root().int64_or("name", 1); }) == "rmsnorm.json /name: expected an integer, found a string");
+  CHECK(message([] { root().int64_or("name", 1); }) ==
+        "rmsnorm.json /name: expected an integer, found a string");
 }
 
 TEST_CASE("an unexpected key is told at its own place with the nearest known one") {
   const OrderedJson spec = parse_json_strict(R"({"name": "a", "tunabels": {}})", "s.json");
-  CHECK(message([&] { JsonNode(spec, "s.json").expect_keys({"name", "tunables"}); }) ==
-        "s.json /tunabels: unexpected key, did you mean \"tunables\"?");
-  CHECK(message([&] { JsonNode(spec, "s.json").expect_keys({"name", "x"}); }) ==
-        "s.json /tunabels: unexpected key (known: \"name\", \"x\")");
+  CHECK(message([&] {
+          JsonNode(spec, "s.json").expect_keys({"name", "tunables"});
+        }) == "s.json /tunabels: unexpected key, did you mean \"tunables\"?");
+  CHECK(message([&] {
+          JsonNode(spec, "s.json").expect_keys({"name", "x"});
+        }) == "s.json /tunabels: unexpected key (known: \"name\", \"x\")");
   CHECK(message([&] { JsonNode(spec, "s.json").expect_keys({"name", "tunabels", "x"}); }) == "");
 }
 
 TEST_CASE("a choice outside the list is told with the list") {
   CHECK(root().at("name").as_choice({"layer", "rms"}) == 1);
-  CHECK(message([] { root().at("name").as_choice({"rmsn", "layer"}); }) ==
-        "rmsnorm.json /name: \"rms\" is not one of rmsn, layer; did you mean \"rmsn\"?");
+  CHECK(message([] {
+          root().at("name").as_choice({"rmsn", "layer"});
+        }) == "rmsnorm.json /name: \"rms\" is not one of rmsn, layer; did you mean \"rmsn\"?");
 }
 
 TEST_CASE("a node may outlive the node it came from") {

@@ -35,7 +35,8 @@ std::string message(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a document that satisfies its schema passes") {
-  CHECK(message(R"({"name": "rms", "tunables": {"V": [1, 2]}, "role": "in", "either": {"edges": []}})") == "");
+  CHECK(message(R"({"name": "rms", "tunables": {"V": [1, 2]}, "role": "in", "either": {"edges": []}})") ==
+        "");
 }
 
 TEST_CASE("a violation is told at its JSON pointer with what would be right") {
@@ -67,7 +68,8 @@ TEST_CASE("an unknown key is told at its own pointer") {
 }
 
 TEST_CASE("the deepest violation of an anyOf is told") {
-  CHECK(message(R"({"name": "rms", "tunables": {}, "either": {"edges": 3}})").starts_with("s.json /either/edges: "));
+  CHECK(message(R"({"name": "rms", "tunables": {}, "either": {"edges": 3}})")
+            .starts_with("s.json /either/edges: "));
   CHECK(message(R"({"name": "rms", "tunables": {}, "either": 3})").starts_with("s.json /either: "));
 }
 

@@ -19,7 +19,8 @@ std::string message(std::string_view text, const JsonLimits& limits = {}) {
 }  // namespace
 
 TEST_CASE("members keep their declared order and values their types") {
-  const auto document = parse_json_strict(R"({"z": [1, -2, 2.5, true, null, "x"], "a": {}, "m": []})", "a.json");
+  const auto document =
+      parse_json_strict(R"({"z": [1, -2, 2.5, true, null, "x"], "a": {}, "m": []})", "a.json");
   CHECK(document.dump() == R"({"z":[1,-2,2.5,true,null,"x"],"a":{},"m":[]})");
   CHECK(document["z"][0].is_number_unsigned());
   CHECK(document["z"][2].is_number_float());
@@ -29,7 +30,8 @@ TEST_CASE("members keep their declared order and values their types") {
 TEST_CASE("a duplicate key is an error that names pointer and line") {
   CHECK(message("{\"problem\": {\n  \"dims\": {\"N\": 1, \"N\": 2}}}") ==
         "a.json /problem/dims/N: duplicate key (line 2, column 20)");
-  CHECK(message(R"({"a": [{}, {"x/y": 1, "x/y": 2}]})") == "a.json /a/1/x~1y: duplicate key (line 1, column 23)");
+  CHECK(message(R"({"a": [{}, {"x/y": 1, "x/y": 2}]})") ==
+        "a.json /a/1/x~1y: duplicate key (line 1, column 23)");
   CHECK(message(R"({"a": 1, "\u0061": 2})").starts_with("a.json /a: duplicate key"));
 }
 
@@ -56,7 +58,8 @@ TEST_CASE("nesting is limited") {
   CHECK(message(nested(64)) == "");
   CHECK(message(nested(65)) == "a.json line 1, column 65: nested deeper than 64 levels");
   CHECK(message(std::string(1000000, '[')) == "a.json line 1, column 65: nested deeper than 64 levels");
-  CHECK(message("{\"a\": {\"b\": 1}}", {.max_depth = 1}) == "a.json line 1, column 7: nested deeper than 1 levels");
+  CHECK(message("{\"a\": {\"b\": 1}}", {.max_depth = 1}) ==
+        "a.json line 1, column 7: nested deeper than 1 levels");
 }
 
 TEST_CASE("size is limited") {

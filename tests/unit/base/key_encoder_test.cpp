@@ -35,11 +35,23 @@ TEST_CASE("the bytes of a key are pinned") {
   KeyEncoder key("k", 1);
   key.field("a", "xy").field("n", 258).field("b", false);
   CHECK(hex(key.bytes()) ==
-        "43424b31"                            // CBK1
-        "0000000000000001" "6b" "00000001"    // schema k, version 1
-        "73" "0000000000000001" "61" "0000000000000002" "7879"
-        "69" "0000000000000001" "6e" "0000000000000102"
-        "62" "0000000000000001" "62" "00");
+        "43424b31"  // CBK1
+        "0000000000000001"
+        "6b"
+        "00000001"  // schema k, version 1
+        "73"
+        "0000000000000001"
+        "61"
+        "0000000000000002"
+        "7879"
+        "69"
+        "0000000000000001"
+        "6e"
+        "0000000000000102"
+        "62"
+        "0000000000000001"
+        "62"
+        "00");
 }
 
 TEST_CASE("the digest of a key with every kind of field is pinned") {
@@ -89,7 +101,8 @@ TEST_CASE("schema name and version are part of the key") {
 }
 
 TEST_CASE("a string literal is text and not a boolean") {
-  CHECK(KeyEncoder("k", 1).field("a", "x").bytes() == KeyEncoder("k", 1).field("a", std::string("x")).bytes());
+  CHECK(KeyEncoder("k", 1).field("a", "x").bytes() ==
+        KeyEncoder("k", 1).field("a", std::string("x")).bytes());
   CHECK(KeyEncoder("k", 1).field("a", "x").bytes() != KeyEncoder("k", 1).field("a", true).bytes());
 }
 

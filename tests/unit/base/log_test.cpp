@@ -37,7 +37,8 @@ TEST_CASE("log lines go to stderr with date program and level") {
     log_warning("careful");
     spdlog::error("code {}", 7);
   });
-  const std::regex lines(R"((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z cubind-test\[\d+\] (info|warning|error): .*\n){3})");
+  const std::regex lines(
+      R"((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z cubind-test\[\d+\] (info|warning|error): .*\n){3})");
   INFO(text);
   CHECK(std::regex_match(text, lines));
   CHECK(text.find("info: shown {}\n") != std::string::npos);

@@ -21,11 +21,12 @@ Digest state_1234() {
 
 }  // namespace
 
-// The first values of the authors' C code with the state 1, 2, 3, 4; the Rust crate rand_xoshiro pins the same.
+// The first values of the authors' C code with the state 1, 2, 3, 4; the Rust crate rand_xoshiro pins the
+// same.
 TEST_CASE("the generator is xoshiro256 star star") {
   Random random(state_1234());
-  for (const std::uint64_t expected :
-       {std::uint64_t{11520}, std::uint64_t{0}, std::uint64_t{1509978240}, std::uint64_t{1215971899390074240}}) {
+  for (const std::uint64_t expected : {std::uint64_t{11520}, std::uint64_t{0}, std::uint64_t{1509978240},
+                                       std::uint64_t{1215971899390074240}}) {
     CHECK(random.next() == expected);
   }
 }
@@ -33,7 +34,8 @@ TEST_CASE("the generator is xoshiro256 star star") {
 // SplitMix64 of seed 0 starts with e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec.
 TEST_CASE("a seed becomes the state through SplitMix64") {
   Digest digest;
-  const std::uint64_t words[] = {0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u, 0x06c45d188009454fu, 0xf88bb8a8724c81ecu};
+  const std::uint64_t words[] = {0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u, 0x06c45d188009454fu,
+                                 0xf88bb8a8724c81ecu};
   for (std::size_t i = 0; i < 32; ++i) {
     digest.bytes[i] = static_cast<std::uint8_t>(words[i / 8] >> (8 * (i % 8)));
   }

@@ -45,8 +45,8 @@ std::string state() {
   int signal = 0;
   ::prctl(PR_GET_PDEATHSIG, &signal);
   text += "deathsig " + std::to_string(signal) + "\n";
-  text += "as " + limit_text(RLIMIT_AS) + " cpu " + limit_text(RLIMIT_CPU) + " fsize " + limit_text(RLIMIT_FSIZE) +
-          " core " + limit_text(RLIMIT_CORE) + "\n";
+  text += "as " + limit_text(RLIMIT_AS) + " cpu " + limit_text(RLIMIT_CPU) + " fsize " +
+          limit_text(RLIMIT_FSIZE) + " core " + limit_text(RLIMIT_CORE) + "\n";
   text += "nice " + std::to_string(::getpriority(PRIO_PROCESS, 0)) + "\n";
   sigset_t mask;
   ::sigprocmask(SIG_SETMASK, nullptr, &mask);

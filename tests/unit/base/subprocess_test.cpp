@@ -54,7 +54,9 @@ std::string state_of(SubprocessOptions options) {
   return text;
 }
 
-bool contains(const std::string& text, const std::string& line) { return text.find(line + "\n") != std::string::npos; }
+bool contains(const std::string& text, const std::string& line) {
+  return text.find(line + "\n") != std::string::npos;
+}
 
 template <typename Action>
 std::optional<Error> error_of(const Action& action) {
@@ -278,7 +280,8 @@ TEST_CASE("a child of a spawner outlives the thread that asked and dies with the
   std::optional<Spawner> spawner;
   spawner.emplace();
   std::optional<Hanging> hanging;
-  std::thread asker([&] { hanging.emplace([&](const SubprocessOptions& options) { return spawner->spawn(options); }); });
+  std::thread asker(
+      [&] { hanging.emplace([&](const SubprocessOptions& options) { return spawner->spawn(options); }); });
   asker.join();
   CHECK_FALSE(hanging->process->wait_until(steady_clock::now() + milliseconds(100)));
   spawner.reset();

@@ -64,7 +64,8 @@ TEST_CASE("a bomb stops at the limit") {
   CHECK(code_of(bomb, 1u << 20) == ErrorCode::ResourceExhausted);
 }
 
-// Some bits of a frame mean nothing (the reserved one of its first byte, for example): flipping them may pass.
+// Some bits of a frame mean nothing (the reserved one of its first byte, for example): flipping them may
+// pass.
 TEST_CASE("damage never changes the content in silence") {
   const std::string bytes = sample(5000);
   const std::string frame = zstd_compress(bytes);

@@ -40,8 +40,8 @@ TEST_CASE("variable names are identifiers joined by dots and no function") {
   for (const char* name : {"N", "_n1", "device.sm_count", "a.b.c", "minimum", "THREADS"}) {
     CHECK(is_variable_name(name));
   }
-  for (const char* name : {"", " N", "N ", "1N", "a.", ".a", "a..b", "a-b", "min", "cdiv", "sizeof", "abs", "max", "1",
-                           "sizeof(T)", "a b", "\xc3\xa9"}) {
+  for (const char* name : {"", " N", "N ", "1N", "a.", ".a", "a..b", "a-b", "min", "cdiv", "sizeof", "abs",
+                           "max", "1", "sizeof(T)", "a b", "\xc3\xa9"}) {
     INFO(name);
     CHECK_FALSE(is_variable_name(name));
   }

@@ -1,0 +1,120 @@
+#include "base/child_start.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace cubind {
+namespace {
+
+constexpr const char* kSteps[] = {"prctl",       "the parent has died", "setpgid",     "chdir",       "dup2",
+                                  "close_range", "setrlimit",           "setpriority", "sigprocmask", "exec"};
+enum Step { kPrctl, kOrphaned, kSetpgid, kChdir, kDup, kCloseRange, kSetrlimit, kNice, kSigmask, kExec };
+
+[[noreturn]] void fail_in_child(const ChildPlan& plan, Step step, int error_number) {
+  const ChildFault fault{error_number, step};
+  [[maybe_unused]] const ssize_t written = ::write(plan.report_fd, &fault, sizeof(fault));
+  ::_exit(127);
+}
+
+void close_all_on_exec(const ChildPlan& plan) {
+  if (::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) == 0) {
+    return;
+  }
+  // A kernel before 5.11. The limit may be a million, the descriptors in use are few and low.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    fail_in_child(plan, kCloseRange, errno);
+  }
+  const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
+  for (int fd = 3; fd < end; ++fd) {
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+
+void reset_signals(const ChildPlan& plan) {
+  struct sigaction default_action {};
+  default_action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    ::sigaction(signal, &default_action, nullptr);  // refused for SIGKILL, SIGSTOP and those of the C library
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) {
+    fail_in_child(plan, kSigmask, errno);
+  }
+}
+
+void place_descriptors(const ChildPlan& plan) {
+  close_all_on_exec(plan);
+  const auto place = [&plan](int fd, int number) {
+    if (fd >= 0 && ::dup2(fd, number) < 0) {
+      fail_in_child(plan, kDup, errno);
+    }
+  };
+  place(plan.null_fd, 0);
+  place(plan.stdout_fd, 1);
+  place(plan.stderr_fd, 2);
+  for (std::size_t i = 0; i < plan.fd_count; ++i) {
+    place(plan.fds[i].fd, plan.fds[i].number);
+  }
+}
+
+[[noreturn]] void run_child(const ChildPlan& plan) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+    fail_in_child(plan, kPrctl, errno);
+  }
+  if (::getppid() != plan.parent) {  // it died before prctl: nobody will send the signal
+    fail_in_child(plan, kOrphaned, ESRCH);
+  }
+  if (::setpgid(0, 0) != 0) {
+    fail_in_child(plan, kSetpgid, errno);
+  }
+  if (plan.working_folder != nullptr && ::chdir(plan.working_folder) != 0) {
+    fail_in_child(plan, kChdir, errno);
+  }
+  place_descriptors(plan);
+  if (plan.nice != 0 && ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + plan.nice) != 0) {
+    fail_in_child(plan, kNice, errno);
+  }
+  reset_signals(plan);
+  for (std::size_t i = 0; i < plan.limit_count; ++i) {
+    // By the system call: the C library's wrapper is prlimit, which some sanitizers intercept.
+    if (::syscall(SYS_prlimit64, 0, plan.limits[i].resource, &plan.limits[i].value, nullptr) != 0) {
+      fail_in_child(plan, kSetrlimit, errno);
+    }
+  }
+  ::execve(plan.program, plan.argv, plan.envp);
+  fail_in_child(plan, kExec, errno);
+}
+
+}  // namespace
+
+const char* step_name(const ChildFault& fault) { return kSteps[fault.step]; }
+bool failed_at_exec(const ChildFault& fault) { return fault.step == kExec; }
+
+// vfork: the child borrows this thread's stack while the thread waits, so the frame must not be shared with
+// code that runs afterwards. No handler may run in the child on the parent's memory: all signals stay blocked
+// meanwhile.
+[[gnu::noinline]] pid_t start_child(const ChildPlan& plan) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::vfork();
+  if (pid == 0) {
+    run_child(plan);
+  }
+  const int error_number = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error_number;
+  return pid;
+}
+
+}  // namespace cubind
