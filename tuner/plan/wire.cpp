@@ -49,24 +49,6 @@ std::vector<NamedValue> values_from_wire(const WireValues& from, std::string_vie
   return values;
 }
 
-v1::Role role_to_wire(Role role) {
-  switch (role) {
-    case Role::None:
-      return v1::ROLE_NONE;
-    case Role::In:
-      return v1::IN;
-    case Role::Out:
-      return v1::OUT;
-    case Role::InOut:
-      return v1::INOUT;
-    case Role::Zero:
-      return v1::ZERO;
-    case Role::Scratch:
-      return v1::SCRATCH;
-  }
-  throw Error(ErrorCode::Internal, "role", "unknown value");
-}
-
 Role role_from_wire(v1::Role role, const std::string& field) {
   switch (role) {
     case v1::ROLE_NONE:
@@ -148,7 +130,7 @@ void parameter_to_wire(const Parameter& from, v1::Parameter& to) {
   to.set_name(from.name);
   to.set_source(source_to_wire(from.source));
   to.set_type(std::string(to_string(from.type)));
-  to.set_role(role_to_wire(from.role));
+  to.set_role(to_wire(from.role));
   to.set_extent_bytes(from.extent_bytes);
   to.set_align_bytes(from.align_bytes);
   to.set_value(from.value);
@@ -170,7 +152,7 @@ void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemp
   to.set_name(from.name);
   to.set_source(source_to_wire(from.source));
   to.set_type(std::string(to_string(from.type)));
-  to.set_role(role_to_wire(from.role));
+  to.set_role(to_wire(from.role));
   to.set_extent(from.extent);
   to.set_align_bytes(from.align_bytes);
   to.set_value(from.value);
@@ -190,6 +172,24 @@ DType dtype_from_wire(std::string_view from, std::string_view field) {
     return *type;
   }
   fail(std::string(field), quoted(from) + " is not a type" + suggestion(from, dtype_names()));
+}
+
+v1::Role to_wire(Role role) {
+  switch (role) {
+    case Role::None:
+      return v1::ROLE_NONE;
+    case Role::In:
+      return v1::IN;
+    case Role::Out:
+      return v1::OUT;
+    case Role::InOut:
+      return v1::INOUT;
+    case Role::Zero:
+      return v1::ZERO;
+    case Role::Scratch:
+      return v1::SCRATCH;
+  }
+  throw Error(ErrorCode::Internal, "role", "unknown value");
 }
 
 void to_wire(const Problem& from, v1::Problem& to) {

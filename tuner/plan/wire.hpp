@@ -27,6 +27,8 @@ void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& 
 PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view field);
 DeviceConstants device_constants_from_wire(const v1::Rule& from, std::string_view field);
 
+v1::Role to_wire(Role role);
+
 /// "bf16" and its other spellings; the error lists the known ones.
 DType dtype_from_wire(std::string_view from, std::string_view field);
 

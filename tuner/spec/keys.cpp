@@ -150,6 +150,13 @@ std::string_view kind_name(const ArgumentSpec& argument) {
   return argument.buffer ? "buffer" : argument.from_caller ? "caller" : "value";
 }
 
+// A reference is exact whatever the kernel may do to be fast.
+bool changes_results(const std::string& option) {
+  constexpr std::string_view kOptions[] = {
+      "--use_fast_math", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "--ptxas-options", "--maxrregcount"};
+  return std::ranges::find(kOptions, option.substr(0, option.find('='))) != std::end(kOptions);
+}
+
 ArtifactSource artifact_source_of(const KernelSpec& spec, const SourceDigests& digests,
                                   const std::vector<LaunchSpec>& launches, const Problem& problem,
                                   const Configuration& configuration, const std::string& architecture) {
@@ -178,7 +185,10 @@ ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
 
 ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
                                          const std::string& architecture) {
-  return artifact_source_of(spec, spec.reference_digests, spec.reference.launches, problem, {}, architecture);
+  ArtifactSource result =
+      artifact_source_of(spec, spec.reference_digests, spec.reference.launches, problem, {}, architecture);
+  std::erase_if(result.options, changes_results);
+  return result;
 }
 
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain) {
@@ -192,23 +202,6 @@ Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchai
       .field("builtins", toolchain.builtins)
       .field("toolkit_headers", toolchain.headers);
   return finished(key);
-}
-
-std::string to_string(const Policy& policy) {
-  const std::string cache = policy.warm_l2 ? "warm" : "cold/" + std::to_string(policy.flush_method);
-  return cache + (policy.graph_launch ? ",graph" : ",stream");
-}
-
-std::string to_string(const Numerics& numerics) {
-  switch (numerics.kind) {
-    case Numerics::Kind::Tolerance:
-      return "tolerance";
-    case Numerics::Kind::Reproducible:
-      return "reproducible";
-    case Numerics::Kind::Invariant:
-      return "invariant:" + numerics.invariant_dim;
-  }
-  throw Error(ErrorCode::Internal, "numerics", "unknown kind");
 }
 
 Key trial_key(const TrialContext& context, const Key& artifact, const LaunchPlan& plan) {

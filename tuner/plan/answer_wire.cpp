@@ -1,0 +1,83 @@
+#include "tuner/plan/answer_wire.hpp"
+
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+[[noreturn]] void fail(std::string where, std::string cause) {
+  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
+}
+
+[[noreturn]] void unknown(std::string_view field, std::string_view what, int value) {
+  fail(std::string(field),
+       std::to_string(value) + " is no " + std::string(what) + " that this version knows");
+}
+
+// The messages number the enumerators from 1, since 0 is "unspecified".
+constexpr int kWireOffset = 1;
+static_assert(static_cast<int>(Departure::Bucket) + kWireOffset == v1::BUCKET);
+static_assert(static_cast<int>(Departure::Default) + kWireOffset == v1::DEFAULT_CONFIGURATION);
+static_assert(static_cast<int>(Outcome::Correct) + kWireOffset == v1::CORRECT);
+static_assert(static_cast<int>(Outcome::OutOfMemory) + kWireOffset == v1::OUT_OF_MEMORY);
+static_assert(static_cast<int>(Evidence::None) == v1::NONE &&
+              static_cast<int>(Evidence::Measured) == v1::MEASURED);
+
+}  // namespace
+
+v1::Departure to_wire(Departure departure) {
+  return static_cast<v1::Departure>(static_cast<int>(departure) + kWireOffset);
+}
+v1::Evidence to_wire(Evidence evidence) { return static_cast<v1::Evidence>(evidence); }
+v1::Outcome to_wire(Outcome outcome) {
+  return static_cast<v1::Outcome>(static_cast<int>(outcome) + kWireOffset);
+}
+
+Departure departure_from_wire(v1::Departure from, std::string_view field) {
+  if (from < v1::BUCKET || from > v1::DEFAULT_CONFIGURATION) {
+    unknown(field, "departure", from);
+  }
+  return static_cast<Departure>(from - kWireOffset);
+}
+
+Evidence evidence_from_wire(v1::Evidence from, std::string_view field) {
+  if (from < v1::NONE || from > v1::MEASURED) {
+    unknown(field, "evidence", from);
+  }
+  return static_cast<Evidence>(from);
+}
+
+Outcome outcome_from_wire(v1::Outcome from, std::string_view field) {
+  if (from < v1::CORRECT || from > v1::OUT_OF_MEMORY) {
+    unknown(field, "outcome", from);
+  }
+  return static_cast<Outcome>(from - kWireOffset);
+}
+
+Digest digest_from_wire(std::string_view from, std::string_view field) {
+  if (const auto digest = Digest::from_bytes(from)) {
+    return *digest;
+  }
+  fail(std::string(field), "a digest has 32 bytes, this has " + std::to_string(from.size()));
+}
+
+void to_wire(const Match& from, google::protobuf::RepeatedField<int>& to) {
+  to.Clear();
+  for (const Departure departure : from.departures()) {
+    to.Add(to_wire(departure));
+  }
+}
+
+Match match_from_wire(const google::protobuf::RepeatedField<int>& from, std::string_view field) {
+  Match match;
+  for (int i = 0; i < from.size(); ++i) {
+    match.add(departure_from_wire(static_cast<v1::Departure>(from.Get(i)),
+                                  std::string(field) + "[" + std::to_string(i) + "]"));
+  }
+  return match;
+}
+
+}  // namespace cubind

@@ -1,0 +1,28 @@
+// Departures, evidence, outcomes and digests in messages, both ways. A message that does not convert throws
+// Error(InvalidArgument) with the field path.
+#pragma once
+
+#include <string_view>
+
+#include "base/digest.hpp"
+#include "schemas/cubind.pb.h"
+#include "tuner/plan/answer.hpp"
+
+namespace cubind {
+
+v1::Departure to_wire(Departure departure);
+v1::Evidence to_wire(Evidence evidence);
+v1::Outcome to_wire(Outcome outcome);
+void to_wire(const Match& from, google::protobuf::RepeatedField<int>& to);
+
+/// Unspecified is refused.
+Departure departure_from_wire(v1::Departure from, std::string_view field);
+Evidence evidence_from_wire(v1::Evidence from, std::string_view field);
+/// Unspecified is refused.
+Outcome outcome_from_wire(v1::Outcome from, std::string_view field);
+Match match_from_wire(const google::protobuf::RepeatedField<int>& from, std::string_view field);
+
+/// Exactly 32 bytes.
+Digest digest_from_wire(std::string_view from, std::string_view field);
+
+}  // namespace cubind

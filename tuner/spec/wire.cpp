@@ -1,0 +1,137 @@
+#include "tuner/spec/wire.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace cubind {
+namespace {
+
+[[noreturn]] void fail(std::string where, std::string cause) {
+  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
+}
+
+std::string member(std::string_view field, std::string_view name) {
+  return field.empty() ? std::string(name) : std::string(field) + "." + std::string(name);
+}
+
+[[noreturn]] void unknown(std::string_view field, std::string_view what, int value) {
+  fail(std::string(field),
+       std::to_string(value) + " is no " + std::string(what) + " that this version knows");
+}
+
+}  // namespace
+
+void to_wire(const DeviceFacts& from, v1::DeviceFacts& to) {
+  to.set_name(from.name);
+  to.set_pci_device_id(from.pci_device_id);
+  to.set_cc_major(from.cc_major);
+  to.set_cc_minor(from.cc_minor);
+  to.set_sm_count(from.sm_count);
+  to.set_l2_bytes(from.l2_bytes);
+  to.set_shared_optin_bytes(from.shared_optin_bytes);
+  to.set_memory_bytes(from.memory_bytes);
+  to.set_memory_bus_bits(from.memory_bus_bits);
+  to.set_mig_profile(from.mig_profile);
+  to.set_power_limit_mw(from.power_limit_mw);
+  to.set_max_sm_mhz(from.max_sm_mhz);
+  to.set_replay_table(from.replay_table);
+}
+
+DeviceFacts device_facts_from_wire(const v1::DeviceFacts& from) {
+  DeviceFacts to;
+  to.name = from.name();
+  to.pci_device_id = from.pci_device_id();
+  to.cc_major = from.cc_major();
+  to.cc_minor = from.cc_minor();
+  to.sm_count = from.sm_count();
+  to.l2_bytes = from.l2_bytes();
+  to.shared_optin_bytes = from.shared_optin_bytes();
+  to.memory_bytes = from.memory_bytes();
+  to.memory_bus_bits = from.memory_bus_bits();
+  to.mig_profile = from.mig_profile();
+  to.power_limit_mw = from.power_limit_mw();
+  to.max_sm_mhz = from.max_sm_mhz();
+  to.replay_table = from.replay_table();
+  return to;
+}
+
+void to_wire(const Policy& from, v1::Policy& to) {
+  to.set_warm_l2(from.warm_l2);
+  to.set_flush_method(from.flush_method);
+  to.set_graph_launch(from.graph_launch);
+}
+
+Policy policy_from_wire(const v1::Policy& from, std::string_view field) {
+  if (from.flush_method() > 1) {
+    fail(member(field, "flush_method"),
+         std::to_string(from.flush_method()) + " is not known, 1 writes twice the L2");
+  }
+  return {from.warm_l2(), 1, from.graph_launch()};
+}
+
+void to_wire(const Numerics& from, v1::Numerics& to) {
+  to.set_kind(static_cast<v1::Numerics::Kind>(from.kind));
+  to.set_invariant_dim(from.invariant_dim);
+}
+
+Numerics numerics_from_wire(const v1::Numerics& from, std::string_view field) {
+  Numerics to;
+  switch (from.kind()) {
+    case v1::Numerics::TOLERANCE:
+      to.kind = Numerics::Kind::Tolerance;
+      break;
+    case v1::Numerics::REPRODUCIBLE:
+      to.kind = Numerics::Kind::Reproducible;
+      break;
+    case v1::Numerics::INVARIANT:
+      to.kind = Numerics::Kind::Invariant;
+      break;
+    default:
+      unknown(member(field, "kind"), "kind of numerics", static_cast<int>(from.kind()));
+  }
+  const bool invariant = to.kind == Numerics::Kind::Invariant;
+  if (invariant == from.invariant_dim().empty()) {
+    fail(member(field, "invariant_dim"),
+         invariant ? "the dim is missing, as in \"N\"" : "only kind INVARIANT has a dim");
+  }
+  to.invariant_dim = from.invariant_dim();
+  return to;
+}
+
+void to_wire(const SpecBundle& from, v1::SpecBundle& to) {
+  to.Clear();
+  to.set_file(from.file);
+  to.set_spec_json(from.spec_json);
+  for (const SourceFile& file : from.files) {
+    v1::SourceFile& added = *to.add_files();
+    added.set_path(file.path);
+    added.set_content(file.content);
+  }
+}
+
+SpecBundle bundle_from_wire(const v1::SpecBundle& from) {
+  SpecBundle to{from.file(), from.spec_json(), {}};
+  for (const v1::SourceFile& file : from.files()) {
+    to.files.push_back({file.path(), file.content()});
+  }
+  std::ranges::sort(to.files, {}, &SourceFile::path);
+  return to;
+}
+
+void to_wire(const ToolchainIdentity& from, v1::ToolchainIdentity& to) {
+  to.set_name(from.name);
+  to.set_nvrtc_digest(std::string(from.nvrtc.view()));
+  to.set_builtins_digest(std::string(from.builtins.view()));
+  to.set_headers_digest(std::string(from.headers.view()));
+}
+
+ToolchainIdentity toolchain_from_wire(const v1::ToolchainIdentity& from, std::string_view field) {
+  return {from.name(), digest_from_wire(from.nvrtc_digest(), member(field, "nvrtc_digest")),
+          digest_from_wire(from.builtins_digest(), member(field, "builtins_digest")),
+          digest_from_wire(from.headers_digest(), member(field, "headers_digest"))};
+}
+
+}  // namespace cubind
