@@ -16,7 +16,8 @@ void use_expression(const std::string& text, Names& names) {
   if (text.empty()) {
     return;
   }
-  for (const std::string& name : Expression::parse(text).variables()) {
+  const Expression expression = Expression::parse(text);
+  for (const std::string& name : expression.variables()) {
     names.insert(name);
   }
 }

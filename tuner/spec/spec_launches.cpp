@@ -120,7 +120,8 @@ void check_reference_arguments(const JsonNode& launches, const SpecScopes& scope
       if (text.empty()) {
         continue;
       }
-      for (const std::string& name : Expression::parse(text).variables()) {
+      const Expression expression = Expression::parse(text);
+      for (const std::string& name : expression.variables()) {
         if (!scopes.reference.find(name)) {
           element.fail(quoted(argument.name) + " depends on the tunable " + quoted(name) +
                        ", which the reference does not know");
