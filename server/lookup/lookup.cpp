@@ -200,13 +200,13 @@ std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& r
   return carried;
 }
 
-std::vector<Candidate> rank_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
+std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
                                        std::size_t limit) {
   const DeviceConstants constants = device_constants(question.device.facts);
   const auto fits = [&](const Configuration& configuration) {
     return !violation(*question.spec, question.key.problem, configuration, constants);
   };
-  std::vector<Candidate> candidates;
+  std::vector<AnswerCandidate> candidates;
   for (Ranked& ranked : Ranking(question, index, carry).rank()) {
     if (candidates.size() == limit) {
       break;
@@ -241,7 +241,7 @@ std::vector<Configuration> neighbouring_winners(const Question& question, const 
   return winners;
 }
 
-bool is_fresh(const Candidate& candidate, const Digest& verification) {
+bool is_fresh(const AnswerCandidate& candidate, const Digest& verification) {
   if (!candidate.record || !candidate.match.exact() || candidate.record->provisional) {
     return false;
   }

@@ -25,7 +25,7 @@ struct Question {
   std::optional<std::string> toolchain;     // name of the one that would compile today; absent: makes nothing stale
 };
 
-struct Candidate {
+struct AnswerCandidate {
   Match match;
   Evidence evidence = Evidence::None;
   RecordPtr record;  // null: the default configuration
@@ -56,13 +56,13 @@ inline constexpr double kNearestLimit = 2.0;
 /// `other_revision`. Order: the match, then the evidence (measured, provisional, imported, predicted), then for buckets the larger
 /// problem, else the smaller distance. What a replay device yielded never answers for a real class, nor the other way round, and
 /// what clients reported answers nothing.
-std::vector<Candidate> rank_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
+std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
                                        std::size_t limit = 8);
 
 /// Winners of neighbouring problems of the same device class, nearest first, without the problem's own.
 std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index, std::size_t limit = 8);
 
 /// Measured here (or replayed, for a replay device), alone on the GPU, for today's source and validators: nothing to tune.
-bool is_fresh(const Candidate& candidate, const Digest& verification);
+bool is_fresh(const AnswerCandidate& candidate, const Digest& verification);
 
 }  // namespace cubind

@@ -308,32 +308,19 @@ std::string_view kind_name(JobKind kind) { return name_of(kKinds, kind); }
 JobKind read_kind(std::string_view name) { return value_of(kKinds, name); }
 
 Policy read_policy(std::string_view text) {
-  // The few policies there are, printed and compared: the spelling is to_string's alone.
-  for (const bool warm : {false, true}) {
-    for (const bool graph : {false, true}) {
-      for (std::uint32_t flush = 0; flush < 16; ++flush) {
-        const Policy policy{warm, flush, graph};
-        if (to_string(policy) == text && (flush == 1 || to_string(Policy{warm, 1, graph}) != text)) {
-          return policy;
-        }
-      }
-    }
+  const auto policy = parse_policy(text);
+  if (!policy) {
+    damaged("a policy", text);
   }
-  damaged("a policy", text);
+  return *policy;
 }
 
 Numerics read_numerics(std::string_view text) {
-  constexpr std::string_view kInvariant = "invariant:";
-  if (text == "tolerance") {
-    return {};
+  const auto numerics = parse_numerics(text);
+  if (!numerics) {
+    damaged("a numerics guarantee", text);
   }
-  if (text == "reproducible") {
-    return {Numerics::Kind::Reproducible, {}};
-  }
-  if (text.starts_with(kInvariant)) {
-    return {Numerics::Kind::Invariant, std::string(text.substr(kInvariant.size()))};
-  }
-  damaged("a numerics guarantee", text);
+  return *numerics;
 }
 
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain) {

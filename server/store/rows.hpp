@@ -167,7 +167,6 @@ struct RecordRow {
   VerificationSummary verification;
   std::vector<Digest> finalists;  // trial keys
   std::string job_id;
-  bool operator==(const RecordRow&) const = default;
 };
 
 /// What a miss that started no job asked for.
@@ -219,7 +218,6 @@ struct JobRow {
   std::vector<Configuration> compile;
   std::string architecture;
   std::uint32_t driver_cuda = 0;
-  bool operator==(const JobRow&) const = default;
 };
 
 }  // namespace cubind

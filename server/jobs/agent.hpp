@@ -1,0 +1,106 @@
+// What passes between the job queue and an agent, without the wire.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "server/store/rows.hpp"
+#include "tuner/spec/device_class.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+
+namespace cubind {
+
+struct OfferedDevice {
+  std::string uuid;  // of the GPU, or "replay-..."
+  DeviceClass device;
+  DriverVersion driver;
+  std::string consent;  // idle (NVML processes), idle (memory and utilization), always, never
+  std::uint64_t free_memory_bytes = 0;
+};
+
+struct OfferedToolchain {
+  std::string name;  // "nvrtc 13.0"
+  std::uint32_t major = 0, minor = 0;
+  std::vector<std::string> architectures;
+};
+
+struct AgentProfile {
+  std::string id;
+  std::string version;
+  std::vector<OfferedDevice> devices;        // empty: compiles only
+  std::vector<OfferedToolchain> toolchains;  // newest first
+  std::uint32_t compile_jobs = 1;
+};
+
+/// A job handed to an agent, with everything that is known: nothing of it is measured, compiled or verified again.
+struct Lease {
+  std::string id;
+  std::uint64_t fence = 0;
+  JobRow job;
+  SpecBundle spec;
+  DeviceFacts facts;
+  std::string gpu_uuid;  // empty: a job that compiles
+  std::uint32_t lease_ms = 0;
+  std::vector<TrialRow> trials;
+  std::vector<BlockRow> blocks;
+  std::vector<VerificationRow> verifications;
+  std::vector<ArtifactRow> artifacts;
+  Digest incumbent_trial;            // zero: none
+  std::vector<Configuration> hints;  // winners of neighbouring problems, nearest first
+};
+
+struct CheckOrder {
+  std::string id;
+  SpecBundle spec;
+  Problem problem;
+  Configuration configuration;
+  std::string architecture;
+};
+
+struct CheckOutcome {
+  Outcome outcome = Outcome::Correct;
+  std::string log;
+  ArtifactRow artifact;  // key and toolchain digests may be empty
+};
+
+struct WorkProgress {
+  std::string phase;
+  std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
+  double best_us = 0;
+  JobState state = JobState::Running;  // or WaitingForIdleGpu
+};
+
+struct ArtifactUpload {
+  ArtifactRow row;
+  std::string zstd;  // empty: uploaded before, by PutArtifact
+};
+
+/// The rows carry what the agent knows; the queue adds kernel, device, driver, policy, series and job.
+struct WorkBatch {
+  std::vector<TrialRow> trials;
+  std::vector<ArtifactUpload> artifacts;
+  std::vector<BlockRow> blocks;
+  std::vector<VerificationRow> verifications;
+};
+
+struct WorkResult {
+  enum class Status : std::uint8_t { Done, Failed, Interrupted };
+  Status status = Status::Done;
+  std::string error;
+  RecordRow record;  // winner, statistics, verification, finalists; the queue adds the rest
+  std::vector<OutcomeCount> outcomes;
+};
+
+/// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with it.
+class AgentLink {
+ public:
+  virtual ~AgentLink() = default;
+  virtual void grant(const Lease& lease) = 0;
+  virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
+  virtual void check(const CheckOrder& order) = 0;
+  virtual void drain() = 0;
+};
+
+}  // namespace cubind

@@ -1,0 +1,72 @@
+#include "server/jobs/grant.hpp"
+
+#include <algorithm>
+
+#include "server/kernel_library.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
+  const TrialGroup group{lease.job.question.kernel, lease.job.question.problem, lease.job.question.device_class,
+                         lease.job.question.policy, driver_branch(device.driver.version)};
+  for (TrialRow& trial : reader.trials(group)) {
+    const bool this_series = trial.series == lease.job.series;
+    if (!this_series && trial.outcome != Outcome::Compile) {
+      continue;
+    }
+    if (this_series) {
+      const auto blocks = reader.blocks(trial);
+      lease.blocks.insert(lease.blocks.end(), blocks.begin(), blocks.end());
+      const auto verifications = reader.verifications(trial);
+      lease.verifications.insert(lease.verifications.end(), verifications.begin(), verifications.end());
+    }
+    trial.key.full.clear();
+    trial.detail.resize(std::min<std::size_t>(trial.detail.size(), 200));
+    lease.trials.push_back(std::move(trial));
+  }
+  lease.artifacts = reader.artifacts_of(group);
+  for (ArtifactRow& artifact : lease.artifacts) {
+    artifact.key.full.clear();
+  }
+}
+
+/// The measured winner so far, under the same driver branch. An imported or provisional one is never an incumbent.
+Digest incumbent(const Lease& lease, const OfferedDevice& device, const IndexSnapshot& index) {
+  const ClassRecords* records = index.records(lease.job.question);
+  if (!records) {
+    return {};
+  }
+  const auto found = records->by_problem.find(to_string(lease.job.question.problem));
+  if (found == records->by_problem.end()) {
+    return {};
+  }
+  for (const RecordPtr& record : found->second) {
+    const bool measured = record->evidence == Evidence::Measured || record->evidence == Evidence::Replayed;
+    if (measured && !record->provisional &&
+        driver_branch(record->driver.version) == driver_branch(device.driver.version)) {
+      return record->trial;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
+                const IndexSnapshot& index) {
+  lease.spec = kernel.spec->bundle;
+  if (!device) {
+    return;
+  }
+  store.read([&](StoreReader& reader) { add_known_work(lease, *device, reader); });
+  lease.incumbent_trial = incumbent(lease, *device, index);
+  Question question;
+  question.spec = kernel.spec;
+  question.key = lease.job.question;
+  question.device = device->device;
+  lease.hints = neighbouring_winners(question, index);
+}
+
+}  // namespace cubind

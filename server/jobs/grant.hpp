@@ -1,0 +1,18 @@
+// What a lease is granted with: everything that is known about its question.
+#pragma once
+
+#include "server/jobs/agent.hpp"
+#include "server/lookup/lookup.hpp"
+
+namespace cubind {
+
+class Store;
+struct KernelEntry;
+
+/// Fills spec, trials, blocks, verifications, artifacts, incumbent and hints. `device` is null for a job that only compiles.
+/// Full keys and details are left out: the agent computes the keys itself, and a lease must stay far below the largest message.
+/// A retune begins a new series: of older ones it gets the artifacts and the configurations that do not compile, no timing.
+void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
+                const IndexSnapshot& index);
+
+}  // namespace cubind

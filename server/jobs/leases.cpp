@@ -1,0 +1,291 @@
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "server/jobs/grant.hpp"
+#include "server/jobs/scheduler_state.hpp"
+#include "server/kernel_library.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::chrono::seconds kLongestRetry{30};
+
+bool compiles_for(const OfferedToolchain& toolchain, const JobRow& job) {
+  const bool known = std::ranges::find(toolchain.architectures, job.architecture) != toolchain.architectures.end();
+  return known && (job.driver_cuda == 0 || driver_loads(job.driver_cuda, toolchain.major));
+}
+
+bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }
+
+}  // namespace
+
+std::uint64_t Scheduler::agent_joined(AgentProfile profile, AgentLink& link) {
+  const std::uint64_t id = ++state_->last_agent;
+  state_->agents[id] = {std::move(profile), &link};
+  state_->agent_expected_until = {};
+  if (state_->draining) {
+    link.drain();
+  }
+  for (const auto& listener : state_->agent_listeners) {
+    listener();
+  }
+  state_->dispatch();
+  return id;
+}
+
+void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> devices) {
+  const auto found = state_->agents.find(agent);
+  if (found == state_->agents.end()) {
+    return;
+  }
+  found->second.profile.devices = std::move(devices);
+  for (const auto& listener : state_->agent_listeners) {
+    listener();
+  }
+  state_->dispatch();
+}
+
+void Scheduler::agent_left(std::uint64_t agent) {
+  state_->agents.erase(agent);
+  std::vector<std::string> lost;
+  for (const OpenJob& job : state_->jobs) {
+    if (job.leased() && job.agent == agent) {
+      lost.push_back(job.row.id);
+    }
+  }
+  for (const std::string& id : lost) {
+    state_->requeue(*state_->find(id), "the agent left");
+  }
+  std::vector<std::function<void(const CheckOutcome&, const std::string&)>> unanswered;
+  for (auto check = state_->checks.begin(); check != state_->checks.end();) {
+    if (check->second.agent == agent) {
+      unanswered.push_back(std::move(check->second.done));
+      check = state_->checks.erase(check);
+    } else {
+      ++check;
+    }
+  }
+  for (const auto& done : unanswered) {
+    done({}, "the agent that compiled it left");
+  }
+  for (const auto& listener : state_->agent_listeners) {
+    listener();
+  }
+  state_->dispatch();
+}
+
+bool Scheduler::heartbeat(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
+  return state_->leased_job(agent, lease_id, fence) != nullptr;
+}
+
+void Scheduler::check(CheckOrder order, std::function<void(const CheckOutcome&, const std::string&)> done) {
+  JobRow wanted;
+  wanted.architecture = order.architecture;
+  for (const auto& [id, agent] : state_->agents) {
+    if (std::ranges::any_of(agent.profile.toolchains, [&](const auto& item) { return compiles_for(item, wanted); })) {
+      order.id = "check-" + std::to_string(++state_->last_lease);
+      state_->checks[order.id] = {id, std::move(done)};
+      agent.link->check(order);
+      return;
+    }
+  }
+  done({}, "no agent is connected that compiles for " + order.architecture);
+}
+
+void Scheduler::check_done(const std::string& id, const CheckOutcome& outcome) {
+  const auto found = state_->checks.find(id);
+  if (found == state_->checks.end()) {
+    return;
+  }
+  const auto done = std::move(found->second.done);
+  state_->checks.erase(found);
+  done(outcome, "");
+}
+
+void Scheduler::State::dispatch() {
+  // Watchers may submit: the jobs that they add are reached by the loop that runs already.
+  if (draining || dispatching) {
+    return;
+  }
+  dispatching = true;
+  std::vector<std::string> ids;
+  for (const OpenJob& job : jobs) {
+    if (!job.leased()) {
+      ids.push_back(job.row.id);
+    }
+  }
+  // Compiles are short and somebody waits for them.
+  std::ranges::stable_partition(ids, [&](const std::string& id) { return find(id)->row.kind == JobKind::CompileWinner; });
+  for (const std::string& id : ids) {
+    if (OpenJob* job = find(id); job && !job->leased() && clock.steady_now() >= job->not_before) {
+      place(*job);
+    }
+  }
+  dispatching = false;
+}
+
+void Scheduler::State::place(OpenJob& job) {
+  bool exists = false;
+  const auto place = job.row.kind == JobKind::Tune ? find_place(job, exists) : find_compiler(job, exists);
+  if (place) {
+    const std::string id = job.row.id;
+    try {
+      grant(job, *place);
+    } catch (const Error& error) {
+      const bool passing = error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
+      log_warning("job " + id + " cannot be granted: " + error.what());
+      if (passing) {
+        job.not_before = clock.steady_now() + options.retry_step * 4;
+      } else {
+        end(job, JobState::Failed, error.what(), nullptr);
+      }
+    }
+    return;
+  }
+  if (!exists) {
+    mark_without_device(job);
+  } else if (job.row.state == JobState::NoDevice) {
+    job.row.state = JobState::Queued;
+    tell(job);
+  }
+}
+
+void Scheduler::State::mark_without_device(OpenJob& job) {
+  if (job.row.state == JobState::NoDevice || clock.steady_now() < agent_expected_until) {
+    return;
+  }
+  job.row.state = JobState::NoDevice;
+  tell(job);
+}
+
+std::optional<Scheduler::State::Place> Scheduler::State::find_place(const OpenJob& job, bool& exists) const {
+  for (const auto& [id, agent] : agents) {
+    for (const OfferedDevice& device : agent.profile.devices) {
+      if (device.device.digest != job.row.question.device_class || !may_measure(device)) {
+        continue;
+      }
+      exists = true;
+      if (!gpu_is_leased(id, device.uuid)) {
+        return Place{id, &device};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Scheduler::State::Place> Scheduler::State::find_compiler(const OpenJob& job, bool& exists) const {
+  for (const auto& [id, agent] : agents) {
+    const auto fits = [&](const OfferedToolchain& toolchain) { return compiles_for(toolchain, job.row); };
+    if (!std::ranges::any_of(agent.profile.toolchains, fits)) {
+      continue;
+    }
+    exists = true;
+    if (compile_leases(id) < options.compile_leases) {
+      return Place{id, nullptr};
+    }
+  }
+  return std::nullopt;
+}
+
+bool Scheduler::State::gpu_is_leased(std::uint64_t agent, const std::string& uuid) const {
+  return std::ranges::any_of(
+      jobs, [&](const OpenJob& job) { return job.leased() && job.agent == agent && job.gpu_uuid == uuid; });
+}
+
+std::uint32_t Scheduler::State::compile_leases(std::uint64_t agent) const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(jobs, [&](const OpenJob& job) {
+    return job.leased() && job.agent == agent && job.row.kind == JobKind::CompileWinner;
+  }));
+}
+
+void Scheduler::State::grant(OpenJob& job, const Place& place) {
+  const auto kernel = kernels.find(job.row.question.kernel);
+  if (kernel->interface != job.row.question.interface) {
+    throw Error(ErrorCode::FailedPrecondition, "kernel " + job.row.question.kernel,
+                "its interface has changed since the job was submitted");
+  }
+  JobRow row = job.row;
+  row.state = JobState::Running;
+  row.fence += 1;
+  Lease lease;
+  lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
+  lease.fence = row.fence;
+  lease.job = row;
+  lease.facts = place.device ? place.device->device.facts : job.device.facts;
+  lease.gpu_uuid = place.device ? place.device->uuid : "";
+  lease.lease_ms = static_cast<std::uint32_t>(options.lease.count());
+  fill_lease(lease, *kernel, place.device, store, *index.snapshot());
+  // The fence is stored before anybody gets it: after a crash the next one is higher still.
+  persist(row);
+
+  job.row = std::move(row);
+  job.lease_id = lease.id;
+  job.agent = place.agent;
+  job.gpu_uuid = lease.gpu_uuid;
+  job.driver = place.device ? place.device->driver : DriverVersion{};
+  job.leased_at = clock.steady_now();
+  job.leased_until = job.leased_at + options.lease;
+  agents.at(place.agent).link->grant(lease);
+  tell(job);
+}
+
+void Scheduler::State::release(OpenJob& job) {
+  if (!job.leased()) {
+    return;
+  }
+  job.row.elapsed_ms += std::chrono::duration<double, std::milli>(clock.steady_now() - job.leased_at).count();
+  job.lease_id.clear();
+  job.gpu_uuid.clear();
+  job.agent = 0;
+}
+
+void Scheduler::State::requeue(OpenJob& job, const std::string& reason) {
+  release(job);
+  job.row.interruptions += 1;
+  job.phase.clear();
+  if (job.row.interruptions >= options.interruption_limit) {
+    end(job, JobState::Failed,
+        "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " + reason,
+        nullptr);
+    return;
+  }
+  const auto step = options.retry_step * (1u << std::min(job.row.interruptions - 1, 10u));
+  job.not_before = clock.steady_now() + std::min<std::chrono::milliseconds>(step, kLongestRetry);
+  job.row.state = JobState::Queued;
+  log_info("job " + job.row.id + " is queued again: " + reason);
+  tell(job);
+}
+
+void Scheduler::State::expire_leases() {
+  const SteadyTime now = clock.steady_now();
+  std::vector<std::string> expired;
+  for (const OpenJob& job : jobs) {
+    if (job.leased() && job.leased_until <= now) {
+      expired.push_back(job.row.id);
+    }
+  }
+  for (const std::string& id : expired) {
+    OpenJob& job = *find(id);
+    if (const auto agent = agents.find(job.agent); agent != agents.end()) {
+      agent->second.link->end_lease(job.lease_id, "the lease has expired");
+    }
+    requeue(job, "its lease expired");
+  }
+}
+
+OpenJob* Scheduler::State::leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
+  for (OpenJob& job : jobs) {
+    if (job.leased() && job.lease_id == lease_id && job.row.fence == fence && job.agent == agent) {
+      job.leased_until = clock.steady_now() + options.lease;
+      return &job;
+    }
+  }
+  if (const auto found = agents.find(agent); found != agents.end() && !lease_id.empty()) {
+    found->second.link->end_lease(lease_id, "the lease is over or its fence " + std::to_string(fence) + " is stale");
+  }
+  return nullptr;
+}
+
+}  // namespace cubind

@@ -1,0 +1,188 @@
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "server/jobs/scheduler_state.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+bool is_storage_fault(const Error& error) {
+  return error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
+}
+
+/// What came of a GPU that plays a table back is not a measurement, whatever the agent calls it.
+Evidence evidence_for(const DeviceFacts& facts) {
+  return facts.replay_table.empty() ? Evidence::Measured : Evidence::Replayed;
+}
+
+}  // namespace
+
+bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                         const WorkProgress& progress) {
+  OpenJob* job = state_->leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
+  }
+  job->phase = progress.phase;
+  job->best_us = progress.best_us;
+  job->row.configurations = progress.configurations;
+  job->row.configurations_done = progress.configurations_done;
+  job->row.nvrtc_calls = progress.nvrtc_calls;
+  job->row.state = progress.state == JobState::WaitingForIdleGpu ? JobState::WaitingForIdleGpu : JobState::Running;
+  state_->tell(*job);
+  return true;
+}
+
+bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch) {
+  OpenJob* job = state_->leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
+  }
+  try {
+    state_->store_rows(*job, batch);
+  } catch (const Error& error) {
+    // Nothing of the batch is stored and nothing is acknowledged: the work is done again when the store takes writes.
+    state_->agents.at(agent).link->end_lease(lease_id, std::string("the batch cannot be stored: ") + error.what());
+    if (is_storage_fault(error)) {
+      state_->requeue(*job, error.what());
+    } else {
+      state_->end(*job, JobState::Failed, error.what(), nullptr);
+    }
+    return false;
+  }
+  job->row.interruptions = 0;
+  for (const ArtifactUpload& upload : batch.artifacts) {
+    for (const auto& listener : state_->artifact_listeners) {
+      listener(upload.row);
+    }
+  }
+  return true;
+}
+
+void Scheduler::State::store_rows(const OpenJob& job, WorkBatch& batch) {
+  const RecordQuestion& question = job.row.question;
+  for (ArtifactUpload& upload : batch.artifacts) {
+    upload.row.kernel = question.kernel;
+  }
+  for (TrialRow& trial : batch.trials) {
+    trial.origin = Origin::Worker;
+    trial.kernel = question.kernel;
+    trial.device_class = question.device_class;
+    trial.policy = question.policy;
+    trial.driver = job.driver;
+    trial.series = job.row.series;
+    trial.job_id = job.row.id;
+  }
+  const auto stamp = [&](auto& row) {
+    row.origin = Origin::Worker;
+    row.series = job.row.series;
+    row.job_id = job.row.id;
+  };
+  std::ranges::for_each(batch.blocks, stamp);
+  std::ranges::for_each(batch.verifications, stamp);
+
+  store.write([&](StoreWriter& writer) {
+    for (const ArtifactUpload& upload : batch.artifacts) {
+      if (!upload.zstd.empty()) {
+        writer.put_blob({upload.row.cubin, upload.row.cubin_bytes, upload.zstd});
+      } else if (!writer.has_blob(upload.row.cubin)) {
+        throw Error(ErrorCode::InvalidArgument, "artifact " + upload.row.cubin.hex().substr(0, 16),
+                    "has no bytes and was not uploaded before by PutArtifact");
+      }
+      writer.put_artifact(upload.row);
+    }
+    // What ran out of memory is not stored, nor what belongs to it.
+    std::vector<Digest> passing;
+    for (const TrialRow& trial : batch.trials) {
+      if (!writer.put_trial(trial)) {
+        passing.push_back(trial.key.digest);
+      }
+    }
+    const auto stays = [&](const Digest& trial) { return std::ranges::find(passing, trial) == passing.end(); };
+    for (const BlockRow& block : batch.blocks) {
+      if (stays(block.trial)) {
+        writer.put_block(block);
+      }
+    }
+    for (const VerificationRow& verification : batch.verifications) {
+      if (stays(verification.trial)) {
+        writer.put_verification(verification);
+      }
+    }
+  });
+}
+
+bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result) {
+  OpenJob* job = state_->leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
+  }
+  job->row.outcomes = result.outcomes;
+  if (result.status == WorkResult::Status::Interrupted) {
+    state_->requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
+  } else if (result.status == WorkResult::Status::Failed) {
+    state_->end(*job, JobState::Failed, result.error, nullptr);
+  } else {
+    try {
+      state_->complete_tune(*job, result);
+    } catch (const Error& error) {
+      if (is_storage_fault(error)) {
+        state_->requeue(*job, error.what());
+      } else {
+        state_->end(*job, JobState::Failed, error.what(), nullptr);
+      }
+    }
+  }
+  state_->dispatch();
+  return true;
+}
+
+void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
+  JobRow row = job.row;
+  row.state = JobState::Done;
+  row.finished_at = clock.wall_text();
+  row.elapsed_ms += std::chrono::duration<double, std::milli>(clock.steady_now() - job.leased_at).count();
+  RecordRow& record = result.record;
+  const bool has_record = row.kind == JobKind::Tune;
+  store.write([&](StoreWriter& writer) {
+    if (has_record) {
+      const auto trial = writer.trial_by_digest(record.trial);
+      if (!trial) {
+        throw Error(ErrorCode::FailedPrecondition, "job " + row.id, "the winner's trial was never stored");
+      }
+      Problem measured = std::move(record.question.problem);
+      record.question = row.question;
+      if (!measured.dims.empty() && measured != row.question.problem) {
+        row.note = "measured " + to_string(measured) + " for " + to_string(row.question.problem);
+        record.question.problem = std::move(measured);
+      }
+      record.configuration = trial->configuration;
+      record.cubin = trial->cubin;
+      record.architecture = trial->architecture;
+      record.toolchain = trial->toolchain;
+      record.driver = trial->driver;
+      record.evidence = evidence_for(job.device.facts);
+      record.provisional = record.provisional || record.contended;
+      record.job_id = row.id;
+      row.record_trial = record.trial;
+      writer.put_record(record);
+      writer.drop_want(row.question);
+    }
+    writer.put_job(row);
+  });
+  RecordPtr published;
+  if (has_record) {
+    index.refresh(store, record.question);
+    const ClassRecords* records = index.snapshot()->records(record.question);
+    const auto found = records ? std::ranges::find(records->records, record.trial, [](const RecordPtr& item) { return item->trial; })
+                               : std::vector<RecordPtr>::const_iterator{};
+    published = records && found != records->records.end() ? *found : std::make_shared<const RecordRow>(record);
+  }
+  job.lease_id.clear();
+  job.row = row;
+  end(job, JobState::Done, "", std::move(published));
+}
+
+}  // namespace cubind

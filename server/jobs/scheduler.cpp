@@ -1,0 +1,264 @@
+#include "server/jobs/scheduler.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "server/jobs/scheduler_state.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+
+Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock, SchedulerOptions options)
+    : state_(std::make_unique<State>(store, index, kernels, clock, options)) {}
+
+Scheduler::~Scheduler() = default;
+
+void Scheduler::load() {
+  std::vector<JobRow> rows;
+  std::map<Digest, DeviceClass> devices;
+  state_->store.read([&](StoreReader& reader) {
+    rows = reader.jobs(false);
+    for (DeviceClass& device : reader.device_classes()) {
+      devices.emplace(device.digest, std::move(device));
+    }
+  });
+  for (JobRow& row : rows) {
+    const auto device = devices.find(row.question.device_class);
+    if (device == devices.end()) {
+      log_warning("job " + row.id + " is dropped: its device class is not in the store");
+      continue;
+    }
+    OpenJob& job = state_->jobs.emplace_back();
+    job.row = std::move(row);
+    job.row.state = JobState::Queued;
+    job.device = device->second;
+  }
+  state_->dispatch();
+}
+
+JobEvent Scheduler::submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune) {
+  JobRow row;
+  row.kind = JobKind::Tune;
+  row.key = job_key(question);
+  row.question = question;
+  row.retune = retune;
+  return state_->submit(std::move(row), device);
+}
+
+JobEvent Scheduler::submit_compile(const CompileOrder& order) {
+  JobRow row;
+  row.kind = JobKind::CompileWinner;
+  row.key = order.key;
+  row.question = order.question;
+  row.compile = order.configurations;
+  row.architecture = order.architecture;
+  row.driver_cuda = order.driver_cuda;
+  return state_->submit(std::move(row), order.device);
+}
+
+JobEvent Scheduler::State::submit(JobRow row, const DeviceClass& device) {
+  for (OpenJob& job : jobs) {
+    if (job.row.key == row.key) {
+      return event_of(job);
+    }
+  }
+  if (draining) {
+    throw Error(ErrorCode::Unavailable, "daemon", "is shutting down");
+  }
+  if (jobs.size() >= options.queue_limit) {
+    throw Error(ErrorCode::ResourceExhausted, "job queue",
+                "holds " + std::to_string(jobs.size()) + " jobs, its limit: wait until some have ended");
+  }
+  row.id = fresh_id();
+  row.created_at = clock.wall_text();
+  store.write([&](StoreWriter& writer) {
+    row.series = writer.last_series(row.key) + (row.retune ? 1 : 0);
+    writer.put_device_class(device);
+    writer.put_job(row);
+  });
+  OpenJob& job = jobs.emplace_back();
+  job.row = std::move(row);
+  job.device = device;
+  const std::string id = job.row.id;
+  JobEvent event = event_of(job);
+  dispatch();
+  // Granting may have failed the job at once: what is told then is what was submitted.
+  const OpenJob* still_open = find(id);
+  return still_open ? event_of(*still_open) : event;
+}
+
+std::string Scheduler::State::fresh_id() {
+  const std::string seed = read_file("/proc/sys/kernel/random/uuid") + std::to_string(jobs.size());
+  return Digest::of(seed).hex().substr(0, 16);
+}
+
+std::optional<JobEvent> Scheduler::find_open(const RecordQuestion& question) const {
+  const Digest key = job_key(question);
+  for (const OpenJob& job : state_->jobs) {
+    if (job.row.key == key) {
+      return state_->event_of(job);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<JobEvent> Scheduler::find(const std::string& id) const {
+  const OpenJob* job = state_->find(id);
+  return job ? std::optional(state_->event_of(*job)) : std::nullopt;
+}
+
+std::vector<JobEvent> Scheduler::open_jobs() const {
+  std::vector<JobEvent> events;
+  for (const OpenJob& job : state_->jobs) {
+    events.push_back(state_->event_of(job));
+  }
+  return events;
+}
+
+std::uint64_t Scheduler::watch(const std::string& job_id, Watcher watcher) {
+  OpenJob* job = state_->find(job_id);
+  if (!job) {
+    return 0;
+  }
+  const std::uint64_t id = ++state_->last_watch;
+  state_->watches[id] = job_id;
+  job->watchers[id] = std::move(watcher);
+  return id;
+}
+
+void Scheduler::unwatch(std::uint64_t watch_id) {
+  const auto found = state_->watches.find(watch_id);
+  if (found == state_->watches.end()) {
+    return;
+  }
+  if (OpenJob* job = state_->find(found->second)) {
+    job->watchers.erase(watch_id);
+  }
+  state_->watches.erase(found);
+}
+
+JobEvent Scheduler::cancel(const std::string& id) {
+  OpenJob* job = state_->find(id);
+  if (!job) {
+    bool known = false;
+    state_->store.read([&](StoreReader& reader) {
+      known = std::ranges::any_of(reader.jobs(true), [&](const JobRow& row) { return row.id == id; });
+    });
+    if (known) {
+      throw Error(ErrorCode::FailedPrecondition, "id", "job " + quoted(id) + " has ended");
+    }
+    throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
+  }
+  if (job->leased()) {
+    state_->agents.at(job->agent).link->end_lease(job->lease_id, "the job was cancelled");
+  }
+  JobEvent event = state_->event_of(*job);
+  event.job.state = JobState::Cancelled;
+  state_->end(*job, JobState::Cancelled, "cancelled", nullptr);
+  state_->dispatch();
+  return event;
+}
+
+void Scheduler::expect_agent_until(SteadyTime deadline) { state_->agent_expected_until = deadline; }
+
+void Scheduler::tick() {
+  state_->expire_leases();
+  state_->dispatch();
+}
+
+void Scheduler::drain() {
+  state_->draining = true;
+  for (auto& [id, agent] : state_->agents) {
+    agent.link->drain();
+  }
+}
+
+bool Scheduler::idle() const { return state_->jobs.empty() || std::ranges::none_of(state_->jobs, &OpenJob::leased); }
+
+bool Scheduler::draining() const { return state_->draining; }
+
+std::vector<AgentProfile> Scheduler::agents() const {
+  std::vector<AgentProfile> profiles;
+  for (const auto& [id, agent] : state_->agents) {
+    profiles.push_back(agent.profile);
+  }
+  return profiles;
+}
+
+std::string Scheduler::device_state(const std::string& uuid) const {
+  for (const OpenJob& job : state_->jobs) {
+    if (job.leased() && job.gpu_uuid == uuid) {
+      return job.row.state == JobState::WaitingForIdleGpu ? "waiting_for_idle_gpu" : "tuning";
+    }
+  }
+  return "idle";
+}
+
+std::uint32_t Scheduler::queued() const {
+  return static_cast<std::uint32_t>(std::ranges::count(state_->jobs, false, &OpenJob::leased));
+}
+
+std::uint32_t Scheduler::running() const {
+  return static_cast<std::uint32_t>(std::ranges::count(state_->jobs, true, &OpenJob::leased));
+}
+
+void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
+  state_->artifact_listeners.push_back(std::move(listener));
+}
+
+void Scheduler::on_agents(std::function<void()> listener) { state_->agent_listeners.push_back(std::move(listener)); }
+
+JobEvent Scheduler::State::event_of(const OpenJob& job) const {
+  return {job.row, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()), nullptr};
+}
+
+OpenJob* Scheduler::State::find(const std::string& id) {
+  const auto found = std::ranges::find_if(jobs, [&](const OpenJob& job) { return job.row.id == id; });
+  return found == jobs.end() ? nullptr : &*found;
+}
+
+void Scheduler::State::tell(const OpenJob& job) {
+  const JobEvent event = event_of(job);
+  // A watcher may stop watching while it is told.
+  const auto watchers = job.watchers;
+  for (const auto& [id, watcher] : watchers) {
+    watcher(event);
+  }
+}
+
+void Scheduler::State::persist(const JobRow& row) {
+  store.write([&](StoreWriter& writer) { writer.put_job(row); });
+}
+
+void Scheduler::State::end(OpenJob& job, JobState state, std::string error, RecordPtr record) {
+  job.row.state = state;
+  job.row.error = std::move(error);
+  job.row.finished_at = clock.wall_text();
+  release(job);
+  try {
+    if (state != JobState::Done) {
+      persist(job.row);
+    }
+  } catch (const Error& fault) {
+    // The store is read-only: the job is over for all who wait, and begins again with the next start of the daemon.
+    log_warning("job " + job.row.id + ": its end is not stored: " + fault.what());
+  }
+  JobEvent last = event_of(job);
+  last.record = std::move(record);
+  forget(job.row.id, last);
+}
+
+void Scheduler::State::forget(const std::string& id, const JobEvent& last) {
+  const auto found = std::ranges::find_if(jobs, [&](const OpenJob& job) { return job.row.id == id; });
+  const auto watchers = std::move(found->watchers);
+  jobs.erase(found);
+  for (const auto& [watch_id, watcher] : watchers) {
+    watches.erase(watch_id);
+    watcher(last);
+  }
+}
+
+}  // namespace cubind

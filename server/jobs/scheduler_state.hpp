@@ -1,0 +1,101 @@
+// The inside of Scheduler, shared by its source files.
+#pragma once
+
+#include <list>
+#include <set>
+
+#include "server/jobs/scheduler.hpp"
+
+namespace cubind {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+/// A job that has not ended.
+struct OpenJob {
+  JobRow row;
+  DeviceClass device;
+  std::string phase;
+  double best_us = 0;
+  std::map<std::uint64_t, Watcher> watchers;
+  SteadyTime not_before{};  // after an interruption
+
+  // While leased:
+  std::string lease_id;  // empty: not leased
+  std::uint64_t agent = 0;
+  std::string gpu_uuid;
+  DriverVersion driver;
+  SteadyTime leased_until{};
+  SteadyTime leased_at{};
+
+  bool leased() const { return !lease_id.empty(); }
+};
+
+struct JoinedAgent {
+  AgentProfile profile;
+  AgentLink* link = nullptr;
+};
+
+struct WaitingCheck {
+  std::uint64_t agent = 0;
+  std::function<void(const CheckOutcome&, const std::string&)> done;
+};
+
+struct Scheduler::State {
+  State(Store& store_, Index& index_, KernelLibrary& kernels_, const Clock& clock_, SchedulerOptions options_)
+      : store(store_), index(index_), kernels(kernels_), clock(clock_), options(options_) {}
+
+  // ---- scheduler.cpp ----
+  JobEvent submit(JobRow row, const DeviceClass& device);
+  JobEvent event_of(const OpenJob& job) const;
+  OpenJob* find(const std::string& id);
+  void tell(const OpenJob& job);
+  void persist(const JobRow& row);
+  /// Ends the job in the store, tells its watchers and forgets it.
+  void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
+  void forget(const std::string& id, const JobEvent& last);
+  std::string fresh_id();
+
+  // ---- leases.cpp ----
+  void dispatch();
+  void place(OpenJob& job);
+  void mark_without_device(OpenJob& job);
+  struct Place {
+    std::uint64_t agent = 0;
+    const OfferedDevice* device = nullptr;  // null: a job that compiles
+  };
+  /// Where the job can run now. `exists` tells whether it could run anywhere, were it free.
+  std::optional<Place> find_place(const OpenJob& job, bool& exists) const;
+  std::optional<Place> find_compiler(const OpenJob& job, bool& exists) const;
+  bool gpu_is_leased(std::uint64_t agent, const std::string& uuid) const;
+  std::uint32_t compile_leases(std::uint64_t agent) const;
+  void grant(OpenJob& job, const Place& place);
+  void release(OpenJob& job);
+  /// Queues a leased job again; after too many interruptions in a row it has failed.
+  void requeue(OpenJob& job, const std::string& reason);
+  void expire_leases();
+  /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
+  OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
+
+  // ---- results.cpp ----
+  void store_rows(const OpenJob& job, WorkBatch& batch);
+  void complete_tune(OpenJob& job, WorkResult& result);
+
+  Store& store;
+  Index& index;
+  KernelLibrary& kernels;
+  const Clock& clock;
+  const SchedulerOptions options;
+
+  std::list<OpenJob> jobs;  // oldest first
+  std::map<std::uint64_t, JoinedAgent> agents;
+  std::map<std::uint64_t, std::string> watches;  // watch id to job id
+  std::map<std::string, WaitingCheck> checks;
+  std::vector<std::function<void(const ArtifactRow&)>> artifact_listeners;
+  std::vector<std::function<void()>> agent_listeners;
+  std::uint64_t last_agent = 0, last_watch = 0, last_lease = 0;
+  SteadyTime agent_expected_until{};
+  bool draining = false;
+  bool dispatching = false;
+};
+
+}  // namespace cubind
