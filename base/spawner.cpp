@@ -3,21 +3,45 @@
 #include <future>
 #include <mutex>
 #include <thread>
+#include <variant>
 
+#include "base/error.hpp"
 #include "base/subprocess.hpp"
 
 namespace cubind {
+namespace {
+
+// An Error in parts. The exception itself does not cross threads: its reference counts live in the C++
+// library, which ThreadSanitizer does not see through.
+struct Fault {
+  ErrorCode code;
+  std::string where;
+  std::string cause;
+};
+using Outcome = std::variant<Subprocess, Fault>;
+
+Outcome try_spawn(const SubprocessOptions& options) {
+  try {
+    return Subprocess::spawn(options);
+  } catch (const Error& error) {
+    return Fault{error.code(), error.where(), error.cause()};
+  } catch (const std::exception& error) {
+    return Fault{ErrorCode::Internal, options.program, error.what()};
+  }
+}
+
+}  // namespace
 
 struct Spawner::State {
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::packaged_task<Subprocess()>> tasks;  // guarded by mutex
-  bool stopping = false;                               // guarded by mutex
+  std::deque<std::packaged_task<Outcome()>> tasks;  // guarded by mutex
+  bool stopping = false;                            // guarded by mutex
   std::thread thread;
 
   void run() {
     for (;;) {
-      std::packaged_task<Subprocess()> task;
+      std::packaged_task<Outcome()> task;
       {
         std::unique_lock lock(mutex);
         changed.wait(lock, [this] { return stopping || !tasks.empty(); });
@@ -27,7 +51,7 @@ struct Spawner::State {
         task = std::move(tasks.front());
         tasks.pop_front();
       }
-      task();  // what spawn throws travels to the caller in the future
+      task();
     }
   }
 };
@@ -46,14 +70,18 @@ Spawner::~Spawner() {
 }
 
 Subprocess Spawner::spawn(const SubprocessOptions& options) {
-  std::packaged_task<Subprocess()> task([&options] { return Subprocess::spawn(options); });
-  std::future<Subprocess> result = task.get_future();
+  std::packaged_task<Outcome()> task([&options] { return try_spawn(options); });
+  std::future<Outcome> result = task.get_future();
   {
     const std::lock_guard lock(state_->mutex);
     state_->tasks.push_back(std::move(task));
   }
   state_->changed.notify_one();
-  return result.get();
+  Outcome outcome = result.get();
+  if (auto* fault = std::get_if<Fault>(&outcome)) {
+    throw Error(fault->code, std::move(fault->where), std::move(fault->cause));
+  }
+  return std::get<Subprocess>(std::move(outcome));
 }
 
 }  // namespace cubind
