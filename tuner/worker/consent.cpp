@@ -1,0 +1,50 @@
+#include "tuner/worker/consent.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace cubind::worker {
+namespace {
+
+// What an idle GPU shows as used (its driver's own structures), and what our own allocations and modules take
+// beyond what was asked for. A CUDA context of somebody else takes more than this alone.
+constexpr std::uint64_t kUnexplainedBytes = std::uint64_t{256} << 20;
+constexpr std::uint32_t kBusyPercent = 5;
+
+bool contains(const std::vector<std::uint32_t>& list, std::uint32_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+void Consent::context_made(const GpuUse& after) {
+  base_ = after;
+  std::vector<std::uint32_t> newcomers;
+  std::copy_if(after.processes.begin(), after.processes.end(), std::back_inserter(newcomers),
+               [this](std::uint32_t process) { return !contains(before_.processes, process); });
+  // Two newcomers: the larger number is the younger process, if they are of one namespace; then the other is
+  // foreign.
+  if (!newcomers.empty()) own_process_ = *std::max_element(newcomers.begin(), newcomers.end());
+}
+
+bool Consent::is_foreign(const GpuUse& now, std::uint64_t own_allocated, bool idle) const {
+  if (own_process_) {
+    return std::any_of(now.processes.begin(), now.processes.end(),
+                       [this](std::uint32_t process) { return process != *own_process_; });
+  }
+  if (!now.processes.empty()) return true;  // none of them is ours
+  return foreign_by_memory(now, own_allocated, idle);
+}
+
+bool Consent::foreign_by_memory(const GpuUse& now, std::uint64_t own_bytes, bool idle) const {
+  const std::uint64_t explained = (base_ ? base_->memory_bytes : 0) + own_bytes + kUnexplainedBytes;
+  if (now.memory_bytes > explained) return true;
+  return idle && now.utilization_percent.value_or(0) > kBusyPercent;
+}
+
+std::string Consent::rule() const {
+  const bool by_processes = own_process_ || (!base_ && !before_.processes.empty());
+  return by_processes ? "processes" : "memory and utilization";
+}
+
+}  // namespace cubind::worker

@@ -1,0 +1,218 @@
+// The device backend of real GPUs.
+#include <map>
+#include <memory>
+
+#include "base/error.hpp"
+#include "tuner/worker/device_backend.hpp"
+#include "tuner/worker/device_outcome.hpp"
+#include "tuner/worker/measurement.hpp"
+#include "tuner/worker/verification.hpp"
+
+namespace cubind::worker {
+namespace {
+
+class CudaDevice final : public DeviceBackend {
+ public:
+  v1::DeviceReply open(const v1::OpenDevice& request) override;
+  v1::DeviceReply prepare(const v1::PrepareProblem& request) override;
+  v1::DeviceReply load(const v1::LoadTrial& request) override;
+  v1::DeviceReply verify(const v1::VerifyTrial& request) override;
+  v1::DeviceReply measure(const v1::MeasureTrials& request) override;
+  v1::DeviceReply unload(const v1::UnloadTrial& request) override;
+  v1::DeviceReply release(const v1::ReleaseProblem& request) override;
+  v1::DeviceReply probe(const v1::ProbeDevice& request) override;
+
+ private:
+  DeviceSession& session() {
+    if (!session_) throw Error(ErrorCode::FailedPrecondition, "device worker", "open comes first");
+    return *session_;
+  }
+  ProblemSetup& setup(std::uint32_t number);
+  const LoadedCubin& trial(std::uint32_t number) const;
+  v1::DeviceReply reply();
+  v1::DeviceReply reply(const DeviceFailure& failure);
+  v1::MeasuredItem measure_item(const v1::MeasureTrials& request, const v1::MeasureTrials::Item& item,
+                                bool warm_up, bool& sticky);
+
+  MeasureSettings settings_;
+  std::unique_ptr<DeviceSession> session_;
+  std::map<std::uint32_t, std::unique_ptr<ProblemSetup>> setups_;
+  std::map<std::uint32_t, std::unique_ptr<LoadedCubin>> trials_;
+};
+
+ProblemSetup& CudaDevice::setup(std::uint32_t number) {
+  const auto found = setups_.find(number);
+  if (found == setups_.end()) {
+    throw Error(ErrorCode::InvalidArgument, "setup " + std::to_string(number), "was not prepared");
+  }
+  return *found->second;
+}
+
+const LoadedCubin& CudaDevice::trial(std::uint32_t number) const {
+  const auto found = trials_.find(number);
+  if (found == trials_.end()) {
+    throw Error(ErrorCode::InvalidArgument, "trial " + std::to_string(number), "was not loaded");
+  }
+  return *found->second;
+}
+
+v1::DeviceReply CudaDevice::reply() {
+  v1::DeviceReply reply;
+  reply.set_outcome(v1::CORRECT);
+  reply.set_free_memory_bytes(session().free_memory_bytes());
+  reply.set_allocated_bytes(session().allocated_bytes());
+  if (session().active()) {
+    reply.set_timer(session().timer().name());
+    reply.set_tick_us(session().timer().tick_us());
+  }
+  return reply;
+}
+
+v1::DeviceReply CudaDevice::reply(const DeviceFailure& failure) {
+  v1::DeviceReply failed = failure.sticky ? v1::DeviceReply() : reply();
+  report(failure, failed);
+  return failed;
+}
+
+v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
+  // What was made under an earlier open goes before its context does.
+  trials_.clear();
+  setups_.clear();
+  session_.reset();
+  try {
+    session_ = std::make_unique<DeviceSession>(request);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Aborted) throw;
+    v1::DeviceReply taken;
+    taken.set_detail(error.what());
+    taken.set_foreign_use(true);
+    return taken;
+  }
+  const bool foreign = session_->foreign_use();
+  if (!foreign) session_->activate();
+  v1::DeviceReply opened = reply();
+  *opened.mutable_info() = session_->info();
+  opened.set_foreign_use(foreign);
+  return opened;
+}
+
+v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
+  setups_.erase(request.setup());
+  try {
+    session().activate();
+    auto made =
+        std::make_unique<ProblemSetup>(session().context(), session().budget(), session().kernels(), request);
+    made->prepare_verification(0);
+    setups_[request.setup()] = std::move(made);
+    session().worked();
+  } catch (...) {
+    const auto failure = current_failure();
+    if (!failure || !session_) throw;
+    return reply(*failure);
+  }
+  v1::DeviceReply prepared = reply();
+  *prepared.mutable_info() = session().info();
+  return prepared;
+}
+
+v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
+  trials_.erase(request.trial());
+  try {
+    session().activate();
+    const std::vector<std::string> symbols(request.entry_symbols().begin(), request.entry_symbols().end());
+    auto loaded = std::make_unique<LoadedCubin>(session().context(), request.cubin(), symbols);
+    v1::DeviceReply done = reply();
+    for (v1::LoadedEntry& entry : loaded->entries()) *done.add_entries() = std::move(entry);
+    trials_[request.trial()] = std::move(loaded);
+    return done;
+  } catch (...) {
+    const auto failure = current_failure();
+    if (!failure || !session_) throw;
+    return reply(*failure);
+  }
+}
+
+v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
+  ProblemSetup& problem = setup(request.setup());
+  const LoadedCubin& cubin = trial(request.trial());
+  try {
+    const v1::VerificationResult result = verify_variant(session(), problem, cubin, request);
+    v1::DeviceReply done = reply();
+    done.set_outcome(result.outcome());
+    done.set_detail(result.detail());
+    *done.mutable_verification() = result;
+    return done;
+  } catch (...) {
+    const auto failure = current_failure();
+    if (!failure) throw;
+    problem.distrust();
+    return reply(*failure);
+  }
+}
+
+v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
+                                          const v1::MeasureTrials::Item& item, bool warm_up, bool& sticky) {
+  ProblemSetup& problem = setup(request.setup());
+  const LoadedCubin& cubin = trial(item.trial());
+  try {
+    problem.prepare_timing();
+    const BoundPlan plan = problem.bind(cubin, item.plan());
+    const TimedWork work = timed_work(session(), problem, plan);
+    if (warm_up) warm_up_with(session(), work, settings_);
+    return measure_block(session(), problem.request(), work, item, settings_);
+  } catch (...) {
+    const auto failure = current_failure();
+    if (!failure) throw;
+    problem.distrust();
+    sticky = failure->sticky;
+    v1::MeasuredItem failed;
+    failed.set_trial(item.trial());
+    failed.set_outcome(failure->outcome);
+    failed.set_detail(failure->detail);
+    return failed;
+  }
+}
+
+v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
+  const bool foreign_before = session().foreign_use();
+  std::vector<v1::MeasuredItem> items;
+  bool sticky = false;
+  for (int i = 0; i < request.items_size() && !sticky; ++i) {
+    items.push_back(measure_item(request, request.items(i), request.warm_up() && i == 0, sticky));
+  }
+  v1::DeviceReply done;
+  if (sticky) {
+    report({items.back().outcome(), items.back().detail(), true}, done);
+  } else {
+    done = reply();
+    done.set_foreign_use(foreign_before || session().foreign_use());
+  }
+  for (v1::MeasuredItem& item : items) {
+    item.mutable_conditions()->set_contended(done.foreign_use());
+    *done.add_measured() = std::move(item);
+  }
+  return done;
+}
+
+v1::DeviceReply CudaDevice::unload(const v1::UnloadTrial& request) {
+  trials_.erase(request.trial());
+  return reply();
+}
+
+v1::DeviceReply CudaDevice::release(const v1::ReleaseProblem& request) {
+  setups_.erase(request.setup());
+  return reply();
+}
+
+v1::DeviceReply CudaDevice::probe(const v1::ProbeDevice&) {
+  v1::DeviceReply probed = reply();
+  probed.set_foreign_use(session().foreign_use());
+  *probed.mutable_info() = session().info();
+  return probed;
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceBackend> make_cuda_device() { return std::make_unique<CudaDevice>(); }
+
+}  // namespace cubind::worker

@@ -1,0 +1,102 @@
+#include "tuner/worker/cupti_timer.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/error.hpp"
+#include "tuner/measure/tick.hpp"
+
+namespace cubind::worker {
+namespace {
+
+// Opens the gate also when enqueuing fails: a stream that waits for ever would hang the worker.
+class GateOpener {
+ public:
+  GateOpener(std::uint32_t* gate, std::uint32_t count) : gate_(gate), count_(count) {}
+  ~GateOpener() { std::atomic_ref<std::uint32_t>(*gate_).store(count_, std::memory_order_release); }
+  GateOpener(const GateOpener&) = delete;
+  GateOpener& operator=(const GateOpener&) = delete;
+
+ private:
+  std::uint32_t* gate_;
+  std::uint32_t count_;
+};
+
+}  // namespace
+
+CuptiTimer::CuptiTimer(DriverContext& context, OwnKernels& kernels, CuptiRecorder& recorder)
+    : context_(context), recorder_(recorder) {
+  const cuda::DriverApi& api = context.api();
+  void* gate = nullptr;
+  cuda::check(api, api.mem_host_alloc(&gate, sizeof(std::uint32_t), cuda::kHostAllocDeviceMap),
+              "cuMemHostAlloc");
+  gate_ = static_cast<std::uint32_t*>(gate);
+  *gate_ = 0;
+  cuda::check(api, api.mem_host_get_device_pointer(&gate_on_device_, gate, 0), "cuMemHostGetDevicePointer");
+
+  unsigned step = 0;
+  TimedWork work;
+  work.timed = [&] { kernels.spin(kTickFirstClocks + kTickStepClocks * step++); };
+  const auto tick = measure::estimate_tick_us(measure(work, kTickSteps));
+  if (!tick) throw Error(ErrorCode::Unavailable, "CUPTI", "kernels of growing length all have the same time");
+  tick_us_ = *tick;
+}
+
+CuptiTimer::~CuptiTimer() {
+  if (gate_ != nullptr) context_.api().mem_free_host(gate_);
+}
+
+std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples) {
+  std::unique_ptr<InstantiatedGraph> graph;
+  if (work.as_graph) {
+    graph = std::make_unique<InstantiatedGraph>(context_, work.timed);
+    graph->launch();  // untimed: the upload of the graph
+  }
+  context_.synchronize("what ran before the samples");
+  recorder_.take();  // records of what was not timed
+  for (unsigned k = 0; k < samples; ++k) run_sample(work, graph.get());
+  context_.synchronize("the timed kernels");
+  return read(work, samples);
+}
+
+// A variant of several kernels is timed from the first one's start to the last one's end, so the host must
+// not be what the later ones wait for (a launch costs 3.9 us): the stream waits at a gate until all are
+// enqueued.
+void CuptiTimer::run_sample(const TimedWork& work, const InstantiatedGraph* graph) {
+  if (work.before) work.before();
+  if (graph != nullptr) return graph->launch();
+  if (work.kernels < 2) return work.timed();
+  ++gate_count_;
+  const GateOpener opener(gate_, gate_count_);
+  cuda::check(context_.api(),
+              context_.api().stream_wait_value32(context_.stream(), gate_on_device_, gate_count_,
+                                                 cuda::kWaitValueGeq),
+              "cuStreamWaitValue32");
+  work.timed();
+}
+
+std::vector<double> CuptiTimer::read(const TimedWork& work, unsigned samples) {
+  std::vector<CuptiRecorder::KernelRecord> records = recorder_.take();
+  if (records.size() != std::size_t{samples} * work.kernels) {
+    throw Error(ErrorCode::Unavailable, "CUPTI",
+                std::to_string(records.size()) + " kernel records for " + std::to_string(samples) +
+                    " samples of " + std::to_string(work.kernels) + " kernels");
+  }
+  // Launches on one stream run in order; the kernels of one graph share a correlation id.
+  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+    return a.correlation != b.correlation ? a.correlation < b.correlation : a.start_ns < b.start_ns;
+  });
+  std::vector<double> results;
+  for (unsigned k = 0; k < samples; ++k) {
+    const auto first = records.begin() + static_cast<std::ptrdiff_t>(std::size_t{k} * work.kernels);
+    const auto last = first + static_cast<std::ptrdiff_t>(work.kernels);
+    const auto start =
+        std::min_element(first, last, [](auto& a, auto& b) { return a.start_ns < b.start_ns; })->start_ns;
+    const auto end =
+        std::max_element(first, last, [](auto& a, auto& b) { return a.end_ns < b.end_ns; })->end_ns;
+    results.push_back(static_cast<double>(end - start) * 1e-3);
+  }
+  return results;
+}
+
+}  // namespace cubind::worker

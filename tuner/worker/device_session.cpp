@@ -1,0 +1,114 @@
+#include "tuner/worker/device_session.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "tuner/worker/graph_timer.hpp"
+
+namespace cubind::worker {
+namespace {
+
+constexpr double kDefaultMemoryFraction = 0.9;
+// NVML's utilization is that of up to a second before.
+constexpr std::chrono::milliseconds kUtilizationMemory{2000};
+
+GpuLock take_lock(const std::string& uuid) {
+  auto lock = GpuLock::try_acquire(user_runtime_dir(), uuid);
+  if (!lock) throw Error(ErrorCode::Aborted, uuid, "another tuner holds this GPU");
+  return std::move(*lock);
+}
+
+v1::DeviceFacts to_wire(const cuda::DeviceFacts& facts) {
+  v1::DeviceFacts wire;
+  wire.set_name(facts.name);
+  wire.set_pci_device_id(facts.pci_device_id);
+  wire.set_cc_major(facts.cc_major);
+  wire.set_cc_minor(facts.cc_minor);
+  wire.set_sm_count(facts.sm_count);
+  wire.set_l2_bytes(facts.l2_bytes);
+  wire.set_shared_optin_bytes(facts.shared_optin_bytes);
+  wire.set_memory_bytes(facts.memory_bytes);
+  wire.set_memory_bus_bits(facts.memory_bus_bits);
+  wire.set_mig_profile(facts.mig_profile);
+  wire.set_power_limit_mw(facts.power_limit_mw);
+  wire.set_max_sm_mhz(facts.max_sm_mhz);
+  return wire;
+}
+
+}  // namespace
+
+DeviceSession::DeviceSession(const v1::OpenDevice& request)
+    : request_(request),
+      context_(request.gpu()),
+      monitor_(context_),
+      lock_(take_lock(context_.facts().uuid)),
+      consent_(monitor_.use()) {
+  if (!request.timer().empty() && request.timer() != "cupti" && request.timer() != "graph") {
+    throw Error(ErrorCode::InvalidArgument, "open.timer",
+                "\"" + request.timer() + "\" (known: cupti, graph)");
+  }
+}
+
+void DeviceSession::activate() {
+  if (active()) return;
+  // CUPTI has to be there before the context.
+  if (request_.timer() == "graph") {
+    timer_note_ = "asked for";
+  } else {
+    recorder_ = CuptiRecorder::open(timer_note_);
+  }
+  context_.activate();
+  consent_.context_made(monitor_.use());
+  const double fraction =
+      request_.memory_fraction() > 0 ? request_.memory_fraction() : kDefaultMemoryFraction;
+  const double free = static_cast<double>(context_.free_memory_bytes());
+  budget_.emplace(context_.api(), static_cast<std::uint64_t>(std::min(fraction, 1.0) * free));
+  kernels_ = std::make_unique<OwnKernels>(context_, *budget_);
+  choose_timer();
+  worked();
+}
+
+void DeviceSession::choose_timer() {
+  if (recorder_) {
+    try {
+      timer_ = std::make_unique<CuptiTimer>(context_, *kernels_, *recorder_);
+      return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Unavailable) throw;
+      timer_note_ = error.what();
+      recorder_.reset();
+    }
+  }
+  if (request_.timer() == "cupti") throw Error(ErrorCode::FailedPrecondition, "open.timer", timer_note_);
+  log_warning("kernels are timed by graphs of repeats: " + timer_note_);
+  timer_ = std::make_unique<GraphTimer>(context_, *kernels_);
+}
+
+bool DeviceSession::foreign_use() const {
+  const bool idle = std::chrono::steady_clock::now() - last_work_ > kUtilizationMemory;
+  return consent_.is_foreign(monitor_.use(), allocated_bytes(), idle);
+}
+
+v1::DeviceInfo DeviceSession::info() const {
+  v1::DeviceInfo info;
+  *info.mutable_facts() = to_wire(context_.facts());
+  info.mutable_driver()->set_cuda(context_.driver_version().cuda);
+  info.mutable_driver()->set_version(context_.driver_version().version);
+  info.set_uuid(context_.facts().uuid);
+  info.set_free_memory_bytes(free_memory_bytes());
+  info.set_consent_rule(consent_.rule());
+  if (!active()) return info;
+  info.set_timer(timer_->name());
+  info.set_tick_us(timer_->tick_us());
+  info.set_timer_note(timer_note_);
+  return info;
+}
+
+const L2Flush& DeviceSession::flush() {
+  if (!flush_) flush_ = std::make_unique<L2Flush>(context_, *budget_);
+  return *flush_;
+}
+
+}  // namespace cubind::worker

@@ -1,0 +1,112 @@
+#include "tuner/worker/fill.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "tuner/verify/element.hpp"
+
+namespace cubind::worker {
+namespace {
+
+// The distribution of a choice is a table on the device.
+constexpr double kMaxChoices = 1 << 24;
+
+[[noreturn]] void refuse(const v1::FillSpec& fill, const std::string& cause) {
+  throw Error(ErrorCode::InvalidArgument, "fill " + fill.kind(), cause);
+}
+
+double parameter(const v1::FillSpec& fill, int index, double absent) {
+  return index < fill.parameters_size() ? fill.parameters(index) : absent;
+}
+
+std::uint64_t whole_parameter(const v1::FillSpec& fill, const char* name, double most) {
+  const double value = parameter(fill, 0, -1);
+  if (!(value >= 1 && value <= most) || value != std::floor(value)) {
+    refuse(fill, std::string("its first parameter, ") + name + ", must be a whole number from 1 to " +
+                     std::to_string(static_cast<std::uint64_t>(most)));
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
+}  // namespace
+
+FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed) {
+  FillWork work;
+  work.seed = seed;
+  const std::string& kind = fill.kind();
+  if (kind == "normal" || kind.empty()) {
+    work.kind = FillKind::Normal;
+    work.a = parameter(fill, 0, 0);
+    work.b = parameter(fill, 1, 1);
+  } else if (kind == "uniform") {
+    work.kind = FillKind::Uniform;
+    work.a = parameter(fill, 0, 0);
+    work.b = parameter(fill, 1, 1);
+  } else if (kind == "constant") {
+    work.a = parameter(fill, 0, 0);
+  } else if (kind == "iota") {
+    work.kind = FillKind::Iota;
+    work.a = parameter(fill, 0, 0);
+    work.b = parameter(fill, 1, 1);
+  } else if (kind == "permutation") {
+    work.kind = FillKind::Permutation;
+  } else if (kind == "choice") {
+    work.kind = FillKind::Choice;
+    work.cumulative =
+        zipf_distribution(whole_parameter(fill, "the count", kMaxChoices), parameter(fill, 1, 0));
+  } else {
+    refuse(fill, "unknown kind (known: normal, uniform, constant, iota, permutation, choice, offsets, file)");
+  }
+  return work;
+}
+
+bool is_host_fill(const v1::FillSpec& fill) { return fill.kind() == "offsets" || fill.kind() == "file"; }
+
+std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::uint64_t elements,
+                                    std::uint64_t seed) {
+  std::vector<std::byte> bytes(elements * size_of(type));
+  if (fill.kind() == "file") {
+    if (fill.file_content().size() != bytes.size()) {
+      refuse(fill, "the file has " + std::to_string(fill.file_content().size()) + " bytes, the buffer " +
+                       std::to_string(bytes.size()));
+    }
+    if (!bytes.empty()) std::memcpy(bytes.data(), fill.file_content().data(), bytes.size());
+    return bytes;
+  }
+  const std::uint64_t total = whole_parameter(fill, "the total", 0x1p53);
+  const std::vector<std::uint64_t> offsets = make_offsets(elements, total, seed);
+  for (std::uint64_t i = 0; i < elements; ++i)
+    verify::store_element(type, bytes, i, static_cast<double>(offsets[i]));
+  return bytes;
+}
+
+std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed) {
+  std::vector<std::uint64_t> offsets(elements, 0);
+  Random random(seed);
+  for (std::uint64_t i = 1; i + 1 < elements; ++i) offsets[i] = random.below(total + 1);
+  if (elements > 1) offsets.back() = total;
+  std::sort(offsets.begin(), offsets.end());
+  return offsets;
+}
+
+std::vector<double> zipf_distribution(std::uint64_t count, double exponent) {
+  std::vector<double> cumulative(count);
+  double sum = 0;
+  for (std::uint64_t k = 0; k < count; ++k) {
+    sum += std::pow(static_cast<double>(k + 1), -exponent);
+    cumulative[k] = sum;
+  }
+  for (double& value : cumulative) value /= sum;
+  return cumulative;
+}
+
+std::uint64_t mix_seeds(std::uint64_t buffer_seed, std::uint64_t input_seed) {
+  Random random(buffer_seed ^ (input_seed * 0x9e3779b97f4a7c15ULL));
+  return random.next();
+}
+
+}  // namespace cubind::worker

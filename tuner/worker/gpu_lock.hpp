@@ -1,0 +1,25 @@
+// One tuner per GPU.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.hpp"
+
+namespace cubind::worker {
+
+/// An flock on a file named after the GPU's UUID. The kernel releases it when the process ends, however it
+/// ends.
+class GpuLock {
+ public:
+  /// Absent where another process holds it. `folder` is made if need be. Throws Error where the file cannot
+  /// be made.
+  static std::optional<GpuLock> try_acquire(const std::filesystem::path& folder, const std::string& uuid);
+
+ private:
+  explicit GpuLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+}  // namespace cubind::worker

@@ -1,0 +1,60 @@
+#include "tuner/worker/guarded_buffer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace cubind::worker {
+namespace {
+
+constexpr std::uint64_t kAllocatorAlignment = 256;
+
+std::uint64_t allocation_bytes(std::uint64_t payload) {
+  // The minimal placement starts up to one alignment later.
+  return payload + 2 * verify::kRedZoneBytes + kAllocatorAlignment;
+}
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, DType type,
+                             std::uint32_t number)
+    : name_(spec.name()),
+      role_(spec.role()),
+      type_(type),
+      elements_(spec.elements()),
+      bytes_(spec.elements() * size_of(type)),
+      align_(std::max<std::uint32_t>(spec.align_bytes(), static_cast<std::uint32_t>(size_of(type)))),
+      number_(number) {
+  if ((align_ & (align_ - 1)) != 0) {
+    throw Error(ErrorCode::InvalidArgument, "buffer " + name_,
+                "alignment " + std::to_string(align_) + " is not a power of two");
+  }
+  memory_ = DeviceMemory(budget, allocation_bytes(bytes_));
+  place(Placement::Aligned);
+}
+
+bool GuardedBuffer::place(Placement placement) {
+  const bool minimal = placement == Placement::Minimal && align_ < kAllocatorAlignment;
+  const cuda::DevicePtr address = memory_.address() + verify::kRedZoneBytes + (minimal ? align_ : 0);
+  placement_ = placement;
+  return std::exchange(address_, address) != address;
+}
+
+void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
+  bytes_ = bytes;
+  if (memory_.bytes() >= allocation_bytes(bytes)) return;
+  memory_ = DeviceMemory();
+  memory_ = DeviceMemory(budget, allocation_bytes(bytes));
+  place(placement_);
+}
+
+ZoneOnDevice GuardedBuffer::front_zone() const {
+  return {address_ - verify::kRedZoneBytes, verify::kRedZoneBytes, {number_, verify::ZoneSide::Front}};
+}
+
+ZoneOnDevice GuardedBuffer::back_zone() const {
+  return {address_ + bytes_, verify::kRedZoneBytes, {number_, verify::ZoneSide::Back}};
+}
+
+}  // namespace cubind::worker

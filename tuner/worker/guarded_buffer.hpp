@@ -1,0 +1,56 @@
+// A buffer of a problem on the device, between two red zones.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "schemas/worker.pb.h"
+#include "tuner/plan/dtype.hpp"
+#include "tuner/worker/own_kernels.hpp"
+
+namespace cubind::worker {
+
+/// Where the buffer starts within its allocation.
+enum class Placement {
+  Aligned,  // to 256 bytes, as allocators give it: for timing
+  Minimal,  // to the declared alignment and no more: for verification, so that a kernel that needs more is
+            // caught
+};
+
+class GuardedBuffer {
+ public:
+  /// `number` tells the buffers of a problem apart (below 126). Throws DriverError(OutOfMemory).
+  GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, DType type, std::uint32_t number);
+
+  const std::string& name() const { return name_; }
+  v1::Role role() const { return role_; }
+  DType type() const { return type_; }
+  std::uint64_t elements() const { return elements_; }
+  /// Of the elements; of a scratch buffer what the last fit() asked for.
+  std::uint64_t bytes() const { return bytes_; }
+  cuda::DevicePtr address() const { return address_; }
+  TypedAddress typed() const { return {address_, type_}; }
+
+  /// Moves the buffer (its content is then undefined) and says whether it was elsewhere before.
+  bool place(Placement placement);
+  /// Scratch alone: what a launch plan needs of it, which differs between configurations. Grows the
+  /// allocation if need be.
+  void fit(MemoryBudget& budget, std::uint64_t bytes);
+
+  ZoneOnDevice front_zone() const;
+  ZoneOnDevice back_zone() const;
+
+ private:
+  std::string name_;
+  v1::Role role_;
+  DType type_;
+  std::uint64_t elements_;
+  std::uint64_t bytes_;
+  std::uint32_t align_;
+  std::uint32_t number_;
+  Placement placement_ = Placement::Aligned;
+  DeviceMemory memory_;
+  cuda::DevicePtr address_ = 0;
+};
+
+}  // namespace cubind::worker

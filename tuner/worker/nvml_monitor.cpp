@@ -1,0 +1,86 @@
+#include "tuner/worker/nvml_monitor.hpp"
+
+#include <algorithm>
+
+namespace cubind::worker {
+namespace {
+
+using cuda::NvmlResult;
+
+using ListProcesses = NvmlResult (*)(cuda::NvmlDevice, unsigned*, cuda::NvmlProcess*);
+constexpr unsigned kMaxProcesses = 256;
+
+void add_processes(ListProcesses list, cuda::NvmlDevice device, std::vector<std::uint32_t>& processes) {
+  if (list == nullptr) return;
+  std::vector<cuda::NvmlProcess> infos(kMaxProcesses);
+  unsigned count = kMaxProcesses;
+  if (list(device, &count, infos.data()) != NvmlResult::Success) return;
+  for (unsigned i = 0; i < std::min(count, kMaxProcesses); ++i) processes.push_back(infos[i].pid);
+}
+
+std::uint64_t used_memory(const cuda::NvmlApi& nvml, cuda::NvmlDevice device) {
+  // The newer call leaves out what the driver reserves for itself.
+  cuda::NvmlMemoryV2 v2{};
+  v2.version = cuda::kNvmlMemoryV2Version;
+  if (nvml.device_get_memory_v2 != nullptr && nvml.device_get_memory_v2(device, &v2) == NvmlResult::Success) {
+    return v2.used;
+  }
+  cuda::NvmlMemory v1{};
+  if (nvml.device_get_memory != nullptr && nvml.device_get_memory(device, &v1) == NvmlResult::Success)
+    return v1.used;
+  return 0;
+}
+
+std::uint32_t clock(const cuda::NvmlApi& nvml, cuda::NvmlDevice device, cuda::NvmlClock which) {
+  unsigned mhz = 0;
+  const bool told =
+      nvml.device_get_clock != nullptr && nvml.device_get_clock(device, which, &mhz) == NvmlResult::Success;
+  return told ? mhz : 0;
+}
+
+}  // namespace
+
+std::uint32_t NvmlMonitor::sm_mhz() const {
+  return device_ == nullptr ? 0 : clock(*nvml_, device_, cuda::NvmlClock::Sm);
+}
+
+Conditions NvmlMonitor::conditions() const {
+  Conditions now;
+  if (device_ == nullptr) return now;
+  now.sm_mhz = clock(*nvml_, device_, cuda::NvmlClock::Sm);
+  now.memory_mhz = clock(*nvml_, device_, cuda::NvmlClock::Memory);
+  constexpr int kGpuSensor = 0;
+  unsigned value = 0;
+  if (nvml_->device_get_temperature != nullptr &&
+      nvml_->device_get_temperature(device_, kGpuSensor, &value) == NvmlResult::Success) {
+    now.temperature_c = value;
+  }
+  if (nvml_->device_get_power_usage != nullptr &&
+      nvml_->device_get_power_usage(device_, &value) == NvmlResult::Success) {
+    now.power_mw = value;
+  }
+  unsigned long long reasons = 0;
+  if (nvml_->device_get_throttle_reasons != nullptr &&
+      nvml_->device_get_throttle_reasons(device_, &reasons) == NvmlResult::Success) {
+    now.throttle_reasons = reasons;
+  }
+  return now;
+}
+
+GpuUse NvmlMonitor::use() const {
+  GpuUse use;
+  if (device_ == nullptr) return use;
+  add_processes(nvml_->device_get_compute_processes, device_, use.processes);
+  add_processes(nvml_->device_get_graphics_processes, device_, use.processes);
+  std::sort(use.processes.begin(), use.processes.end());
+  use.processes.erase(std::unique(use.processes.begin(), use.processes.end()), use.processes.end());
+  use.memory_bytes = used_memory(*nvml_, device_);
+  cuda::NvmlUtilization utilization{};
+  if (nvml_->device_get_utilization != nullptr &&
+      nvml_->device_get_utilization(device_, &utilization) == NvmlResult::Success) {
+    use.utilization_percent = utilization.gpu;
+  }
+  return use;
+}
+
+}  // namespace cubind::worker

@@ -1,0 +1,188 @@
+#include "tuner/worker/own_kernels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tuner/worker/device_kernels.hpp"  // made from device_kernels.ptx
+
+namespace cubind::worker {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr unsigned kMaxBlocks = 4096;
+
+// The layouts of device_kernels.cu.
+struct ZoneEntry {
+  cuda::DevicePtr bytes;
+  std::uint64_t size;
+  std::uint32_t buffer, side;
+};
+struct ZoneResult {
+  std::uint64_t first_offset, changed;
+};
+struct Partial {
+  double worst_excess;
+  std::uint64_t worst_index, mismatches;
+};
+static_assert(sizeof(ZoneEntry) == 24 && sizeof(ZoneResult) == 16 && sizeof(Partial) == 24);
+
+}  // namespace
+
+OwnKernels::OwnKernels(DriverContext& context, MemoryBudget& budget) : context_(context), budget_(budget) {
+  const std::string ptx(kDeviceKernelsPtx);
+  cuda::check(context.api(), context.api().module_load_data(&module_, ptx.c_str()), "cubind's own kernels");
+  fill_ = function("cubind_fill");
+  paint_ = function("cubind_paint_zones");
+  check_ = function("cubind_check_zones");
+  hash_ = function("cubind_hash");
+  compare_ = function("cubind_compare");
+  clear_ = function("cubind_clear");
+  spin_ = function("cubind_spin");
+}
+
+OwnKernels::~OwnKernels() { context_.api().module_unload(module_); }
+
+cuda::Function OwnKernels::function(const char* name) const {
+  cuda::Function found = nullptr;
+  cuda::check(context_.api(), context_.api().module_get_function(&found, module_, name), name);
+  return found;
+}
+
+unsigned OwnKernels::blocks_for(std::uint64_t items) const {
+  const std::uint64_t wanted = (items + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, kMaxBlocks));
+}
+
+void OwnKernels::launch(cuda::Function function, unsigned blocks, unsigned rows, void** arguments) const {
+  cuda::check(context_.api(),
+              context_.api().launch_kernel(function, blocks, rows, 1, kThreads, 1, 1, 0, context_.stream(),
+                                           arguments, nullptr),
+              "launch of one of cubind's own kernels");
+}
+
+cuda::DevicePtr OwnKernels::workspace(std::uint64_t bytes) {
+  if (workspace_.bytes() < bytes) workspace_ = DeviceMemory(budget_, std::max<std::uint64_t>(bytes, 1 << 20));
+  return workspace_.address();
+}
+
+void OwnKernels::fill(TypedAddress to, std::uint64_t elements, const FillWork& work) {
+  if (elements == 0) return;
+  cuda::DevicePtr cumulative = 0;
+  std::uint64_t choices = work.cumulative.size();
+  if (choices > 0) {
+    cumulative = workspace(choices * sizeof(double));
+    cuda::check(context_.api(),
+                context_.api().memcpy_htod_async(cumulative, work.cumulative.data(), choices * sizeof(double),
+                                                 context_.stream()),
+                "upload of a fill's distribution");
+  }
+  auto type = static_cast<int>(to.type);
+  auto kind = static_cast<int>(work.kind);
+  double a = work.a;
+  double b = work.b;
+  std::uint64_t seed = work.seed;
+  std::array<void*, 9> arguments{&to.address, &elements, &type, &kind, &a, &b, &seed, &cumulative, &choices};
+  launch(fill_, blocks_for(elements), 1, arguments.data());
+}
+
+cuda::DevicePtr OwnKernels::upload_zones(const std::vector<ZoneOnDevice>& zones, std::uint64_t extra_bytes) {
+  std::vector<ZoneEntry> entries;
+  entries.reserve(zones.size());
+  for (const ZoneOnDevice& zone : zones) {
+    entries.push_back(
+        {zone.address, zone.bytes, zone.zone.buffer, static_cast<std::uint32_t>(zone.zone.side)});
+  }
+  const std::uint64_t bytes = entries.size() * sizeof(ZoneEntry);
+  const cuda::DevicePtr table = workspace(bytes + extra_bytes);
+  cuda::check(context_.api(),
+              context_.api().memcpy_htod_async(table, entries.data(), bytes, context_.stream()),
+              "upload of the table of red zones");
+  return table;
+}
+
+void OwnKernels::paint(const std::vector<ZoneOnDevice>& zones) {
+  if (zones.empty()) return;
+  cuda::DevicePtr table = upload_zones(zones, 0);
+  std::array<void*, 1> arguments{&table};
+  launch(paint_, blocks_for(verify::kRedZoneBytes), static_cast<unsigned>(zones.size()), arguments.data());
+}
+
+std::vector<std::optional<verify::ZoneDamage>> OwnKernels::check(const std::vector<ZoneOnDevice>& zones) {
+  std::vector<std::optional<verify::ZoneDamage>> damages(zones.size());
+  if (zones.empty()) return damages;
+  std::vector<ZoneResult> results(zones.size(), ZoneResult{~std::uint64_t{0}, 0});
+  const std::uint64_t result_bytes = results.size() * sizeof(ZoneResult);
+  cuda::DevicePtr table = upload_zones(zones, result_bytes);
+  cuda::DevicePtr place = table + zones.size() * sizeof(ZoneEntry);
+  const cuda::DriverApi& api = context_.api();
+  cuda::check(api, api.memcpy_htod_async(place, results.data(), result_bytes, context_.stream()),
+              "red zone results");
+  std::array<void*, 2> arguments{&table, &place};
+  launch(check_, blocks_for(verify::kRedZoneBytes), static_cast<unsigned>(zones.size()), arguments.data());
+  cuda::check(api, api.memcpy_dtoh_async(results.data(), place, result_bytes, context_.stream()),
+              "red zone results");
+  context_.synchronize("check of the red zones");
+  for (std::size_t i = 0; i < zones.size(); ++i) {
+    if (results[i].changed > 0) damages[i] = verify::ZoneDamage{results[i].first_offset, results[i].changed};
+  }
+  return damages;
+}
+
+std::uint64_t OwnKernels::hash(cuda::DevicePtr address, std::uint64_t bytes) {
+  if (bytes == 0) return 0;
+  const cuda::DriverApi& api = context_.api();
+  cuda::DevicePtr place = workspace(sizeof(std::uint64_t));
+  cuda::check(api, api.memset_d8_async(place, 0, sizeof(std::uint64_t), context_.stream()), "hash");
+  std::array<void*, 3> arguments{&address, &bytes, &place};
+  launch(hash_, blocks_for(bytes / 4 + 1), 1, arguments.data());
+  std::uint64_t sum = 0;
+  cuda::check(api, api.memcpy_dtoh_async(&sum, place, sizeof sum, context_.stream()), "hash");
+  context_.synchronize("hash of a buffer");
+  return sum;
+}
+
+verify::Comparison OwnKernels::compare(TypedAddress out, TypedAddress reference, std::uint64_t elements,
+                                       verify::Bounds bounds) {
+  verify::Comparison total;
+  total.elements = elements;
+  if (elements == 0) return total;
+  const unsigned blocks = std::min(blocks_for(elements), 1024U);
+  std::vector<Partial> partials(blocks);
+  const std::uint64_t bytes = partials.size() * sizeof(Partial);
+  cuda::DevicePtr place = workspace(bytes);
+  auto out_type = static_cast<int>(out.type);
+  auto reference_type = static_cast<int>(reference.type);
+  std::array<void*, 8> arguments{&out.address, &out_type,    &reference.address, &reference_type,
+                                 &elements,    &bounds.rtol, &bounds.atol,       &place};
+  launch(compare_, blocks, 1, arguments.data());
+  const cuda::DriverApi& api = context_.api();
+  cuda::check(api, api.memcpy_dtoh_async(partials.data(), place, bytes, context_.stream()), "comparison");
+  context_.synchronize("comparison with the reference");
+  for (const Partial& partial : partials) {
+    total.mismatches += partial.mismatches;
+    const bool worse = partial.worst_excess > total.worst_excess;
+    const bool earlier =
+        partial.worst_excess == total.worst_excess && partial.worst_index < total.worst_index;
+    if (!worse && !(earlier && partial.worst_excess > 0)) continue;
+    total.worst_excess = partial.worst_excess;
+    total.worst_index = partial.worst_index;
+  }
+  return total;
+}
+
+void OwnKernels::clear(cuda::DevicePtr address, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  std::array<void*, 2> arguments{&address, &bytes};
+  launch(clear_, blocks_for(bytes / 16 + 1), 1, arguments.data());
+}
+
+void OwnKernels::spin(std::uint64_t clocks) {
+  std::array<void*, 1> arguments{&clocks};
+  cuda::check(
+      context_.api(),
+      context_.api().launch_kernel(spin_, 1, 1, 1, 1, 1, 1, 0, context_.stream(), arguments.data(), nullptr),
+      "launch of the spin kernel");
+}
+
+}  // namespace cubind::worker

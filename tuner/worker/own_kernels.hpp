@@ -1,0 +1,77 @@
+// The worker's own kernels (device_kernels.cu), loaded into its context.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tuner/plan/dtype.hpp"
+#include "tuner/verify/compare.hpp"
+#include "tuner/verify/red_zone.hpp"
+#include "tuner/worker/device_memory.hpp"
+#include "tuner/worker/driver_context.hpp"
+
+namespace cubind::worker {
+
+/// How an element of a buffer comes from its index; the numbers are those of device_kernels.cu.
+enum class FillKind : int { Normal, Uniform, Constant, Iota, Permutation, Choice };
+
+struct FillWork {
+  FillKind kind = FillKind::Constant;
+  double a = 0;  // mean, low, value, start
+  double b = 0;  // deviation, high, -, step
+  std::uint64_t seed = 0;
+  std::vector<double> cumulative;  // Choice
+};
+
+/// Painted bytes on the device.
+struct ZoneOnDevice {
+  cuda::DevicePtr address = 0;
+  std::uint64_t bytes = 0;
+  verify::Zone zone;
+};
+
+struct TypedAddress {
+  cuda::DevicePtr address = 0;
+  DType type = DType::F32;
+};
+
+/// All methods work on the context's stream; those that return something wait for it. Throw DriverError. One
+/// thread.
+class OwnKernels {
+ public:
+  OwnKernels(DriverContext& context, MemoryBudget& budget);
+  ~OwnKernels();
+  OwnKernels(const OwnKernels&) = delete;
+  OwnKernels& operator=(const OwnKernels&) = delete;
+
+  void fill(TypedAddress to, std::uint64_t elements, const FillWork& work);
+  void paint(const std::vector<ZoneOnDevice>& zones);
+  /// One entry a zone; absent: undamaged.
+  std::vector<std::optional<verify::ZoneDamage>> check(const std::vector<ZoneOnDevice>& zones);
+  /// Equal for equal bytes, and for no others but by an accident of one in 2^64.
+  std::uint64_t hash(cuda::DevicePtr address, std::uint64_t bytes);
+  /// `same_bits` is not decided here: compare hashes.
+  verify::Comparison compare(TypedAddress out, TypedAddress reference, std::uint64_t elements,
+                             verify::Bounds bounds);
+
+  /// Enqueue only.
+  void clear(cuda::DevicePtr address, std::uint64_t bytes);
+  void spin(std::uint64_t clocks);
+
+ private:
+  cuda::Function function(const char* name) const;
+  void launch(cuda::Function function, unsigned blocks, unsigned rows, void** arguments) const;
+  unsigned blocks_for(std::uint64_t items) const;
+  cuda::DevicePtr upload_zones(const std::vector<ZoneOnDevice>& zones, std::uint64_t extra_bytes);
+  cuda::DevicePtr workspace(std::uint64_t bytes);
+
+  DriverContext& context_;
+  MemoryBudget& budget_;
+  cuda::Module module_ = nullptr;
+  cuda::Function fill_, paint_, check_, hash_, compare_, clear_, spin_;
+  DeviceMemory workspace_;  // partial results, tables; grows
+};
+
+}  // namespace cubind::worker

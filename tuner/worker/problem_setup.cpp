@@ -1,0 +1,325 @@
+#include "tuner/worker/problem_setup.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/worker/fill.hpp"
+
+namespace cubind::worker {
+namespace {
+
+// Buffers have numbers below 126 in their red zones, two for each buffer of the spec.
+constexpr int kMaxBuffers = 60;
+
+bool is_output(v1::Role role) { return role == v1::OUT || role == v1::INOUT || role == v1::ZERO; }
+bool is_written(v1::Role role) { return role != v1::IN; }
+bool has_inputs(v1::Role role) { return role == v1::IN || role == v1::INOUT; }
+
+std::vector<std::string> symbols_of(const v1::LaunchPlan& plan) {
+  std::set<std::string> symbols;
+  for (const v1::Launch& launch : plan.launches()) symbols.insert(launch.entry_symbol());
+  return {symbols.begin(), symbols.end()};
+}
+
+void copy_on_device(const DriverContext& context, cuda::DevicePtr to, cuda::DevicePtr from,
+                    std::uint64_t bytes) {
+  if (bytes == 0) return;
+  cuda::check(context.api(), context.api().memcpy_dtod_async(to, from, bytes, context.stream()),
+              "copy on the device");
+}
+
+void set_bytes(const DriverContext& context, cuda::DevicePtr to, std::byte value, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  cuda::check(context.api(),
+              context.api().memset_d8_async(to, static_cast<unsigned char>(value), bytes, context.stream()),
+              "memset");
+}
+
+}  // namespace
+
+ProblemSetup::ProblemSetup(DriverContext& context, MemoryBudget& budget, OwnKernels& kernels,
+                           const v1::PrepareProblem& request)
+    : context_(context), budget_(budget), kernels_(kernels), request_(request) {
+  if (request_.buffers_size() > kMaxBuffers) {
+    throw Error(ErrorCode::InvalidArgument, "prepare.buffers",
+                std::to_string(request_.buffers_size()) + " buffers; at most " + std::to_string(kMaxBuffers));
+  }
+  for (int i = 0; i < request_.buffers_size(); ++i) {
+    add_buffer(request_.buffers(i), static_cast<std::uint32_t>(2 * i));
+  }
+  if (request_.reference() == "expected") {
+    upload_expected();
+  } else {
+    reference_cubin_ = std::make_unique<LoadedCubin>(context_, request_.reference_cubin(),
+                                                     symbols_of(request_.reference_plan()));
+    request_.clear_reference_cubin();
+  }
+}
+
+void ProblemSetup::add_buffer(const v1::BufferSpec& spec, std::uint32_t number) {
+  const DType type = dtype_from_wire(spec.type(), "prepare.buffers[" + spec.name() + "].type");
+  if (spec.role() == v1::ROLE_NONE) {
+    throw Error(ErrorCode::InvalidArgument, "prepare.buffers[" + spec.name() + "].role",
+                "a buffer needs one");
+  }
+  Buffer buffer{spec, GuardedBuffer(budget_, spec, type, number), std::nullopt, {}, {}, std::nullopt, 0};
+  if (is_written(spec.role()) && request_.reference() != "expected") {
+    // It stays where it is: what the reference made outlives the moves of the variant's buffers.
+    buffer.reference.emplace(budget_, spec, type, number + 1);
+    buffer.reference->place(Placement::Minimal);
+  }
+  if (spec.role() == v1::INOUT) buffer.pristine = DeviceMemory(budget_, buffer.variant.bytes());
+  buffers_.push_back(std::move(buffer));
+}
+
+void ProblemSetup::upload_expected() {
+  for (const v1::ExpectedOutput& output : request_.expected()) {
+    Buffer& buffer = find(output.name());
+    const DType type = dtype_from_wire(output.type(), "prepare.expected[" + output.name() + "].type");
+    if (output.data().size() != buffer.variant.elements() * size_of(type)) {
+      throw Error(ErrorCode::InvalidArgument, "prepare.expected[" + output.name() + "].data",
+                  std::to_string(output.data().size()) + " bytes for " +
+                      std::to_string(buffer.variant.elements()) + " elements of " + output.type());
+    }
+    buffer.expected = DeviceMemory(budget_, output.data().size());
+    buffer.expected_type = type;
+    if (output.data().empty()) continue;
+    cuda::check(
+        context_.api(),
+        context_.api().memcpy_htod(buffer.expected.address(), output.data().data(), output.data().size()),
+        "upload of an expected output");
+  }
+  request_.clear_expected();
+}
+
+ProblemSetup::Buffer& ProblemSetup::find(const std::string& name) {
+  const auto found = std::find_if(buffers_.begin(), buffers_.end(),
+                                  [&](const Buffer& buffer) { return buffer.variant.name() == name; });
+  if (found == buffers_.end()) {
+    throw Error(ErrorCode::InvalidArgument, "setup " + std::to_string(request_.setup()),
+                "has no buffer \"" + name + "\"");
+  }
+  return *found;
+}
+
+// ---- Inputs and reference ----
+
+void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
+  make_inputs({input_seed, Placement::Minimal});
+  // Outputs that were recorded belong to the inputs of the spec's own seeds.
+  if (request_.reference() != "expected" && reference_of_ != input_seed) run_reference(input_seed);
+}
+
+void ProblemSetup::prepare_timing() { make_inputs({0, Placement::Aligned}); }
+
+void ProblemSetup::make_inputs(InputState wanted) {
+  if (request_.reference() == "expected") wanted.seed = 0;
+  if (inputs_of_ == wanted) return;
+  inputs_of_.reset();
+  for (Buffer& buffer : buffers_) {
+    buffer.variant.place(wanted.placement);
+    if (has_inputs(buffer.variant.role())) make_input(buffer, wanted.seed);
+  }
+  kernels_.paint(zones());
+  for (Buffer& buffer : buffers_) {
+    if (buffer.variant.role() != v1::IN) continue;
+    buffer.input_hash = kernels_.hash(buffer.variant.address(), buffer.variant.bytes());
+  }
+  context_.synchronize("generation of the inputs");
+  inputs_of_ = wanted;
+}
+
+void ProblemSetup::make_input(Buffer& buffer, std::uint64_t input_seed) {
+  const std::uint64_t seed = mix_seeds(buffer.spec.seed(), input_seed);
+  const TypedAddress to = buffer.variant.typed();
+  if (is_host_fill(buffer.spec.fill())) {
+    const auto content = fill_on_host(buffer.spec.fill(), to.type, buffer.variant.elements(), seed);
+    if (!content.empty()) {
+      cuda::check(context_.api(), context_.api().memcpy_htod(to.address, content.data(), content.size()),
+                  "upload of a fill");
+    }
+  } else {
+    kernels_.fill(to, buffer.variant.elements(), plan_fill(buffer.spec.fill(), seed));
+  }
+  if (buffer.variant.role() == v1::INOUT) {
+    copy_on_device(context_, buffer.pristine.address(), to.address, buffer.variant.bytes());
+  }
+}
+
+void ProblemSetup::run_reference(std::uint64_t input_seed) {
+  reference_of_.reset();
+  const BoundPlan plan(
+      context_, *reference_cubin_, request_.reference_plan(),
+      [this](const v1::Parameter& parameter) { return buffer_of_reference(parameter); },
+      [this](const v1::Parameter& parameter) { return scalar(parameter); });
+  poison_outputs(verify::kFirstPoison, true);
+  kernels_.paint(zones());
+  plan.enqueue(context_.stream());
+  context_.synchronize("the reference");
+  if (const auto damage = find_damage()) {
+    throw Error(ErrorCode::FailedPrecondition, "the reference is broken", *damage);
+  }
+  reference_of_ = input_seed;
+}
+
+// ---- Runs of a variant ----
+
+void ProblemSetup::poison(std::byte value) {
+  poison_outputs(value, false);
+  kernels_.paint(zones());
+}
+
+void ProblemSetup::poison_outputs(std::byte value, bool of_reference) {
+  for (Buffer& buffer : buffers_) {
+    if (!is_written(buffer.variant.role())) continue;
+    if (of_reference && !buffer.reference) continue;
+    const GuardedBuffer& target = of_reference ? *buffer.reference : buffer.variant;
+    switch (target.role()) {
+      case v1::INOUT:
+        copy_on_device(context_, target.address(), buffer.pristine.address(), target.bytes());
+        break;
+      case v1::ZERO:
+        set_bytes(context_, target.address(), std::byte{0}, target.bytes());
+        break;
+      default:
+        set_bytes(context_, target.address(), value, target.bytes());
+        break;
+    }
+  }
+}
+
+void ProblemSetup::restore() {
+  for (Buffer& buffer : buffers_) {
+    const GuardedBuffer& target = buffer.variant;
+    if (target.role() == v1::INOUT) {
+      copy_on_device(context_, target.address(), buffer.pristine.address(), target.bytes());
+    } else if (target.role() == v1::ZERO && !buffer.spec.timed_zero()) {
+      set_bytes(context_, target.address(), std::byte{0}, target.bytes());
+    }
+  }
+}
+
+bool ProblemSetup::needs_restore() const {
+  return std::any_of(buffers_.begin(), buffers_.end(), [](const Buffer& buffer) {
+    const v1::Role role = buffer.variant.role();
+    return role == v1::INOUT || (role == v1::ZERO && !buffer.spec.timed_zero());
+  });
+}
+
+void ProblemSetup::clear_timed() {
+  for (Buffer& buffer : buffers_) {
+    if (buffer.variant.role() != v1::ZERO || !buffer.spec.timed_zero()) continue;
+    kernels_.clear(buffer.variant.address(), buffer.variant.bytes());
+  }
+}
+
+unsigned ProblemSetup::timed_clears() const {
+  return static_cast<unsigned>(std::count_if(buffers_.begin(), buffers_.end(), [](const Buffer& buffer) {
+    return buffer.variant.role() == v1::ZERO && buffer.spec.timed_zero() && buffer.variant.bytes() > 0;
+  }));
+}
+
+BoundPlan ProblemSetup::bind(const LoadedCubin& cubin, const v1::LaunchPlan& plan) {
+  return {context_, cubin, plan,
+          [this](const v1::Parameter& parameter) { return buffer_of_variant(parameter); },
+          [this](const v1::Parameter& parameter) { return scalar(parameter); }};
+}
+
+cuda::DevicePtr ProblemSetup::buffer_of_variant(const v1::Parameter& parameter) {
+  Buffer& buffer = find(parameter.name());
+  if (buffer.variant.role() == v1::SCRATCH) {
+    buffer.variant.fit(budget_, parameter.extent_bytes());
+  } else if (buffer.variant.bytes() != parameter.extent_bytes()) {
+    throw Error(ErrorCode::InvalidArgument, "parameter " + parameter.name(),
+                "the plan wants " + std::to_string(parameter.extent_bytes()) + " bytes, the setup has " +
+                    std::to_string(buffer.variant.bytes()));
+  }
+  return buffer.variant.address();
+}
+
+cuda::DevicePtr ProblemSetup::buffer_of_reference(const v1::Parameter& parameter) {
+  Buffer& buffer = find(parameter.name());
+  if (!buffer.reference) return buffer.variant.address();
+  if (buffer.variant.role() == v1::SCRATCH) buffer.reference->fit(budget_, parameter.extent_bytes());
+  return buffer.reference->address();
+}
+
+double ProblemSetup::scalar(const v1::Parameter& parameter) const {
+  for (const v1::CallerScalar& scalar : request_.scalars()) {
+    if (scalar.name() == parameter.name()) return scalar.value();
+  }
+  throw Error(ErrorCode::InvalidArgument, "setup " + std::to_string(request_.setup()),
+              "has no value for the caller's scalar \"" + parameter.name() + "\"");
+}
+
+// ---- What a run left behind ----
+
+std::vector<ZoneOnDevice> ProblemSetup::zones() const {
+  std::vector<ZoneOnDevice> zones;
+  const auto add = [&zones](const GuardedBuffer& buffer) {
+    zones.push_back(buffer.front_zone());
+    zones.push_back(buffer.back_zone());
+  };
+  for (const Buffer& buffer : buffers_) {
+    add(buffer.variant);
+    if (buffer.reference) add(*buffer.reference);
+  }
+  return zones;
+}
+
+std::vector<std::string> ProblemSetup::zone_owners() const {
+  std::vector<std::string> owners;
+  for (const Buffer& buffer : buffers_) {
+    owners.insert(owners.end(), 2, buffer.variant.name());
+    if (buffer.reference) owners.insert(owners.end(), 2, "the reference's " + buffer.variant.name());
+  }
+  return owners;
+}
+
+std::optional<std::string> ProblemSetup::find_damage() {
+  const std::vector<ZoneOnDevice> all = zones();
+  const std::vector<std::string> owners = zone_owners();
+  const auto damages = kernels_.check(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (damages[i]) return verify::describe(*damages[i], all[i].zone, owners[i]);
+  }
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.variant.role() != v1::IN) continue;
+    if (kernels_.hash(buffer.variant.address(), buffer.variant.bytes()) != buffer.input_hash) {
+      return buffer.variant.name() + ": the input was overwritten";
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<OutputComparison> ProblemSetup::compare_outputs() {
+  std::vector<OutputComparison> results;
+  for (const Buffer& buffer : buffers_) {
+    if (!is_output(buffer.variant.role())) continue;
+    TypedAddress reference;
+    if (buffer.reference) {
+      reference = buffer.reference->typed();
+    } else if (buffer.expected_type) {
+      reference = {buffer.expected.address(), *buffer.expected_type};
+    } else {
+      continue;  // nothing was recorded of this output
+    }
+    results.push_back(
+        {buffer.variant.name(), kernels_.compare(buffer.variant.typed(), reference, buffer.variant.elements(),
+                                                 {buffer.spec.rtol(), buffer.spec.atol()})});
+  }
+  return results;
+}
+
+std::uint64_t ProblemSetup::output_hash() {
+  std::uint64_t hash = 0;
+  for (const Buffer& buffer : buffers_) {
+    if (!is_output(buffer.variant.role())) continue;
+    hash = mix_seeds(hash, kernels_.hash(buffer.variant.address(), buffer.variant.bytes()));
+  }
+  return hash;
+}
+
+}  // namespace cubind::worker

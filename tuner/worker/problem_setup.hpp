@@ -1,0 +1,105 @@
+// The buffers of one problem on the device, their inputs, and what the reference makes of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schemas/worker.pb.h"
+#include "tuner/worker/guarded_buffer.hpp"
+#include "tuner/worker/own_kernels.hpp"
+#include "tuner/worker/plan_launcher.hpp"
+
+namespace cubind::worker {
+
+/// What one output of a variant came to.
+struct OutputComparison {
+  std::string output;
+  verify::Comparison result;
+};
+
+/// Holds for every variant: inputs are generated once for a seed and used until something may have changed
+/// them, and the reference runs once for a seed. One thread; the methods throw DriverError for what the
+/// device refuses.
+class ProblemSetup {
+ public:
+  /// Allocates everything, so that a problem that does not fit is known before anything is measured.
+  ProblemSetup(DriverContext& context, MemoryBudget& budget, OwnKernels& kernels,
+               const v1::PrepareProblem& request);
+
+  const v1::PrepareProblem& request() const { return request_; }
+
+  /// Buffers at their place, inputs of this seed, and the reference's outputs for them. Throws
+  /// Error(FailedPrecondition) where the reference writes outside its buffers.
+  void prepare_verification(std::uint64_t input_seed);
+  /// Buffers at their place and inputs for timing.
+  void prepare_timing();
+
+  /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
+  void poison(std::byte value);
+  /// Before a timed run: `inout` restored and untimed `zero` cleared. Enqueues memory operations alone, no
+  /// kernels.
+  void restore();
+  bool needs_restore() const;
+  /// `zero` buffers whose clearing counts as work of the variant: cleared by kernels, as many as
+  /// timed_clears().
+  void clear_timed();
+  unsigned timed_clears() const;
+
+  /// Binds to the buffers where they are now; before poison(), because scratch buffers may grow here.
+  BoundPlan bind(const LoadedCubin& cubin, const v1::LaunchPlan& plan);
+
+  /// After a run: what it wrote outside its buffers or into its inputs; absent: nothing.
+  std::optional<std::string> find_damage();
+  std::vector<OutputComparison> compare_outputs();
+  /// Of all outputs together.
+  std::uint64_t output_hash();
+  /// Something may have been overwritten: inputs and reference are made again before the next run.
+  void distrust() {
+    inputs_of_.reset();
+    reference_of_.reset();
+  }
+
+ private:
+  struct Buffer {
+    v1::BufferSpec spec;
+    GuardedBuffer variant;
+    std::optional<GuardedBuffer> reference;  // what the reference writes; inputs are shared
+    DeviceMemory pristine;                   // inout: its content before a launch
+    DeviceMemory expected;                   // outputs under reference "expected"
+    std::optional<DType> expected_type;
+    std::uint64_t input_hash = 0;
+  };
+  struct InputState {
+    std::uint64_t seed = 0;
+    Placement placement = Placement::Aligned;
+    bool operator==(const InputState&) const = default;
+  };
+
+  void add_buffer(const v1::BufferSpec& spec, std::uint32_t number);
+  void upload_expected();
+  void make_inputs(InputState wanted);
+  void make_input(Buffer& buffer, std::uint64_t input_seed);
+  void run_reference(std::uint64_t input_seed);
+  void poison_outputs(std::byte value, bool of_reference);
+  std::vector<ZoneOnDevice> zones() const;
+  std::vector<std::string> zone_owners() const;
+  Buffer& find(const std::string& name);
+  cuda::DevicePtr buffer_of_variant(const v1::Parameter& parameter);
+  cuda::DevicePtr buffer_of_reference(const v1::Parameter& parameter);
+  double scalar(const v1::Parameter& parameter) const;
+
+  DriverContext& context_;
+  MemoryBudget& budget_;
+  OwnKernels& kernels_;
+  v1::PrepareProblem request_;  // without the bytes of cubin, files and expected outputs, once those are used
+  std::vector<Buffer> buffers_;
+  std::unique_ptr<LoadedCubin> reference_cubin_;
+  std::optional<InputState> inputs_of_;
+  std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to
+};
+
+}  // namespace cubind::worker

@@ -1,0 +1,57 @@
+// How long a variant runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/worker/driver_context.hpp"
+#include "tuner/worker/own_kernels.hpp"
+
+namespace cubind::worker {
+
+/// One sample is `before` and then `timed`, both enqueued on the context's stream; only `timed` counts, from
+/// its first kernel's start to its last one's end.
+struct TimedWork {
+  std::function<void()> before;  // memory operations alone, no kernels; may be empty
+  std::function<void()> timed;   // `kernels` kernel launches and nothing else
+  unsigned kernels = 1;
+  bool as_graph = false;  // the policy: `timed` is launched as one graph
+};
+
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual std::string name() const = 0;
+  /// The smallest step between two readings.
+  virtual double tick_us() const = 0;
+  /// Microseconds of each sample, in order. Throws DriverError for what the kernels do wrong,
+  /// Error(Unavailable) where the timer itself does not work here.
+  virtual std::vector<double> measure(const TimedWork& work, unsigned samples) = 0;
+};
+
+/// Work of slightly growing length, for measuring a tick with: kTickSteps kernels, the i-th of
+/// kTickFirstClocks + i * kTickStepClocks clocks, so that the readings lie in neighbouring ticks.
+inline constexpr unsigned kTickSteps = 96;
+inline constexpr unsigned kTickFirstClocks = 600;
+inline constexpr unsigned kTickStepClocks = 40;
+
+/// A captured and instantiated piece of work. One thread.
+class InstantiatedGraph {
+ public:
+  /// Calls `enqueue` with the context's stream capturing. Throws DriverError.
+  InstantiatedGraph(const DriverContext& context, const std::function<void()>& enqueue);
+  ~InstantiatedGraph();
+  InstantiatedGraph(const InstantiatedGraph&) = delete;
+  InstantiatedGraph& operator=(const InstantiatedGraph&) = delete;
+
+  void launch() const;
+
+ private:
+  const DriverContext& context_;
+  cuda::Graph graph_ = nullptr;
+  cuda::GraphExec exec_ = nullptr;
+};
+
+}  // namespace cubind::worker

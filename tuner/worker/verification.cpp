@@ -1,0 +1,70 @@
+#include "tuner/worker/verification.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace cubind::worker {
+namespace {
+
+std::string explain(const OutputComparison& output) {
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(),
+                "[%llu] departs by %.4g times the tolerance; %llu of %llu elements are wrong",
+                static_cast<unsigned long long>(output.result.worst_index), output.result.worst_excess,
+                static_cast<unsigned long long>(output.result.mismatches),
+                static_cast<unsigned long long>(output.result.elements));
+  return output.output + text.data();
+}
+
+void take(const OutputComparison& output, v1::VerificationResult& result) {
+  result.set_mismatches(result.mismatches() + output.result.mismatches);
+  if (!output.result.passed() && result.outcome() == v1::CORRECT) {
+    result.set_outcome(v1::WRONG_RESULT);
+    result.set_detail(explain(output));
+  }
+  if (output.result.worst_excess > result.worst_excess() || result.worst_output().empty()) {
+    result.set_worst_excess(output.result.worst_excess);
+    result.set_worst_output(output.output);
+    result.set_worst_index(output.result.worst_index);
+  }
+}
+
+// One run from one poison.
+void run_once(DeviceSession& session, ProblemSetup& setup, const BoundPlan& plan, std::byte poison,
+              v1::VerificationResult& result) {
+  setup.poison(poison);
+  plan.enqueue(session.context().stream());
+  session.context().synchronize("the variant");
+  if (const auto damage = setup.find_damage()) {
+    result.set_outcome(v1::WRONG_RESULT);
+    result.set_detail(*damage);
+    return;
+  }
+  for (const OutputComparison& output : setup.compare_outputs()) take(output, result);
+}
+
+}  // namespace
+
+v1::VerificationResult verify_variant(DeviceSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+                                      const v1::VerifyTrial& request) {
+  v1::VerificationResult result;
+  *result.mutable_problem() = setup.request().problem();
+  result.set_reference(setup.request().reference());
+  result.set_after_timing(request.after_timing());
+  result.set_outcome(v1::CORRECT);
+
+  setup.prepare_verification(request.input_seed());
+  const BoundPlan plan = setup.bind(cubin, request.plan());
+  run_once(session, setup, plan, verify::kFirstPoison, result);
+  if (request.check_same_bits() && result.outcome() == v1::CORRECT) {
+    // The other poison: an integer output that is never written has another value now.
+    const std::uint64_t first = setup.output_hash();
+    run_once(session, setup, plan, verify::kSecondPoison, result);
+    result.set_same_bits(result.outcome() == v1::CORRECT && setup.output_hash() == first);
+  }
+  if (result.outcome() != v1::CORRECT) setup.distrust();
+  session.worked();
+  return result;
+}
+
+}  // namespace cubind::worker

@@ -1,0 +1,16 @@
+// Whether a variant computes what the reference computes and writes nothing else.
+#pragma once
+
+#include "schemas/worker.pb.h"
+#include "tuner/worker/device_session.hpp"
+#include "tuner/worker/problem_setup.hpp"
+
+namespace cubind::worker {
+
+/// Fresh inputs, outputs poisoned, red zones painted; one run, or two from different poisons where
+/// `check_same_bits` asks for it. The result's outcome is CORRECT or WRONG_RESULT, the latter with a detail;
+/// a run that fails throws DriverError.
+v1::VerificationResult verify_variant(DeviceSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+                                      const v1::VerifyTrial& request);
+
+}  // namespace cubind::worker

@@ -1,0 +1,37 @@
+// Work until the SM clock is steady: an idle GPU is at a fraction of its clock and takes tens of milliseconds
+// to rise.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+#include "tuner/measure/measure_settings.hpp"
+
+namespace cubind::worker {
+
+/// Whether the last readings lie within a band. Pure.
+class SteadyClock {
+ public:
+  explicit SteadyClock(const MeasureSettings& settings) : settings_(settings) {}
+  /// Takes a reading; says whether the clock is steady now.
+  bool add(std::uint32_t sm_mhz);
+
+ private:
+  MeasureSettings settings_;
+  std::deque<std::uint32_t> readings_;
+};
+
+struct WarmUpResult {
+  bool steady = false;  // false: the time was up first
+  std::uint32_t readings = 0;
+};
+
+/// Calls `work` (which enqueues work and waits for it) for some milliseconds between readings of `sm_mhz`,
+/// until the clock is steady or the limit has passed. A reading of 0 means that nobody knows: then the limit
+/// decides.
+WarmUpResult warm_up(const std::function<void()>& work, const std::function<std::uint32_t()>& sm_mhz,
+                     const MeasureSettings& settings);
+
+}  // namespace cubind::worker
