@@ -1,4 +1,4 @@
-"""RMSNorm winners of cubind beside torch, Triton and plain copies, in one run, interleaved, kernel times by CUPTI.
+"""RMSNorm winners of cubind beside torch, Triton and copies, interleaved in one run, kernel times by CUPTI.
 
     python3 bench/rmsnorm_vs_torch_triton --winners DIR [--runs 3] [--json FILE]
 
@@ -32,8 +32,16 @@ from timing import Timer, median
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 TOLERANCES = {"bf16": (1.6e-2, 1e-5), "f16": (2e-3, 1e-5), "f32": (1e-5, 1e-6)}
 EPS = 1e-6
-# Settings of the vector copy kernel: threads, vectors of a thread, evict-first or not. The fastest is the yardstick.
-COPIES = [(128, 1, False), (256, 1, False), (128, 1, True), (256, 1, True), (128, 2, False), (256, 4, True), (512, 4, True)]
+# Settings of the vector copy kernel: threads, vectors of a thread, evict-first. The fastest is the yardstick.
+COPIES = [
+    (128, 1, False),
+    (256, 1, False),
+    (128, 1, True),
+    (256, 1, True),
+    (128, 2, False),
+    (256, 4, True),
+    (512, 4, True),
+]
 
 
 def copy_expression(setting):
@@ -45,7 +53,12 @@ def vector_copy(setting, cubin, symbols, x, y):
     """A call that copies x to y."""
     threads, unroll, _ = setting
     count = x.numel() * x.element_size() // 16
-    kernel = Kernel(cubin, symbols[copy_expression(setting)], (triton.cdiv(count, threads * unroll), 1, 1), (threads, 1, 1))
+    kernel = Kernel(
+        cubin,
+        symbols[copy_expression(setting)],
+        (triton.cdiv(count, threads * unroll), 1, 1),
+        (threads, 1, 1),
+    )
     return kernel.bind([x, y, ctypes.c_int64(count)])
 
 
@@ -58,7 +71,7 @@ def fastest_copy(timer, copies, x, y):
 
 
 def excess(y, x, w):
-    """The largest |y - expected| / (atol + rtol * |expected|) over all elements, in chunks of rows; above 1 is wrong."""
+    """The largest |y - expected| / (atol + rtol * |expected|) over all elements; above 1 is wrong."""
     rtol, atol = TOLERANCES[{v: k for k, v in TYPES.items()}[x.dtype]]
     worst = 0.0
     for rows, part in zip(x.split(4096), y.split(4096)):
@@ -106,7 +119,8 @@ def measure(winner, timer, copies, runs, rounds):
         "vector_copy": copy_name,
         "kernel_time_us": times,
         "do_bench_time_us": {
-            name: 1000 * triton.testing.do_bench(call, return_mode="median") for name, call in candidates.items()
+            name: 1000 * triton.testing.do_bench(call, return_mode="median")
+            for name, call in candidates.items()
         },
         "worst_excess": checks,
     }
@@ -114,7 +128,10 @@ def measure(winner, timer, copies, runs, rounds):
 
 def toolchain(commit):
     driver = subprocess.run(
-        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=False
+        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.strip()
     if not commit:
         here = pathlib.Path(__file__).parent
@@ -123,7 +140,7 @@ def toolchain(commit):
         ).stdout.strip()
     properties = torch.cuda.get_device_properties(0)
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "device": properties.name,
         "sm_count": properties.multi_processor_count,
         "l2_bytes": properties.L2_cache_size,
@@ -155,8 +172,12 @@ def report(result):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--winners", required=True, type=pathlib.Path, help="folder of NAME.cubin and NAME.json pairs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--winners", required=True, type=pathlib.Path, help="folder of NAME.cubin and NAME.json pairs"
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=50, help="samples of each candidate in a run")
     parser.add_argument("--json", type=pathlib.Path, help="file for the results")

@@ -1,4 +1,4 @@
-"""Cubins through the CUDA driver API and NVRTC, by ctypes: load, launch on torch's stream, compile a small source."""
+"""Cubins by ctypes on the CUDA driver API and NVRTC: load, launch on torch's stream, compile a small source."""
 
 import ctypes
 import glob
@@ -36,7 +36,7 @@ class Kernel:
         self.symbol = symbol
 
     def bind(self, arguments):
-        """A call without arguments that launches on torch's current stream. `arguments`: ctypes values, tensors kept alive."""
+        """A call that launches on torch's current stream. `arguments`: ctypes values and tensors, kept alive."""
         values = [ctypes.c_void_p(a.data_ptr()) if isinstance(a, torch.Tensor) else a for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -51,10 +51,12 @@ class Kernel:
 
 
 def bind_plan(cubin, plan, buffers, scalars):
-    """The launches of a launch plan as one call. `buffers` and `scalars` give what the plan leaves to the caller, by name."""
+    """The launches of a plan as one call. `buffers` and `scalars`: what the plan leaves to the caller, by name."""
     launches = []
     for launch in plan["launches"]:
-        kernel = Kernel(cubin, launch["entry_symbol"], launch["grid"], launch["block"], launch.get("shared_bytes", 0))
+        kernel = Kernel(
+            cubin, launch["entry_symbol"], launch["grid"], launch["block"], launch.get("shared_bytes", 0)
+        )
         arguments = []
         for parameter in launch["parameters"]:
             name = parameter["name"]
@@ -89,7 +91,9 @@ def compile_source(path, names):
     nvrtc = _nvrtc()
     program = ctypes.c_void_p()
     with open(path, "rb") as file:
-        nvrtc.nvrtcCreateProgram(ctypes.byref(program), file.read(), os.path.basename(path).encode(), 0, None, None)
+        nvrtc.nvrtcCreateProgram(
+            ctypes.byref(program), file.read(), os.path.basename(path).encode(), 0, None, None
+        )
     for name in names:
         nvrtc.nvrtcAddNameExpression(program, name.encode())
     major, minor = torch.cuda.get_device_capability()

@@ -1,7 +1,7 @@
 """Kernel times from CUPTI activity records (through torch's profiler), cold L2, candidates interleaved.
 
-Events around a kernel would add about 3 microseconds of launch gaps. Candidates are taken in a new random order in each
-round, so that a drift of clocks or temperature falls on all of them.
+Events around a kernel would add about 3 microseconds of launch gaps. Candidates are taken in a new random order
+in each round, so that a drift of clocks or temperature falls on all of them.
 """
 
 import ctypes
@@ -11,9 +11,8 @@ import time
 import warnings
 
 import torch
-from torch.profiler import ProfilerActivity, profile
-
 from driver import Kernel
+from torch.profiler import ProfilerActivity, profile
 
 FLUSH = "benchmark_flush"
 warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle.*")

@@ -1,7 +1,8 @@
 """RMSNorm in Triton, autotuned anew for each N and D, in two forms.
 
-`rmsnorm` is the kernel that its users write: a program a row, in one pass with the next power of two as block or in a loop
-over blocks; 48 configurations. `rmsnorm_tiled` gives a program several rows, in one pass; 36 configurations.
+`rmsnorm` is the kernel that its users write: a program a row, in one pass with the next power of two as block or
+in a loop over blocks; 48 configurations. `rmsnorm_tiled` gives a program several rows, in one pass; 36
+configurations.
 """
 
 import torch
@@ -34,13 +35,19 @@ def tiled_configurations():
 
 
 def launchable(configs, named, **_):
-    """Drops tiles beyond 64 elements a thread, which spill and take seconds to compile; keeps at least the last."""
+    """Drops tiles beyond 64 elements a thread, which spill; keeps at least the last."""
     block = triton.next_power_of_2(named["D"])
-    kept = [c for c in configs if c.kwargs.get("ROWS", 1) * block <= 2048 * c.num_warps or not c.kwargs.get("ONE_PASS", True)]
+    kept = [
+        c
+        for c in configs
+        if c.kwargs.get("ROWS", 1) * block <= 2048 * c.num_warps or not c.kwargs.get("ONE_PASS", True)
+    ]
     return kept or configs[-1:]
 
 
-@triton.autotune(configs=row_configurations(), key=["N", "D"], prune_configs_by={"early_config_prune": launchable})
+@triton.autotune(
+    configs=row_configurations(), key=["N", "D"], prune_configs_by={"early_config_prune": launchable}
+)
 @triton.jit
 def row_kernel(
     x, w, y, N, D, eps, POWER: tl.constexpr, ONE_PASS: tl.constexpr, BLOCK: tl.constexpr, HINT: tl.constexpr
@@ -70,7 +77,9 @@ def row_kernel(
             tl.store(y + start + columns, result.to(y.dtype.element_ty), mask=mask)
 
 
-@triton.autotune(configs=tiled_configurations(), key=["N", "D"], prune_configs_by={"early_config_prune": launchable})
+@triton.autotune(
+    configs=tiled_configurations(), key=["N", "D"], prune_configs_by={"early_config_prune": launchable}
+)
 @triton.jit
 def tiled_kernel(x, w, y, N, D, eps, POWER: tl.constexpr, ROWS: tl.constexpr, HINT: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)

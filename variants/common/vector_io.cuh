@@ -1,7 +1,7 @@
 // Vectors of elements moved by one instruction, with cache hints, and their conversion to and from float.
 //
-// A Vector<T, COUNT> is COUNT consecutive elements of float, __half or __nv_bfloat16, 2, 4, 8 or 16 bytes in all,
-// kept as they lie in memory. Its address must be a multiple of its size.
+// A Vector<T, COUNT> is COUNT consecutive elements of float, __half or __nv_bfloat16, 2, 4, 8 or 16 bytes in
+// all, kept as they lie in memory. Its address must be a multiple of its size.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -9,30 +9,28 @@
 
 // What a kernel says to the caches about data that it reads once and writes once.
 enum CacheHint {
-    kCacheDefault = 0,
-    kCacheStreaming = 1,       // loads and stores are evicted first (ld.cs, st.cs)
-    kCacheKeepOutput = 2,      // loads pass L1 by and leave L2 first, so that the stores have L2 to themselves
-    kCacheStreamingStores = 3, // stores are evicted first
-    kCachePassThrough = 4,     // loads as in 2, stores as in 3
+  kCacheDefault = 0,
+  kCacheStreaming = 1,       // loads and stores are evicted first (ld.cs, st.cs)
+  kCacheStreamingStores = 2  // stores are evicted first
 };
 
 template <int BYTES>
 struct Word;
 template <>
 struct Word<2> {
-    using Type = unsigned short;
+  using Type = unsigned short;
 };
 template <>
 struct Word<4> {
-    using Type = unsigned int;
+  using Type = unsigned int;
 };
 template <>
 struct Word<8> {
-    using Type = uint2;
+  using Type = uint2;
 };
 template <>
 struct Word<16> {
-    using Type = uint4;
+  using Type = uint4;
 };
 
 __device__ __forceinline__ float to_float(float value) { return value; }
@@ -42,179 +40,144 @@ __device__ __forceinline__ float to_float(__nv_bfloat16 value) { return __bfloat
 template <typename T>
 __device__ __forceinline__ T from_float(float value);
 template <>
-__device__ __forceinline__ float from_float<float>(float value) { return value; }
+__device__ __forceinline__ float from_float<float>(float value) {
+  return value;
+}
 template <>
-__device__ __forceinline__ __half from_float<__half>(float value) { return __float2half_rn(value); }
+__device__ __forceinline__ __half from_float<__half>(float value) {
+  return __float2half_rn(value);
+}
 template <>
-__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) { return __float2bfloat16_rn(value); }
+__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
+  return __float2bfloat16_rn(value);
+}
 
-// The elements of one 32-bit word. They are taken apart as numbers: arrays of 16-bit elements land in local memory.
+// The elements of one 32-bit word. They are taken apart as numbers: arrays of 16-bit elements land in local
+// memory.
 template <typename T>
 struct Words;
 template <>
 struct Words<float> {
-    static __device__ __forceinline__ float element(unsigned int word, int) { return __uint_as_float(word); }
+  static __device__ __forceinline__ float element(unsigned int word, int) { return __uint_as_float(word); }
 };
 template <>
 struct Words<__half> {
-    static __device__ __forceinline__ float element(unsigned int word, int index) {
-        return __half2float(__ushort_as_half(static_cast<unsigned short>(index == 0 ? word : word >> 16)));
-    }
-    static __device__ __forceinline__ unsigned int join(float low, float high) {
-        const __half2 pair = __floats2half2_rn(low, high);
-        return *reinterpret_cast<const unsigned int*>(&pair);
-    }
+  static __device__ __forceinline__ float element(unsigned int word, int index) {
+    return __half2float(__ushort_as_half(static_cast<unsigned short>(index == 0 ? word : word >> 16)));
+  }
+  static __device__ __forceinline__ unsigned int join(float low, float high) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const unsigned int*>(&pair);
+  }
 };
 template <>
 struct Words<__nv_bfloat16> {
-    static __device__ __forceinline__ float element(unsigned int word, int index) {
-        return __uint_as_float(index == 0 ? word << 16 : word & 0xffff0000u);
-    }
-    static __device__ __forceinline__ unsigned int join(float low, float high) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-        return *reinterpret_cast<const unsigned int*>(&pair);
-    }
+  static __device__ __forceinline__ float element(unsigned int word, int index) {
+    return __uint_as_float(index == 0 ? word << 16 : word & 0xffff0000u);
+  }
+  static __device__ __forceinline__ unsigned int join(float low, float high) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const unsigned int*>(&pair);
+  }
 };
 
 template <typename T, int COUNT>
 struct Vector {
-    static constexpr int kBytes = COUNT * int(sizeof(T));
-    static constexpr int kPerWord = 4 / int(sizeof(T));
-    using Raw = typename Word<kBytes>::Type;
-    union {
-        Raw raw;
-        unsigned int words[(kBytes + 3) / 4];
-        T single;  // where COUNT is 1
-    };
+  static constexpr int kBytes = COUNT * int(sizeof(T));
+  static constexpr int kPerWord = 4 / int(sizeof(T));
+  using Raw = typename Word<kBytes>::Type;
+  union {
+    Raw raw;
+    unsigned int words[(kBytes + 3) / 4];
+    T single;  // where COUNT is 1
+  };
 
-    __device__ __forceinline__ float element(int index) const {
-        if constexpr (COUNT == 1) {
-            return to_float(single);
-        } else {
-            return Words<T>::element(words[index / kPerWord], index % kPerWord);
-        }
+  __device__ __forceinline__ float element(int index) const {
+    if constexpr (COUNT == 1) {
+      return to_float(single);
+    } else {
+      return Words<T>::element(words[index / kPerWord], index % kPerWord);
     }
+  }
 
-    // The values rounded to T, two by one instruction where the type has one.
-    __device__ __forceinline__ void round_from(const float (&values)[COUNT]) {
-        if constexpr (COUNT == 1) {
-            single = from_float<T>(values[0]);
-        } else if constexpr (kPerWord == 1) {
+  // The values rounded to T, two by one instruction where the type has one.
+  __device__ __forceinline__ void round_from(const float (&values)[COUNT]) {
+    if constexpr (COUNT == 1) {
+      single = from_float<T>(values[0]);
+    } else if constexpr (kPerWord == 1) {
 #pragma unroll
-            for (int i = 0; i < COUNT; ++i) words[i] = __float_as_uint(values[i]);
-        } else {
+      for (int i = 0; i < COUNT; ++i) words[i] = __float_as_uint(values[i]);
+    } else {
 #pragma unroll
-            for (int i = 0; i < COUNT; i += 2) words[i / 2] = Words<T>::join(values[i], values[i + 1]);
-        }
+      for (int i = 0; i < COUNT; i += 2) words[i / 2] = Words<T>::join(values[i], values[i + 1]);
     }
+  }
 };
 
 // An L2 policy for data that is not read again. Without createpolicy (before sm_80) the hint is dropped.
 __device__ __forceinline__ unsigned long long evict_first_policy() {
-    unsigned long long policy = 0;
+  unsigned long long policy = 0;
 #if __CUDA_ARCH__ >= 800
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
 #endif
-    return policy;
-}
-
-// Loads that leave L2 first and are not kept in L1. They are volatile: the same address may be written by this thread.
-__device__ __forceinline__ void load_evict_first(unsigned short& to, const unsigned short* from, unsigned long long p) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.u16 %0, [%1], %2;" : "=h"(to) : "l"(from), "l"(p));
-#else
-    to = *from;
-#endif
-}
-__device__ __forceinline__ void load_evict_first(unsigned int& to, const unsigned int* from, unsigned long long p) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(to) : "l"(from), "l"(p));
-#else
-    to = *from;
-#endif
-}
-__device__ __forceinline__ void load_evict_first(uint2& to, const uint2* from, unsigned long long p) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"
-                 : "=r"(to.x), "=r"(to.y)
-                 : "l"(from), "l"(p));
-#else
-    to = *from;
-#endif
-}
-__device__ __forceinline__ void load_evict_first(uint4& to, const uint4* from, unsigned long long p) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w)
-                 : "l"(from), "l"(p));
-#else
-    to = *from;
-#endif
+  return policy;
 }
 
 template <int CACHE, typename T, int COUNT>
 __device__ __forceinline__ void load(Vector<T, COUNT>& to, const T* from) {
-    using Raw = typename Vector<T, COUNT>::Raw;
-    const Raw* address = reinterpret_cast<const Raw*>(from);
-    if constexpr (CACHE == kCacheStreaming) {
-        to.raw = __ldcs(address);
-    } else if constexpr (CACHE == kCacheKeepOutput || CACHE == kCachePassThrough) {
-        load_evict_first(to.raw, address, evict_first_policy());
-    } else {
-        to.raw = *address;
-    }
+  const auto* address = reinterpret_cast<const typename Vector<T, COUNT>::Raw*>(from);
+  to.raw = CACHE == kCacheStreaming ? __ldcs(address) : *address;
 }
 
 // For data that no thread writes while the kernel runs: weights, shared by all rows.
 template <typename T, int COUNT>
 __device__ __forceinline__ void load_constant(Vector<T, COUNT>& to, const T* from) {
-    to.raw = __ldg(reinterpret_cast<const typename Vector<T, COUNT>::Raw*>(from));
+  to.raw = __ldg(reinterpret_cast<const typename Vector<T, COUNT>::Raw*>(from));
 }
 
 template <int CACHE, typename T, int COUNT>
 __device__ __forceinline__ void store(T* to, const Vector<T, COUNT>& from) {
-    using Raw = typename Vector<T, COUNT>::Raw;
-    Raw* address = reinterpret_cast<Raw*>(to);
-    if constexpr (CACHE == kCacheStreaming || CACHE == kCacheStreamingStores || CACHE == kCachePassThrough) {
-        __stcs(address, from.raw);
-    } else {
-        *address = from.raw;
-    }
+  auto* address = reinterpret_cast<typename Vector<T, COUNT>::Raw*>(to);
+  if constexpr (CACHE == kCacheDefault) {
+    *address = from.raw;
+  } else {
+    __stcs(address, from.raw);
+  }
 }
 
-// Starts a copy of one vector (4, 8 or 16 bytes) to shared memory. The copy is seen after wait_for_copies, by the thread
-// that started it.
+// Starts a copy of one vector (4, 8 or 16 bytes) to shared memory. The copy is seen after wait_for_copies, by
+// the thread that started it.
 template <int CACHE, typename T, int COUNT>
 __device__ __forceinline__ void copy_async(void* shared, const T* from) {
-    constexpr int kBytes = COUNT * int(sizeof(T));
-    constexpr bool kPlain = CACHE == kCacheDefault || CACHE == kCacheStreamingStores;
-    static_assert(kBytes >= 4, "cp.async moves 4, 8 or 16 bytes");
+  constexpr int kBytes = COUNT * int(sizeof(T));
+  constexpr bool kPlain = CACHE != kCacheStreaming;
+  static_assert(kBytes >= 4, "cp.async moves 4, 8 or 16 bytes");
 #if __CUDA_ARCH__ >= 800
-    const unsigned int to = static_cast<unsigned int>(__cvta_generic_to_shared(shared));
-    if constexpr (kPlain && kBytes == 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-    } else if constexpr (kPlain) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(kBytes) : "memory");
-    } else if constexpr (kBytes == 16) {
-        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                     "l"(evict_first_policy())
-                     : "memory");
-    } else {
-        asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
-                     "l"(evict_first_policy())
-                     : "memory");
-    }
+  const unsigned int to = static_cast<unsigned int>(__cvta_generic_to_shared(shared));
+  if constexpr (kPlain && kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  } else if constexpr (kPlain) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(kBytes) : "memory");
+  } else if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "l"(evict_first_policy())
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
+                 "n"(kBytes), "l"(evict_first_policy())
+                 : "memory");
+  }
 #else
-    Vector<T, COUNT> vector;
-    load<CACHE>(vector, from);
-    *static_cast<typename Vector<T, COUNT>::Raw*>(shared) = vector.raw;
+  Vector<T, COUNT> vector;
+  load<CACHE>(vector, from);
+  *static_cast<typename Vector<T, COUNT>::Raw*>(shared) = vector.raw;
 #endif
 }
 
 // Closes the group of the copies started since the last call; a group may be empty.
 __device__ __forceinline__ void close_copy_group() {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
+  asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
@@ -222,6 +185,6 @@ __device__ __forceinline__ void close_copy_group() {
 template <int PENDING>
 __device__ __forceinline__ void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif
 }
