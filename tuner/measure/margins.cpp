@@ -7,21 +7,21 @@
 namespace cubind {
 
 double margin_us(double reference_us, double fraction, double tick_us, const MeasureSettings& settings) {
-    return std::max(reference_us * fraction, settings.margin_ticks * tick_us);
+  return std::max(reference_us * fraction, settings.margin_ticks * tick_us);
 }
 
 bool compares_means(double time_us, double tick_us, const MeasureSettings& settings) {
-    return time_us < settings.mean_below_ticks * tick_us;
+  return time_us < settings.mean_below_ticks * tick_us;
 }
 
 double location_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
-    const double middle = median(samples_us);
-    return compares_means(middle, tick_us, settings) ? mean(samples_us) : middle;
+  const double middle = median(samples_us);
+  return compares_means(middle, tick_us, settings) ? mean(samples_us) : middle;
 }
 
 double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
-    const double smallest = *std::min_element(samples_us.begin(), samples_us.end());
-    return compares_means(smallest, tick_us, settings) ? mean(samples_us) : smallest;
+  const double smallest = *std::min_element(samples_us.begin(), samples_us.end());
+  return compares_means(smallest, tick_us, settings) ? mean(samples_us) : smallest;
 }
 
 }  // namespace cubind

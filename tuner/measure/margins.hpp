@@ -1,5 +1,5 @@
-// Margins of a timer that ticks. CUPTI on an H200 ticks every 32 ns: 4 % of a 0.8 us kernel, so a percentage alone would call
-// one tick of difference a result.
+// Margins of a timer that ticks. CUPTI on an H200 ticks every 32 ns: 4 % of a 0.8 us kernel, so a percentage
+// alone would call one tick of difference a result.
 #pragma once
 
 #include <span>

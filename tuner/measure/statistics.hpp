@@ -1,5 +1,5 @@
-// Medians, means and their percentile bootstrap intervals. Every function is pure: the same samples and seed give the same
-// bits on every machine, so that a resumed job decides as the undisturbed one would have.
+// Medians, means and their percentile bootstrap intervals. Every function is pure: the same samples and seed
+// give the same bits on every machine, so that a resumed job decides as the undisturbed one would have.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ double median(std::span<const double> samples);
 double mean(std::span<const double> samples);
 
 struct Interval {
-    double low = 0;
-    double high = 0;
-    bool operator==(const Interval&) const = default;
+  double low = 0;
+  double high = 0;
+  bool operator==(const Interval&) const = default;
 };
 
 /// What the samples are summarized by.
@@ -24,17 +24,19 @@ enum class Location : std::uint8_t { Median, Mean };
 double location(std::span<const double> samples, Location kind);
 
 struct BootstrapOptions {
-    double confidence = 0.95;
-    std::uint32_t resamples = 1000;
-    Location kind = Location::Median;
-    Digest seed;
+  double confidence = 0.95;
+  std::uint32_t resamples = 1000;
+  Location kind = Location::Median;
+  Digest seed;
 };
 
 /// The interval of the location. At least one sample (then both ends are that sample).
 Interval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options);
 
-/// The interval of location(a) / location(b), where a[i] and b[i] were measured in the same round: rounds are drawn, not
-/// samples, because what a round shares (clock, power, temperature) is not a difference between the two. Equal sizes, at least 1.
-Interval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b, const BootstrapOptions& options);
+/// The interval of location(a) / location(b), where a[i] and b[i] were measured in the same round: rounds are
+/// drawn, not samples, because what a round shares (clock, power, temperature) is not a difference between
+/// the two. Equal sizes, at least 1.
+Interval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
+                                  const BootstrapOptions& options);
 
 }  // namespace cubind

@@ -32,7 +32,8 @@ auto tie_rank(const Contender& one) {
 
 }  // namespace
 
-std::optional<std::size_t> choose_winner(const std::vector<Contender>& contenders, const RoundContext& context) {
+std::optional<std::size_t> choose_winner(const std::vector<Contender>& contenders,
+                                         const RoundContext& context) {
   std::vector<std::size_t> eligible;
   for (const bool wanted : {true, false}) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {

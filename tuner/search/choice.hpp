@@ -15,15 +15,16 @@ struct Contender {
   bool running = true;                // was not separated from the leader
   bool incumbent = false;
   bool is_default = false;
-  std::uint32_t registers = 0;    // the largest of the entries
-  std::uint64_t shared_bytes = 0; // the largest of the launches, static and dynamic
-  std::size_t canonical = 0;      // place in the enumeration
+  std::uint32_t registers = 0;     // the largest of the entries
+  std::uint64_t shared_bytes = 0;  // the largest of the launches, static and dynamic
+  std::size_t canonical = 0;       // place in the enumeration
 };
 
-/// The winner's index. The fastest by location_us leads; among those within the tie margin of the leader (of the rounds that
-/// both took part in) the incumbent stays, else the default wins, else the one with fewer registers, less shared memory, the
-/// earlier place in canonical order. Contenders that are no longer running are asked only where none is running. Absent: no
-/// contenders.
-std::optional<std::size_t> choose_winner(const std::vector<Contender>& contenders, const RoundContext& context);
+/// The winner's index. The fastest by location_us leads; among those within the tie margin of the leader (of
+/// the rounds that both took part in) the incumbent stays, else the default wins, else the one with fewer
+/// registers, less shared memory, the earlier place in canonical order. Contenders that are no longer running
+/// are asked only where none is running. Absent: no contenders.
+std::optional<std::size_t> choose_winner(const std::vector<Contender>& contenders,
+                                         const RoundContext& context);
 
 }  // namespace cubind

@@ -39,10 +39,10 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
   RoundRatio result{location(of_a, kind) / location(of_b, kind), {}, of_a.size()};
   if (with_interval) {
     const auto rounds = static_cast<std::uint32_t>(of_a.size());
-    result.interval = bootstrap_ratio_interval(
-        of_a, of_b,
-        {context.settings.confidence, context.settings.bootstrap_resamples, kind,
-         derive_seed(context.seed, "ratio", rounds)});
+    result.interval =
+        bootstrap_ratio_interval(of_a, of_b,
+                                 {context.settings.confidence, context.settings.bootstrap_resamples, kind,
+                                  derive_seed(context.seed, "ratio", rounds)});
   }
   return result;
 }
@@ -99,7 +99,8 @@ void FinalRounds::judge(State& one, const State& leader) const {
   const bool separated = ratio->interval.low > 1 || ratio->interval.high < 1;
   const bool tied = ratio->interval.low >= 1 - margin && ratio->interval.high <= 1 + margin;
   one.resolved = separated || tied;
-  // A finalist that is slower for certain, but by less than the tie margin, may still win as the incumbent or the default.
+  // A finalist that is slower for certain, but by less than the tie margin, may still win as the incumbent or
+  // the default.
   if (separated && ratio->ratio > 1 + margin) one.running = false;
 }
 

@@ -1,5 +1,6 @@
-// The finalists' rounds: every round measures each of those still in the running once, in an order drawn from the job's seed,
-// so that drift of clock and temperature meets all of them alike. Comparisons are made within rounds.
+// The finalists' rounds: every round measures each of those still in the running once, in an order drawn from
+// the job's seed, so that drift of clock and temperature meets all of them alike. Comparisons are made within
+// rounds.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +44,8 @@ class FinalRounds {
   /// Finalists are numbered from 0.
   FinalRounds(std::size_t finalists, RoundContext context);
 
-  /// Whether all is known: each finalist still running is separated from the leader or within the tie margin of it, or has all
-  /// its samples.
+  /// Whether all is known: each finalist still running is separated from the leader or within the tie margin
+  /// of it, or has all its samples.
   bool done() const;
   /// Who takes part in the next round, in the order to be measured; `round` is its number.
   std::vector<std::size_t> order(std::uint32_t round) const;

@@ -1,5 +1,5 @@
-// The order in which configurations are tried: likely winners first, because everything after them is judged against the best
-// so far and stops early.
+// The order in which configurations are tried: likely winners first, because everything after them is judged
+// against the best so far and stops early.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace cubind {
 
 struct SearchHints {
-  std::optional<Configuration> incumbent;         // the measured winner so far
-  std::optional<Configuration> default_;          // of the spec, for this problem
-  std::vector<Configuration> neighbours;          // winners of neighbouring problems, nearest first
+  std::optional<Configuration> incumbent;  // the measured winner so far
+  std::optional<Configuration> default_;   // of the spec, for this problem
+  std::vector<Configuration> neighbours;   // winners of neighbouring problems, nearest first
 };
 
-/// Indices into `valid`: incumbent, default, neighbours' winners, then the rest as they stand. Each once; hints that are not
-/// valid here are passed over.
+/// Indices into `valid`: incumbent, default, neighbours' winners, then the rest as they stand. Each once;
+/// hints that are not valid here are passed over.
 std::vector<std::size_t> search_order(const std::vector<Configuration>& valid, const SearchHints& hints);
 
 }  // namespace cubind

@@ -8,7 +8,8 @@
 namespace cubind {
 namespace {
 
-bool beyond(double value_us, double best_us, double fraction, double tick_us, const MeasureSettings& settings) {
+bool beyond(double value_us, double best_us, double fraction, double tick_us,
+            const MeasureSettings& settings) {
   return value_us > best_us + margin_us(best_us, fraction, tick_us, settings);
 }
 
@@ -23,7 +24,8 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
   const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
   if (!question.must_compete && question.best_us) {
     const double value = screen_value_us(question.samples_us, question.tick_us, settings);
-    if (beyond(value, *question.best_us, margin, question.tick_us, settings)) return {ScreenVerdict::Hopeless, 0};
+    if (beyond(value, *question.best_us, margin, question.tick_us, settings))
+      return {ScreenVerdict::Hopeless, 0};
   }
   if (complete) return {ScreenVerdict::Survivor, 0};
   return {ScreenVerdict::Measure, settings.screen_samples - count};
@@ -40,7 +42,8 @@ std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, do
   std::size_t places = settings.max_finalists > must ? settings.max_finalists - must : 0;
   std::vector<std::size_t> finalists;
   for (const Screened& one : ranked) {
-    const bool near = !beyond(one.value_us, ranked.front().value_us, settings.screen_margin, tick_us, settings);
+    const bool near =
+        !beyond(one.value_us, ranked.front().value_us, settings.screen_margin, tick_us, settings);
     if (!one.must_compete && (!near || places == 0)) continue;
     if (!one.must_compete) --places;
     finalists.push_back(one.candidate);

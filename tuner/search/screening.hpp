@@ -40,8 +40,8 @@ struct Screened {
   bool must_compete = false;
 };
 
-/// The finalists: all that are within the second margin of the best, at most MeasureSettings::max_finalists, fastest first;
-/// those that must compete are always among them. Returns candidates.
+/// The finalists: all that are within the second margin of the best, at most MeasureSettings::max_finalists,
+/// fastest first; those that must compete are always among them. Returns candidates.
 std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, double tick_us,
                                           const MeasureSettings& settings);
 

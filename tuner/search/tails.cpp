@@ -18,7 +18,8 @@ Problem with_dim(Problem problem, std::size_t dim, std::int64_t value) {
 }
 
 // The values above 1 of the tunables that stand beside the dim in a grid expression.
-std::vector<std::int64_t> grid_tunables(const PlanTemplate& plan, std::string_view dim, const Configuration& configuration) {
+std::vector<std::int64_t> grid_tunables(const PlanTemplate& plan, std::string_view dim,
+                                        const Configuration& configuration) {
   std::vector<std::int64_t> result;
   for (const LaunchTemplate& launch : plan.launches) {
     for (const std::string& text : launch.grid) {
@@ -44,7 +45,8 @@ class TailSearch {
   void add(std::int64_t start, std::int64_t step, const std::function<bool(std::int64_t)>& wanted,
            std::vector<Problem>& out) const {
     std::int64_t value = start;
-    for (std::int64_t i = 0; i < kMaxSteps && value >= interval_.lower && value <= interval_.upper; ++i, value += step) {
+    for (std::int64_t i = 0; i < kMaxSteps && value >= interval_.lower && value <= interval_.upper;
+         ++i, value += step) {
       if (!wanted(value)) continue;
       const Problem problem = with_dim(measured_, dim_, value);
       if (problem == measured_ || std::find(out.begin(), out.end(), problem) != out.end()) continue;
@@ -72,7 +74,8 @@ bool is_prime(std::int64_t value) {
   return true;
 }
 
-std::vector<Problem> tail_problems(const KernelSpec& spec, const Problem& measured, const Configuration& configuration,
+std::vector<Problem> tail_problems(const KernelSpec& spec, const Problem& measured,
+                                   const Configuration& configuration,
                                    const std::function<bool(const Problem&)>& usable) {
   std::vector<Problem> result;
   const std::vector<BucketRule::Interval> bucket = spec.bucket(measured);
@@ -81,17 +84,20 @@ std::vector<Problem> tail_problems(const KernelSpec& spec, const Problem& measur
     const BucketRule::Interval interval = bucket[dim];
     if (interval.lower >= interval.upper) continue;
     const TailSearch search(measured, dim, interval, usable);
-    search.add(interval.lower, 1, [](std::int64_t) { return true; }, result);
+    search.add(
+        interval.lower, 1, [](std::int64_t) { return true; }, result);
     const auto middle = static_cast<std::int64_t>(
         std::sqrt(static_cast<double>(interval.lower) * static_cast<double>(interval.upper)));
     search.add(std::max(middle, interval.lower + 1), 1, is_prime, result);
     const auto tunables = grid_tunables(plan, measured.dims[dim].name, configuration);
     if (tunables.empty()) continue;
-    search.add(interval.upper - 1, -1,
-               [&](std::int64_t size) {
-                 return std::none_of(tunables.begin(), tunables.end(), [&](std::int64_t t) { return size % t == 0; });
-               },
-               result);
+    search.add(
+        interval.upper - 1, -1,
+        [&](std::int64_t size) {
+          return std::none_of(tunables.begin(), tunables.end(),
+                              [&](std::int64_t t) { return size % t == 0; });
+        },
+        result);
   }
   return result;
 }

@@ -16,7 +16,8 @@ TEST_CASE("the lowest median wins") {
 }
 
 TEST_CASE("inside the tie margin the incumbent stays") {
-  CHECK(choose_winner({{.times = &kFast, .is_default = true}, {.times = &kTied, .incumbent = true}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &kFast, .is_default = true}, {.times = &kTied, .incumbent = true}},
+                      kContext) == 1u);
 }
 
 TEST_CASE("inside the tie margin and without an incumbent the default wins") {
@@ -24,18 +25,21 @@ TEST_CASE("inside the tie margin and without an incumbent the default wins") {
 }
 
 TEST_CASE("outside the tie margin neither incumbent nor default is spared") {
-  CHECK(choose_winner({{.times = &kFast}, {.times = &kSlow, .incumbent = true, .is_default = true}}, kContext) == 0u);
+  CHECK(choose_winner({{.times = &kFast}, {.times = &kSlow, .incumbent = true, .is_default = true}},
+                      kContext) == 0u);
 }
 
 TEST_CASE("inside the tie margin fewer registers win and then less shared memory") {
-  CHECK(choose_winner({{.times = &kFast, .registers = 64}, {.times = &kTied, .registers = 32}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &kFast, .registers = 64}, {.times = &kTied, .registers = 32}}, kContext) ==
+        1u);
   CHECK(choose_winner({{.times = &kFast, .registers = 32, .shared_bytes = 4096},
                        {.times = &kTied, .registers = 32, .shared_bytes = 1024}},
                       kContext) == 1u);
 }
 
 TEST_CASE("an equal cost falls to canonical order and not to the order of the contenders") {
-  CHECK(choose_winner({{.times = &kFast, .canonical = 9}, {.times = &kTied, .canonical = 2}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &kFast, .canonical = 9}, {.times = &kTied, .canonical = 2}}, kContext) ==
+        1u);
 }
 
 TEST_CASE("two ticks of difference are a tie") {

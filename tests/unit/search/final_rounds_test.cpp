@@ -7,7 +7,9 @@
 namespace cubind {
 namespace {
 
-RoundContext context_of(std::string_view seed = "job", double tick = 0.032) { return {Digest::of(seed), tick, {}}; }
+RoundContext context_of(std::string_view seed = "job", double tick = 0.032) {
+  return {Digest::of(seed), tick, {}};
+}
 
 // Rounds until done; finalist i reads base[i] with noise of this relative size. Returns the number of rounds.
 std::uint32_t run(FinalRounds& rounds, const std::vector<double>& base, double noise) {
@@ -15,7 +17,8 @@ std::uint32_t run(FinalRounds& rounds, const std::vector<double>& base, double n
   std::uint32_t round = 0;
   for (; !rounds.done(); ++round) {
     std::map<std::size_t, double> times;
-    for (const std::size_t i : rounds.order(round)) times[i] = base[i] * (1 + noise * (random.uniform() - 0.5));
+    for (const std::size_t i : rounds.order(round))
+      times[i] = base[i] * (1 + noise * (random.uniform() - 0.5));
     rounds.add_round(round, times);
   }
   return round;

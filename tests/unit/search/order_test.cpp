@@ -15,11 +15,13 @@ TEST_CASE("incumbent then default then neighbours then canonical order") {
 }
 
 TEST_CASE("a configuration that several hints name is tried once") {
-  CHECK(search_order(kValid, {threads(64), threads(64), {threads(64)}}) == std::vector<std::size_t>{1, 0, 2, 3});
+  CHECK(search_order(kValid, {threads(64), threads(64), {threads(64)}}) ==
+        std::vector<std::size_t>{1, 0, 2, 3});
 }
 
 TEST_CASE("hints that are not valid for this problem are passed over") {
-  CHECK(search_order(kValid, {threads(1024), std::nullopt, {threads(7)}}) == std::vector<std::size_t>{0, 1, 2, 3});
+  CHECK(search_order(kValid, {threads(1024), std::nullopt, {threads(7)}}) ==
+        std::vector<std::size_t>{0, 1, 2, 3});
 }
 
 }  // namespace

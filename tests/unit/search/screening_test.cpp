@@ -8,11 +8,14 @@ namespace {
 const MeasureSettings kSettings;
 constexpr double kTick = 0.032;
 
-ScreenStep step(const std::vector<double>& samples, std::optional<double> best, double tick = kTick, bool must = false) {
+ScreenStep step(const std::vector<double>& samples, std::optional<double> best, double tick = kTick,
+                bool must = false) {
   return screen_step({samples, best, tick, must}, kSettings);
 }
 
-TEST_CASE("a trial without samples gets one") { CHECK(step({}, 10.0) == ScreenStep{ScreenVerdict::Measure, 1}); }
+TEST_CASE("a trial without samples gets one") {
+  CHECK(step({}, 10.0) == ScreenStep{ScreenVerdict::Measure, 1});
+}
 
 TEST_CASE("after one sample a trial beyond ten percent of the best is stopped") {
   CHECK(step({11.01}, 10.0).verdict == ScreenVerdict::Hopeless);

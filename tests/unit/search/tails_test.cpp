@@ -17,7 +17,9 @@ KernelSpec kernel(BucketRule rule, const std::string& grid) {
 const BucketRule kEdges{BucketRule::Kind::Edges, {1024, 4096}};
 
 Problem rows(std::int64_t n) { return {{{"N", n}, {"D", 64}}, {}, {}, ""}; }
-Configuration configuration(std::int64_t per_block, std::int64_t tile) { return {{{"ROWS", per_block}, {"TILE", tile}}}; }
+Configuration configuration(std::int64_t per_block, std::int64_t tile) {
+  return {{{"ROWS", per_block}, {"TILE", tile}}};
+}
 bool any(const Problem&) { return true; }
 
 std::vector<std::int64_t> sizes(const std::vector<Problem>& problems) {
@@ -29,7 +31,8 @@ std::vector<std::int64_t> sizes(const std::vector<Problem>& problems) {
 TEST_CASE("tails are the lower edge plus one and a prime inside and a size that no grid tunable divides") {
   const KernelSpec spec = kernel(kEdges, "cdiv(N, ROWS * TILE)");
   // 4095 = 3 * 1365, and 4094 is divided by neither 4 nor 3.
-  CHECK(sizes(tail_problems(spec, rows(4096), configuration(4, 3), any)) == std::vector<std::int64_t>{1025, 2053, 4094});
+  CHECK(sizes(tail_problems(spec, rows(4096), configuration(4, 3), any)) ==
+        std::vector<std::int64_t>{1025, 2053, 4094});
 }
 
 TEST_CASE("a dim without a bucket has no tails") {
@@ -38,7 +41,8 @@ TEST_CASE("a dim without a bucket has no tails") {
 
 TEST_CASE("tunables that do not stand beside the dim in a grid expression do not count") {
   const KernelSpec spec = kernel(kEdges, "N");
-  CHECK(sizes(tail_problems(spec, rows(4096), configuration(4, 3), any)) == std::vector<std::int64_t>{1025, 2053});
+  CHECK(sizes(tail_problems(spec, rows(4096), configuration(4, 3), any)) ==
+        std::vector<std::int64_t>{1025, 2053});
 }
 
 TEST_CASE("a size that the configuration cannot serve is replaced by the next one that it can") {

@@ -1,0 +1,156 @@
+#include "tuner/agent/compile_source.hpp"
+
+#include "base/error.hpp"
+#include "base/zstd.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPoll{50};  // how late a stop is seen while compilers work
+
+template <typename Repeated>
+std::vector<std::string> strings(const Repeated& from) {
+  return {from.begin(), from.end()};
+}
+
+Compiled known_artifact(const v1::ArtifactUpload& upload) {
+  Compiled known;
+  known.key = {Digest::from_bytes(upload.key()).value_or(Digest{}), upload.key_full()};
+  known.toolchain = toolchain_from_wire(upload.toolchain());
+  known.architecture = upload.info().architecture();
+  known.entries = strings(upload.entries());
+  known.symbols = strings(upload.entry_symbols());
+  known.resources.assign(upload.info().entries().begin(), upload.info().entries().end());
+  known.cubin_digest = Digest::from_bytes(upload.info().digest()).value_or(Digest{});
+  known.cubin_bytes = upload.info().cubin_bytes();
+  known.compile_ms = upload.compile_ms();
+  known.stored = true;
+  return known;
+}
+
+}  // namespace
+
+CompileSource::CompileSource(Compiler& compiler, JobChannel& channel, JobStop& stop,
+                             const google::protobuf::RepeatedPtrField<v1::ArtifactUpload>& known)
+    : compiler_(compiler), channel_(channel), stop_(stop) {
+  for (const v1::ArtifactUpload& upload : known) {
+    Compiled artifact = known_artifact(upload);
+    done_.emplace(artifact.key.digest, std::move(artifact));
+  }
+}
+
+CompileSource::~CompileSource() {
+  for (const auto& [key, running] : running_) compiler_.abandon(running.id);
+}
+
+void CompileSource::want(const Wanted& wanted) {
+  if (done_.contains(wanted.key.digest) || running_.contains(wanted.key.digest)) return;
+  start(wanted);
+}
+
+void CompileSource::start(const Wanted& wanted) {
+  Running running{0, wanted.key, wanted.toolchain, wanted.request()};
+  running.id = compiler_.submit(running.request, wanted.priority);
+  // What the result is described with needs the request's entries alone.
+  running.request.clear_headers();
+  running.request.clear_source();
+  running_.emplace(wanted.key.digest, std::move(running));
+}
+
+Compiled& CompileSource::finish(const Digest& key) {
+  const auto found = running_.find(key);
+  std::optional<v1::CompileReply> reply;
+  while (!reply) {
+    stop_.check();
+    reply = compiler_.wait(found->second.id, kPoll);
+  }
+  Running running = std::move(found->second);
+  running_.erase(found);
+  nvrtc_calls_ += reply->nvrtc_calls();
+
+  Compiled result;
+  result.key = std::move(running.key);
+  result.toolchain = std::move(running.toolchain);
+  result.architecture = running.request.architecture();
+  result.outcome = reply->outcome();
+  result.log = reply->log();
+  result.entries = strings(running.request.entries());
+  result.symbols = strings(reply->entry_symbols());
+  result.resources.assign(reply->resources().begin(), reply->resources().end());
+  result.cubin = std::move(*reply->mutable_cubin());
+  result.cubin_digest = Digest::of(result.cubin);
+  result.cubin_bytes = result.cubin.size();
+  result.compile_ms = reply->compile_ms();
+  return done_[key] = std::move(result);
+}
+
+const Compiled& CompileSource::get(const Wanted& wanted) {
+  const auto found = done_.find(wanted.key.digest);
+  if (found != done_.end()) return found->second;
+  want(wanted);
+  return finish(wanted.key.digest);
+}
+
+const std::string& CompileSource::cubin(const Wanted& wanted) {
+  get(wanted);
+  Compiled& artifact = done_.at(wanted.key.digest);
+  if (!artifact.cubin.empty()) return artifact.cubin;
+  if (auto bytes = channel_.fetch_cubin(artifact.cubin_digest);
+      bytes && Digest::of(*bytes) == artifact.cubin_digest) {
+    artifact.cubin = std::move(*bytes);
+    return artifact.cubin;
+  }
+  done_.erase(wanted.key.digest);
+  const Compiled& again = get(wanted);
+  if (again.outcome != v1::CORRECT) {
+    throw Error(ErrorCode::Internal, "compile",
+                "an artifact that was compiled before is refused now: " + again.log);
+  }
+  return again.cubin;
+}
+
+void CompileSource::forget_bytes(const Digest& key) {
+  const auto found = done_.find(key);
+  if (found != done_.end() && found->second.stored) std::string().swap(found->second.cubin);
+}
+
+void CompileSource::add_to(v1::Batch& batch, const Digest& key) {
+  const auto found = done_.find(key);
+  if (found == done_.end() || found->second.stored || found->second.outcome != v1::CORRECT) return;
+  v1::ArtifactUpload upload = upload_of(found->second);
+  if (upload.info().zstd_cubin().size() > kMaxInlineBytes) {
+    const std::string bytes = std::move(*upload.mutable_info()->mutable_zstd_cubin());
+    upload.mutable_info()->clear_zstd_cubin();
+    channel_.put_artifact(upload.info(), bytes);
+  }
+  *batch.add_artifacts() = std::move(upload);
+}
+
+void CompileSource::mark_stored(const Digest& key) {
+  const auto found = done_.find(key);
+  if (found != done_.end()) found->second.stored = found->second.outcome == v1::CORRECT;
+}
+
+v1::ArtifactUpload upload_of(const Compiled& compiled) {
+  v1::ArtifactUpload upload;
+  upload.set_key(std::string(compiled.key.digest.view()));
+  upload.set_key_full(compiled.key.full);
+  v1::ArtifactInfo& info = *upload.mutable_info();
+  info.set_digest(std::string(compiled.cubin_digest.view()));
+  info.set_architecture(compiled.architecture);
+  info.set_cubin_bytes(compiled.cubin_bytes);
+  if (!compiled.cubin.empty()) info.set_zstd_cubin(zstd_compress(compiled.cubin));
+  info.set_key(upload.key());
+  info.set_toolchain(compiled.toolchain.name);
+  for (const v1::EntryResources& entry : compiled.resources) *info.add_entries() = entry;
+  for (const std::string& entry : compiled.entries) upload.add_entries(entry);
+  for (const std::string& symbol : compiled.symbols) upload.add_entry_symbols(symbol);
+  upload.set_compile_ms(compiled.compile_ms);
+  to_wire(compiled.toolchain, *upload.mutable_toolchain());
+  return upload;
+}
+
+}  // namespace cubind

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schemas/agent.pb.h"
+#include "tuner/agent/compiler.hpp"
+#include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/job_stop.hpp"
+#include "tuner/spec/keys.hpp"
+
+namespace cubind {
+
+// What came of compiling one artifact key.
+struct Compiled {
+  Key key;
+  ToolchainIdentity toolchain;
+  std::string architecture;
+  v1::Outcome outcome = v1::CORRECT;  // CORRECT or COMPILE
+  std::string log;
+  std::vector<std::string> entries, symbols;  // in launch order
+  std::vector<v1::EntryResources> resources;
+  Digest cubin_digest;
+  std::uint64_t cubin_bytes = 0;
+  double compile_ms = 0;
+  bool stored = false;  // the daemon has it
+
+  std::string cubin;  // empty: CompileSource::cubin fetches it
+};
+
+// The artifacts of one job. What the lease named is not compiled again, each key is compiled once, and
+// compiles run ahead of the one who asks. Used from the job's thread.
+class CompileSource {
+ public:
+  CompileSource(Compiler& compiler, JobChannel& channel, JobStop& stop,
+                const google::protobuf::RepeatedPtrField<v1::ArtifactUpload>& known);
+  ~CompileSource();
+  CompileSource(const CompileSource&) = delete;
+  CompileSource& operator=(const CompileSource&) = delete;
+
+  struct Wanted {
+    Key key;
+    ToolchainIdentity toolchain;
+    std::function<v1::CompileRequest()> request;
+    int priority = 0;
+  };
+  // Starts the compile unless the artifact is known or under way.
+  void want(const Wanted& wanted);
+  // The same, and waits for it.
+  const Compiled& get(const Wanted& wanted);
+  // Bytes of an artifact whose outcome is CORRECT; compiled again if the daemon has lost them.
+  const std::string& cubin(const Wanted& wanted);
+  // Of a key that get() has answered.
+  const Compiled& known(const Digest& key) const { return done_.at(key); }
+  // Frees the bytes of a stored artifact; they can be fetched.
+  void forget_bytes(const Digest& key);
+
+  // Adds the artifact to the batch unless the daemon has it; a large one is sent ahead. mark_stored() follows
+  // when the batch was acknowledged.
+  void add_to(v1::Batch& batch, const Digest& key);
+  void mark_stored(const Digest& key);
+
+  // As the workers counted them.
+  unsigned nvrtc_calls() const { return nvrtc_calls_; }
+
+ private:
+  struct Running {
+    std::uint64_t id = 0;
+    Key key;
+    ToolchainIdentity toolchain;
+    v1::CompileRequest request;
+  };
+  void start(const Wanted& wanted);
+  Compiled& finish(const Digest& key);
+
+  Compiler& compiler_;
+  JobChannel& channel_;
+  JobStop& stop_;
+  std::map<Digest, Compiled> done_;
+  std::map<Digest, Running> running_;
+  unsigned nvrtc_calls_ = 0;
+};
+
+// The message of an artifact, with its compressed bytes where there are any.
+v1::ArtifactUpload upload_of(const Compiled& compiled);
+
+}  // namespace cubind

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "schemas/worker.pb.h"
+
+namespace cubind {
+
+// Compiles in the background, as a job sees it. The real one is PoolCompiler; tests answer in memory.
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  // Requests are taken up in the order of submission. Priority 1 goes before 0.
+  virtual std::uint64_t submit(const v1::CompileRequest& request, int priority) = 0;
+  // Absent: not ready within `timeout`. What is wrong with the source or broke the compiler is an outcome.
+  // Throws Error(Unavailable) where workers are lost again and again.
+  virtual std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) = 0;
+  // Nobody will wait for this one.
+  virtual void abandon(std::uint64_t id) = 0;
+};
+
+}  // namespace cubind

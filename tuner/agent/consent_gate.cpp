@@ -1,0 +1,17 @@
+#include "tuner/agent/consent_gate.hpp"
+
+namespace cubind {
+
+void ConsentGate::wait_until_idle() {
+  progress_.state(v1::Job::WAITING_FOR_IDLE_GPU);
+  do {
+    // A worker that only looks takes no memory, but its context does: between two looks there is none.
+    session_.restart();
+    stop_.wait_for(poll_);
+    stop_.check();
+    session_.probe();
+  } while (session_.foreign_use());
+  progress_.state(v1::Job::RUNNING);
+}
+
+}  // namespace cubind

@@ -1,0 +1,153 @@
+#include "tuner/agent/device_session.hpp"
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+v1::DeviceReply done_already() {
+  v1::DeviceReply reply;
+  reply.set_outcome(v1::CORRECT);
+  return reply;
+}
+
+v1::DeviceReply reply_of_death(const DeviceLink::Answer& answer) {
+  v1::DeviceReply reply;
+  reply.set_outcome(answer.timed_out ? v1::TIMEOUT : v1::RUNTIME);
+  reply.set_detail("the device worker died: " + answer.death);
+  reply.set_sticky(true);
+  return reply;
+}
+
+}  // namespace
+
+DeviceSession::DeviceSession(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines)
+    : link_(link), open_(std::move(open)), stop_(stop), deadlines_(deadlines), hook_(stop, [&link] {
+        link.interrupt();
+      }) {}
+
+DeviceSession::~DeviceSession() { link_.stop(); }
+
+void DeviceSession::lose() {
+  link_.stop();
+  running_ = false;
+  prepared_.clear();
+  loaded_.clear();
+}
+
+void DeviceSession::restart() {
+  if (running_) lose();
+}
+
+void DeviceSession::open() {
+  if (running_) return;
+  stop_.check();
+  link_.start();
+  running_ = true;
+  ++generation_;
+  last_run_ = {};
+  v1::DeviceRequest request;
+  *request.mutable_open() = open_;
+  const DeviceLink::Answer answer = link_.call(request, deadlines_.open);
+  stop_.check();
+  if (!answer.reply || answer.reply->outcome() != v1::CORRECT) {
+    const std::string cause = answer.reply ? answer.reply->detail() : answer.death;
+    lose();
+    throw Error(ErrorCode::Unavailable, "device worker", "the device cannot be opened: " + cause);
+  }
+  foreign_use_ = answer.reply->foreign_use();
+  info_ = answer.reply->info();
+  if (info_->timer().empty()) info_->set_timer(answer.reply->timer());
+  if (info_->tick_us() <= 0) info_->set_tick_us(answer.reply->tick_us());
+}
+
+const v1::DeviceInfo& DeviceSession::info() {
+  if (!info_) open();
+  return *info_;
+}
+
+v1::DeviceReply DeviceSession::call(const v1::DeviceRequest& request, milliseconds deadline) {
+  open();
+  const DeviceLink::Answer answer = link_.call(request, deadline);
+  // A worker that was killed to end the job has not failed.
+  stop_.check();
+  if (!answer.reply) {
+    lose();
+    return reply_of_death(answer);
+  }
+  const v1::DeviceReply& reply = *answer.reply;
+  if (reply.sticky()) lose();
+  if (reply.outcome() == v1::OUTCOME_UNSPECIFIED) {
+    throw Error(ErrorCode::Internal, "device worker", "a request was refused: " + reply.detail());
+  }
+  foreign_use_ = reply.foreign_use();
+  return reply;
+}
+
+v1::DeviceReply DeviceSession::probe() {
+  v1::DeviceRequest request;
+  request.mutable_probe();
+  return call(request, deadlines_.control);
+}
+
+v1::DeviceReply DeviceSession::prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make) {
+  open();
+  if (prepared_.contains(setup)) return done_already();
+  v1::DeviceRequest request;
+  *request.mutable_prepare() = make();
+  const auto began = steady_clock::now();
+  v1::DeviceReply reply = call(request, deadlines_.prepare);
+  prepare_took_ = std::max(prepare_took_, duration_cast<milliseconds>(steady_clock::now() - began));
+  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) prepared_.insert(setup);
+  return reply;
+}
+
+void DeviceSession::release(std::uint32_t setup) {
+  if (!running_ || prepared_.erase(setup) == 0) return;
+  v1::DeviceRequest request;
+  request.mutable_release()->set_setup(setup);
+  call(request, deadlines_.control);
+}
+
+v1::DeviceReply DeviceSession::load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make) {
+  open();
+  if (const auto found = loaded_.find(trial); found != loaded_.end()) return found->second;
+  v1::DeviceRequest request;
+  *request.mutable_load() = make();
+  v1::DeviceReply reply = call(request, deadlines_.load);
+  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) loaded_[trial] = reply;
+  return reply;
+}
+
+void DeviceSession::unload(std::uint32_t trial) {
+  if (!running_ || loaded_.erase(trial) == 0) return;
+  v1::DeviceRequest request;
+  request.mutable_unload()->set_trial(trial);
+  call(request, deadlines_.control);
+}
+
+milliseconds DeviceSession::run_deadline() const {
+  return deadlines_.run + deadlines_.run_prepares * prepare_took_;
+}
+
+v1::DeviceReply DeviceSession::verify(const v1::VerifyTrial& verify) {
+  v1::DeviceRequest request;
+  *request.mutable_verify() = verify;
+  return call(request, run_deadline());
+}
+
+v1::DeviceReply DeviceSession::measure(v1::MeasureTrials measure) {
+  const auto now = steady_clock::now();
+  if (now - last_run_ > deadlines_.cools_down) measure.set_warm_up(true);
+  v1::DeviceRequest request;
+  *request.mutable_measure() = std::move(measure);
+  v1::DeviceReply reply = call(request, run_deadline());
+  last_run_ = steady_clock::now();
+  return reply;
+}
+
+}  // namespace cubind

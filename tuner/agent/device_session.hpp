@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "schemas/worker.pb.h"
+#include "tuner/agent/device_link.hpp"
+#include "tuner/agent/job_stop.hpp"
+
+namespace cubind {
+
+// What the parent allows a device worker. Kernels may hang, so every request has an end.
+struct DeviceDeadlines {
+  std::chrono::milliseconds open{60'000};
+  std::chrono::milliseconds prepare{120'000};
+  std::chrono::milliseconds load{30'000};
+  // Verifying fills the inputs and runs the reference again: this, and so many times what preparing took.
+  std::chrono::milliseconds run{10'000};
+  unsigned run_prepares = 20;
+  std::chrono::milliseconds control{10'000};
+  // A GPU that did nothing for so long is warmed up again.
+  std::chrono::milliseconds cools_down{100};
+};
+
+// A device worker with what it has been given, for the length of one job: opened when first needed, ended
+// with this object.
+//
+// After a sticky fault, a death or a deadline the worker is gone, and the next request begins with a fresh
+// one; what was prepared and loaded is then prepared and loaded again when it is next asked for. generation()
+// tells workers apart, because a fault counts only when it has repeated in another one.
+//
+// Replies: `outcome` of a worker that died is RUNTIME, of one that kept silent TIMEOUT, both sticky. An
+// unspecified outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or
+// opened throws Error(Unavailable). Used from the job's thread.
+class DeviceSession {
+ public:
+  DeviceSession(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {});
+  ~DeviceSession();
+  DeviceSession(const DeviceSession&) = delete;
+  DeviceSession& operator=(const DeviceSession&) = delete;
+
+  // Opens if need be.
+  const v1::DeviceInfo& info();
+  // Foreign use, as of the last reply.
+  bool foreign_use() const { return foreign_use_; }
+  v1::DeviceReply probe();
+
+  // Does nothing where the setup is prepared already; `make` builds the request otherwise.
+  v1::DeviceReply prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make);
+  void release(std::uint32_t setup);
+  // Likewise for a trial.
+  v1::DeviceReply load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make);
+  void unload(std::uint32_t trial);
+  v1::DeviceReply verify(const v1::VerifyTrial& request);
+  // Sets warm_up where the GPU has cooled down since the last request.
+  v1::DeviceReply measure(v1::MeasureTrials request);
+
+  // Of the worker that answered last; 0: none yet.
+  std::uint64_t generation() const { return generation_; }
+  // Ends the worker: the context is closed and the memory free. The next request starts another.
+  void restart();
+
+ private:
+  v1::DeviceReply call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline);
+  void open();
+  void lose();
+  std::chrono::milliseconds run_deadline() const;
+
+  DeviceLink& link_;
+  v1::OpenDevice open_;
+  JobStop& stop_;
+  DeviceDeadlines deadlines_;
+  JobStop::Hook hook_;
+
+  bool running_ = false;
+  bool foreign_use_ = false;
+  std::uint64_t generation_ = 0;
+  std::optional<v1::DeviceInfo> info_;
+  std::set<std::uint32_t> prepared_;
+  std::map<std::uint32_t, v1::DeviceReply> loaded_;  // with the reply: its entries are asked for again
+  std::chrono::milliseconds prepare_took_{0};
+  std::chrono::steady_clock::time_point last_run_{};
+};
+
+}  // namespace cubind

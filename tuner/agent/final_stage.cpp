@@ -1,0 +1,90 @@
+#include "tuner/agent/final_stage.hpp"
+
+#include <algorithm>
+
+namespace cubind {
+namespace {
+
+std::uint32_t most_registers(const Compiled& artifact) {
+  std::uint32_t most = 0;
+  for (const v1::EntryResources& entry : artifact.resources) most = std::max(most, entry.registers());
+  return most;
+}
+
+std::uint64_t most_shared_bytes(const Candidate& candidate, const Compiled& artifact) {
+  std::uint64_t fixed = 0, dynamic = 0;
+  for (const v1::EntryResources& entry : artifact.resources) {
+    fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes());
+  }
+  for (const Launch& launch : candidate.plan.launches) dynamic = std::max(dynamic, launch.shared_bytes);
+  return fixed + dynamic;
+}
+
+}  // namespace
+
+FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, RoundContext context)
+    : bench_(bench), log_(log), progress_(progress), context_(std::move(context)) {}
+
+// The first round from `at_least` on that everyone has, else the first that nobody has and none follows.
+std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& running,
+                                     std::uint32_t at_least) const {
+  std::uint32_t end = at_least;
+  for (const Candidate* candidate : running)
+    end = std::max(end, log_.next_index(*candidate, v1::SampleBlock::FINAL));
+  for (std::uint32_t round = at_least; round < end; ++round) {
+    const bool complete = std::all_of(running.begin(), running.end(), [&](const Candidate* candidate) {
+      return log_.block(*candidate, v1::SampleBlock::FINAL, round) != nullptr;
+    });
+    if (complete) return round;
+  }
+  return end;
+}
+
+std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& finalists) {
+  progress_.phase("finalists");
+  FinalRounds rounds(finalists.size(), context_);
+  std::uint32_t at_least = 0;
+  while (!rounds.done()) {
+    std::vector<const Candidate*> running;
+    for (std::size_t i = 0; i < finalists.size(); ++i) {
+      if (rounds.running(i)) running.push_back(finalists[i]);
+    }
+    const std::uint32_t round = next_round(running, at_least);
+    std::vector<const Candidate*> order;
+    for (const std::size_t i : rounds.order(round)) order.push_back(finalists[i]);
+    const TrialBench::Round measured = bench_.round(round, order);
+    if (measured.failed) {
+      const auto at = std::find(finalists.begin(), finalists.end(), measured.failed) - finalists.begin();
+      if (measured.attempt == Attempt::Out) rounds.remove(static_cast<std::size_t>(at));
+      if (measured.attempt == Attempt::Deferred) bench_.make_fresh_for(*measured.failed);
+      continue;
+    }
+    std::map<std::size_t, double> times;
+    for (std::size_t i = 0; i < finalists.size(); ++i) {
+      const auto time = measured.times_us.find(finalists[i]->number);
+      if (time != measured.times_us.end()) times[i] = time->second;
+    }
+    rounds.add_round(round, times);
+    progress_.phase("finalists");
+    at_least = round + 1;
+  }
+  std::vector<Finalist> result;
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    if (!rounds.removed(i)) result.push_back({finalists[i], rounds.times(i), rounds.running(i)});
+  }
+  return result;
+}
+
+std::optional<std::size_t> choose_finalist(const std::vector<Finalist>& finalists, const TrialBench& bench,
+                                           const RoundContext& context) {
+  std::vector<Contender> contenders;
+  for (const Finalist& finalist : finalists) {
+    const Compiled& artifact = bench.artifact(*finalist.candidate);
+    contenders.push_back({&finalist.times, finalist.running, finalist.candidate->incumbent,
+                          finalist.candidate->is_default, most_registers(artifact),
+                          most_shared_bytes(*finalist.candidate, artifact), finalist.candidate->number});
+  }
+  return choose_winner(contenders, context);
+}
+
+}  // namespace cubind

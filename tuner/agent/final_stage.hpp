@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "tuner/agent/job_progress.hpp"
+#include "tuner/agent/trial_bench.hpp"
+#include "tuner/search/choice.hpp"
+#include "tuner/search/final_rounds.hpp"
+
+namespace cubind {
+
+// One finalist with all that decides.
+struct Finalist {
+  const Candidate* candidate = nullptr;
+  RoundTimes times;     // by round
+  bool running = true;  // was not separated from the leader
+};
+
+// Measures the finalists in interleaved rounds until they separate or tie. Rounds that are stored for
+// everyone who takes part are taken from the store; one that some of them miss is not, because times of
+// different rounds are not compared: then new rounds are measured with all of them. Used from the job's
+// thread.
+class FinalStage {
+ public:
+  FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, RoundContext context);
+
+  // Those that were measured and are still in; a finalist that failed is left out.
+  std::vector<Finalist> run(const std::vector<const Candidate*>& finalists);
+
+ private:
+  std::uint32_t next_round(const std::vector<const Candidate*>& running, std::uint32_t at_least) const;
+
+  TrialBench& bench_;
+  const TrialLog& log_;
+  JobProgress& progress_;
+  RoundContext context_;
+};
+
+// The winner's index among the finalists, by choose_winner; absent where none is left.
+std::optional<std::size_t> choose_finalist(const std::vector<Finalist>& finalists, const TrialBench& bench,
+                                           const RoundContext& context);
+
+}  // namespace cubind

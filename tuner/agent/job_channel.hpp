@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/digest.hpp"
+#include "schemas/agent.pb.h"
+
+namespace cubind {
+
+// One job's way to the daemon. The real one is a lease of the gRPC stream; tests keep what is stored in
+// memory. Used from the job's thread. Every member throws Error(Aborted) when the lease is lost and
+// Error(Cancelled) when the job is to be handed back.
+class JobChannel {
+ public:
+  virtual ~JobChannel() = default;
+
+  // Stored in one transaction; returns when the daemon has acknowledged it.
+  virtual void store(const v1::Batch& batch) = 0;
+  // Not acknowledged; a lost one is made good by the next.
+  virtual void progress(const v1::Progress& progress) = 0;
+  // The cubin of this digest; absent where the daemon no longer has it.
+  virtual std::optional<std::string> fetch_cubin(const Digest& digest) = 0;
+  // For cubins whose compressed form is above kMaxInlineBytes: before the Batch that names them without
+  // bytes.
+  virtual void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) = 0;
+};
+
+// What rides in a message; gRPC's limit of 4 MiB would end the stream with all its leases.
+inline constexpr std::size_t kMaxInlineBytes = std::size_t{3} << 20;
+
+}  // namespace cubind

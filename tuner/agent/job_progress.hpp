@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "tuner/agent/job_channel.hpp"
+
+namespace cubind {
+
+// What the daemon is told while a job runs: at once where the phase or the state changes, else ten times a
+// second at most. Used from the job's thread.
+class JobProgress {
+ public:
+  JobProgress(JobChannel& channel, std::uint32_t configurations);
+
+  // compiling, verifying, screening, finalists, commit
+  void phase(std::string_view phase);
+  void state(v1::Job::State state);
+  void done(std::uint32_t configurations);
+  void nvrtc_calls(std::uint32_t calls);
+  void best(double time_us);
+  void send();
+
+ private:
+  void send_if_due();
+
+  JobChannel& channel_;
+  v1::Progress progress_;
+  std::chrono::steady_clock::time_point sent_{};
+};
+
+}  // namespace cubind

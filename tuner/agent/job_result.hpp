@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "tuner/agent/final_stage.hpp"
+#include "tuner/agent/job_input.hpp"
+#include "tuner/agent/trial_bench.hpp"
+#include "tuner/agent/trial_log.hpp"
+
+namespace cubind {
+
+struct Decision {
+  const std::vector<Finalist>& finalists;
+  std::size_t winner = 0;              // index among the finalists
+  const Finalist* fallback = nullptr;  // the default configuration's; null: it did not survive
+  std::vector<Problem> verified;       // problems at which the winner was verified after timing
+};
+
+// DONE, with the winner's evidence: the median of its rounds with its 95 % bootstrap interval, clocks and
+// conditions of its blocks, the gain over the default within common rounds, what it was verified against.
+// Pure.
+v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialBench& bench,
+                              const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device,
+                              const Clock& clock);
+
+// How many candidates ended how.
+void count_outcomes(const JobInput& input, const TrialBench& bench, v1::JobResult& result);
+
+}  // namespace cubind

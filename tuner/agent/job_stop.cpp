@@ -1,0 +1,50 @@
+#include "tuner/agent/job_stop.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace cubind {
+
+void JobStop::request(Kind kind) {
+  const std::lock_guard lock(mutex_);
+  kind_ = std::max(kind_, kind);
+  if (kind_ == Kind::None) return;
+  for (const auto& [id, hook] : hooks_) hook();
+  changed_.notify_all();
+}
+
+JobStop::Kind JobStop::kind() const {
+  const std::lock_guard lock(mutex_);
+  return kind_;
+}
+
+void JobStop::check() const {
+  switch (kind()) {
+    case Kind::None:
+      return;
+    case Kind::HandBack:
+      throw Error(ErrorCode::Cancelled, "job", "handed back: the agent is draining");
+    case Kind::Drop:
+      throw Error(ErrorCode::Aborted, "job", "the lease is over");
+  }
+}
+
+bool JobStop::wait_for(std::chrono::milliseconds time) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [this] { return kind_ != Kind::None; });
+}
+
+JobStop::Hook::Hook(JobStop& stop, std::function<void()> hook) : stop_(stop) {
+  const std::lock_guard lock(stop_.mutex_);
+  if (stop_.kind_ != Kind::None) hook();
+  id_ = stop_.next_id_++;
+  stop_.hooks_.emplace(id_, std::move(hook));
+}
+
+JobStop::Hook::~Hook() {
+  const std::lock_guard lock(stop_.mutex_);
+  stop_.hooks_.erase(id_);
+}
+
+}  // namespace cubind

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+
+namespace cubind {
+
+// Tells a running job from outside that it is over. All members may be called from any thread.
+class JobStop {
+ public:
+  enum class Kind : std::uint8_t {
+    None,
+    HandBack,  // drain, SIGTERM: what is unfinished goes back, JobResult INTERRUPTED is sent
+    Drop,      // the lease is lost: nothing more is sent
+  };
+
+  // Drop replaces HandBack, never the other way. Runs the hooks, in the calling thread.
+  void request(Kind kind);
+  Kind kind() const;
+  bool requested() const { return kind() != Kind::None; }
+
+  // Throws Error: Cancelled to hand back, Aborted to drop.
+  void check() const;
+  // Sleeps; true when a stop was requested before the time was over.
+  bool wait_for(std::chrono::milliseconds time) const;
+
+  // While this object lives, `hook` runs when a stop is requested (at once if it was before): it ends what
+  // the job's thread waits for. The hook must not wait for the job.
+  class Hook {
+   public:
+    Hook(JobStop& stop, std::function<void()> hook);
+    ~Hook();
+    Hook(const Hook&) = delete;
+    Hook& operator=(const Hook&) = delete;
+
+   private:
+    JobStop& stop_;
+    std::uint64_t id_ = 0;
+  };
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  Kind kind_ = Kind::None;                                // guarded by mutex_
+  std::map<std::uint64_t, std::function<void()>> hooks_;  // guarded by mutex_, which is held while they run
+  std::uint64_t next_id_ = 1;                             // guarded by mutex_
+};
+
+}  // namespace cubind

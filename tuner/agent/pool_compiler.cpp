@@ -1,0 +1,66 @@
+#include "tuner/agent/pool_compiler.hpp"
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+// A worker that was killed from outside says nothing about the source; a machine on which that keeps
+// happening compiles nothing.
+constexpr unsigned kMaxLosses = 3;
+
+}  // namespace
+
+PoolCompiler::PoolCompiler(CompilePoolOptions options) : pool_(std::move(options)) {}
+
+std::uint64_t PoolCompiler::submit(const v1::CompileRequest& request, int priority) {
+  const std::uint64_t pool_id = pool_.submit(request, priority);
+  const std::lock_guard lock(mutex_);
+  reap();
+  const std::uint64_t id = next_id_++;
+  requests_.emplace(id, Request{request, priority, pool_id, 0});
+  return id;
+}
+
+std::optional<v1::CompileReply> PoolCompiler::wait(std::uint64_t id, std::chrono::milliseconds timeout) {
+  std::uint64_t pool_id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = requests_.find(id);
+    if (found == requests_.end())
+      throw Error(ErrorCode::Internal, "compile", "an unknown request was waited for");
+    pool_id = found->second.pool_id;
+  }
+  std::optional<CompileResult> result = pool_.wait(pool_id, timeout);
+  if (!result) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  Request& request = requests_.at(id);
+  if (!result->worker_lost) {
+    requests_.erase(id);
+    return std::move(result->reply);
+  }
+  if (++request.losses >= kMaxLosses) {
+    requests_.erase(id);
+    throw Error(ErrorCode::Unavailable, "compile worker", "lost again and again: " + result->reply.log());
+  }
+  request.pool_id = pool_.submit(request.request, request.priority);
+  return std::nullopt;
+}
+
+void PoolCompiler::abandon(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  abandoned_.insert(found->second.pool_id);
+  requests_.erase(found);
+  reap();
+}
+
+// Results that nobody waits for would stay in the pool for ever.
+void PoolCompiler::reap() {
+  std::erase_if(abandoned_, [this](std::uint64_t id) {
+    return pool_.wait(id, std::chrono::milliseconds(0)).has_value();
+  });
+}
+
+}  // namespace cubind

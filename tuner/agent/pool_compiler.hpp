@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "tuner/agent/compile_pool.hpp"
+#include "tuner/agent/compiler.hpp"
+
+namespace cubind {
+
+// One toolchain's compile pool, shared by all jobs. Thread-safe.
+class PoolCompiler final : public Compiler {
+ public:
+  explicit PoolCompiler(CompilePoolOptions options);
+
+  // What NVRTC says of itself. Throws Error(Unavailable).
+  v1::Toolchain probe() { return pool_.probe(); }
+
+  std::uint64_t submit(const v1::CompileRequest& request, int priority) override;
+  std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
+  void abandon(std::uint64_t id) override;
+
+ private:
+  struct Request {
+    v1::CompileRequest request;
+    int priority = 0;
+    std::uint64_t pool_id = 0;  // changes when it is submitted again
+    unsigned losses = 0;
+  };
+  void reap();
+
+  CompilePool pool_;
+  std::mutex mutex_;
+  std::uint64_t next_id_ = 1;                  // guarded by mutex_
+  std::map<std::uint64_t, Request> requests_;  // guarded by mutex_
+  std::set<std::uint64_t> abandoned_;          // pool ids; guarded by mutex_
+};
+
+}  // namespace cubind

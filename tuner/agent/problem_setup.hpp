@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schemas/worker.pb.h"
+#include "tuner/agent/job_input.hpp"
+
+namespace cubind {
+
+// How the device worker finds what is right.
+struct ReferenceLaunch {
+  std::string kind;   // "kernel" or "default"
+  std::string cubin;  // empty for the replay device, which has its verdicts on record
+  LaunchPlan plan;    // with symbols
+};
+
+// The request that makes a device worker ready for one problem: each buffer as large as the largest plan
+// wants it (scratch may depend on the configuration), inputs seeded from the job, tolerances of the outputs,
+// the floors of the work. `plans` are all that will be launched. Throws Error(InvalidArgument) where the
+// spec's expressions fail.
+v1::PrepareProblem make_problem_setup(const JobInput& input, std::uint32_t setup, const Problem& problem,
+                                      const std::vector<const LaunchPlan*>& plans,
+                                      const ReferenceLaunch& reference);
+
+// The plan with the lowered names of its entries. Throws Error(Internal) where an entry was not compiled.
+LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
+                        const std::vector<std::string>& symbols);
+
+}  // namespace cubind

@@ -1,0 +1,256 @@
+#include "tuner/agent/trial_bench.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "tuner/measure/margins.hpp"
+
+namespace cubind {
+namespace {
+
+// Faults in so many distinct workers count against the configuration.
+constexpr std::uint32_t kFaultsThatCount = 2;
+
+bool is_fault(v1::Outcome outcome) {
+  return outcome == v1::LAUNCH || outcome == v1::RUNTIME || outcome == v1::TIMEOUT;
+}
+
+const v1::MeasuredItem* find_item(const v1::DeviceReply& reply, const Candidate& candidate) {
+  for (const v1::MeasuredItem& item : reply.measured()) {
+    if (item.trial() == candidate.number) return &item;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TrialBench::TrialBench(const JobInput& input, CompileSource& artifacts, TrialDevice& device, TrialLog& log,
+                       MeasureSettings settings)
+    : input_(input),
+      artifacts_(artifacts),
+      device_(device),
+      log_(log),
+      settings_(settings),
+      tick_us_(log.stored_tick_us()) {}
+
+void TrialBench::learn_tick(double tick_us) {
+  if (tick_us_ <= 0) tick_us_ = tick_us;
+}
+
+std::optional<v1::Outcome> TrialBench::outcome(const Candidate& candidate) const {
+  const auto found = out_.find(candidate.number);
+  if (found == out_.end()) return std::nullopt;
+  return found->second;
+}
+
+const Compiled& TrialBench::artifact(const Candidate& candidate) const {
+  return artifacts_.known(candidate.artifact_key.digest);
+}
+
+Attempt TrialBench::out(const Candidate& candidate, v1::Outcome outcome) {
+  out_[candidate.number] = outcome;
+  put_away(candidate);
+  return Attempt::Out;
+}
+
+void TrialBench::reject(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
+  const v1::TrialHeader* header = log_.header(candidate);
+  log_.set_outcome(candidate, outcome, detail, header ? header->fault_count() : 0);
+  log_.commit();
+  out(candidate, outcome);
+}
+
+void TrialBench::put_away(const Candidate& candidate) {
+  device_.unload(candidate);
+  artifacts_.forget_bytes(candidate.artifact_key.digest);
+}
+
+void TrialBench::want(const Candidate& candidate) {
+  const v1::TrialHeader* header = log_.header(candidate);
+  if (header && header->outcome() == v1::COMPILE) return;
+  artifacts_.want(device_.wanted(candidate));
+}
+
+Attempt TrialBench::compile(const Candidate& candidate) {
+  const v1::TrialHeader* header = log_.header(candidate);
+  if (header && header->outcome() == v1::COMPILE) return out(candidate, v1::COMPILE);
+  const Compiled& compiled = artifacts_.get(device_.wanted(candidate));
+  if (compiled.outcome == v1::CORRECT) return Attempt::Done;
+  reject(candidate, v1::COMPILE, compiled.log);
+  return Attempt::Out;
+}
+
+// Asked only where the device would be needed: what was measured before a trial failed goes on to count, so
+// that a resumed job compares the others with what the undisturbed one compared them with.
+bool TrialBench::settled(const Candidate& candidate) {
+  const v1::TrialHeader* header = log_.header(candidate);
+  if (!header) return false;
+  const bool faulted = is_fault(header->outcome()) && header->fault_count() >= kFaultsThatCount;
+  if (!faulted && header->outcome() != v1::WRONG_RESULT && header->outcome() != v1::CONSTRAINT) return false;
+  out(candidate, header->outcome());
+  return true;
+}
+
+bool TrialBench::has_faulted(const Candidate& candidate) const {
+  const v1::TrialHeader* header = log_.header(candidate);
+  return header && header->fault_count() == 1;
+}
+
+void TrialBench::make_fresh_for(const Candidate& candidate) {
+  const auto found = faulted_in_.find(candidate.number);
+  if (found != faulted_in_.end() && found->second == device_.generation()) device_.restart();
+}
+
+Attempt TrialBench::fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
+  const v1::TrialHeader* header = log_.header(candidate);
+  const std::uint32_t before = header ? header->fault_count() : 0;
+  // Twice in the same worker is one fault: the first may have been the cause of the second.
+  const auto in = faulted_in_.find(candidate.number);
+  const bool same_worker = in != faulted_in_.end() && in->second == device_.generation();
+  const std::uint32_t count = same_worker ? std::max(before, 1u) : before + 1;
+  faulted_in_[candidate.number] = device_.generation();
+  log_.set_outcome(candidate, outcome, detail, count);
+  log_.commit();
+  if (count >= kFaultsThatCount) return out(candidate, outcome);
+  return Attempt::Deferred;
+}
+
+Attempt TrialBench::judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
+  if (outcome == v1::CORRECT) return Attempt::Done;
+  if (outcome == v1::OUT_OF_MEMORY) return out(candidate, outcome);
+  if (is_fault(outcome)) return fault(candidate, outcome, detail);
+  reject(candidate, outcome, detail);
+  return Attempt::Out;
+}
+
+Attempt TrialBench::keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
+                                      const v1::DeviceReply& reply) {
+  v1::VerificationResult result = reply.verification();
+  if (result.outcome() == v1::OUTCOME_UNSPECIFIED) result.set_outcome(reply.outcome());
+  result.set_after_timing(after_timing);
+  log_.add(candidate, place.problem, result);
+  if (result.outcome() != v1::CORRECT) {
+    reject(candidate, result.outcome(), to_string(place.problem) + ": " + result.detail());
+    return Attempt::Out;
+  }
+  const v1::TrialHeader* header = log_.header(candidate);
+  // Stored by another tolerance, or after a fault that did not repeat.
+  if (header->outcome() != v1::CORRECT) log_.set_outcome(candidate, v1::CORRECT, "", header->fault_count());
+  return Attempt::Done;
+}
+
+Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool after_timing) {
+  if (const v1::VerificationResult* stored = log_.verification(candidate, place.problem, after_timing)) {
+    const bool bits = stored->same_bits() || input_.numerics.kind != Numerics::Kind::Reproducible;
+    if (stored->outcome() == v1::CORRECT && bits) return Attempt::Done;
+    return out(candidate, v1::WRONG_RESULT);
+  }
+  const v1::TrialHeader* header = log_.header(candidate);
+  if (header && header->outcome() != v1::WRONG_RESULT && settled(candidate)) return Attempt::Out;
+  const v1::DeviceReply reply = device_.verify(candidate, place, after_timing);
+  if (!reply.has_verification()) return judge(candidate, reply.outcome(), reply.detail());
+  if (is_fault(reply.outcome()) || reply.outcome() == v1::OUT_OF_MEMORY) {
+    return judge(candidate, reply.outcome(), reply.detail());
+  }
+  const Attempt attempt = keep_verification(candidate, place, after_timing, reply);
+  const bool differs =
+      !reply.verification().same_bits() && input_.numerics.kind == Numerics::Kind::Reproducible;
+  if (attempt != Attempt::Done || !differs) return attempt;
+  // Correct, but not what this job looks for: that is no outcome of the trial.
+  log_.commit();
+  return out(candidate, v1::WRONG_RESULT);
+}
+
+v1::SampleBlock TrialBench::block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const {
+  v1::SampleBlock block;
+  *block.mutable_samples_us() = item.samples_us();
+  *block.mutable_conditions() = item.conditions();
+  if (reply.foreign_use()) block.mutable_conditions()->set_contended(true);
+  block.set_tick_us(tick_us_);
+  return block;
+}
+
+Attempt TrialBench::judge_measured(const Candidate& candidate, const v1::DeviceReply& reply) {
+  const v1::MeasuredItem* item = find_item(reply, candidate);
+  if (!item) return judge(candidate, reply.outcome(), reply.detail());
+  if (item->below_floor()) {
+    reject(candidate, v1::WRONG_RESULT, "time refused: " + item->detail());
+    return Attempt::Out;
+  }
+  return judge(candidate, item->outcome(), item->detail().empty() ? reply.detail() : item->detail());
+}
+
+TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
+                                      double judged_against_us) {
+  const auto stored = log_.blocks(candidate, v1::SampleBlock::SCREEN);
+  if (position < stored.size()) {
+    const auto& times = stored[position]->samples_us();
+    return {Attempt::Done, {times.begin(), times.end()}};
+  }
+  if (settled(candidate)) return {Attempt::Out, {}};
+  const std::uint32_t first = log_.samples(candidate, v1::SampleBlock::SCREEN);
+  const TrialDevice::Measured measured =
+      device_.measure({{&candidate, samples, first}}, v1::SampleBlock::SCREEN);
+  if (measured.culprit) return {judge_measured(candidate, measured.reply), {}};
+  learn_tick(measured.reply.tick_us());
+  v1::SampleBlock block = block_of(measured.reply, measured.reply.measured(0));
+  block.set_stage(v1::SampleBlock::SCREEN);
+  block.set_index(log_.next_index(candidate, v1::SampleBlock::SCREEN));
+  block.set_judged_against_us(judged_against_us);
+  const std::vector<double> times(block.samples_us().begin(), block.samples_us().end());
+  log_.add(candidate, std::move(block));
+  log_.commit();
+  return {Attempt::Done, times};
+}
+
+std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
+                                                          const std::vector<const Candidate*>& order) const {
+  Round result;
+  for (const Candidate* candidate : order) {
+    const v1::SampleBlock* block = log_.block(*candidate, v1::SampleBlock::FINAL, round);
+    if (!block) return std::nullopt;
+    const std::vector<double> times(block->samples_us().begin(), block->samples_us().end());
+    result.times_us[candidate->number] = location_us(times, tick_us_, settings_);
+  }
+  return result;
+}
+
+// Where a worker died over several trials nobody knows which one it was: they are measured one by one then.
+TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order) {
+  std::vector<TrialDevice::Item> items;
+  for (const Candidate* candidate : order) {
+    items.push_back({candidate, 1, log_.samples(*candidate, v1::SampleBlock::FINAL)});
+  }
+  TrialDevice::Measured all = device_.measure(items, v1::SampleBlock::FINAL);
+  if (all.culprit || all.reply.outcome() == v1::CORRECT) return all;
+  TrialDevice::Measured result;
+  for (const TrialDevice::Item& item : items) {
+    TrialDevice::Measured one = device_.measure({item}, v1::SampleBlock::FINAL);
+    if (one.culprit) return one;
+    one.reply.mutable_measured()->MergeFrom(result.reply.measured());
+    result = std::move(one);
+  }
+  return result;
+}
+
+TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const Candidate*>& order) {
+  if (auto stored = stored_round(round, order)) return *std::move(stored);
+  for (const Candidate* candidate : order) {
+    if (settled(*candidate)) return {{}, candidate, Attempt::Out};
+  }
+  const TrialDevice::Measured measured = measure_round(order);
+  if (measured.culprit) return {{}, measured.culprit, judge_measured(*measured.culprit, measured.reply)};
+  learn_tick(measured.reply.tick_us());
+  for (const Candidate* candidate : order) {
+    const v1::MeasuredItem* item = find_item(measured.reply, *candidate);
+    if (!item) throw Error(ErrorCode::Internal, "device worker", "a trial of a round was not measured");
+    v1::SampleBlock block = block_of(measured.reply, *item);
+    block.set_stage(v1::SampleBlock::FINAL);
+    block.set_index(round);
+    log_.add(*candidate, std::move(block));
+  }
+  log_.commit();
+  return *stored_round(round, order);
+}
+
+}  // namespace cubind

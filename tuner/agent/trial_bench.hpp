@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/agent/trial_device.hpp"
+#include "tuner/agent/trial_log.hpp"
+#include "tuner/measure/measure_settings.hpp"
+
+namespace cubind {
+
+// How an attempt at a trial ended.
+enum class Attempt : std::uint8_t {
+  Done,
+  Deferred,  // it faulted for the first time: it is repeated in a fresh worker before that counts
+  Out,       // its outcome is known and it takes part no longer
+};
+
+// Compiles, verifies and measures trials, looking at what is stored first. Keeps what became of each: compile
+// errors, wrong results, faults that repeated and impossible times are stored with the trial; out of memory
+// is remembered for this job alone, for it is no property of the configuration. Used from the job's thread.
+class TrialBench {
+ public:
+  TrialBench(const JobInput& input, CompileSource& artifacts, TrialDevice& device, TrialLog& log,
+             MeasureSettings settings);
+
+  // Lets the compiler run ahead.
+  void want(const Candidate& candidate);
+  Attempt compile(const Candidate& candidate);
+  // Stored with the next block or by commit().
+  Attempt verify(const Candidate& candidate, const Place& place, bool after_timing);
+
+  struct Screen {
+    Attempt attempt = Attempt::Done;
+    std::vector<double> samples_us;  // unless Done: empty
+  };
+  // The trial's screening block at `position`, counted from 0. What is measured is stored when this returns.
+  Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
+                double judged_against_us);
+
+  struct Round {
+    std::map<std::uint32_t, double> times_us;  // by candidate number; empty unless all were measured
+    const Candidate* failed = nullptr;         // then nothing of the round was stored
+    Attempt attempt = Attempt::Done;           // of `failed`
+  };
+  // One sample of each of these finalists, in this order, stored in one batch.
+  Round round(std::uint32_t round, const std::vector<const Candidate*>& order);
+
+  void commit() { log_.commit(); }
+  // Before a deferred trial is tried again: the worker that it faulted in does not answer any more.
+  void make_fresh_for(const Candidate& candidate);
+  // Whether a stored fault waits for its repetition.
+  bool has_faulted(const Candidate& candidate) const;
+  // Frees what device and process hold for a trial that is not needed now.
+  void put_away(const Candidate& candidate);
+  void release(const Place& place) { device_.release(place); }
+  // Takes out a trial that lost its standing after it was measured.
+  void reject(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
+
+  // Absent: still in.
+  std::optional<v1::Outcome> outcome(const Candidate& candidate) const;
+  const Compiled& artifact(const Candidate& candidate) const;
+  // The job's tick: of what is stored, else as the device gives it. 0 before the first block.
+  double tick_us() const { return tick_us_; }
+  void learn_tick(double tick_us);
+
+ private:
+  bool settled(const Candidate& candidate);
+  Attempt judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
+  Attempt fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
+  Attempt out(const Candidate& candidate, v1::Outcome outcome);
+  Attempt keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
+                            const v1::DeviceReply& reply);
+  Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
+  v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;
+  std::optional<Round> stored_round(std::uint32_t round, const std::vector<const Candidate*>& order) const;
+  TrialDevice::Measured measure_round(const std::vector<const Candidate*>& order);
+
+  const JobInput& input_;
+  CompileSource& artifacts_;
+  TrialDevice& device_;
+  TrialLog& log_;
+  MeasureSettings settings_;
+  double tick_us_ = 0;
+  std::map<std::uint32_t, v1::Outcome> out_;           // by candidate number
+  std::map<std::uint32_t, std::uint64_t> faulted_in_;  // generation of the worker
+};
+
+}  // namespace cubind

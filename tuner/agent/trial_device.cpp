@@ -1,0 +1,211 @@
+#include "tuner/agent/trial_device.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "tuner/agent/trial_log.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind {
+namespace {
+
+// With `always` a device that is shared may still answer nothing, again and again.
+constexpr unsigned kMaxRepeats = 20;
+// Fresh inputs before and after timing; the device worker mixes this into every buffer's seed.
+constexpr std::uint64_t kSeedBefore = 1;
+constexpr std::uint64_t kSeedAfter = 2;
+
+bool exceeds_threads(const v1::DeviceReply& loaded, const LaunchPlan& plan, std::string& detail) {
+  for (const Launch& launch : plan.launches) {
+    const std::uint64_t threads = std::uint64_t{launch.block.x} * launch.block.y * launch.block.z;
+    for (const v1::LoadedEntry& entry : loaded.entries()) {
+      if (entry.entry_symbol() != launch.entry_symbol || entry.max_threads_per_block() == 0) continue;
+      if (threads <= entry.max_threads_per_block()) continue;
+      detail = launch.entry + ": a block of " + std::to_string(threads) + " threads, but with " +
+               std::to_string(entry.registers()) + " registers a thread at most " +
+               std::to_string(entry.max_threads_per_block()) + " can be launched";
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TrialDevice::TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
+                         DeviceSession& session, ConsentGate& consent)
+    : input_(input), build_(build), artifacts_(artifacts), session_(session), consent_(consent) {}
+
+CompileSource::Wanted TrialDevice::wanted(const Candidate& candidate) const {
+  return {candidate.artifact_key, build_.identity(),
+          [this, &candidate] { return build_.request(candidate.source); }, 0};
+}
+
+CompileSource::Wanted TrialDevice::wanted_reference() const {
+  const ArtifactSource source = reference_artifact_source(*input_.spec, input_.problem, input_.architecture);
+  return {artifact_key(source, build_.reference_identity()), build_.reference_identity(),
+          [this, source] { return build_.reference_request(source); }, 1};
+}
+
+void TrialDevice::want_reference() {
+  if (input_.replayed || input_.spec->reference.kind != ReferenceSpec::Kind::Kernel) return;
+  artifacts_.want(wanted_reference());
+}
+
+ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
+  const bool by_default = input_.spec->reference.kind == ReferenceSpec::Kind::Default;
+  if (input_.spec->reference.kind == ReferenceSpec::Kind::Expected) {
+    throw Error(ErrorCode::FailedPrecondition, input_.spec->file + " /reference/expected",
+                "not supported yet");
+  }
+  ReferenceLaunch reference{by_default ? "default" : "kernel", "", {}};
+  if (input_.replayed) return reference;
+  if (by_default) {
+    const Candidate* candidate = default_candidate(input_);
+    if (!candidate) {
+      throw Error(ErrorCode::FailedPrecondition, input_.spec->name,
+                  "no default configuration to compare with");
+    }
+    const auto plan = plan_for(*input_.spec, problem, candidate->configuration, input_.constants);
+    reference.cubin = artifacts_.cubin(wanted(*candidate));
+    reference.plan = plan_with_symbols(*candidate, plan.value_or(LaunchPlan{}));
+    return reference;
+  }
+  const CompileSource::Wanted want = wanted_reference();
+  const Compiled& compiled = artifacts_.get(want);
+  if (compiled.outcome != v1::CORRECT) {
+    throw Error(ErrorCode::FailedPrecondition, input_.spec->reference.source,
+                "the reference does not compile: " + compiled.log);
+  }
+  const PlanEvaluator evaluator(input_.spec->reference_template(problem), problem, Configuration{},
+                                input_.constants);
+  const PlanResult plan = evaluator.evaluate(problem, Configuration{});
+  if (!plan.plan) {
+    throw Error(ErrorCode::FailedPrecondition, input_.spec->file + " /reference/launches", plan.violation);
+  }
+  reference.cubin = artifacts_.cubin(want);
+  reference.plan = with_symbols(*plan.plan, compiled.entries, compiled.symbols);
+  return reference;
+}
+
+LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const {
+  const Compiled& compiled = artifacts_.known(candidate.artifact_key.digest);
+  return with_symbols(plan, compiled.entries, compiled.symbols);
+}
+
+v1::DeviceReply TrialDevice::prepare(const Place& place) {
+  const auto make = [&] {
+    std::vector<const LaunchPlan*> plans = {&place.plan};
+    if (place.setup == Place::kMain) {
+      for (const Candidate& candidate : input_.candidates) plans.push_back(&candidate.plan);
+    }
+    return make_problem_setup(input_, place.setup, place.problem, plans, reference_for(place.problem));
+  };
+  v1::DeviceReply reply = session_.prepare(place.setup, make);
+  if (reply.sticky()) reply = session_.prepare(place.setup, make);
+  if (reply.outcome() == v1::CORRECT) return reply;
+  const std::string where = input_.spec->name + " at " + to_string(place.problem);
+  if (reply.outcome() == v1::OUT_OF_MEMORY) {
+    throw Error(ErrorCode::ResourceExhausted, where, "out of device memory: " + reply.detail());
+  }
+  throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
+}
+
+v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
+  const Compiled& compiled = artifacts_.get(wanted(candidate));
+  v1::DeviceReply reply = session_.load(candidate.number, [&] {
+    v1::LoadTrial request;
+    request.set_trial(candidate.number);
+    if (!input_.replayed) request.set_cubin(artifacts_.cubin(wanted(candidate)));
+    for (const std::string& symbol : compiled.symbols) request.add_entry_symbols(symbol);
+    to_wire(candidate.configuration, *request.mutable_configuration());
+    request.set_setup(Place::kMain);
+    request.set_trial_key(bytes_of(candidate.trial_key.digest));
+    return request;
+  });
+  std::string detail;
+  if (reply.outcome() == v1::CORRECT &&
+      exceeds_threads(reply, plan_with_symbols(candidate, candidate.plan), detail)) {
+    reply.set_outcome(v1::CONSTRAINT);
+    reply.set_detail(detail);
+  }
+  return reply;
+}
+
+bool TrialDevice::has_to_repeat(const v1::DeviceReply& reply, bool complete) {
+  if (!reply.foreign_use() || (!consent_.gives_way() && complete)) {
+    repeats_ = 0;
+    return false;
+  }
+  if (consent_.gives_way()) {
+    consent_.wait_until_idle();
+  } else if (++repeats_ > kMaxRepeats) {
+    throw Error(ErrorCode::Unavailable, "device worker", "the GPU is shared and answers nothing");
+  }
+  return true;
+}
+
+v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& place, bool after_timing) {
+  while (true) {
+    const Place main{Place::kMain, input_.problem, candidate.plan};
+    v1::DeviceReply reply = prepare(main);
+    if (!has_to_repeat(reply, true) && place.setup != Place::kMain) reply = prepare(place);
+    if (has_to_repeat(reply, true)) continue;
+    reply = load(candidate);
+    if (has_to_repeat(reply, true)) continue;
+    if (reply.outcome() != v1::CORRECT) return reply;
+    v1::VerifyTrial request;
+    request.set_trial(candidate.number);
+    request.set_setup(place.setup);
+    to_wire(plan_with_symbols(candidate, place.plan), *request.mutable_plan());
+    request.set_input_seed(after_timing ? kSeedAfter : kSeedBefore);
+    request.set_check_same_bits(true);
+    request.set_after_timing(after_timing);
+    reply = session_.verify(request);
+    if (!has_to_repeat(reply, reply.has_verification())) return reply;
+  }
+}
+
+TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage) {
+  v1::MeasureTrials request;
+  request.set_setup(Place::kMain);
+  request.set_stage(stage);
+  Measured result;
+  result.reply = prepare({Place::kMain, input_.problem, items.front().candidate->plan});
+  for (const Item& item : items) {
+    if (result.reply.foreign_use()) return result;
+    result.reply = load(*item.candidate);
+    if (result.reply.outcome() != v1::CORRECT) {
+      result.culprit = item.candidate;
+      return result;
+    }
+    v1::MeasureTrials::Item& to = *request.add_items();
+    to.set_trial(item.candidate->number);
+    to_wire(plan_with_symbols(*item.candidate, item.candidate->plan), *to.mutable_plan());
+    to.set_samples(item.samples);
+    to.set_first_sample(item.first_sample);
+  }
+  result.reply = session_.measure(std::move(request));
+  for (const v1::MeasuredItem& measured : result.reply.measured()) {
+    if (measured.outcome() == v1::CORRECT && !measured.below_floor()) continue;
+    const auto found = std::find_if(items.begin(), items.end(), [&](const Item& item) {
+      return item.candidate->number == measured.trial();
+    });
+    if (found != items.end()) result.culprit = found->candidate;
+    break;
+  }
+  if (!result.culprit && items.size() == 1 && result.reply.outcome() != v1::CORRECT) {
+    result.culprit = items.front().candidate;
+  }
+  return result;
+}
+
+TrialDevice::Measured TrialDevice::measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage) {
+  while (true) {
+    Measured result = try_measure(items, stage);
+    const bool complete = result.reply.measured_size() == static_cast<int>(items.size());
+    if (!has_to_repeat(result.reply, complete || result.culprit != nullptr)) return result;
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tuner/agent/compile_source.hpp"
+#include "tuner/agent/consent_gate.hpp"
+#include "tuner/agent/device_session.hpp"
+#include "tuner/agent/job_input.hpp"
+#include "tuner/agent/kernel_build.hpp"
+#include "tuner/agent/problem_setup.hpp"
+
+namespace cubind {
+
+// A problem that the device is made ready for when needed: the measured one, or a tail.
+struct Place {
+  static constexpr std::uint32_t kMain = 0;
+  std::uint32_t setup = kMain;
+  Problem problem;
+  LaunchPlan plan;  // of the candidate for this problem, without symbols
+};
+
+// The job's trials on the device. Prepares, loads and compiles whatever a request needs and a fresh worker
+// has not, and gives way while somebody else uses the GPU. Knows nothing of what is stored. Used from the
+// job's thread.
+//
+// A problem that the device cannot be made ready for ends the job: Error(ResourceExhausted) where its buffers
+// do not fit, Error(FailedPrecondition) where its reference fails.
+class TrialDevice {
+ public:
+  TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
+              DeviceSession& session, ConsentGate& consent);
+
+  CompileSource::Wanted wanted(const Candidate& candidate) const;
+  // Lets the compiler begin with the reference, which the first verification waits for.
+  void want_reference();
+
+  // The reply is about the trial: an outcome of loading it, or of verifying it.
+  v1::DeviceReply verify(const Candidate& candidate, const Place& place, bool after_timing);
+
+  struct Item {
+    const Candidate* candidate = nullptr;
+    std::uint32_t samples = 0;
+    std::uint32_t first_sample = 0;  // how many samples of this trial and stage exist
+  };
+  struct Measured {
+    v1::DeviceReply reply;
+    const Candidate* culprit =
+        nullptr;  // whom the reply's outcome is about; null: all were measured, or nobody knows
+  };
+  Measured measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
+
+  void unload(const Candidate& candidate) { session_.unload(candidate.number); }
+  void release(const Place& place) { session_.release(place.setup); }
+  // Of the worker that answered last.
+  std::uint64_t generation() const { return session_.generation(); }
+  void restart() { session_.restart(); }
+
+ private:
+  CompileSource::Wanted wanted_reference() const;
+  ReferenceLaunch reference_for(const Problem& problem);
+  v1::DeviceReply prepare(const Place& place);
+  v1::DeviceReply load(const Candidate& candidate);
+  LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
+  Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
+  // Whether a reply that saw foreign use is void; waits until the GPU is free again.
+  bool has_to_repeat(const v1::DeviceReply& reply, bool complete);
+
+  const JobInput& input_;
+  const KernelBuild& build_;
+  CompileSource& artifacts_;
+  DeviceSession& session_;
+  ConsentGate& consent_;
+  unsigned repeats_ = 0;  // in a row
+};
+
+}  // namespace cubind

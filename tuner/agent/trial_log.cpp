@@ -1,0 +1,127 @@
+#include "tuner/agent/trial_log.hpp"
+
+#include "base/error.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+
+std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
+
+TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, std::string timer,
+                   CompileSource& artifacts, JobChannel& channel)
+    : input_(input), timer_(std::move(timer)), artifacts_(artifacts), channel_(channel) {
+  for (const v1::TrialHeader& header : lease.trials()) headers_[header.trial_key()] = header;
+  for (const v1::SampleBlock& block : lease.blocks()) {
+    blocks_[{block.trial_key(), block.stage(), block.index()}] = block;
+    if (block.timer() == timer_ && stored_tick_us_ <= 0) stored_tick_us_ = block.tick_us();
+  }
+  // Reference or tolerance have been edited since where the digests differ: those verifications are repeated.
+  for (const v1::VerificationResult& result : lease.verifications()) {
+    if (result.verification_digest() != input_.verification.view()) continue;
+    const std::string problem = to_string(problem_from_wire(result.problem(), "lease.verifications.problem"));
+    verifications_[{result.trial_key(), problem, result.after_timing()}] = result;
+  }
+}
+
+const v1::TrialHeader* TrialLog::header(const Candidate& candidate) const {
+  const auto found = headers_.find(bytes_of(candidate.trial_key.digest));
+  return found == headers_.end() ? nullptr : &found->second;
+}
+
+const v1::VerificationResult* TrialLog::verification(const Candidate& candidate, const Problem& problem,
+                                                     bool after_timing) const {
+  const auto found =
+      verifications_.find({bytes_of(candidate.trial_key.digest), to_string(problem), after_timing});
+  return found == verifications_.end() ? nullptr : &found->second;
+}
+
+std::vector<const v1::SampleBlock*> TrialLog::blocks(const Candidate& candidate,
+                                                     v1::SampleBlock::Stage stage) const {
+  const std::string key = bytes_of(candidate.trial_key.digest);
+  std::vector<const v1::SampleBlock*> result;
+  for (auto at = blocks_.lower_bound({key, stage, 0}); at != blocks_.end(); ++at) {
+    if (std::get<0>(at->first) != key || std::get<1>(at->first) != stage) break;
+    if (at->second.timer() == timer_) result.push_back(&at->second);
+  }
+  return result;
+}
+
+const v1::SampleBlock* TrialLog::block(const Candidate& candidate, v1::SampleBlock::Stage stage,
+                                       std::uint32_t index) const {
+  const auto found = blocks_.find({bytes_of(candidate.trial_key.digest), stage, index});
+  if (found == blocks_.end() || found->second.timer() != timer_) return nullptr;
+  return &found->second;
+}
+
+std::uint32_t TrialLog::next_index(const Candidate& candidate, v1::SampleBlock::Stage stage) const {
+  const std::string key = bytes_of(candidate.trial_key.digest);
+  std::uint32_t next = 0;
+  for (auto at = blocks_.lower_bound({key, stage, 0}); at != blocks_.end(); ++at) {
+    if (std::get<0>(at->first) != key || std::get<1>(at->first) != stage) break;
+    next = std::get<2>(at->first) + 1;
+  }
+  return next;
+}
+
+std::uint32_t TrialLog::samples(const Candidate& candidate, v1::SampleBlock::Stage stage) const {
+  int count = 0;
+  for (const v1::SampleBlock* one : blocks(candidate, stage)) count += one->samples_us_size();
+  return static_cast<std::uint32_t>(count);
+}
+
+void TrialLog::set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
+                           std::uint32_t fault_count) {
+  if (outcome == v1::OUT_OF_MEMORY) {
+    throw Error(ErrorCode::Internal, "trial", "out of memory is no property of a configuration");
+  }
+  const std::string key = bytes_of(candidate.trial_key.digest);
+  v1::TrialHeader header;
+  header.set_trial_key(key);
+  header.set_trial_key_full(candidate.trial_key.full);
+  header.set_artifact_key(bytes_of(candidate.artifact_key.digest));
+  to_wire(candidate.configuration, *header.mutable_configuration());
+  to_wire(input_.problem, *header.mutable_problem());
+  header.set_outcome(outcome);
+  header.set_detail(detail);
+  header.set_fault_count(fault_count);
+  const Compiled& artifact = artifacts_.known(candidate.artifact_key.digest);
+  to_wire(artifact.toolchain, *header.mutable_toolchain());
+  headers_[key] = std::move(header);
+  pending_headers_[key] = candidate.artifact_key.digest;
+}
+
+void TrialLog::require_header(const Candidate& candidate) {
+  if (!header(candidate)) set_outcome(candidate, v1::CORRECT, "", 0);
+}
+
+void TrialLog::add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result) {
+  require_header(candidate);
+  result.set_trial_key(bytes_of(candidate.trial_key.digest));
+  result.set_verification_digest(bytes_of(input_.verification));
+  to_wire(problem, *result.mutable_problem());
+  verifications_[{result.trial_key(), to_string(problem), result.after_timing()}] = result;
+  *pending_.add_verifications() = std::move(result);
+}
+
+void TrialLog::add(const Candidate& candidate, v1::SampleBlock block) {
+  require_header(candidate);
+  block.set_trial_key(bytes_of(candidate.trial_key.digest));
+  block.set_timer(timer_);
+  blocks_[{block.trial_key(), block.stage(), block.index()}] = block;
+  *pending_.add_blocks() = std::move(block);
+}
+
+void TrialLog::commit() {
+  for (const auto& [trial, artifact] : pending_headers_) {
+    artifacts_.add_to(pending_, artifact);
+    *pending_.add_trials() = headers_.at(trial);
+  }
+  if (pending_.trials().empty() && pending_.blocks().empty() && pending_.verifications().empty()) return;
+  channel_.store(pending_);
+  for (const auto& [trial, artifact] : pending_headers_) artifacts_.mark_stored(artifact);
+  pending_.Clear();
+  pending_headers_.clear();
+}
+
+}  // namespace cubind

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "schemas/agent.pb.h"
+#include "tuner/agent/compile_source.hpp"
+#include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/job_input.hpp"
+
+namespace cubind {
+
+// What is known of the job's trials: what the lease was granted with, and what the job has added. Everything
+// that is found out goes through here, and everything that is asked for is looked up here first: a job that
+// was killed runs the same search from the start over what is stored and measures only what is not.
+//
+// Additions are gathered and sent as one batch by commit(), which returns when the daemon has them. Used from
+// the job's thread.
+class TrialLog {
+ public:
+  // Blocks of another timer than `timer` are not comparable: they keep their index and are otherwise as if
+  // they were not there.
+  TrialLog(const v1::LeaseGrant& lease, const JobInput& input, std::string timer, CompileSource& artifacts,
+           JobChannel& channel);
+
+  // Absent: the trial was never tried.
+  const v1::TrialHeader* header(const Candidate& candidate) const;
+  const v1::VerificationResult* verification(const Candidate& candidate, const Problem& problem,
+                                             bool after_timing) const;
+  // In the order of their indices.
+  std::vector<const v1::SampleBlock*> blocks(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
+  const v1::SampleBlock* block(const Candidate& candidate, v1::SampleBlock::Stage stage,
+                               std::uint32_t index) const;
+  // The index that no block of the trial and stage has, nor any above it.
+  std::uint32_t next_index(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
+  // How many samples of the trial and stage exist.
+  std::uint32_t samples(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
+  // Tick of the stored blocks; 0: there is none. A resumed job goes on with the tick that it began with.
+  double stored_tick_us() const { return stored_tick_us_; }
+
+  // OUT_OF_MEMORY is refused with Error(Internal): it is no property of a configuration.
+  void set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
+                   std::uint32_t fault_count);
+  void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);
+  void add(const Candidate& candidate, v1::SampleBlock block);
+  // Nothing is sent where nothing was added.
+  void commit();
+
+ private:
+  using BlockKey = std::tuple<std::string, int, std::uint32_t>;        // trial key, stage, index
+  using VerificationKey = std::tuple<std::string, std::string, bool>;  // trial key, problem, after timing
+  void require_header(const Candidate& candidate);
+
+  const JobInput& input_;
+  std::string timer_;
+  CompileSource& artifacts_;
+  JobChannel& channel_;
+  std::map<std::string, v1::TrialHeader> headers_;
+  std::map<BlockKey, v1::SampleBlock> blocks_;
+  std::map<VerificationKey, v1::VerificationResult> verifications_;
+  double stored_tick_us_ = 0;
+
+  v1::Batch pending_;
+  std::map<std::string, Digest> pending_headers_;  // trial key to artifact key: sent with the next batch
+};
+
+std::string bytes_of(const Digest& digest);
+
+}  // namespace cubind

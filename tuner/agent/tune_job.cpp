@@ -1,0 +1,94 @@
+#include "tuner/agent/tune_job.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "tuner/agent/compile_source.hpp"
+#include "tuner/agent/final_stage.hpp"
+#include "tuner/agent/job_input.hpp"
+#include "tuner/agent/job_progress.hpp"
+#include "tuner/agent/job_result.hpp"
+#include "tuner/agent/kernel_build.hpp"
+#include "tuner/agent/screen_stage.hpp"
+#include "tuner/agent/trial_bench.hpp"
+#include "tuner/agent/trial_device.hpp"
+#include "tuner/agent/trial_log.hpp"
+#include "tuner/agent/winner_check.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+v1::JobResult failed(const JobInput& input, const TrialBench& bench, const std::string& error) {
+  v1::JobResult result;
+  result.set_status(v1::JobResult::FAILED);
+  result.set_error(error);
+  count_outcomes(input, bench, result);
+  return result;
+}
+
+// The next finalist is asked until one passes its checks. Absent: none does.
+std::optional<std::size_t> choose_verified(std::vector<Finalist>& finalists, const TrialBench& bench,
+                                           WinnerCheck& check, const RoundContext& context) {
+  while (const auto choice = choose_finalist(finalists, bench, context)) {
+    if (check.passes(*finalists[*choice].candidate)) return choice;
+    finalists.erase(finalists.begin() + static_cast<std::ptrdiff_t>(*choice));
+  }
+  return std::nullopt;
+}
+
+const Finalist* find_default(const std::vector<Finalist>& finalists) {
+  const auto found = std::find_if(finalists.begin(), finalists.end(),
+                                  [](const Finalist& one) { return one.candidate->is_default; });
+  return found == finalists.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+TuneJob::TuneJob(Parts parts, Options options) : parts_(parts), options_(std::move(options)) {}
+
+v1::JobResult TuneJob::run(const v1::LeaseGrant& lease) {
+  try {
+    return search(lease);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Aborted) throw;
+    v1::JobResult result;
+    const bool lost = error.code() == ErrorCode::Unavailable;
+    result.set_status(lost ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
+    result.set_error(error.what());
+    return result;
+  }
+}
+
+v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
+  const KernelBuild build(parse_kernel_spec(bundle_from_wire(lease.spec())), parts_.toolchain);
+  DeviceSession session(parts_.device, options_.open, parts_.stop, options_.deadlines);
+  const JobInput input = make_job_input(lease, build, session.info());
+  JobProgress progress(parts_.channel, static_cast<std::uint32_t>(input.candidates.size()));
+  progress.phase("compiling");
+  ConsentGate consent(options_.when, options_.idle_poll, session, progress, parts_.stop);
+  if (session.foreign_use() && consent.gives_way()) consent.wait_until_idle();
+
+  CompileSource artifacts(parts_.compiler, parts_.channel, parts_.stop, lease.artifacts());
+  TrialLog log(lease, input, session.info().timer(), artifacts, parts_.channel);
+  TrialDevice device(input, build, artifacts, session, consent);
+  TrialBench bench(input, artifacts, device, log, options_.settings);
+  bench.learn_tick(session.info().tick_us());
+  device.want_reference();
+
+  ScreenStage screen(input, bench, progress, artifacts, {options_.compile_window, options_.settings});
+  const std::vector<const Candidate*> chosen = screen.run();
+  const RoundContext context{input.job_key, bench.tick_us(), options_.settings};
+  std::vector<Finalist> finalists = FinalStage(bench, log, progress, context).run(chosen);
+  progress.phase("verifying");
+  WinnerCheck check(input, bench);
+  const auto choice = choose_verified(finalists, bench, check, context);
+  progress.phase("commit");
+  progress.nvrtc_calls(artifacts.nvrtc_calls());
+  progress.send();
+  if (!choice) return failed(input, bench, "no configuration survived");
+  const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
+  return make_job_result(input, decision, bench, log, context, session.info(), parts_.clock);
+}
+
+}  // namespace cubind

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+
+#include "base/clock.hpp"
+#include "tuner/agent/compiler.hpp"
+#include "tuner/agent/consent_gate.hpp"
+#include "tuner/agent/device_session.hpp"
+#include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/job_stop.hpp"
+#include "tuner/measure/measure_settings.hpp"
+#include "tuner/toolchain/toolchain.hpp"
+
+namespace cubind {
+
+// The tuning loop: enumerate, compile, verify, screen, interleave the finalists, choose, verify the winner.
+//
+// The search is a function of the lease and of the samples: whatever the lease holds is used and never done
+// again, so that a job that was killed anywhere ends with the winner of the undisturbed one.
+class TuneJob {
+ public:
+  struct Parts {
+    Compiler& compiler;
+    const Toolchain& toolchain;
+    DeviceLink& device;
+    JobChannel& channel;
+    JobStop& stop;
+    const Clock& clock;
+  };
+  struct Options {
+    MeasureSettings settings;
+    DeviceDeadlines deadlines;
+    TuneWhen when = TuneWhen::Idle;
+    std::chrono::milliseconds idle_poll{2000};
+    std::size_t compile_window = 64;
+    v1::OpenDevice open;
+  };
+  TuneJob(Parts parts, Options options);
+
+  // Blocks until the job has ended. A job that cannot be done here is a result with its reason (FAILED); one
+  // that the GPU or the compile workers were lost for is INTERRUPTED and tried again later. Throws
+  // Error(Cancelled) or Error(Aborted) where the job was stopped; then nothing more is to be sent for it but,
+  // for Cancelled, an INTERRUPTED.
+  v1::JobResult run(const v1::LeaseGrant& lease);
+
+ private:
+  v1::JobResult search(const v1::LeaseGrant& lease);
+
+  Parts parts_;
+  Options options_;
+};
+
+}  // namespace cubind

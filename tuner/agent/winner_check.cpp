@@ -1,0 +1,47 @@
+#include "tuner/agent/winner_check.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "tuner/search/tails.hpp"
+
+namespace cubind {
+
+bool WinnerCheck::passes_at(const Candidate& candidate, const Place& place) {
+  Attempt attempt = Attempt::Deferred;
+  while (attempt == Attempt::Deferred) {
+    bench_.make_fresh_for(candidate);
+    attempt = bench_.verify(candidate, place, true);
+  }
+  bench_.commit();
+  if (attempt == Attempt::Done) problems_.push_back(place.problem);
+  return attempt == Attempt::Done;
+}
+
+bool WinnerCheck::passes(const Candidate& candidate) {
+  problems_.clear();
+  if (!passes_at(candidate, {Place::kMain, input_.problem, candidate.plan})) return false;
+  const auto plan_at = [&](const Problem& problem) {
+    return plan_for(*input_.spec, problem, candidate.configuration, input_.constants);
+  };
+  const auto usable = [&](const Problem& problem) {
+    const auto plan = plan_at(problem);
+    return plan && !plan->launches.empty();
+  };
+  std::uint32_t setup = Place::kMain;
+  for (const Problem& problem :
+       tail_problems(*input_.spec, input_.problem, candidate.configuration, usable)) {
+    const Place place{++setup, problem, plan_at(problem).value()};
+    bool passed = true;
+    try {
+      passed = passes_at(candidate, place);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::ResourceExhausted) throw;
+      log_warning("a tail is not verified: " + std::string(error.what()));
+    }
+    bench_.release(place);
+    if (!passed) return false;
+  }
+  return true;
+}
+
+}  // namespace cubind
