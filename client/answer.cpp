@@ -1,37 +1,20 @@
 #include "client/answer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "schemas/cubind.pb.h"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {
-
 namespace {
 
 struct Interval {
   std::string dim;
   std::int64_t lower = 0, upper = 0;
 };
-
-// In the order of the enum; the first value means "unspecified".
-Departure departure_from_wire(int value) {
-  if (value < 1 || value > static_cast<int>(kDepartureCount)) {
-    throw Error(ErrorCode::InvalidArgument, "provenance.departures",
-                "the daemon is newer than this client: departure " + std::to_string(value) + " is unknown");
-  }
-  return static_cast<Departure>(value - 1);
-}
-
-Digest digest_from_wire(const std::string& bytes, std::string_view field) {
-  Digest digest;
-  if (bytes.size() != digest.bytes.size()) {
-    throw Error(ErrorCode::InvalidArgument, std::string(field), "a digest has 32 bytes, this has " + std::to_string(bytes.size()));
-  }
-  std::ranges::copy(bytes, reinterpret_cast<char*>(digest.bytes.data()));
-  return digest;
-}
 
 }  // namespace
 
@@ -42,29 +25,53 @@ struct Answer::Shared {
   Problem asked;
   Configuration configuration;
   Match match;
+  Evidence evidence = Evidence::None;
   std::vector<Interval> intervals;
   std::vector<Problem> own_records;
   std::optional<PlanEvaluator> evaluator;
 
   bool covers(const Problem& problem) const;
+  bool within_intervals(const Problem& problem) const;
+  std::optional<LaunchPlan> plan_for(const Problem& problem) const;
+  void check_plan(const LaunchPlan& plan) const;
 };
 
 // Everything but the dims inside the intervals has to be equal.
 bool Answer::Shared::covers(const Problem& problem) const {
-  if (problem.types != asked.types || problem.flags != asked.flags || problem.scenario != asked.scenario ||
-      problem.dims.size() != asked.dims.size()) {
-    return false;
-  }
-  for (std::size_t i = 0; i < problem.dims.size(); ++i) {
-    const NamedValue& dim = problem.dims[i];
-    if (dim == asked.dims[i]) continue;
-    const auto interval = std::ranges::find(intervals, dim.name, &Interval::dim);
-    if (dim.name != asked.dims[i].name || interval == intervals.end() || dim.value < interval->lower ||
-        dim.value > interval->upper) {
-      return false;
+  return problem.types == asked.types && problem.flags == asked.flags && problem.scenario == asked.scenario &&
+         within_intervals(problem) && std::ranges::find(own_records, problem) == own_records.end();
+}
+
+bool Answer::Shared::within_intervals(const Problem& problem) const {
+  const auto inside = [&](const NamedValue& dim, const NamedValue& own) {
+    if (dim == own) {
+      return true;
     }
+    const auto interval = std::ranges::find(intervals, dim.name, &Interval::dim);
+    return dim.name == own.name && interval != intervals.end() && interval->lower <= dim.value &&
+           dim.value <= interval->upper;
+  };
+  return std::ranges::equal(problem.dims, asked.dims, inside);
+}
+
+// An expression that overflows here is the daemon's to explain: it knows the spec's file.
+std::optional<LaunchPlan> Answer::Shared::plan_for(const Problem& problem) const {
+  try {
+    return evaluator->evaluate(problem, configuration).plan;
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  return std::ranges::find(own_records, problem) == own_records.end();
+}
+
+// The plan and the rule come from the same reply: where they differ, one of them belongs to another
+// configuration.
+void Answer::Shared::check_plan(const LaunchPlan& plan) const {
+  const PlanResult own = evaluator->evaluate(asked, configuration);
+  if (!own.plan || *own.plan != plan) {
+    throw Error(ErrorCode::DataLoss, "plan",
+                "the launch plan for " + to_string(asked) + " is not what the reply's own rule gives" +
+                    (own.plan ? std::string() : ": " + own.violation));
+  }
 }
 
 Answer::Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr<const std::string> cubin) {
@@ -72,22 +79,25 @@ Answer::Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr
   shared->digest = digest_from_wire(reply->artifact().digest(), "artifact.digest");
   if (Digest::of(*cubin) != shared->digest) {
     throw Error(ErrorCode::DataLoss, "artifact",
-                "the cubin of " + reply->kernel() + " does not have the digest that the daemon promised, " + shared->digest.hex());
+                "the cubin of " + reply->kernel() + " does not have the digest that the daemon promised, " +
+                    shared->digest.hex());
   }
   shared->asked = problem_from_wire(reply->problem(), "problem");
   shared->configuration = configuration_from_wire(reply->configuration(), "configuration");
-  for (const int departure : reply->provenance().departures()) shared->match.add(departure_from_wire(departure));
+  shared->match = match_from_wire(reply->provenance().departures(), "provenance.departures");
+  shared->evidence = evidence_from_wire(reply->provenance().evidence(), "provenance.evidence");
   for (const v1::Interval& interval : reply->rule().intervals()) {
     shared->intervals.push_back({interval.dim(), interval.lower(), interval.upper()});
   }
   for (const v1::Problem& problem : reply->rule().own_records()) {
     shared->own_records.push_back(problem_from_wire(problem, "rule.own_records"));
   }
-  shared->evaluator.emplace(plan_template_from_wire(reply->rule(), "rule"), shared->asked, shared->configuration,
-                            device_constants_from_wire(reply->rule(), "rule"));
+  shared->evaluator.emplace(plan_template_from_wire(reply->rule(), "rule"), shared->asked,
+                            shared->configuration, device_constants_from_wire(reply->rule(), "rule"));
   problem_ = shared->asked;
   plan_ = plan_from_wire(reply->plan(), "plan");
   match_ = shared->match;
+  shared->check_plan(plan_);
   shared->reply = std::move(reply);
   shared->cubin = std::move(cubin);
   shared_ = std::move(shared);
@@ -96,20 +106,40 @@ Answer::Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr
 const std::string& Answer::kernel() const { return shared_->reply->kernel(); }
 const Configuration& Answer::configuration() const { return shared_->configuration; }
 const std::string& Answer::cubin() const { return *shared_->cubin; }
+const std::shared_ptr<const std::string>& Answer::shared_cubin() const { return shared_->cubin; }
 const Digest& Answer::cubin_digest() const { return shared_->digest; }
-Evidence Answer::evidence() const { return static_cast<Evidence>(shared_->reply->provenance().evidence()); }
+Evidence Answer::evidence() const { return shared_->evidence; }
 const v1::GetVariantReply& Answer::reply() const { return *shared_->reply; }
 
+std::vector<std::string> Answer::entry_symbols() const {
+  std::vector<std::string> symbols;
+  for (const LaunchTemplate& launch : shared_->evaluator->plan_template().launches) {
+    if (std::ranges::find(symbols, launch.entry_symbol) == symbols.end()) {
+      symbols.push_back(launch.entry_symbol);
+    }
+  }
+  return symbols;
+}
+
 std::optional<Answer> Answer::for_problem(const Problem& problem) const {
-  if (problem == problem_) return *this;
-  if (!shared_->covers(problem)) return std::nullopt;
-  PlanResult result = shared_->evaluator->evaluate(problem, shared_->configuration);
-  if (!result.plan) return std::nullopt;
+  if (problem == problem_) {
+    return *this;
+  }
+  // The asked problem itself is covered, whatever own records the rule lists: this is its answer.
+  if (problem != shared_->asked && !shared_->covers(problem)) {
+    return std::nullopt;
+  }
+  std::optional<LaunchPlan> plan = shared_->plan_for(problem);
+  if (!plan) {
+    return std::nullopt;
+  }
   Answer other = *this;
   other.problem_ = problem;
-  other.plan_ = std::move(*result.plan);
+  other.plan_ = std::move(*plan);
   other.match_ = shared_->match;
-  if (problem != shared_->asked) other.match_.add(Departure::Bucket);
+  if (problem != shared_->asked) {
+    other.match_.add(Departure::Bucket);
+  }
   return other;
 }
 

@@ -4,11 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/digest.hpp"
+#include "tuner/plan/answer.hpp"
 #include "tuner/plan/launch_plan.hpp"
 #include "tuner/plan/problem.hpp"
-#include "tuner/plan/answer.hpp"
 
 namespace cubind {
 
@@ -16,12 +17,13 @@ namespace v1 {
 class GetVariantReply;
 }
 
-/// A variant for one problem: configuration, launch plan, cubin and what makes it trustworthy. Immutable, cheap to copy, safe
-/// on many threads.
+/// A variant for one problem: configuration, launch plan, cubin and what makes it trustworthy. Immutable,
+/// cheap to copy, safe on many threads.
 class Answer {
  public:
-  /// Throws Error(DataLoss) where the cubin does not have the promised digest, Error(InvalidArgument) where a field does not
-  /// convert. `cubin` is the uncompressed artifact.
+  /// `cubin` is the uncompressed artifact. Throws Error(DataLoss) where it does not have the promised digest
+  /// or the launch plan is not what the reply's rule gives, Error(InvalidArgument) where a field does not
+  /// convert.
   Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr<const std::string> cubin);
 
   const std::string& kernel() const;
@@ -29,16 +31,22 @@ class Answer {
   const Configuration& configuration() const;
   const LaunchPlan& plan() const { return plan_; }
   const std::string& cubin() const;
+  const std::shared_ptr<const std::string>& shared_cubin() const;
   const Digest& cubin_digest() const;
+
+  /// Of every launch that the rule knows, also of those that this problem leaves out.
+  std::vector<std::string> entry_symbols() const;
 
   /// How the answer departs from the question; exact if it does not.
   const Match& match() const { return match_; }
   Evidence evidence() const;
-  /// Everything else the reply says: provenance, resources, generation.
+  /// Everything else the reply says: provenance, resources, generation. Its problem and plan are those that
+  /// the daemon was asked for.
   const v1::GetVariantReply& reply() const;
 
-  /// The answer for another problem of the same bucket, by the reply's rule and without a call. Absent where the rule does not
-  /// cover it: another bucket, a record of its own, a violated constraint or launch limit. Then ask the daemon.
+  /// The answer for another problem of the same bucket, by the reply's rule and without a call. Absent where
+  /// the rule does not cover it: another bucket, a record of its own, a violated constraint or launch limit.
+  /// Then ask the daemon. `problem` is canonical: names in the order of problem().
   std::optional<Answer> for_problem(const Problem& problem) const;
 
  private:

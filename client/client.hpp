@@ -1,12 +1,16 @@
 // The client of a cubind daemon, for training and inference jobs.
 //
 //   cubind::Client client;                       // CUBIND_ADDRESS, else the user's socket
-//   cubind::Answer answer = client.get({.kernel = "rmsnorm_forward", .problem = cubind::parse_problem("N=4096,D=4096,T=bf16")});
+//   cubind::Answer answer = client.get(
+//       {.kernel = "rmsnorm_forward", .problem = cubind::parse_problem("N=4096,D=4096,T=bf16")});
 //   cubind::LoadedKernel kernel(answer);         // client/kernel.hpp
-//   kernel.launch(cubind::Arguments().buffer("x", x).buffer("w", w).buffer("y", y).scalar("eps", 1e-6), stream);
+//   kernel.launch(cubind::Arguments().buffer("x", x).buffer("w", w).buffer("y", y).scalar("eps", 1e-6),
+//   stream);
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -15,16 +19,13 @@
 
 namespace cubind {
 
-namespace v1 {
-class GetVariantRequest;
-}
-
-class Connection;
-
 struct ClientOptions {
-  std::string address;  // "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
+  // "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
+  std::string address;
   std::chrono::milliseconds deadline{30'000};
   std::size_t cached_answers = 4096;  // kept for their rules; the least recently used goes first
+  // An answer that a tuning job is about to improve stands in for its bucket no longer than this.
+  std::chrono::milliseconds unsettled_for{10'000};
 };
 
 /// Safe on many threads. Holds one connection, made when it is first needed.
@@ -35,9 +36,12 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  /// A problem in the bucket of an earlier answer is answered from its rule, with no call. Errors keep the daemon's code:
-  /// NotFound, InvalidArgument with the field path, FailedPrecondition (no cubin that the driver loads), Unavailable (no
-  /// daemon: the message says how to start one), DeadlineExceeded.
+  /// A problem in the bucket of an earlier answer is answered from its rule, with no call: every rank and
+  /// every step gets the same answer as long as the client lives. Answers that departed from the question by
+  /// more than their bucket and have a job behind them are asked again after `unsettled_for`. Errors keep the
+  /// daemon's code: NotFound, InvalidArgument with the field path, FailedPrecondition (no driver, or no cubin
+  /// that it loads), Unavailable (no daemon: the message says how to start one; or no artifact in time, with
+  /// the job's id), DeadlineExceeded, DataLoss (the answer is not what was asked or its bytes are damaged).
   Answer get(const Query& query);
 
   /// Calls made so far: what the rules have saved is visible here.

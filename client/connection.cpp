@@ -3,16 +3,22 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
+#include "schemas/cubind.grpc.pb.h"
 
 namespace cubind {
 namespace {
 
 constexpr const char* kSystemSocket = "/run/cubind/cubind.sock";
+// Tables of all trials with their samples are larger than any reply: they come and go in pieces of this size.
+constexpr std::size_t kChunkBytes = 1 << 20;
 
 void check_address(const std::string& address) {
   const bool is_unix = address.starts_with("unix:/") && address.size() > 6;
@@ -20,36 +26,57 @@ void check_address(const std::string& address) {
   const bool is_tcp = colon != std::string::npos && colon > 0 && colon + 1 < address.size() &&
                       address.find_first_not_of("0123456789", colon + 1) == std::string::npos;
   if (!is_unix && !is_tcp) {
-    throw Error(ErrorCode::InvalidArgument, "address", "'" + address + "' is neither unix:///path/to/socket nor host:port");
+    throw Error(ErrorCode::InvalidArgument, "address",
+                quoted(address) + " is neither unix:///path/to/socket nor host:port");
   }
 }
 
 ErrorCode code_of(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::INVALID_ARGUMENT:
-    case grpc::StatusCode::OUT_OF_RANGE: return ErrorCode::InvalidArgument;
-    case grpc::StatusCode::NOT_FOUND: return ErrorCode::NotFound;
-    case grpc::StatusCode::ALREADY_EXISTS: return ErrorCode::AlreadyExists;
-    case grpc::StatusCode::FAILED_PRECONDITION: return ErrorCode::FailedPrecondition;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED: return ErrorCode::ResourceExhausted;
-    case grpc::StatusCode::UNAVAILABLE: return ErrorCode::Unavailable;
-    case grpc::StatusCode::DEADLINE_EXCEEDED: return ErrorCode::DeadlineExceeded;
-    case grpc::StatusCode::ABORTED: return ErrorCode::Aborted;
+    case grpc::StatusCode::OUT_OF_RANGE:
+      return ErrorCode::InvalidArgument;
+    case grpc::StatusCode::NOT_FOUND:
+      return ErrorCode::NotFound;
+    case grpc::StatusCode::ALREADY_EXISTS:
+      return ErrorCode::AlreadyExists;
+    case grpc::StatusCode::FAILED_PRECONDITION:
+      return ErrorCode::FailedPrecondition;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return ErrorCode::ResourceExhausted;
+    case grpc::StatusCode::UNAVAILABLE:
+      return ErrorCode::Unavailable;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return ErrorCode::DeadlineExceeded;
+    case grpc::StatusCode::ABORTED:
+      return ErrorCode::Aborted;
     case grpc::StatusCode::PERMISSION_DENIED:
-    case grpc::StatusCode::UNAUTHENTICATED: return ErrorCode::PermissionDenied;
-    case grpc::StatusCode::DATA_LOSS: return ErrorCode::DataLoss;
-    case grpc::StatusCode::UNIMPLEMENTED: return ErrorCode::Unimplemented;
-    case grpc::StatusCode::CANCELLED: return ErrorCode::Cancelled;
-    default: return ErrorCode::Internal;
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return ErrorCode::PermissionDenied;
+    case grpc::StatusCode::DATA_LOSS:
+      return ErrorCode::DataLoss;
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return ErrorCode::Unimplemented;
+    case grpc::StatusCode::CANCELLED:
+      return ErrorCode::Cancelled;
+    default:
+      return ErrorCode::Internal;
   }
 }
 
 // What gRPC itself says where nobody listens; the daemon's own UNAVAILABLE has other words.
 bool is_connect_failure(const grpc::Status& status) {
   const std::string& message = status.error_message();
+  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         (message.find("failed to connect") != std::string::npos || message.find("connect failed") != std::string::npos ||
-          message.find("No such file") != std::string::npos || message.find("Connection refused") != std::string::npos);
+         (says("failed to connect") || says("connect failed") || says("No such file") ||
+          says("Connection refused") || says("connections to all backends failing"));
+}
+
+void apply_deadline(grpc::ClientContext& context, std::optional<Milliseconds> deadline) {
+  if (deadline) {
+    context.set_deadline(std::chrono::system_clock::now() + *deadline);
+  }
 }
 
 }  // namespace
@@ -57,7 +84,9 @@ bool is_connect_failure(const grpc::Status& status) {
 std::string resolve_address(const std::string& given) {
   std::string address = given;
   if (address.empty()) {
-    if (const char* variable = std::getenv("CUBIND_ADDRESS")) address = variable;
+    if (const char* variable = std::getenv("CUBIND_ADDRESS")) {
+      address = variable;
+    }
   }
   if (address.empty()) {
     const std::filesystem::path user = user_runtime_dir() / "cubind.sock";
@@ -68,22 +97,153 @@ std::string resolve_address(const std::string& given) {
   return address;
 }
 
-Connection::Connection(std::string address) : address_(std::move(address)) {
-  stub_ = v1::Cubind::NewStub(grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
-}
+struct Connection::Impl {
+  std::string address;
+  std::unique_ptr<v1::Cubind::Stub> stub;
 
-void Connection::check(const grpc::Status& status) const {
-  if (status.ok()) return;
-  if (is_connect_failure(status)) {
-    throw Error(ErrorCode::Unavailable, address_,
-                "no daemon answers there. Start one with `cubind` (it runs in the foreground; add & or use the service "
-                "file), or name another by --address or CUBIND_ADDRESS");
+  // The stub's member function of a unary rpc.
+  template <typename Request, typename Reply>
+  using Unary = grpc::Status (v1::Cubind::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
+
+  template <typename Request, typename Reply>
+  Reply call(Unary<Request, Reply> rpc, const Request& request, Milliseconds deadline) const {
+    grpc::ClientContext context;
+    apply_deadline(context, deadline);
+    Reply reply;
+    check((stub.get()->*rpc)(&context, request, &reply));
+    return reply;
   }
-  throw Error(code_of(status.error_code()), "", status.error_message());
+
+  template <typename Message, typename Use>
+  void read_all(grpc::ClientReader<Message>& reader, const Use& use) const {
+    Message message;
+    while (reader.Read(&message)) {
+      use(message);
+    }
+    check(reader.Finish());
+  }
+
+  void check(const grpc::Status& status) const {
+    if (status.ok()) {
+      return;
+    }
+    if (is_connect_failure(status)) {
+      throw Error(
+          ErrorCode::Unavailable, address,
+          "no daemon answers there. Start one with `cubind` (it stays in the foreground; `cubind &` puts it "
+          "behind), or name another by --address or CUBIND_ADDRESS");
+    }
+    throw Error(code_of(status.error_code()), "", status.error_message());
+  }
+};
+
+Connection::Connection(std::string address) : impl_(std::make_unique<Impl>()) {
+  check_address(address);
+  impl_->address = std::move(address);
+  impl_->stub = v1::Cubind::NewStub(grpc::CreateChannel(impl_->address, grpc::InsecureChannelCredentials()));
+}
+Connection::~Connection() = default;
+Connection::Connection(Connection&&) noexcept = default;
+Connection& Connection::operator=(Connection&&) noexcept = default;
+
+const std::string& Connection::address() const { return impl_->address; }
+
+v1::GetVariantReply Connection::get_variant(const v1::GetVariantRequest& request,
+                                            Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::GetVariant, request, deadline);
 }
 
-std::chrono::system_clock::time_point deadline_in(std::chrono::milliseconds time) {
-  return std::chrono::system_clock::now() + time;
+std::string Connection::get_artifact(const Digest& digest, Milliseconds deadline) const {
+  v1::GetArtifactRequest request;
+  request.set_digest(std::string(digest.view()));
+  grpc::ClientContext context;
+  apply_deadline(context, deadline);
+  std::string bytes;
+  impl_->read_all(*impl_->stub->GetArtifact(&context, request),
+                  [&](const v1::ArtifactChunk& chunk) { bytes += chunk.data(); });
+  return bytes;
+}
+
+void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, std::stop_token stop,
+                      std::optional<Milliseconds> deadline) const {
+  grpc::ClientContext context;
+  apply_deadline(context, deadline);
+  const auto reader = impl_->stub->Tune(&context, request);
+  const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
+  impl_->read_all(*reader, on_event);
+}
+
+void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, std::stop_token stop,
+                           std::optional<Milliseconds> deadline) const {
+  v1::WatchJobRequest request;
+  request.set_id(id);
+  grpc::ClientContext context;
+  apply_deadline(context, deadline);
+  const auto reader = impl_->stub->WatchJob(&context, request);
+  const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
+  impl_->read_all(*reader, on_event);
+}
+
+v1::ListKernelsReply Connection::list_kernels(Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::ListKernels, v1::ListKernelsRequest(), deadline);
+}
+
+v1::CheckKernelReply Connection::check_kernel(const v1::CheckKernelRequest& request,
+                                              Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::CheckKernel, request, deadline);
+}
+
+v1::ListDevicesReply Connection::list_devices(Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::ListDevices, v1::ListDevicesRequest(), deadline);
+}
+
+v1::ListJobsReply Connection::list_jobs(bool include_ended, Milliseconds deadline) const {
+  v1::ListJobsRequest request;
+  request.set_include_ended(include_ended);
+  return impl_->call(&v1::Cubind::Stub::ListJobs, request, deadline);
+}
+
+v1::Job Connection::cancel_job(const std::string& id, Milliseconds deadline) const {
+  v1::CancelJobRequest request;
+  request.set_id(id);
+  return impl_->call(&v1::Cubind::Stub::CancelJob, request, deadline).job();
+}
+
+v1::GetStatusReply Connection::get_status(Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::GetStatus, v1::GetStatusRequest(), deadline);
+}
+
+std::string Connection::export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const {
+  grpc::ClientContext context;
+  apply_deadline(context, deadline);
+  std::string text;
+  impl_->read_all(*impl_->stub->ExportTable(&context, request),
+                  [&](const v1::TableChunk& chunk) { text += chunk.json(); });
+  return text;
+}
+
+v1::ImportTableReply Connection::import_table(const std::string& text, const std::string& file,
+                                              const std::string& name_space, Milliseconds deadline) const {
+  grpc::ClientContext context;
+  apply_deadline(context, deadline);
+  v1::ImportTableReply reply;
+  const auto writer = impl_->stub->ImportTable(&context, &reply);
+  v1::TableChunk chunk;
+  chunk.set_file(file);
+  chunk.set_namespace_(name_space);
+  std::size_t at = 0;
+  do {
+    chunk.set_json(text.substr(at, kChunkBytes));
+    at += kChunkBytes;
+    // A daemon that refuses a chunk says why in the status.
+    if (!writer->Write(chunk)) {
+      break;
+    }
+    chunk.Clear();
+  } while (at < text.size());
+  writer->WritesDone();
+  impl_->check(writer->Finish());
+  return reply;
 }
 
 }  // namespace cubind

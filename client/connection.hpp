@@ -1,36 +1,68 @@
-// The gRPC side of the client library and of cubindctl: address, channel, status to Error.
+// The rpcs of the daemon as functions on messages: address, channel, deadlines, status to Error. Everything
+// that needs gRPC is behind this header.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 
-#include "schemas/cubind.grpc.pb.h"
+#include "base/digest.hpp"
+#include "schemas/cubind.pb.h"
 
 namespace cubind {
 
-/// `given`, else CUBIND_ADDRESS, else the socket of the user's daemon, else that of the system's (/run/cubind/cubind.sock)
-/// where only that exists. Throws Error(InvalidArgument) for what is neither unix:///path nor host:port.
+/// `given`, else CUBIND_ADDRESS, else the socket of the user's daemon, else that of the system's
+/// (/run/cubind/cubind.sock) where only that exists. Throws Error(InvalidArgument) for what is neither
+/// unix:///path nor host:port.
 std::string resolve_address(const std::string& given);
 
+using OnTuneEvent = std::function<void(const v1::TuneEvent&)>;
+using Milliseconds = std::chrono::milliseconds;
+
 /// Safe on many threads. Connects when the first call is made.
+///
+/// Every call throws Error with the code and message of the daemon. Where nothing listens that is Unavailable
+/// at the address, and the message says how to start a daemon. A call without `deadline` waits as long as the
+/// daemon does.
 class Connection {
  public:
   explicit Connection(std::string address);
+  ~Connection();
+  Connection(Connection&&) noexcept;
+  Connection& operator=(Connection&&) noexcept;
 
-  v1::Cubind::Stub& stub() const { return *stub_; }
-  const std::string& address() const { return address_; }
+  const std::string& address() const;
 
-  /// Does nothing for an OK status, else throws Error with the daemon's code and message. Where nothing listens the message
-  /// says how to start a daemon.
-  void check(const grpc::Status& status) const;
+  v1::GetVariantReply get_variant(const v1::GetVariantRequest& request, Milliseconds deadline) const;
+  /// The artifact as it is stored, compressed, put together from its chunks.
+  std::string get_artifact(const Digest& digest, Milliseconds deadline) const;
+
+  /// Calls `on_event` for each event until the daemon has ended the stream. A stop request ends the call with
+  /// Error(Cancelled); the jobs go on.
+  void tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, std::stop_token stop,
+            std::optional<Milliseconds> deadline) const;
+  void watch_job(const std::string& id, const OnTuneEvent& on_event, std::stop_token stop,
+                 std::optional<Milliseconds> deadline) const;
+
+  v1::ListKernelsReply list_kernels(Milliseconds deadline) const;
+  v1::CheckKernelReply check_kernel(const v1::CheckKernelRequest& request, Milliseconds deadline) const;
+  v1::ListDevicesReply list_devices(Milliseconds deadline) const;
+  v1::ListJobsReply list_jobs(bool include_ended, Milliseconds deadline) const;
+  v1::Job cancel_job(const std::string& id, Milliseconds deadline) const;
+  v1::GetStatusReply get_status(Milliseconds deadline) const;
+
+  /// The table's text.
+  std::string export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const;
+  /// `file` is for the daemon's messages.
+  v1::ImportTableReply import_table(const std::string& text, const std::string& file,
+                                    const std::string& name_space, Milliseconds deadline) const;
 
  private:
-  std::string address_;
-  std::unique_ptr<v1::Cubind::Stub> stub_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
-
-/// A deadline for one call.
-std::chrono::system_clock::time_point deadline_in(std::chrono::milliseconds time);
 
 }  // namespace cubind

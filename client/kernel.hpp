@@ -1,42 +1,21 @@
 // A variant in the current CUDA context, launched through the driver API.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
 
 #include "client/answer.hpp"
+#include "client/arguments.hpp"
 #include "cuda_api/driver_types.hpp"
 
 namespace cubind {
 
-/// Arguments by the names of the kernel spec. What the launch plan computes (dims, strides) is not passed.
-class Arguments {
- public:
-  /// Device memory of at least the parameter's extent; scratch buffers too.
-  Arguments& buffer(std::string_view name, cuda::DevicePtr pointer);
-  Arguments& buffer(std::string_view name, const void* pointer);
-  /// Converted to the parameter's type.
-  Arguments& scalar(std::string_view name, double value);
-  Arguments& scalar(std::string_view name, std::int64_t value);
-
- private:
-  friend class LoadedKernel;
-  struct Entry {
-    std::string name;
-    std::variant<cuda::DevicePtr, double, std::int64_t> value;
-  };
-  std::vector<Entry> entries_;
-};
-
-/// Loads the cubin into the current context (the device's primary context where none is current) and keeps it there.
-/// launch() may be called from many threads; destroying unloads the module.
+/// Loads the cubin into the current context (the first visible device's primary context where none is
+/// current) and keeps it there. launch() may be called from many threads; on one without a context it makes
+/// the kernel's context current. Destroying unloads the module: no launch may be in flight then.
 class LoadedKernel {
  public:
-  /// Throws Error(FailedPrecondition) without a driver or where it does not load the cubin, with the driver's words.
+  /// Throws Error(FailedPrecondition) without a driver or where it does not load the cubin, with the driver's
+  /// words. Launches of more than 48 KB of shared memory are granted theirs here.
   explicit LoadedKernel(Answer answer);
   ~LoadedKernel();
   LoadedKernel(LoadedKernel&&) noexcept;
@@ -44,10 +23,13 @@ class LoadedKernel {
 
   const Answer& answer() const;
 
-  /// Enqueues the launches of the plan on the stream. Throws Error(InvalidArgument) naming a parameter that is missing, is not
-  /// of the kernel, or whose pointer is null or below its alignment: a misaligned vector load would take the whole context down.
+  /// Enqueues the launches of the plan on the stream (a CUstream; null is the default stream). Throws
+  /// Error(InvalidArgument) naming a parameter that is missing, is not of the kernel, or whose pointer is
+  /// null or below its alignment: a misaligned vector load would take the whole context down. Then nothing
+  /// was launched.
   void launch(const Arguments& arguments, cuda::Stream stream) const;
-  /// The same for another problem of the bucket, with the same cubin. Error(NotFound) where the answer's rule does not cover it.
+  /// The same for another problem of the bucket, with the same cubin. Error(NotFound) where the answer's rule
+  /// does not cover it: then Client::get() it.
   void launch(const Problem& problem, const Arguments& arguments, cuda::Stream stream) const;
 
  private:

@@ -1,0 +1,130 @@
+#include "client/client.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/zstd.hpp"
+#include "client/answer_cache.hpp"
+#include "client/connection.hpp"
+#include "client/request.hpp"
+#include "tuner/plan/answer_wire.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind {
+namespace {
+
+// Far above any cubin that is served: a wrong size in a reply must not take the process's memory.
+constexpr std::uint64_t kMaxCubinBytes = std::uint64_t{1} << 30;
+// Digests sent along so that known bytes are not sent back; of one kernel and device there are few.
+constexpr std::size_t kMaxHeldArtifacts = 32;
+
+[[noreturn]] void fail_mismatch(const std::string& field, const std::string& cause) {
+  throw Error(ErrorCode::DataLoss, field, cause);
+}
+
+Match accepted_departures(const v1::GetVariantRequest& request) {
+  return request.restrict_accept() ? match_from_wire(request.accept(), "accept") : all_departures();
+}
+
+// The right cubin for another question is as wrong as damaged bytes.
+void check_reply(const v1::GetVariantRequest& request, const v1::GetVariantReply& reply) {
+  if (reply.kernel() != request.kernel()) {
+    fail_mismatch("kernel", "asked for " + request.kernel() + ", the answer is for " + reply.kernel());
+  }
+  const Problem asked = problem_from_wire(request.problem(), "problem");
+  const Problem answered = problem_from_wire(reply.problem(), "problem");
+  if (arranged_like(answered, asked) != answered) {
+    fail_mismatch("problem", "asked for " + to_string(asked) + ", the answer is for " + to_string(answered));
+  }
+  const Match accepted = accepted_departures(request);
+  const Match match = match_from_wire(reply.provenance().departures(), "provenance.departures");
+  if (!match.within(accepted)) {
+    fail_mismatch("provenance.departures",
+                  "accepted " + to_string(accepted) + ", the answer is " + to_string(match));
+  }
+}
+
+// A job runs behind the answer and it is not the measured one of its bucket: it will get better.
+bool unsettled(const v1::GetVariantReply& reply, const Answer& answer) {
+  return !reply.job_id().empty() || reply.provenance().provisional() ||
+         !answer.match().within({Departure::Bucket, Departure::Stale});
+}
+
+}  // namespace
+
+struct Client::Impl {
+  ClientOptions options;
+  Connection connection;
+  AnswerCache cache;
+  std::atomic<std::uint64_t> calls{0};
+
+  explicit Impl(ClientOptions given)
+      : options(std::move(given)),
+        connection(resolve_address(options.address)),
+        cache(options.cached_answers) {}
+
+  Answer ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline);
+  std::shared_ptr<const std::string> cubin_of(v1::GetVariantReply& reply, const std::vector<Answer>& held,
+                                              Milliseconds deadline);
+};
+
+Answer Client::Impl::ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline) {
+  const std::vector<Answer> held = cache.of_key(key, kMaxHeldArtifacts);
+  for (const Answer& answer : held) {
+    request.add_have_artifacts(std::string(answer.cubin_digest().view()));
+  }
+  ++calls;
+  auto reply = std::make_shared<v1::GetVariantReply>(connection.get_variant(request, deadline));
+  check_reply(request, *reply);
+  auto cubin = cubin_of(*reply, held, deadline);
+  return Answer(std::move(reply), std::move(cubin));
+}
+
+// From the reply, from an earlier answer, or by a call of its own, in this order. The compressed bytes leave
+// the reply: it is kept for its rule.
+std::shared_ptr<const std::string> Client::Impl::cubin_of(v1::GetVariantReply& reply,
+                                                          const std::vector<Answer>& held,
+                                                          Milliseconds deadline) {
+  const Digest digest = digest_from_wire(reply.artifact().digest(), "artifact.digest");
+  std::string compressed = std::move(*reply.mutable_artifact()->mutable_zstd_cubin());
+  reply.mutable_artifact()->clear_zstd_cubin();
+  if (compressed.empty()) {
+    const auto same = std::ranges::find(held, digest, &Answer::cubin_digest);
+    if (same != held.end()) {
+      return same->shared_cubin();
+    }
+    ++calls;
+    compressed = connection.get_artifact(digest, deadline);
+  }
+  const std::uint64_t size = reply.artifact().cubin_bytes();
+  if (size > kMaxCubinBytes) {
+    throw Error(ErrorCode::ResourceExhausted, "artifact.cubin_bytes",
+                std::to_string(size) + " bytes, a cubin may have at most " + std::to_string(kMaxCubinBytes));
+  }
+  return std::make_shared<const std::string>(zstd_decompress(compressed, static_cast<std::size_t>(size)));
+}
+
+Client::Client(ClientOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+Answer Client::get(const Query& query) {
+  const v1::GetVariantRequest request = make_request(query);
+  const std::string key = question_key(request);
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (auto known = impl_->cache.find(key, query.problem, accepted_departures(request), now)) {
+    return *known;
+  }
+  Answer answer = impl_->ask(request, key, query.deadline.value_or(impl_->options.deadline));
+  const bool refresh = unsettled(answer.reply(), answer);
+  impl_->cache.add(key, answer, refresh ? std::optional(now + impl_->options.unsettled_for) : std::nullopt);
+  return answer;
+}
+
+std::uint64_t Client::calls() const { return impl_->calls; }
+
+}  // namespace cubind

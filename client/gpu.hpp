@@ -1,0 +1,16 @@
+// The GPU of the current process, as a question to the daemon describes it.
+#pragma once
+
+#include "client/query.hpp"
+
+namespace cubind {
+
+/// The device of the current CUDA context, else the first visible one. Reads facts only: no context is made.
+/// What was read is remembered as long as the process lives. Throws Error(FailedPrecondition) without a
+/// driver or without a device; the message says how to ask for one by its label. Safe on many threads.
+Gpu current_gpu();
+
+/// Whether there is a driver and a device.
+bool has_gpu();
+
+}  // namespace cubind

@@ -1,0 +1,167 @@
+#include "client/kernel.hpp"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cuda_api/device_facts.hpp"
+#include "cuda_api/driver_api.hpp"
+
+namespace cubind {
+namespace {
+
+// What every launch may use without asking.
+constexpr std::uint64_t kFreeSharedBytes = 48u << 10;
+
+// Holds the primary context of the first visible device where the caller brought none.
+class ContextHolder {
+ public:
+  explicit ContextHolder(const cuda::DriverApi& api) : api_(api) {
+    const std::vector<cuda::DeviceOrdinal> visible = cuda::visible_devices(api);
+    if (visible.empty()) {
+      throw Error(ErrorCode::FailedPrecondition, "device", "the driver shows this process no GPU");
+    }
+    cuda::check(api, api.ctx_get_current(&context_), "cuCtxGetCurrent");
+    if (context_ == nullptr) {
+      device_ = visible.front();
+      cuda::check(api, api.primary_ctx_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
+      retained_ = true;
+      cuda::check(api, api.ctx_set_current(context_), "cuCtxSetCurrent");
+    }
+  }
+  ~ContextHolder() {
+    if (retained_) {
+      api_.primary_ctx_release(device_);
+    }
+  }
+  ContextHolder(const ContextHolder&) = delete;
+  ContextHolder& operator=(const ContextHolder&) = delete;
+
+  void make_current_if_none() const {
+    cuda::Context current = nullptr;
+    cuda::check(api_, api_.ctx_get_current(&current), "cuCtxGetCurrent");
+    if (current == nullptr) {
+      cuda::check(api_, api_.ctx_set_current(context_), "cuCtxSetCurrent");
+    }
+  }
+
+ private:
+  const cuda::DriverApi& api_;
+  cuda::Context context_ = nullptr;
+  cuda::DeviceOrdinal device_ = 0;
+  bool retained_ = false;
+};
+
+}  // namespace
+
+struct LoadedKernel::Impl {
+  Answer answer;
+  std::shared_ptr<const cuda::DriverApi> api = cuda::load_driver();
+  ContextHolder context{*api};
+  cuda::Module module = nullptr;
+  std::map<std::string, cuda::Function> functions;
+  std::mutex mutex;
+  std::map<std::string, std::uint64_t> granted_shared_bytes;  // guarded by mutex; by entry symbol
+
+  explicit Impl(Answer given) : answer(std::move(given)) {
+    cuda::check(*api, api->module_load_data(&module, answer.cubin().data()),
+                "loading the cubin of " + answer.kernel());
+    try {
+      find_functions();
+      grant_shared_memory(answer.plan());
+    } catch (...) {
+      api->module_unload(module);
+      throw;
+    }
+  }
+  ~Impl() { api->module_unload(module); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void find_functions();
+  void grant_shared_memory(const LaunchPlan& plan);
+  void launch(const LaunchPlan& plan, const Arguments& arguments, cuda::Stream stream) const;
+  void enqueue(const Launch& launch, std::vector<ParameterBytes>& parameters, cuda::Stream stream) const;
+};
+
+// All that the rule's launches name: a launch that this problem leaves out may be needed for the next one.
+void LoadedKernel::Impl::find_functions() {
+  for (const std::string& symbol : answer.entry_symbols()) {
+    cuda::Function function = nullptr;
+    cuda::check(*api, api->module_get_function(&function, module, symbol.c_str()), "finding " + symbol);
+    functions.emplace(symbol, function);
+  }
+}
+
+// The attribute is the function's limit and is only ever raised: launches of several sizes share it.
+void LoadedKernel::Impl::grant_shared_memory(const LaunchPlan& plan) {
+  const std::lock_guard lock(mutex);
+  for (const Launch& launch : plan.launches) {
+    std::uint64_t& granted =
+        granted_shared_bytes.try_emplace(launch.entry_symbol, kFreeSharedBytes).first->second;
+    if (launch.shared_bytes > granted) {
+      cuda::check(*api,
+                  api->func_set_attribute(functions.at(launch.entry_symbol),
+                                          cuda::FunctionAttribute::MaxDynamicSharedBytes,
+                                          static_cast<int>(launch.shared_bytes)),
+                  "asking for " + std::to_string(launch.shared_bytes) + " bytes of shared memory");
+      granted = launch.shared_bytes;
+    }
+  }
+}
+
+void LoadedKernel::Impl::launch(const LaunchPlan& plan, const Arguments& arguments,
+                                cuda::Stream stream) const {
+  refuse_unknown(plan, arguments);
+  std::vector<std::vector<ParameterBytes>> packed;
+  packed.reserve(plan.launches.size());
+  for (const Launch& launch : plan.launches) {
+    packed.push_back(pack_parameters(launch, arguments));
+  }
+  context.make_current_if_none();
+  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+    enqueue(plan.launches[i], packed[i], stream);
+  }
+}
+
+void LoadedKernel::Impl::enqueue(const Launch& launch, std::vector<ParameterBytes>& parameters,
+                                 cuda::Stream stream) const {
+  std::vector<void*> pointers;
+  pointers.reserve(parameters.size());
+  for (ParameterBytes& parameter : parameters) {
+    pointers.push_back(parameter.data());
+  }
+  cuda::check(
+      *api,
+      api->launch_kernel(functions.find(launch.entry_symbol)->second, launch.grid.x, launch.grid.y,
+                         launch.grid.z, launch.block.x, launch.block.y, launch.block.z,
+                         static_cast<unsigned>(launch.shared_bytes), stream, pointers.data(), nullptr),
+      "launching " + launch.entry);
+}
+
+LoadedKernel::LoadedKernel(Answer answer) : impl_(std::make_unique<Impl>(std::move(answer))) {}
+LoadedKernel::~LoadedKernel() = default;
+LoadedKernel::LoadedKernel(LoadedKernel&&) noexcept = default;
+LoadedKernel& LoadedKernel::operator=(LoadedKernel&&) noexcept = default;
+
+const Answer& LoadedKernel::answer() const { return impl_->answer; }
+
+void LoadedKernel::launch(const Arguments& arguments, cuda::Stream stream) const {
+  impl_->launch(impl_->answer.plan(), arguments, stream);
+}
+
+void LoadedKernel::launch(const Problem& problem, const Arguments& arguments, cuda::Stream stream) const {
+  const std::optional<Answer> other = impl_->answer.for_problem(problem);
+  if (!other) {
+    throw Error(ErrorCode::NotFound, "problem",
+                "the answer for " + to_string(impl_->answer.problem()) + " does not reach " +
+                    to_string(problem) + ": ask the client for it");
+  }
+  impl_->grant_shared_memory(other->plan());
+  impl_->launch(other->plan(), arguments, stream);
+}
+
+}  // namespace cubind

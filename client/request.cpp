@@ -1,0 +1,120 @@
+#include "client/request.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "client/gpu.hpp"
+#include "tuner/plan/answer.hpp"
+#include "tuner/plan/answer_wire.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind {
+namespace {
+
+void gpu_to_wire(const Gpu& from, v1::Device& to) {
+  v1::DeviceFacts& facts = *to.mutable_facts();
+  facts.set_name(from.facts.name);
+  facts.set_pci_device_id(from.facts.pci_device_id);
+  facts.set_cc_major(from.facts.cc_major);
+  facts.set_cc_minor(from.facts.cc_minor);
+  facts.set_sm_count(from.facts.sm_count);
+  facts.set_l2_bytes(from.facts.l2_bytes);
+  facts.set_shared_optin_bytes(from.facts.shared_optin_bytes);
+  facts.set_memory_bytes(from.facts.memory_bytes);
+  facts.set_memory_bus_bits(from.facts.memory_bus_bits);
+  facts.set_mig_profile(from.facts.mig_profile);
+  facts.set_power_limit_mw(from.facts.power_limit_mw);
+  facts.set_max_sm_mhz(from.facts.max_sm_mhz);
+  to.mutable_driver()->set_cuda(from.driver.cuda);
+  to.mutable_driver()->set_version(from.driver.version);
+}
+
+v1::OnMiss to_wire(OnMiss from) {
+  switch (from) {
+    case OnMiss::Serve:
+      return v1::SERVE;
+    case OnMiss::Wait:
+      return v1::WAIT;
+    case OnMiss::Fail:
+      return v1::FAIL;
+  }
+  throw Error(ErrorCode::Internal, "on_miss", "unknown value");
+}
+
+void accept_to_wire(const std::string& from, v1::GetVariantRequest& to) {
+  const std::optional<Match> accepted = parse_match(from);
+  if (!accepted) {
+    throw Error(ErrorCode::InvalidArgument, "accept",
+                quoted(from) + " is not a match: \"exact\", or departures joined by + (" +
+                    to_string(all_departures()) + ")");
+  }
+  to.set_restrict_accept(true);
+  for (const Departure departure : accepted->departures()) {
+    to.add_accept(to_wire(departure));
+  }
+}
+
+std::optional<std::int64_t> find_value(const Problem& problem, const std::string& name) {
+  const auto dim = problem.dim(name);
+  return dim ? dim : problem.flag(name);
+}
+
+}  // namespace
+
+void to_wire(const DeviceChoice& from, v1::Device& to) {
+  if (const auto* label = std::get_if<DeviceLabel>(&from)) {
+    to.set_label(label->label);
+  } else if (const auto* gpu = std::get_if<Gpu>(&from)) {
+    gpu_to_wire(*gpu, to);
+  } else {
+    gpu_to_wire(current_gpu(), to);
+  }
+}
+
+v1::GetVariantRequest make_request(const Query& query) {
+  v1::GetVariantRequest request;
+  request.set_kernel(query.kernel);
+  to_wire(query.problem, *request.mutable_problem());
+  to_wire(query.device, *request.mutable_device());
+  request.mutable_policy()->set_warm_l2(query.warm_l2);
+  request.mutable_policy()->set_graph_launch(query.graph_launch);
+  request.mutable_numerics()->set_kind(query.reproducible ? v1::Numerics::REPRODUCIBLE
+                                                          : v1::Numerics::TOLERANCE);
+  request.set_namespace_(query.name_space);
+  request.set_on_miss(to_wire(query.on_miss));
+  request.set_tune(query.tune == TuneMode::Never ? v1::NEVER : v1::AUTO);
+  if (query.accept) {
+    accept_to_wire(*query.accept, request);
+  }
+  return request;
+}
+
+std::string question_key(const v1::GetVariantRequest& request) {
+  v1::GetVariantRequest key = request;
+  for (v1::NamedValue& dim : *key.mutable_problem()->mutable_dims()) {
+    dim.clear_value();
+  }
+  const auto by_name = [](const auto& a, const auto& b) { return a.name() < b.name(); };
+  std::ranges::sort(*key.mutable_problem()->mutable_dims(), by_name);
+  std::ranges::sort(*key.mutable_problem()->mutable_types(), by_name);
+  std::ranges::sort(*key.mutable_problem()->mutable_flags(), by_name);
+  return key.SerializeAsString();  // no maps in it: the same bytes within one process
+}
+
+Problem arranged_like(const Problem& canonical, const Problem& problem) {
+  Problem arranged = canonical;
+  arranged.scenario = problem.scenario;
+  for (NamedValue& dim : arranged.dims) {
+    dim.value = find_value(problem, dim.name).value_or(dim.value);
+  }
+  for (NamedValue& flag : arranged.flags) {
+    flag.value = find_value(problem, flag.name).value_or(flag.value);
+  }
+  for (TypeBinding& type : arranged.types) {
+    type.type = problem.type(type.name).value_or(type.type);
+  }
+  return arranged;
+}
+
+}  // namespace cubind

@@ -1,0 +1,26 @@
+// From a query to the daemon's request.
+#pragma once
+
+#include <string>
+
+#include "client/query.hpp"
+#include "schemas/cubind.pb.h"
+
+namespace cubind {
+
+/// Without `have_artifacts`. Reads the current GPU where the query asks for it. Throws Error(InvalidArgument)
+/// for an unknown departure in `accept` and what current_gpu() throws.
+v1::GetVariantRequest make_request(const Query& query);
+
+/// Of a tuning request too.
+void to_wire(const DeviceChoice& from, v1::Device& to);
+
+/// What two questions must have in common for the rule of one's answer to reach the other: everything but the
+/// values of the dims. Names are in it in sorted order.
+std::string question_key(const v1::GetVariantRequest& request);
+
+/// The problem of a request with its names in the order of `canonical`, the daemon's form of a problem with
+/// the same names. Flags that were left out have the values of `canonical`; a flag may stand among the dims.
+Problem arranged_like(const Problem& canonical, const Problem& problem);
+
+}  // namespace cubind
