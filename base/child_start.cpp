@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSteps[] = {"prctl",       "the parent has died", "setpgid",     "chdir",       "dup2",
                                   "close_range", "setrlimit",           "setpriority", "sigprocmask", "exec"};
-enum Step { kPrctl, kOrphaned, kSetpgid, kChdir, kDup, kCloseRange, kSetrlimit, kNice, kSigmask, kExec };
+enum Step { Prctl, Orphaned, Setpgid, Chdir, Dup, CloseRange, Setrlimit, Nice, Sigmask, Exec };
 
 [[noreturn]] void fail_in_child(const ChildPlan& plan, Step step, int error_number) {
   const ChildFault fault{error_number, step};
@@ -30,7 +30,7 @@ void close_all_on_exec(const ChildPlan& plan) {
   // A kernel before 5.11. The limit may be a million, the descriptors in use are few and low.
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    fail_in_child(plan, kCloseRange, errno);
+    fail_in_child(plan, CloseRange, errno);
   }
   const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
   for (int fd = 3; fd < end; ++fd) {
@@ -47,7 +47,7 @@ void reset_signals(const ChildPlan& plan) {
   sigset_t none;
   ::sigemptyset(&none);
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) {
-    fail_in_child(plan, kSigmask, errno);
+    fail_in_child(plan, Sigmask, errno);
   }
 }
 
@@ -55,7 +55,7 @@ void place_descriptors(const ChildPlan& plan) {
   close_all_on_exec(plan);
   const auto place = [&plan](int fd, int number) {
     if (fd >= 0 && ::dup2(fd, number) < 0) {
-      fail_in_child(plan, kDup, errno);
+      fail_in_child(plan, Dup, errno);
     }
   };
   place(plan.null_fd, 0);
@@ -68,36 +68,36 @@ void place_descriptors(const ChildPlan& plan) {
 
 [[noreturn]] void run_child(const ChildPlan& plan) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
-    fail_in_child(plan, kPrctl, errno);
+    fail_in_child(plan, Prctl, errno);
   }
   if (::getppid() != plan.parent) {  // it died before prctl: nobody will send the signal
-    fail_in_child(plan, kOrphaned, ESRCH);
+    fail_in_child(plan, Orphaned, ESRCH);
   }
   if (::setpgid(0, 0) != 0) {
-    fail_in_child(plan, kSetpgid, errno);
+    fail_in_child(plan, Setpgid, errno);
   }
   if (plan.working_folder != nullptr && ::chdir(plan.working_folder) != 0) {
-    fail_in_child(plan, kChdir, errno);
+    fail_in_child(plan, Chdir, errno);
   }
   place_descriptors(plan);
   if (plan.nice != 0 && ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + plan.nice) != 0) {
-    fail_in_child(plan, kNice, errno);
+    fail_in_child(plan, Nice, errno);
   }
   reset_signals(plan);
   for (std::size_t i = 0; i < plan.limit_count; ++i) {
     // By the system call: the C library's wrapper is prlimit, which some sanitizers intercept.
     if (::syscall(SYS_prlimit64, 0, plan.limits[i].resource, &plan.limits[i].value, nullptr) != 0) {
-      fail_in_child(plan, kSetrlimit, errno);
+      fail_in_child(plan, Setrlimit, errno);
     }
   }
   ::execve(plan.program, plan.argv, plan.envp);
-  fail_in_child(plan, kExec, errno);
+  fail_in_child(plan, Exec, errno);
 }
 
 }  // namespace
 
 const char* step_name(const ChildFault& fault) { return kSteps[fault.step]; }
-bool failed_at_exec(const ChildFault& fault) { return fault.step == kExec; }
+bool failed_at_exec(const ChildFault& fault) { return fault.step == Exec; }
 
 // vfork: the child borrows this thread's stack while the thread waits, so the frame must not be shared with
 // code that runs afterwards. No handler may run in the child on the parent's memory: all signals stay blocked

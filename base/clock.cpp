@@ -6,7 +6,19 @@
 namespace cubind {
 namespace {
 
+using std::chrono::day;
+using std::chrono::days;
+using std::chrono::hh_mm_ss;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::month;
 using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using std::chrono::sys_days;
+using std::chrono::system_clock;
+using std::chrono::year;
+using std::chrono::year_month_day;
 
 // A decimal field of exactly `digits` digits at `position`, which moves behind it.
 std::optional<int> take_number(std::string_view text, std::size_t& position, std::size_t digits) {
@@ -80,10 +92,9 @@ void ManualClock::set_wall(std::chrono::system_clock::time_point time) {
 }
 
 std::string iso8601_utc(std::chrono::system_clock::time_point time) {
-  using namespace std::chrono;
-  const auto day = floor<days>(time);
-  const year_month_day date(day);
-  const hh_mm_ss<milliseconds> clock(floor<milliseconds>(time - day));
+  const auto midnight = std::chrono::floor<days>(time);
+  const year_month_day date(midnight);
+  const hh_mm_ss<milliseconds> clock(std::chrono::floor<milliseconds>(time - midnight));
   char text[64];
   std::snprintf(text, sizeof(text), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
@@ -93,7 +104,6 @@ std::string iso8601_utc(std::chrono::system_clock::time_point time) {
 }
 
 std::optional<std::chrono::system_clock::time_point> parse_iso8601_utc(std::string_view text) {
-  using namespace std::chrono;
   static constexpr std::size_t kDigits[] = {4, 2, 2, 2, 2, 2};
   static constexpr char kBefore[] = {'\0', '-', '-', 'T', ':', ':'};
   int fields[6] = {};

@@ -20,15 +20,15 @@ constexpr SteadyDeadline kNever = SteadyDeadline::max();
 
 // Milliseconds for poll: -1 waits for ever. Rounded up, or a loop would spin through the last millisecond.
 int poll_timeout(SteadyDeadline deadline) {
-  using namespace std::chrono;
+  using std::chrono::milliseconds;
   if (deadline == kNever) {
     return -1;
   }
-  const auto now = steady_clock::now();
+  const auto now = std::chrono::steady_clock::now();
   if (deadline <= now) {
     return 0;
   }
-  const auto left = ceil<milliseconds>(deadline - now).count();
+  const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
   return static_cast<int>(std::min<std::int64_t>(left, std::numeric_limits<int>::max()));
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("the deepest violation of an anyOf is told") {
 
 TEST_CASE("a schema that is no schema is an internal error") {
   try {
-    JsonSchema("{\"type\": 3}", "bad.schema.json");
+    const JsonSchema schema("{\"type\": 3}", "bad.schema.json");
     FAIL("not refused");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::Internal);

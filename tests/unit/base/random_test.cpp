@@ -60,10 +60,10 @@ TEST_CASE("a shuffle is a permutation and every order occurs equally often") {
   Random random(11);
   std::vector<int> count(6);
   for (int i = 0; i < 60000; ++i) {
-    std::vector<int> items{0, 1, 2};
+    std::vector<std::size_t> items{0, 1, 2};
     random.shuffle(std::span(items));
     CHECK(items[0] + items[1] + items[2] == 3);
-    ++count[static_cast<std::size_t>(items[0] * 2 + (items[1] > items[2] ? 1 : 0))];
+    ++count[items[0] * 2 + (items[1] > items[2] ? 1 : 0)];
   }
   for (const int each : count) {
     CHECK(std::abs(each - 10000) < 500);

@@ -49,7 +49,7 @@ std::string state_of(SubprocessOptions options) {
   options.fds = {{its.get(), 5}};
   Subprocess process = Subprocess::spawn(options);
   its.reset();
-  const std::string text = read_all(mine);
+  std::string text = read_all(mine);
   CHECK(process.wait().success());
   return text;
 }
