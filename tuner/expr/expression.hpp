@@ -50,9 +50,9 @@ enum class ExpressionFault {
 // "syntax", "limit", "unknown_name", "overflow", "division_by_zero": the spelling of the conformance vectors.
 std::string_view to_string(ExpressionFault fault);
 
-// Error code InvalidArgument; `where` is the quoted expression. Causes, for example:
-//   column 7: expected an operand, found ")"\n    (N + 1) ) \n         ^   (the caret line points into the
-//   text) overflow in 137438953472 * 134217728 (column 3), where N = 137438953472, D = 134217728
+// Error code InvalidArgument; `where` is the quoted expression, `cause` for example
+//   column 9: expected an operator, found ")"   with two more lines: the text, and a caret below the place
+//   overflow in 1099511627776 * 1073741824 (column 3), where N = 1099511627776, D = 1073741824
 class ExpressionError : public Error {
  public:
   ExpressionError(ExpressionFault fault, std::string where, std::string cause, std::size_t column);
