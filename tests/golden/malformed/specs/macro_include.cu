@@ -1,0 +1,2 @@
+#define HEADER "kernel.cu"
+#include HEADER

@@ -1,0 +1,137 @@
+#include "tuner/spec/device_class.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "tests/support/paths.hpp"
+
+using namespace cubind;
+
+namespace {
+
+DeviceFacts h200() {
+  DeviceFacts facts;
+  facts.name = "NVIDIA H200";
+  facts.pci_device_id = 0x233510DE;
+  facts.cc_major = 9;
+  facts.sm_count = 132;
+  facts.l2_bytes = 62914560;
+  facts.shared_optin_bytes = 232448;
+  facts.memory_bytes = 150109880320;
+  facts.memory_bus_bits = 6144;
+  facts.power_limit_mw = 700000;
+  facts.max_sm_mhz = 1980;
+  return facts;
+}
+
+Digest class_of(const DeviceFacts& facts) { return derive_device_class(facts, "device.facts").digest; }
+
+}  // namespace
+
+TEST_CASE("the encoding of a device class is pinned by golden digests") {
+  const Json golden = Json::parse(read_file(test::source_dir() / "tests/golden/keys.json"));
+  CHECK(class_of(h200()).hex() == golden.at("device_class_h200"));
+  DeviceFacts mig = h200();
+  mig.mig_profile = "1g.18gb";
+  CHECK(class_of(mig).hex() == golden.at("device_class_h200_mig"));
+  const DeviceClass derived = derive_device_class(h200(), "");
+  CHECK(Digest::of(derived.full) == derived.digest);
+}
+
+TEST_CASE("the name and the validators of a device are in no key") {
+  DeviceFacts facts = h200();
+  facts.name = "NVIDIA H200 NVL";
+  facts.power_limit_mw = 500000;
+  facts.max_sm_mhz = 1700;
+  CHECK(class_of(facts) == class_of(h200()));
+}
+
+TEST_CASE("each of the other facts makes another device class") {
+  const auto differs = [](auto edit) {
+    DeviceFacts facts = h200();
+    edit(facts);
+    return class_of(facts) != class_of(h200());
+  };
+  CHECK(differs([](DeviceFacts& facts) { facts.pci_device_id++; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.cc_major++; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.cc_minor++; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.sm_count--; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.l2_bytes /= 2; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.shared_optin_bytes /= 2; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.memory_bytes /= 2; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.memory_bus_bits /= 2; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.mig_profile = "1g.18gb"; }));
+  CHECK(differs([](DeviceFacts& facts) { facts.replay_table = "1a2b3c4d5e"; }));
+}
+
+TEST_CASE("memory counts to the nearest power of 2^(1/4) GiB") {
+  const auto with_gib = [](double gib) {
+    DeviceFacts facts = h200();
+    facts.memory_bytes = static_cast<std::uint64_t>(gib * 1073741824.0);
+    return class_of(facts);
+  };
+  CHECK(with_gib(139.8) == with_gib(141));  // what ECC or firmware reserves
+  CHECK(with_gib(128) == with_gib(139.5));  // 2^7 reaches to 2^7.125 = 139.58
+  CHECK(with_gib(139.5) != with_gib(139.7));
+  CHECK(with_gib(80) != with_gib(96));
+}
+
+TEST_CASE("a missing fact is refused by its field") {
+  DeviceFacts facts = h200();
+  facts.sm_count = 0;
+  try {
+    derive_device_class(facts, "device.facts");
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.where() == "device.facts.sm_count");
+  }
+}
+
+TEST_CASE("labels are the names in lower case and say what is replayed") {
+  CHECK(derive_device_class(h200(), "").label == "nvidia-h200");
+  DeviceFacts facts = h200();
+  facts.mig_profile = "1g.18gb";
+  CHECK(derive_device_class(facts, "").label == "nvidia-h200-mig-1g-18gb");
+  facts.replay_table = "1a2b3c4d5e6f";
+  CHECK(derive_device_class(facts, "").label == "replay-1a2b3c4d");
+}
+
+TEST_CASE("a cubin serves its own compute capability and later minors unless a suffix binds it") {
+  struct Case {
+    const char* architecture;
+    std::uint32_t major, minor;
+    bool runs;
+  };
+  for (const Case& rule :
+       {Case{"sm_90", 9, 0, true}, Case{"sm_80", 8, 0, true}, Case{"sm_80", 8, 6, true},
+        Case{"sm_80", 8, 9, true}, Case{"sm_86", 8, 0, false}, Case{"sm_80", 9, 0, false},
+        Case{"sm_90", 8, 9, false}, Case{"sm_90", 10, 0, false}, Case{"sm_90a", 9, 0, true},
+        Case{"sm_100a", 10, 0, true}, Case{"sm_100a", 10, 3, false}, Case{"sm_100", 10, 3, true},
+        Case{"sm_120", 12, 1, true}, Case{"sm_100f", 10, 3, false}, Case{"compute_90", 9, 0, false},
+        Case{"sm_", 9, 0, false}, Case{"sm_9", 0, 9, false}, Case{"sm_90ab", 9, 0, false}}) {
+    INFO(rule.architecture << " on " << rule.major << "." << rule.minor);
+    CHECK(cubin_runs_on(rule.architecture, rule.major, rule.minor) == rule.runs);
+  }
+}
+
+TEST_CASE("a driver loads what the NVRTC of its own major version or an older one makes") {
+  CHECK(driver_loads(13000, 13));
+  CHECK(driver_loads(13000, 12));
+  CHECK(driver_loads(12080, 12));
+  CHECK(!driver_loads(12080, 13));
+  CHECK(!driver_loads(0, 12));
+}
+
+TEST_CASE("the branch of a driver is the first number of its version") {
+  CHECK(driver_branch("580.159.04") == "580");
+  CHECK(driver_branch("580") == "580");
+  CHECK(driver_branch("").empty());
+}
+
+TEST_CASE("the architecture has a suffix where the spec asks for architecture features") {
+  CHECK(architecture(h200(), false) == "sm_90");
+  CHECK(architecture(h200(), true) == "sm_90a");
+  CHECK(device_constants(h200()) == DeviceConstants{132, 232448, 62914560, 90});
+}

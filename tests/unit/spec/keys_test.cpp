@@ -1,0 +1,305 @@
+#include <catch2/catch.hpp>
+
+#include "base/file.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/unit/spec/spec_builder.hpp"
+#include "tuner/spec/keys.hpp"
+
+using namespace cubind;
+using test::SpecBuilder;
+
+namespace {
+
+const ToolchainIdentity kToolchain{"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"),
+                                   Digest::of("headers")};
+
+Problem problem_of(const KernelSpec& spec, const std::string& text = "N=100,D=64,T=f32") {
+  return spec.canonicalize(parse_problem(text), "problem");
+}
+
+Configuration configuration(std::int64_t threads = 128, std::int64_t vector = 2, std::int64_t blocks = 1) {
+  return {{{"THREADS", threads}, {"VECTOR", vector}, {"BLOCKS", blocks}}};
+}
+
+struct Question {
+  SpecBuilder builder;
+  std::string problem = "N=100,D=64,T=f32";
+  Configuration configuration = ::configuration();
+  std::string architecture = "sm_90";
+  ToolchainIdentity toolchain = kToolchain;
+  Policy policy;
+  std::string driver_branch = "580";
+
+  Key artifact() const {
+    const auto spec = builder.parse();
+    return artifact_key(artifact_source(*spec, problem_of(*spec, problem), configuration, architecture),
+                        toolchain);
+  }
+
+  Key trial() const {
+    const auto spec = builder.parse();
+    const Problem asked = problem_of(*spec, problem);
+    const PlanEvaluator plan(spec->plan_template(asked, configuration), asked, configuration, test::h200());
+    const TrialContext context{spec.get(), asked, Digest::of("device"), policy, driver_branch};
+    return trial_key(context, artifact(), plan.evaluate(asked, configuration).plan.value());
+  }
+
+  Digest interface() const { return interface_digest(*builder.parse()); }
+  Digest verification() const { return verification_digest(*builder.parse()); }
+
+  RecordQuestion record() const {
+    const auto spec = builder.parse();
+    return {spec->name, interface(), problem_of(*spec, problem), Digest::of("device"), policy, {}, ""};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the encodings of all keys are pinned by golden digests") {
+  const Question asked;
+  const Json golden = Json::parse(read_file(test::source_dir() / "tests/golden/keys.json"));
+  CHECK(asked.artifact().digest.hex() == golden.at("artifact"));
+  CHECK(asked.trial().digest.hex() == golden.at("trial"));
+  CHECK(asked.interface().hex() == golden.at("interface"));
+  CHECK(asked.verification().hex() == golden.at("verification"));
+  CHECK(record_key(asked.record()).digest.hex() == golden.at("record"));
+  const auto spec = asked.builder.parse();
+  const auto reference = reference_artifact_source(*spec, problem_of(*spec), "sm_90");
+  CHECK(artifact_key(reference, kToolchain).digest.hex() == golden.at("reference_artifact"));
+}
+
+TEST_CASE("a key is the digest of its full encoding") {
+  const Question asked;
+  for (const Key& key : {asked.artifact(), asked.trial(), record_key(asked.record())}) {
+    CHECK(Digest::of(key.full) == key.digest);
+  }
+}
+
+TEST_CASE("changing a header that the source includes changes the artifact key") {
+  Question changed;
+  changed.builder.file("helper.cuh").content += "// more\n";
+  CHECK(changed.artifact() != Question().artifact());
+}
+
+TEST_CASE("changing the source changes the artifact key") {
+  Question changed;
+  changed.builder.file("kernel.cu").content += "// more\n";
+  CHECK(changed.artifact() != Question().artifact());
+}
+
+TEST_CASE("a file that nothing includes is in no key") {
+  Question changed;
+  changed.builder.files.push_back({"unrelated.cuh", "// unrelated"});
+  CHECK(changed.artifact() == Question().artifact());
+  CHECK(changed.trial() == Question().trial());
+}
+
+TEST_CASE("changing an option changes the artifact key") {
+  Question changed;
+  changed.builder.json["options"] = {"--use_fast_math"};
+  CHECK(changed.artifact() != Question().artifact());
+}
+
+TEST_CASE("two spellings and orders of the same options give the same artifact key") {
+  Question one;
+  one.builder.json["options"] = {"-lineinfo", "--use_fast_math"};
+  Question other;
+  other.builder.json["options"] = {"--use_fast_math", "--generate-line-info"};
+  CHECK(one.artifact() == other.artifact());
+}
+
+TEST_CASE("changing a define changes the artifact key") {
+  Question changed;
+  changed.builder.json["defines"] = {"WIDTH={VECTOR}"};
+  CHECK(changed.artifact() != Question().artifact());
+  const auto spec = changed.builder.parse();
+  const auto source = artifact_source(*spec, problem_of(*spec), configuration(128, 4), "sm_90");
+  CHECK(source.defines == std::vector<std::string>{"WIDTH=4"});
+}
+
+TEST_CASE("changing the architecture changes the artifact key") {
+  Question changed;
+  changed.architecture = "sm_90a";
+  CHECK(changed.artifact() != Question().artifact());
+}
+
+TEST_CASE("changing one of the NVRTC libraries or the toolkit's headers changes the artifact key") {
+  for (Digest ToolchainIdentity::*digest :
+       {&ToolchainIdentity::nvrtc, &ToolchainIdentity::builtins, &ToolchainIdentity::headers}) {
+    Question changed;
+    changed.toolchain.*digest = Digest::of("another");
+    CHECK(changed.artifact() != Question().artifact());
+  }
+}
+
+TEST_CASE("the name of a toolchain is in no key") {
+  Question changed;
+  changed.toolchain.name = "nvrtc 13.0 of another folder";
+  CHECK(changed.artifact() == Question().artifact());
+}
+
+TEST_CASE("changing the entry changes the artifact key") {
+  Question changed;
+  changed.configuration = configuration(128, 4);
+  CHECK(changed.artifact() != Question().artifact());
+  changed.configuration = configuration();
+  changed.problem = "N=100,D=64,T=bf16";
+  CHECK(changed.artifact() != Question().artifact());
+}
+
+TEST_CASE("moving the files changes no key") {
+  const TempDir here;
+  const TempDir there;
+  const auto write = [](const std::filesystem::path& folder, const SpecBuilder& builder) {
+    for (const SourceFile& file : builder.files) {
+      write_file_atomic(folder / file.path, file.content);
+    }
+    write_file_atomic(folder / "scale.json", builder.json.dump());
+    return load_kernel_spec((folder / "scale.json").string());
+  };
+  const auto spec = write(here.path(), {});
+  const auto moved = write(there.path(), {});
+  CHECK(spec->source_digests == moved->source_digests);
+  CHECK(verification_digest(*spec) == verification_digest(*moved));
+  const auto source = artifact_source(*moved, problem_of(*moved), configuration(), "sm_90");
+  CHECK(artifact_key(source, kToolchain) == Question().artifact());
+}
+
+TEST_CASE("a header that moves to a headers folder keeps the artifact key") {
+  Question moved;
+  moved.builder.json["headers"] = {"../common"};
+  moved.builder.file("helper.cuh").path = "../common/helper.cuh";
+  CHECK(moved.artifact() == Question().artifact());
+}
+
+TEST_CASE("two configurations that differ only in a grid share an artifact key and differ in trial key") {
+  Question other;
+  other.problem = "N=100000,D=64,T=f32";
+  Question one = other;
+  other.configuration = configuration(128, 2, 2);
+  CHECK(one.artifact() == other.artifact());
+  CHECK(one.trial() != other.trial());
+}
+
+TEST_CASE("editing a launch expression changes the trial key only") {
+  Question edited;
+  edited.builder.json["launches"][0]["grid"][0] =
+      "min(cdiv(N*D, THREADS*VECTOR), device.sm_count * BLOCKS) + 1";
+  CHECK(edited.artifact() == Question().artifact());
+  CHECK(edited.trial() != Question().trial());
+  CHECK(edited.interface() == Question().interface());
+  CHECK(edited.verification() == Question().verification());
+}
+
+TEST_CASE("editing a fill changes the trial key only") {
+  Question edited;
+  edited.builder.json["arguments"]["x"]["fill"] = {{"uniform", {{"low", -1}, {"high", 1}}}};
+  CHECK(edited.artifact() == Question().artifact());
+  CHECK(edited.trial() != Question().trial());
+  CHECK(edited.interface() == Question().interface());
+  CHECK(edited.verification() == Question().verification());
+}
+
+TEST_CASE("spelling a fill's defaults out changes no key") {
+  Question edited;
+  edited.builder.json["arguments"]["x"]["fill"] = {{"normal", {{"mean", 0}, {"stddev", 1}}}};
+  CHECK(edited.trial() == Question().trial());
+}
+
+TEST_CASE("a new tunable changes no interface digest") {
+  Question grown;
+  grown.builder.json["tunables"]["UNROLL"] = {1, 2};
+  grown.builder.json["launches"][0]["entry"] = "scale<{T}, {THREADS}, {VECTOR}, {UNROLL}>";
+  for (auto& configuration : grown.builder.json["default"]) {
+    configuration["UNROLL"] = 1;
+  }
+  CHECK(grown.interface() == Question().interface());
+}
+
+TEST_CASE("an argument's type or role or alignment or order changes the interface digest") {
+  const auto with = [](auto edit) {
+    Question changed;
+    edit(changed.builder.json["arguments"]);
+    return changed.interface();
+  };
+  const Digest before = Question().interface();
+  CHECK(with([](OrderedJson& arguments) { arguments["alpha"]["scalar"] = "f64"; }) != before);
+  CHECK(with([](OrderedJson& arguments) { arguments["y"]["role"] = "inout"; }) != before);
+  CHECK(with([](OrderedJson& arguments) { arguments["x"]["align"] = 32; }) != before);
+  CHECK(with([](OrderedJson& arguments) { std::swap(arguments["x"], arguments["y"]); }) != before);
+}
+
+TEST_CASE("editing the tolerance keeps the trial key and changes the verification digest") {
+  Question edited;
+  edited.builder.json["tolerance"]["f32"]["rtol"] = 1e-7;
+  CHECK(edited.trial() == Question().trial());
+  CHECK(edited.verification() != Question().verification());
+}
+
+TEST_CASE("editing the reference keeps the trial key and changes the verification digest") {
+  Question edited;
+  edited.builder.file("reference.cu").content += "// exact now\n";
+  CHECK(edited.trial() == Question().trial());
+  CHECK(edited.verification() != Question().verification());
+}
+
+TEST_CASE("the order in which tolerances are written is in no digest") {
+  Question edited;
+  edited.builder.json["tolerance"] = {{"bf16", {{"rtol", 1e-2}, {"atol", 0}}},
+                                      {"f32", {{"rtol", 1e-6}, {"atol", 0}}}};
+  CHECK(edited.verification() == Question().verification());
+}
+
+TEST_CASE("a caller's scalar is in no key") {
+  Question edited;
+  edited.builder.json["arguments"]["alpha"]["bench"] = 3;
+  CHECK(edited.artifact() == Question().artifact());
+  CHECK(edited.trial() == Question().trial());
+  CHECK(edited.verification() == Question().verification());
+}
+
+TEST_CASE("device class and policy and driver branch are in the trial key") {
+  Question changed;
+  changed.driver_branch = "590";
+  CHECK(changed.trial() != Question().trial());
+  changed = {};
+  changed.policy.warm_l2 = true;
+  CHECK(changed.trial() != Question().trial());
+}
+
+TEST_CASE("lowered names are in no trial key") {
+  const Question asked;
+  const auto spec = asked.builder.parse();
+  const Problem problem = problem_of(*spec);
+  PlanTemplate plan = spec->plan_template(problem, asked.configuration);
+  plan.launches[0].entry_symbol = "_Z5scale";
+  const PlanEvaluator evaluator(plan, problem, asked.configuration, test::h200());
+  const TrialContext context{spec.get(), problem, Digest::of("device"), {}, "580"};
+  CHECK(trial_key(context, asked.artifact(), *evaluator.evaluate(problem, asked.configuration).plan) ==
+        asked.trial());
+}
+
+TEST_CASE("each field of a question is in the record key") {
+  const RecordQuestion base = Question().record();
+  const auto differs = [&](auto edit) {
+    RecordQuestion changed = base;
+    edit(changed);
+    return record_key(changed).digest != record_key(base).digest && job_key(changed) != job_key(base);
+  };
+  CHECK(differs([](RecordQuestion& question) { question.kernel = "other"; }));
+  CHECK(differs([](RecordQuestion& question) { question.interface = Digest::of("other"); }));
+  CHECK(differs([](RecordQuestion& question) { question.problem.dims[0].value = 101; }));
+  CHECK(differs([](RecordQuestion& question) { question.device_class = Digest::of("other"); }));
+  CHECK(differs([](RecordQuestion& question) { question.policy.graph_launch = true; }));
+  CHECK(differs([](RecordQuestion& question) { question.numerics = {Numerics::Kind::Invariant, "N"}; }));
+  CHECK(differs([](RecordQuestion& question) { question.name_space = "team"; }));
+}
+
+TEST_CASE("a reference is compiled without the options that change results") {
+  SpecBuilder builder;
+  builder.json["options"] = {"--use_fast_math", "--std=c++20", "--fmad=false"};
+  const auto spec = builder.parse();
+  CHECK(artifact_source(*spec, problem_of(*spec), configuration(), "sm_90").options.size() == 3);
+  CHECK(reference_artifact_source(*spec, problem_of(*spec), "sm_90").options ==
+        std::vector<std::string>{"--std=c++20"});
+}

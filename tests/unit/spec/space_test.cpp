@@ -1,0 +1,156 @@
+#include "tuner/spec/space.hpp"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "tests/unit/spec/spec_builder.hpp"
+
+using namespace cubind;
+using test::h200;
+using test::SpecBuilder;
+
+namespace {
+
+Problem problem_of(const KernelSpec& spec, const std::string& text = "N=100,D=64,T=f32") {
+  return spec.canonicalize(parse_problem(text), "problem");
+}
+
+std::vector<Configuration> every(const KernelSpec& spec) {
+  std::vector<Configuration> all{{}};
+  for (const Tunable& tunable : spec.tunables) {
+    std::vector<Configuration> longer;
+    for (const Configuration& shorter : all) {
+      for (const std::int64_t value : tunable.values) {
+        longer.push_back(shorter);
+        longer.back().values.push_back({tunable.name, value});
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("configurations come in declared order with the last tunable fastest") {
+  const auto spec = SpecBuilder().parse();
+  const auto valid = enumerate_valid(*spec, problem_of(*spec), h200());
+  REQUIRE(valid.size() == 3 * 3 * 2);
+  CHECK(to_string(valid[0]) == "THREADS=64,VECTOR=1,BLOCKS=1");
+  CHECK(to_string(valid[1]) == "THREADS=64,VECTOR=1,BLOCKS=2");
+  CHECK(to_string(valid[2]) == "THREADS=64,VECTOR=2,BLOCKS=1");
+  CHECK(to_string(valid.back()) == "THREADS=256,VECTOR=4,BLOCKS=2");
+}
+
+TEST_CASE("enumeration gives what evaluating every configuration on its own gives") {
+  SpecBuilder builder;
+  builder.json["constraints"].push_back("THREADS * BLOCKS != 128 || VECTOR > 1");
+  builder.json["launches"][0]["shared_bytes"] = "THREADS * VECTOR * 200";
+  const auto spec = builder.parse();
+  for (const char* text : {"N=100,D=64,T=f32", "N=7,D=63,T=bf16", "N=1,D=2,T=bf16"}) {
+    const Problem problem = problem_of(*spec, text);
+    std::vector<Configuration> expected;
+    for (const Configuration& configuration : every(*spec)) {
+      if (!violation(*spec, problem, configuration, h200())) {
+        expected.push_back(configuration);
+      }
+    }
+    CHECK(enumerate_valid(*spec, problem, h200()) == expected);
+    CHECK(count_valid(*spec, problem, h200()).valid == expected.size());
+    CHECK(count_valid(*spec, problem, h200()).total == 24);
+  }
+}
+
+TEST_CASE("a constraint that an earlier one guards is not evaluated where that one is false") {
+  SpecBuilder builder;
+  builder.json["tunables"]["VECTOR"] = {0, 1, 2};
+  builder.json["default"] = {{{"THREADS", 64}, {"VECTOR", 1}, {"BLOCKS", 1}}};
+  builder.json["constraints"] = {"VECTOR * BLOCKS != 0", "D % VECTOR == 0"};
+  const auto spec = builder.parse();
+  // The second constraint is bound before the first and faults for VECTOR = 0.
+  CHECK(enumerate_valid(*spec, problem_of(*spec), h200()).size() == 3 * 2 * 2);
+}
+
+TEST_CASE("an expression that faults names file and pointer and values") {
+  SpecBuilder builder;
+  builder.json["constraints"] = {"N / (D - 64) >= 0 || VECTOR > 0"};
+  const auto spec = builder.parse();
+  try {
+    enumerate_valid(*spec, problem_of(*spec), h200());
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.where() == "scale.json /constraints/0");
+    CHECK_THAT(error.cause(), Catch::Contains("division by zero") && Catch::Contains("D = 64"));
+  }
+}
+
+TEST_CASE("more valid configurations than the limit are an error that says so") {
+  const auto spec = SpecBuilder().parse();
+  try {
+    enumerate_valid(*spec, problem_of(*spec), h200(), 10);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::ResourceExhausted);
+    CHECK_THAT(error.cause(), Catch::Contains("more than 10 configurations"));
+  }
+}
+
+TEST_CASE("more threads than a block may have exclude a configuration") {
+  SpecBuilder builder;
+  builder.json["launches"][0]["block"] = {"THREADS", "VECTOR * 4"};
+  const auto spec = builder.parse();
+  const auto why =
+      violation(*spec, problem_of(*spec), {{{"THREADS", 256}, {"VECTOR", 4}, {"BLOCKS", 1}}}, h200());
+  REQUIRE(why);
+  CHECK_THAT(*why, Catch::Contains("256 x 16 x 1 has 4096 threads") && Catch::Contains("THREADS = 256"));
+}
+
+TEST_CASE("more shared memory than the device has excludes a configuration") {
+  SpecBuilder builder;
+  builder.json["launches"][0]["shared_bytes"] = "THREADS * 1024";
+  const auto spec = builder.parse();
+  const Configuration large{{{"THREADS", 256}, {"VECTOR", 1}, {"BLOCKS", 1}}};
+  CHECK_THAT(violation(*spec, problem_of(*spec), large, h200()).value(),
+             Catch::Contains("the device has 232448"));
+  CHECK(enumerate_valid(*spec, problem_of(*spec), h200()).size() == 2 * 3 * 2);
+}
+
+TEST_CASE("the first default that is valid for the asked problem is the default") {
+  const auto spec = SpecBuilder().parse();
+  CHECK(to_string(*default_configuration(*spec, problem_of(*spec), h200())) ==
+        "THREADS=256,VECTOR=4,BLOCKS=1");
+  const Problem odd = problem_of(*spec, "N=100,D=63,T=f32");
+  CHECK(to_string(*default_configuration(*spec, odd, h200())) == "THREADS=256,VECTOR=1,BLOCKS=1");
+}
+
+TEST_CASE("where no default is valid the first valid configuration is the default") {
+  SpecBuilder builder;
+  builder.json["constraints"].push_back("THREADS == 128");
+  const auto spec = builder.parse();
+  CHECK(to_string(*default_configuration(*spec, problem_of(*spec), h200())) ==
+        "THREADS=128,VECTOR=1,BLOCKS=1");
+  builder.json["constraints"].push_back("N > 1000");
+  const auto none = builder.parse();
+  CHECK(!default_configuration(*none, problem_of(*none), h200()));
+}
+
+TEST_CASE("twelve million raw configurations are counted within seconds") {
+  SpecBuilder builder;
+  builder.json["constraints"] = OrderedJson::array();
+  std::string entry = "scale<{T}, {THREADS}, {VECTOR}";
+  std::string product = "THREADS";
+  for (const char* name : {"A", "B", "C", "D1", "E"}) {
+    builder.json["tunables"][name] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+    builder.json["default"][0][name] = builder.json["default"][1][name] = 1;
+    builder.json["constraints"].push_back(product + " % " + name + " == 0");
+    entry += std::string(", {") + name + "}";
+  }
+  builder.json["launches"][0]["entry"] = entry + ">";
+  const auto spec = builder.parse();
+  const auto start = std::chrono::steady_clock::now();
+  const SpaceSize size = count_valid(*spec, problem_of(*spec), h200());
+  CHECK(size.total == 24ull * 537824);
+  CHECK(size.valid == 2ull * 4 * 3 * 1024);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+}

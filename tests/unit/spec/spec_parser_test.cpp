@@ -1,0 +1,217 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "tests/unit/spec/spec_builder.hpp"
+
+using namespace cubind;
+using test::SpecBuilder;
+
+namespace {
+
+// "place: cause", or nothing where the spec is accepted.
+template <typename Edit>
+std::string refusal(Edit edit) {
+  SpecBuilder builder;
+  edit(builder.json);
+  try {
+    builder.parse();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::InvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("tunables and dims and arguments keep their declared order") {
+  const auto spec = SpecBuilder().parse();
+  CHECK(spec->dims[0].name == "N");
+  CHECK(spec->tunables[0].name == "THREADS");
+  CHECK(spec->tunables[2].name == "BLOCKS");
+  CHECK(spec->arguments[3].name == "alpha");
+  CHECK(to_string(spec->defaults[0]) == "THREADS=256,VECTOR=4,BLOCKS=1");
+}
+
+TEST_CASE("a default is put in declared order") {
+  SpecBuilder builder;
+  builder.json["default"] = {{{"BLOCKS", 1}, {"VECTOR", 2}, {"THREADS", 64}}};
+  CHECK(to_string(builder.parse()->defaults[0]) == "THREADS=64,VECTOR=2,BLOCKS=1");
+}
+
+TEST_CASE("several launches with scratch that depends on tunables are accepted") {
+  SpecBuilder builder;
+  builder.json["arguments"]["partial"] = {{"buffer", "f32"}, {"extent", "N * BLOCKS"}, {"role", "scratch"}};
+  OrderedJson second = builder.json["launches"][0];
+  second["arguments"] = {"x", "y", "n", "alpha", "partial"};
+  second["shared_bytes"] = "THREADS * 4";
+  builder.json["launches"].push_back(second);
+  const auto spec = builder.parse();
+  CHECK(spec->launches.size() == 2);
+  CHECK(spec->argument("partial")->role == Role::Scratch);
+  CHECK(spec->launches[1].shared_bytes == "THREADS * 4");
+}
+
+TEST_CASE("what the caller owns has no extent that depends on tunables") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["y"]["extent"] = "N * BLOCKS"; }),
+             Catch::StartsWith("scale.json /arguments/y/extent: ") && Catch::Contains("BLOCKS"));
+}
+
+TEST_CASE("the reference is given nothing that depends on tunables") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["n"]["expr"] = "N * BLOCKS"; }),
+             Catch::StartsWith(
+                 "scale.json /reference/launches/0/arguments/2: \"n\" depends on the tunable \"BLOCKS\""));
+}
+
+TEST_CASE("every fill is read with its parameters") {
+  const auto fill = [](const OrderedJson& json) {
+    SpecBuilder builder;
+    builder.json["arguments"]["x"]["fill"] = json;
+    return builder.parse()->argument("x")->fill;
+  };
+  CHECK(fill("normal") == Fill{Fill::Kind::Normal, {0, 1}, "", ""});
+  CHECK(fill("uniform") == Fill{Fill::Kind::Uniform, {0, 1}, "", ""});
+  CHECK(fill({{"uniform", {{"low", -2}}}}) == Fill{Fill::Kind::Uniform, {-2, 1}, "", ""});
+  CHECK(fill({{"constant", 7}}) == Fill{Fill::Kind::Constant, {7}, "", ""});
+  CHECK(fill({{"iota", {{"start", 3}, {"step", 2}}}}) == Fill{Fill::Kind::Iota, {3, 2}, "", ""});
+  CHECK(fill("permutation") == Fill{Fill::Kind::Permutation, {}, "", ""});
+  CHECK(fill({{"choice", {{"count", "N"}, {"zipf", 1.2}}}}) == Fill{Fill::Kind::Choice, {1.2}, "N", ""});
+  CHECK(fill({{"offsets", {{"total", "N*D"}}}}) == Fill{Fill::Kind::Offsets, {}, "N*D", ""});
+}
+
+TEST_CASE("a fill without its values says which are needed") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["x"]["fill"] = "choice"; }),
+             Catch::StartsWith("scale.json /arguments/x/fill: choice needs its values, as in {\"choice\""));
+}
+
+TEST_CASE("an integer input needs a fill of its own") {
+  const auto add = [](OrderedJson& json, const char* fill) {
+    json["arguments"]["index"] = {{"buffer", "i32"}, {"extent", "N"}, {"role", "in"}};
+    if (fill != nullptr) {
+      json["arguments"]["index"]["fill"] = fill;
+    }
+    json["launches"][0]["arguments"].push_back("index");
+  };
+  CHECK_THAT(refusal([&](OrderedJson& json) { add(json, nullptr); }),
+             Catch::Contains("an integer input needs a fill"));
+  CHECK(refusal([&](OrderedJson& json) { add(json, "permutation"); }).empty());
+}
+
+TEST_CASE("the three kinds of reference are accepted") {
+  SpecBuilder builder;
+  CHECK(builder.parse()->reference.kind == ReferenceSpec::Kind::Kernel);
+  builder.json["reference"] = "default";
+  CHECK(builder.parse()->reference.kind == ReferenceSpec::Kind::Default);
+  builder.json["reference"] = {{"expected", "out.safetensors"}};
+  CHECK_THROWS_WITH(builder.parse(),
+                    Catch::Contains("/reference/expected: \"out.safetensors\" is not there"));
+  builder.files.push_back({"out.safetensors", "bytes"});
+  CHECK(builder.parse()->expected_digest == Digest::of("bytes"));
+}
+
+TEST_CASE("the reference lies in the kernel's source where no other is named") {
+  SpecBuilder builder;
+  builder.json["reference"].erase("source");
+  CHECK(builder.parse()->reference.source == "kernel.cu");
+}
+
+TEST_CASE("types are accepted in the spellings of torch and NumPy and Triton") {
+  SpecBuilder builder;
+  builder.json["problem"]["types"]["T"] = {"torch.float32", "tl.bfloat16"};
+  builder.json["tolerance"] = {{"float32", {{"rtol", 0}, {"atol", 0}}},
+                               {"np.float64", {{"rtol", 0}, {"atol", 0}}},
+                               {"bfloat16", {{"rtol", 0}, {"atol", 0}}}};
+  builder.json["arguments"]["n"]["scalar"] = "int64";
+  const auto spec = builder.parse();
+  CHECK(spec->types[0].choices == std::vector<DType>{DType::F32, DType::Bf16});
+  CHECK(spec->argument("n")->type == "i64");
+  CHECK(spec->tolerance(DType::F64));
+}
+
+TEST_CASE("two spellings of one type are one type") {
+  CHECK_THAT(refusal([](OrderedJson& json) {
+               json["problem"]["types"]["T"] = {"f32", "torch.float32"};
+             }),
+             Catch::Contains("/problem/types/T/1: f32 is listed twice"));
+  CHECK_THAT(refusal([](OrderedJson& json) {
+               json["tolerance"]["float32"] = {{"rtol", 0}, {"atol", 0}};
+             }),
+             Catch::Contains("/tolerance/float32: f32 has a tolerance already"));
+}
+
+TEST_CASE("options are canonical and architecture features are off by default") {
+  SpecBuilder builder;
+  CHECK(!builder.parse()->arch_features);
+  builder.json["options"] = {"-use_fast_math", "-lineinfo"};
+  builder.json["arch_features"] = true;
+  const auto spec = builder.parse();
+  CHECK(spec->options == std::vector<std::string>{"--generate-line-info", "--use_fast_math"});
+  CHECK(spec->arch_features);
+}
+
+TEST_CASE("a compiled-in dim must appear in an entry or define") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["specialize"] = {"D"}; }),
+             Catch::StartsWith("scale.json /specialize/0: no entry or define has {D}"));
+}
+
+TEST_CASE("a dim or type or flag that nothing uses is refused") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["problem"]["dims"]["M"] = "more"; }),
+             Catch::StartsWith("scale.json /problem/dims/M: nothing uses the dim"));
+  CHECK_THAT(refusal([](OrderedJson& json) { json["problem"]["types"]["U"] = {"f32"}; }),
+             Catch::StartsWith("scale.json /problem/types/U: nothing uses the type"));
+  CHECK_THAT(refusal([](OrderedJson& json) {
+               json["problem"]["flags"] = {{"FAST", 0}};
+             }),
+             Catch::StartsWith("scale.json /problem/flags/FAST: nothing uses the flag"));
+}
+
+TEST_CASE("a tunable in constraints alone would give two configurations one trial key and is refused") {
+  CHECK_THAT(refusal([](OrderedJson& json) {
+               json["tunables"]["EXTRA"] = {1, 2};
+               for (auto& configuration : json["default"]) {
+                 configuration["EXTRA"] = 1;
+               }
+               json["constraints"].push_back("EXTRA < 3");
+             }),
+             Catch::StartsWith("scale.json /tunables/EXTRA: "));
+}
+
+TEST_CASE("an output of a fixed type needs a tolerance as a listed type does") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["y"]["buffer"] = "f16"; }),
+             Catch::StartsWith("scale.json /arguments/y/buffer: f16 has no tolerance"));
+}
+
+TEST_CASE("the counts of dims and tunables and values are limited") {
+  const auto many = [](OrderedJson& object, std::size_t count, const OrderedJson& value) {
+    for (std::size_t i = 0; i < count; ++i) {
+      object["Z" + std::to_string(i)] = value;
+    }
+  };
+  CHECK_THAT(refusal([&](OrderedJson& json) { many(json["problem"]["dims"], 15, "d"); }),
+             Catch::Contains("/problem/dims: 17 dims, at most 16 are allowed"));
+  CHECK_THAT(refusal([&](OrderedJson& json) { many(json["tunables"], 30, {1}); }),
+             Catch::Contains("/tunables: 33 tunables, at most 32 are allowed"));
+  CHECK_THAT(refusal([&](OrderedJson& json) {
+               for (int i = 1000; i < 1300; ++i) {
+                 json["tunables"]["THREADS"].push_back(i);
+               }
+             }),
+             Catch::Contains("/tunables/THREADS: 303 values, at most 256 are allowed"));
+}
+
+TEST_CASE("a file of the bundle outside of the spec's folder lies in one of its headers folders") {
+  SpecBuilder builder;
+  builder.files.push_back({"../other/x.cuh", ""});
+  CHECK_THROWS_WITH(builder.parse(),
+                    Catch::Contains("it lies outside of the spec's folder and in none of /headers"));
+  builder.json["headers"] = {"../other"};
+  CHECK_NOTHROW(builder.parse());
+  builder.files.push_back({"/etc/passwd", ""});
+  CHECK_THROWS_WITH(builder.parse(),
+                    Catch::Contains("a path is relative to the spec's folder and normalized"));
+}
+
+TEST_CASE("a spec that leads elsewhere by a headers folder must name it relative to its own") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["headers"] = {"/usr/include"}; }),
+             Catch::Contains("/headers/0: \"/usr/include\" is absolute"));
+}

@@ -1,0 +1,68 @@
+#include "tuner/spec/wire.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+
+using namespace cubind;
+
+namespace {
+
+template <typename Action>
+std::string where_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::InvalidArgument);
+    return error.where();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("device facts survive the wire whole") {
+  const DeviceFacts facts{"NVIDIA H200", 1, 9, 1, 132, 2, 3, 4, 6144, "1g.18gb", 700000, 1980, "1a2b"};
+  v1::DeviceFacts message;
+  to_wire(facts, message);
+  CHECK(device_facts_from_wire(message) == facts);
+}
+
+TEST_CASE("an absent flush method is the default one and an unknown one is refused") {
+  v1::Policy message;
+  CHECK(policy_from_wire(message, "policy") == Policy{});
+  to_wire(Policy{true, 1, true}, message);
+  CHECK(policy_from_wire(message, "policy") == Policy{true, 1, true});
+  message.set_flush_method(2);
+  CHECK(where_of([&] { policy_from_wire(message, "policy"); }) == "policy.flush_method");
+}
+
+TEST_CASE("numerics that are invariant name a dim and others do not") {
+  v1::Numerics message;
+  to_wire(Numerics{Numerics::Kind::Invariant, "N"}, message);
+  CHECK(numerics_from_wire(message, "numerics") == Numerics{Numerics::Kind::Invariant, "N"});
+  message.clear_invariant_dim();
+  CHECK(where_of([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
+  to_wire(Numerics{Numerics::Kind::Reproducible, "N"}, message);
+  CHECK(where_of([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
+}
+
+TEST_CASE("a bundle survives the wire with its files sorted") {
+  const SpecBundle bundle{"a.json", "{}", {{"b.cu", "2"}, {"a.cu", std::string("1\0", 2)}}};
+  v1::SpecBundle message;
+  to_wire(bundle, message);
+  const SpecBundle back = bundle_from_wire(message);
+  CHECK(back.file == bundle.file);
+  CHECK(back.spec_json == bundle.spec_json);
+  CHECK(back.files == std::vector<SourceFile>{bundle.files[1], bundle.files[0]});
+}
+
+TEST_CASE("a toolchain survives the wire and a short digest is refused by its field") {
+  const ToolchainIdentity toolchain{"nvrtc 13.0", Digest::of("a"), Digest::of("b"), Digest::of("c")};
+  v1::ToolchainIdentity message;
+  to_wire(toolchain, message);
+  CHECK(toolchain_from_wire(message) == toolchain);
+  message.set_builtins_digest("short");
+  CHECK(where_of([&] { toolchain_from_wire(message, "artifacts[0].toolchain"); }) ==
+        "artifacts[0].toolchain.builtins_digest");
+}
