@@ -10,9 +10,9 @@ namespace cubind::worker {
 
 /// What NVML shows at one time.
 struct GpuUse {
-  std::vector<std::uint32_t> processes;              // with a context; empty also where NVML lists none
-  std::uint64_t memory_bytes = 0;                    // in use by anybody
-  std::optional<std::uint32_t> utilization_percent;  // of the last sample period
+  std::vector<std::uint32_t> processes{};              // with a context; empty also where NVML lists none
+  std::uint64_t memory_bytes = 0;                      // in use by anybody
+  std::optional<std::uint32_t> utilization_percent{};  // of the last sample period
 };
 
 /// Two rules. Where NVML lists processes, any but our own is foreign. In containers and some virtual machines

@@ -1,0 +1,61 @@
+#include "cuda_api/driver_api.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "cuda_api/nvml_api.hpp"
+#include "cuda_api/shared_library.hpp"
+
+namespace cubind::cuda {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const std::vector<std::string> kNowhere{"libcuda_of_nobody.so.1", "/nowhere/libcuda.so.1"};
+
+TEST_CASE("no driver is absent and every candidate that was tried is told") {
+  std::string tried;
+  CHECK(find_driver(tried, kNowhere) == nullptr);
+  CHECK_THAT(tried, Contains("libcuda_of_nobody.so.1") && Contains("/nowhere/libcuda.so.1"));
+}
+
+TEST_CASE("a driver that must be there is a failed precondition with what was tried") {
+  try {
+    load_driver(kNowhere);
+    FAIL("found a driver");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::FailedPrecondition);
+    CHECK_THAT(error.what(), Contains("NVIDIA driver: none found") && Contains("/nowhere/libcuda.so.1"));
+  }
+}
+
+TEST_CASE("a driver that lacks a function is refused with the branch that has it") {
+  std::string tried;
+  CHECK_THROWS_WITH(find_driver(tried, {CUBIND_FAKE_OLD_DRIVER}), Contains("fake_old_driver") &&
+                                                                      Contains("has no cuDriverGetVersion") &&
+                                                                      Contains("branch 525"));
+}
+
+TEST_CASE("the first candidate that loads is taken") {
+  std::string tried;
+  const std::vector<std::string> candidates{"/nowhere/libcuda.so.1", CUBIND_FAKE_OLD_DRIVER,
+                                            "/nowhere/else.so"};
+  const auto library = SharedLibrary::open_first(candidates, tried);
+  REQUIRE(library);
+  CHECK(library->name() == CUBIND_FAKE_OLD_DRIVER);
+  CHECK(library->symbol("cuInit") != nullptr);
+  CHECK(library->symbol("cuExit") == nullptr);
+}
+
+TEST_CASE("NVML that does not start is absent with its error") {
+  std::string tried;
+  CHECK(find_nvml(tried, {CUBIND_FAKE_OLD_DRIVER}) == nullptr);
+  CHECK_THAT(tried, Contains("nvmlInit fails with 9"));
+}
+
+TEST_CASE("errors that lose the context are told from those that do not") {
+  for (const int code : {214, 700, 702, 710, 714, 715, 716, 717, 718, 719}) CHECK(is_sticky(Result{code}));
+  for (const int code : {0, 1, 2, 200, 209, 500, 600, 701, 801}) CHECK_FALSE(is_sticky(Result{code}));
+}
+
+}  // namespace
+}  // namespace cubind::cuda

@@ -1,0 +1,69 @@
+#include "tuner/worker/fill.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+
+namespace cubind::worker {
+namespace {
+
+using Catch::Matchers::Contains;
+
+v1::FillSpec fill(const std::string& kind, const std::vector<double>& parameters = {}) {
+  v1::FillSpec made;
+  made.set_kind(kind);
+  for (const double parameter : parameters) made.add_parameters(parameter);
+  return made;
+}
+
+TEST_CASE("offsets start at zero end at the total and never fall") {
+  const auto offsets = make_offsets(65, 4096, 7);
+  CHECK(offsets.size() == 65);
+  CHECK(offsets.front() == 0);
+  CHECK(offsets.back() == 4096);
+  CHECK(std::is_sorted(offsets.begin(), offsets.end()));
+  CHECK(offsets == make_offsets(65, 4096, 7));
+  CHECK(offsets != make_offsets(65, 4096, 8));
+}
+
+TEST_CASE("a Zipf choice weighs number k by a power of k plus one") {
+  const auto even = zipf_distribution(4, 0);
+  CHECK(even == std::vector<double>{0.25, 0.5, 0.75, 1.0});
+  const auto skewed = zipf_distribution(3, 1);
+  CHECK(skewed[0] == Approx(6.0 / 11));
+  CHECK(skewed[1] == Approx(9.0 / 11));
+  CHECK(skewed[2] == 1.0);
+}
+
+TEST_CASE("parameters that are absent have their defaults") {
+  const FillWork normal = plan_fill(fill("normal"), 5);
+  CHECK(normal.kind == FillKind::Normal);
+  CHECK(normal.a == 0);
+  CHECK(normal.b == 1);
+  CHECK(normal.seed == 5);
+  CHECK(plan_fill(fill("constant", {2.5}), 0).a == 2.5);
+}
+
+TEST_CASE("a fill that makes no sense is refused by name") {
+  CHECK_THROWS_WITH(plan_fill(fill("gaussian"), 0), Contains("fill gaussian: unknown kind"));
+  CHECK_THROWS_WITH(plan_fill(fill("choice"), 0), Contains("the count"));
+  CHECK_THROWS_WITH(plan_fill(fill("choice", {2.5}), 0), Contains("whole number"));
+  CHECK_THROWS_WITH(fill_on_host(fill("offsets"), DType::I32, 4, 0), Contains("the total"));
+}
+
+TEST_CASE("a file must have the bytes of its buffer") {
+  v1::FillSpec file = fill("file");
+  file.set_file_content("abcd");
+  CHECK(fill_on_host(file, DType::U8, 4, 0).size() == 4);
+  CHECK_THROWS_WITH(fill_on_host(file, DType::F32, 4, 0), Contains("the file has 4 bytes, the buffer 16"));
+}
+
+TEST_CASE("other inputs and other buffers have other seeds") {
+  CHECK(mix_seeds(1, 0) != mix_seeds(2, 0));
+  CHECK(mix_seeds(1, 0) != mix_seeds(1, 1));
+  CHECK(mix_seeds(3, 9) == mix_seeds(3, 9));
+}
+
+}  // namespace
+}  // namespace cubind::worker
