@@ -12,6 +12,7 @@ namespace cubind {
 
 struct JobEvent {
   JobRow job;
+  std::string device;  // label
   std::string phase;  // compiling, verifying, screening, finalists, commit
   double best_us = 0;
   std::uint32_t waiters = 0;

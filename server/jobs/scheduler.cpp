@@ -212,7 +212,7 @@ void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
 void Scheduler::on_agents(std::function<void()> listener) { state_->agent_listeners.push_back(std::move(listener)); }
 
 JobEvent Scheduler::State::event_of(const OpenJob& job) const {
-  return {job.row, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()), nullptr};
+  return {job.row, job.device.label, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()), nullptr};
 }
 
 OpenJob* Scheduler::State::find(const std::string& id) {

@@ -241,13 +241,13 @@ std::vector<Configuration> neighbouring_winners(const Question& question, const 
   return winners;
 }
 
-bool is_fresh(const AnswerCandidate& candidate, const Digest& verification) {
+bool is_fresh(const Question& question, const AnswerCandidate& candidate) {
   if (!candidate.record || !candidate.match.exact() || candidate.record->provisional) {
     return false;
   }
   const RecordRow& record = *candidate.record;
   const bool measured = record.evidence == Evidence::Measured || record.evidence == Evidence::Replayed;
-  return measured && record.verification.verified && record.verification.digest == verification;
+  return measured && record.verification.verified && record.verification.digest == question.verification;
 }
 
 }  // namespace cubind

@@ -18,6 +18,7 @@ namespace cubind {
 struct Question {
   std::shared_ptr<const KernelSpec> spec;
   std::uint64_t spec_revision = 0;          // another number for every spec that was ever loaded
+  Digest verification;                      // today's digest of reference and tolerance
   RecordQuestion key;  // kernel, interface, problem, device class, policy, numerics, namespace
   DeviceClass device;
   std::optional<DriverVersion> driver;      // absent: makes nothing stale
@@ -63,6 +64,6 @@ std::vector<AnswerCandidate> rank_candidates(const Question& question, const Ind
 std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index, std::size_t limit = 8);
 
 /// Measured here (or replayed, for a replay device), alone on the GPU, for today's source and validators: nothing to tune.
-bool is_fresh(const AnswerCandidate& candidate, const Digest& verification);
+bool is_fresh(const Question& question, const AnswerCandidate& candidate);
 
 }  // namespace cubind

@@ -1,0 +1,172 @@
+#include "server/answer/answerer.hpp"
+
+#include <algorithm>
+
+namespace cubind {
+namespace {
+
+/// A bucket's answer holds for the bucket; any other departure is the asked problem's own affair.
+bool is_within_bucket(const Match& match) {
+  return match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
+}
+
+bool contains(const std::vector<BucketRule::Interval>& intervals, const Problem& problem) {
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    if (problem.dims[i].value < intervals[i].lower || problem.dims[i].value > intervals[i].upper) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool same_but_for_dims(const Problem& a, const Problem& b) {
+  return a.types == b.types && a.flags == b.flags && a.scenario == b.scenario && a.dims.size() == b.dims.size();
+}
+
+std::vector<BucketRule::Interval> the_problem_alone(const Problem& problem) {
+  std::vector<BucketRule::Interval> intervals;
+  for (const NamedValue& dim : problem.dims) {
+    intervals.push_back({dim.value, dim.value});
+  }
+  return intervals;
+}
+
+/// The problems of the bucket that have records, in the index's order, each once.
+std::vector<Problem> measured_in_bucket(const Question& question, const std::vector<BucketRule::Interval>& bucket,
+                                        const IndexSnapshot& index) {
+  std::vector<Problem> problems;
+  const ClassRecords* records = index.records(question.key);
+  for (const RecordPtr& record : records ? records->records : std::vector<RecordPtr>{}) {
+    const Problem& problem = record->question.problem;
+    if (same_but_for_dims(problem, question.key.problem) && contains(bucket, problem) &&
+        std::ranges::find(problems, problem) == problems.end()) {
+      problems.push_back(problem);
+    }
+  }
+  std::ranges::sort(problems, {}, [](const Problem& problem) { return to_string(problem); });
+  return problems;
+}
+
+bool is_larger(const Problem& a, const Problem& b) {
+  double ratio = 1;
+  for (std::size_t i = 0; i < a.dims.size(); ++i) {
+    ratio *= static_cast<double>(std::max<std::int64_t>(a.dims[i].value, 1)) /
+             static_cast<double>(std::max<std::int64_t>(b.dims[i].value, 1));
+  }
+  return ratio > 1;
+}
+
+/// The answer's rule covers the bucket only if its record is the one that answers the bucket: that of the largest measured problem.
+void add_rule(Answer& answer, const IndexSnapshot& index) {
+  const Problem& asked = answer.question.key.problem;
+  answer.intervals = the_problem_alone(asked);
+  if (!answer.candidate.record || !is_within_bucket(answer.candidate.match)) {
+    return;
+  }
+  const auto bucket = answer.question.spec->bucket(asked);
+  std::vector<Problem> measured = measured_in_bucket(answer.question, bucket, index);
+  const Problem& own = answer.candidate.record->question.problem;
+  if (std::ranges::any_of(measured, [&](const Problem& problem) { return is_larger(problem, own); })) {
+    return;
+  }
+  answer.intervals = bucket;
+  std::erase(measured, asked);
+  answer.own_records = std::move(measured);
+}
+
+PlanTemplate with_symbols(PlanTemplate plan, const ArtifactRow& artifact) {
+  for (LaunchTemplate& launch : plan.launches) {
+    const auto entry = std::ranges::find(artifact.entries, launch.entry);
+    const auto index = static_cast<std::size_t>(entry - artifact.entries.begin());
+    launch.entry_symbol = index < artifact.entry_symbols.size() ? artifact.entry_symbols[index] : "";
+  }
+  for (const EntryResources& entry : artifact.resources) {
+    plan.static_shared_bytes = std::max<std::uint64_t>(plan.static_shared_bytes, entry.static_shared_bytes);
+  }
+  return plan;
+}
+
+CompileOrder compile_order(const Question& question, const Configuration& configuration, const Digest& key) {
+  CompileOrder order;
+  order.question = question.key;
+  order.device = question.device;
+  order.key = key;
+  order.configurations = {configuration};
+  order.architecture = target_architecture(question);
+  order.driver_cuda = question.driver ? question.driver->cuda : 0;
+  return order;
+}
+
+bool is_hit(const AnswerCandidate& candidate, bool tolerance_is_explicit) {
+  return candidate.record && (tolerance_is_explicit || candidate.match.within(Match{Departure::Bucket}));
+}
+
+}  // namespace
+
+std::vector<AnswerCandidate> Answerer::candidates(const Question& question, const IndexSnapshot& index) {
+  return rank_candidates(question, index, revisions_.for_question(question));
+}
+
+Resolution Answerer::resolve(const Question& question, const std::optional<Match>& accepted,
+                             const std::set<Digest>& failed) {
+  const auto snapshot = index_.snapshot();
+  const Match tolerated = accepted.value_or(all_departures());
+  Resolution resolution;
+  bool first = true;
+  for (const AnswerCandidate& candidate : candidates(question, *snapshot)) {
+    if (!candidate.match.within(tolerated)) {
+      resolution.best_refused = resolution.best_refused.value_or(candidate.match);
+      continue;
+    }
+    if (std::exchange(first, false)) {
+      resolution.hit = is_hit(candidate, accepted.has_value());
+    }
+    resolution.any_record = resolution.any_record || candidate.record;
+    FoundArtifact found = artifacts_.find(question, candidate.configuration, candidate.record.get());
+    if (found.artifact) {
+      resolution.answer = complete(question, candidate, *found.artifact, *snapshot);
+      if (resolution.answer) {
+        break;
+      }
+      continue;
+    }
+    if (found.refused_toolchain) {
+      resolution.refused_toolchain = found.refused_toolchain;
+    }
+    const Digest key = compile_key(question, candidate.configuration);
+    if (!resolution.compile && !failed.contains(key)) {
+      resolution.compile = compile_order(question, candidate.configuration, key);
+    }
+  }
+  return resolution;
+}
+
+std::optional<Answer> Answerer::complete(const Question& question, const AnswerCandidate& candidate,
+                                         const ArtifactRow& artifact, const IndexSnapshot& index) const {
+  Answer answer;
+  answer.question = question;
+  answer.candidate = candidate;
+  answer.artifact = artifact;
+  answer.generation = index.generation();
+  const Problem& problem = question.key.problem;
+  answer.plan_template = with_symbols(question.spec->plan_template(problem, candidate.configuration), artifact);
+  // Once more, now that the static shared memory is known.
+  const PlanEvaluator evaluator(answer.plan_template, problem, candidate.configuration,
+                                device_constants(question.device.facts));
+  PlanResult result = evaluator.evaluate(problem, candidate.configuration);
+  if (!result.plan) {
+    return std::nullopt;
+  }
+  answer.plan = std::move(*result.plan);
+  add_rule(answer, index);
+  if (const RecordRow* record = candidate.record.get()) {
+    const DeviceClass* device = index.device(record->question.device_class);
+    answer.measured_device = device ? device->label : "";
+    answer.verified = record->verification.verified &&
+                      record->verification.digest == question.verification;
+    answer.same_bytes_measured = record->cubin == artifact.cubin;
+  }
+  return answer;
+}
+
+}  // namespace cubind

@@ -1,0 +1,96 @@
+#include "server/answer/artifact_finder.hpp"
+
+#include <algorithm>
+
+#include "base/key_encoder.hpp"
+#include "server/store/columns.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+/// The device's own architecture, then the one that was measured if the device runs that too (a later minor version).
+std::vector<std::string> architectures(const Question& question, const RecordRow* record) {
+  std::vector<std::string> found{target_architecture(question)};
+  const DeviceFacts& facts = question.device.facts;
+  if (record && record->architecture != found.front() &&
+      cubin_runs_on(record->architecture, facts.cc_major, facts.cc_minor)) {
+    found.push_back(record->architecture);
+  }
+  return found;
+}
+
+bool loads(const std::optional<DriverVersion>& driver, const ToolchainIdentity& toolchain) {
+  return !driver || driver->cuda == 0 || driver_loads(driver->cuda, store::toolchain_major(toolchain));
+}
+
+}  // namespace
+
+std::string target_architecture(const Question& question) {
+  return architecture(question.device.facts, question.spec->arch_features);
+}
+
+Digest compile_key(const Question& question, const Configuration& configuration) {
+  const ArtifactSource source =
+      artifact_source(*question.spec, question.key.problem, configuration, target_architecture(question));
+  return KeyEncoder("compile", 1)
+      .field("kernel", question.key.kernel)
+      .field("source", artifact_key(source, ToolchainIdentity{}).digest)
+      .field("driver", (question.driver ? question.driver->cuda : 0) / 1000)
+      .digest();
+}
+
+FoundArtifact ArtifactFinder::find(const Question& question, const Configuration& configuration, const RecordRow* record) {
+  std::vector<ToolchainIdentity> tried = toolchains(question.key.kernel);
+  if (record) {
+    std::erase(tried, record->toolchain);
+    tried.insert(tried.begin(), record->toolchain);
+  }
+  FoundArtifact found;
+  for (const std::string& architecture : architectures(question, record)) {
+    const ArtifactSource source = artifact_source(*question.spec, question.key.problem, configuration, architecture);
+    for (const ToolchainIdentity& toolchain : tried) {
+      const Key key = artifact_key(source, toolchain);
+      std::optional<ArtifactRow> artifact;
+      store_.read([&](StoreReader& reader) {
+        artifact = reader.artifact(key);
+        if (artifact && !reader.has_blob(artifact->cubin)) {
+          artifact.reset();
+        }
+      });
+      if (artifact && loads(question.driver, artifact->toolchain)) {
+        found.artifact = std::move(artifact);
+        return found;
+      }
+      if (artifact) {
+        found.refused_toolchain = artifact->toolchain.name;
+      }
+    }
+  }
+  return found;
+}
+
+void ArtifactFinder::note(const ArtifactRow& artifact) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(artifact.kernel);
+  if (found == known_.end()) {
+    return;  // read from the store when it is asked for
+  }
+  std::erase(found->second, artifact.toolchain);
+  found->second.insert(found->second.begin(), artifact.toolchain);
+}
+
+std::vector<ToolchainIdentity> ArtifactFinder::toolchains(const std::string& kernel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(kernel); found != known_.end()) {
+      return found->second;
+    }
+  }
+  std::vector<ToolchainIdentity> loaded;
+  store_.read([&](StoreReader& reader) { loaded = reader.toolchains(kernel); });
+  const std::lock_guard lock(mutex_);
+  return known_.try_emplace(kernel, std::move(loaded)).first->second;
+}
+
+}  // namespace cubind

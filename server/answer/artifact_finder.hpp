@@ -1,0 +1,48 @@
+// Finds the artifact of a configuration: for today's source, an architecture that the device runs and a toolchain that the
+// driver loads.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/lookup/lookup.hpp"
+
+namespace cubind {
+
+class Store;
+
+struct FoundArtifact {
+  std::optional<ArtifactRow> artifact;
+  /// An artifact is there, but the driver cannot load what its toolchain ("nvrtc 13.0") makes.
+  std::optional<std::string> refused_toolchain;
+};
+
+/// Thread-safe.
+class ArtifactFinder {
+ public:
+  explicit ArtifactFinder(Store& store) : store_(store) {}
+
+  /// `first` is the toolchain to try first: the record's, so that the very bytes that were measured are served where they can be.
+  FoundArtifact find(const Question& question, const Configuration& configuration, const RecordRow* record);
+
+  /// A new artifact: its toolchain may not have been seen with this kernel.
+  void note(const ArtifactRow& artifact);
+
+ private:
+  std::vector<ToolchainIdentity> toolchains(const std::string& kernel);
+
+  Store& store_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<ToolchainIdentity>> known_;  // guarded by mutex_; by kernel, newest first
+};
+
+/// The architecture to compile a question's answer for.
+std::string target_architecture(const Question& question);
+
+/// Single-flight key of compiling a configuration for a question.
+Digest compile_key(const Question& question, const Configuration& configuration);
+
+}  // namespace cubind

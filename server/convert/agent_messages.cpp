@@ -1,0 +1,340 @@
+#include "server/convert/agent_messages.hpp"
+
+#include "base/error.hpp"
+#include "server/convert/limits.hpp"
+#include "server/convert/replies.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
+
+std::string at(const std::string& list, int index, std::string_view member) {
+  return list + "[" + std::to_string(index) + "]." + std::string(member);
+}
+
+std::vector<EntryResources> resources_from_wire(const v1::ArtifactInfo& info) {
+  std::vector<EntryResources> resources;
+  for (const v1::EntryResources& wire : info.entries()) {
+    resources.push_back({wire.entry_symbol(), wire.registers(), wire.static_shared_bytes(), wire.local_bytes(),
+                         wire.spill_store_bytes(), wire.spill_load_bytes(), wire.tensor_cores()});
+  }
+  return resources;
+}
+
+TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, int index) {
+  TrialRow trial;
+  trial.key = {digest_from_wire(wire.trial_key(), at(list, index, "trial_key")), wire.trial_key_full()};
+  if (!wire.artifact_key().empty()) {
+    trial.artifact_key = digest_from_wire(wire.artifact_key(), at(list, index, "artifact_key"));
+  }
+  trial.configuration = configuration_from_wire(wire.configuration(), at(list, index, "configuration"));
+  trial.problem = problem_from_wire(wire.problem(), at(list, index, "problem"));
+  trial.outcome = outcome_from_wire(wire.outcome(), at(list, index, "outcome"));
+  trial.detail = wire.detail();
+  trial.fault_count = wire.fault_count();
+  if (wire.has_toolchain()) {
+    trial.toolchain = toolchain_from_wire(wire.toolchain(), at(list, index, "toolchain"));
+  }
+  return trial;
+}
+
+ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::string& list, int index) {
+  ArtifactUpload upload;
+  ArtifactRow& row = upload.row;
+  row.key = {digest_from_wire(wire.key(), at(list, index, "key")), wire.key_full()};
+  row.cubin = digest_from_wire(wire.info().digest(), at(list, index, "info.digest"));
+  row.architecture = wire.info().architecture();
+  row.cubin_bytes = wire.info().cubin_bytes();
+  row.entries.assign(wire.entries().begin(), wire.entries().end());
+  row.entry_symbols.assign(wire.entry_symbols().begin(), wire.entry_symbols().end());
+  row.resources = resources_from_wire(wire.info());
+  row.toolchain = toolchain_from_wire(wire.toolchain(), at(list, index, "toolchain"));
+  row.compile_ms = wire.compile_ms();
+  if (row.entries.size() != row.entry_symbols.size()) {
+    throw Error(ErrorCode::InvalidArgument, at(list, index, "entry_symbols"), "has another length than entries");
+  }
+  if (row.cubin_bytes > kMaxCubinBytes) {
+    throw Error(ErrorCode::ResourceExhausted, at(list, index, "info.cubin_bytes"),
+                std::to_string(row.cubin_bytes) + " is above the limit of " + std::to_string(kMaxCubinBytes));
+  }
+  upload.zstd = wire.info().zstd_cubin();
+  return upload;
+}
+
+BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, int index) {
+  BlockRow block;
+  block.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
+  block.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
+  block.index = wire.index();
+  block.samples_us.assign(wire.samples_us().begin(), wire.samples_us().end());
+  const v1::ThrottleInfo& conditions = wire.conditions();
+  block.conditions = {conditions.sm_mhz(),   conditions.memory_mhz(),       conditions.temperature_c(),
+                      conditions.power_mw(), conditions.throttle_reasons(), conditions.throttled(),
+                      conditions.contended()};
+  block.timer = wire.timer();
+  block.tick_us = wire.tick_us();
+  block.judged_against_us = wire.judged_against_us();
+  return block;
+}
+
+VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list, int index) {
+  VerificationRow row;
+  row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
+  row.verification_digest = digest_from_wire(wire.verification_digest(), at(list, index, "verification_digest"));
+  row.problem = problem_from_wire(wire.problem(), at(list, index, "problem"));
+  row.after_timing = wire.after_timing();
+  row.outcome = outcome_from_wire(wire.outcome(), at(list, index, "outcome"));
+  row.worst_excess = wire.worst_excess();
+  row.worst_output = wire.worst_output();
+  row.worst_index = wire.worst_index();
+  row.mismatches = wire.mismatches();
+  row.same_bits = wire.same_bits();
+  row.detail = wire.detail();
+  row.reference = wire.reference();
+  return row;
+}
+
+VerificationSummary summary_from_wire(const v1::VerificationSummary& wire) {
+  VerificationSummary summary;
+  summary.verified = wire.verified();
+  summary.reference = wire.reference();
+  summary.worst_excess = wire.worst_excess();
+  for (int i = 0; i < wire.problems_size(); ++i) {
+    summary.problems.push_back(problem_from_wire(wire.problems(i), at("result.provenance.verification.problems", i, "")));
+  }
+  summary.same_bits = wire.same_bits();
+  summary.after_timing = wire.after_timing();
+  return summary;
+}
+
+void read_statistics(const v1::Provenance& wire, RecordRow& record) {
+  record.provisional = wire.provisional();
+  record.median_us = wire.median_us();
+  record.median_low_us = wire.median_low_us();
+  record.median_high_us = wire.median_high_us();
+  record.samples = wire.samples();
+  record.sm_mhz = wire.sm_mhz();
+  record.power_limit_mw = wire.power_limit_mw();
+  record.contended = wire.contended();
+  record.throttled = wire.throttled();
+  record.gain_over_default = wire.gain_over_default();
+  record.timer = wire.timer();
+  record.tick_us = wire.tick_us();
+  record.measured_at = wire.measured_at();
+  record.verification = summary_from_wire(wire.verification());
+}
+
+WorkResult::Status status_from_wire(v1::JobResult::Status status) {
+  switch (status) {
+    case v1::JobResult::DONE: return WorkResult::Status::Done;
+    case v1::JobResult::FAILED: return WorkResult::Status::Failed;
+    case v1::JobResult::INTERRUPTED: return WorkResult::Status::Interrupted;
+    default: throw Error(ErrorCode::InvalidArgument, "result.status", std::to_string(status) + " is not known");
+  }
+}
+
+void to_wire(const TrialRow& from, v1::TrialHeader& to) {
+  to.set_trial_key(bytes_of(from.key.digest));
+  to.set_trial_key_full(from.key.full);
+  if (from.artifact_key) {
+    to.set_artifact_key(bytes_of(*from.artifact_key));
+  }
+  cubind::to_wire(from.configuration, *to.mutable_configuration());
+  cubind::to_wire(from.problem, *to.mutable_problem());
+  to.set_outcome(cubind::to_wire(from.outcome));
+  to.set_detail(from.detail);
+  to.set_fault_count(from.fault_count);
+  cubind::to_wire(from.toolchain, *to.mutable_toolchain());
+}
+
+void to_wire(const BlockRow& from, v1::SampleBlock& to) {
+  to.set_trial_key(bytes_of(from.trial));
+  to.set_stage(from.stage == Stage::Final ? v1::SampleBlock::FINAL : v1::SampleBlock::SCREEN);
+  to.set_index(from.index);
+  to.mutable_samples_us()->Add(from.samples_us.begin(), from.samples_us.end());
+  v1::ThrottleInfo& conditions = *to.mutable_conditions();
+  conditions.set_sm_mhz(from.conditions.sm_mhz);
+  conditions.set_memory_mhz(from.conditions.memory_mhz);
+  conditions.set_temperature_c(from.conditions.temperature_c);
+  conditions.set_power_mw(from.conditions.power_mw);
+  conditions.set_throttle_reasons(from.conditions.throttle_reasons);
+  conditions.set_throttled(from.conditions.throttled);
+  conditions.set_contended(from.conditions.contended);
+  to.set_timer(from.timer);
+  to.set_tick_us(from.tick_us);
+  to.set_judged_against_us(from.judged_against_us);
+}
+
+void to_wire(const VerificationRow& from, v1::VerificationResult& to) {
+  to.set_trial_key(bytes_of(from.trial));
+  to.set_verification_digest(bytes_of(from.verification_digest));
+  cubind::to_wire(from.problem, *to.mutable_problem());
+  to.set_after_timing(from.after_timing);
+  to.set_outcome(cubind::to_wire(from.outcome));
+  to.set_worst_excess(from.worst_excess);
+  to.set_worst_output(from.worst_output);
+  to.set_worst_index(from.worst_index);
+  to.set_mismatches(from.mismatches);
+  to.set_same_bits(from.same_bits);
+  to.set_detail(from.detail);
+  to.set_reference(from.reference);
+}
+
+void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to) {
+  to.set_key(bytes_of(from.key.digest));
+  to.set_key_full(from.key.full);
+  cubind::to_wire(from, *to.mutable_info());
+  to.mutable_entries()->Assign(from.entries.begin(), from.entries.end());
+  to.mutable_entry_symbols()->Assign(from.entry_symbols.begin(), from.entry_symbols.end());
+  to.set_compile_ms(from.compile_ms);
+  cubind::to_wire(from.toolchain, *to.mutable_toolchain());
+}
+
+template <typename Rows, typename Wire>
+void list_to_wire(const Rows& rows, Wire& wire) {
+  for (const auto& row : rows) {
+    to_wire(row, *wire.Add());
+  }
+}
+
+}  // namespace
+
+std::vector<OfferedDevice> devices_from_wire(const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices,
+                                             const std::string& field) {
+  std::vector<OfferedDevice> offered;
+  for (int i = 0; i < devices.size(); ++i) {
+    OfferedDevice device;
+    device.uuid = devices[i].uuid();
+    check_name(device.uuid, at(field, i, "uuid"));
+    device.device = derive_device_class(device_facts_from_wire(devices[i].facts()), at(field, i, "facts"));
+    device.driver = {devices[i].driver().cuda(), devices[i].driver().version()};
+    device.consent = devices[i].consent();
+    device.free_memory_bytes = devices[i].free_memory_bytes();
+    offered.push_back(std::move(device));
+  }
+  return offered;
+}
+
+AgentProfile profile_from_wire(const v1::Hello& hello) {
+  check_name(hello.agent_id(), "hello.agent_id");
+  AgentProfile profile;
+  profile.id = hello.agent_id();
+  profile.version = hello.version();
+  profile.compile_jobs = hello.compile_jobs();
+  profile.devices = devices_from_wire(hello.devices(), "hello.devices");
+  for (const v1::Toolchain& wire : hello.toolchains()) {
+    profile.toolchains.push_back({wire.name(), wire.major(), wire.minor(), {wire.architectures().begin(), wire.architectures().end()}});
+  }
+  return profile;
+}
+
+WorkProgress progress_from_wire(const v1::Progress& wire) {
+  WorkProgress progress;
+  progress.phase = wire.phase();
+  progress.configurations = wire.configurations();
+  progress.configurations_done = wire.configurations_done();
+  progress.nvrtc_calls = wire.nvrtc_calls();
+  progress.best_us = wire.best_us();
+  progress.state = wire.state() == v1::Job::WAITING_FOR_IDLE_GPU ? JobState::WaitingForIdleGpu : JobState::Running;
+  return progress;
+}
+
+WorkBatch batch_from_wire(const v1::Batch& wire) {
+  WorkBatch batch;
+  for (int i = 0; i < wire.trials_size(); ++i) {
+    batch.trials.push_back(trial_from_wire(wire.trials(i), "batch.trials", i));
+  }
+  for (int i = 0; i < wire.artifacts_size(); ++i) {
+    batch.artifacts.push_back(upload_from_wire(wire.artifacts(i), "batch.artifacts", i));
+  }
+  for (int i = 0; i < wire.blocks_size(); ++i) {
+    batch.blocks.push_back(block_from_wire(wire.blocks(i), "batch.blocks", i));
+  }
+  for (int i = 0; i < wire.verifications_size(); ++i) {
+    batch.verifications.push_back(verification_from_wire(wire.verifications(i), "batch.verifications", i));
+  }
+  return batch;
+}
+
+WorkResult result_from_wire(const v1::JobResult& wire) {
+  WorkResult result;
+  result.status = status_from_wire(wire.status());
+  result.error = wire.error();
+  for (int i = 0; i < wire.outcomes_size(); ++i) {
+    result.outcomes.push_back(
+        {outcome_from_wire(wire.outcomes(i).outcome(), at("result.outcomes", i, "outcome")), wire.outcomes(i).count()});
+  }
+  if (wire.winner_trial().empty()) {
+    return result;
+  }
+  RecordRow& record = result.record;
+  record.trial = digest_from_wire(wire.winner_trial(), "result.winner_trial");
+  record.configuration = configuration_from_wire(wire.winner(), "result.winner");
+  if (wire.has_measured_problem()) {
+    record.question.problem = problem_from_wire(wire.measured_problem(), "result.measured_problem");
+  }
+  read_statistics(wire.provenance(), record);
+  record.verification.digest = digest_from_wire(wire.verification_digest(), "result.verification_digest");
+  for (int i = 0; i < wire.finalists_size(); ++i) {
+    record.finalists.push_back(digest_from_wire(wire.finalists(i), at("result.finalists", i, "")));
+  }
+  return result;
+}
+
+CheckOutcome check_from_wire(const v1::CheckResult& wire) {
+  CheckOutcome outcome;
+  outcome.outcome = outcome_from_wire(wire.outcome(), "check.outcome");
+  outcome.log = wire.log();
+  outcome.artifact.architecture = wire.info().architecture();
+  outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
+  outcome.artifact.toolchain.name = wire.info().toolchain();
+  outcome.artifact.resources = resources_from_wire(wire.info());
+  if (!wire.info().digest().empty()) {
+    outcome.artifact.cubin = digest_from_wire(wire.info().digest(), "check.info.digest");
+  }
+  return outcome;
+}
+
+void to_wire(const Lease& lease, v1::LeaseGrant& to) {
+  const RecordQuestion& question = lease.job.question;
+  to.set_lease_id(lease.id);
+  to.set_fence(lease.fence);
+  to.set_job_id(lease.job.id);
+  to.set_kind(static_cast<v1::Job::Kind>(lease.job.kind));
+  to_wire(lease.spec, *to.mutable_spec());
+  to_wire(question.problem, *to.mutable_problem());
+  to_wire(lease.facts, *to.mutable_facts());
+  to.set_device_class(bytes_of(question.device_class));
+  to.set_gpu_uuid(lease.gpu_uuid);
+  to_wire(question.policy, *to.mutable_policy());
+  to_wire(question.numerics, *to.mutable_numerics());
+  to.set_job_key(bytes_of(job_key(question)));
+  to.set_lease_ms(lease.lease_ms);
+  list_to_wire(lease.trials, *to.mutable_trials());
+  list_to_wire(lease.blocks, *to.mutable_blocks());
+  list_to_wire(lease.verifications, *to.mutable_verifications());
+  list_to_wire(lease.artifacts, *to.mutable_artifacts());
+  if (!lease.incumbent_trial.is_zero()) {
+    to.set_incumbent_trial(bytes_of(lease.incumbent_trial));
+  }
+  for (const Configuration& hint : lease.hints) {
+    to_wire(hint, *to.add_hints());
+  }
+  for (const Configuration& configuration : lease.job.compile) {
+    to_wire(configuration, *to.add_compile());
+  }
+  to.set_architecture(lease.job.architecture);
+  to.set_driver_cuda(lease.job.driver_cuda);
+}
+
+void to_wire(const CheckOrder& order, v1::CheckOrder& to) {
+  to.set_id(order.id);
+  to_wire(order.spec, *to.mutable_spec());
+  to_wire(order.problem, *to.mutable_problem());
+  to_wire(order.configuration, *to.mutable_configuration());
+  to.set_architecture(order.architecture);
+}
+
+}  // namespace cubind

@@ -1,0 +1,20 @@
+// Between the job queue's structs and the messages of agents. Errors name the field.
+#pragma once
+
+#include "schemas/agent.pb.h"
+#include "server/jobs/agent.hpp"
+
+namespace cubind {
+
+AgentProfile profile_from_wire(const v1::Hello& hello);
+std::vector<OfferedDevice> devices_from_wire(const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices,
+                                             const std::string& field);
+WorkProgress progress_from_wire(const v1::Progress& progress);
+WorkBatch batch_from_wire(const v1::Batch& batch);
+WorkResult result_from_wire(const v1::JobResult& result);
+CheckOutcome check_from_wire(const v1::CheckResult& result);
+
+void to_wire(const Lease& lease, v1::LeaseGrant& to);
+void to_wire(const CheckOrder& order, v1::CheckOrder& to);
+
+}  // namespace cubind

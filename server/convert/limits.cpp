@@ -1,0 +1,74 @@
+#include "server/convert/limits.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+[[noreturn]] void refuse(std::string_view field, std::string cause) {
+  throw Error(ErrorCode::InvalidArgument, std::string(field), std::move(cause));
+}
+
+std::string element(const std::string& field, std::string_view list, int index, std::string_view member) {
+  return field + "." + std::string(list) + "[" + std::to_string(index) + "]." + std::string(member);
+}
+
+void check_names(const google::protobuf::RepeatedPtrField<v1::NamedValue>& values, const std::string& field,
+                 std::string_view list) {
+  check_count(values.size(), kMaxNames, field + "." + std::string(list));
+  for (int i = 0; i < values.size(); ++i) {
+    check_name(values[i].name(), element(field, list, i, "name"));
+  }
+}
+
+}  // namespace
+
+void check_text(std::string_view text, std::string_view field, std::size_t max) {
+  if (text.size() > max) {
+    refuse(field, "has " + std::to_string(text.size()) + " bytes, the limit is " + std::to_string(max));
+  }
+  if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+    refuse(field, "holds a control character");
+  }
+}
+
+void check_name(std::string_view text, std::string_view field) {
+  if (text.empty()) {
+    refuse(field, "is empty");
+  }
+  check_text(text, field);
+}
+
+void check_count(int count, int max, std::string_view field) {
+  if (count > max) {
+    refuse(field, "has " + std::to_string(count) + " elements, the limit is " + std::to_string(max));
+  }
+}
+
+void check_problem(const v1::Problem& problem, const std::string& field) {
+  check_names(problem.dims(), field, "dims");
+  check_names(problem.flags(), field, "flags");
+  check_count(problem.types_size(), kMaxNames, field + ".types");
+  for (int i = 0; i < problem.types_size(); ++i) {
+    check_name(problem.types(i).name(), element(field, "types", i, "name"));
+    check_name(problem.types(i).type(), element(field, "types", i, "type"));
+  }
+  check_text(problem.scenario(), field + ".scenario");
+}
+
+void check_device(const v1::Device& device, const std::string& field) {
+  if (device.has_facts()) {
+    check_text(device.facts().name(), field + ".facts.name");
+    check_text(device.facts().mig_profile(), field + ".facts.mig_profile");
+    check_text(device.facts().replay_table(), field + ".facts.replay_table");
+  } else if (device.has_label()) {
+    check_name(device.label(), field + ".label");
+  } else {
+    refuse(field, "is empty: give facts or a label");
+  }
+  check_text(device.driver().version(), field + ".driver.version");
+}
+
+}  // namespace cubind

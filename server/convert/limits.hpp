@@ -1,0 +1,34 @@
+// Limits on what a request may hold, each with an error that names the field and the limit.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "schemas/cubind.pb.h"
+
+namespace cubind {
+
+inline constexpr int kMaxMessageBytes = 4 << 20;       // gRPC's own default
+inline constexpr std::size_t kMaxInlineCubinBytes = std::size_t{3} << 20;  // zstd bytes in a reply
+inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
+inline constexpr std::size_t kMaxTableBytes = std::size_t{256} << 20;
+inline constexpr int kMaxNames = 64;                   // dims, types or flags of a problem
+inline constexpr std::size_t kMaxNameBytes = 256;
+inline constexpr int kMaxProblems = 1000;              // of one Tune
+inline constexpr int kMaxHaveArtifacts = 64;
+inline constexpr int kMaxArchitectures = 16;
+inline constexpr int kMaxSourceFiles = 1000;
+inline constexpr unsigned kMaxCompileWaitMs = 60'000;
+
+/// Throws InvalidArgument: longer than `max` bytes, or a control character in it.
+void check_text(std::string_view text, std::string_view field, std::size_t max = kMaxNameBytes);
+/// Not empty either.
+void check_name(std::string_view text, std::string_view field);
+/// Throws InvalidArgument above `max` elements.
+void check_count(int count, int max, std::string_view field);
+void check_problem(const v1::Problem& problem, const std::string& field);
+void check_device(const v1::Device& device, const std::string& field);
+
+}  // namespace cubind

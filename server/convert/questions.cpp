@@ -1,0 +1,146 @@
+#include "server/convert/questions.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "server/convert/limits.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+Numerics supported_numerics(const v1::Numerics& wire) {
+  const Numerics numerics = numerics_from_wire(wire, "numerics");
+  if (numerics.kind != Numerics::Kind::Tolerance) {
+    throw Error(ErrorCode::Unimplemented, "numerics.kind", to_string(numerics) + " is not supported yet, tolerance is");
+  }
+  return numerics;
+}
+
+std::optional<DriverVersion> driver_from_wire(const v1::Device& device) {
+  if (!device.has_driver() || (device.driver().cuda() == 0 && device.driver().version().empty())) {
+    return std::nullopt;
+  }
+  return DriverVersion{device.driver().cuda(), device.driver().version()};
+}
+
+std::vector<Digest> digests_from_wire(const google::protobuf::RepeatedPtrField<std::string>& wire, const std::string& field) {
+  check_count(wire.size(), kMaxHaveArtifacts, field);
+  std::vector<Digest> digests;
+  for (int i = 0; i < wire.size(); ++i) {
+    digests.push_back(digest_from_wire(wire[i], field + "[" + std::to_string(i) + "]"));
+  }
+  return digests;
+}
+
+std::chrono::milliseconds compile_wait(const v1::GetVariantRequest& request) {
+  if (!request.has_compile_wait_ms()) {
+    return std::chrono::milliseconds(2000);
+  }
+  if (request.compile_wait_ms() > kMaxCompileWaitMs) {
+    throw Error(ErrorCode::InvalidArgument, "compile_wait_ms",
+                std::to_string(request.compile_wait_ms()) + " is above the limit of " + std::to_string(kMaxCompileWaitMs));
+  }
+  return std::chrono::milliseconds(request.compile_wait_ms());
+}
+
+OnMiss on_miss(const v1::GetVariantRequest& request) {
+  switch (request.on_miss()) {
+    case v1::SERVE: return OnMiss::Serve;
+    case v1::WAIT: return OnMiss::Wait;
+    case v1::FAIL: return OnMiss::Fail;
+    default:
+      throw Error(ErrorCode::InvalidArgument, "on_miss",
+                  std::to_string(request.on_miss()) + " is none of SERVE, WAIT, FAIL");
+  }
+}
+
+bool may_tune(const v1::GetVariantRequest& request) {
+  if (request.tune() != v1::AUTO && request.tune() != v1::NEVER) {
+    throw Error(ErrorCode::InvalidArgument, "tune", std::to_string(request.tune()) + " is none of AUTO, NEVER");
+  }
+  return request.tune() == v1::AUTO;
+}
+
+}  // namespace
+
+VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const {
+  check_name(request.kernel(), "kernel");
+  check_text(request.job(), "job");
+  Common common;
+  common.kernel = kernels_.find(request.kernel());
+  common.device = device(request.device(), "device");
+  common.driver = driver_from_wire(request.device());
+  common.power_limit_mw = request.device().facts().power_limit_mw();
+  common.policy = policy_from_wire(request.policy(), "policy");
+  common.numerics = supported_numerics(request.numerics());
+  check_text(request.namespace_(), "namespace");
+  common.name_space = request.namespace_();
+
+  VariantQuestion read;
+  read.question = question(common, request.problem(), "problem");
+  if (request.restrict_accept()) {
+    read.accepted = match_from_wire(request.accept(), "accept");
+  } else if (request.accept_size() > 0) {
+    throw Error(ErrorCode::InvalidArgument, "accept", "is given without restrict_accept, which makes it count");
+  }
+  read.on_miss = on_miss(request);
+  read.may_tune = may_tune(request);
+  read.compile_wait = compile_wait(request);
+  read.have = digests_from_wire(request.have_artifacts(), "have_artifacts");
+  return read;
+}
+
+std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const {
+  check_name(request.kernel(), "kernel");
+  check_text(request.namespace_(), "namespace");
+  if (request.problems().empty()) {
+    throw Error(ErrorCode::InvalidArgument, "problems", "is empty: give at least one problem");
+  }
+  check_count(request.problems_size(), kMaxProblems, "problems");
+  Common common;
+  common.kernel = kernels_.find(request.kernel());
+  common.device = request.has_device() ? device(request.device(), "device") : only_offered_device(*fleet_.agents(), "device");
+  // What is measured now is measured under the driver of the agent's GPU.
+  common.driver = offered_driver(*fleet_.agents(), common.device.digest);
+  common.policy = policy_from_wire(request.policy(), "policy");
+  common.numerics = supported_numerics(request.numerics());
+  common.name_space = request.namespace_();
+  std::vector<Question> questions;
+  for (int i = 0; i < request.problems_size(); ++i) {
+    questions.push_back(question(common, request.problems(i), "problems[" + std::to_string(i) + "]"));
+  }
+  return questions;
+}
+
+DeviceClass QuestionReader::device(const v1::Device& device, const std::string& field) const {
+  check_device(device, field);
+  if (device.has_facts()) {
+    return derive_device_class(device_facts_from_wire(device.facts()), field + ".facts");
+  }
+  return resolve_label(device.label(), known_devices(*fleet_.agents(), *index_.snapshot()), field + ".label");
+}
+
+Question QuestionReader::question(const Common& common, const v1::Problem& problem, const std::string& field) const {
+  check_problem(problem, field);
+  Question question;
+  question.spec = common.kernel->spec;
+  question.spec_revision = common.kernel->revision;
+  question.verification = common.kernel->verification;
+  question.device = common.device;
+  question.driver = common.driver;
+  question.power_limit_mw = common.power_limit_mw;
+  if (const auto toolchain = current_toolchain(*fleet_.agents(), common.driver)) {
+    question.toolchain = toolchain->name;
+  }
+  question.key.kernel = common.kernel->name;
+  question.key.interface = common.kernel->interface;
+  question.key.problem = common.kernel->spec->canonicalize(problem_from_wire(problem, field), field);
+  question.key.device_class = common.device.digest;
+  question.key.policy = common.policy;
+  question.key.numerics = common.numerics;
+  question.key.name_space = common.name_space;
+  return question;
+}
+
+}  // namespace cubind

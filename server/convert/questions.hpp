@@ -1,0 +1,56 @@
+// From requests to checked questions. Errors name the field: "problem.dims[1].value: ...".
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schemas/cubind.pb.h"
+#include "server/fleet.hpp"
+#include "server/kernel_library.hpp"
+#include "server/lookup/lookup.hpp"
+
+namespace cubind {
+
+enum class OnMiss : std::uint8_t { Serve, Wait, Fail };
+
+struct VariantQuestion {
+  Question question;
+  std::optional<Match> accepted;  // absent: every departure is
+  OnMiss on_miss = OnMiss::Serve;
+  bool may_tune = true;
+  std::chrono::milliseconds compile_wait{2000};
+  std::vector<Digest> have;
+};
+
+/// Thread-safe.
+class QuestionReader {
+ public:
+  QuestionReader(KernelLibrary& kernels, const Index& index, const Fleet& fleet)
+      : kernels_(kernels), index_(index), fleet_(fleet) {}
+
+  VariantQuestion read(const v1::GetVariantRequest& request) const;
+  /// One for each problem, in their order.
+  std::vector<Question> read(const v1::TuneRequest& request) const;
+  /// A label, or facts; `field` is the place.
+  DeviceClass device(const v1::Device& device, const std::string& field) const;
+
+ private:
+  struct Common {
+    std::shared_ptr<const KernelEntry> kernel;
+    DeviceClass device;
+    std::optional<DriverVersion> driver;
+    std::uint32_t power_limit_mw = 0;
+    Policy policy;
+    Numerics numerics;
+    std::string name_space;
+  };
+  Question question(const Common& common, const v1::Problem& problem, const std::string& field) const;
+
+  KernelLibrary& kernels_;
+  const Index& index_;
+  const Fleet& fleet_;
+};
+
+}  // namespace cubind

@@ -1,0 +1,177 @@
+#include "server/convert/replies.hpp"
+
+#include "server/store/columns.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+void to_wire(const VerificationSummary& from, v1::VerificationSummary& to) {
+  to.set_verified(from.verified);
+  to.set_reference(from.reference);
+  to.set_worst_excess(from.worst_excess);
+  for (const Problem& problem : from.problems) {
+    cubind::to_wire(problem, *to.add_problems());
+  }
+  to.set_same_bits(from.same_bits);
+  to.set_after_timing(from.after_timing);
+}
+
+void add_provenance(const Answer& from, v1::Provenance& to) {
+  if (from.candidate.record) {
+    to_wire(*from.candidate.record, to);
+  }
+  to.set_evidence(to_wire(from.candidate.evidence));
+  to_wire(from.candidate.match, *to.mutable_departures());
+  to_wire(from.generation, *to.mutable_generation());
+  to.set_measured_device(from.measured_device);
+  to.mutable_verification()->set_verified(from.verified);
+  to.set_same_bytes_measured(from.same_bytes_measured);
+}
+
+void add_rule(const Answer& from, v1::Rule& to) {
+  to_wire(from.plan_template, device_constants(from.question.device.facts), to);
+  const auto& dims = from.question.key.problem.dims;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    v1::Interval& interval = *to.add_intervals();
+    interval.set_dim(dims[i].name);
+    interval.set_lower(from.intervals[i].lower);
+    interval.set_upper(from.intervals[i].upper);
+  }
+  for (const Problem& problem : from.own_records) {
+    to_wire(problem, *to.add_own_records());
+  }
+  to.set_max_threads_per_block(kMaxThreadsPerBlock);
+  to.set_max_shared_bytes(from.question.device.facts.shared_optin_bytes);
+  to.set_static_shared_bytes(from.plan_template.static_shared_bytes);
+}
+
+}  // namespace
+
+void to_wire(const Generation& from, v1::Generation& to) {
+  to.set_store_id(from.store_id);
+  to.set_number(from.number);
+}
+
+void to_wire(const DriverVersion& from, v1::DriverVersion& to) {
+  to.set_cuda(from.cuda);
+  to.set_version(from.version);
+}
+
+void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to) {
+  to.set_digest(std::string(from.cubin.view()));
+  to.set_architecture(from.architecture);
+  to.set_cubin_bytes(from.cubin_bytes);
+  to.set_key(std::string(from.key.digest.view()));
+  to.set_toolchain(from.toolchain.name);
+  for (const EntryResources& entry : from.resources) {
+    v1::EntryResources& wire = *to.add_entries();
+    wire.set_entry_symbol(entry.entry_symbol);
+    wire.set_registers(entry.registers);
+    wire.set_static_shared_bytes(entry.static_shared_bytes);
+    wire.set_local_bytes(entry.local_bytes);
+    wire.set_spill_store_bytes(entry.spill_store_bytes);
+    wire.set_spill_load_bytes(entry.spill_load_bytes);
+    wire.set_tensor_cores(entry.tensor_cores);
+  }
+}
+
+void to_wire(const RecordRow& from, v1::Provenance& to) {
+  to.set_evidence(to_wire(from.evidence));
+  to.set_provisional(from.provisional);
+  to_wire(from.question.problem, *to.mutable_measured_problem());
+  to.set_measured_device_class(std::string(from.question.device_class.view()));
+  to_wire(from.driver, *to.mutable_driver());
+  to.set_toolchain(from.toolchain.name);
+  to.set_measured_at(from.measured_at);
+  to.set_median_us(from.median_us);
+  to.set_median_low_us(from.median_low_us);
+  to.set_median_high_us(from.median_high_us);
+  to.set_samples(from.samples);
+  to.set_sm_mhz(from.sm_mhz);
+  to.set_contended(from.contended);
+  to.set_throttled(from.throttled);
+  to.set_gain_over_default(from.gain_over_default);
+  to_wire(from.verification, *to.mutable_verification());
+  to.set_timer(from.timer);
+  to.set_tick_us(from.tick_us);
+  to.set_power_limit_mw(from.power_limit_mw);
+}
+
+void to_wire(const Answer& from, v1::GetVariantReply& to) {
+  to.set_kernel(from.question.key.kernel);
+  to_wire(from.question.key.problem, *to.mutable_problem());
+  to_wire(from.candidate.configuration, *to.mutable_configuration());
+  to_wire(from.plan, *to.mutable_plan());
+  to_wire(from.artifact, *to.mutable_artifact());
+  add_provenance(from, *to.mutable_provenance());
+  add_rule(from, *to.mutable_rule());
+  to.set_device(from.question.device.label);
+  to.set_device_class(std::string(from.question.device.digest.view()));
+}
+
+void to_wire(const JobEvent& from, v1::Job& to) {
+  const JobRow& job = from.job;
+  to.set_id(job.id);
+  to.set_kind(static_cast<v1::Job::Kind>(job.kind));
+  to.set_kernel(job.question.kernel);
+  to_wire(job.question.problem, *to.mutable_problem());
+  to.set_device(from.device);
+  to.set_device_class(std::string(job.question.device_class.view()));
+  to.set_state(static_cast<v1::Job::State>(job.state));
+  to.set_phase(from.phase);
+  to.set_configurations(job.configurations);
+  to.set_configurations_done(job.configurations_done);
+  to.set_nvrtc_calls(job.nvrtc_calls);
+  to.set_error(job.error);
+  to.set_created_at(job.created_at);
+  to.set_finished_at(job.finished_at);
+  to.set_elapsed_ms(job.elapsed_ms);
+  to.set_waiters(from.waiters);
+}
+
+void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to) {
+  to_wire(from, *to.mutable_job());
+  to.set_best_us(from.best_us);
+  for (const OutcomeCount& outcome : from.job.outcomes) {
+    v1::OutcomeCount& wire = *to.add_outcomes();
+    wire.set_outcome(to_wire(outcome.outcome));
+    wire.set_count(outcome.count);
+  }
+  if (from.record) {
+    to_wire(from.record->configuration, *to.mutable_winner());
+    to_wire(*from.record, *to.mutable_provenance());
+    to_wire(generation, *to.mutable_provenance()->mutable_generation());
+    to.mutable_provenance()->set_measured_device(from.device);
+    to.mutable_provenance()->set_same_bytes_measured(true);
+    to.set_best_us(from.record->median_us);
+  }
+}
+
+void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to) {
+  to.set_name(from.name);
+  to.set_file(from.file);
+  to.set_records(records);
+  to.set_error(from.error);
+  if (!from.spec) {
+    return;
+  }
+  to.set_interface_digest(std::string(from.interface.view()));
+  for (const DimSpec& dim : from.spec->dims) {
+    to.add_dims(dim.name);
+  }
+  for (const TypeSpec& type : from.spec->types) {
+    std::string choices;
+    for (const DType choice : type.choices) {
+      choices += (choices.empty() ? "" : "|") + std::string(to_string(choice));
+    }
+    to.add_types(type.name + "=" + choices);
+  }
+  for (const Tunable& tunable : from.spec->tunables) {
+    to.add_tunables(tunable.name);
+  }
+}
+
+std::string job_state_name(JobState state) { return std::string(store::state_name(state)); }
+
+}  // namespace cubind

@@ -1,0 +1,31 @@
+// From the daemon's structs to the messages of its replies.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "schemas/cubind.pb.h"
+#include "server/answer/answerer.hpp"
+#include "server/jobs/job_event.hpp"
+#include "server/kernel_library.hpp"
+
+namespace cubind {
+
+void to_wire(const Generation& from, v1::Generation& to);
+void to_wire(const DriverVersion& from, v1::DriverVersion& to);
+/// Without the bytes.
+void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
+/// Of a record, without departures and without what only an answer knows.
+void to_wire(const RecordRow& from, v1::Provenance& to);
+/// The whole reply but the job and the cubin's bytes.
+void to_wire(const Answer& from, v1::GetVariantReply& to);
+void to_wire(const JobEvent& from, v1::Job& to);
+/// `generation` is the one that a finished job's record belongs to.
+void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to);
+void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to);
+
+/// "done", "waiting_for_idle_gpu".
+std::string job_state_name(JobState state);
+
+}  // namespace cubind

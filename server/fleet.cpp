@@ -1,0 +1,128 @@
+#include "server/fleet.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace cubind {
+namespace {
+
+std::string describe(const DeviceClass& device) {
+  const DeviceFacts& facts = device.facts;
+  return device.label + "@" + device.digest.hex().substr(0, 8) + " (" + std::to_string(facts.sm_count) + " SMs, " +
+         std::to_string(facts.memory_bytes >> 30) + " GiB" +
+         (facts.mig_profile.empty() ? "" : ", MIG " + facts.mig_profile) + ")";
+}
+
+std::string describe(const std::vector<DeviceClass>& devices) {
+  std::vector<std::string> texts;
+  for (const DeviceClass& device : devices) {
+    texts.push_back(describe(device));
+  }
+  return join(texts, ", ");
+}
+
+bool matches(const DeviceClass& device, const std::string& label) {
+  const auto at = label.rfind('@');
+  if (at == std::string::npos) {
+    return device.label == label;
+  }
+  return device.label == label.substr(0, at) && device.digest.hex().starts_with(label.substr(at + 1));
+}
+
+}  // namespace
+
+std::shared_ptr<const AgentProfiles> Fleet::agents() const {
+  const std::lock_guard lock(mutex_);
+  return agents_;
+}
+
+void Fleet::set(AgentProfiles agents) {
+  auto next = std::make_shared<const AgentProfiles>(std::move(agents));
+  const std::lock_guard lock(mutex_);
+  agents_.swap(next);
+}
+
+std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexSnapshot& index) {
+  std::map<Digest, DeviceClass> classes = index.devices();
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      classes.emplace(device.device.digest, device.device);
+    }
+  }
+  std::vector<DeviceClass> known;
+  for (auto& [digest, device] : classes) {
+    known.push_back(std::move(device));
+  }
+  std::ranges::stable_sort(known, {}, &DeviceClass::label);
+  return known;
+}
+
+DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known, const std::string& field) {
+  std::vector<DeviceClass> found;
+  std::vector<std::string> labels;
+  for (const DeviceClass& device : known) {
+    labels.push_back(device.label);
+    if (matches(device, label)) {
+      found.push_back(device);
+    }
+  }
+  if (found.empty()) {
+    throw Error(ErrorCode::NotFound, field, "no device class " + quoted(label) + " is known" + suggestion(label, labels));
+  }
+  if (found.size() > 1) {
+    throw Error(ErrorCode::InvalidArgument, field,
+                quoted(label) + " is ambiguous, name one of " + describe(found));
+  }
+  return found.front();
+}
+
+DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field) {
+  std::map<Digest, DeviceClass> offered;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      offered.emplace(device.device.digest, device.device);
+    }
+  }
+  if (offered.empty()) {
+    throw Error(ErrorCode::FailedPrecondition, field, "no agent offers a GPU: name the device class");
+  }
+  if (offered.size() > 1) {
+    std::vector<DeviceClass> classes;
+    for (const auto& [digest, device] : offered) {
+      classes.push_back(device);
+    }
+    throw Error(ErrorCode::InvalidArgument, field, "agents offer several classes, name one of " + describe(classes));
+  }
+  return offered.begin()->second;
+}
+
+std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
+                                                  const std::optional<DriverVersion>& driver) {
+  std::optional<OfferedToolchain> newest;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      const bool loads = !driver || driver->cuda == 0 || driver_loads(driver->cuda, toolchain.major);
+      if (loads && (!newest || std::tie(toolchain.major, toolchain.minor) > std::tie(newest->major, newest->minor))) {
+        newest = toolchain;
+      }
+    }
+  }
+  return newest;
+}
+
+std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class) {
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      if (device.device.digest == device_class) {
+        return device.driver;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace cubind

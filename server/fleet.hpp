@@ -1,0 +1,46 @@
+// The agents that are connected and what they offer, as a snapshot for any thread; and what follows from it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/jobs/agent.hpp"
+#include "server/lookup/index.hpp"
+
+namespace cubind {
+
+using AgentProfiles = std::vector<AgentProfile>;
+
+/// Thread-safe.
+class Fleet {
+ public:
+  Fleet() : agents_(std::make_shared<AgentProfiles>()) {}
+
+  std::shared_ptr<const AgentProfiles> agents() const;
+  void set(AgentProfiles agents);
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const AgentProfiles> agents_;  // guarded by mutex_
+};
+
+/// Every class that is known, from agents, records and tables, by label.
+std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexSnapshot& index);
+
+/// The class with this label ("nvidia-h200", or "nvidia-h200@1a2b" with the start of its digest). Throws NotFound with the known
+/// labels, or InvalidArgument with the classes where several have it; `field` is the place.
+DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known, const std::string& field);
+
+/// The one class that agents offer. Throws FailedPrecondition where none does, InvalidArgument with the list where several.
+DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
+
+/// The newest toolchain whose cubins the driver loads; absent where no agent offers one.
+std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents, const std::optional<DriverVersion>& driver);
+
+/// The driver of an agent's device of this class.
+std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class);
+
+}  // namespace cubind

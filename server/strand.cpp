@@ -1,0 +1,84 @@
+#include "server/strand.hpp"
+
+#include <exception>
+#include <future>
+#include <string>
+
+#include "base/log.hpp"
+
+namespace cubind {
+
+Strand::Strand() : thread_([this] { loop(); }) {}
+
+Strand::~Strand() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Strand::post(Function function) {
+  {
+    const std::lock_guard lock(mutex_);
+    ready_.push_back(std::move(function));
+  }
+  changed_.notify_one();
+}
+
+void Strand::post_at(Time time, Function function) {
+  {
+    const std::lock_guard lock(mutex_);
+    later_.emplace(time, std::move(function));
+  }
+  changed_.notify_one();
+}
+
+void Strand::run(const Function& function) {
+  std::promise<void> done;
+  post([&] {
+    try {
+      function();
+      done.set_value();
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  });
+  done.get_future().get();
+}
+
+Strand::Function Strand::take() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (!later_.empty() && later_.begin()->first <= std::chrono::steady_clock::now()) {
+      ready_.push_back(std::move(later_.begin()->second));
+      later_.erase(later_.begin());
+    }
+    if (!ready_.empty()) {
+      Function function = std::move(ready_.front());
+      ready_.pop_front();
+      return function;
+    }
+    if (stopping_) {
+      return {};
+    }
+    if (later_.empty()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, later_.begin()->first);
+    }
+  }
+}
+
+void Strand::loop() {
+  while (const Function function = take()) {
+    try {
+      function();
+    } catch (const std::exception& fault) {
+      log_error(std::string("a function of the job thread failed: ") + fault.what());
+    }
+  }
+}
+
+}  // namespace cubind

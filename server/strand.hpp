@@ -1,0 +1,44 @@
+// One thread that runs functions in the order in which they were posted: what is used on it alone needs no lock.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace cubind {
+
+/// post() and post_at() are called from any thread, also from the strand itself. A function that throws is logged.
+class Strand {
+ public:
+  using Function = std::function<void()>;
+  using Time = std::chrono::steady_clock::time_point;
+
+  Strand();
+  /// Runs what was posted for now, drops what was posted for later.
+  ~Strand();
+  Strand(const Strand&) = delete;
+  Strand& operator=(const Strand&) = delete;
+
+  void post(Function function);
+  void post_at(Time time, Function function);
+  /// Posts and waits until it has run; throws what it throws. Not from the strand itself.
+  void run(const Function& function);
+
+ private:
+  void loop();
+  /// Takes the next function; empty when the strand is to end.
+  Function take();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Function> ready_;           // guarded by mutex_
+  std::multimap<Time, Function> later_;  // guarded by mutex_
+  bool stopping_ = false;                // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace cubind
