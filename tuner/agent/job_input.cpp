@@ -1,7 +1,7 @@
 #include "tuner/agent/job_input.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "base/error.hpp"
 #include "tuner/plan/wire.hpp"
@@ -12,24 +12,57 @@
 namespace cubind {
 namespace {
 
-// The winner so far is named by its trial; what is stored of that trial says which configuration it was.
-std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease) {
+// The winner so far is named by its trial; as keys go by content, it is the candidate that would be the same trial today.
+std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease, const std::vector<Candidate>& candidates) {
   if (lease.incumbent_trial().empty()) return std::nullopt;
-  for (const v1::TrialHeader& trial : lease.trials()) {
-    if (trial.trial_key() != lease.incumbent_trial()) continue;
-    return configuration_from_wire(trial.configuration(), "lease.trials.configuration");
+  for (const Candidate& candidate : candidates) {
+    if (candidate.trial_key.digest.view() == lease.incumbent_trial()) return candidate.configuration;
   }
   return std::nullopt;
 }
 
-SearchHints hints_of(const v1::LeaseGrant& lease, const JobInput& input) {
+// In canonical order. Two configurations that make the same machine code and launches are one trial; the default, else the
+// earlier one, stands for both.
+std::vector<Candidate> make_candidates(const JobInput& input, const KernelBuild& build) {
+  const TrialContext context{input.spec.get(), input.problem, input.device_class, input.policy,
+                             driver_branch(input.driver.version())};
+  const auto default_one = default_configuration(*input.spec, input.problem, input.constants);
+  std::vector<Candidate> candidates;
+  std::map<Digest, std::size_t> seen;
+  std::uint32_t number = 0;
+  for (Configuration& configuration : enumerate_valid(*input.spec, input.problem, input.constants)) {
+    Candidate one;
+    one.number = number++;
+    one.configuration = std::move(configuration);
+    const auto plan = plan_for(*input.spec, input.problem, one.configuration, input.constants);
+    if (!plan || plan->launches.empty()) continue;
+    one.plan = *plan;
+    one.source = artifact_source(*input.spec, input.problem, one.configuration, input.architecture);
+    one.artifact_key = artifact_key(one.source, build.identity());
+    one.trial_key = trial_key(context, one.artifact_key, one.plan);
+    one.is_default = default_one == one.configuration;
+    const auto [at, added] = seen.try_emplace(one.trial_key.digest, candidates.size());
+    if (added) candidates.push_back(std::move(one));
+    else if (one.is_default) candidates[at->second] = std::move(one);
+  }
+  return candidates;
+}
+
+void order_candidates(const v1::LeaseGrant& lease, std::vector<Candidate>& candidates) {
   SearchHints hints;
-  hints.incumbent = incumbent_of(lease);
-  hints.default_ = default_configuration(*input.spec, input.problem, input.constants);
+  hints.incumbent = incumbent_of(lease, candidates);
+  std::vector<Configuration> configurations;
+  for (Candidate& candidate : candidates) {
+    candidate.incumbent = hints.incumbent == candidate.configuration;
+    if (candidate.is_default) hints.default_ = candidate.configuration;
+    configurations.push_back(candidate.configuration);
+  }
   for (const v1::Configuration& hint : lease.hints()) {
     hints.neighbours.push_back(configuration_from_wire(hint, "lease.hints"));
   }
-  return hints;
+  std::vector<Candidate> ordered;
+  for (const std::size_t index : search_order(configurations, hints)) ordered.push_back(std::move(candidates[index]));
+  candidates = std::move(ordered);
 }
 
 JobInput make_frame(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device) {
@@ -62,31 +95,12 @@ std::optional<LaunchPlan> plan_for(const KernelSpec& spec, const Problem& proble
 
 JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device) {
   JobInput input = make_frame(lease, build, device);
-  const std::vector<Configuration> valid = enumerate_valid(*input.spec, input.problem, input.constants);
-  const SearchHints hints = hints_of(lease, input);
-  const TrialContext context{input.spec.get(), input.problem, input.device_class, input.policy,
-                             driver_branch(input.driver.version())};
-  std::set<Digest> seen;
-  for (const std::size_t index : search_order(valid, hints)) {
-    Candidate one;
-    one.number = static_cast<std::uint32_t>(index);
-    one.configuration = valid[index];
-    const auto plan = plan_for(*input.spec, input.problem, one.configuration, input.constants);
-    if (!plan || plan->launches.empty()) continue;
-    one.plan = *plan;
-    one.source = artifact_source(*input.spec, input.problem, one.configuration, input.architecture);
-    one.artifact_key = artifact_key(one.source, build.identity());
-    one.trial_key = trial_key(context, one.artifact_key, one.plan);
-    one.incumbent = hints.incumbent == one.configuration;
-    one.is_default = hints.default_ == one.configuration;
-    // Two configurations that make the same machine code and launches are one trial; the earlier one stands
-    // for both.
-    if (seen.insert(one.trial_key.digest).second) input.candidates.push_back(std::move(one));
-  }
+  input.candidates = make_candidates(input, build);
   if (input.candidates.empty()) {
     throw Error(ErrorCode::FailedPrecondition, input.spec->name + " at " + to_string(input.problem),
                 "no configuration satisfies the constraints and the limits of " + device.facts().name());
   }
+  order_candidates(lease, input.candidates);
   return input;
 }
 

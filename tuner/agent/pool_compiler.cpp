@@ -16,7 +16,6 @@ PoolCompiler::PoolCompiler(CompilePoolOptions options) : pool_(std::move(options
 std::uint64_t PoolCompiler::submit(const v1::CompileRequest& request, int priority) {
   const std::uint64_t pool_id = pool_.submit(request, priority);
   const std::lock_guard lock(mutex_);
-  reap();
   const std::uint64_t id = next_id_++;
   requests_.emplace(id, Request{request, priority, pool_id, 0});
   return id;
@@ -51,16 +50,8 @@ void PoolCompiler::abandon(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
-  abandoned_.insert(found->second.pool_id);
+  pool_.cancel(found->second.pool_id);
   requests_.erase(found);
-  reap();
-}
-
-// Results that nobody waits for would stay in the pool for ever.
-void PoolCompiler::reap() {
-  std::erase_if(abandoned_, [this](std::uint64_t id) {
-    return pool_.wait(id, std::chrono::milliseconds(0)).has_value();
-  });
 }
 
 }  // namespace cubind

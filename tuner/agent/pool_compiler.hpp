@@ -2,7 +2,6 @@
 
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "tuner/agent/compile_pool.hpp"
 #include "tuner/agent/compiler.hpp"
@@ -28,13 +27,11 @@ class PoolCompiler final : public Compiler {
     std::uint64_t pool_id = 0;  // changes when it is submitted again
     unsigned losses = 0;
   };
-  void reap();
 
   CompilePool pool_;
   std::mutex mutex_;
   std::uint64_t next_id_ = 1;                  // guarded by mutex_
   std::map<std::uint64_t, Request> requests_;  // guarded by mutex_
-  std::set<std::uint64_t> abandoned_;          // pool ids; guarded by mutex_
 };
 
 }  // namespace cubind

@@ -8,7 +8,7 @@ namespace {
 KernelSpec kernel(BucketRule rule, const std::string& grid) {
   KernelSpec spec;
   spec.name = "rows";
-  spec.dims = {{"N", "", std::move(rule), false}, {"D", "", {}, false}};
+  spec.dims = {{"N", "", 1, std::move(rule), false}, {"D", "", 1, {}, false}};
   spec.tunables = {{"ROWS", {1, 2, 4}}, {"TILE", {1, 3}}};
   spec.launches = {{"rows<{ROWS}>", {}, {grid}, {"32"}, "0"}};
   return spec;
