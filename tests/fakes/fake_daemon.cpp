@@ -1,0 +1,142 @@
+#include "tests/fakes/fake_daemon.hpp"
+
+#include <grpcpp/grpcpp.h>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "schemas/cubind.grpc.pb.h"
+
+namespace cubind::test {
+namespace {
+
+grpc::StatusCode code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument:
+      return grpc::StatusCode::INVALID_ARGUMENT;
+    case ErrorCode::NotFound:
+      return grpc::StatusCode::NOT_FOUND;
+    case ErrorCode::FailedPrecondition:
+      return grpc::StatusCode::FAILED_PRECONDITION;
+    case ErrorCode::ResourceExhausted:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case ErrorCode::Unavailable:
+      return grpc::StatusCode::UNAVAILABLE;
+    case ErrorCode::DeadlineExceeded:
+      return grpc::StatusCode::DEADLINE_EXCEEDED;
+    case ErrorCode::DataLoss:
+      return grpc::StatusCode::DATA_LOSS;
+    default:
+      return grpc::StatusCode::INTERNAL;
+  }
+}
+
+// Runs the script, if there is one.
+template <typename Script, typename Use>
+grpc::Status run(const Script& script, const Use& use) {
+  if (!script) {
+    return {grpc::StatusCode::UNIMPLEMENTED, "the test has no script for this"};
+  }
+  try {
+    use();
+    return grpc::Status::OK;
+  } catch (const Error& error) {
+    return {code_of(error.code()), error.what()};
+  }
+}
+
+}  // namespace
+
+struct FakeDaemon::Server final : v1::Cubind::Service {
+  explicit Server(const Scripts& given) : scripts(given) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address(), grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server = builder.BuildAndStart();
+  }
+  ~Server() override { server->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address() const { return "unix://" + (folder.path() / "cubind.sock").string(); }
+
+  grpc::Status GetVariant(grpc::ServerContext*, const v1::GetVariantRequest* request,
+                          v1::GetVariantReply* reply) override {
+    return run(scripts.get_variant, [&] { *reply = scripts.get_variant(*request); });
+  }
+  grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest* request,
+                           grpc::ServerWriter<v1::ArtifactChunk>* writer) override {
+    return run(scripts.get_artifact, [&] {
+      const std::string bytes = scripts.get_artifact(request->digest());
+      for (std::size_t at = 0; at < bytes.size(); at += 1 << 20) {
+        v1::ArtifactChunk chunk;
+        chunk.set_data(bytes.substr(at, 1 << 20));
+        writer->Write(chunk);
+        ++chunks;
+      }
+    });
+  }
+  grpc::Status Tune(grpc::ServerContext*, const v1::TuneRequest* request,
+                    grpc::ServerWriter<v1::TuneEvent>* writer) override {
+    return run(scripts.tune, [&] {
+      scripts.tune(*request, [&](const v1::TuneEvent& event) { return writer->Write(event); });
+    });
+  }
+  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::TuneEvent>* writer) override {
+    return run(scripts.watch_job, [&] {
+      scripts.watch_job(request->id(), [&](const v1::TuneEvent& event) { return writer->Write(event); });
+    });
+  }
+  grpc::Status ListKernels(grpc::ServerContext*, const v1::ListKernelsRequest*,
+                           v1::ListKernelsReply* reply) override {
+    return run(scripts.list_kernels, [&] { *reply = scripts.list_kernels(); });
+  }
+  grpc::Status CheckKernel(grpc::ServerContext*, const v1::CheckKernelRequest* request,
+                           v1::CheckKernelReply* reply) override {
+    return run(scripts.check_kernel, [&] { *reply = scripts.check_kernel(*request); });
+  }
+  grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest*,
+                           v1::ListDevicesReply* reply) override {
+    return run(scripts.list_devices, [&] { *reply = scripts.list_devices(); });
+  }
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsReply* reply) override {
+    return run(scripts.list_jobs, [&] { *reply = scripts.list_jobs(request->include_ended()); });
+  }
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                         v1::CancelJobReply* reply) override {
+    return run(scripts.cancel_job, [&] { *reply->mutable_job() = scripts.cancel_job(request->id()); });
+  }
+  grpc::Status ExportTable(grpc::ServerContext*, const v1::ExportTableRequest* request,
+                           grpc::ServerWriter<v1::TableChunk>* writer) override {
+    return run(scripts.export_table, [&] {
+      v1::TableChunk chunk;
+      chunk.set_json(scripts.export_table(*request));
+      writer->Write(chunk);
+    });
+  }
+  grpc::Status ImportTable(grpc::ServerContext*, grpc::ServerReader<v1::TableChunk>* reader,
+                           v1::ImportTableReply* reply) override {
+    std::string json, file;
+    for (v1::TableChunk chunk; reader->Read(&chunk);) {
+      json += chunk.json();
+      file += chunk.file();
+    }
+    return run(scripts.import_table, [&] { *reply = scripts.import_table(json, file); });
+  }
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::GetStatusReply* reply) override {
+    return run(scripts.get_status, [&] { *reply = scripts.get_status(); });
+  }
+
+  const Scripts& scripts;
+  TempDir folder{"cubind-fake"};
+  std::atomic<int> chunks{0};
+  std::unique_ptr<grpc::Server> server;
+};
+
+FakeDaemon::FakeDaemon() : server_(std::make_unique<Server>(scripts)) {}
+FakeDaemon::~FakeDaemon() = default;
+
+std::string FakeDaemon::address() const { return server_->address(); }
+int FakeDaemon::artifact_chunks() const { return server_->chunks; }
+
+}  // namespace cubind::test

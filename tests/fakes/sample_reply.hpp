@@ -1,0 +1,20 @@
+// A complete reply of the daemon for a kernel of two launches, whose parts a test then changes.
+#pragma once
+
+#include <string>
+
+#include "schemas/cubind.pb.h"
+#include "tuner/plan/launch_plan.hpp"
+
+namespace cubind::test {
+
+/// `scale` with THREADS=256, VECTOR=4: launches `scale_rows` (x, y, N, alpha) and `finish` (y, partial, D),
+/// the second with dynamic shared memory and a scratch buffer; constraints "D % VECTOR == 0" and "N != 300".
+PlanTemplate sample_template();
+Configuration sample_configuration();
+
+/// For N, D and T=f16 on an H200; the plan is what the rule gives, the cubin rides in it. Bucket of N: 257 to
+/// 1024, where 512 has a record of its own. Evidence measured, match exact.
+v1::GetVariantReply sample_reply(const Problem& problem, const std::string& cubin);
+
+}  // namespace cubind::test

@@ -1,0 +1,114 @@
+#include "client/arguments.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "tests/fakes/sample_reply.hpp"
+
+namespace cubind {
+namespace {
+
+LaunchPlan sample_plan() {
+  const Problem problem{{{"N", 1024}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""};
+  const PlanEvaluator evaluator(test::sample_template(), problem, test::sample_configuration(),
+                                {132, 232448, 0, 90});
+  return *evaluator.evaluate(problem, test::sample_configuration()).plan;
+}
+
+Arguments all_arguments() {
+  return Arguments()
+      .buffer("x", cuda::DevicePtr{0x1000})
+      .buffer("y", cuda::DevicePtr{0x2000})
+      .buffer("partial", cuda::DevicePtr{0x3000})
+      .scalar("alpha", 0.5);
+}
+
+template <typename T>
+T value_of(const ParameterBytes& bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+std::string message_of(const Launch& launch, const Arguments& arguments) {
+  try {
+    pack_parameters(launch, arguments);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::InvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+Parameter scalar_of(DType type) { return {"s", ParameterSource::Caller, type, Role::None, 0, 0, 0}; }
+
+}  // namespace
+
+TEST_CASE("parameters are packed in the order of the kernel and not in the order given") {
+  const auto packed = pack_parameters(sample_plan().launches[0], all_arguments());
+  REQUIRE(packed.size() == 4);
+  CHECK(value_of<cuda::DevicePtr>(packed[0]) == 0x1000);
+  CHECK(value_of<cuda::DevicePtr>(packed[1]) == 0x2000);
+  CHECK(value_of<std::int64_t>(packed[2]) == 1024);
+  CHECK(value_of<float>(packed[3]) == 0.5f);
+}
+
+TEST_CASE("a second launch gets its scratch buffer by name") {
+  const auto packed = pack_parameters(sample_plan().launches[1], all_arguments());
+  CHECK(value_of<cuda::DevicePtr>(packed[1]) == 0x3000);
+  CHECK(value_of<std::int32_t>(packed[2]) == 4096);
+}
+
+TEST_CASE("a pointer below its alignment is refused by name with both alignments") {
+  const Arguments arguments = all_arguments().buffer("y", cuda::DevicePtr{0x2008});
+  CHECK(message_of(sample_plan().launches[0], arguments) ==
+        "argument y: the pointer is aligned to 8 bytes, the kernel needs 16");
+}
+
+TEST_CASE("a null pointer is refused with the size that is needed") {
+  const Arguments arguments = all_arguments().buffer("x", nullptr);
+  CHECK(message_of(sample_plan().launches[0], arguments) ==
+        "argument x: the pointer is null, expected 8388608 bytes of device memory");
+}
+
+TEST_CASE("a missing argument is refused by name") {
+  const Arguments arguments =
+      Arguments().buffer("x", cuda::DevicePtr{0x1000}).buffer("y", cuda::DevicePtr{0x2000});
+  CHECK(message_of(sample_plan().launches[0], arguments) ==
+        "argument alpha: is missing: the kernel takes a scalar of that name");
+}
+
+TEST_CASE("a buffer in the place of a scalar is refused and so is the reverse") {
+  CHECK(message_of(sample_plan().launches[0], all_arguments().buffer("alpha", cuda::DevicePtr{16})) ==
+        "argument alpha: is a scalar of type f32, a buffer was given");
+  CHECK(message_of(sample_plan().launches[0], all_arguments().scalar("x", 1)) ==
+        "argument x: is a buffer of 8388608 bytes of device memory, a scalar was given");
+}
+
+TEST_CASE("an argument that no launch takes is refused with the nearest name") {
+  CHECK_NOTHROW(refuse_unknown(sample_plan(), all_arguments()));
+  CHECK_THROWS_WITH(refuse_unknown(sample_plan(), all_arguments().scalar("alpa", 1.0)),
+                    Catch::Contains("alpa") && Catch::Contains("did you mean \"alpha\""));
+  CHECK_THROWS_WITH(refuse_unknown(sample_plan(), all_arguments().scalar("N", 3)),
+                    Catch::Contains("argument N"));
+}
+
+TEST_CASE("a scalar is converted to the type of the parameter") {
+  CHECK(value_of<double>(pack_scalar(scalar_of(DType::F64), 0.1)) == 0.1);
+  CHECK(value_of<float>(pack_scalar(scalar_of(DType::F32), 0.1)) == 0.1f);
+  CHECK(value_of<float>(pack_scalar(scalar_of(DType::F32), std::int64_t{3})) == 3.0f);
+  CHECK(value_of<std::uint16_t>(pack_scalar(scalar_of(DType::Bf16), 1.0)) == 0x3f80);
+  CHECK(value_of<std::int32_t>(pack_scalar(scalar_of(DType::I32), -7.0)) == -7);
+  CHECK(value_of<std::uint8_t>(pack_scalar(scalar_of(DType::U8), std::int64_t{255})) == 255);
+}
+
+TEST_CASE("a scalar that an integer parameter cannot hold is refused") {
+  CHECK_THROWS_WITH(pack_scalar(scalar_of(DType::I32), std::int64_t{1} << 31),
+                    "argument s: 2147483648 does not fit i32");
+  CHECK_THROWS_WITH(pack_scalar(scalar_of(DType::U8), std::int64_t{-1}), "argument s: -1 does not fit u8");
+  CHECK_THROWS_WITH(pack_scalar(scalar_of(DType::I64), 0.5), Catch::Contains("is not an integer"));
+  CHECK_THROWS_AS(pack_scalar(scalar_of(DType::I64), 0x1p63), Error);
+}
+
+}  // namespace cubind
