@@ -18,14 +18,35 @@ constexpr char kAxisNames[3] = {'x', 'y', 'z'};
   throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
 }
 
+// Where an expression stands, spelled only when something is wrong with it.
+struct Place {
+  const std::string& base;
+  std::string_view member = {};
+  std::optional<std::size_t> index = std::nullopt;
+
+  std::string text() const {
+    return base + std::string(member) + (index ? "/" + std::to_string(*index) : "");
+  }
+};
+
 // The evaluator quotes the expression; here the place is put before it.
-std::int64_t evaluate(const BoundExpression& expression, const std::string& place,
+std::int64_t evaluate(const BoundExpression& expression, const Place& place,
                       std::span<const std::int64_t> values) {
   try {
     return expression.evaluate(values);
   } catch (const ExpressionError& error) {
-    fail(place, error.what());
+    fail(place.text(), error.what());
   }
+}
+
+std::array<std::int64_t, 3> evaluate_axes(const std::vector<BoundExpression>& expressions,
+                                          const std::string& base, std::string_view member,
+                                          std::span<const std::int64_t> values) {
+  std::array<std::int64_t, 3> result{1, 1, 1};
+  for (std::size_t i = 0; i < expressions.size(); ++i) {
+    result[i] = evaluate(expressions[i], Place{base, member, i}, values);
+  }
+  return result;
 }
 
 std::int64_t checked_bytes(std::int64_t elements, DType type, const std::string& place) {
@@ -236,15 +257,6 @@ bool PlanProgram::check_holds(const Check& check, Values values, std::string* wh
   throw Error(ErrorCode::Internal, "plan", "unknown kind of check");
 }
 
-PlanProgram::Axes PlanProgram::axes(const std::vector<BoundExpression>& expressions, const std::string& place,
-                                    Values values) const {
-  Axes result{1, 1, 1};
-  for (std::size_t i = 0; i < expressions.size(); ++i) {
-    result[i] = evaluate(expressions[i], place, values);
-  }
-  return result;
-}
-
 bool PlanProgram::constraint_holds(std::size_t index, Values values, std::string* why) const {
   const BoundExpression& constraint = constraints_[index];
   try {
@@ -259,11 +271,11 @@ bool PlanProgram::constraint_holds(std::size_t index, Values values, std::string
 
 bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* why) const {
   const BoundLaunch& bound = launches_[launch];
-  const Axes grid = axes(bound.grid, bound.place, values);
+  const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
   if (has_zero(grid)) {
     return true;
   }  // never launched
-  const Axes block = axes(bound.block, bound.place, values);
+  const Axes block = evaluate_axes(bound.block, bound.place, "/block", values);
   for (std::size_t i = 0; i < 3; ++i) {
     if (grid[i] < 0 || grid[i] > kMaxGrid[i]) {
       return refuse(why, [&] {
@@ -290,10 +302,10 @@ bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* wh
 
 bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* why) const {
   const BoundLaunch& bound = launches_[launch];
-  if (has_zero(axes(bound.grid, bound.place, values))) {
+  if (has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values))) {
     return true;
   }
-  const std::int64_t dynamic = evaluate(bound.shared_bytes[0], bound.place, values);
+  const std::int64_t dynamic = evaluate(bound.shared_bytes[0], Place{bound.place, "/shared_bytes"}, values);
   const auto fixed = static_cast<std::int64_t>(template_.static_shared_bytes);
   if (dynamic >= 0 && dynamic <= shared_limit_ && fixed <= shared_limit_ - dynamic) {
     return true;
@@ -308,7 +320,7 @@ bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* w
 bool PlanProgram::parameter_holds(const Check& check, Values values, std::string* why) const {
   const BoundParameter& bound = launches_[check.launch].parameters[check.index];
   const ParameterTemplate& from = template_.launches[check.launch].parameters[check.index];
-  const std::int64_t value = evaluate(*bound.expression, bound.place, values);
+  const std::int64_t value = evaluate(*bound.expression, Place{bound.place}, values);
   if (from.source == ParameterSource::Buffer) {
     if (value >= 0) {
       checked_bytes(value, from.type, bound.place);
@@ -343,7 +355,7 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
   if (!bound.expression) {
     return to;
   }
-  const std::int64_t value = evaluate(*bound.expression, bound.place, values);
+  const std::int64_t value = evaluate(*bound.expression, Place{bound.place}, values);
   if (from.source == ParameterSource::Buffer) {
     to.extent_bytes = static_cast<std::uint64_t>(checked_bytes(value, from.type, bound.place));
   } else {
@@ -357,7 +369,7 @@ LaunchPlan PlanProgram::plan(Values values) const {
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     const BoundLaunch& bound = launches_[i];
     const LaunchTemplate& from = template_.launches[i];
-    const Axes grid = axes(bound.grid, bound.place, values);
+    const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
     if (has_zero(grid)) {
       continue;
     }
@@ -365,8 +377,9 @@ LaunchPlan PlanProgram::plan(Values values) const {
     launch.entry = from.entry;
     launch.entry_symbol = from.entry_symbol;
     launch.grid = dim3(grid);
-    launch.block = dim3(axes(bound.block, bound.place, values));
-    launch.shared_bytes = static_cast<std::uint64_t>(evaluate(bound.shared_bytes[0], bound.place, values));
+    launch.block = dim3(evaluate_axes(bound.block, bound.place, "/block", values));
+    launch.shared_bytes = static_cast<std::uint64_t>(
+        evaluate(bound.shared_bytes[0], Place{bound.place, "/shared_bytes"}, values));
     for (std::size_t p = 0; p < from.parameters.size(); ++p) {
       launch.parameters.push_back(parameter(i, p, values));
     }
