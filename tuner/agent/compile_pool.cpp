@@ -97,6 +97,17 @@ class CompilePool::Implementation {
     return found == finished_.end() ? std::nullopt : std::optional(take(found));
   }
 
+  void cancel(std::uint64_t id) {
+    const auto has_id = [&](const auto& entry) {
+      return entry.second.id == id && entry.second.request.has_value();
+    };
+    const std::lock_guard lock(mutex_);
+    std::erase_if(waiting_, has_id);
+    std::erase_if(finished_, [&](const CompileResult& result) { return result.id == id; });
+    pending_.erase(id);
+    ready_.notify_all();
+  }
+
   void cancel_all() {
     const std::lock_guard lock(mutex_);
     drop_all();
@@ -258,6 +269,7 @@ std::optional<CompileResult> CompilePool::next(std::chrono::milliseconds timeout
 std::optional<CompileResult> CompilePool::wait(std::uint64_t id, std::chrono::milliseconds timeout) {
   return implementation_->wait(id, timeout);
 }
+void CompilePool::cancel(std::uint64_t id) { implementation_->cancel(id); }
 void CompilePool::cancel_all() { implementation_->cancel_all(); }
 std::size_t CompilePool::pending() const { return implementation_->pending(); }
 CompilePoolCounts CompilePool::counts() const { return implementation_->counts(); }

@@ -19,8 +19,10 @@ struct CompilePoolOptions {
   unsigned jobs = 1;                                 // processes
   std::chrono::milliseconds deadline{30'000};        // of one compile, by the wall clock
   std::chrono::milliseconds start_deadline{60'000};  // from exec to the worker's hello, cold disk included
-  std::uint64_t memory_bytes = std::uint64_t{4}
-                               << 30;  // of one worker: RLIMIT_AS, and its resident set is watched
+  // Caps of one worker. Above the first (RLIMIT_AS) the compiler gets no more memory and says so or crashes;
+  // the second is its resident set, which the parent watches, and is what the machine feels. 0: none.
+  std::uint64_t address_space_bytes = std::uint64_t{4} << 30;
+  std::uint64_t memory_bytes = std::uint64_t{3} << 30;
   std::uint64_t max_cubin_bytes = std::uint64_t{64} << 20;  // where the request names none
   std::uint64_t max_log_bytes = 256 << 10;                  // where the request names none
   unsigned compiles_per_worker =
@@ -72,6 +74,9 @@ class CompilePool {
   // the id is unknown, cancelled or taken.
   std::optional<CompileResult> wait(std::uint64_t id, std::chrono::milliseconds timeout);
 
+  // Drops one request: waiting, running (the worker is killed) or finished but not taken. Nothing happens for
+  // an unknown one.
+  void cancel(std::uint64_t id);
   // Drops every request, waiting, running (the worker is killed) or finished but not taken. No result comes
   // for them.
   void cancel_all();

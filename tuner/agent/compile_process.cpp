@@ -71,8 +71,8 @@ Subprocess CompileProcess::start(const CompilePoolOptions& options, const Unique
   child.fds = {{.fd = socket.get(), .number = kWorkerFd}};
   child.stderr_to = ChildStream::Pipe;
   // Sanitizers reserve more address space than there is memory.
-  if (!kSanitized && options.memory_bytes != 0) {
-    child.limit_address_space_bytes = options.memory_bytes;
+  if (!kSanitized && options.address_space_bytes != 0) {
+    child.limit_address_space_bytes = options.address_space_bytes;
   }
   child.nice = options.nice;
   child.working_folder = "/";
@@ -196,7 +196,7 @@ CompileProcess::Answer CompileProcess::lost() {
   }
   // Compilers of LLVM's family abort when memory runs out, and the cap is the likeliest reason here.
   if (stderr_.find("bad_alloc") != std::string::npos || stderr_.find("out of memory") != std::string::npos) {
-    cause += "; its memory is capped at " + mebibytes(options_.memory_bytes);
+    cause += "; its memory is capped at " + mebibytes(options_.address_space_bytes);
   }
   answer.reply.set_log(cause + last_words());
   return answer;

@@ -98,6 +98,9 @@ CompileLog parse_compile_log(std::string_view log) {
       result.messages.append(line).append("\n");
     }
   }
+  if (result.messages.find_first_not_of(" \n\r\t") == std::string::npos) {
+    result.messages.clear();
+  }
   return result;
 }
 

@@ -20,6 +20,8 @@ constexpr std::uint64_t kDefaultLogBytes = std::uint64_t{256} << 10;
 // later.
 constexpr std::size_t kRawLogBytes = std::size_t{16} << 20;
 
+constexpr std::size_t kMaxRememberedBytes = std::size_t{32} << 20;
+
 void fail(v1::CompileReply& reply, const std::string& cause) {
   reply.clear_cubin();
   reply.clear_entry_symbols();
@@ -90,7 +92,7 @@ v1::CompileReply ProgramCompiler::compile(const v1::CompileRequest& request) {
   return reply;
 }
 
-void ProgramCompiler::check_request(const v1::CompileRequest& request) const {
+void ProgramCompiler::check_request(const v1::CompileRequest& request) {
   check_architecture(request.architecture(), "architecture");
   if (request.entries().empty()) {
     refuse("entries", "there must be at least one");
@@ -104,12 +106,26 @@ void ProgramCompiler::check_request(const v1::CompileRequest& request) const {
   check_text(request.source_name(), request.source());
   refuse_absolute_includes(request.source_name(), request.source());
   for (const v1::SourceFile& header : request.headers()) {
-    check_text(header.path(), header.content());
-    if (header.path().starts_with('/')) {
-      refuse(header.path(), "the name of a header must be relative");
-    }
-    refuse_absolute_includes(header.path(), header.content());
+    check_header(header);
   }
+}
+
+void ProgramCompiler::check_header(const v1::SourceFile& header) {
+  const auto known = checked_headers_.find(header.path());
+  if (known != checked_headers_.end() && known->second == header.content()) {
+    return;
+  }
+  if (header.path().starts_with('/')) {
+    refuse(header.path(), "the name of a header must be relative");
+  }
+  check_text(header.path(), header.content());
+  refuse_absolute_includes(header.path(), header.content());
+  if (checked_bytes_ + header.content().size() > kMaxRememberedBytes) {
+    checked_headers_.clear();
+    checked_bytes_ = 0;
+  }
+  checked_bytes_ += header.content().size();
+  checked_headers_.insert_or_assign(header.path(), header.content());
 }
 
 std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& request) const {

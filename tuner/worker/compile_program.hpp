@@ -1,5 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
 #include "schemas/worker.pb.h"
 #include "tuner/worker/nvrtc_api.hpp"
 
@@ -18,7 +23,8 @@ class ProgramCompiler {
   v1::CompileReply compile(const v1::CompileRequest& request);
 
  private:
-  void check_request(const v1::CompileRequest& request) const;
+  void check_request(const v1::CompileRequest& request);
+  void check_header(const v1::SourceFile& header);
   std::vector<std::string> options_for(const v1::CompileRequest& request) const;
   void compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply);
   static void describe_entries(const v1::CompileRequest& request, const NvrtcProgram& program,
@@ -26,6 +32,10 @@ class ProgramCompiler {
 
   const NvrtcLibrary& library_;
   std::vector<std::string> guard_options_;
+  // Headers that passed the checks, by name. The configurations of one kernel come with the same 1.6 MB of
+  // toolkit headers; reading them again would take longer than the compile.
+  std::unordered_map<std::string, std::string> checked_headers_;
+  std::size_t checked_bytes_ = 0;
 };
 
 }  // namespace cubind::worker

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <nvrtc.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "base/error.hpp"
@@ -184,7 +185,7 @@ std::string NvrtcProgram::lowered_name(const std::string& expression) const {
   return name;
 }
 
-// A text of NVRTC's; its size counts the zero at the end.
+// A text of NVRTC's. It ends at its first zero byte; the size counts that one, and sometimes more behind it.
 std::string NvrtcProgram::fetch(int (*size_of)(NvrtcFunctions::Program, std::size_t*),
                                 int (*get)(NvrtcFunctions::Program, char*), const char* what) const {
   std::size_t size = 0;
@@ -192,7 +193,7 @@ std::string NvrtcProgram::fetch(int (*size_of)(NvrtcFunctions::Program, std::siz
   std::string text(size, '\0');
   if (size > 0) {
     check(get(program_, text.data()), what);
-    text.resize(size - 1);
+    text.resize(std::min(text.find('\0'), size));
   }
   return text;
 }
