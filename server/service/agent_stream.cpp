@@ -1,0 +1,174 @@
+#include "server/service/agent_stream.hpp"
+
+#include "base/version.hpp"
+#include "server/convert/agent_messages.hpp"
+#include "server/service/status.hpp"
+
+namespace cubind {
+
+grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentStream::start(ServiceContext& context) {
+  const std::shared_ptr<AgentStream> self(new AgentStream(context));
+  self->self_ = self;
+  self->StartRead(&self->message_);
+  return self.get();
+}
+
+void AgentStream::OnReadDone(bool ok) {
+  context_.jobs.post([self = shared_from_this(), ok] {
+    if (!ok) {
+      self->leave();
+      self->finish(grpc::Status::OK);
+      return;
+    }
+    const grpc::Status status = guarded([&] { self->handle(); });
+    if (!status.ok()) {
+      self->leave();
+      self->finish(status);
+    } else if (!self->finished_) {
+      self->StartRead(&self->message_);
+    }
+  });
+}
+
+void AgentStream::handle() {
+  if (agent_ == 0) {
+    join();
+    return;
+  }
+  switch (message_.body_case()) {
+    case v1::AgentMessage::kDevices:
+      context_.scheduler.agent_devices(agent_, devices_from_wire(message_.devices().devices(), "devices.devices"));
+      break;
+    case v1::AgentMessage::kCheck:
+      context_.scheduler.check_done(message_.check().id(), check_from_wire(message_.check()));
+      break;
+    case v1::AgentMessage::kHeartbeat:
+      if (!message_.lease_id().empty()) {
+        context_.scheduler.heartbeat(agent_, message_.lease_id(), message_.fence());
+      }
+      break;
+    case v1::AgentMessage::kProgress:
+    case v1::AgentMessage::kBatch:
+    case v1::AgentMessage::kResult:
+      if (handle_work()) {
+        acknowledge();
+      }
+      break;
+    default: throw Error(ErrorCode::InvalidArgument, "message", "has no body that may follow a hello");
+  }
+}
+
+bool AgentStream::handle_work() {
+  Scheduler& scheduler = context_.scheduler;
+  const std::string& lease = message_.lease_id();
+  const std::uint64_t fence = message_.fence();
+  if (message_.has_progress()) {
+    return scheduler.progress(agent_, lease, fence, progress_from_wire(message_.progress()));
+  }
+  if (message_.has_batch()) {
+    return scheduler.store_batch(agent_, lease, fence, batch_from_wire(message_.batch()));
+  }
+  return scheduler.finish(agent_, lease, fence, result_from_wire(message_.result()));
+}
+
+void AgentStream::join() {
+  if (!message_.has_hello()) {
+    throw Error(ErrorCode::InvalidArgument, "message", "the first message of an agent is its hello");
+  }
+  const v1::Hello& hello = message_.hello();
+  if (hello.protocol() != kProtocol) {
+    throw Error(ErrorCode::FailedPrecondition, "hello.protocol",
+                "the agent speaks " + std::to_string(hello.protocol()) + ", this daemon " + std::to_string(kProtocol));
+  }
+  AgentProfile profile = profile_from_wire(hello);
+  v1::DaemonMessage welcome;
+  welcome.mutable_welcome()->set_daemon_version(kVersion);
+  welcome.mutable_welcome()->set_heartbeat_ms(static_cast<std::uint32_t>(context_.heartbeat.count()));
+  welcome.mutable_welcome()->set_store_id(context_.index.snapshot()->generation().store_id);
+  send(std::move(welcome));
+  agent_ = context_.scheduler.agent_joined(std::move(profile), *this);
+}
+
+void AgentStream::acknowledge() {
+  if (message_.sequence() == 0) {
+    return;
+  }
+  v1::DaemonMessage ack;
+  ack.mutable_ack()->set_sequence(message_.sequence());
+  send(std::move(ack));
+}
+
+void AgentStream::grant(const Lease& lease) {
+  v1::DaemonMessage message;
+  to_wire(lease, *message.mutable_lease());
+  send(std::move(message));
+}
+
+void AgentStream::end_lease(const std::string& lease_id, const std::string& reason) {
+  v1::DaemonMessage message;
+  message.mutable_end_lease()->set_lease_id(lease_id);
+  message.mutable_end_lease()->set_reason(reason);
+  send(std::move(message));
+}
+
+void AgentStream::check(const CheckOrder& order) {
+  v1::DaemonMessage message;
+  to_wire(order, *message.mutable_check());
+  send(std::move(message));
+}
+
+void AgentStream::drain() {
+  v1::DaemonMessage message;
+  message.mutable_drain();
+  send(std::move(message));
+}
+
+void AgentStream::send(v1::DaemonMessage message) {
+  waiting_.push_back(std::move(message));
+  write_next();
+}
+
+void AgentStream::write_next() {
+  if (is_writing_ || finished_ || waiting_.empty()) {
+    return;
+  }
+  writing_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  is_writing_ = true;
+  StartWrite(&writing_);
+}
+
+void AgentStream::OnWriteDone(bool ok) {
+  context_.jobs.post([self = shared_from_this(), ok] {
+    self->is_writing_ = false;
+    if (ok) {
+      self->write_next();
+    }
+  });
+}
+
+void AgentStream::OnCancel() {
+  context_.jobs.post([self = shared_from_this()] {
+    self->leave();
+    self->finish({grpc::StatusCode::CANCELLED, "the agent went away"});
+  });
+}
+
+void AgentStream::OnDone() {
+  context_.jobs.post([self = shared_from_this()] { self->leave(); });
+  self_.reset();
+}
+
+void AgentStream::leave() {
+  if (agent_ != 0) {
+    context_.scheduler.agent_left(std::exchange(agent_, 0));
+  }
+}
+
+void AgentStream::finish(const grpc::Status& status) {
+  if (!std::exchange(finished_, true)) {
+    Finish(status);
+  }
+}
+
+}  // namespace cubind

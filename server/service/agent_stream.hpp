@@ -1,0 +1,59 @@
+// One agent's stream: leases go out, results come in.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+
+#include "schemas/agent.pb.h"
+#include "server/jobs/agent.hpp"
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+/// Messages are handled on the job thread, one at a time: the next is read when one has been handled.
+class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>,
+                          public AgentLink,
+                          public std::enable_shared_from_this<AgentStream> {
+ public:
+  static constexpr std::uint32_t kProtocol = 1;
+
+  static grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* start(ServiceContext& context);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  // AgentLink, on the job thread:
+  void grant(const Lease& lease) override;
+  void end_lease(const std::string& lease_id, const std::string& reason) override;
+  void check(const CheckOrder& order) override;
+  void drain() override;
+
+ private:
+  explicit AgentStream(ServiceContext& context) : context_(context) {}
+
+  void handle();
+  void join();
+  /// False: refused, nothing is acknowledged.
+  bool handle_work();
+  void acknowledge();
+  void send(v1::DaemonMessage message);
+  void write_next();
+  void leave();
+  void finish(const grpc::Status& status);
+
+  ServiceContext& context_;
+  std::shared_ptr<AgentStream> self_;
+  v1::AgentMessage message_;
+  // On the job thread:
+  std::uint64_t agent_ = 0;  // 0: has not said hello
+  std::deque<v1::DaemonMessage> waiting_;
+  v1::DaemonMessage writing_;
+  bool is_writing_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace cubind

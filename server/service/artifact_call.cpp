@@ -1,0 +1,106 @@
+#include "server/service/artifact_call.hpp"
+
+#include "server/convert/limits.hpp"
+#include "server/convert/replies.hpp"
+#include "server/service/status.hpp"
+#include "server/store/store.hpp"
+#include "tuner/plan/answer_wire.hpp"
+
+namespace cubind {
+
+GetArtifactCall::GetArtifactCall(ServiceContext& context, const v1::GetArtifactRequest& request) {
+  const grpc::Status status = guarded([&] {
+    const Digest digest = digest_from_wire(request.digest(), "digest");
+    blob_ = context.blobs.find(digest);
+    if (!blob_) {
+      throw Error(ErrorCode::NotFound, "digest", "no artifact " + digest.hex() + " is stored");
+    }
+    std::optional<ArtifactRow> artifact;
+    context.store.read([&](StoreReader& reader) { artifact = reader.artifact_by_cubin(digest); });
+    if (artifact) {
+      to_wire(*artifact, *chunk_.mutable_info());
+    }
+    chunk_.mutable_info()->set_digest(std::string(digest.view()));
+    chunk_.mutable_info()->set_cubin_bytes(blob_->cubin_bytes);
+  });
+  if (status.ok()) {
+    write_next();
+  } else {
+    Finish(status);
+  }
+}
+
+void GetArtifactCall::write_next() {
+  chunk_.set_data(blob_->zstd.substr(sent_, kChunkBytes));
+  sent_ += chunk_.data().size();
+  StartWrite(&chunk_);
+}
+
+void GetArtifactCall::OnWriteDone(bool ok) {
+  if (!ok) {
+    Finish({grpc::StatusCode::CANCELLED, "the caller went away"});
+  } else if (sent_ >= blob_->zstd.size()) {
+    Finish(grpc::Status::OK);
+  } else {
+    chunk_.clear_info();
+    write_next();
+  }
+}
+
+grpc::ServerReadReactor<v1::ArtifactChunk>* PutArtifactCall::start(ServiceContext& context) {
+  const std::shared_ptr<PutArtifactCall> self(new PutArtifactCall(context));
+  self->self_ = self;
+  self->StartRead(&self->chunk_);
+  return self.get();
+}
+
+void PutArtifactCall::OnReadDone(bool ok) {
+  if (ok) {
+    const grpc::Status status = guarded([&] { take(); });
+    if (status.ok()) {
+      StartRead(&chunk_);
+    } else {
+      finish(status);
+    }
+    return;
+  }
+  context_.jobs.post([self = shared_from_this()] { self->finish(guarded([&] { self->store(); })); });
+}
+
+void PutArtifactCall::take() {
+  if (std::exchange(first_, false)) {
+    blob_.cubin = digest_from_wire(chunk_.info().digest(), "info.digest");
+    blob_.cubin_bytes = chunk_.info().cubin_bytes();
+    if (blob_.cubin_bytes > kMaxCubinBytes) {
+      throw Error(ErrorCode::ResourceExhausted, "info.cubin_bytes",
+                  std::to_string(blob_.cubin_bytes) + " is above the limit of " + std::to_string(kMaxCubinBytes));
+    }
+  }
+  if (blob_.zstd.size() + chunk_.data().size() > kMaxCubinBytes) {
+    throw Error(ErrorCode::ResourceExhausted, "data", "the chunks are above the limit of " + std::to_string(kMaxCubinBytes));
+  }
+  blob_.zstd += chunk_.data();
+}
+
+void PutArtifactCall::store() {
+  if (first_) {
+    throw Error(ErrorCode::InvalidArgument, "info", "the stream ended without a chunk");
+  }
+  context_.store.write([&](StoreWriter& writer) {
+    try {
+      writer.put_blob(blob_);
+    } catch (const Error& error) {
+      // Bytes that are no zstd frame, or longer than they claim, are the sender's fault here, not the store's.
+      const bool senders = error.code() == ErrorCode::DataLoss && error.where() != "store";
+      throw senders ? Error(ErrorCode::InvalidArgument, "data", error.what()) : error;
+    }
+  });
+}
+
+void PutArtifactCall::finish(const grpc::Status& status) {
+  if (!std::exchange(finished_, true)) {
+    Finish(status);
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,161 @@
+#include "server/service/check_call.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "server/convert/limits.hpp"
+#include "server/convert/replies.hpp"
+#include "server/service/status.hpp"
+#include "tuner/spec/space.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::size_t kMaxLog = 3000;
+constexpr int kMaxCheckedProblems = 100;
+
+/// What constraints may use of a device, where no device is named: those of a known class that runs the architecture, else of a
+/// device with 132 SMs and the limits of compute capability 9.0.
+DeviceConstants constants_for(const std::string& architecture, const std::vector<DeviceClass>& known, std::string& label) {
+  for (const DeviceClass& device : known) {
+    if (cubind::architecture(device.facts, false) == architecture) {
+      label = device.label;
+      return device_constants(device.facts);
+    }
+  }
+  label = "a device with 132 SMs and 227 KiB of shared memory";
+  return {132, 232'448, 52'428'800, 90};
+}
+
+/// A problem to try a spec on where the caller gives none.
+Problem some_problem(const KernelSpec& spec) {
+  Problem problem;
+  for (const DimSpec& dim : spec.dims) {
+    problem.dims.push_back({dim.name, 4096});
+  }
+  for (const TypeSpec& type : spec.types) {
+    problem.types.push_back({type.name, type.choices.front()});
+  }
+  problem.flags = spec.flags;
+  return problem;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* CheckCall::start(ServiceContext& context, const v1::CheckKernelRequest& request,
+                                           v1::CheckKernelReply& reply) {
+  const std::shared_ptr<CheckCall> self(new CheckCall(context, request, reply));
+  self->self_ = self;
+  context.background.post([self] {
+    const grpc::Status status = guarded([&] { self->check(); });
+    if (!status.ok()) {
+      self->finish(status);
+    }
+  });
+  return self.get();
+}
+
+void CheckCall::check() {
+  refuse_while_draining(context_);
+  parse();
+  reply_.set_kernel(spec_->name);
+  architectures_.assign(request_.architectures().begin(), request_.architectures().end());
+  if (architectures_.empty()) {
+    architectures_.emplace_back("sm_90");
+  }
+  check_count(static_cast<int>(architectures_.size()), kMaxArchitectures, "architectures");
+  check_count(request_.problems_size(), kMaxCheckedProblems, "problems");
+  for (int i = 0; i < request_.problems_size(); ++i) {
+    const std::string field = "problems[" + std::to_string(i) + "]";
+    check_problem(request_.problems(i), field);
+    count(spec_->canonicalize(problem_from_wire(request_.problems(i), field), field));
+  }
+  if (request_.problems().empty()) {
+    const Problem problem = some_problem(*spec_);
+    reply_.add_warnings("no problem was given: tried on " + to_string(problem));
+    count(problem);
+  }
+  compile();
+}
+
+void CheckCall::parse() {
+  check_name(request_.file(), "file");
+  check_count(request_.files_size(), kMaxSourceFiles, "files");
+  v1::SpecBundle wire;
+  wire.set_file(request_.file());
+  wire.set_spec_json(request_.spec_json());
+  *wire.mutable_files() = request_.files();
+  spec_ = parse_kernel_spec(bundle_from_wire(wire));
+}
+
+void CheckCall::count(const Problem& problem) {
+  const auto known = known_devices(*context_.fleet.agents(), *context_.index.snapshot());
+  for (const std::string& architecture : architectures_) {
+    std::string label;
+    const DeviceConstants constants = constants_for(architecture, known, label);
+    const SpaceSize size = count_valid(*spec_, problem, constants);
+    const auto first = default_configuration(*spec_, problem, constants);
+    if (architecture == architectures_.front()) {
+      auto& report = *reply_.add_problems();
+      to_wire(problem, *report.mutable_problem());
+      report.set_valid(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.valid, UINT32_MAX)));
+      report.set_total(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.total, UINT32_MAX)));
+      if (first) {
+        to_wire(*first, *report.mutable_first_default());
+      }
+      if (reply_.problems_size() == 1) {
+        reply_.add_warnings("counted for " + label);
+      }
+    }
+    if (!first) {
+      reply_.add_warnings("no configuration is valid for " + to_string(problem) + " on " + label);
+    } else {
+      order(problem, *first, architecture);
+    }
+  }
+}
+
+void CheckCall::order(const Problem& problem, const Configuration& configuration, const std::string& architecture) {
+  const Digest source =
+      artifact_key(artifact_source(*spec_, problem, configuration, architecture), ToolchainIdentity{}).digest;
+  if (ordered_.insert(source).second) {
+    orders_.push_back({"", spec_->bundle, problem, configuration, architecture});
+  }
+}
+
+void CheckCall::compile() {
+  if (orders_.empty()) {
+    finish(grpc::Status::OK);
+    return;
+  }
+  context_.jobs.post([self = shared_from_this()] {
+    for (const CheckOrder& order : self->orders_) {
+      self->context_.scheduler.check(order, [self, order](const CheckOutcome& outcome, const std::string& error) {
+        self->compiled(order, outcome, error);
+      });
+    }
+  });
+}
+
+void CheckCall::compiled(const CheckOrder& order, const CheckOutcome& outcome, const std::string& error) {
+  if (!error.empty()) {
+    reply_.add_warnings("not compiled: " + error);
+  } else if (outcome.outcome != Outcome::Correct) {
+    const std::string cause = "does not compile for " + order.architecture + " with " + to_string(order.configuration) +
+                              ": " + outcome.log.substr(0, kMaxLog);
+    failure_ = to_status(Error(ErrorCode::InvalidArgument, spec_->file + " /source", cause));
+  } else {
+    v1::ArtifactInfo& info = *reply_.add_compiled();
+    to_wire(outcome.artifact, info);
+    info.set_architecture(order.architecture);
+    info.clear_key();
+  }
+  if (++answered_ == orders_.size()) {
+    finish(failure_.value_or(grpc::Status::OK));
+  }
+}
+
+void CheckCall::finish(const grpc::Status& status) { Finish(status); }
+
+}  // namespace cubind

@@ -1,0 +1,46 @@
+// CheckKernel: parses a spec, counts its configurations, has its default configuration compiled. Nothing is stored.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "schemas/cubind.pb.h"
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+/// Parses and counts on the background thread, compiles through the job thread.
+class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<CheckCall> {
+ public:
+  static grpc::ServerUnaryReactor* start(ServiceContext& context, const v1::CheckKernelRequest& request,
+                                         v1::CheckKernelReply& reply);
+  void OnDone() override { self_.reset(); }
+
+ private:
+  CheckCall(ServiceContext& context, const v1::CheckKernelRequest& request, v1::CheckKernelReply& reply)
+      : context_(context), request_(request), reply_(reply) {}
+
+  void check();
+  void parse();
+  void count(const Problem& problem);
+  void order(const Problem& problem, const Configuration& configuration, const std::string& architecture);
+  void compile();
+  void compiled(const CheckOrder& order, const CheckOutcome& outcome, const std::string& error);
+  void finish(const grpc::Status& status);
+
+  ServiceContext& context_;
+  const v1::CheckKernelRequest& request_;
+  v1::CheckKernelReply& reply_;
+  std::shared_ptr<CheckCall> self_;
+  std::shared_ptr<const KernelSpec> spec_;
+  std::vector<std::string> architectures_;
+  std::vector<CheckOrder> orders_;
+  std::set<Digest> ordered_;  // sources: two problems may compile the same code
+  std::size_t answered_ = 0;
+  std::optional<grpc::Status> failure_;
+};
+
+}  // namespace cubind

@@ -1,0 +1,47 @@
+// What the services work with. Owned by Daemon, which outlives every call.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "server/answer/answerer.hpp"
+#include "server/answer/blob_cache.hpp"
+#include "server/convert/questions.hpp"
+#include "server/fleet.hpp"
+#include "server/jobs/scheduler.hpp"
+#include "server/kernel_library.hpp"
+#include "server/strand.hpp"
+
+namespace cubind {
+
+class Store;
+
+struct ServiceContext {
+  Store& store;
+  Index& index;
+  KernelLibrary& kernels;
+  Fleet& fleet;
+  Scheduler& scheduler;  // on `jobs` alone
+  Answerer& answerer;
+  BlobCache& blobs;
+  QuestionReader& questions;
+  const Clock& clock;
+  Strand& jobs;        // the job thread
+  Strand& background;  // long work that nobody's lease waits for: checks, tables
+
+  std::chrono::steady_clock::time_point started_at{};
+  std::chrono::milliseconds heartbeat{2000};
+  std::atomic<bool> draining{false};
+  std::atomic<std::uint64_t> hits{0};
+  std::atomic<std::uint64_t> misses{0};
+  /// Queues compiles of winners for the classes that agents offer; from any thread.
+  std::function<void()> warm_up;
+};
+
+/// Throws Unavailable while the daemon shuts down.
+void refuse_while_draining(const ServiceContext& context);
+
+}  // namespace cubind

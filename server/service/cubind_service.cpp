@@ -1,0 +1,90 @@
+#include "server/service/cubind_service.hpp"
+
+#include "server/service/agent_stream.hpp"
+#include "server/service/artifact_call.hpp"
+#include "server/service/check_call.hpp"
+#include "server/service/lists.hpp"
+#include "server/service/status.hpp"
+#include "server/service/tune_call.hpp"
+#include "server/service/variant_call.hpp"
+
+namespace cubind {
+namespace {
+
+/// Answers on the strand where what it asks for lives. The request and the reply stay valid until Finish.
+template <typename Body>
+grpc::ServerUnaryReactor* answer_on(Strand& strand, grpc::CallbackServerContext* call, Body body) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  strand.post([reactor, body] { reactor->Finish(guarded(body)); });
+  return reactor;
+}
+
+}  // namespace
+
+void refuse_while_draining(const ServiceContext& context) {
+  if (context.draining) {
+    throw Error(ErrorCode::Unavailable, "daemon", "is shutting down");
+  }
+}
+
+grpc::ServerUnaryReactor* CubindService::GetVariant(grpc::CallbackServerContext* call,
+                                                    const v1::GetVariantRequest* request, v1::GetVariantReply* reply) {
+  return VariantCall::start(context_, *call, *request, *reply);
+}
+
+grpc::ServerWriteReactor<v1::ArtifactChunk>* CubindService::GetArtifact(grpc::CallbackServerContext*,
+                                                                        const v1::GetArtifactRequest* request) {
+  return new GetArtifactCall(context_, *request);
+}
+
+grpc::ServerWriteReactor<v1::TuneEvent>* CubindService::Tune(grpc::CallbackServerContext*,
+                                                             const v1::TuneRequest* request) {
+  return TuneCall::tune(context_, *request);
+}
+
+grpc::ServerWriteReactor<v1::TuneEvent>* CubindService::WatchJob(grpc::CallbackServerContext*,
+                                                                 const v1::WatchJobRequest* request) {
+  return TuneCall::watch(context_, *request);
+}
+
+grpc::ServerUnaryReactor* CubindService::ListKernels(grpc::CallbackServerContext* call, const v1::ListKernelsRequest*,
+                                                     v1::ListKernelsReply* reply) {
+  return answer_on(context_.background, call, [this, reply] { list_kernels(context_, *reply); });
+}
+
+grpc::ServerUnaryReactor* CubindService::CheckKernel(grpc::CallbackServerContext*,
+                                                     const v1::CheckKernelRequest* request,
+                                                     v1::CheckKernelReply* reply) {
+  return CheckCall::start(context_, *request, *reply);
+}
+
+grpc::ServerUnaryReactor* CubindService::ListDevices(grpc::CallbackServerContext* call, const v1::ListDevicesRequest*,
+                                                     v1::ListDevicesReply* reply) {
+  return answer_on(context_.jobs, call, [this, reply] { list_devices(context_, *reply->mutable_devices()); });
+}
+
+grpc::ServerUnaryReactor* CubindService::ListJobs(grpc::CallbackServerContext* call, const v1::ListJobsRequest* request,
+                                                  v1::ListJobsReply* reply) {
+  return answer_on(context_.jobs, call, [this, request, reply] { list_jobs(context_, *request, *reply); });
+}
+
+grpc::ServerUnaryReactor* CubindService::CancelJob(grpc::CallbackServerContext* call,
+                                                   const v1::CancelJobRequest* request, v1::CancelJobReply* reply) {
+  return answer_on(context_.jobs, call, [this, request, reply] { cancel_job(context_, *request, *reply); });
+}
+
+grpc::ServerUnaryReactor* CubindService::GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest*,
+                                                   v1::GetStatusReply* reply) {
+  return answer_on(context_.jobs, call, [this, reply] { get_status(context_, *reply); });
+}
+
+grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentService::Serve(grpc::CallbackServerContext*) {
+  return AgentStream::start(context_);
+}
+
+grpc::ServerReadReactor<v1::ArtifactChunk>* AgentService::PutArtifact(grpc::CallbackServerContext*,
+                                                                      v1::PutArtifactReply*) {
+  return PutArtifactCall::start(context_);
+}
+
+}  // namespace cubind

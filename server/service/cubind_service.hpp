@@ -1,0 +1,51 @@
+// The public service: what each rpc does is in *_call and lists; here is only which is which.
+#pragma once
+
+#include "schemas/agent.grpc.pb.h"
+#include "schemas/cubind.grpc.pb.h"
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+class CubindService final : public v1::Cubind::CallbackService {
+ public:
+  explicit CubindService(ServiceContext& context) : context_(context) {}
+
+  grpc::ServerUnaryReactor* GetVariant(grpc::CallbackServerContext* call, const v1::GetVariantRequest* request,
+                                       v1::GetVariantReply* reply) override;
+  grpc::ServerWriteReactor<v1::ArtifactChunk>* GetArtifact(grpc::CallbackServerContext* call,
+                                                           const v1::GetArtifactRequest* request) override;
+  grpc::ServerWriteReactor<v1::TuneEvent>* Tune(grpc::CallbackServerContext* call,
+                                                const v1::TuneRequest* request) override;
+  grpc::ServerWriteReactor<v1::TuneEvent>* WatchJob(grpc::CallbackServerContext* call,
+                                                    const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call, const v1::ListKernelsRequest* request,
+                                        v1::ListKernelsReply* reply) override;
+  grpc::ServerUnaryReactor* CheckKernel(grpc::CallbackServerContext* call, const v1::CheckKernelRequest* request,
+                                        v1::CheckKernelReply* reply) override;
+  grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* call, const v1::ListDevicesRequest* request,
+                                        v1::ListDevicesReply* reply) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call, const v1::ListJobsRequest* request,
+                                     v1::ListJobsReply* reply) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* call, const v1::CancelJobRequest* request,
+                                      v1::CancelJobReply* reply) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest* request,
+                                      v1::GetStatusReply* reply) override;
+
+ private:
+  ServiceContext& context_;
+};
+
+class AgentService final : public v1::AgentService::CallbackService {
+ public:
+  explicit AgentService(ServiceContext& context) : context_(context) {}
+
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* Serve(grpc::CallbackServerContext* call) override;
+  grpc::ServerReadReactor<v1::ArtifactChunk>* PutArtifact(grpc::CallbackServerContext* call,
+                                                          v1::PutArtifactReply* reply) override;
+
+ private:
+  ServiceContext& context_;
+};
+
+}  // namespace cubind

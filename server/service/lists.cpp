@@ -1,0 +1,116 @@
+#include "server/service/lists.hpp"
+
+#include <set>
+
+#include "base/version.hpp"
+#include "server/convert/limits.hpp"
+#include "server/convert/replies.hpp"
+#include "server/store/store.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+void fill(const DeviceClass& device, std::uint32_t records, v1::DeviceClass& wire) {
+  wire.set_label(device.label);
+  wire.set_digest(std::string(device.digest.view()));
+  to_wire(device.facts, *wire.mutable_facts());
+  wire.set_records(records);
+}
+
+std::uint32_t count_of(const std::map<Digest, std::uint32_t>& counts, const Digest& digest) {
+  const auto found = counts.find(digest);
+  return found == counts.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+void list_kernels(ServiceContext& context, v1::ListKernelsReply& reply) {
+  const auto counts = context.index.snapshot()->counts_by_kernel();
+  for (const auto& entry : *context.kernels.kernels()) {
+    const auto count = counts.find(entry->name);
+    to_wire(*entry, entry->spec && count != counts.end() ? count->second : 0, *reply.add_kernels());
+  }
+}
+
+void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices) {
+  const auto snapshot = context.index.snapshot();
+  const auto counts = snapshot->counts_by_device();
+  std::set<Digest> offered;
+  for (const AgentProfile& agent : context.scheduler.agents()) {
+    for (const OfferedDevice& device : agent.devices) {
+      offered.insert(device.device.digest);
+      v1::DeviceClass& wire = *devices.Add();
+      fill(device.device, count_of(counts, device.device.digest), wire);
+      wire.set_offered(true);
+      wire.set_agent(agent.id);
+      wire.set_consent(device.consent);
+      to_wire(device.driver, *wire.mutable_driver());
+      wire.set_state(context.scheduler.device_state(device.uuid));
+    }
+  }
+  for (const auto& [digest, device] : snapshot->devices()) {
+    if (!offered.contains(digest)) {
+      fill(device, count_of(counts, digest), *devices.Add());
+    }
+  }
+}
+
+void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::ListJobsReply& reply) {
+  if (request.include_ended()) {
+    const auto snapshot = context.index.snapshot();
+    context.store.read([&](StoreReader& reader) {
+      for (JobRow& row : reader.jobs(true)) {
+        if (!has_ended(row.state)) {
+          continue;  // told below, with its progress
+        }
+        const DeviceClass* device = snapshot->device(row.question.device_class);
+        to_wire(JobEvent{std::move(row), device ? device->label : "", "", 0, 0, nullptr}, *reply.add_jobs());
+      }
+    });
+  }
+  for (const JobEvent& job : context.scheduler.open_jobs()) {
+    to_wire(job, *reply.add_jobs());
+  }
+}
+
+void cancel_job(ServiceContext& context, const v1::CancelJobRequest& request, v1::CancelJobReply& reply) {
+  check_name(request.id(), "id");
+  to_wire(context.scheduler.cancel(request.id()), *reply.mutable_job());
+}
+
+void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
+  const auto snapshot = context.index.snapshot();
+  StoreCounts counts;
+  context.store.read([&](StoreReader& reader) { counts = reader.counts(); });
+  reply.set_version(kVersion);
+  to_wire(snapshot->generation(), *reply.mutable_generation());
+  reply.set_uptime_ms(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                          context.clock.steady_now() - context.started_at)
+                          .count()));
+  reply.set_kernels(static_cast<std::uint32_t>(context.kernels.kernels()->size()));
+  reply.set_records(snapshot->record_count());
+  reply.set_artifacts(static_cast<std::uint32_t>(counts.artifacts));
+  reply.set_jobs_queued(context.scheduler.queued());
+  reply.set_jobs_running(context.scheduler.running());
+  const auto agents = context.scheduler.agents();
+  reply.set_agents(static_cast<std::uint32_t>(agents.size()));
+  reply.set_store_bytes(counts.file_bytes);
+  reply.set_store_path(context.store.path().string());
+  const auto reason = context.store.read_only_reason();
+  reply.set_read_only(reason.has_value());
+  reply.set_read_only_reason(reason.value_or(""));
+  list_devices(context, *reply.mutable_devices());
+  std::set<std::string> toolchains;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      toolchains.insert(toolchain.name);
+    }
+  }
+  reply.mutable_toolchains()->Add(toolchains.begin(), toolchains.end());
+  reply.set_misses_wanted(counts.wants);
+  reply.set_hits(context.hits);
+  reply.set_misses(context.misses);
+}
+
+}  // namespace cubind

@@ -1,0 +1,28 @@
+// The one place where faults become gRPC's.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <exception>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace cubind {
+
+grpc::Status to_status(const Error& error);
+/// Of what is being handled in a catch block: an Error keeps its code, anything else is INTERNAL and logged.
+grpc::Status current_status();
+
+/// OK, or what `body` threw.
+template <typename Body>
+grpc::Status guarded(Body&& body) {
+  try {
+    body();
+    return grpc::Status::OK;
+  } catch (...) {
+    return current_status();
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,195 @@
+#include "server/service/tune_call.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "server/convert/replies.hpp"
+#include "server/service/status.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+bool is_last(const v1::TuneEvent& event) { return event.job().state() >= v1::Job::DONE; }
+
+}  // namespace
+
+std::shared_ptr<TuneCall> TuneCall::make(ServiceContext& context) {
+  std::shared_ptr<TuneCall> self(new TuneCall(context));
+  self->self_ = self;
+  return self;
+}
+
+grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context, const v1::TuneRequest& request) {
+  const auto self = make(context);
+  std::vector<Question> questions;
+  const grpc::Status status = guarded([&] {
+    refuse_while_draining(context);
+    questions = context.questions.read(request);
+  });
+  if (!status.ok()) {
+    self->finish(status);
+    return self.get();
+  }
+  self->detach_ = request.detach();
+  context.jobs.post([self, questions = std::move(questions), retune = request.retune()] {
+    const grpc::Status submitted = guarded([&] {
+      self->submitting_ = true;
+      for (const Question& question : questions) {
+        self->submit(question, retune);
+      }
+      self->submitting_ = false;
+    });
+    if (!submitted.ok()) {
+      self->finish(submitted);
+    }
+    self->write_next();
+  });
+  return self.get();
+}
+
+grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::watch(ServiceContext& context, const v1::WatchJobRequest& request) {
+  const auto self = make(context);
+  context.jobs.post([self, id = request.id()] {
+    const grpc::Status status = guarded([&] { self->watch_job(id); });
+    if (!status.ok()) {
+      self->finish(status);
+    }
+    self->write_next();
+  });
+  return self.get();
+}
+
+void TuneCall::submit(const Question& question, bool retune) {
+  if (!retune) {
+    const auto candidates = context_.answerer.candidates(question, *context_.index.snapshot());
+    if (!candidates.empty() && is_fresh(question, candidates.front())) {
+      send_fresh(question, candidates.front());
+      return;
+    }
+  }
+  follow(context_.scheduler.submit_tune(question.key, question.device, retune));
+}
+
+void TuneCall::follow(const JobEvent& job) {
+  v1::TuneEvent event;
+  to_wire(job, context_.index.snapshot()->generation(), event);
+  send(std::move(event));
+  if (detach_ || has_ended(job.job.state) || watches_.contains(job.job.id)) {
+    return;
+  }
+  const auto self = shared_from_this();
+  const std::uint64_t watch = context_.scheduler.watch(job.job.id, [self](const JobEvent& next) { self->on_event(next); });
+  if (watch != 0) {
+    watches_[job.job.id] = watch;
+  }
+}
+
+void TuneCall::watch_job(const std::string& id) {
+  if (const auto open = context_.scheduler.find(id)) {
+    follow(*open);
+    return;
+  }
+  JobEvent ended;
+  context_.store.read([&](StoreReader& reader) {
+    const auto rows = reader.jobs(true);
+    const auto found = std::ranges::find(rows, id, &JobRow::id);
+    if (found == rows.end()) {
+      throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
+    }
+    ended.job = *found;
+  });
+  const auto snapshot = context_.index.snapshot();
+  if (const DeviceClass* device = snapshot->device(ended.job.question.device_class)) {
+    ended.device = device->label;
+  }
+  const ClassRecords* records = snapshot->records(ended.job.question);
+  for (const RecordPtr& record : records ? records->records : std::vector<RecordPtr>{}) {
+    if (record->job_id == id) {
+      ended.record = record;
+    }
+  }
+  v1::TuneEvent event;
+  to_wire(ended, snapshot->generation(), event);
+  send(std::move(event));
+}
+
+void TuneCall::on_event(const JobEvent& event) {
+  if (finished_) {
+    return;
+  }
+  v1::TuneEvent wire;
+  to_wire(event, context_.index.snapshot()->generation(), wire);
+  if (has_ended(event.job.state)) {
+    watches_.erase(event.job.id);
+  }
+  send(std::move(wire));
+  write_next();
+}
+
+void TuneCall::send_fresh(const Question& question, const AnswerCandidate& winner) {
+  JobEvent event;
+  event.job.question = question.key;
+  event.job.state = JobState::Done;
+  event.device = question.device.label;
+  event.record = winner.record;
+  v1::TuneEvent wire;
+  to_wire(event, context_.index.snapshot()->generation(), wire);
+  wire.set_already_fresh(true);
+  send(std::move(wire));
+}
+
+void TuneCall::send(v1::TuneEvent event) {
+  const auto same = std::ranges::find_if(waiting_, [&](const v1::TuneEvent& older) {
+    return !event.job().id().empty() && older.job().id() == event.job().id() && !is_last(older);
+  });
+  if (same != waiting_.end()) {
+    *same = std::move(event);
+  } else {
+    waiting_.push_back(std::move(event));
+  }
+}
+
+void TuneCall::write_next() {
+  if (is_writing_ || finished_ || submitting_) {
+    return;
+  }
+  if (waiting_.empty()) {
+    if (watches_.empty()) {
+      finish(grpc::Status::OK);
+    }
+    return;
+  }
+  writing_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  is_writing_ = true;
+  StartWrite(&writing_);
+}
+
+void TuneCall::OnWriteDone(bool ok) {
+  context_.jobs.post([self = shared_from_this(), ok] {
+    self->is_writing_ = false;
+    if (ok) {
+      self->write_next();
+    } else {
+      self->finish({grpc::StatusCode::CANCELLED, "the caller went away"});
+    }
+  });
+}
+
+void TuneCall::OnCancel() {
+  context_.jobs.post([self = shared_from_this()] { self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"}); });
+}
+
+void TuneCall::finish(const grpc::Status& status) {
+  if (std::exchange(finished_, true)) {
+    return;
+  }
+  for (const auto& [job, watch] : watches_) {
+    context_.scheduler.unwatch(watch);
+  }
+  watches_.clear();
+  Finish(status);
+}
+
+}  // namespace cubind

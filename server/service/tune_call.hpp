@@ -1,0 +1,52 @@
+// Tune and WatchJob: a stream of events about one or more jobs, until all have ended.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "schemas/cubind.pb.h"
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+/// Everything but the reading of the request happens on the job thread. A slow reader gets the latest progress of each job, not
+/// all of it; last events are never left out.
+class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>, public std::enable_shared_from_this<TuneCall> {
+ public:
+  static grpc::ServerWriteReactor<v1::TuneEvent>* tune(ServiceContext& context, const v1::TuneRequest& request);
+  static grpc::ServerWriteReactor<v1::TuneEvent>* watch(ServiceContext& context, const v1::WatchJobRequest& request);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override { self_.reset(); }
+
+ private:
+  explicit TuneCall(ServiceContext& context) : context_(context) {}
+
+  static std::shared_ptr<TuneCall> make(ServiceContext& context);
+  void submit(const Question& question, bool retune);
+  void follow(const JobEvent& job);
+  void watch_job(const std::string& id);
+  void on_event(const JobEvent& event);
+  void send(v1::TuneEvent event);
+  void send_fresh(const Question& question, const AnswerCandidate& winner);
+  void write_next();
+  void finish(const grpc::Status& status);
+
+  ServiceContext& context_;
+  std::shared_ptr<TuneCall> self_;
+  // On the job thread:
+  bool detach_ = false;
+  bool submitting_ = false;
+  std::map<std::string, std::uint64_t> watches_;  // job id to watch
+  std::deque<v1::TuneEvent> waiting_;             // to be written
+  v1::TuneEvent writing_;
+  bool is_writing_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace cubind

@@ -1,0 +1,283 @@
+#include "server/service/variant_call.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "server/convert/limits.hpp"
+#include "server/convert/replies.hpp"
+#include "server/service/status.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+/// What the network and the reply need of the caller's deadline.
+constexpr std::chrono::milliseconds kDeadlineMargin{50};
+
+std::string driver_text(const DriverVersion& driver) {
+  return "driver " + (driver.version.empty() ? std::string("of the caller") : driver.version) + " (CUDA " +
+         std::to_string(driver.cuda / 1000) + "." + std::to_string(driver.cuda % 1000 / 10) + ")";
+}
+
+std::string newest_toolchain(const AgentProfiles& agents) {
+  const auto newest = current_toolchain(agents, std::nullopt);
+  return newest ? newest->name : "";
+}
+
+}  // namespace
+
+VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call, v1::GetVariantReply& reply)
+    : context_(context), reply_(reply), deadline_(call.deadline()) {}
+
+grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, const grpc::CallbackServerContext& call,
+                                             const v1::GetVariantRequest& request, v1::GetVariantReply& reply) {
+  const std::shared_ptr<VariantCall> self(new VariantCall(context, call, reply));
+  self->self_ = self;
+  self->step([&] { self->begin(request); });
+  return self.get();
+}
+
+void VariantCall::step(const std::function<void()>& body) {
+  if (finished_) {
+    return;
+  }
+  const grpc::Status status = guarded(body);
+  if (!status.ok()) {
+    finish(status);
+  }
+}
+
+void VariantCall::begin(const v1::GetVariantRequest& request) {
+  refuse_while_draining(context_);
+  asked_ = context_.questions.read(request);
+  resolve();
+  ++(resolution_.hit ? context_.hits : context_.misses);
+  if (resolution_.hit && resolution_.answer && !resolution_.compile) {
+    reply_now();
+    return;
+  }
+  const auto self = shared_from_this();
+  context_.jobs.post([self] { self->step([&] { self->resolution_.hit ? self->serve() : self->on_miss(); }); });
+}
+
+void VariantCall::resolve() {
+  resolution_ = context_.answerer.resolve(asked_.question, asked_.accepted, failed_compiles_);
+}
+
+void VariantCall::on_miss() {
+  start_job();
+  if (asked_.on_miss == OnMiss::Fail) {
+    const std::string job = job_ ? "; job " + job_->job.id + " is " + job_state_name(job_->job.state) : "";
+    throw Error(ErrorCode::NotFound, "kernel " + asked_.question.key.kernel,
+                "no acceptable record answers " + to_string(asked_.question.key.problem) + " on " +
+                    asked_.question.device.label + job);
+  }
+  if (asked_.on_miss == OnMiss::Wait && job_ && !ends_the_wait(job_->job.state)) {
+    wait_for_job();
+    return;
+  }
+  serve();
+}
+
+RecordQuestion VariantCall::job_question(bool& retune) const {
+  RecordQuestion question = asked_.question.key;
+  const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
+  const bool in_bucket =
+      !candidates.empty() && candidates.front().record &&
+      candidates.front().match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
+  if (in_bucket) {
+    // What was measured before is measured again, under today's driver, toolchain or source.
+    question.problem = candidates.front().record->question.problem;
+    retune = candidates.front().match.has(Departure::Stale);
+  } else {
+    question.problem = asked_.question.spec->representative(question.problem);
+  }
+  return question;
+}
+
+void VariantCall::start_job() {
+  bool retune = false;
+  const RecordQuestion question = job_question(retune);
+  job_ = context_.scheduler.find_open(question);
+  if (job_) {
+    return;
+  }
+  if (!asked_.may_tune) {
+    const std::string now = context_.clock.wall_text();
+    context_.store.write_behind([wanted = asked_.question.key, now](StoreWriter& writer) { writer.count_want(wanted, now); });
+    return;
+  }
+  try {
+    job_ = context_.scheduler.submit_tune(question, asked_.question.device, retune);
+  } catch (const Error& error) {
+    // A full queue or disk is no reason not to serve what there is.
+    log_warning(std::string("a miss started no job: ") + error.what());
+  }
+}
+
+void VariantCall::wait_for_job() {
+  const auto self = shared_from_this();
+  watch_ = context_.scheduler.watch(job_->job.id, [self](const JobEvent& event) {
+    if (!ends_the_wait(event.job.state)) {
+      return;
+    }
+    self->job_ = event;
+    self->stop_waiting();
+    // Not within the queue's own call: the answer may submit a compile.
+    self->context_.jobs.post([self] {
+      self->step([&] {
+        self->resolve();
+        self->serve();
+      });
+    });
+  });
+}
+
+void VariantCall::serve() {
+  if (resolution_.compile && wait_for_compile()) {
+    return;
+  }
+  reply_now();
+}
+
+std::optional<JobEvent> VariantCall::submit_compile() {
+  try {
+    const JobEvent job = context_.scheduler.submit_compile(*resolution_.compile);
+    compile_job_ = job.job.id;
+    return job;
+  } catch (const Error& error) {
+    log_warning(std::string("a compile was not queued: ") + error.what());
+    return std::nullopt;
+  }
+}
+
+bool VariantCall::wait_for_compile() {
+  if (compiles_given_up_ || !current_toolchain(*context_.fleet.agents(), asked_.question.driver)) {
+    // No agent is there, or none whose cubins the driver loads. The job waits for one, nobody waits for the job.
+    if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
+      submit_compile();
+    }
+    return false;
+  }
+  const auto job = submit_compile();
+  if (!job) {
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!compile_deadline_) {
+    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
+    compile_deadline_ =
+        now + std::min<std::chrono::nanoseconds>(asked_.compile_wait, std::chrono::nanoseconds(until_deadline));
+  }
+  if (ends_the_wait(job->job.state) || now >= *compile_deadline_) {
+    return false;
+  }
+  const auto self = shared_from_this();
+  const std::uint64_t wait = ++waits_;
+  const Digest key = resolution_.compile->key;
+  watch_ = context_.scheduler.watch(compile_job_, [self, key](const JobEvent& event) { self->compiled(key, event); });
+  if (watch_ == 0) {
+    return false;
+  }
+  context_.jobs.post_at(*compile_deadline_, [self, wait] {
+    if (self->waits_ == wait && self->watch_ != 0) {
+      self->stop_waiting();
+      self->step([&] { self->reply_now(); });
+    }
+  });
+  return true;
+}
+
+void VariantCall::compiled(const Digest& key, const JobEvent& event) {
+  if (!ends_the_wait(event.job.state)) {
+    return;
+  }
+  stop_waiting();
+  if (event.job.state == JobState::NoDevice) {
+    compiles_given_up_ = true;
+  } else {
+    // Also after success: an artifact that is there is found, and one that is not must not be asked for for ever.
+    failed_compiles_.insert(key);
+  }
+  const auto self = shared_from_this();
+  context_.jobs.post([self] {
+    self->step([&] {
+      self->resolve();
+      self->serve();
+    });
+  });
+}
+
+void VariantCall::stop_waiting() {
+  context_.scheduler.unwatch(watch_);
+  watch_ = 0;
+  ++waits_;
+}
+
+void VariantCall::reply_now() {
+  if (!resolution_.answer) {
+    fail_without_answer();
+  }
+  to_wire(*resolution_.answer, reply_);
+  add_artifact(*resolution_.answer);
+  if (job_) {
+    reply_.set_job_id(job_->job.id);
+    reply_.set_job_state(job_state_name(job_->job.state));
+  }
+  finish(grpc::Status::OK);
+}
+
+void VariantCall::add_artifact(const Answer& answer) {
+  const Digest& cubin = answer.artifact.cubin;
+  if (std::ranges::find(asked_.have, cubin) != asked_.have.end()) {
+    return;
+  }
+  const auto blob = context_.blobs.find(cubin);
+  if (!blob) {
+    throw Error(ErrorCode::DataLoss, "cubin " + cubin.hex(), "is named by an artifact and is not stored");
+  }
+  if (blob->zstd.size() <= kMaxInlineCubinBytes) {
+    reply_.mutable_artifact()->set_zstd_cubin(blob->zstd);
+  }
+}
+
+void VariantCall::fail_without_answer() const {
+  const Question& question = asked_.question;
+  const std::string where = "kernel " + question.key.kernel;
+  const std::string what = to_string(question.key.problem) + " on " + question.device.label;
+  const AgentProfiles& agents = *context_.fleet.agents();
+  const std::string toolchain = resolution_.refused_toolchain.value_or(newest_toolchain(agents));
+  if (question.driver && !toolchain.empty() && !current_toolchain(agents, question.driver) &&
+      (resolution_.refused_toolchain || resolution_.compile)) {
+    throw Error(ErrorCode::FailedPrecondition, "device.driver",
+                driver_text(*question.driver) + " cannot load what " + toolchain +
+                    " compiles: it needs a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1));
+  }
+  if (!resolution_.compile && compile_job_.empty() && failed_compiles_.empty()) {
+    if (resolution_.best_refused) {
+      throw Error(ErrorCode::NotFound, where,
+                  "no answer within `accept` for " + what + "; the best there is departs by " +
+                      to_string(*resolution_.best_refused));
+    }
+    throw Error(ErrorCode::FailedPrecondition, where, "no configuration is valid for " + what);
+  }
+  throw Error(ErrorCode::Unavailable, where,
+              "no candidate for " + what + " has a compiled artifact yet; job " + compile_job_ + " compiles one");
+}
+
+void VariantCall::OnCancel() {
+  context_.jobs.post([self = shared_from_this()] {
+    if (self->watch_ != 0) {
+      self->stop_waiting();
+    }
+    self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
+  });
+}
+
+void VariantCall::finish(const grpc::Status& status) {
+  if (!std::exchange(finished_, true)) {
+    Finish(status);
+  }
+}
+
+}  // namespace cubind

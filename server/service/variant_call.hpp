@@ -1,0 +1,66 @@
+// One GetVariant: looks up, starts what the miss calls for, waits as far as the caller goes along, answers.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "schemas/cubind.pb.h"
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+/// Begins on gRPC's thread; a call that has to wait goes on on the job thread. It is finished once, and lives until gRPC has
+/// said OnDone and nothing on the job thread holds it.
+class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<VariantCall> {
+ public:
+  static grpc::ServerUnaryReactor* start(ServiceContext& context, const grpc::CallbackServerContext& call,
+                                         const v1::GetVariantRequest& request, v1::GetVariantReply& reply);
+
+  void OnCancel() override;
+  void OnDone() override { self_.reset(); }
+
+ private:
+  VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call, v1::GetVariantReply& reply);
+
+  void begin(const v1::GetVariantRequest& request);
+  void resolve();
+  // All of these on the job thread:
+  void on_miss();
+  void start_job();
+  RecordQuestion job_question(bool& retune) const;
+  void wait_for_job();
+  void serve();
+  bool wait_for_compile();
+  /// Absent: it was not taken (a full queue or disk).
+  std::optional<JobEvent> submit_compile();
+  void compiled(const Digest& key, const JobEvent& event);
+  void stop_waiting();
+  [[noreturn]] void fail_without_answer() const;
+
+  void reply_now();
+  void add_artifact(const Answer& answer);
+  void finish(const grpc::Status& status);
+  /// Runs a step; what it throws finishes the call.
+  void step(const std::function<void()>& body);
+
+  ServiceContext& context_;
+  v1::GetVariantReply& reply_;
+  const std::chrono::system_clock::time_point deadline_;
+  std::shared_ptr<VariantCall> self_;
+
+  VariantQuestion asked_;
+  Resolution resolution_;
+  std::optional<JobEvent> job_;        // that the miss started or met
+  std::string compile_job_;            // id
+  std::set<Digest> failed_compiles_;
+  bool compiles_given_up_ = false;
+  std::optional<Strand::Time> compile_deadline_;
+  std::uint64_t watch_ = 0;
+  std::uint64_t waits_ = 0;  // tells a timer of an earlier wait from today's
+  bool finished_ = false;
+};
+
+}  // namespace cubind
