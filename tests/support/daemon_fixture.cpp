@@ -1,0 +1,199 @@
+#include "tests/support/daemon_fixture.hpp"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "tests/support/paths.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kLogShown = 4000;
+
+std::string environment_of(const char* name) {
+  const char* value = std::getenv(name);
+  return std::string(name) + "=" + (value ? value : "");
+}
+
+}  // namespace
+
+Daemon::Daemon(DaemonOptions options) : options_(std::move(options)) { create_folders(options_.folder); }
+
+Daemon::~Daemon() {
+  if (!process_) return;
+  const std::vector<ProcessId> family = descendants(process_->pid());
+  process_.reset();
+  for (const ProcessId& left : wait_until_gone(family, milliseconds(3000))) ::kill(left.pid, SIGKILL);
+}
+
+std::string Daemon::address() const { return "unix://" + (options_.folder / "cubind.sock").string(); }
+
+pid_t Daemon::pid() const { return process_.value().pid(); }
+
+std::string Daemon::log() const {
+  const std::string text = read_file(options_.folder / "log");
+  return text.size() <= kLogShown ? text : "..." + text.substr(text.size() - kLogShown);
+}
+
+void Daemon::fail(const std::string& what) { throw std::runtime_error(what + "\n" + log()); }
+
+// A shell opens the log and becomes the daemon.
+void Daemon::spawn() {
+  SubprocessOptions child;
+  child.program = "/bin/sh";
+  child.arguments = {"-c", "log=$1; shift; exec \"$@\" >>\"$log\" 2>&1", "sh", options_.folder / "log",
+                     bin_dir() / "cubind"};
+  const auto add = [&](const char* option, const std::filesystem::path& value) {
+    child.arguments.insert(child.arguments.end(), {option, value});
+  };
+  add("--db", store());
+  add("--socket", options_.folder / "cubind.sock");
+  child.arguments.emplace_back("--no-shipped-tables");
+  for (const std::filesystem::path& folder : options_.kernels) add("--kernels", folder);
+  if (!options_.replay.empty()) add("--replay", options_.replay);
+  if (!options_.faults.empty()) add("--replay-faults", options_.faults);
+  child.arguments.insert(child.arguments.end(), options_.arguments.begin(), options_.arguments.end());
+  child.environment = {environment_of("PATH"), environment_of("CUBIND_CUDA_HOME"),
+                       "HOME=" + options_.folder.string(), "XDG_RUNTIME_DIR=" + options_.folder.string()};
+  if (!options_.failpoints.empty()) child.environment.push_back("CUBIND_FAILPOINTS=" + options_.failpoints);
+  process_.emplace(Subprocess::spawn(child));
+}
+
+void Daemon::start() {
+  spawn();
+  wait_until_serving();
+}
+
+ExitStatus Daemon::run_to_end(milliseconds limit) {
+  spawn();
+  const auto status = process_->wait_until(steady_clock::now() + limit);
+  if (!status) fail("the daemon runs on");
+  return *status;
+}
+
+void Daemon::wait_until_serving() {
+  const auto deadline = steady_clock::now() + kPatience;
+  const auto ready = [&] {
+    if (health_of(address()) != 1) return false;
+    const v1::GetStatusReply status = connect().get_status(kPatience);
+    return status.agents() > 0 && (options_.replay.empty() || status.devices_size() > 0);
+  };
+  while (!ready()) {
+    if (process_->try_wait()) fail("the daemon has ended: " + process_->wait().describe());
+    if (steady_clock::now() >= deadline) fail("the daemon does not serve");
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+}
+
+std::optional<ExitStatus> Daemon::stop(milliseconds limit) {
+  process_.value().send_signal(SIGTERM);
+  return process_->wait_until(steady_clock::now() + limit);
+}
+
+void Daemon::kill() { ::kill(pid(), SIGKILL); }
+
+ExitStatus Daemon::reap() { return process_.value().wait(); }
+
+std::optional<int> health_of(const std::string& address) {
+  grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + milliseconds(1000));
+  grpc::CompletionQueue queue;
+  const grpc::Slice nothing;  // an empty HealthCheckRequest: the whole server
+  const grpc::ByteBuffer request(&nothing, 1);
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  grpc::Slice answer;
+  if (!status.ok() || !reply.DumpToSingleSlice(&answer).ok()) return std::nullopt;
+  // Field 1, a varint.
+  return answer.size() == 2 && answer.begin()[0] == 0x08 ? answer.begin()[1] : 0;
+}
+
+std::optional<ProcessId> find_process(pid_t root, const std::string& word) {
+  for (ProcessId& process : descendants(root)) {
+    if (process.command.find(word) != std::string::npos) return std::move(process);
+  }
+  return std::nullopt;
+}
+
+bool eventually(const std::function<bool()>& question, milliseconds limit) {
+  const auto deadline = steady_clock::now() + limit;
+  while (!question()) {
+    if (steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return true;
+}
+
+v1::Problem wire(const Problem& problem) {
+  v1::Problem message;
+  to_wire(problem, message);
+  return message;
+}
+
+v1::DeviceClass offered_device(const Connection& connection) {
+  for (const v1::DeviceClass& device : connection.list_devices(kPatience).devices()) {
+    if (device.offered()) return device;
+  }
+  throw std::runtime_error("no agent offers a device");
+}
+
+v1::GetVariantRequest question(const Connection& connection, const Problem& problem) {
+  const v1::DeviceClass device = offered_device(connection);
+  v1::GetVariantRequest request;
+  request.set_kernel("scale");
+  *request.mutable_problem() = wire(problem);
+  *request.mutable_device()->mutable_facts() = device.facts();
+  *request.mutable_device()->mutable_driver() = device.driver();
+  return request;
+}
+
+v1::TuneRequest tune_request(const std::vector<Problem>& problems) {
+  v1::TuneRequest request;
+  request.set_kernel("scale");
+  for (const Problem& problem : problems) *request.add_problems() = wire(problem);
+  return request;
+}
+
+std::vector<v1::TuneEvent> tune(const Connection& connection, const std::vector<Problem>& problems) {
+  std::vector<v1::TuneEvent> ended;
+  connection.tune(
+      tune_request(problems),
+      [&](const v1::TuneEvent& event) {
+        const v1::Job::State state = event.job().state();
+        const bool over = state == v1::Job::DONE || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
+        if (over || event.already_fresh()) ended.push_back(event);
+      },
+      {}, std::nullopt);
+  return ended;
+}
+
+std::string export_everything(const Connection& connection) {
+  v1::ExportTableRequest request;
+  request.set_all_trials(true);
+  request.set_include_samples(true);
+  request.set_include_replayed(true);
+  request.set_include_provisional(true);
+  return connection.export_table(request, kPatience);
+}
+
+}  // namespace cubind::test

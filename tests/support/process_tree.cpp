@@ -1,0 +1,80 @@
+#include "tests/support/process_tree.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+namespace cubind::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Stat {
+  char state = '?';
+  pid_t parent = 0;
+  std::uint64_t started = 0;
+};
+
+// proc(5): the name in parentheses may hold anything, so the fields are counted from the last parenthesis.
+std::optional<Stat> read_stat(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  std::istringstream fields(line.substr(line.rfind(')') + 1));
+  Stat stat;
+  fields >> stat.state >> stat.parent;
+  std::string skipped;
+  for (int field = 5; field <= 21; ++field) fields >> skipped;
+  fields >> stat.started;
+  return stat;
+}
+
+std::string read_command(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+  std::string command((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::ranges::replace(command, '\0', ' ');
+  return command;
+}
+
+std::vector<ProcessId> children(pid_t parent) {
+  std::vector<ProcessId> result;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const pid_t pid = std::stoi(name);
+    const auto stat = read_stat(pid);
+    if (!stat || stat->parent != parent || stat->state == 'Z') continue;
+    result.push_back({pid, stat->started, read_command(pid)});
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<ProcessId> descendants(pid_t root) {
+  std::vector<ProcessId> result = children(root);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::vector<ProcessId> more = children(result[i].pid);
+    result.insert(result.end(), more.begin(), more.end());
+  }
+  return result;
+}
+
+bool is_running(const ProcessId& process) {
+  const auto stat = read_stat(process.pid);
+  return stat && stat->started == process.started && stat->state != 'Z' && stat->state != 'X';
+}
+
+std::vector<ProcessId> wait_until_gone(std::vector<ProcessId> processes, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    std::erase_if(processes, [](const ProcessId& process) { return !is_running(process); });
+    if (processes.empty() || std::chrono::steady_clock::now() >= deadline) return processes;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace cubind::test

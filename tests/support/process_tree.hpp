@@ -1,0 +1,29 @@
+// Processes as /proc tells of them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cubind::test {
+
+/// One process, told apart from a later one with the same number by when it began.
+struct ProcessId {
+  pid_t pid = 0;
+  std::uint64_t started = 0;  // clock ticks since boot
+  std::string command;        // arguments, separated by spaces
+};
+
+/// Children, their children and so on; parents before their children. Zombies are left out.
+std::vector<ProcessId> descendants(pid_t root);
+
+/// False for one that has ended, also where nobody has reaped it.
+bool is_running(const ProcessId& process);
+
+/// Waits until none of them runs. Returns those that still do.
+std::vector<ProcessId> wait_until_gone(std::vector<ProcessId> processes, std::chrono::milliseconds limit);
+
+}  // namespace cubind::test

@@ -1,0 +1,37 @@
+#include "tests/support/tiny_daemon.hpp"
+
+#include <sstream>
+
+namespace cubind::test {
+
+TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
+    : options_(std::move(options)),
+      folder_("cubind-test"),
+      daemon_({folder() / "daemon", {kernels()}, folder() / "table.json", folder() / "faults.json",
+               options_.arguments, options_.failpoints}) {
+  write_tiny_kernel(kernels());
+  Table table = tiny_table(options_.problems);
+  if (options_.edit_table) options_.edit_table(table);
+  write_file_atomic(folder() / "table.json", print_table(std::move(table)));
+  write_faults(options_.faults);
+  if (start) daemon_.start();
+}
+
+void TinyDaemon::write_faults(const std::string& faults) {
+  std::string text = R"({"pace_us": )" + std::to_string(options_.pace_us);
+  text += R"(, "log": ")" + (folder() / "blocks").string() + '"';
+  if (options_.hold) text += R"(, "hold": ")" + (folder() / "go").string() + '"';
+  write_file_atomic(folder() / "faults.json", text + R"(, "faults": )" + faults + "}\n");
+}
+
+void TinyDaemon::let_go() { write_file_atomic(folder() / "go", ""); }
+
+std::vector<std::string> TinyDaemon::measured_blocks() const {
+  std::vector<std::string> lines;
+  if (!std::filesystem::exists(folder() / "blocks")) return lines;
+  std::istringstream text(read_file(folder() / "blocks"));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace cubind::test

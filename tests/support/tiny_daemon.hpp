@@ -1,0 +1,45 @@
+// A daemon with the tiny kernel, its replayed table and a faults file, in a temporary folder.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "tests/support/daemon_fixture.hpp"
+#include "tests/support/tiny_kernel.hpp"
+
+namespace cubind::test {
+
+struct TinyDaemonOptions {
+  std::vector<Problem> problems = {tiny_problem(2)};  // of the table
+  std::function<void(Table&)> edit_table;             // before it is written
+  std::string faults = "[]";                          // the array of the faults file
+  int pace_us = 0;
+  bool hold = false;  // until let_go()
+  std::vector<std::string> arguments;
+  std::string failpoints;
+};
+
+class TinyDaemon {
+ public:
+  /// Writes the files and starts the daemon, unless `start` is false.
+  explicit TinyDaemon(TinyDaemonOptions options = {}, bool start = true);
+
+  Daemon& operator*() { return daemon_; }
+  Daemon* operator->() { return &daemon_; }
+
+  std::filesystem::path folder() const { return folder_.path(); }
+  std::filesystem::path kernels() const { return folder() / "kernels"; }
+  /// One line for each measured block: trial key, stage, first sample, samples.
+  std::vector<std::string> measured_blocks() const;
+  void let_go();
+  void write_faults(const std::string& faults);
+
+ private:
+  TinyDaemonOptions options_;
+  TempDir folder_;
+  Daemon daemon_;
+};
+
+}  // namespace cubind::test
