@@ -1,0 +1,101 @@
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <thread>
+
+#include "tests/gpu/device_worker/device_worker_process.hpp"
+#include "tests/gpu/device_worker/requests.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+Requests large_problem(std::uint64_t bytes) {
+  Requests problem;
+  problem.buffer("y", "u8", v1::OUT, bytes, {.rtol = 0, .atol = 0});
+  problem.problem().set_reference("expected");
+  return problem;
+}
+
+v1::DeviceRequest open_request() {
+  v1::DeviceRequest request;
+  request.mutable_open();
+  return request;
+}
+
+TEST_CASE("more memory than the GPU has is an outcome and the worker goes on") {
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = worker.ask(large_problem(worker.info().facts().memory_bytes() * 2).prepare());
+  CHECK(reply.outcome() == v1::OUT_OF_MEMORY);
+  CHECK_FALSE(reply.sticky());
+  CHECK(worker.ask(large_problem(1 << 20).prepare()).outcome() == v1::CORRECT);
+}
+
+TEST_CASE("more memory than the granted share is an outcome that names the share") {
+  v1::OpenDevice open;
+  open.set_memory_fraction(0.01);
+  DeviceWorkerProcess worker(open);
+  const v1::DeviceReply reply = worker.ask(large_problem(worker.info().free_memory_bytes() / 50).prepare());
+  CHECK(reply.outcome() == v1::OUT_OF_MEMORY);
+  CHECK_THAT(reply.detail(), Contains("--memory-fraction"));
+}
+
+TEST_CASE("a released problem gives its memory back") {
+  DeviceWorkerProcess worker;
+  const std::uint64_t before = worker.ask(Requests::probe()).allocated_bytes();
+  const v1::DeviceReply prepared = worker.ask(large_problem(1 << 30).prepare());
+  CHECK(prepared.allocated_bytes() > before + (1 << 30));
+  CHECK(worker.ask(Requests::release()).allocated_bytes() < before + (16 << 20));
+}
+
+TEST_CASE("a second tuner on the same GPU is told that it is taken") {
+  DeviceWorkerProcess first;
+  WorkerProcess second({"device", "--fd", "3"});
+  const v1::DeviceReply reply = second.ask(open_request());
+  CHECK(reply.outcome() == v1::OUTCOME_UNSPECIFIED);
+  CHECK(reply.foreign_use());
+  CHECK_THAT(reply.detail(), Contains("another tuner holds this GPU"));
+}
+
+TEST_CASE("a killed worker leaves neither lock nor memory behind") {
+  std::uint64_t free_before = 0;
+  {
+    DeviceWorkerProcess worker;
+    free_before = worker.info().free_memory_bytes();
+    REQUIRE(worker.ask(large_problem(std::uint64_t{4} << 30).prepare()).outcome() == v1::CORRECT);
+    worker.process().kill_group();
+    worker.process().wait();
+  }
+  DeviceWorkerProcess next;
+  CHECK(next.info().free_memory_bytes() + (1 << 30) > free_before);
+}
+
+TEST_CASE("the facts of the GPU are complete") {
+  DeviceWorkerProcess worker;
+  const v1::DeviceFacts& facts = worker.info().facts();
+  INFO(worker.info().DebugString());
+  CHECK((facts.pci_device_id() & 0xffff) == 0x10de);
+  CHECK(facts.cc_major() >= 7);
+  CHECK(facts.sm_count() > 0);
+  CHECK(facts.l2_bytes() > 0);
+  CHECK(facts.shared_optin_bytes() >= 64 << 10);
+  CHECK(facts.memory_bus_bits() > 0);
+  CHECK(facts.power_limit_mw() > 0);
+  CHECK(facts.max_sm_mhz() > 0);
+  CHECK(worker.info().uuid().starts_with("GPU-"));
+  CHECK(worker.info().driver().cuda() >= 12000);
+  CHECK_THAT(worker.info().driver().version(), Contains("."));
+}
+
+TEST_CASE("our own work is not foreign use and the rule in force is told") {
+  DeviceWorkerProcess worker;
+  REQUIRE(worker.ask(large_problem(std::uint64_t{2} << 30).prepare()).outcome() == v1::CORRECT);
+  const v1::DeviceReply probed = worker.ask(Requests::probe());
+  std::cout << "consent rule: " << probed.info().consent_rule() << "\n";
+  CHECK_FALSE(probed.foreign_use());
+  CHECK((probed.info().consent_rule() == "processes" ||
+         probed.info().consent_rule() == "memory and utilization"));
+}
+
+}  // namespace
+}  // namespace cubind::test

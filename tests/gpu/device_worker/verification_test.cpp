@@ -1,0 +1,211 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "base/random.hpp"
+#include "tests/gpu/device_worker/device_worker_process.hpp"
+#include "tests/gpu/device_worker/requests.hpp"
+#include "tuner/verify/compare.hpp"
+#include "tuner/verify/element.hpp"
+#include "tuner/verify/red_zone.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+v1::DeviceReply verified(DeviceWorkerProcess& worker, const Requests& problem, const v1::LaunchPlan& plan,
+                         std::uint64_t seed = 1) {
+  const v1::DeviceReply prepared = worker.ask(problem.prepare());
+  INFO(prepared.detail());
+  REQUIRE(prepared.outcome() == v1::CORRECT);
+  const v1::DeviceReply loaded = worker.ask(Requests::load(plan));
+  INFO(loaded.detail());
+  REQUIRE(loaded.outcome() == v1::CORRECT);
+  return worker.ask(Requests::verify(plan, seed));
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+// Random values of a type, special ones among them; every `wrong_every`-th departs from `like`.
+std::string make_elements(DType type, std::uint64_t count, const std::string* like,
+                          std::uint64_t wrong_every) {
+  std::string data(count * size_of(type), '\0');
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(data));
+  Random random(std::uint64_t{42});
+  for (std::uint64_t i = 0; i < count; ++i) {
+    double value = std::floor(random.uniform() * 200) - (type == DType::U8 ? 0 : 100);
+    if (i % 97 == 3) value = std::numeric_limits<double>::quiet_NaN();
+    if (i % 89 == 5) value = -std::numeric_limits<double>::infinity();
+    if (like != nullptr && i % wrong_every == 0) value += 0.25 * static_cast<double>(1 + i % 5);
+    verify::store_element(type, bytes, i, value);
+  }
+  return data;
+}
+
+TEST_CASE("the device compares as the host does in every type") {
+  const DType type = GENERATE(DType::F64, DType::F32, DType::F16, DType::Bf16, DType::E4m3, DType::E5m2,
+                              DType::I64, DType::I32, DType::I8, DType::U8);
+  constexpr std::uint64_t kCount = 100'003;
+  const std::string name(to_string(type));
+  const std::string out = make_elements(type, kCount, nullptr, 1);
+  const std::string expected = make_elements(type, kCount, &out, 1001);
+  const verify::Bounds bounds{.rtol = 1e-3, .atol = 1e-3};
+  const verify::Comparison host = verify::compare(type, bytes_of(out), type, bytes_of(expected), bounds);
+
+  Requests problem;
+  problem.buffer("x", name, v1::IN, kCount, {.fill = "file", .content = out})
+      .buffer("y", name, v1::OUT, kCount, {.rtol = bounds.rtol, .atol = bounds.atol})
+      .expected("y", name, expected);
+  const auto bytes = static_cast<std::int64_t>(out.size());
+  const auto plan = Requests::plan({problem.launch("copy_bytes", static_cast<std::uint32_t>(bytes / 256 + 1),
+                                                   Requests::dim(256), {"x", "y"}, {bytes})});
+  DeviceWorkerProcess worker;
+  const v1::VerificationResult device = verified(worker, problem, plan).verification();
+  INFO(name << " " << device.DebugString());
+  CHECK((device.outcome() == v1::CORRECT) == host.passed());
+  CHECK(device.mismatches() == host.mismatches);
+  CHECK(device.worst_index() == host.worst_index);
+  CHECK(device.worst_excess() == Approx(host.worst_excess));
+  CHECK(device.reference() == "expected");
+}
+
+TEST_CASE("the device paints its red zones as the host does") {
+  constexpr std::int64_t kCount = 1003;
+  constexpr auto kZone = static_cast<std::int64_t>(verify::kRedZoneBytes);
+  std::vector<std::byte> paint(2 * verify::kRedZoneBytes);
+  verify::paint_red_zone(std::span(paint).first(verify::kRedZoneBytes), {0, verify::ZoneSide::Front});
+  verify::paint_red_zone(std::span(paint).last(verify::kRedZoneBytes), {0, verify::ZoneSide::Back});
+  Requests problem;
+  problem.buffer("x", "u8", v1::IN, kCount)
+      .buffer("y", "u8", v1::OUT, paint.size(), {.rtol = 0, .atol = 0})
+      .expected("y", "u8", std::string(reinterpret_cast<const char*>(paint.data()), paint.size()));
+  const auto plan = Requests::plan(
+      {problem.launch("read_zones", kZone / 256, Requests::dim(256), {"x", "y"}, {kCount, kZone})});
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = verified(worker, problem, plan);
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+}
+
+TEST_CASE("a copy that takes paint from one red zone to another is caught") {
+  constexpr std::int64_t kCount = 1000;
+  Requests problem;
+  problem.buffer("x", "u8", v1::IN, kCount, {.fill = "constant", .parameters = {7}})
+      .buffer("y", "u8", v1::OUT, kCount, {.rtol = 0, .atol = 0})
+      .expected("y", "u8", std::string(kCount, '\7'));
+  const auto plan =
+      Requests::plan({problem.launch("copy_bytes", 8, Requests::dim(256), {"x", "y"}, {kCount + 2})});
+  DeviceWorkerProcess worker;
+  CHECK_THAT(verified(worker, problem, plan).detail(), Contains("written behind the buffer"));
+}
+
+TEST_CASE("an inout buffer is restored before each launch and the reference gets the same copy") {
+  constexpr std::int64_t kCount = 5000;
+  Requests problem;
+  problem.buffer("y", "f32", v1::INOUT, kCount, {.fill = "uniform", .parameters = {-1, 1}});
+  const v1::Launch launch = problem.launch("add_one", 20, Requests::dim(256), {"y"}, {kCount});
+  problem.reference(launch);
+  const auto plan = Requests::plan({launch});
+  DeviceWorkerProcess worker;
+  CHECK(verified(worker, problem, plan).outcome() == v1::CORRECT);
+  CHECK(worker.ask(Requests::measure(plan, 5)).measured(0).samples_us_size() == 5);
+  CHECK(worker.ask(Requests::verify(plan, 2)).outcome() == v1::CORRECT);
+}
+
+TEST_CASE("a zero buffer is cleared before each launch") {
+  constexpr std::int64_t kCount = 4096;
+  Requests problem;
+  problem.buffer("x", "i32", v1::IN, kCount, {.fill = "permutation"})
+      .buffer("counts", "i32", v1::ZERO, kCount, {.rtol = 0, .atol = 0});
+  const v1::Launch launch = problem.launch("count_values", 16, Requests::dim(256), {"x", "counts"}, {kCount});
+  problem.reference(launch);
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = verified(worker, problem, Requests::plan({launch}));
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+  CHECK(reply.verification().same_bits());
+}
+
+TEST_CASE("several launches share a scratch buffer whose size the plan tells") {
+  constexpr std::int64_t kCount = 70'000;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount)
+      .buffer("scratch", "f32", v1::SCRATCH, 0)
+      .buffer("y", "f32", v1::OUT, kCount);
+  problem.reference(problem.launch("doubled", 274, Requests::dim(256), {"x", "y"}, {kCount}));
+  auto plan =
+      Requests::plan({problem.launch("double_into", 274, Requests::dim(256), {"x", "scratch"}, {kCount}),
+                      problem.launch("copy_from", 274, Requests::dim(256), {"scratch", "y"}, {kCount})});
+  plan.mutable_launches(0)->mutable_parameters(1)->set_extent_bytes(kCount * 4);
+  plan.mutable_launches(1)->mutable_parameters(0)->set_extent_bytes(kCount * 4);
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = verified(worker, problem, plan);
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+}
+
+TEST_CASE("dynamic shared memory above 48 KB is granted and too much is a launch outcome") {
+  constexpr std::int64_t kCount = 1000;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount).buffer("y", "f32", v1::OUT, kCount);
+  problem.reference(problem.launch("doubled", 4, Requests::dim(256), {"x", "y"}, {kCount}));
+  v1::Launch launch = problem.launch("doubled_through_shared", 4, Requests::dim(256), {"x", "y"}, {kCount});
+  launch.set_shared_bytes(90'000);
+  DeviceWorkerProcess worker;
+  CHECK(verified(worker, problem, Requests::plan({launch})).outcome() == v1::CORRECT);
+  launch.set_shared_bytes(900'000);
+  const v1::DeviceReply refused = worker.ask(Requests::verify(Requests::plan({launch})));
+  CHECK(refused.outcome() == v1::LAUNCH);
+  CHECK_FALSE(refused.sticky());
+}
+
+TEST_CASE("a sum whose order differs from run to run has not the same bits") {
+  constexpr std::int64_t kCount = 1 << 22;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount).buffer("sum", "f32", v1::ZERO, 1, {.rtol = 1, .atol = 1000});
+  const v1::Launch launch = problem.launch("unstable_sum", 512, Requests::dim(256), {"x", "sum"}, {kCount});
+  problem.reference(launch);
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = verified(worker, problem, Requests::plan({launch}));
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+  CHECK_FALSE(reply.verification().same_bits());
+}
+
+TEST_CASE("a cubin without the symbol or that is none is a launch outcome") {
+  kernels_cubin();
+  DeviceWorkerProcess worker;
+  v1::DeviceRequest request = Requests::load(row_plan(row_problem(), "right"));
+  request.mutable_load()->add_entry_symbols("nobody");
+  const v1::DeviceReply missing = worker.ask(request);
+  CHECK(missing.outcome() == v1::LAUNCH);
+  CHECK_THAT(missing.detail(), Contains("nobody"));
+  request.mutable_load()->set_cubin("this is no cubin");
+  CHECK(worker.ask(request).outcome() == v1::LAUNCH);
+}
+
+TEST_CASE("what a cubin needs is read from the driver") {
+  kernels_cubin();
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply loaded = worker.ask(Requests::load(row_plan(row_problem(), "right")));
+  REQUIRE(loaded.entries_size() == 1);
+  CHECK(loaded.entries(0).entry_symbol() == "right");
+  CHECK(loaded.entries(0).registers() > 0);
+  CHECK(loaded.entries(0).max_threads_per_block() == 1024);
+}
+
+TEST_CASE("a plan that names no buffer of the setup is a fault of the caller") {
+  DeviceWorkerProcess worker;
+  const Requests problem = row_problem();
+  v1::LaunchPlan plan = row_plan(problem, "right");
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+  plan.mutable_launches(0)->mutable_parameters(0)->set_name("z");
+  const v1::DeviceReply reply = worker.ask(Requests::verify(plan));
+  CHECK(reply.outcome() == v1::OUTCOME_UNSPECIFIED);
+  CHECK_THAT(reply.detail(), Contains("no buffer \"z\""));
+}
+
+}  // namespace
+}  // namespace cubind::test
