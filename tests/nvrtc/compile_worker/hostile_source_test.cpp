@@ -3,7 +3,7 @@
 
 #include "base/file.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
-#include "tests/nvrtc/support/toolchains.hpp"
+#include "tests/nvrtc/toolchains/toolchains.hpp"
 
 using namespace cubind;
 using namespace cubind::test;

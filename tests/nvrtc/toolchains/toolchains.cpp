@@ -1,4 +1,4 @@
-#include "tests/nvrtc/support/toolchains.hpp"
+#include "tests/nvrtc/toolchains/toolchains.hpp"
 
 #include <catch2/catch.hpp>
 
