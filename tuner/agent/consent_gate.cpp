@@ -2,6 +2,11 @@
 
 namespace cubind {
 
+void ConsentGate::enter() {
+  session_.probe();
+  if (session_.foreign_use() && (gives_way() || !session_.has_info())) wait_until_idle();
+}
+
 void ConsentGate::wait_until_idle() {
   progress_.state(v1::Job::WAITING_FOR_IDLE_GPU);
   do {
@@ -10,7 +15,7 @@ void ConsentGate::wait_until_idle() {
     stop_.wait_for(poll_);
     stop_.check();
     session_.probe();
-  } while (session_.foreign_use());
+  } while (session_.foreign_use() && (gives_way() || !session_.has_info()));
   progress_.state(v1::Job::RUNNING);
 }
 

@@ -24,6 +24,8 @@ class ConsentGate {
       : when_(when), poll_(poll), session_(session), progress_(progress), stop_(stop) {}
 
   bool gives_way() const { return when_ != TuneWhen::Always; }
+  // Before the job: waits where somebody else uses the GPU, or another tuner holds it (whatever the consent).
+  void enter();
   // Frees the GPU's memory, says so (WAITING_FOR_IDLE_GPU) and returns when nobody else uses the GPU. Throws
   // where the job is stopped meanwhile.
   void wait_until_idle();

@@ -15,6 +15,12 @@ v1::DeviceReply done_already() {
   return reply;
 }
 
+v1::DeviceReply taken() {
+  v1::DeviceReply reply = done_already();
+  reply.set_foreign_use(true);
+  return reply;
+}
+
 v1::DeviceReply reply_of_death(const DeviceLink::Answer& answer) {
   v1::DeviceReply reply;
   reply.set_outcome(answer.timed_out ? v1::TIMEOUT : v1::RUNTIME);
@@ -43,8 +49,8 @@ void DeviceSession::restart() {
   if (running_) lose();
 }
 
-void DeviceSession::open() {
-  if (running_) return;
+std::optional<v1::DeviceReply> DeviceSession::open() {
+  if (running_) return std::nullopt;
   stop_.check();
   link_.start();
   running_ = true;
@@ -55,23 +61,32 @@ void DeviceSession::open() {
   const DeviceLink::Answer answer = link_.call(request, deadlines_.open);
   stop_.check();
   if (!answer.reply || answer.reply->outcome() != v1::CORRECT) {
-    const std::string cause = answer.reply ? answer.reply->detail() : answer.death;
     lose();
-    throw Error(ErrorCode::Unavailable, "device worker", "the device cannot be opened: " + cause);
+    foreign_use_ = answer.reply && answer.reply->foreign_use();
+    if (foreign_use_) return taken();
+    throw Error(ErrorCode::Unavailable, "device worker",
+                "the device cannot be opened: " + (answer.reply ? answer.reply->detail() : answer.death));
   }
   foreign_use_ = answer.reply->foreign_use();
-  info_ = answer.reply->info();
-  if (info_->timer().empty()) info_->set_timer(answer.reply->timer());
-  if (info_->tick_us() <= 0) info_->set_tick_us(answer.reply->tick_us());
+  learn(*answer.reply);
+  return std::nullopt;
 }
 
-const v1::DeviceInfo& DeviceSession::info() {
-  if (!info_) open();
+// A device that gives way to others at first tells its timer only when it is used.
+void DeviceSession::learn(const v1::DeviceReply& reply) {
+  if (reply.has_info()) info_ = reply.info();
+  if (!info_) return;
+  if (info_->timer().empty()) info_->set_timer(reply.timer());
+  if (info_->tick_us() <= 0) info_->set_tick_us(reply.tick_us());
+}
+
+const v1::DeviceInfo& DeviceSession::info() const {
+  if (!info_) throw Error(ErrorCode::Unavailable, "device worker", "no device was opened");
   return *info_;
 }
 
 v1::DeviceReply DeviceSession::call(const v1::DeviceRequest& request, milliseconds deadline) {
-  open();
+  if (auto not_opened = open()) return *not_opened;
   const DeviceLink::Answer answer = link_.call(request, deadline);
   // A worker that was killed to end the job has not failed.
   stop_.check();
@@ -85,6 +100,7 @@ v1::DeviceReply DeviceSession::call(const v1::DeviceRequest& request, millisecon
     throw Error(ErrorCode::Internal, "device worker", "a request was refused: " + reply.detail());
   }
   foreign_use_ = reply.foreign_use();
+  if (!reply.sticky()) learn(reply);
   return reply;
 }
 
@@ -95,7 +111,7 @@ v1::DeviceReply DeviceSession::probe() {
 }
 
 v1::DeviceReply DeviceSession::prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make) {
-  open();
+  if (auto not_opened = open()) return *not_opened;
   if (prepared_.contains(setup)) return done_already();
   v1::DeviceRequest request;
   *request.mutable_prepare() = make();
@@ -114,7 +130,7 @@ void DeviceSession::release(std::uint32_t setup) {
 }
 
 v1::DeviceReply DeviceSession::load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make) {
-  open();
+  if (auto not_opened = open()) return *not_opened;
   if (const auto found = loaded_.find(trial); found != loaded_.end()) return found->second;
   v1::DeviceRequest request;
   *request.mutable_load() = make();
@@ -141,8 +157,8 @@ v1::DeviceReply DeviceSession::verify(const v1::VerifyTrial& verify) {
 }
 
 v1::DeviceReply DeviceSession::measure(v1::MeasureTrials measure) {
-  const auto now = steady_clock::now();
-  if (now - last_run_ > deadlines_.cools_down) measure.set_warm_up(true);
+  if (auto not_opened = open()) return *not_opened;
+  if (steady_clock::now() - last_run_ > deadlines_.cools_down) measure.set_warm_up(true);
   v1::DeviceRequest request;
   *request.mutable_measure() = std::move(measure);
   v1::DeviceReply reply = call(request, run_deadline());

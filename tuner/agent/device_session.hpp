@@ -43,8 +43,9 @@ class DeviceSession {
   DeviceSession(const DeviceSession&) = delete;
   DeviceSession& operator=(const DeviceSession&) = delete;
 
-  // Opens if need be.
-  const v1::DeviceInfo& info();
+  // Of the last worker; throws Error(Unavailable) before one was opened.
+  const v1::DeviceInfo& info() const;
+  bool has_info() const { return info_.has_value(); }
   // Foreign use, as of the last reply.
   bool foreign_use() const { return foreign_use_; }
   v1::DeviceReply probe();
@@ -66,7 +67,9 @@ class DeviceSession {
 
  private:
   v1::DeviceReply call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline);
-  void open();
+  // Absent: a worker is open.
+  std::optional<v1::DeviceReply> open();
+  void learn(const v1::DeviceReply& reply);
   void lose();
   std::chrono::milliseconds run_deadline() const;
 

@@ -12,8 +12,10 @@
 namespace cubind {
 namespace {
 
-// The winner so far is named by its trial; as keys go by content, it is the candidate that would be the same trial today.
-std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease, const std::vector<Candidate>& candidates) {
+// The winner so far is named by its trial; as keys go by content, it is the candidate that would be the same
+// trial today.
+std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease,
+                                          const std::vector<Candidate>& candidates) {
   if (lease.incumbent_trial().empty()) return std::nullopt;
   for (const Candidate& candidate : candidates) {
     if (candidate.trial_key.digest.view() == lease.incumbent_trial()) return candidate.configuration;
@@ -21,8 +23,8 @@ std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease, const std
   return std::nullopt;
 }
 
-// In canonical order. Two configurations that make the same machine code and launches are one trial; the default, else the
-// earlier one, stands for both.
+// In canonical order. Two configurations that make the same machine code and launches are one trial; the
+// default, else the earlier one, stands for both.
 std::vector<Candidate> make_candidates(const JobInput& input, const KernelBuild& build) {
   const TrialContext context{input.spec.get(), input.problem, input.device_class, input.policy,
                              driver_branch(input.driver.version())};
@@ -42,8 +44,10 @@ std::vector<Candidate> make_candidates(const JobInput& input, const KernelBuild&
     one.trial_key = trial_key(context, one.artifact_key, one.plan);
     one.is_default = default_one == one.configuration;
     const auto [at, added] = seen.try_emplace(one.trial_key.digest, candidates.size());
-    if (added) candidates.push_back(std::move(one));
-    else if (one.is_default) candidates[at->second] = std::move(one);
+    if (added)
+      candidates.push_back(std::move(one));
+    else if (one.is_default)
+      candidates[at->second] = std::move(one);
   }
   return candidates;
 }
@@ -61,7 +65,8 @@ void order_candidates(const v1::LeaseGrant& lease, std::vector<Candidate>& candi
     hints.neighbours.push_back(configuration_from_wire(hint, "lease.hints"));
   }
   std::vector<Candidate> ordered;
-  for (const std::size_t index : search_order(configurations, hints)) ordered.push_back(std::move(candidates[index]));
+  for (const std::size_t index : search_order(configurations, hints))
+    ordered.push_back(std::move(candidates[index]));
   candidates = std::move(ordered);
 }
 

@@ -4,10 +4,7 @@
 
 namespace cubind {
 
-JobProgress::JobProgress(JobChannel& channel, std::uint32_t configurations) : channel_(channel) {
-  progress_.set_configurations(configurations);
-  progress_.set_state(v1::Job::RUNNING);
-}
+JobProgress::JobProgress(JobChannel& channel) : channel_(channel) { progress_.set_state(v1::Job::RUNNING); }
 
 void JobProgress::phase(std::string_view phase) {
   if (progress_.phase() == phase) return send_if_due();
@@ -20,6 +17,8 @@ void JobProgress::state(v1::Job::State state) {
   progress_.set_state(state);
   send();
 }
+
+void JobProgress::total(std::uint32_t configurations) { progress_.set_configurations(configurations); }
 
 void JobProgress::done(std::uint32_t configurations) {
   progress_.set_configurations_done(configurations);

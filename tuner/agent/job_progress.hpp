@@ -11,11 +11,12 @@ namespace cubind {
 // second at most. Used from the job's thread.
 class JobProgress {
  public:
-  JobProgress(JobChannel& channel, std::uint32_t configurations);
+  explicit JobProgress(JobChannel& channel);
 
   // compiling, verifying, screening, finalists, commit
   void phase(std::string_view phase);
   void state(v1::Job::State state);
+  void total(std::uint32_t configurations);
   void done(std::uint32_t configurations);
   void nvrtc_calls(std::uint32_t calls);
   void best(double time_us);

@@ -33,8 +33,8 @@ std::map<std::string, Parameter> buffers_of(const std::vector<const LaunchPlan*>
   return uses;
 }
 
-void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Problem& problem, const Parameter& use,
-                v1::PrepareProblem& request) {
+void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Problem& problem,
+                const Parameter& use, v1::PrepareProblem& request) {
   v1::BufferSpec& buffer = *request.add_buffers();
   buffer.set_name(argument.name);
   buffer.set_type(std::string(to_string(use.type)));

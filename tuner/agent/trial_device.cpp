@@ -111,6 +111,12 @@ v1::DeviceReply TrialDevice::prepare(const Place& place) {
   throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
 }
 
+void TrialDevice::make_ready() {
+  const Place main{Place::kMain, input_.problem, input_.candidates.front().plan};
+  while (has_to_repeat(prepare(main), true)) {
+  }
+}
+
 v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
   const Compiled& compiled = artifacts_.get(wanted(candidate));
   v1::DeviceReply reply = session_.load(candidate.number, [&] {

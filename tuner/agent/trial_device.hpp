@@ -36,6 +36,8 @@ class TrialDevice {
   // Lets the compiler begin with the reference, which the first verification waits for.
   void want_reference();
 
+  // Makes the device ready for the measured problem. Needed only for what it tells of itself then.
+  void make_ready();
   // The reply is about the trial: an outcome of loading it, or of verifying it.
   v1::DeviceReply verify(const Candidate& candidate, const Place& place, bool after_timing);
 

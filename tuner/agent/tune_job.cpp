@@ -63,18 +63,20 @@ v1::JobResult TuneJob::run(const v1::LeaseGrant& lease) {
 v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   const KernelBuild build(parse_kernel_spec(bundle_from_wire(lease.spec())), parts_.toolchain);
   DeviceSession session(parts_.device, options_.open, parts_.stop, options_.deadlines);
-  const JobInput input = make_job_input(lease, build, session.info());
-  JobProgress progress(parts_.channel, static_cast<std::uint32_t>(input.candidates.size()));
+  JobProgress progress(parts_.channel);
   progress.phase("compiling");
   ConsentGate consent(options_.when, options_.idle_poll, session, progress, parts_.stop);
-  if (session.foreign_use() && consent.gives_way()) consent.wait_until_idle();
+  consent.enter();
+  const JobInput input = make_job_input(lease, build, session.info());
+  progress.total(static_cast<std::uint32_t>(input.candidates.size()));
 
   CompileSource artifacts(parts_.compiler, parts_.channel, parts_.stop, lease.artifacts());
-  TrialLog log(lease, input, session.info().timer(), artifacts, parts_.channel);
   TrialDevice device(input, build, artifacts, session, consent);
+  device.want_reference();
+  if (session.info().timer().empty()) device.make_ready();
+  TrialLog log(lease, input, session.info().timer(), artifacts, parts_.channel);
   TrialBench bench(input, artifacts, device, log, options_.settings);
   bench.learn_tick(session.info().tick_us());
-  device.want_reference();
 
   ScreenStage screen(input, bench, progress, artifacts, {options_.compile_window, options_.settings});
   const std::vector<const Candidate*> chosen = screen.run();

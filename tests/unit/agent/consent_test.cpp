@@ -1,0 +1,55 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "tests/unit/agent/job_world.hpp"
+#include "tuner/agent/tune_job.hpp"
+
+namespace cubind::test {
+namespace {
+
+bool waited(const MemoryChannel& channel) {
+  for (const v1::Progress& told : channel.told) {
+    if (told.state() == v1::Job::WAITING_FOR_IDLE_GPU) return true;
+  }
+  return false;
+}
+
+// A foreign process during calls [from, to).
+std::function<bool()> foreign_during(int from, int to) {
+  return [=, call = 0]() mutable {
+    ++call;
+    return call >= from && call < to;
+  };
+}
+
+TEST_CASE("a foreign process before the job makes it wait and the GPU's memory is free meanwhile") {
+  World world({.foreign = foreign_during(1, 4)});
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::DONE);
+  CHECK(waited(world.channel));
+  CHECK(world.device.starts >= 2);
+  CHECK_FALSE(result.provenance().contended());
+}
+
+TEST_CASE("a foreign process that appears ends the block and what was seen beside it is not kept") {
+  World world({.foreign = foreign_during(40, 43)});
+  const v1::JobResult result = world.run();
+  CHECK(waited(world.channel));
+  CHECK(text(result.winner()) == "A=3,B=2");
+  for (const auto& [key, block] : world.channel.blocks) CHECK_FALSE(block.conditions().contended());
+}
+
+TEST_CASE("a job that waits for an idle GPU can be handed back") {
+  World world({.foreign = [] { return true; }});
+  world.options.idle_poll = std::chrono::seconds(30);
+  std::thread drain([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    world.stop.request(JobStop::Kind::HandBack);
+  });
+  CHECK_THROWS_AS(world.run(), Error);
+  drain.join();
+  CHECK_FALSE(world.device.running);
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,124 @@
+#include "tuner/agent/device_session.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <deque>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+// Answers what it is told, CORRECT otherwise; keeps the requests.
+class ScriptedLink final : public DeviceLink {
+ public:
+  void start() override { ++starts; }
+  void stop() noexcept override { ++stops; }
+  void interrupt() noexcept override { interrupted = true; }
+  Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
+    requests.push_back(request);
+    deadlines.push_back(deadline);
+    if (request.has_open() && open_answer) return *open_answer;
+    if (request.has_open() || answers.empty()) {
+      v1::DeviceReply reply;
+      reply.set_outcome(v1::CORRECT);
+      return {reply, false, ""};
+    }
+    Answer answer = answers.front();
+    answers.pop_front();
+    return answer;
+  }
+
+  std::optional<Answer> open_answer;
+  std::deque<Answer> answers;
+  std::vector<v1::DeviceRequest> requests;
+  std::vector<std::chrono::milliseconds> deadlines;
+  int starts = 0, stops = 0;
+  bool interrupted = false;
+};
+
+DeviceLink::Answer sticky() {
+  v1::DeviceReply reply;
+  reply.set_outcome(v1::RUNTIME);
+  reply.set_sticky(true);
+  return {reply, false, ""};
+}
+
+struct Fixture {
+  ScriptedLink link;
+  JobStop stop;
+  DeviceSession session{link, {}, stop};
+  v1::DeviceReply prepare() {
+    return session.prepare(0, [] { return v1::PrepareProblem(); });
+  }
+};
+
+TEST_CASE_METHOD(Fixture, "no worker is started before it is needed") {
+  CHECK(link.starts == 0);
+  session.probe();
+  CHECK(link.starts == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a setup is prepared once in a worker and again in the next one") {
+  prepare();
+  prepare();
+  CHECK(link.requests.size() == 2);  // open, prepare
+  session.restart();
+  prepare();
+  CHECK(link.requests.size() == 4);
+}
+
+TEST_CASE_METHOD(Fixture, "after a sticky error the next request begins with a fresh worker") {
+  link.answers = {sticky()};
+  CHECK(session.verify({}).outcome() == v1::RUNTIME);
+  CHECK(session.generation() == 1);
+  session.verify({});
+  CHECK(link.starts == 2);
+  CHECK(session.generation() == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "a worker that dies is a runtime fault and one that keeps silent a timeout") {
+  link.answers = {{std::nullopt, false, "signal 11"}, {std::nullopt, true, "no answer"}};
+  CHECK(session.verify({}).outcome() == v1::RUNTIME);
+  CHECK(session.verify({}).outcome() == v1::TIMEOUT);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a reply without an outcome is a fault of ours and no outcome of the configuration") {
+  link.answers = {{v1::DeviceReply(), false, ""}};
+  CHECK_THROWS_AS(session.verify({}), Error);
+}
+
+TEST_CASE_METHOD(Fixture, "a device that rested is warmed up and one that did not is not") {
+  session.measure({});
+  session.measure({});
+  CHECK(link.requests[1].measure().warm_up());
+  CHECK_FALSE(link.requests[2].measure().warm_up());
+  session.restart();
+  session.measure({});
+  CHECK(link.requests.back().measure().warm_up());
+}
+
+TEST_CASE_METHOD(Fixture, "a stop kills the worker and the request ends with the job") {
+  session.probe();
+  stop.request(JobStop::Kind::Drop);
+  CHECK(link.interrupted);
+  CHECK_THROWS_AS(session.verify({}), Error);
+}
+
+TEST_CASE_METHOD(Fixture, "every request has a deadline") {
+  prepare();
+  session.verify({});
+  session.measure({});
+  for (const auto deadline : link.deadlines) CHECK(deadline.count() > 0);
+}
+
+TEST_CASE("the worker ends with the session") {
+  ScriptedLink link;
+  JobStop stop;
+  { DeviceSession(link, {}, stop).probe(); }
+  CHECK(link.stops == 1);
+}
+
+}  // namespace
+}  // namespace cubind

@@ -1,0 +1,55 @@
+#include "tuner/agent/job_stop.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+ErrorCode code_of(const JobStop& stop) {
+  try {
+    stop.check();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::Internal;
+}
+
+TEST_CASE("a job that is handed back is cancelled and one that lost its lease is aborted") {
+  JobStop stop;
+  stop.check();
+  stop.request(JobStop::Kind::HandBack);
+  CHECK(code_of(stop) == ErrorCode::Cancelled);
+  stop.request(JobStop::Kind::Drop);
+  CHECK(code_of(stop) == ErrorCode::Aborted);
+}
+
+TEST_CASE("a lost lease is not handed back afterwards") {
+  JobStop stop;
+  stop.request(JobStop::Kind::Drop);
+  stop.request(JobStop::Kind::HandBack);
+  CHECK(stop.kind() == JobStop::Kind::Drop);
+}
+
+TEST_CASE("a stop wakes a sleeping job at once") {
+  JobStop stop;
+  std::thread other([&] { stop.request(JobStop::Kind::HandBack); });
+  CHECK(stop.wait_for(std::chrono::seconds(30)));
+  other.join();
+}
+
+TEST_CASE("a hook that comes after the stop runs at once and one that is gone does not run") {
+  JobStop stop;
+  int ran = 0;
+  {
+    const JobStop::Hook gone(stop, [&] { ++ran; });
+  }
+  stop.request(JobStop::Kind::HandBack);
+  CHECK(ran == 0);
+  const JobStop::Hook late(stop, [&] { ++ran; });
+  CHECK(ran == 1);
+}
+
+}  // namespace
+}  // namespace cubind

@@ -1,0 +1,178 @@
+#include "tests/unit/agent/job_world.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/zstd.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+constexpr char kSpec[] = R"json({
+  "name": "simulated", "source": "simulated.cu",
+  "problem": {"dims": {"N": "rows"}, "types": {"T": ["f32"]}, "bucket": {"N": {"edges": [256, 1024]}}},
+  "tunables": {"A": [1, 2, 3, 4, 5, 6], "B": [1, 2, 3, 4]},
+  "constraints": ["A * B <= 24"],
+  "default": [{"A": 1, "B": 1}],
+  "arguments": {
+    "x": {"buffer": "T", "extent": "N", "role": "in", "fill": "normal"},
+    "y": {"buffer": "T", "extent": "N", "role": "out"}},
+  "launches": [{"entry": "simulated<{T}, {A}, {B}>", "arguments": ["x", "y"], "grid": ["cdiv(N, A)"], "block": ["32"]
+}],
+  "reference": {"source": "reference.cu",
+    "launches": [{"entry": "reference<{T}>", "arguments": ["x", "y"], "grid": ["N"], "block": ["32"]}]},
+  "tolerance": {
+  "f32" : { "rtol" : 1e-5, "atol" : 1e-6 }
+}
+})json";
+
+v1::LeaseGrant make_frame() {
+  v1::LeaseGrant lease;
+  lease.set_lease_id("lease-1");
+  lease.mutable_spec()->set_file("simulated.json");
+  lease.mutable_spec()->set_spec_json(kSpec);
+  for (const char* path : {"reference.cu", "simulated.cu"}) {
+    v1::SourceFile& file = *lease.mutable_spec()->add_files();
+    file.set_path(path);
+    file.set_content(std::string("// ") + path + "\n");
+  }
+  to_wire(parse_problem("N=1024,T=f32"), *lease.mutable_problem());
+  lease.set_device_class(std::string(Digest::of("class").view()));
+  lease.set_job_key(std::string(Digest::of("job").view()));
+  return lease;
+}
+
+const Toolchain& toolchain() {
+  static const Toolchain one = [] {
+    Toolchain made;
+    made.major = 13;
+    made.nvrtc_digest = Digest::of("nvrtc");
+    made.builtins_digest = Digest::of("builtins");
+    return made;
+  }();
+  return one;
+}
+
+}  // namespace
+
+Configuration configuration(std::int64_t a, std::int64_t b) { return {{{"A", a}, {"B", b}}}; }
+
+std::string text(const v1::Configuration& configuration) {
+  return to_string(configuration_from_wire(configuration, "configuration"));
+}
+
+double bowl(const Configuration& configuration) {
+  const auto steps = std::abs(*configuration.value("A") - 3) + std::abs(*configuration.value("B") - 2);
+  return 100 * std::pow(1.2, static_cast<double>(steps));
+}
+
+std::uint64_t MemoryCompiler::submit(const v1::CompileRequest& request, int) {
+  requests_[next_] = request;
+  return next_++;
+}
+
+std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chrono::milliseconds) {
+  const v1::CompileRequest request = requests_.at(id);
+  requests_.erase(id);
+  const std::string& entry = request.entries(0);
+  ++compiled[entry];
+  v1::CompileReply reply;
+  reply.set_nvrtc_calls(1);
+  if (refuses && refuses(entry)) {
+    reply.set_outcome(v1::COMPILE);
+    reply.set_log("refused");
+    return reply;
+  }
+  reply.set_outcome(v1::CORRECT);
+  reply.set_cubin(entry);
+  reply.add_entry_symbols("_Z" + entry);
+  v1::EntryResources& resources = *reply.add_resources();
+  resources.set_entry_symbol("_Z" + entry);
+  resources.set_registers(32);
+  return reply;
+}
+
+void MemoryChannel::store(const v1::Batch& batch) {
+  const bool dies = batches++ == die_at;
+  if (dies) lost = batch;
+  if (dies && !die_after_storing) throw Error(ErrorCode::Aborted, "lease", "lost");
+  for (const v1::ArtifactUpload& artifact : batch.artifacts()) {
+    artifacts[artifact.key()] = artifact;
+    if (!artifact.info().zstd_cubin().empty()) {
+      cubins[artifact.info().digest()] = zstd_decompress(artifact.info().zstd_cubin(), 1 << 20);
+    }
+    artifacts[artifact.key()].mutable_info()->clear_zstd_cubin();
+  }
+  for (const v1::TrialHeader& trial : batch.trials()) {
+    if (trial.outcome() == v1::OUT_OF_MEMORY) throw std::logic_error("out of memory was stored");
+    trials[trial.trial_key()] = trial;
+  }
+  for (const v1::SampleBlock& block : batch.blocks()) {
+    if (!trials.contains(block.trial_key())) throw std::logic_error("a block of an unknown trial");
+    if (!blocks.emplace(std::tuple{block.trial_key(), static_cast<int>(block.stage()), block.index()}, block)
+             .second) {
+      throw std::logic_error("a block was stored twice");
+    }
+  }
+  for (const v1::VerificationResult& one : batch.verifications()) {
+    verifications[one.trial_key() + one.problem().SerializeAsString() + (one.after_timing() ? "after" : "")] =
+        one;
+  }
+  if (dies) throw Error(ErrorCode::Aborted, "lease", "lost");
+}
+
+void MemoryChannel::progress(const v1::Progress& progress) {
+  told.push_back(progress);
+  phases.insert(progress.phase());
+}
+
+std::optional<std::string> MemoryChannel::fetch_cubin(const Digest& digest) {
+  ++fetched;
+  const auto found = cubins.find(std::string(digest.view()));
+  if (found == cubins.end()) return std::nullopt;
+  return found->second;
+}
+
+void MemoryChannel::put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) {
+  ++put;
+  cubins[info.digest()] = zstd_decompress(zstd_cubin, std::size_t{64} << 20);
+}
+
+v1::LeaseGrant MemoryChannel::grant() const {
+  v1::LeaseGrant lease = frame;
+  for (const auto& [key, trial] : trials) *lease.add_trials() = trial;
+  for (const auto& [key, block] : blocks) *lease.add_blocks() = block;
+  for (const auto& [key, one] : verifications) *lease.add_verifications() = one;
+  for (const auto& [key, artifact] : artifacts) *lease.add_artifacts() = artifact;
+  return lease;
+}
+
+const v1::TrialHeader* MemoryChannel::trial(const Configuration& wanted) const {
+  for (const auto& [key, trial] : trials) {
+    if (configuration_from_wire(trial.configuration(), "configuration") == wanted) return &trial;
+  }
+  return nullptr;
+}
+
+World::World(Behaviour behaviour) : device(std::move(behaviour)) {
+  channel.frame = make_frame();
+  options.idle_poll = std::chrono::milliseconds(1);
+  if (!device.behaviour().time_us) device.behaviour().time_us = bowl;
+}
+
+v1::JobResult World::run() {
+  TuneJob job({compiler, toolchain(), device, channel, stop, clock}, options);
+  return job.run(channel.grant());
+}
+
+std::optional<v1::JobResult> World::try_run() {
+  try {
+    return run();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Aborted) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace cubind::test

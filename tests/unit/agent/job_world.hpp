@@ -1,0 +1,86 @@
+// Everything around a tuning job, in memory: a kernel with 24 configurations, a compiler that always or never
+// succeeds, and a daemon that can lose the lease at any batch.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.hpp"
+#include "tests/unit/agent/simulated_device.hpp"
+#include "tuner/agent/compiler.hpp"
+#include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/tune_job.hpp"
+
+namespace cubind::test {
+
+// The cubin is the text of the entries.
+class MemoryCompiler final : public Compiler {
+ public:
+  std::uint64_t submit(const v1::CompileRequest& request, int priority) override;
+  std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
+  void abandon(std::uint64_t id) override { requests_.erase(id); }
+
+  std::function<bool(const std::string& entry)> refuses;
+  std::map<std::string, int> compiled;  // by entry
+
+ private:
+  std::uint64_t next_ = 1;
+  std::map<std::uint64_t, v1::CompileRequest> requests_;
+};
+
+// What a daemon stores of one job. Storing a block twice is refused, as is a block of an unknown trial.
+class MemoryChannel final : public JobChannel {
+ public:
+  // How the lease is lost: at batch number `die_at` (from 0), before or after it was stored.
+  std::size_t die_at = std::numeric_limits<std::size_t>::max();
+  bool die_after_storing = false;
+
+  void store(const v1::Batch& batch) override;
+  void progress(const v1::Progress& progress) override;
+  std::optional<std::string> fetch_cubin(const Digest& digest) override;
+  void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
+
+  // A lease that holds everything stored.
+  v1::LeaseGrant grant() const;
+  const v1::TrialHeader* trial(const Configuration& configuration) const;
+
+  std::size_t batches = 0;
+  v1::Batch lost;  // the batch that was in flight when the lease was lost
+  std::map<std::string, v1::TrialHeader> trials;
+  std::map<std::tuple<std::string, int, std::uint32_t>, v1::SampleBlock> blocks;
+  std::map<std::string, v1::VerificationResult> verifications;
+  std::map<std::string, v1::ArtifactUpload> artifacts;
+  std::map<std::string, std::string> cubins;
+  std::vector<v1::Progress> told;
+  std::set<std::string> phases;
+  int fetched = 0;
+  int put = 0;
+  v1::LeaseGrant frame;  // what every lease of the job has
+};
+
+struct World {
+  explicit World(Behaviour behaviour);
+
+  // One lease, from its grant to its result.
+  v1::JobResult run();
+  // The same, where the lease may be lost: absent.
+  std::optional<v1::JobResult> try_run();
+
+  MemoryCompiler compiler;
+  MemoryChannel channel;
+  SimulatedDevice device;
+  JobStop stop;
+  ManualClock clock;
+  TuneJob::Options options;
+};
+
+Configuration configuration(std::int64_t a, std::int64_t b);
+// The configuration of a message, as text.
+std::string text(const v1::Configuration& configuration);
+
+// A=1..6, B=1..4; A=3,B=2 is the fastest at 100 us, each step away costs 20 %.
+double bowl(const Configuration& configuration);
+
+}  // namespace cubind::test

@@ -1,0 +1,129 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/agent/job_world.hpp"
+#include "tuner/agent/tune_job.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+Behaviour noisy() { return {.noise = 0.03}; }
+
+std::set<SimulatedDevice::Sample> samples_of(const v1::Batch& batch, const MemoryChannel& channel) {
+  std::set<SimulatedDevice::Sample> result;
+  for (const v1::SampleBlock& block : batch.blocks()) {
+    std::uint32_t k = 0;
+    for (const auto& [key, stored] : channel.blocks) {
+      const auto& [trial, stage, index] = key;
+      if (trial == block.trial_key() && stage == block.stage() && index < block.index()) {
+        k += static_cast<std::uint32_t>(stored.samples_us_size());
+      }
+    }
+    for (int i = 0; i < block.samples_us_size(); ++i) {
+      result.insert({block.trial_key(), block.stage(), k + static_cast<std::uint32_t>(i)});
+    }
+  }
+  return result;
+}
+
+TEST_CASE(
+    "a job killed at any batch ends with the winner of the undisturbed one and measures only that batch "
+    "twice") {
+  World undisturbed(noisy());
+  const v1::JobResult expected = undisturbed.run();
+  const bool after_storing = GENERATE(false, true);
+  for (std::size_t kill = 0; kill < undisturbed.channel.batches; ++kill) {
+    World world(noisy());
+    world.channel.die_at = kill;
+    world.channel.die_after_storing = after_storing;
+    REQUIRE_FALSE(world.try_run());
+    const auto in_flight =
+        after_storing ? std::set<SimulatedDevice::Sample>{} : samples_of(world.channel.lost, world.channel);
+    const v1::JobResult resumed = world.run();
+    CHECK(text(resumed.winner()) == text(expected.winner()));
+    CHECK(resumed.provenance().median_us() == expected.provenance().median_us());
+    for (const auto& [sample, count] : world.device.measured)
+      REQUIRE(count == (in_flight.contains(sample) ? 2 : 1));
+    REQUIRE(world.channel.blocks.size() == undisturbed.channel.blocks.size());
+  }
+}
+
+TEST_CASE("a job killed twice ends with the winner of the undisturbed one") {
+  World undisturbed(noisy());
+  const v1::JobResult expected = undisturbed.run();
+  for (std::size_t kill = 0; kill + 4 < undisturbed.channel.batches; kill += 5) {
+    World world(noisy());
+    world.channel.die_at = kill;
+    REQUIRE_FALSE(world.try_run());
+    world.channel.die_at = world.channel.batches + 2;
+    REQUIRE_FALSE(world.try_run());
+    CHECK(text(world.run().winner()) == text(expected.winner()));
+  }
+}
+
+TEST_CASE(
+    "a job that is granted again when everything is stored measures and verifies and compiles nothing") {
+  World world(noisy());
+  const v1::JobResult first = world.run();
+  world.device.measured.clear();
+  world.device.verified.clear();
+  world.compiler.compiled.clear();
+  const v1::JobResult second = world.run();
+  CHECK(second.winner_trial() == first.winner_trial());
+  CHECK(world.device.measured.empty());
+  CHECK(world.device.verified.empty());
+  CHECK(world.compiler.compiled.size() <= 1);  // the reference is no trial
+}
+
+TEST_CASE("cubins of known artifacts are fetched and not compiled") {
+  World world(noisy());
+  world.channel.die_at = 30;
+  REQUIRE_FALSE(world.try_run());
+  const std::size_t stored = world.channel.artifacts.size();
+  world.compiler.compiled.clear();
+  world.run();
+  CHECK(world.compiler.compiled.size() == 25 - stored);
+  CHECK(world.channel.fetched > 0);
+}
+
+TEST_CASE("an edited tolerance keeps the timings and repeats the verifications") {
+  World world(noisy());
+  world.run();
+  world.device.measured.clear();
+  world.device.verified.clear();
+  std::string& spec = *world.channel.frame.mutable_spec()->mutable_spec_json();
+  spec.replace(spec.find("1e-5"), 4, "1e-4");
+  world.run();
+  CHECK(world.device.measured.empty());
+  CHECK(world.device.verified.size() == 24 + 4);
+}
+
+TEST_CASE("a new tunable value tops up the trials and the finalists meet in new rounds") {
+  World world(noisy());
+  world.run();
+  world.device.measured.clear();
+  std::string& spec = *world.channel.frame.mutable_spec()->mutable_spec_json();
+  spec.replace(spec.find("\"B\": [1, 2, 3, 4]"), 17, "\"B\": [1, 2, 3, 4, 5]");
+  spec.replace(spec.find("A * B <= 24"), 11, "A * B <= 30");
+  world.device.behaviour().time_us = [](const Configuration& one) {
+    return one.value("B") == 5 && one.value("A") == 3 ? 99.0 : bowl(one);
+  };
+  CHECK(text(world.run().winner()) == "A=3,B=5");
+  for (const auto& [sample, count] : world.device.measured) {
+    const auto& [trial, stage, k] = sample;
+    if (stage == v1::SampleBlock::FINAL) continue;
+    CHECK(*configuration_from_wire(world.channel.trials.at(trial).configuration(), "").value("B") == 5);
+  }
+}
+
+TEST_CASE("blocks of another timer are not compared with") {
+  World world(noisy());
+  world.run();
+  for (auto& [key, block] : world.channel.blocks) block.set_timer("graph");
+  world.device.measured.clear();
+  world.run();
+  CHECK_FALSE(world.device.measured.empty());
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,145 @@
+#include "tests/unit/agent/simulated_device.hpp"
+
+#include "base/digest.hpp"
+#include "base/random.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+v1::DeviceReply reply_of(v1::Outcome outcome) {
+  v1::DeviceReply reply;
+  reply.set_outcome(outcome);
+  if (outcome != v1::CORRECT) reply.set_detail("simulated");
+  return reply;
+}
+
+bool is_fault(v1::Outcome outcome) { return outcome != v1::CORRECT && outcome != v1::WRONG_RESULT; }
+
+}  // namespace
+
+void SimulatedDevice::start() {
+  ++starts;
+  running = true;
+}
+
+void SimulatedDevice::stop() noexcept {
+  running = false;
+  setups_.clear();
+  loaded_.clear();
+}
+
+v1::Outcome SimulatedDevice::outcome(const Configuration& configuration, const std::string& at) const {
+  return behaviour_.outcome ? behaviour_.outcome(configuration, at) : v1::CORRECT;
+}
+
+double SimulatedDevice::sample(const Loaded& trial, int stage, std::uint32_t k) const {
+  Random random(Digest::of(trial.key + std::to_string(stage) + ":" + std::to_string(k)));
+  return behaviour_.time_us(trial.configuration) * (1 + behaviour_.noise * (random.uniform() - 0.5));
+}
+
+v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
+  const Loaded& trial = loaded_.at(request.trial());
+  const Problem& problem = setups_.at(request.setup());
+  ++verified[to_string(trial.configuration) + " at " + to_string(problem) +
+             (request.after_timing() ? " after" : "")];
+  const v1::Outcome how = outcome(trial.configuration, "verify");
+  if (is_fault(how)) return reply_of(how);
+  const bool wrong =
+      behaviour_.wrong && behaviour_.wrong(trial.configuration, problem, request.after_timing());
+  v1::DeviceReply reply = reply_of(wrong ? v1::WRONG_RESULT : v1::CORRECT);
+  v1::VerificationResult& result = *reply.mutable_verification();
+  result.set_outcome(reply.outcome());
+  result.set_worst_excess(wrong ? 7 : 0.25);
+  result.set_same_bits(true);
+  result.set_reference("kernel");
+  return reply;
+}
+
+v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
+  v1::DeviceReply reply = reply_of(v1::CORRECT);
+  for (const v1::MeasureTrials::Item& item : request.items()) {
+    const Loaded& trial = loaded_.at(item.trial());
+    v1::MeasuredItem& to = *reply.add_measured();
+    to.set_trial(item.trial());
+    to.set_outcome(outcome(trial.configuration, "measure"));
+    if (to.outcome() != v1::CORRECT) {
+      reply.set_outcome(to.outcome());
+      to.set_detail("simulated");
+      return reply;
+    }
+    for (std::uint32_t i = 0; i < item.samples(); ++i) {
+      const std::uint32_t k = item.first_sample() + i;
+      ++measured[{trial.key, request.stage(), k}];
+      to.add_samples_us(sample(trial, request.stage(), k));
+    }
+    to.mutable_conditions()->set_sm_mhz(1980);
+    to.mutable_conditions()->set_throttled(behaviour_.throttled);
+    if (!behaviour_.below_floor || !behaviour_.below_floor(trial.configuration)) continue;
+    to.set_below_floor(true);
+    to.set_detail("0.1 us is below the floor of 3.4 us");
+  }
+  reply.set_tick_us(behaviour_.tick_us);
+  return reply;
+}
+
+DeviceLink::Answer SimulatedDevice::answer(v1::DeviceReply reply) {
+  if (is_fault(reply.outcome()) && reply.outcome() != v1::OUT_OF_MEMORY) {
+    if (behaviour_.dies) {
+      stop();
+      return {std::nullopt, reply.outcome() == v1::TIMEOUT, "signal 11"};
+    }
+    reply.set_sticky(behaviour_.sticky);
+    if (behaviour_.sticky) stop();
+  }
+  return {std::move(reply), false, ""};
+}
+
+DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
+  v1::DeviceReply reply = reply_of(v1::CORRECT);
+  if (!request.has_unload() && !request.has_release() && behaviour_.foreign && behaviour_.foreign()) {
+    reply.set_foreign_use(true);
+    if (!request.has_open()) return answer(reply);
+  }
+  switch (request.body_case()) {
+    case v1::DeviceRequest::kOpen: {
+      v1::DeviceFacts& facts = *reply.mutable_info()->mutable_facts();
+      facts.set_name("Simulated");
+      facts.set_pci_device_id(1);
+      facts.set_cc_major(9);
+      facts.set_sm_count(132);
+      facts.set_l2_bytes(50 << 20);
+      facts.set_shared_optin_bytes(232448);
+      facts.set_memory_bytes(std::uint64_t{141} << 30);
+      facts.set_memory_bus_bits(6144);
+      reply.mutable_info()->mutable_driver()->set_cuda(13000);
+      reply.mutable_info()->mutable_driver()->set_version("580.1");
+      reply.mutable_info()->set_timer("cupti");
+      reply.mutable_info()->set_tick_us(behaviour_.tick_us);
+      break;
+    }
+    case v1::DeviceRequest::kPrepare:
+      setups_[request.prepare().setup()] = problem_from_wire(request.prepare().problem(), "problem");
+      break;
+    case v1::DeviceRequest::kLoad:
+      loaded_[request.load().trial()] = {
+          configuration_from_wire(request.load().configuration(), "configuration"),
+          request.load().trial_key()};
+      break;
+    case v1::DeviceRequest::kVerify:
+      return answer(verify(request.verify()));
+    case v1::DeviceRequest::kMeasure:
+      return answer(measure(request.measure()));
+    case v1::DeviceRequest::kUnload:
+      loaded_.erase(request.unload().trial());
+      break;
+    case v1::DeviceRequest::kRelease:
+      setups_.erase(request.release().setup());
+      break;
+    default:
+      break;
+  }
+  return answer(reply);
+}
+
+}  // namespace cubind::test

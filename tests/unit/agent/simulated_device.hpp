@@ -1,0 +1,62 @@
+// A device in memory: samples are a pure function of trial, stage and k, kernels fail as they are told.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "tuner/agent/device_link.hpp"
+#include "tuner/plan/problem.hpp"
+
+namespace cubind::test {
+
+// What a kernel does, by its configuration; "correct" kernels take a time.
+struct Behaviour {
+  std::function<double(const Configuration&)> time_us = {};
+  double noise = 0;  // relative
+  // Called before a verification or measurement; the outcome that it shall have.
+  std::function<v1::Outcome(const Configuration&, const std::string& at)> outcome = {};
+  std::function<bool(const Configuration&, const Problem&, bool after_timing)> wrong = {};
+  std::function<bool(const Configuration&)> below_floor = {};
+  std::function<bool()> foreign = {};
+  bool sticky = true;  // faults lose the context
+  bool dies = false;   // faults take the worker with them, without a reply
+  bool throttled = false;
+  double tick_us = 0.032;
+};
+
+class SimulatedDevice final : public DeviceLink {
+ public:
+  explicit SimulatedDevice(Behaviour behaviour) : behaviour_(std::move(behaviour)) {}
+
+  void start() override;
+  void stop() noexcept override;
+  Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
+  void interrupt() noexcept override {}
+
+  using Sample = std::tuple<std::string, int, std::uint32_t>;  // trial key, stage, k
+  std::map<Sample, int> measured;                              // how often each was
+  std::map<std::string, int> verified;                         // "configuration at problem after"
+  int starts = 0;
+  bool running = false;
+  Behaviour& behaviour() { return behaviour_; }
+
+ private:
+  struct Loaded {
+    Configuration configuration;
+    std::string key;
+  };
+  v1::DeviceReply verify(const v1::VerifyTrial& request);
+  v1::DeviceReply measure(const v1::MeasureTrials& request);
+  double sample(const Loaded& trial, int stage, std::uint32_t k) const;
+  v1::Outcome outcome(const Configuration& configuration, const std::string& at) const;
+  Answer answer(v1::DeviceReply reply);
+
+  Behaviour behaviour_;
+  std::map<std::uint32_t, Problem> setups_;
+  std::map<std::uint32_t, Loaded> loaded_;
+};
+
+}  // namespace cubind::test

@@ -1,0 +1,176 @@
+#include "tuner/agent/tune_job.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/agent/job_world.hpp"
+
+namespace cubind::test {
+namespace {
+
+std::uint32_t count_of(const v1::JobResult& result, v1::Outcome outcome) {
+  for (const v1::OutcomeCount& one : result.outcomes()) {
+    if (one.outcome() == outcome) return one.count();
+  }
+  return 0;
+}
+
+TEST_CASE("the fastest configuration wins with its evidence") {
+  World world({.noise = 0.01});
+  const v1::JobResult result = world.run();
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(text(result.winner()) == "A=3,B=2");
+  const v1::Provenance& provenance = result.provenance();
+  CHECK(provenance.evidence() == v1::MEASURED);
+  CHECK(provenance.median_us() == Approx(100).epsilon(0.01));
+  CHECK(provenance.median_low_us() <= provenance.median_us());
+  CHECK(provenance.median_high_us() >= provenance.median_us());
+  CHECK(provenance.samples() >= 5);
+  CHECK(provenance.sm_mhz() == 1980);
+  CHECK(provenance.gain_over_default() == Approx(1.728).epsilon(0.02));
+  CHECK(provenance.timer() == "cupti");
+  CHECK(provenance.tick_us() == 0.032);
+}
+
+TEST_CASE("each configuration is compiled once and the calls of NVRTC are counted") {
+  World world({});
+  world.run();
+  CHECK(world.compiler.compiled.size() == 25);  // 24 and the reference
+  for (const auto& [entry, count] : world.compiler.compiled) CHECK(count == 1);
+  CHECK(world.channel.told.back().nvrtc_calls() == 25);
+}
+
+TEST_CASE("hopeless configurations get one sample and the default three") {
+  World world({});
+  world.run();
+  const auto samples = [&](const Configuration& which) {
+    int count = 0;
+    for (const auto& [key, block] : world.channel.blocks) {
+      const bool screen = block.stage() == v1::SampleBlock::SCREEN;
+      if (screen && block.trial_key() == world.channel.trial(which)->trial_key())
+        count += block.samples_us_size();
+    }
+    return count;
+  };
+  CHECK(samples(configuration(6, 4)) == 1);
+  CHECK(samples(configuration(1, 1)) == 3);
+}
+
+TEST_CASE("the default competes in the finals and gets no more samples than it takes to lose") {
+  World world({});
+  world.run();
+  int rounds = 0;
+  for (const auto& [key, block] : world.channel.blocks) {
+    const bool final_stage = block.stage() == v1::SampleBlock::FINAL;
+    if (final_stage && block.trial_key() == world.channel.trial(configuration(1, 1))->trial_key()) ++rounds;
+  }
+  CHECK(rounds == 5);
+}
+
+TEST_CASE("inside the tie margin the default wins") {
+  World world(
+      {.time_us = [](const Configuration& one) { return one == configuration(1, 1) ? 100.2 : 100.0; }});
+  CHECK(text(world.run().winner()) == "A=1,B=1");
+}
+
+TEST_CASE("inside the tie margin the incumbent stays") {
+  World first({});
+  first.run();
+  World second(
+      {.time_us = [](const Configuration& one) { return one == configuration(6, 4) ? 100.2 : 100.0; }});
+  second.channel.frame.set_incumbent_trial(first.channel.trial(configuration(6, 4))->trial_key());
+  CHECK(text(second.run().winner()) == "A=6,B=4");
+}
+
+TEST_CASE("every trial is verified before it is timed and the winner again after timing") {
+  World world({});
+  world.run();
+  CHECK(world.device.verified.at("A=6,B=4 at N=1024,T=f32") == 1);
+  CHECK(world.device.verified.at("A=3,B=2 at N=1024,T=f32 after") == 1);
+  CHECK(world.device.verified.count("A=3,B=3 at N=1024,T=f32 after") == 0);
+}
+
+TEST_CASE("the winner of a bucket is verified at the tails and the answer lists them") {
+  World world({});
+  const v1::VerificationSummary summary = world.run().provenance().verification();
+  CHECK(summary.verified());
+  CHECK(summary.after_timing());
+  CHECK(summary.reference() == "kernel");
+  CHECK(summary.problems_size() == 4);  // the measured one, 257, a prime, one that 3 does not divide
+  CHECK(world.device.verified.count("A=3,B=2 at N=257,T=f32 after") == 1);
+}
+
+TEST_CASE("a winner that is wrong at a tail is out and the next finalist is taken") {
+  World world({.time_us = [](const Configuration& one) { return one == configuration(3, 2) ? 100.0 : 101.0; },
+               .wrong = [](const Configuration& one, const Problem& problem,
+                           bool) { return one == configuration(3, 2) && problem.dim("N") == 257; }});
+  const v1::JobResult result = world.run();
+  CHECK(text(result.winner()) == "A=1,B=1");
+  CHECK(world.channel.trial(configuration(3, 2))->outcome() == v1::WRONG_RESULT);
+}
+
+TEST_CASE("a configuration with a wrong result is stored as such and never timed") {
+  World world(
+      {.wrong = [](const Configuration& one, const Problem&, bool) { return one == configuration(3, 2); }});
+  const v1::JobResult result = world.run();
+  CHECK(text(result.winner()) != "A=3,B=2");
+  CHECK(count_of(result, v1::WRONG_RESULT) == 1);
+  for (const auto& [key, count] : world.device.measured) {
+    CHECK(std::get<0>(key) != world.channel.trial(configuration(3, 2))->trial_key());
+  }
+}
+
+TEST_CASE("a configuration that does not compile is an outcome and the others go on") {
+  World world({});
+  world.compiler.refuses = [](const std::string& entry) { return entry == "simulated<float, 3, 2>"; };
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::DONE);
+  CHECK(count_of(result, v1::COMPILE) == 1);
+  CHECK(world.channel.trial(configuration(3, 2))->detail() == "refused");
+}
+
+TEST_CASE("a time below the floor is no time and its refusal is stored with both figures") {
+  World world({.below_floor = [](const Configuration& one) { return one == configuration(3, 2); }});
+  const v1::JobResult result = world.run();
+  CHECK(text(result.winner()) != "A=3,B=2");
+  const v1::TrialHeader* trial = world.channel.trial(configuration(3, 2));
+  CHECK(trial->outcome() == v1::WRONG_RESULT);
+  CHECK(trial->detail() == "time refused: 0.1 us is below the floor of 3.4 us");
+  for (const auto& [key, block] : world.channel.blocks) CHECK(block.trial_key() != trial->trial_key());
+}
+
+TEST_CASE("throttled blocks are marked in the answer") {
+  World world({.throttled = true});
+  CHECK(world.run().provenance().throttled());
+}
+
+TEST_CASE("a job without a correct configuration fails and says so") {
+  World world({.wrong = [](const Configuration&, const Problem&, bool) { return true; }});
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK(result.error() == "no configuration survived");
+  CHECK(count_of(result, v1::WRONG_RESULT) == 24);
+}
+
+TEST_CASE("a spec that cannot be parsed fails the job with its place") {
+  World world({});
+  world.channel.frame.mutable_spec()->set_spec_json("{}");
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK(result.error().find("simulated.json") != std::string::npos);
+}
+
+TEST_CASE("progress names every phase") {
+  World world({});
+  world.run();
+  CHECK(world.channel.phases ==
+        std::set<std::string>{"compiling", "verifying", "screening", "finalists", "commit"});
+}
+
+TEST_CASE("the device worker ends with the job") {
+  World world({});
+  world.run();
+  CHECK_FALSE(world.device.running);
+}
+
+}  // namespace
+}  // namespace cubind::test

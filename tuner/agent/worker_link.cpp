@@ -1,0 +1,93 @@
+#include "tuner/agent/worker_link.hpp"
+
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/framing.hpp"
+#include "base/log.hpp"
+
+namespace cubind {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
+constexpr int kWorkerFd = 3;
+// How long a worker may take to close its context when its socket is closed, before it is killed.
+constexpr milliseconds kGoodbye{2000};
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) result.emplace_back(*entry);
+  return result;
+}
+
+}  // namespace
+
+WorkerLink::WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments)
+    : spawner_(spawner), program_(std::move(program)), arguments_(std::move(arguments)) {}
+
+WorkerLink::~WorkerLink() { stop(); }
+
+void WorkerLink::start() {
+  stop();
+  auto [mine, theirs] = make_socket_pair();
+  SubprocessOptions options;
+  options.program = program_;
+  options.arguments = {"device", "--fd", std::to_string(kWorkerFd)};
+  options.arguments.insert(options.arguments.end(), arguments_.begin(), arguments_.end());
+  options.environment = own_environment();
+  options.fds = {{theirs.get(), kWorkerFd}};
+  const std::lock_guard lock(mutex_);
+  if (interrupted_) throw Error(ErrorCode::Cancelled, "device worker", "the job is over");
+  process_ = spawner_.spawn(options);
+  socket_ = std::move(mine);
+}
+
+void WorkerLink::stop() noexcept {
+  socket_.reset();
+  const std::lock_guard lock(mutex_);
+  if (!process_) return;
+  try {
+    if (!process_->wait_until(steady_clock::now() + kGoodbye)) process_->kill_group();
+    process_->wait();
+  } catch (const std::exception& error) {
+    log_error(std::string("a device worker cannot be waited for: ") + error.what());
+  }
+  process_.reset();
+}
+
+void WorkerLink::interrupt() noexcept {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  if (process_) process_->kill_group();
+}
+
+DeviceLink::Answer WorkerLink::gone(bool timed_out, const std::string& what) {
+  Answer answer;
+  answer.timed_out = timed_out;
+  const std::lock_guard lock(mutex_);
+  if (!process_) return answer;
+  process_->kill_group();
+  const ExitStatus status = process_->wait();
+  answer.death = timed_out ? what : status.describe();
+  return answer;
+}
+
+DeviceLink::Answer WorkerLink::call(const v1::DeviceRequest& request, milliseconds deadline) {
+  const auto until = steady_clock::now() + deadline;
+  try {
+    write_frame_until(socket_.get(), request.SerializeAsString(), until);
+    const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyBytes, until);
+    v1::DeviceReply reply;
+    if (!frame) return gone(false, "");
+    if (!reply.ParseFromString(*frame)) return gone(false, "an answer that is no DeviceReply");
+    return {std::move(reply), false, ""};
+  } catch (const Error& error) {
+    const bool timed_out = error.code() == ErrorCode::DeadlineExceeded;
+    return gone(timed_out, "no answer within " + std::to_string(deadline.count()) + " ms");
+  }
+}
+
+}  // namespace cubind
