@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/failpoint.hpp"
 #include "base/log.hpp"
 #include "server/jobs/scheduler_state.hpp"
 #include "server/store/store.hpp"
@@ -171,6 +172,7 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
       writer.drop_want(row.question);
     }
     writer.put_job(row);
+    failpoint("store.commit");
   });
   RecordPtr published;
   if (has_record) {

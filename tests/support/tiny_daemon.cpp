@@ -20,6 +20,7 @@ TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
 void TinyDaemon::write_faults(const std::string& faults) {
   std::string text = R"({"pace_us": )" + std::to_string(options_.pace_us);
   text += R"(, "log": ")" + (folder() / "blocks").string() + '"';
+  text += R"(, "lock": ")" + (folder() / "locks").string() + '"';
   if (options_.hold) text += R"(, "hold": ")" + (folder() / "go").string() + '"';
   write_file_atomic(folder() / "faults.json", text + R"(, "faults": )" + faults + "}\n");
 }

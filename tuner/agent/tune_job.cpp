@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/failpoint.hpp"
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/final_stage.hpp"
 #include "tuner/agent/job_input.hpp"
@@ -88,6 +89,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   progress.phase("commit");
   progress.nvrtc_calls(artifacts.nvrtc_calls());
   progress.send();
+  failpoint("agent.commit");
   if (!choice) return failed(input, bench, "no configuration survived");
   const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
   return make_job_result(input, decision, bench, log, context, session.info(), parts_.clock);

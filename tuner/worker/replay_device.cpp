@@ -11,6 +11,7 @@
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/worker/device_backend.hpp"
+#include "tuner/worker/gpu_lock.hpp"
 #include "tuner/worker/replay_faults.hpp"
 #include "tuner/worker/replay_table.hpp"
 
@@ -71,6 +72,7 @@ class ReplayDevice final : public DeviceBackend {
 
   ReplayTable table_;
   ReplayFaults faults_;
+  std::optional<GpuLock> lock_;
   std::map<std::uint32_t, Setup> setups_;
   std::map<std::uint32_t, Loaded> loaded_;
 };
@@ -116,12 +118,17 @@ std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fau
 }
 
 v1::DeviceReply ReplayDevice::open(const v1::OpenDevice&) {
+  const std::string uuid = "replay-" + table_.digest().hex().substr(0, 12);
+  if (!faults_.lock_folder().empty() && !lock_) {
+    lock_ = GpuLock::try_acquire(faults_.lock_folder(), uuid);
+    if (!lock_) throw Error(ErrorCode::Aborted, uuid, "another tuner holds this device");
+  }
   v1::DeviceReply reply = correct();
   v1::DeviceInfo& info = *reply.mutable_info();
   to_wire(table_.facts(), *info.mutable_facts());
   info.mutable_driver()->set_cuda(kReplayedCuda);
   info.mutable_driver()->set_version(table_.driver());
-  info.set_uuid("replay-" + table_.digest().hex().substr(0, 12));
+  info.set_uuid(uuid);
   info.set_timer("replay");
   info.set_free_memory_bytes(table_.facts().memory_bytes);
   info.set_consent_rule("a replayed table is nobody else's");

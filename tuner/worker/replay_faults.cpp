@@ -33,12 +33,13 @@ bool all_among(const std::vector<NamedValue>& wanted, const std::vector<NamedVal
 ReplayFaults ReplayFaults::read(const std::string& file) {
   const OrderedJson document = parse_json_strict(read_file(file), file);
   const JsonNode root(document, file);
-  root.expect_keys({"pace_us", "hold", "log", "faults"});
+  root.expect_keys({"pace_us", "hold", "log", "lock", "faults"});
   ReplayFaults faults;
   faults.file_ = file;
   faults.pace_ = std::chrono::microseconds(root.int64_or("pace_us", 0));
   faults.hold_ = root.string_or("hold", "");
   faults.log_ = root.string_or("log", "");
+  faults.lock_ = root.string_or("lock", "");
   if (!root.contains("faults")) return faults;
   for (const JsonNode& node : root.at("faults").elements()) {
     node.expect_keys({"at", "fault", "configuration", "problem", "times"});

@@ -1,17 +1,17 @@
 // Faults that a replay device is told to have, so that everything above a device can be tested without one.
 //
 // A JSON file:
-//   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "faults": [
-//     {"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 256}, "problem": {"N":
-//     4096}, "times": 1}]}
+//   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "lock": "/tmp/locks", "faults": [
+//     {"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 256},
+//      "problem": {"N": 4096}, "times": 1}]}
 //
 //   pace_us        wall time that every load, verification and sample takes; default 0
 //   log            each measured block is a line of this file: trial key, stage, first sample, samples
+//   lock           a folder in which a worker holds the lock of its device, as it would that of a GPU
 //   hold           no request is answered before this file exists
 //   at             "prepare", "load", "verify" or "measure"
 //   fault          "hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result",
-//   "throttled", "below_floor",
-//                  "foreign_process"
+//                  "throttled", "below_floor", "foreign_process"
 //   configuration, problem   the named values must be equal; absent: any
 //   times          how often in all, counted across processes in FILE.used/; absent: always
 #pragma once
@@ -49,6 +49,8 @@ class ReplayFaults {
   std::chrono::microseconds pace() const { return pace_; }
   /// Returns at once without `hold`, else when the file exists.
   void wait_while_held() const;
+  /// Empty: the device is not locked.
+  const std::string& lock_folder() const { return lock_; }
   /// Appends a line to the log, where there is one.
   void log(const std::string& line) const;
   /// The fault to have now. Taking one counts it. `configuration` is null where the point has none.
@@ -64,7 +66,7 @@ class ReplayFaults {
   };
   bool use(std::size_t index) const;
 
-  std::string file_, hold_, log_;
+  std::string file_, hold_, log_, lock_;
   std::chrono::microseconds pace_{0};
   std::vector<Fault> faults_;
 };
