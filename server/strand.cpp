@@ -4,27 +4,36 @@
 #include <future>
 #include <string>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 
 namespace cubind {
 
 Strand::Strand() : thread_([this] { loop(); }) {}
 
-Strand::~Strand() {
+Strand::~Strand() { close(); }
+
+void Strand::close() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
-void Strand::post(Function function) {
+bool Strand::post(Function function) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) {
+      return false;
+    }
     ready_.push_back(std::move(function));
   }
   changed_.notify_one();
+  return true;
 }
 
 void Strand::post_at(Time time, Function function) {
@@ -37,7 +46,7 @@ void Strand::post_at(Time time, Function function) {
 
 void Strand::run(const Function& function) {
   std::promise<void> done;
-  post([&] {
+  const bool posted = post([&] {
     try {
       function();
       done.set_value();
@@ -45,6 +54,9 @@ void Strand::run(const Function& function) {
       done.set_exception(std::current_exception());
     }
   });
+  if (!posted) {
+    throw Error(ErrorCode::Unavailable, "daemon", "is shutting down");
+  }
   done.get_future().get();
 }
 

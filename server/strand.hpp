@@ -18,15 +18,19 @@ class Strand {
   using Time = std::chrono::steady_clock::time_point;
 
   Strand();
-  /// Runs what was posted for now, drops what was posted for later.
+  /// close().
   ~Strand();
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
 
-  void post(Function function);
+  /// False: the strand is closed, the function was dropped.
+  bool post(Function function);
   void post_at(Time time, Function function);
-  /// Posts and waits until it has run; throws what it throws. Not from the strand itself.
+  /// Posts and waits until it has run; throws what it throws, and Unavailable where the strand is closed. Not from the strand
+  /// itself.
   void run(const Function& function);
+  /// Runs what was posted for now, drops what was posted for later and whatever comes after. Not from the strand itself.
+  void close();
 
  private:
   void loop();

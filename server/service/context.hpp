@@ -38,7 +38,7 @@ struct ServiceContext {
   std::atomic<std::uint64_t> hits{0};
   std::atomic<std::uint64_t> misses{0};
   /// Queues compiles of winners for the classes that agents offer; from any thread.
-  std::function<void()> warm_up;
+  std::function<void()> warm_up = {};
 };
 
 /// Throws Unavailable while the daemon shuts down.

@@ -5,6 +5,7 @@
 #include "server/service/check_call.hpp"
 #include "server/service/lists.hpp"
 #include "server/service/status.hpp"
+#include "server/service/table_call.hpp"
 #include "server/service/tune_call.hpp"
 #include "server/service/variant_call.hpp"
 
@@ -71,6 +72,16 @@ grpc::ServerUnaryReactor* CubindService::ListJobs(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* CubindService::CancelJob(grpc::CallbackServerContext* call,
                                                    const v1::CancelJobRequest* request, v1::CancelJobReply* reply) {
   return answer_on(context_.jobs, call, [this, request, reply] { cancel_job(context_, *request, *reply); });
+}
+
+grpc::ServerWriteReactor<v1::TableChunk>* CubindService::ExportTable(grpc::CallbackServerContext*,
+                                                                     const v1::ExportTableRequest* request) {
+  return ExportCall::start(context_, *request);
+}
+
+grpc::ServerReadReactor<v1::TableChunk>* CubindService::ImportTable(grpc::CallbackServerContext*,
+                                                                    v1::ImportTableReply* reply) {
+  return ImportCall::start(context_, *reply);
 }
 
 grpc::ServerUnaryReactor* CubindService::GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest*,

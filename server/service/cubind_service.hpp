@@ -29,6 +29,10 @@ class CubindService final : public v1::Cubind::CallbackService {
                                      v1::ListJobsReply* reply) override;
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* call, const v1::CancelJobRequest* request,
                                       v1::CancelJobReply* reply) override;
+  grpc::ServerWriteReactor<v1::TableChunk>* ExportTable(grpc::CallbackServerContext* call,
+                                                        const v1::ExportTableRequest* request) override;
+  grpc::ServerReadReactor<v1::TableChunk>* ImportTable(grpc::CallbackServerContext* call,
+                                                       v1::ImportTableReply* reply) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest* request,
                                       v1::GetStatusReply* reply) override;
 

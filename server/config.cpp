@@ -1,0 +1,155 @@
+#include "server/config.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/version.hpp"
+
+namespace cubind {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What goes to the agent as it is.
+struct AgentOptions {
+  std::string gpus, tune_when, memory_fraction, compile_jobs;
+  std::vector<std::string> replay;
+};
+
+struct Arguments {
+  std::string database, socket, listen, tables, agent_program;
+  std::vector<std::string> kernels;
+  bool no_shipped_tables = false;
+  bool no_shipped_kernels = false;
+  bool no_local_agent = false;
+  AgentOptions agent;
+};
+
+void add_daemon_options(CLI::App& app, Arguments& arguments, Config& config) {
+  app.add_option("--db", arguments.database, "database file (default: $XDG_DATA_HOME/cubind/store.db)");
+  app.add_option("--socket", arguments.socket, "Unix socket (default: $XDG_RUNTIME_DIR/cubind/cubind.sock)");
+  app.add_option("--listen", arguments.listen, "TCP address host:port beside the socket; needs --insecure");
+  app.add_flag("--insecure", config.insecure, "allow --listen without TLS and tokens: whoever reaches it may use it");
+  app.add_option("--kernels", arguments.kernels, "folder of kernel specs, may be repeated (also CUBIND_KERNEL_PATH)");
+  app.add_flag("--no-shipped-kernels", arguments.no_shipped_kernels, "leave out the specs that come with cubind");
+  app.add_option("--tables", arguments.tables, "folder of tables to import into a new store (default: the shipped ones)");
+  app.add_flag("--no-shipped-tables", arguments.no_shipped_tables, "import no table into a new store");
+  app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins")->check(CLI::NonNegativeNumber);
+  app.add_option("--log-level", config.log_level, "trace, debug, info, warn, error or off")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+}
+
+void add_agent_options(CLI::App& app, Arguments& arguments) {
+  app.add_flag("--no-local-agent", arguments.no_local_agent, "start no agent on this machine");
+  app.add_option("--agent-program", arguments.agent_program, "executable of the local agent (default: beside cubind)");
+  app.add_option("--gpus", arguments.agent.gpus, "GPUs that the local agent may use (default: CUDA_VISIBLE_DEVICES)");
+  app.add_option("--tune-when", arguments.agent.tune_when, "idle (default), always or never")
+      ->check(CLI::IsMember({"idle", "always", "never"}));
+  app.add_option("--memory-fraction", arguments.agent.memory_fraction, "share of the free GPU memory that trials may use");
+  app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: half the cores)");
+  app.add_option("--replay", arguments.agent.replay, "play a table of recorded trials back instead of measuring");
+}
+
+std::vector<std::string> pass_through(const AgentOptions& options) {
+  std::vector<std::string> arguments;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) {
+      arguments.emplace_back(name);
+      arguments.push_back(value);
+    }
+  };
+  add("--gpus", options.gpus);
+  add("--tune-when", options.tune_when);
+  add("--memory-fraction", options.memory_fraction);
+  add("--compile-jobs", options.compile_jobs);
+  for (const std::string& table : options.replay) {
+    add("--replay", absolute_path(table).string());
+  }
+  return arguments;
+}
+
+std::vector<fs::path> kernel_folders(const Arguments& arguments) {
+  std::vector<fs::path> folders;
+  if (const auto shipped = shipped_variants(); shipped && !arguments.no_shipped_kernels) {
+    folders.push_back(*shipped);
+  }
+  for (const std::string& folder : arguments.kernels) {
+    folders.push_back(absolute_path(folder));
+  }
+  if (const char* path = std::getenv("CUBIND_KERNEL_PATH")) {
+    std::istringstream parts(path);
+    for (std::string part; std::getline(parts, part, ':');) {
+      if (!part.empty()) {
+        folders.push_back(absolute_path(part));
+      }
+    }
+  }
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) {
+      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder.string(), "is no folder");
+    }
+  }
+  return folders;
+}
+
+void complete(Config& config, const Arguments& arguments) {
+  if (!arguments.listen.empty() && !config.insecure) {
+    throw Error(ErrorCode::InvalidArgument, "--listen " + arguments.listen,
+                "TLS and tokens are not supported yet: give --insecure to let everybody in who reaches it");
+  }
+  config.listen = arguments.listen;
+  config.database = arguments.database.empty() ? user_data_dir() / "store.db" : absolute_path(arguments.database);
+  config.socket = arguments.socket.empty() ? user_runtime_dir() / "cubind.sock" : absolute_path(arguments.socket);
+  config.kernels = kernel_folders(arguments);
+  config.shipped_tables = !arguments.no_shipped_tables;
+  if (!arguments.tables.empty()) {
+    config.tables = absolute_path(arguments.tables);
+  } else if (const auto shipped = shipped_variants()) {
+    config.tables = *shipped / "tables";
+  }
+  config.local_agent = !arguments.no_local_agent;
+  config.agent_program =
+      arguments.agent_program.empty() ? executable_dir() / "cubind-agent" : absolute_path(arguments.agent_program);
+  config.agent_arguments = pass_through(arguments.agent);
+}
+
+}  // namespace
+
+std::optional<fs::path> shipped_variants() {
+  const fs::path packaged = executable_dir().parent_path() / "variants";
+  if (fs::is_directory(packaged)) {
+    return packaged;
+  }
+  // A build folder lies within the source tree: bin, the build's folder, build, the checkout.
+  fs::path folder = executable_dir();
+  for (int up = 0; up < 5 && folder.has_relative_path(); ++up, folder = folder.parent_path()) {
+    if (fs::is_directory(folder / "variants") && fs::exists(folder / "schemas" / "cubind.proto")) {
+      return folder / "variants";
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code) {
+  CLI::App app("cubind: tunes CUDA kernels for the shapes that are asked for and serves the winners");
+  app.set_version_flag("--version", std::string("cubind ") + kVersion);
+  Config config;
+  Arguments arguments;
+  add_daemon_options(app, arguments, config);
+  add_agent_options(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : 2;
+    return std::nullopt;
+  }
+  complete(config, arguments);
+  exit_code = 0;
+  return config;
+}
+
+}  // namespace cubind

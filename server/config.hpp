@@ -1,0 +1,40 @@
+// What the command line and the environment say.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cubind {
+
+struct Config {
+  std::filesystem::path database;  // default: XDG data folder
+  std::filesystem::path socket;    // default: $XDG_RUNTIME_DIR/cubind/cubind.sock
+  std::string listen;              // host:port; empty: the socket alone
+  bool insecure = false;
+  std::vector<std::filesystem::path> kernels;  // folders of specs, the shipped ones first
+  std::filesystem::path tables;                // folder of shipped tables; empty: none
+  bool shipped_tables = true;
+  std::size_t cache_bytes = std::size_t{256} << 20;
+  std::string log_level = "info";
+
+  bool local_agent = true;
+  std::filesystem::path agent_program;  // empty: beside this executable
+  std::vector<std::string> agent_arguments;
+
+  std::chrono::milliseconds lease{15'000};
+  std::chrono::milliseconds heartbeat{2'000};
+};
+
+/// Parses the arguments; absent: help or the version was printed, and the process ends with `exit_code`. A wrong argument is
+/// reported on stderr in the same way. Throws Error(InvalidArgument) for what only makes sense together.
+std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code);
+
+/// The folder of shipped specs: ../variants beside the executable's folder, or that of the source tree it was built in; absent
+/// where there is neither.
+std::optional<std::filesystem::path> shipped_variants();
+
+}  // namespace cubind

@@ -1,0 +1,268 @@
+#include "server/daemon.hpp"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "server/agent_process.hpp"
+#include "server/convert/limits.hpp"
+#include "server/listener.hpp"
+#include "server/service/cubind_service.hpp"
+#include "server/service/table_call.hpp"
+#include "server/store/store.hpp"
+#include "server/warm_up.hpp"
+
+namespace cubind {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kTick{200};
+constexpr std::chrono::seconds kRecovery{1};
+constexpr std::chrono::seconds kAgentStarts{20};
+constexpr std::chrono::seconds kDrain{5};
+constexpr std::chrono::seconds kLastCalls{1};
+
+SchedulerOptions scheduler_options(const Config& config) {
+  SchedulerOptions options;
+  options.lease = config.lease;
+  return options;
+}
+
+/// What decides which winners are compiled ahead: the classes on offer with their drivers, and the toolchains.
+std::string offer_of(const AgentProfiles& agents) {
+  std::vector<std::string> parts;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      parts.push_back(device.device.digest.hex() + device.driver.version);
+    }
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      parts.push_back(toolchain.name);
+    }
+  }
+  std::ranges::sort(parts);
+  std::string offer;
+  for (const std::string& part : parts) {
+    offer += part + "\n";
+  }
+  return offer;
+}
+
+}  // namespace
+
+/// In the order in which they are made; destroyed the other way round.
+struct Daemon::Parts {
+  explicit Parts(Config config_)
+      : config(std::move(config_)),
+        place(config.socket),
+        store(Store::open({config.database})),
+        kernels(config.kernels, clock),
+        artifacts(*store),
+        answerer(index, artifacts),
+        blobs(*store, config.cache_bytes),
+        questions(kernels, index, fleet),
+        scheduler(*store, index, kernels, clock, scheduler_options(config)),
+        context{*store, index, kernels, fleet, scheduler, answerer, blobs, questions, clock, jobs, background},
+        service(context),
+        agent_service(context) {}
+
+  void prepare();
+  void import_tables();
+  void listen();
+  void start_agent();
+  void schedule_tick();
+  void tick();
+  void agents_changed();
+  void drain();
+
+  const Config config;
+  const RealClock clock;
+  SocketPlace place;
+  std::unique_ptr<Store> store;
+  Index index;
+  Fleet fleet;
+  KernelLibrary kernels;
+  ArtifactFinder artifacts;
+  Answerer answerer;
+  BlobCache blobs;
+  QuestionReader questions;
+  Scheduler scheduler;
+  Strand background;
+  Strand jobs;
+  ServiceContext context;
+  CubindService service;
+  AgentService agent_service;
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<AgentProcess> agent;
+  std::string address, tcp_address;
+  // On the job thread:
+  std::string offer;
+  std::chrono::steady_clock::time_point next_recovery{};
+  bool stopped = false;
+};
+
+void Daemon::Parts::prepare() {
+  context.started_at = clock.steady_now();
+  context.heartbeat = config.heartbeat;
+  scheduler.on_artifact([this](const ArtifactRow& artifact) { artifacts.note(artifact); });
+  scheduler.on_agents([this] { agents_changed(); });
+  jobs.run([this] {
+    index.load(*store);
+    if (config.local_agent) {
+      scheduler.expect_agent_until(clock.steady_now() + kAgentStarts);
+    }
+    scheduler.load();
+  });
+  import_tables();
+  context.warm_up = [this] { warm_up(context); };
+  schedule_tick();
+}
+
+void Daemon::Parts::import_tables() {
+  std::error_code failed;
+  if (!config.shipped_tables || index.snapshot()->generation().number != 0 || !fs::is_directory(config.tables, failed)) {
+    return;
+  }
+  std::vector<fs::path> files;
+  for (const auto& item : fs::directory_iterator(config.tables, failed)) {
+    if (item.path().extension() == ".json") {
+      files.push_back(item.path());
+    }
+  }
+  std::ranges::sort(files);
+  for (const fs::path& file : files) {
+    try {
+      const ImportReport report = import_table_text(context, read_file(file), file.string(), "");
+      log_info("imported " + std::to_string(report.records_added) + " records from " + file.string());
+    } catch (const Error& error) {
+      log_error(std::string("a shipped table is left out: ") + error.what());
+    }
+  }
+}
+
+void Daemon::Parts::agents_changed() {
+  fleet.set(scheduler.agents());
+  const std::string now = offer_of(scheduler.agents());
+  if (std::exchange(offer, now) != now && context.warm_up && !now.empty()) {
+    context.warm_up();
+  }
+}
+
+void Daemon::Parts::schedule_tick() {
+  jobs.post_at(clock.steady_now() + kTick, [this] {
+    tick();
+    schedule_tick();
+  });
+}
+
+void Daemon::Parts::tick() {
+  if (store->read_only_reason() && clock.steady_now() >= next_recovery) {
+    next_recovery = clock.steady_now() + kRecovery;
+    store->try_recover();
+  }
+  scheduler.tick();
+}
+
+void Daemon::Parts::listen() {
+  raise_descriptor_limit();
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  address = place.address();
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  int port = 0;
+  if (!config.listen.empty()) {
+    builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), &port);
+  }
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.RegisterService(&service);
+  builder.RegisterService(&agent_service);
+  server = builder.BuildAndStart();
+  if (!server || (!config.listen.empty() && port == 0)) {
+    throw Error(ErrorCode::FailedPrecondition, config.listen.empty() ? address : config.listen, "cannot be listened on");
+  }
+  place.restrict_access();
+  if (port != 0) {
+    tcp_address = config.listen.substr(0, config.listen.rfind(':') + 1) + std::to_string(port);
+    log_warning("listening on " + tcp_address + " without TLS and tokens");
+  }
+  log_info(std::string("cubind ") + kVersion + " listens on " + address);
+}
+
+void Daemon::Parts::start_agent() {
+  if (!config.local_agent) {
+    return;
+  }
+  AgentProcessOptions options;
+  options.program = config.agent_program;
+  options.arguments = config.agent_arguments;
+  options.address = address;
+  agent = std::make_unique<AgentProcess>(std::move(options), [this] {
+    jobs.post([this] { scheduler.expect_agent_until(clock.steady_now() + kAgentStarts); });
+  });
+}
+
+void Daemon::Parts::drain() {
+  context.draining = true;
+  if (auto* health = server ? server->GetHealthCheckService() : nullptr) {
+    health->SetServingStatus(false);
+  }
+  jobs.run([this] { scheduler.drain(); });
+  const auto deadline = clock.steady_now() + kDrain;
+  bool idle = false;
+  while (!idle && clock.steady_now() < deadline) {
+    jobs.run([&] { idle = scheduler.idle(); });
+    if (!idle) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  if (!idle) {
+    log_warning("some leases were not handed back in time: their jobs are queued again");
+  }
+}
+
+Daemon::Daemon(Config config) : parts_(std::make_unique<Parts>(std::move(config))) {
+  parts_->prepare();
+  parts_->listen();
+  parts_->start_agent();
+}
+
+Daemon::~Daemon() {
+  try {
+    stop();
+  } catch (const std::exception& fault) {
+    log_error(std::string("stopping failed: ") + fault.what());
+  }
+}
+
+const std::string& Daemon::address() const { return parts_->address; }
+
+const std::string& Daemon::tcp_address() const { return parts_->tcp_address; }
+
+void Daemon::reload() { parts_->kernels.reload(); }
+
+ServiceContext& Daemon::context() { return parts_->context; }
+
+void Daemon::stop() {
+  if (std::exchange(parts_->stopped, true)) {
+    return;
+  }
+  parts_->drain();
+  if (parts_->agent) {
+    parts_->agent->stop();
+  }
+  parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
+  parts_->server->Wait();
+  parts_->agent.reset();
+  // Each posts to the other: what comes after this is dropped.
+  parts_->background.close();
+  parts_->jobs.close();
+  log_info("stopped");
+}
+
+}  // namespace cubind

@@ -1,0 +1,35 @@
+// The addresses that a daemon listens on, and that only one does.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/unique_fd.hpp"
+
+namespace cubind {
+
+/// A Unix socket's path for one daemon: its folder is made with mode 0700, "PATH.lock" is locked, a socket file that a dead daemon
+/// left is removed. Destroying it removes the socket file. Throws FailedPrecondition where another daemon lives there, and
+/// InvalidArgument where the path is too long for a socket address.
+class SocketPlace {
+ public:
+  explicit SocketPlace(std::filesystem::path path);
+  ~SocketPlace();
+  SocketPlace(const SocketPlace&) = delete;
+  SocketPlace& operator=(const SocketPlace&) = delete;
+
+  /// "unix:///run/user/1000/cubind/cubind.sock"
+  std::string address() const { return "unix://" + path_.string(); }
+  /// Mode 0600; after the server has bound it.
+  void restrict_access() const;
+
+ private:
+  const std::filesystem::path path_;
+  UniqueFd lock_;
+};
+
+/// Raises the limit of open descriptors to the hard one and returns it: a gRPC listener that has run out of them never accepts
+/// again (CVE-2023-4785 in the version of Debian 12).
+std::size_t raise_descriptor_limit();
+
+}  // namespace cubind

@@ -1,0 +1,54 @@
+#include <pthread.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "base/log.hpp"
+#include "server/config.hpp"
+#include "server/daemon.hpp"
+
+namespace {
+
+/// Blocked before the first thread is made, so that the main thread alone takes them.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    sigaddset(&signals, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
+  while (true) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0 || signal != SIGHUP) {
+      return;
+    }
+    daemon.reload();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const sigset_t signals = block_signals();
+  try {
+    int exit_code = 0;
+    const auto config = cubind::parse_command_line(argc, argv, exit_code);
+    if (!config) {
+      return exit_code;
+    }
+    cubind::init_logging("cubind", config->log_level);
+    cubind::Daemon daemon(*config);
+    serve_until_told(daemon, signals);
+    daemon.stop();
+    return 0;
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "cubind: %s\n", fault.what());
+    return 1;
+  }
+}

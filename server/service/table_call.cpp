@@ -1,0 +1,124 @@
+#include "server/service/table_call.hpp"
+
+#include "server/convert/limits.hpp"
+#include "server/convert/replies.hpp"
+#include "server/service/status.hpp"
+#include "server/store/store.hpp"
+#include "server/table/table_export.hpp"
+
+namespace cubind {
+
+ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
+                               const std::string& name_space) {
+  const Table table = read_table(text, file);
+  ImportReport report;
+  context.store.write([&](StoreWriter& writer) { report = import_table(writer, table, file, name_space); });
+  context.jobs.run([&] { context.index.load(context.store); });
+  if (context.warm_up) {
+    context.warm_up();
+  }
+  return report;
+}
+
+grpc::ServerWriteReactor<v1::TableChunk>* ExportCall::start(ServiceContext& context,
+                                                            const v1::ExportTableRequest& request) {
+  const std::shared_ptr<ExportCall> self(new ExportCall(context));
+  self->self_ = self;
+  context.background.post([self, request = &request] {
+    const grpc::Status status = guarded([&] { self->print(*request); });
+    if (status.ok()) {
+      self->write_next();
+    } else {
+      self->Finish(status);
+    }
+  });
+  return self.get();
+}
+
+void ExportCall::print(const v1::ExportTableRequest& request) {
+  ExportOptions options;
+  for (int i = 0; i < request.kernels_size(); ++i) {
+    const std::string field = "kernels[" + std::to_string(i) + "]";
+    check_name(request.kernels(i), field);
+    // A kernel that is gone from the specs may still have records; a name that nothing knows is a slip.
+    const auto counts = context_.index.snapshot()->counts_by_kernel();
+    if (!counts.contains(request.kernels(i))) {
+      context_.kernels.find(request.kernels(i));
+    }
+    options.kernels.push_back(request.kernels(i));
+  }
+  if (!request.device().empty()) {
+    options.device_class =
+        resolve_label(request.device(), known_devices(*context_.fleet.agents(), *context_.index.snapshot()), "device").digest;
+  }
+  if (!request.namespace_().empty()) {
+    options.name_space = request.namespace_();
+  }
+  options.all_trials = request.all_trials();
+  options.samples = request.include_samples();
+  options.replayed = request.include_replayed();
+  options.provisional = request.include_provisional();
+  Table table;
+  context_.store.read([&](StoreReader& reader) { table = export_table(reader, options); });
+  text_ = print_table(std::move(table));
+}
+
+void ExportCall::write_next() {
+  chunk_.set_json(text_.substr(sent_, kChunkBytes));
+  sent_ += chunk_.json().size();
+  StartWrite(&chunk_);
+}
+
+void ExportCall::OnWriteDone(bool ok) {
+  if (!ok) {
+    Finish({grpc::StatusCode::CANCELLED, "the caller went away"});
+  } else if (sent_ >= text_.size()) {
+    Finish(grpc::Status::OK);
+  } else {
+    write_next();
+  }
+}
+
+grpc::ServerReadReactor<v1::TableChunk>* ImportCall::start(ServiceContext& context, v1::ImportTableReply& reply) {
+  const std::shared_ptr<ImportCall> self(new ImportCall(context, reply));
+  self->self_ = self;
+  self->StartRead(&self->chunk_);
+  return self.get();
+}
+
+void ImportCall::OnReadDone(bool ok) {
+  if (!ok) {
+    context_.background.post([self = shared_from_this()] { self->Finish(guarded([&] { self->import(); })); });
+    return;
+  }
+  const grpc::Status status = guarded([&] { take(); });
+  if (status.ok()) {
+    StartRead(&chunk_);
+  } else {
+    Finish(status);
+  }
+}
+
+void ImportCall::take() {
+  if (std::exchange(first_, false)) {
+    check_text(chunk_.file(), "file", 4096);
+    check_text(chunk_.namespace_(), "namespace");
+    file_ = chunk_.file().empty() ? file_ : chunk_.file();
+    name_space_ = chunk_.namespace_();
+  }
+  if (text_.size() + chunk_.json().size() > kMaxTableBytes) {
+    throw Error(ErrorCode::ResourceExhausted, file_, "is longer than the limit of " + std::to_string(kMaxTableBytes) + " bytes");
+  }
+  text_ += chunk_.json();
+}
+
+void ImportCall::import() {
+  refuse_while_draining(context_);
+  const ImportReport report = import_table_text(context_, text_, file_, name_space_);
+  reply_.set_records_added(report.records_added);
+  reply_.set_records_known(report.records_known);
+  reply_.set_trials_added(report.trials_added);
+  to_wire(context_.index.snapshot()->generation(), *reply_.mutable_generation());
+}
+
+}  // namespace cubind

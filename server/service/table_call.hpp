@@ -1,0 +1,59 @@
+// ExportTable and ImportTable.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "schemas/cubind.pb.h"
+#include "server/service/context.hpp"
+#include "server/table/table_import.hpp"
+
+namespace cubind {
+
+/// Imports a table's text: reads it, writes it in one transaction, publishes the records and queues the compiles of the winners.
+/// Not on the job thread, which it uses. Throws what read_table() and import_table() throw; then nothing is imported.
+ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
+                               const std::string& name_space);
+
+class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>, public std::enable_shared_from_this<ExportCall> {
+ public:
+  static grpc::ServerWriteReactor<v1::TableChunk>* start(ServiceContext& context, const v1::ExportTableRequest& request);
+  void OnWriteDone(bool ok) override;
+  void OnDone() override { self_.reset(); }
+
+ private:
+  explicit ExportCall(ServiceContext& context) : context_(context) {}
+  void print(const v1::ExportTableRequest& request);
+  void write_next();
+
+  ServiceContext& context_;
+  std::shared_ptr<ExportCall> self_;
+  std::string text_;
+  std::size_t sent_ = 0;
+  v1::TableChunk chunk_;
+};
+
+class ImportCall final : public grpc::ServerReadReactor<v1::TableChunk>, public std::enable_shared_from_this<ImportCall> {
+ public:
+  static grpc::ServerReadReactor<v1::TableChunk>* start(ServiceContext& context, v1::ImportTableReply& reply);
+  void OnReadDone(bool ok) override;
+  void OnDone() override { self_.reset(); }
+
+ private:
+  ImportCall(ServiceContext& context, v1::ImportTableReply& reply) : context_(context), reply_(reply) {}
+  void take();
+  void import();
+
+  ServiceContext& context_;
+  v1::ImportTableReply& reply_;
+  std::shared_ptr<ImportCall> self_;
+  v1::TableChunk chunk_;
+  bool first_ = true;
+  std::string file_ = "table";
+  std::string name_space_;
+  std::string text_;
+};
+
+}  // namespace cubind

@@ -1,0 +1,72 @@
+#include "server/warm_up.hpp"
+
+#include <set>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace cubind {
+namespace {
+
+/// The question that a record answers exactly, as a rank with such a GPU would ask it.
+std::optional<Question> question_of(ServiceContext& context, const RecordRow& record) {
+  const auto snapshot = context.index.snapshot();
+  const DeviceClass* device = snapshot->device(record.question.device_class);
+  const auto agents = context.fleet.agents();
+  const auto driver = offered_driver(*agents, record.question.device_class);
+  if (!device || !driver) {
+    return std::nullopt;
+  }
+  const auto kernel = context.kernels.find(record.question.kernel);
+  if (kernel->interface != record.question.interface) {
+    return std::nullopt;
+  }
+  Question question;
+  question.spec = kernel->spec;
+  question.spec_revision = kernel->revision;
+  question.verification = kernel->verification;
+  question.key = record.question;
+  question.device = *device;
+  question.driver = driver;
+  return question;
+}
+
+}  // namespace
+
+std::vector<CompileOrder> missing_winners(ServiceContext& context) {
+  std::vector<CompileOrder> orders;
+  std::set<Digest> seen;
+  for (const RecordPtr& record : context.index.snapshot()->all()) {
+    if (!seen.insert(record->key).second) {
+      continue;
+    }
+    try {
+      if (const auto question = question_of(context, *record)) {
+        const Resolution resolution = context.answerer.resolve(*question, std::nullopt, {});
+        if (resolution.compile && resolution.any_record) {
+          orders.push_back(*resolution.compile);
+        }
+      }
+    } catch (const Error& error) {
+      log_debug("a winner is not compiled ahead: " + std::string(error.what()));
+    }
+  }
+  return orders;
+}
+
+void warm_up(ServiceContext& context) {
+  context.background.post([&context] {
+    std::vector<CompileOrder> orders = missing_winners(context);
+    if (orders.empty()) {
+      return;
+    }
+    log_info("compiling " + std::to_string(orders.size()) + " winners ahead");
+    context.jobs.post([&context, orders = std::move(orders)] {
+      for (const CompileOrder& order : orders) {
+        context.scheduler.submit_compile(order);
+      }
+    });
+  });
+}
+
+}  // namespace cubind
