@@ -134,8 +134,8 @@ std::string_view reason(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kReasons{{
       {"--gpu-architecture", "cubind sets it; `arch_features` asks for the architecture with its suffix"},
       {"-arch", "cubind sets it; `arch_features` asks for the architecture with its suffix"},
-      {"-D", "macros are defined by tunables and `specialize`"},
-      {"--define-macro", "macros are defined by tunables and `specialize`"},
+      {"-D", "macros are listed under `defines`"},
+      {"--define-macro", "macros are listed under `defines`"},
       {"-I", "folders are listed under `headers`"},
       {"--include-path", "folders are listed under `headers`"},
       {"-include", "the source includes what it needs itself"},
