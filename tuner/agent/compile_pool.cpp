@@ -59,7 +59,8 @@ class CompilePool::Implementation {
     std::future<v1::Toolchain> future = promise->get_future();
     {
       const std::lock_guard lock(mutex_);
-      waiting_.emplace(JobOrder{std::numeric_limits<int>::min(), ++last_id_}, Job{last_id_, {}, promise});
+      const std::uint64_t id = ++last_id_;
+      waiting_.emplace(JobOrder{std::numeric_limits<int>::min(), id}, Job{id, {}, promise});
     }
     work_.notify_one();
     return future.get();
