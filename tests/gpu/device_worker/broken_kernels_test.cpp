@@ -91,7 +91,7 @@ TEST_CASE("a misaligned read is a sticky runtime outcome and ends the worker") {
   CHECK(reply.outcome() == v1::RUNTIME);
   CHECK(reply.sticky());
   CHECK_THAT(reply.detail(), Contains("CUDA_ERROR_MISALIGNED_ADDRESS (716)"));
-  CHECK(worker.process().wait().code == 3);
+  CHECK(worker.ended().code == 3);
   CHECK(verified("right").outcome() == v1::CORRECT);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("an illegal address is a sticky runtime outcome and ends the worker") 
   CHECK(reply.outcome() == v1::RUNTIME);
   CHECK(reply.sticky());
   CHECK_THAT(reply.detail(), Contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
-  CHECK(worker.process().wait().code == 3);
+  CHECK(worker.ended().code == 3);
   CHECK(verified("right").outcome() == v1::CORRECT);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("an infinite loop is ended by killing the group and the GPU is free ag
   REQUIRE(hung.ask(Requests::load(plan)).outcome() == v1::CORRECT);
   CHECK_FALSE(hung.ask_within(Requests::verify(plan), std::chrono::seconds(2)));
   hung.process().kill_group();
-  CHECK(hung.process().wait().signal == 9);
+  CHECK(hung.ended().signal == 9);
   CHECK(verified("right").outcome() == v1::CORRECT);
 }
 

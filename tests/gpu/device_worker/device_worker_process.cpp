@@ -75,7 +75,7 @@ std::optional<v1::DeviceReply> WorkerProcess::ask_within(const v1::DeviceRequest
   if (!wait_readable(socket_.get(), std::chrono::steady_clock::now() + deadline)) return std::nullopt;
   const auto frame = read_frame(socket_.get(), kMaxReply);
   if (!frame) {
-    FAIL("the worker ended without a reply: " << process_.wait().describe());
+    FAIL("the worker ended without a reply: " << ended().describe());
   }
   v1::DeviceReply reply;
   REQUIRE(reply.ParseFromString(*frame));
@@ -86,6 +86,12 @@ v1::DeviceReply WorkerProcess::ask(const v1::DeviceRequest& request) {
   auto reply = ask_within(request, std::chrono::minutes(1));
   REQUIRE(reply);
   return *reply;
+}
+
+ExitStatus WorkerProcess::ended() {
+  const auto status = process_.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(10));
+  REQUIRE(status);
+  return *status;
 }
 
 DeviceWorkerProcess::DeviceWorkerProcess(const v1::OpenDevice& open)

@@ -23,6 +23,9 @@ class WorkerProcess {
   // Fails the test after a minute.
   v1::DeviceReply ask(const v1::DeviceRequest& request);
 
+  // Fails the test where the process does not end by itself within ten seconds.
+  ExitStatus ended();
+
   int fd() const { return socket_.get(); }
   Subprocess& process() { return process_; }
 

@@ -64,7 +64,7 @@ TEST_CASE("a killed worker leaves neither lock nor memory behind") {
     free_before = worker.info().free_memory_bytes();
     REQUIRE(worker.ask(large_problem(std::uint64_t{4} << 30).prepare()).outcome() == v1::CORRECT);
     worker.process().kill_group();
-    worker.process().wait();
+    worker.ended();
   }
   DeviceWorkerProcess next;
   CHECK(next.info().free_memory_bytes() + (1 << 30) > free_before);
