@@ -78,10 +78,10 @@ std::vector<Departure> Match::departures() const {
 }
 
 std::strong_ordering Match::operator<=>(const Match& other) const {
-  if (const auto by_worst = std::bit_width(bits_) <=> std::bit_width(other.bits_); by_worst != 0) {
+  if (const auto by_worst = std::bit_width(bits_) <=> std::bit_width(other.bits_); std::is_neq(by_worst)) {
     return by_worst;
   }
-  if (const auto by_count = count() <=> other.count(); by_count != 0) {
+  if (const auto by_count = count() <=> other.count(); std::is_neq(by_count)) {
     return by_count;
   }
   return bits_ <=> other.bits_;

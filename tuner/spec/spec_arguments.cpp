@@ -12,7 +12,7 @@ namespace {
 
 // A type name of the problem, or a fixed type in its printed spelling.
 std::string read_element_type(const JsonNode& node, const KernelSpec& spec) {
-  const std::string text = node.as_string();
+  std::string text = node.as_string();
   auto known = dtype_names();
   for (const TypeSpec& type : spec.types) {
     if (type.name == text) {

@@ -38,7 +38,7 @@ std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
   if (!node.is_string()) {
     node.fail("expected an expression or an integer, found " + node.type_name());
   }
-  const std::string text = node.as_string();
+  std::string text = node.as_string();
   try {
     ExpressionLimits limits;
     limits.max_length = SpecLimits::kExpressionLength;
@@ -82,7 +82,7 @@ std::string read_folder(const JsonNode& node) {
 
 std::string read_path(const JsonNode& node) {
   const std::string text = node.as_nonempty_string();
-  const std::string normal = read_folder(node);
+  std::string normal = read_folder(node);
   if (normal == ".." || normal.starts_with("../")) {
     node.fail(quoted(text) + " leaves the spec's folder");
   }

@@ -19,7 +19,7 @@ const JsonSchema& published_schema() {
 }
 
 std::string read_kernel_name(const JsonNode& node) {
-  const std::string name = node.as_nonempty_string();
+  std::string name = node.as_nonempty_string();
   if (!is_identifier(name)) {
     node.fail(quoted(name) + " is no name: letters, digits and _, not beginning with a digit");
   }

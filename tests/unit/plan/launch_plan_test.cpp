@@ -194,8 +194,8 @@ TEST_CASE("a plan is evaluated in microseconds") {
     REQUIRE(evaluator.evaluate(problem(round), configuration()).plan);
   }
   const auto each = (std::chrono::steady_clock::now() - start) / kRounds;
-  CHECK(each <
-        std::chrono::microseconds(500));  // 1 µs when optimized; here it is not, and others share the machine
+  // 0.6 us when optimized. This build is not, and others share the machine.
+  CHECK(each < std::chrono::microseconds(500));
 }
 
 TEST_CASE("an evaluator serves many threads at once") {
