@@ -22,7 +22,7 @@ namespace {
 struct Job {
   std::uint64_t id = 0;
   std::optional<v1::CompileRequest> request;
-  std::shared_ptr<std::promise<v1::Toolchain>> probe;
+  std::shared_ptr<std::promise<v1::CompileWorkerHello>> probe;
 };
 
 // Higher priorities first, then the order of submission.
@@ -55,15 +55,19 @@ class CompilePool::Implementation {
   }
 
   v1::Toolchain probe() {
-    auto promise = std::make_shared<std::promise<v1::Toolchain>>();
-    std::future<v1::Toolchain> future = promise->get_future();
+    auto promise = std::make_shared<std::promise<v1::CompileWorkerHello>>();
+    std::future<v1::CompileWorkerHello> future = promise->get_future();
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t id = ++last_id_;
       waiting_.emplace(JobOrder{std::numeric_limits<int>::min(), id}, Job{id, {}, promise});
     }
     work_.notify_one();
-    return future.get();
+    const v1::CompileWorkerHello hello = future.get();
+    if (!hello.error().empty()) {
+      throw Error(ErrorCode::Unavailable, "", hello.error());
+    }
+    return hello.toolchain();
   }
 
   std::uint64_t submit(v1::CompileRequest request, int priority) {
@@ -161,7 +165,7 @@ class CompilePool::Implementation {
       }
       try {
         if (!process) {
-          process.emplace(options_);
+          process.emplace(options_, [this] { return is_stopping(); });
           const std::lock_guard lock(mutex_);
           pids_.insert(process->pid());
           ++counts_.workers_started;
@@ -173,7 +177,9 @@ class CompilePool::Implementation {
       if (job->request) {
         compile(*job, process);
       } else {
-        job->probe->set_value(process->toolchain());
+        v1::CompileWorkerHello hello;
+        *hello.mutable_toolchain() = process->toolchain();
+        job->probe->set_value(std::move(hello));
       }
     }
     if (process) {
@@ -206,7 +212,9 @@ class CompilePool::Implementation {
 
   void report_no_worker(const Job& job, const std::string& cause) {
     if (!job.request) {
-      job.probe->set_exception(std::make_exception_ptr(Error(ErrorCode::Unavailable, "", cause)));
+      v1::CompileWorkerHello hello;
+      hello.set_error(cause);
+      job.probe->set_value(std::move(hello));
       return;
     }
     CompileResult result{.id = job.id, .reply = {}, .worker_lost = true};
@@ -232,6 +240,11 @@ class CompilePool::Implementation {
       counts_.workers_lost += lost ? 1 : 0;
     }
     process.reset();
+  }
+
+  bool is_stopping() const {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
   }
 
   bool is_pending(std::uint64_t id) const {

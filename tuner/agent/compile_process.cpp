@@ -79,7 +79,7 @@ Subprocess CompileProcess::start(const CompilePoolOptions& options, const Unique
   return Subprocess::spawn(child);
 }
 
-CompileProcess::CompileProcess(const CompilePoolOptions& options)
+CompileProcess::CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn)
     : options_(options), child_([&] {
         auto [mine, theirs] = make_socket_pair();
         socket_ = std::move(mine);
@@ -87,25 +87,38 @@ CompileProcess::CompileProcess(const CompilePoolOptions& options)
       }()) {
   const int flags = fcntl(child_.stderr_pipe().get(), F_GETFL);
   fcntl(child_.stderr_pipe().get(), F_SETFL, flags | O_NONBLOCK);
-  const auto deadline = std::chrono::steady_clock::now() + options.start_deadline;
-  std::string cause;
+  const std::string cause = await_hello(is_withdrawn);
+  if (!cause.empty()) {
+    child_.kill_group();
+    const ExitStatus status = child_.wait();
+    read_stderr();
+    throw Error(ErrorCode::Unavailable, "compile worker",
+                cause + " (" + status.describe() + ")" + last_words());
+  }
+}
+
+// Empty, or why there is no toolchain.
+std::string CompileProcess::await_hello(const std::function<bool()>& is_withdrawn) {
+  const auto deadline = std::chrono::steady_clock::now() + options_.start_deadline;
   try {
+    while (!wait_readable(socket_.get(), std::min(std::chrono::steady_clock::now() + kLook, deadline))) {
+      if (is_withdrawn()) {
+        return "not wanted any more";
+      }
+      if (std::chrono::steady_clock::now() >= deadline) {
+        return "no hello within " + seconds(options_.start_deadline);
+      }
+    }
     const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyFrame, deadline);
     v1::CompileWorkerHello hello;
-    if (frame && hello.ParseFromString(*frame) && hello.error().empty()) {
-      toolchain_ = hello.toolchain();
-      return;
+    if (!frame || !hello.ParseFromString(*frame)) {
+      return "it ended before its hello";
     }
-    cause = !frame ? "it ended before its hello" : hello.error();
+    toolchain_ = hello.toolchain();
+    return hello.error();
   } catch (const Error& error) {
-    cause = error.code() == ErrorCode::DeadlineExceeded ? "no hello within " + seconds(options.start_deadline)
-                                                        : error.what();
+    return error.what();
   }
-  child_.kill_group();
-  const ExitStatus status = child_.wait();
-  read_stderr();
-  throw Error(ErrorCode::Unavailable, "compile worker",
-              cause + " (" + status.describe() + ")" + last_words());
 }
 
 bool CompileProcess::is_usable() const {

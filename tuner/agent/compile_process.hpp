@@ -17,9 +17,9 @@ namespace cubind {
 // as long (Subprocess says why). The destructor kills the process group.
 class CompileProcess {
  public:
-  // Starts the worker and waits for its hello. Throws Error(Unavailable) with what it said where there is
-  // none.
-  explicit CompileProcess(const CompilePoolOptions& options);
+  // Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with what it
+  // said where there is none.
+  CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn);
 
   struct Answer {
     v1::CompileReply reply;
@@ -41,6 +41,7 @@ class CompileProcess {
 
  private:
   static Subprocess start(const CompilePoolOptions& options, const UniqueFd& socket);
+  std::string await_hello(const std::function<bool()>& is_withdrawn);
   Answer failed(std::string cause);
   Answer lost();
   std::optional<std::string> await_reply(std::chrono::steady_clock::time_point deadline,
