@@ -1,0 +1,53 @@
+// What an agent would send for a lease, made up: keys and messages are the real ones, cubins and times are not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schemas/agent.pb.h"
+#include "tuner/spec/keys.hpp"
+
+namespace cubind::test {
+
+/// The facts of an H200, and of a replay device that is otherwise like it.
+v1::DeviceFacts h200_facts();
+v1::DeviceFacts replay_facts();
+v1::DriverVersion driver_580();
+
+/// A hello of protocol 1 with one GPU of these facts and NVRTC 13.0.
+v1::Hello hello_with(const v1::DeviceFacts& facts, const std::string& agent_id = "fake");
+/// The same without a GPU: it compiles.
+v1::Hello compiling_hello(const std::string& agent_id = "fake-compiler");
+
+ToolchainIdentity fake_toolchain(std::string_view name = "nvrtc 13.0");
+
+/// Everything about one configuration of a lease.
+struct FakeTrial {
+  Configuration configuration;
+  Key artifact_key;
+  Key trial_key;
+  v1::ArtifactUpload artifact;
+  v1::TrialHeader header;
+};
+
+/// The first `count` valid configurations of the lease's problem, the default first.
+std::vector<FakeTrial> fake_trials(const v1::LeaseGrant& lease, std::size_t count,
+                                   const ToolchainIdentity& toolchain = fake_toolchain());
+/// The trial of one configuration.
+FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configuration,
+                     const ToolchainIdentity& toolchain = fake_toolchain());
+
+/// Artifact and header, then with `samples` blocks a final block each.
+v1::Batch batch_of(const std::vector<FakeTrial>& trials, unsigned blocks = 1);
+v1::SampleBlock block_of(const FakeTrial& trial, unsigned index, double time_us = 20.0);
+
+/// DONE with this winner, verified.
+v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, double median_us = 20.0);
+
+/// A made-up cubin: the same bytes for the same seed, incompressible.
+std::string fake_cubin(std::string_view seed, std::size_t bytes);
+/// Gives the upload other bytes.
+void set_cubin(v1::ArtifactUpload& upload, const std::string& cubin, bool inline_bytes);
+
+}  // namespace cubind::test

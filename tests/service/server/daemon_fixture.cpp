@@ -1,0 +1,122 @@
+#include "tests/service/server/daemon_fixture.hpp"
+
+#include <stdexcept>
+#include <thread>
+
+#include "server/daemon.hpp"
+#include "tests/support/paths.hpp"
+
+namespace cubind::test {
+
+DaemonFixture::DaemonFixture() : folder_("cubind-service") {
+  config_.database = folder_.path() / "store.db";
+  config_.socket = folder_.path() / "s";
+  config_.kernels = {source_dir() / "variants"};
+  config_.shipped_tables = false;
+  config_.local_agent = false;
+  start();
+}
+
+DaemonFixture::~DaemonFixture() = default;
+
+void DaemonFixture::start() {
+  daemon_ = std::make_unique<Daemon>(config_);
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  stub_ = v1::Cubind::NewStub(
+      grpc::CreateCustomChannel(daemon_->address(), grpc::InsecureChannelCredentials(), arguments));
+}
+
+void DaemonFixture::restart() {
+  daemon_.reset();
+  start();
+}
+
+void DaemonFixture::stop() { daemon_->stop(); }
+
+std::string DaemonFixture::address() const { return daemon_->address(); }
+
+ServiceContext& DaemonFixture::context() { return daemon_->context(); }
+
+Got DaemonFixture::get(const v1::GetVariantRequest& request, std::chrono::seconds deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + deadline);
+  Got got;
+  got.status = stub_->GetVariant(&context, request, &got.reply);
+  return got;
+}
+
+std::vector<v1::TuneEvent> DaemonFixture::tune(const v1::TuneRequest& request, grpc::Status* status) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  const auto reader = stub_->Tune(&context, request);
+  std::vector<v1::TuneEvent> events;
+  for (v1::TuneEvent event; reader->Read(&event);) {
+    events.push_back(event);
+  }
+  const grpc::Status last = reader->Finish();
+  if (status) {
+    *status = last;
+  } else if (!last.ok()) {
+    throw std::runtime_error("Tune: " + last.error_message());
+  }
+  return events;
+}
+
+std::vector<v1::Job> DaemonFixture::jobs(bool include_ended) {
+  grpc::ClientContext context;
+  v1::ListJobsRequest request;
+  request.set_include_ended(include_ended);
+  v1::ListJobsReply reply;
+  const grpc::Status status = stub_->ListJobs(&context, request, &reply);
+  if (!status.ok()) {
+    throw std::runtime_error("ListJobs: " + status.error_message());
+  }
+  return {reply.jobs().begin(), reply.jobs().end()};
+}
+
+v1::GetStatusReply DaemonFixture::status() {
+  grpc::ClientContext context;
+  v1::GetStatusReply reply;
+  const grpc::Status status = stub_->GetStatus(&context, {}, &reply);
+  if (!status.ok()) {
+    throw std::runtime_error("GetStatus: " + status.error_message());
+  }
+  return reply;
+}
+
+void DaemonFixture::eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw std::runtime_error("what the test waits for did not come to pass");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+v1::GetVariantRequest vector_add(std::int64_t n, const v1::DeviceFacts& facts) {
+  v1::GetVariantRequest request;
+  request.set_kernel("vector_add");
+  v1::NamedValue& dim = *request.mutable_problem()->add_dims();
+  dim.set_name("N");
+  dim.set_value(n);
+  v1::TypeBinding& type = *request.mutable_problem()->add_types();
+  type.set_name("T");
+  type.set_type("f32");
+  *request.mutable_device()->mutable_facts() = facts;
+  *request.mutable_device()->mutable_driver() = driver_580();
+  return request;
+}
+
+v1::TuneRequest tune_vector_add(const std::vector<std::int64_t>& sizes, const v1::DeviceFacts& facts) {
+  v1::TuneRequest request;
+  request.set_kernel("vector_add");
+  for (const std::int64_t n : sizes) {
+    *request.add_problems() = vector_add(n).problem();
+  }
+  *request.mutable_device()->mutable_facts() = facts;
+  return request;
+}
+
+}  // namespace cubind::test

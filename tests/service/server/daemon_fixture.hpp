@@ -1,0 +1,64 @@
+// A daemon in this process with a store of its own, spoken to over its Unix socket.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "schemas/agent.grpc.pb.h"
+#include "schemas/cubind.grpc.pb.h"
+#include "server/config.hpp"
+#include "tests/fakes/agent/fake_agent.hpp"
+
+namespace cubind {
+class Daemon;
+struct ServiceContext;
+}  // namespace cubind
+
+namespace cubind::test {
+
+struct Got {
+  grpc::Status status;
+  v1::GetVariantReply reply;
+};
+
+class DaemonFixture {
+ public:
+  DaemonFixture();
+  ~DaemonFixture();
+
+  /// As if it were killed and started again: the same store and socket.
+  void restart();
+  void stop();
+
+  std::string address() const;
+  ServiceContext& context();
+  v1::Cubind::Stub& stub() { return *stub_; }
+  Config& config() { return config_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+  Got get(const v1::GetVariantRequest& request, std::chrono::seconds deadline = kPatience);
+  /// The events until the stream ends.
+  std::vector<v1::TuneEvent> tune(const v1::TuneRequest& request, grpc::Status* status = nullptr);
+  std::vector<v1::Job> jobs(bool include_ended = false);
+  v1::GetStatusReply status();
+  /// Waits until the condition holds.
+  static void eventually(const std::function<bool()>& condition);
+
+ private:
+  void start();
+
+  TempDir folder_;
+  Config config_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<v1::Cubind::Stub> stub_;
+};
+
+/// vector_add of N f32, on an H200 with driver 580.
+v1::GetVariantRequest vector_add(std::int64_t n, const v1::DeviceFacts& facts = h200_facts());
+v1::TuneRequest tune_vector_add(const std::vector<std::int64_t>& sizes, const v1::DeviceFacts& facts = h200_facts());
+
+}  // namespace cubind::test
