@@ -1,0 +1,21 @@
+// The commands. Each prints its result on standard output and returns the exit code; faults are thrown as
+// Error.
+#pragma once
+
+#include "client/cubindctl/exit_code.hpp"
+#include "client/cubindctl/options.hpp"
+
+namespace cubind::ctl {
+
+ExitCode run(const TuneOptions& options, const CommonOptions& common);
+ExitCode run(const GetOptions& options, const CommonOptions& common);
+ExitCode run(const ExportOptions& options, const CommonOptions& common);
+ExitCode run(const ImportOptions& options, const CommonOptions& common);
+ExitCode run(const KernelsOptions& options, const CommonOptions& common);
+ExitCode run(const CheckOptions& options, const CommonOptions& common);
+ExitCode run(const DevicesOptions& options, const CommonOptions& common);
+ExitCode run(const JobsOptions& options, const CommonOptions& common);
+ExitCode run(const CancelOptions& options, const CommonOptions& common);
+ExitCode run(const StatusOptions& options, const CommonOptions& common);
+
+}  // namespace cubind::ctl

@@ -1,0 +1,86 @@
+// cubindctl devices and status.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "client/connection.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/text_table.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+void print(const google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices) {
+  TextTable table({"DEVICE", "CC", ">SMS", ">MEMORY", ">RECORDS", "STATE", "CONSENT", "DRIVER", "AGENT"});
+  for (const v1::DeviceClass& device : devices) {
+    const v1::DeviceFacts& facts = device.facts();
+    table.add({device.label(), std::to_string(facts.cc_major()) + "." + std::to_string(facts.cc_minor()),
+               std::to_string(facts.sm_count()), size_text(facts.memory_bytes()),
+               std::to_string(device.records()), device.offered() ? device.state() : "not here",
+               device.offered() ? device.consent() : "-",
+               device.driver().version().empty() ? "-" : device.driver().version(),
+               device.agent().empty() ? "-" : device.agent()});
+  }
+  table.print(std::cout);
+}
+
+std::string duration_text(std::uint64_t milliseconds) {
+  const std::uint64_t seconds = milliseconds / 1000;
+  if (seconds < 60) {
+    return std::to_string(seconds) + " s";
+  }
+  if (seconds < 3600) {
+    return std::to_string(seconds / 60) + " min";
+  }
+  return std::to_string(seconds / 3600) + " h";
+}
+
+}  // namespace
+
+ExitCode run(const DevicesOptions&, const CommonOptions& common) {
+  const v1::ListDevicesReply reply =
+      Connection(resolve_address(common.address)).list_devices(common.deadline());
+  if (common.json) {
+    OutputJson devices = OutputJson::array();
+    for (const v1::DeviceClass& device : reply.devices()) {
+      devices.push_back(json_of(device));
+    }
+    print_json({{"devices", devices}});
+  } else {
+    print(reply.devices());
+  }
+  return ExitCode::Ok;
+}
+
+ExitCode run(const StatusOptions&, const CommonOptions& common) {
+  const Connection connection(resolve_address(common.address));
+  const v1::GetStatusReply status = connection.get_status(common.deadline());
+  if (common.json) {
+    print_json(json_of(status));
+    return ExitCode::Ok;
+  }
+  std::cout << "cubind " << status.version() << " at " << connection.address() << ", up "
+            << duration_text(status.uptime_ms()) << "\n"
+            << "store       " << status.store_path() << ", " << size_text(status.store_bytes())
+            << ", generation " << status.generation().number() << "\n"
+            << "holds       " << status.kernels() << " kernels, " << status.records() << " records, "
+            << status.artifacts() << " artifacts\n"
+            << "jobs        " << status.jobs_running() << " running, " << status.jobs_queued() << " queued\n"
+            << "questions   " << status.hits() << " hits, " << status.misses() << " misses, "
+            << status.misses_wanted() << " of them wanted\n"
+            << "toolchains  "
+            << join(std::vector<std::string>(status.toolchains().begin(), status.toolchains().end()), ", ")
+            << "\n"
+            << "agents      " << status.agents() << "\n";
+  if (status.read_only()) {
+    std::cout << "READ ONLY   " << status.read_only_reason() << "\n";
+  }
+  if (status.devices_size() > 0) {
+    std::cout << "\n";
+    print(status.devices());
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl

@@ -1,0 +1,152 @@
+// cubindctl get: prints an answer, writes the cubin.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "client/client.hpp"
+#include "client/connection.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/text_table.hpp"
+#include "client/gpu.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+// The GPU of this machine, else the one class that agents offer: a laptop asks for what the daemon has.
+DeviceChoice choose_device(const GetOptions& options, const CommonOptions& common) {
+  if (!options.device.empty()) {
+    return DeviceLabel{options.device};
+  }
+  if (has_gpu()) {
+    return CurrentGpu{};
+  }
+  std::vector<std::string> offered, known;
+  const v1::ListDevicesReply devices =
+      Connection(resolve_address(common.address)).list_devices(common.deadline());
+  for (const v1::DeviceClass& device : devices.devices()) {
+    (device.offered() ? offered : known).push_back(device.label());
+  }
+  if (offered.size() != 1) {
+    known.insert(known.end(), offered.begin(), offered.end());
+    throw Error(ErrorCode::InvalidArgument, "device",
+                "this machine has no GPU; name one by --device (known: " + join(known, ", ") + ")");
+  }
+  return DeviceLabel{offered.front()};
+}
+
+Query query_of(const GetOptions& options, const CommonOptions& common) {
+  Query query;
+  query.kernel = options.kernel;
+  query.problem = parse_problem(options.problem);
+  query.device = choose_device(options, common);
+  query.on_miss = options.on_miss;
+  query.tune = options.tune;
+  query.accept = options.accept;
+  query.warm_l2 = options.warm_l2;
+  query.graph_launch = options.graph_launch;
+  query.reproducible = options.reproducible;
+  query.name_space = options.name_space;
+  return query;
+}
+
+std::string dim_text(const Dim3& dim) {
+  return std::to_string(dim.x) + "x" + std::to_string(dim.y) + "x" + std::to_string(dim.z);
+}
+
+class Printer {
+ public:
+  explicit Printer(const Answer& answer)
+      : answer_(answer),
+        reply_(answer.reply()),
+        provenance_(answer.reply().provenance()),
+        prefix_(replay_prefix(answer.reply().device())) {}
+
+  void print() const {
+    std::cout << prefix_ << answer_.kernel() << " " << to_string(answer_.problem()) << " on "
+              << reply_.device() << "\n";
+    line("configuration", to_string(answer_.configuration()));
+    line("match", to_string(answer_.match()));
+    line("evidence", evidence_text());
+    if (provenance_.samples() > 0) {
+      print_measurement();
+    }
+    for (const Launch& launch : answer_.plan().launches) {
+      line("launch", launch.entry + " grid " + dim_text(launch.grid) + " block " + dim_text(launch.block) +
+                         " shared " + std::to_string(launch.shared_bytes) + " B");
+    }
+    line("cubin", reply_.artifact().architecture() + ", " + size_text(answer_.cubin().size()) + ", " +
+                      reply_.artifact().toolchain() + ", sha256 " + answer_.cubin_digest().hex());
+    if (!reply_.job_id().empty()) {
+      line("job", reply_.job_id() + " " + reply_.job_state());
+    }
+  }
+
+ private:
+  void line(const std::string& name, const std::string& text) const {
+    std::cout << prefix_ << "  " << name << std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') << text
+              << "\n";
+  }
+
+  std::string evidence_text() const {
+    std::string text(to_string(answer_.evidence()));
+    if (provenance_.provisional()) {
+      text += ", provisional";
+    }
+    if (provenance_.samples() > 0) {
+      text += ": " + provenance_.measured_device() + ", driver " + provenance_.driver().version() + ", " +
+              provenance_.toolchain() + ", " + provenance_.measured_at();
+    }
+    return text + "; generation " + std::to_string(provenance_.generation().number());
+  }
+
+  void print_measurement() const {
+    std::string flags = provenance_.contended() ? ", contended" : "";
+    flags += provenance_.throttled() ? ", throttled" : "";
+    line("time", fixed(provenance_.median_us(), 2) + " us [" + fixed(provenance_.median_low_us(), 2) + ", " +
+                     fixed(provenance_.median_high_us(), 2) + "], " + std::to_string(provenance_.samples()) +
+                     " samples by " + provenance_.timer() + " at " + std::to_string(provenance_.sm_mhz()) +
+                     " MHz" + flags);
+    if (provenance_.gain_over_default() > 0) {
+      line("gain", fixed(provenance_.gain_over_default(), 2) + "x over the default configuration");
+    }
+    const v1::VerificationSummary& verification = provenance_.verification();
+    line("verified", verification.verified()
+                         ? "against " + verification.reference() + " on " +
+                               std::to_string(verification.problems_size()) + " problems, worst error " +
+                               fixed(verification.worst_excess(), 3) + " of the tolerance"
+                         : "no");
+    line("same bytes", provenance_.same_bytes_measured() ? "the cubin is the one that was measured"
+                                                         : "the cubin was compiled since");
+  }
+
+  const Answer& answer_;
+  const v1::GetVariantReply& reply_;
+  const v1::Provenance& provenance_;
+  const std::string prefix_;
+};
+
+}  // namespace
+
+ExitCode run(const GetOptions& options, const CommonOptions& common) {
+  const Query query = query_of(options, common);
+  Client client({.address = common.address, .deadline = common.deadline()});
+  const Answer answer = client.get(query);
+  if (!options.output.empty()) {
+    write_file_atomic(options.output, answer.cubin());
+  }
+  if (common.json) {
+    print_json(json_of(answer));
+    return ExitCode::Ok;
+  }
+  Printer(answer).print();
+  if (!options.output.empty()) {
+    std::cout << replay_prefix(answer.reply().device()) << "  written to    " << options.output << "\n";
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl

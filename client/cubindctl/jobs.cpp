@@ -1,0 +1,72 @@
+// cubindctl jobs and cancel.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "client/connection.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/text_table.hpp"
+#include "client/cubindctl/watch.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+std::string detail_of(const v1::Job& job) {
+  if (!job.error().empty()) {
+    return job.error();
+  }
+  return has_ended(job.state()) || job.phase().empty() ? "-" : job.phase();
+}
+
+void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
+  TextTable table({"JOB", "STATE", "KERNEL", "PROBLEM", "DEVICE", ">DONE", ">SECONDS", "DETAIL"});
+  for (const v1::Job& job : jobs) {
+    table.add({job.id(), state_name(job.state()), job.kernel(),
+               to_string(problem_from_wire(job.problem(), "job.problem")), job.device(),
+               std::to_string(job.configurations_done()) + "/" + std::to_string(job.configurations()),
+               fixed(job.elapsed_ms() / 1000, 1), detail_of(job)});
+  }
+  table.print(std::cout);
+}
+
+}  // namespace
+
+ExitCode run(const JobsOptions& options, const CommonOptions& common) {
+  if (!options.watch.empty()) {
+    return follow(common, 1, [&](Connection& connection, const OnTuneEvent& on_event, std::stop_token stop) {
+      connection.watch_job(options.watch, on_event, stop, common.timeout);
+    });
+  }
+  const v1::ListJobsReply reply =
+      Connection(resolve_address(common.address)).list_jobs(options.all, common.deadline());
+  if (common.json) {
+    OutputJson jobs = OutputJson::array();
+    for (const v1::Job& job : reply.jobs()) {
+      jobs.push_back(json_of(job));
+    }
+    print_json({{"jobs", jobs}});
+  } else {
+    print(reply.jobs());
+  }
+  return ExitCode::Ok;
+}
+
+ExitCode run(const CancelOptions& options, const CommonOptions& common) {
+  const Connection connection(resolve_address(common.address));
+  OutputJson cancelled = OutputJson::array();
+  for (const std::string& id : options.ids) {
+    const v1::Job job = connection.cancel_job(id, common.deadline());
+    cancelled.push_back(json_of(job));
+    if (!common.json) {
+      std::cout << id << ": " << state_name(job.state()) << "\n";
+    }
+  }
+  if (common.json) {
+    print_json({{"jobs", cancelled}});
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl

@@ -1,0 +1,95 @@
+// What the user asks of cubindctl, a struct a command.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "client/query.hpp"
+
+namespace cubind::ctl {
+
+struct TuneOptions {
+  std::string kernel;  // empty: the shape list names it
+  std::string shapes;  // file; empty: none
+  std::vector<std::string> problems;
+  std::string device;  // label; empty: the one class that agents offer
+  std::string name_space;
+  bool warm_l2 = false;
+  bool graph_launch = false;
+  bool reproducible = false;
+  bool retune = false;
+  bool detach = false;
+};
+
+struct GetOptions {
+  std::string kernel;
+  std::string problem;
+  std::string device;  // label; empty: this machine's GPU, else the one class that agents offer
+  std::string name_space;
+  std::string output;  // file for the cubin; empty: none
+  OnMiss on_miss = OnMiss::Serve;
+  TuneMode tune = TuneMode::Auto;
+  std::optional<std::string> accept;
+  bool warm_l2 = false;
+  bool graph_launch = false;
+  bool reproducible = false;
+};
+
+struct ExportOptions {
+  std::vector<std::string> kernels;
+  std::string device;
+  std::string name_space;
+  std::string output;  // file; empty: standard output
+  bool all_trials = false;
+  bool samples = false;
+  bool replayed = false;
+  bool provisional = false;
+};
+
+struct ImportOptions {
+  std::vector<std::string> files;
+  std::string name_space;
+};
+
+struct KernelsOptions {};
+
+struct CheckOptions {
+  std::string file;
+  std::vector<std::string> problems;
+  std::vector<std::string> architectures;
+};
+
+struct DevicesOptions {};
+
+struct JobsOptions {
+  bool all = false;
+  std::string watch;  // job id
+};
+
+struct CancelOptions {
+  std::vector<std::string> ids;
+};
+
+struct StatusOptions {};
+
+using Command = std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, KernelsOptions,
+                             CheckOptions, DevicesOptions, JobsOptions, CancelOptions, StatusOptions>;
+
+struct CommonOptions {
+  std::string address;  // empty: CUBIND_ADDRESS, else the default socket
+  bool json = false;
+  std::optional<std::chrono::milliseconds> timeout;
+
+  /// For calls that answer at once.
+  std::chrono::milliseconds deadline() const { return timeout.value_or(std::chrono::seconds(30)); }
+};
+
+struct CommandLine {
+  CommonOptions common;
+  Command command;
+};
+
+}  // namespace cubind::ctl

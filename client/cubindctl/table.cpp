@@ -1,0 +1,63 @@
+// cubindctl export and import: tuning tables.
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "client/connection.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+
+namespace cubind::ctl {
+
+ExitCode run(const ExportOptions& options, const CommonOptions& common) {
+  v1::ExportTableRequest request;
+  for (const std::string& kernel : options.kernels) {
+    request.add_kernels(kernel);
+  }
+  request.set_device(options.device);
+  request.set_namespace_(options.name_space);
+  request.set_all_trials(options.all_trials);
+  request.set_include_samples(options.samples);
+  request.set_include_replayed(options.replayed);
+  request.set_include_provisional(options.provisional);
+  const std::string text =
+      Connection(resolve_address(common.address)).export_table(request, common.deadline());
+  if (options.output.empty()) {
+    std::cout << text << std::flush;
+    return ExitCode::Ok;
+  }
+  write_file_atomic(options.output, text);
+  if (common.json) {
+    print_json({{"file", options.output}, {"size_bytes", text.size()}});
+  } else {
+    std::cout << "wrote " << options.output << ", " << text.size() << " bytes\n";
+  }
+  return ExitCode::Ok;
+}
+
+// A file after the other; one that is refused ends it, and what came before stays.
+ExitCode run(const ImportOptions& options, const CommonOptions& common) {
+  const Connection connection(resolve_address(common.address));
+  OutputJson imported = OutputJson::array();
+  for (const std::string& file : options.files) {
+    const v1::ImportTableReply reply =
+        connection.import_table(read_file(file), file, options.name_space, common.deadline());
+    if (!common.json) {
+      std::cout << file << ": " << reply.records_added() << " records added, " << reply.records_known()
+                << " known already, " << reply.trials_added() << " trials added; generation "
+                << reply.generation().number() << "\n";
+    }
+    imported.push_back({{"file", file},
+                        {"records_added", reply.records_added()},
+                        {"records_known", reply.records_known()},
+                        {"trials_added", reply.trials_added()},
+                        {"generation", json_of(reply.generation())}});
+  }
+  if (common.json) {
+    print_json({{"imported", imported}});
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl

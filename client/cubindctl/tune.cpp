@@ -1,0 +1,66 @@
+// cubindctl tune: measures problems.
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/shape_list.hpp"
+#include "client/cubindctl/watch.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+std::string kernel_of(const TuneOptions& options, const ShapeList& list) {
+  if (!options.kernel.empty() && list.kernel && *list.kernel != options.kernel) {
+    throw Error(ErrorCode::InvalidArgument, options.shapes + " /kernel",
+                "the list is for " + quoted(*list.kernel) + ", not for " + quoted(options.kernel));
+  }
+  if (options.kernel.empty() && !list.kernel) {
+    throw Error(ErrorCode::InvalidArgument, "kernel",
+                "name it: `cubindctl tune KERNEL ...`, or put \"kernel\" into the shape list");
+  }
+  return options.kernel.empty() ? *list.kernel : options.kernel;
+}
+
+v1::TuneRequest request_of(const TuneOptions& options) {
+  ShapeList list;
+  if (!options.shapes.empty()) {
+    list = read_shape_list(read_file(options.shapes), options.shapes);
+  }
+  for (const std::string& problem : options.problems) {
+    list.problems.push_back(parse_problem(problem));
+  }
+  if (list.problems.empty()) {
+    throw Error(ErrorCode::InvalidArgument, "problems", "give --shapes FILE.json or --problem N=4096,T=bf16");
+  }
+  v1::TuneRequest request;
+  request.set_kernel(kernel_of(options, list));
+  for (const Problem& problem : list.problems) {
+    to_wire(problem, *request.add_problems());
+  }
+  if (!options.device.empty()) {
+    request.mutable_device()->set_label(options.device);
+  }
+  request.mutable_policy()->set_warm_l2(options.warm_l2);
+  request.mutable_policy()->set_graph_launch(options.graph_launch);
+  request.mutable_numerics()->set_kind(options.reproducible ? v1::Numerics::REPRODUCIBLE
+                                                            : v1::Numerics::TOLERANCE);
+  request.set_namespace_(options.name_space);
+  request.set_retune(options.retune);
+  request.set_detach(options.detach);
+  return request;
+}
+
+}  // namespace
+
+ExitCode run(const TuneOptions& options, const CommonOptions& common) {
+  const v1::TuneRequest request = request_of(options);
+  const auto stream = [&](Connection& connection, const OnTuneEvent& on_event, std::stop_token stop) {
+    connection.tune(request, on_event, stop, common.timeout);
+  };
+  return follow(common, static_cast<std::size_t>(request.problems_size()), stream);
+}
+
+}  // namespace cubind::ctl
