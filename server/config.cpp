@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 struct AgentOptions {
   std::string gpus, tune_when, memory_fraction, compile_jobs;
   std::vector<std::string> replay;
+  std::string replay_faults;
 };
 
 struct Arguments {
@@ -31,6 +32,8 @@ struct Arguments {
 
 void add_daemon_options(CLI::App& app, Arguments& arguments, Config& config) {
   app.add_option("--db", arguments.database, "database file (default: $XDG_DATA_HOME/cubind/store.db)");
+  app.add_option("--db-max-bytes", config.database_bytes, "the database grows to at most this, then the service is read-only")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--socket", arguments.socket, "Unix socket (default: $XDG_RUNTIME_DIR/cubind/cubind.sock)");
   app.add_option("--listen", arguments.listen, "TCP address host:port beside the socket; needs --insecure");
   app.add_flag("--insecure", config.insecure, "allow --listen without TLS and tokens: whoever reaches it may use it");
@@ -52,6 +55,7 @@ void add_agent_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--memory-fraction", arguments.agent.memory_fraction, "share of the free GPU memory that trials may use");
   app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: half the cores)");
   app.add_option("--replay", arguments.agent.replay, "play a table of recorded trials back instead of measuring");
+  app.add_option("--replay-faults", arguments.agent.replay_faults, "faults and pace of the replayed device, for tests");
 }
 
 std::vector<std::string> pass_through(const AgentOptions& options) {
@@ -68,6 +72,9 @@ std::vector<std::string> pass_through(const AgentOptions& options) {
   add("--compile-jobs", options.compile_jobs);
   for (const std::string& table : options.replay) {
     add("--replay", absolute_path(table).string());
+  }
+  if (!options.replay_faults.empty()) {
+    add("--replay-faults", absolute_path(options.replay_faults).string());
   }
   return arguments;
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@ namespace cubind {
 
 struct Config {
   std::filesystem::path database;  // default: XDG data folder
+  std::uint64_t database_bytes = 0;  // limit of its size; 0: none
   std::filesystem::path socket;    // default: $XDG_RUNTIME_DIR/cubind/cubind.sock
   std::string listen;              // host:port; empty: the socket alone
   bool insecure = false;

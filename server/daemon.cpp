@@ -34,6 +34,14 @@ SchedulerOptions scheduler_options(const Config& config) {
   return options;
 }
 
+StoreOptions store_options(const Config& config) {
+  constexpr std::uint64_t kPageBytes = 4096;
+  StoreOptions options;
+  options.path = config.database;
+  options.max_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(config.database_bytes / kPageBytes, UINT32_MAX));
+  return options;
+}
+
 /// What decides which winners are compiled ahead: the classes on offer with their drivers, and the toolchains.
 std::string offer_of(const AgentProfiles& agents) {
   std::vector<std::string> parts;
@@ -60,7 +68,7 @@ struct Daemon::Parts {
   explicit Parts(Config config_)
       : config(std::move(config_)),
         place(config.socket),
-        store(Store::open({config.database})),
+        store(Store::open(store_options(config))),
         kernels(config.kernels, clock),
         artifacts(*store),
         answerer(index, artifacts),
