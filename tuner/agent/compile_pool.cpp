@@ -136,7 +136,7 @@ class CompilePool::Implementation {
  private:
   // ---- under the lock ----
 
-  CompileResult take(std::deque<CompileResult>::iterator position) {
+  CompileResult take(const std::deque<CompileResult>::iterator& position) {
     CompileResult result = std::move(*position);
     finished_.erase(position);
     pending_.erase(result.id);

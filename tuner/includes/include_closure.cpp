@@ -195,7 +195,7 @@ class ClosureBuilder {
     if (const auto known = own_names_.find(path); known != own_names_.end() && own_visited_.contains(path)) {
       return known->second;
     }
-    const std::string name = claim_name(path);
+    std::string name = claim_name(path);
     own_visited_.insert(path);
     count(load_own(path)->size());
     const std::string text = process_own(path, *load_own(path));
@@ -275,7 +275,7 @@ class ClosureBuilder {
 
   std::string resolve_toolkit(const std::string& from, const IncludeReference& reference) {
     const std::string plain = external_name(reference);
-    const std::string beside = joined(folder_of(from), reference.name);
+    std::string beside = joined(folder_of(from), reference.name);
     if (!reference.angled && beside != plain && search_.toolkit && !climbs(beside) &&
         (toolkit_visited_.contains(beside) || search_.toolkit(beside).has_value())) {
       visit_toolkit(beside, reference.kind);

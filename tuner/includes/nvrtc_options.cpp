@@ -57,7 +57,7 @@ constexpr std::array<std::string_view, 10> kPtxas{
 };
 
 std::string describe(const AllowedOption& option) {
-  const std::string name(option.name);
+  std::string name(option.name);
   switch (option.values) {
     case Values::None:
       return name;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-struct _nvrtcProgram;
+struct _nvrtcProgram;  // NOLINT(bugprone-reserved-identifier): nvrtc.h calls it so
 
 namespace cubind::worker {
 
