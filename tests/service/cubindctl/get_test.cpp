@@ -1,0 +1,114 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "tests/fakes/sample_reply.hpp"
+#include "tests/service/cubindctl/ctl.hpp"
+
+namespace cubind::test {
+namespace {
+
+const Problem kProblem{{{"N", 1024}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""};
+
+class GetFixture {
+ protected:
+  GetFixture() {
+    daemon.scripts.get_variant = [this](const v1::GetVariantRequest& request) {
+      asked = request;
+      return sample_reply(kProblem, "cubin");
+    };
+  }
+  ProgramResult get(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"get", "scale", "--problem", "N=1024,D=4096,T=f16"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return ctl(daemon, arguments);
+  }
+  FakeDaemon daemon;
+  TempDir folder;
+  v1::GetVariantRequest asked;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(GetFixture, "get prints configuration match evidence and where it was measured") {
+  const ProgramResult result = get({"--device", "nvidia-h200"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("scale N=1024,D=4096,T=f16 on nvidia-h200") &&
+                             Catch::Contains("THREADS=256,VECTOR=4") && Catch::Contains("exact") &&
+                             Catch::Contains("measured: nvidia-h200, driver 580.159.04, nvrtc 13.0") &&
+                             Catch::Contains("24.10 us [24.00, 24.25], 30 samples by cupti at 1980 MHz"));
+  CHECK(asked.device().label() == "nvidia-h200");
+}
+
+TEST_CASE_METHOD(GetFixture, "get writes the cubin beside the printed answer") {
+  const std::string file = (folder.path() / "k.cubin").string();
+  CHECK(get({"--device", "nvidia-h200", "-o", file}).exit_code == 0);
+  CHECK(read_file(file) == "cubin");
+}
+
+TEST_CASE_METHOD(GetFixture, "get as JSON is one document with the launch plan") {
+  const ProgramResult result = get({"--device", "nvidia-h200", "--json"});
+  const Json json = Json::parse(result.out);
+  CHECK(json["kernel"] == "scale");
+  CHECK(json["launches"][0]["grid"] == Json({4096, 1, 1}));
+  CHECK(json["launches"][0]["parameters"][3]["name"] == "alpha");
+}
+
+TEST_CASE_METHOD(GetFixture, "get passes on how far it goes along") {
+  get({"--device", "x", "--on-miss", "fail", "--tune", "never", "--accept", "bucket+stale"});
+  CHECK(asked.on_miss() == v1::FAIL);
+  CHECK(asked.tune() == v1::NEVER);
+  CHECK(asked.accept_size() == 2);
+}
+
+TEST_CASE_METHOD(GetFixture, "on a machine without a GPU the one device that agents offer is asked for") {
+  daemon.scripts.list_devices = [] {
+    v1::ListDevicesReply reply;
+    reply.add_devices()->set_label("nvidia-h100");
+    v1::DeviceClass& offered = *reply.add_devices();
+    offered.set_label("nvidia-h200");
+    offered.set_offered(true);
+    return reply;
+  };
+  CHECK(get({}).exit_code == 0);
+  CHECK(asked.device().label() == "nvidia-h200");
+}
+
+TEST_CASE_METHOD(GetFixture, "without a GPU and without an offered device the known ones are listed") {
+  daemon.scripts.list_devices = [] {
+    v1::ListDevicesReply reply;
+    reply.add_devices()->set_label("nvidia-h100");
+    return reply;
+  };
+  const ProgramResult result = get({});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("--device") && Catch::Contains("nvidia-h100"));
+}
+
+TEST_CASE_METHOD(GetFixture, "a miss with on-miss fail ends with 4") {
+  daemon.scripts.get_variant = [](const v1::GetVariantRequest&) -> v1::GetVariantReply {
+    throw Error(ErrorCode::NotFound, "", "no record");
+  };
+  CHECK(get({"--device", "x", "--on-miss", "fail"}).exit_code == 4);
+}
+
+TEST_CASE_METHOD(GetFixture, "a problem that does not parse ends with 2 and names the part") {
+  const ProgramResult result = ctl(daemon, {"get", "scale", "--problem", "N=1024,T=bf61", "--device", "x"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("T=bf61") && Catch::Contains("bf16"));
+}
+
+TEST_CASE_METHOD(GetFixture, "every line about a replay device says so") {
+  daemon.scripts.get_variant = [](const v1::GetVariantRequest&) {
+    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
+    reply.set_device("replay-1a2b3c4d");
+    return reply;
+  };
+  std::istringstream lines(get({"--device", "replay-1a2b3c4d"}).out);
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.starts_with("replayed: "));
+  }
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,149 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "tests/fakes/sample_reply.hpp"
+#include "tests/service/cubindctl/ctl.hpp"
+#include "tests/support/paths.hpp"
+
+namespace cubind::test {
+namespace {
+
+v1::Job job(const std::string& id) {
+  v1::Job job;
+  job.set_id(id);
+  job.set_kernel("scale");
+  *job.mutable_problem() = sample_reply({{{"N", 8}, {"D", 8}}, {{"T", DType::F16}}, {}, ""}, "").problem();
+  job.set_state(v1::Job::RUNNING);
+  job.set_phase("screening");
+  job.set_configurations(10);
+  job.set_configurations_done(4);
+  return job;
+}
+
+v1::DeviceClass h200() {
+  v1::DeviceClass device;
+  device.set_label("nvidia-h200");
+  device.mutable_facts()->set_cc_major(9);
+  device.mutable_facts()->set_sm_count(132);
+  device.mutable_facts()->set_memory_bytes(std::uint64_t{141} << 30);
+  device.set_records(14);
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("kernels lists names dims and types and what is not usable") {
+  FakeDaemon daemon;
+  daemon.scripts.list_kernels = [] {
+    v1::ListKernelsReply reply;
+    v1::Kernel& kernel = *reply.add_kernels();
+    kernel.set_name("scale");
+    kernel.add_dims("N");
+    kernel.add_types("T=f16|f32");
+    reply.add_kernels()->set_error("bad.json /tunables: the key is missing");
+    return reply;
+  };
+  const ProgramResult result = ctl(daemon, {"kernels"});
+  CHECK_THAT(result.out, Catch::Contains("scale") && Catch::Contains("T=f16|f32") &&
+                             Catch::Contains("not usable: bad.json /tunables: the key is missing"));
+  CHECK(Json::parse(ctl(daemon, {"kernels", "--json"}).out)["kernels"].size() == 2);
+}
+
+TEST_CASE("kernels check sends the spec with its sources and prints the counts") {
+  FakeDaemon daemon;
+  v1::CheckKernelRequest asked;
+  daemon.scripts.check_kernel = [&](const v1::CheckKernelRequest& request) {
+    asked = request;
+    v1::CheckKernelReply reply;
+    reply.set_kernel("vector_add");
+    auto& report = *reply.add_problems();
+    *report.mutable_problem() = request.problems(0);
+    report.set_valid(36);
+    report.set_total(48);
+    return reply;
+  };
+  const std::string file = (source_dir() / "variants/vector_add/vector_add.json").string();
+  const ProgramResult result = ctl(daemon, {"kernels", "check", file, "--problem", "N=4096,T=f32"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("36 of 48 configurations are valid"));
+  CHECK(asked.file() == file);
+  CHECK(asked.files_size() >= 2);
+}
+
+TEST_CASE("kernels check of a spec that does not parse ends with 2 and the pointer") {
+  FakeDaemon daemon;
+  const ProgramResult result = ctl(daemon, {"kernels", "check", (source_dir() / "ruff.toml").string()});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("ruff.toml"));
+}
+
+TEST_CASE("a file that is not there ends with 4") {
+  FakeDaemon daemon;
+  CHECK(ctl(daemon, {"kernels", "check", "/nowhere/k.json"}).exit_code == 4);
+  CHECK(ctl(daemon, {"import", "/nowhere/t.json"}).exit_code == 4);
+  CHECK(ctl(daemon, {"tune", "scale", "--shapes", "/nowhere/s.json"}).exit_code == 4);
+}
+
+TEST_CASE("devices tells which are here") {
+  FakeDaemon daemon;
+  daemon.scripts.list_devices = [] {
+    v1::ListDevicesReply reply;
+    *reply.add_devices() = h200();
+    return reply;
+  };
+  CHECK_THAT(ctl(daemon, {"devices"}).out,
+             Catch::Contains("nvidia-h200  9.0  132  141.0 GiB       14  not here"));
+  CHECK(Json::parse(ctl(daemon, {"devices", "--json"}).out)["devices"][0]["memory_bytes"] ==
+        std::uint64_t{141} << 30);
+}
+
+TEST_CASE("jobs lists what runs and with all what has ended") {
+  FakeDaemon daemon;
+  bool all = false;
+  daemon.scripts.list_jobs = [&](bool include_ended) {
+    all = include_ended;
+    v1::ListJobsReply reply;
+    *reply.add_jobs() = job("j1");
+    return reply;
+  };
+  CHECK_THAT(ctl(daemon, {"jobs"}).out,
+             Catch::Contains("j1") && Catch::Contains("running") && Catch::Contains("4/10"));
+  CHECK_FALSE(all);
+  CHECK(Json::parse(ctl(daemon, {"jobs", "--all", "--json"}).out)["jobs"][0]["phase"] == "screening");
+  CHECK(all);
+}
+
+TEST_CASE("cancel names each job and an unknown one ends with 4") {
+  FakeDaemon daemon;
+  daemon.scripts.cancel_job = [](const std::string& id) {
+    if (id != "j1") {
+      throw Error(ErrorCode::NotFound, "id", "there is no job \"" + id + "\"");
+    }
+    v1::Job cancelled = job(id);
+    cancelled.set_state(v1::Job::CANCELLED);
+    return cancelled;
+  };
+  CHECK(ctl(daemon, {"cancel", "j1"}).out == "j1: cancelled\n");
+  CHECK(ctl(daemon, {"cancel", "j2"}).exit_code == 4);
+}
+
+TEST_CASE("status tells store and jobs and a read only store") {
+  FakeDaemon daemon;
+  daemon.scripts.get_status = [] {
+    v1::GetStatusReply status;
+    status.set_version("0.1.0");
+    status.set_store_path("/var/lib/cubind/cubind.db");
+    status.set_jobs_running(1);
+    status.set_read_only(true);
+    status.set_read_only_reason("disk full");
+    *status.add_devices() = h200();
+    return status;
+  };
+  CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("cubind 0.1.0") && Catch::Contains("1 running") &&
+                                              Catch::Contains("READ ONLY   disk full") &&
+                                              Catch::Contains("nvidia-h200"));
+  CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["store_path"] == "/var/lib/cubind/cubind.db");
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,61 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "tests/service/cubindctl/ctl.hpp"
+
+namespace cubind::test {
+
+TEST_CASE("export prints the daemon's bytes unchanged or writes them to a file") {
+  const std::string table = "{\"format\": \"cubind-table\"}\n";
+  FakeDaemon daemon;
+  v1::ExportTableRequest asked;
+  daemon.scripts.export_table = [&](const v1::ExportTableRequest& request) {
+    asked = request;
+    return table;
+  };
+  const TempDir folder;
+  const std::string file = (folder.path() / "t.json").string();
+  CHECK(ctl(daemon, {"export", "--kernel", "scale", "--all-trials", "--replayed"}).out == table);
+  CHECK(asked.kernels(0) == "scale");
+  CHECK(asked.all_trials());
+  CHECK(asked.include_replayed());
+  CHECK(ctl(daemon, {"export", "-o", file}).exit_code == 0);
+  CHECK(read_file(file) == table);
+}
+
+TEST_CASE("import sends the file in chunks with its name and prints the counts") {
+  const std::string table(3 << 20, ' ');
+  FakeDaemon daemon;
+  std::string got, name;
+  daemon.scripts.import_table = [&](const std::string& json, const std::string& file) {
+    got = json;
+    name = file;
+    v1::ImportTableReply reply;
+    reply.set_records_added(14);
+    return reply;
+  };
+  const TempDir folder;
+  const std::string file = (folder.path() / "t.json").string();
+  write_file_atomic(file, table);
+  CHECK_THAT(ctl(daemon, {"import", file}).out, Catch::Contains("14 records added"));
+  CHECK(got == table);
+  CHECK(name == file);
+  CHECK(Json::parse(ctl(daemon, {"import", file, "--json"}).out)["imported"][0]["records_added"] == 14);
+}
+
+TEST_CASE("a table that the daemon refuses ends with 2 and its pointer") {
+  FakeDaemon daemon;
+  daemon.scripts.import_table = [](const std::string&, const std::string& file) -> v1::ImportTableReply {
+    throw Error(ErrorCode::InvalidArgument, file + " /records/0/time_us", "must be above 0");
+  };
+  const TempDir folder;
+  const std::string file = (folder.path() / "t.json").string();
+  write_file_atomic(file, "{}");
+  const ProgramResult result = ctl(daemon, {"import", file});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("t.json /records/0/time_us: must be above 0"));
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,72 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "tests/service/cubindctl/ctl.hpp"
+
+namespace cubind::test {
+namespace {
+
+int exit_code_for(ErrorCode code) {
+  FakeDaemon daemon;
+  daemon.scripts.get_status = [code]() -> v1::GetStatusReply { throw Error(code, "place", "cause"); };
+  return ctl(daemon, {"status"}).exit_code;
+}
+
+}  // namespace
+
+TEST_CASE("wrong usage ends with 2 and says what is wrong") {
+  const ProgramResult result = ctl("unix:///nowhere", {"get"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("kernel is required"));
+  CHECK(ctl("unix:///nowhere", {"status", "--bogus"}).exit_code == 2);
+  CHECK(ctl("unix:///nowhere", {}).exit_code == 2);
+}
+
+TEST_CASE("help is printed on standard output and tells the exit codes") {
+  const ProgramResult result = ctl("unix:///nowhere", {"--help"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("130  Ctrl-C"));
+}
+
+TEST_CASE("without a running daemon the message says how to start one and the exit code is 3") {
+  const ProgramResult result = ctl("unix:///nowhere/cubind.sock", {"status"});
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err,
+             Catch::Contains("/nowhere/cubind.sock") && Catch::Contains("Start one with `cubind`"));
+  CHECK(result.out.empty());
+}
+
+TEST_CASE("a daemon's code becomes the exit code of the documentation") {
+  CHECK(exit_code_for(ErrorCode::InvalidArgument) == 2);
+  CHECK(exit_code_for(ErrorCode::Unavailable) == 3);
+  CHECK(exit_code_for(ErrorCode::NotFound) == 4);
+  CHECK(exit_code_for(ErrorCode::DeadlineExceeded) == 6);
+  CHECK(exit_code_for(ErrorCode::ResourceExhausted) == 7);
+  CHECK(exit_code_for(ErrorCode::FailedPrecondition) == 7);
+  CHECK(exit_code_for(ErrorCode::DataLoss) == 1);
+}
+
+TEST_CASE("a deadline that passes ends with 6") {
+  FakeDaemon daemon;
+  daemon.scripts.get_status = [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return v1::GetStatusReply();
+  };
+  CHECK(ctl(daemon, {"status", "--timeout", "0.1"}).exit_code == 6);
+}
+
+TEST_CASE("the address of the command line goes before that of the environment") {
+  FakeDaemon daemon;
+  daemon.scripts.get_status = [] { return v1::GetStatusReply(); };
+  CHECK(ctl("unix:///nowhere", {"--address", daemon.address(), "status"}).exit_code == 0);
+  CHECK(ctl("unix:///nowhere", {"status", "--address", daemon.address()}).exit_code == 0);
+}
+
+TEST_CASE("an address of neither form is refused with 2") {
+  const ProgramResult result = ctl("localhost", {"status"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("neither unix:///path/to/socket nor host:port"));
+}
+
+}  // namespace cubind::test

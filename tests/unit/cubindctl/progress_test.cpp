@@ -1,0 +1,95 @@
+#include "client/cubindctl/progress.hpp"
+
+#include <catch2/catch.hpp>
+#include <sstream>
+
+#include "tests/fakes/sample_reply.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+v1::TuneEvent event(v1::Job::State state, const std::string& phase = "",
+                    const std::string& device = "nvidia-h200") {
+  const v1::GetVariantReply reply =
+      test::sample_reply({{{"N", 1024}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""}, "cubin");
+  v1::TuneEvent event;
+  event.mutable_job()->set_id("j1");
+  event.mutable_job()->set_kernel("scale");
+  *event.mutable_job()->mutable_problem() = reply.problem();
+  event.mutable_job()->set_device(device);
+  event.mutable_job()->set_state(state);
+  event.mutable_job()->set_phase(phase);
+  event.mutable_job()->set_configurations(96);
+  event.mutable_job()->set_configurations_done(48);
+  event.mutable_job()->set_elapsed_ms(6100);
+  if (state == v1::Job::DONE) {
+    *event.mutable_winner() = reply.configuration();
+    *event.mutable_provenance() = reply.provenance();
+  }
+  return event;
+}
+
+}  // namespace
+
+TEST_CASE("plain lines tell each phase once and the winner at the end") {
+  std::ostringstream out;
+  Progress progress(out, false, 80, 1);
+  progress.event(event(v1::Job::QUEUED));
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  progress.event(event(v1::Job::DONE));
+  progress.finish();
+  CHECK(out.str() ==
+        "scale N=1024,D=4096,T=f16: queued (job j1)\n"
+        "scale N=1024,D=4096,T=f16: screening (job j1)\n"
+        "scale N=1024,D=4096,T=f16 on nvidia-h200: 24.10 us [24.00, 24.25], 1.18x the default, "
+        "THREADS=256,VECTOR=4, measured; 96 configurations in 6.1 s\n");
+}
+
+TEST_CASE("a terminal gets one line that is redrawn and cut to its width") {
+  std::ostringstream out;
+  Progress progress(out, true, 40, 1);
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  const std::string drawn = out.str();
+  CHECK(drawn.starts_with("\r[##########----------] 48/96 screening"));
+  CHECK(drawn.ends_with("\x1b[K"));
+  CHECK(drawn.size() == 1 + 39 + 3);
+  progress.finish();
+  CHECK(out.str().ends_with("\r\x1b[K"));
+}
+
+TEST_CASE("every line about a replay device says so") {
+  std::ostringstream out;
+  Progress progress(out, false, 80, 1);
+  progress.event(event(v1::Job::RUNNING, "screening", "replay-1a2b3c4d"));
+  progress.event(event(v1::Job::DONE, "", "replay-1a2b3c4d"));
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.starts_with("replayed: "));
+  }
+}
+
+TEST_CASE("what has not ended and what failed is known") {
+  std::ostringstream out;
+  Progress progress(out, false, 80, 1);
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  CHECK(progress.unfinished() == std::vector<std::string>{"j1"});
+  CHECK_FALSE(progress.any_failed());
+  v1::TuneEvent failed = event(v1::Job::FAILED);
+  failed.mutable_job()->set_error("every configuration was refused");
+  progress.event(failed);
+  CHECK(progress.unfinished().empty());
+  CHECK(progress.any_failed());
+  CHECK(out.str().ends_with("failed: every configuration was refused\n"));
+}
+
+TEST_CASE("a job that waits says for what") {
+  std::ostringstream out;
+  Progress progress(out, false, 80, 1);
+  progress.event(event(v1::Job::NO_DEVICE));
+  progress.event(event(v1::Job::WAITING_FOR_IDLE_GPU));
+  CHECK(out.str().find("waits: no agent offers nvidia-h200") != std::string::npos);
+  CHECK(out.str().find("waits: another process uses the GPU") != std::string::npos);
+}
+
+}  // namespace cubind::ctl
