@@ -113,6 +113,21 @@ TEST_CASE_METHOD(Fixture, "every request has a deadline") {
   for (const auto deadline : link.deadlines) CHECK(deadline.count() > 0);
 }
 
+TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is foreign use and no fault") {
+  v1::DeviceReply taken;
+  taken.set_foreign_use(true);
+  link.open_answer = DeviceLink::Answer{taken, false, ""};
+  CHECK(session.verify({}).outcome() == v1::CORRECT);
+  CHECK(session.foreign_use());
+  CHECK(link.requests.size() == 1);
+  CHECK(link.stops == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a device that cannot be opened is unavailable") {
+  link.open_answer = DeviceLink::Answer{std::nullopt, false, "exit code 1"};
+  CHECK_THROWS_AS(session.verify({}), Error);
+}
+
 TEST_CASE("the worker ends with the session") {
   ScriptedLink link;
   JobStop stop;

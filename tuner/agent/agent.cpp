@@ -1,0 +1,253 @@
+#include "tuner/agent/agent.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "tuner/agent/compile_job.hpp"
+#include "tuner/agent/tune_job.hpp"
+#include "tuner/agent/worker_link.hpp"
+
+namespace cubind {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::uint32_t kProtocol = 1;
+constexpr milliseconds kTick{100};
+constexpr milliseconds kReconnect{500};
+// Jobs that are handed back have this long; what has not ended then is dropped.
+constexpr milliseconds kHandBack{4000};
+
+}  // namespace
+
+// One lease or check that is being worked on.
+struct Agent::Work {
+  JobStop stop;
+  std::unique_ptr<LeaseChannel> channel;  // none for a check
+  milliseconds heartbeat{1000};
+  steady_clock::time_point heard{};
+  std::string lease_id;
+  std::atomic<bool> done{false};
+  std::thread thread;
+};
+
+Agent::Agent(AgentOptions options) : options_(std::move(options)) {
+  // Devices are looked at while the compilers start.
+  std::vector<LocalDevice> devices;
+  std::thread finder([&] { devices = find_devices(options_, spawner_); });
+  FileDigests digests;
+  toolbox_ = std::make_unique<Toolbox>(options_, find_toolchains(ToolchainSearch::of_process(), digests));
+  finder.join();
+  for (LocalDevice& device : devices) {
+    places_.push_back(std::make_unique<Place>());
+    places_.back()->device = std::move(device);
+  }
+}
+
+Agent::~Agent() {
+  stop_all(JobStop::Kind::Drop);
+  reap(true);
+}
+
+v1::Hello Agent::hello() const {
+  v1::Hello hello;
+  hello.set_agent_id(options_.agent_id);
+  hello.set_protocol(kProtocol);
+  hello.set_version(kVersion);
+  hello.set_compile_jobs(options_.compile_jobs);
+  for (const auto& place : places_) *hello.add_devices() = place->device.offer;
+  for (const Tool& tool : toolbox_->tools()) *hello.add_toolchains() = tool.offer;
+  return hello;
+}
+
+void Agent::run(const std::function<bool(milliseconds)>& wait) {
+  for (const auto& place : places_) {
+    log_info("offers " + place->device.offer.facts().name() + " (" + place->device.offer.uuid() + ")");
+  }
+  bool ending = false;
+  while (!ending) {
+    serve(wait, ending);
+    if (!ending) ending = wait(kReconnect);
+  }
+}
+
+void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
+  stream_ = std::make_unique<LeaseStream>(options_.address, hello(),
+                                          [this](const v1::DaemonMessage& message) { handle(message); });
+  stream_->start();
+  while (!ending && !stream_->broken()) {
+    ending = wait(kTick);
+    send_heartbeats();
+    reap(false);
+  }
+  if (stream_->broken()) {
+    log_warning("the stream to " + options_.address + " broke: " + *stream_->broken());
+    stop_all(JobStop::Kind::Drop);
+  } else {
+    log_info("ending: leases are handed back");
+    {
+      const std::lock_guard lock(mutex_);
+      draining_ = true;
+    }
+    stop_all(JobStop::Kind::HandBack);
+    const auto until = steady_clock::now() + kHandBack;
+    while (steady_clock::now() < until) {
+      reap(false);
+      const std::lock_guard lock(mutex_);
+      if (works_.empty()) break;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    stop_all(JobStop::Kind::Drop);
+  }
+  reap(true);
+  // Messages that came meanwhile have begun work on the old stream.
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
+  stop_all(JobStop::Kind::Drop);
+  reap(true);
+  stream_.reset();
+  const std::lock_guard lock(mutex_);
+  draining_ = false;
+}
+
+void Agent::handle(const v1::DaemonMessage& message) {
+  switch (message.body_case()) {
+    case v1::DaemonMessage::kWelcome:
+      log_info("works for the daemon at " + options_.address + ", version " +
+               message.welcome().daemon_version());
+      return;
+    case v1::DaemonMessage::kLease:
+      return begin(message.lease());
+    case v1::DaemonMessage::kCheck:
+      return begin(message.check());
+    case v1::DaemonMessage::kEndLease: {
+      const std::lock_guard lock(mutex_);
+      for (const auto& work : works_) {
+        if (work->lease_id != message.end_lease().lease_id()) continue;
+        log_info(work->lease_id + " ended by the daemon: " + message.end_lease().reason());
+        work->stop.request(JobStop::Kind::Drop);
+      }
+      return;
+    }
+    case v1::DaemonMessage::kDrain:
+      return stop_all(JobStop::Kind::HandBack);
+    default:
+      return;
+  }
+}
+
+void Agent::begin(const v1::LeaseGrant& lease) {
+  auto work = std::make_unique<Work>();
+  work->lease_id = lease.lease_id();
+  work->heartbeat = milliseconds(std::max<std::uint32_t>(lease.lease_ms() / 3, 50));
+  work->heard = steady_clock::now();
+  work->channel = std::make_unique<LeaseChannel>(*stream_, lease.lease_id(), lease.fence(), work->stop);
+  const std::lock_guard lock(mutex_);
+  if (draining_) return;
+  Work& added = *works_.emplace_back(std::move(work));
+  added.thread = std::thread([this, &added, lease] { work_on(added, lease); });
+}
+
+void Agent::begin(const v1::CheckOrder& order) {
+  const std::lock_guard lock(mutex_);
+  if (draining_) return;
+  Work& added = *works_.emplace_back(std::make_unique<Work>());
+  added.thread = std::thread([this, &added, order] {
+    try {
+      v1::AgentMessage message;
+      *message.mutable_check() = run_check(order, *toolbox_, added.stop);
+      stream_->send(std::move(message));
+    } catch (const std::exception& error) {
+      log_warning("a check ended without an answer: " + std::string(error.what()));
+    }
+    added.done = true;
+  });
+}
+
+// The one place where what goes wrong with a job ends.
+void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
+  try {
+    const v1::JobResult result = work_result(work, lease);
+    if (result.status() != v1::JobResult::DONE) log_warning(lease.job_id() + ": " + result.error());
+    work.channel->finish(result);
+  } catch (const std::exception& error) {
+    log_info(lease.lease_id() + " ended: " + error.what());
+  }
+  work.done = true;
+}
+
+v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
+  v1::JobResult result;
+  try {
+    if (lease.kind() == v1::Job::TUNE) return tune(work, lease);
+    return run_compile_job(lease, *toolbox_, *work.channel, work.stop);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Aborted) throw;
+    const bool again = error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Unavailable;
+    result.set_status(again ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
+    result.set_error(error.what());
+  } catch (const std::exception& error) {
+    result.set_status(v1::JobResult::FAILED);
+    result.set_error(std::string("internal: ") + error.what());
+  }
+  return result;
+}
+
+Agent::Place& Agent::place_for(const v1::LeaseGrant& lease) {
+  for (const auto& place : places_) {
+    if (lease.gpu_uuid().empty() || place->device.offer.uuid() == lease.gpu_uuid()) return *place;
+  }
+  throw Error(ErrorCode::Unavailable, "lease.gpu_uuid", lease.gpu_uuid() + " is not offered by this agent");
+}
+
+v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
+  Place& place = place_for(lease);
+  const std::lock_guard busy(place.busy);
+  work.stop.check();
+  const Tool& tool = toolbox_->choose(place.device.offer.driver().cuda(), "");
+  WorkerLink link(spawner_, options_.worker_program.string(), place.device.worker_arguments);
+  TuneJob::Options options;
+  options.deadlines = options_.deadlines;
+  options.when = options_.tune_when;
+  options.idle_poll = options_.idle_poll;
+  options.compile_window = std::max<std::size_t>(64, 4 * std::size_t{options_.compile_jobs});
+  options.open = place.device.open;
+  TuneJob job({*tool.compiler, tool.toolchain, link, *work.channel, work.stop, clock_}, options);
+  return job.run(lease);
+}
+
+void Agent::stop_all(JobStop::Kind kind) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& work : works_) work->stop.request(kind);
+}
+
+void Agent::reap(bool all) {
+  std::list<std::unique_ptr<Work>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto at = works_.begin(); at != works_.end();) {
+      const auto next = std::next(at);
+      if (all || (*at)->done) ended.splice(ended.end(), works_, at);
+      at = next;
+    }
+  }
+  for (const auto& work : ended) work->thread.join();
+}
+
+void Agent::send_heartbeats() {
+  const std::lock_guard lock(mutex_);
+  const auto now = steady_clock::now();
+  for (const auto& work : works_) {
+    if (!work->channel || work->done || now - work->heard < work->heartbeat) continue;
+    work->heard = now;
+    work->channel->heartbeat();
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/subprocess.hpp"
+#include "tuner/agent/device_finder.hpp"
+#include "tuner/agent/lease_channel.hpp"
+#include "tuner/agent/lease_stream.hpp"
+#include "tuner/agent/options.hpp"
+#include "tuner/agent/toolbox.hpp"
+
+namespace cubind {
+
+// Offers this machine to a daemon and works on the leases that it grants: each in a thread of its own, one
+// tuning job at a time on a device. When the stream breaks the leases are lost, their jobs are dropped and
+// the daemon is sought again.
+class Agent {
+ public:
+  explicit Agent(AgentOptions options);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Blocks. `wait` sleeps for at most the given time and returns true when the agent is to end (a signal, its
+  // parent's end); then the leases are handed back within 5 s and run() returns.
+  void run(const std::function<bool(std::chrono::milliseconds)>& wait);
+
+ private:
+  struct Work;
+  struct Place {
+    LocalDevice device;
+    std::mutex busy;  // held by the tuning job that uses it
+  };
+
+  v1::Hello hello() const;
+  void serve(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
+  void handle(const v1::DaemonMessage& message);
+  void begin(const v1::LeaseGrant& lease);
+  void begin(const v1::CheckOrder& order);
+  void work_on(Work& work, const v1::LeaseGrant& lease);
+  v1::JobResult work_result(Work& work, const v1::LeaseGrant& lease);
+  v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
+  Place& place_for(const v1::LeaseGrant& lease);
+  void stop_all(JobStop::Kind kind);
+  void reap(bool all);
+  void send_heartbeats();
+
+  const AgentOptions options_;
+  RealClock clock_;
+  Spawner spawner_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::unique_ptr<Toolbox> toolbox_;
+  std::unique_ptr<LeaseStream> stream_;
+
+  std::mutex mutex_;
+  std::list<std::unique_ptr<Work>> works_;  // guarded by mutex_
+  bool draining_ = false;                   // guarded by mutex_: no new work
+};
+
+}  // namespace cubind

@@ -1,0 +1,104 @@
+#include "tuner/agent/compile_job.hpp"
+
+#include "base/error.hpp"
+#include "tuner/agent/compile_source.hpp"
+#include "tuner/agent/kernel_build.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+// Somebody waits for these: they go before the compiles of tuning jobs.
+constexpr int kPriority = 1;
+
+CompileSource::Wanted wanted_of(const KernelBuild& build, const Problem& problem,
+                                const Configuration& configuration, const std::string& architecture) {
+  const ArtifactSource source = artifact_source(*build.spec(), problem, configuration, architecture);
+  return {artifact_key(source, build.identity()), build.identity(),
+          [&build, source] { return build.request(source); }, kPriority};
+}
+
+std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const KernelBuild& build) {
+  const Problem problem =
+      build.spec()->canonicalize(problem_from_wire(lease.problem(), "lease.problem"), "lease.problem");
+  std::vector<CompileSource::Wanted> wanted;
+  for (const v1::Configuration& one : lease.compile()) {
+    const Configuration configuration =
+        build.spec()->canonicalize(configuration_from_wire(one, "lease.compile"), "lease.compile");
+    wanted.push_back(wanted_of(build, problem, configuration, lease.architecture()));
+  }
+  return wanted;
+}
+
+// Nobody stores what a check compiles.
+class NoChannel final : public JobChannel {
+ public:
+  void store(const v1::Batch&) override {}
+  void progress(const v1::Progress&) override {}
+  std::optional<std::string> fetch_cubin(const Digest&) override { return std::nullopt; }
+  void put_artifact(const v1::ArtifactInfo&, const std::string&) override {}
+};
+
+}  // namespace
+
+v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbox, JobChannel& channel,
+                              JobStop& stop) {
+  const Tool& tool = toolbox.choose(lease.driver_cuda(), lease.architecture());
+  const KernelBuild build(parse_kernel_spec(bundle_from_wire(lease.spec())), tool.toolchain);
+  CompileSource artifacts(*tool.compiler, channel, stop, lease.artifacts());
+  const std::vector<CompileSource::Wanted> wanted = all_wanted(lease, build);
+  for (const CompileSource::Wanted& one : wanted) artifacts.want(one);
+
+  v1::Progress progress;
+  progress.set_phase("compiling");
+  progress.set_state(v1::Job::RUNNING);
+  progress.set_configurations(static_cast<std::uint32_t>(wanted.size()));
+  v1::JobResult result;
+  result.set_status(wanted.empty() ? v1::JobResult::DONE : v1::JobResult::FAILED);
+  for (const CompileSource::Wanted& one : wanted) {
+    const Compiled& compiled = artifacts.get(one);
+    progress.set_configurations_done(progress.configurations_done() + 1);
+    progress.set_nvrtc_calls(artifacts.nvrtc_calls());
+    channel.progress(progress);
+    if (compiled.outcome != v1::CORRECT) {
+      result.set_error(compiled.log);
+      continue;
+    }
+    v1::Batch batch;
+    artifacts.add_to(batch, one.key.digest);
+    if (batch.artifacts_size() > 0) channel.store(batch);
+    artifacts.mark_stored(one.key.digest);
+    result.set_status(v1::JobResult::DONE);
+  }
+  if (result.status() == v1::JobResult::DONE) result.clear_error();
+  return result;
+}
+
+v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, JobStop& stop) {
+  v1::CheckResult result;
+  result.set_id(order.id());
+  try {
+    const Tool& tool = toolbox.choose(0, order.architecture());
+    const KernelBuild build(parse_kernel_spec(bundle_from_wire(order.spec())), tool.toolchain);
+    const Problem problem =
+        build.spec()->canonicalize(problem_from_wire(order.problem(), "check.problem"), "check.problem");
+    const Configuration configuration = build.spec()->canonicalize(
+        configuration_from_wire(order.configuration(), "check.configuration"), "check.configuration");
+    NoChannel nowhere;
+    CompileSource artifacts(*tool.compiler, nowhere, stop, {});
+    const Compiled& compiled = artifacts.get(wanted_of(build, problem, configuration, order.architecture()));
+    result.set_outcome(compiled.outcome);
+    result.set_log(compiled.log);
+    if (compiled.outcome != v1::CORRECT) return result;
+    *result.mutable_info() = upload_of(compiled).info();
+    result.mutable_info()->clear_zstd_cubin();
+  } catch (const Error& error) {
+    if (stop.requested()) throw;
+    result.set_outcome(v1::COMPILE);
+    result.set_log(error.what());
+  }
+  return result;
+}
+
+}  // namespace cubind

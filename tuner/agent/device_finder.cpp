@@ -1,0 +1,143 @@
+#include "tuner/agent/device_finder.hpp"
+
+#include <unistd.h>
+
+#include <set>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "cuda_api/device_facts.hpp"
+#include "tuner/agent/job_stop.hpp"
+#include "tuner/agent/worker_link.hpp"
+
+namespace cubind {
+namespace {
+
+void facts_to_wire(const cuda::DeviceFacts& from, v1::DeviceFacts& to) {
+  to.set_name(from.name);
+  to.set_pci_device_id(from.pci_device_id);
+  to.set_cc_major(from.cc_major);
+  to.set_cc_minor(from.cc_minor);
+  to.set_sm_count(from.sm_count);
+  to.set_l2_bytes(from.l2_bytes);
+  to.set_shared_optin_bytes(from.shared_optin_bytes);
+  to.set_memory_bytes(from.memory_bytes);
+  to.set_memory_bus_bits(from.memory_bus_bits);
+  to.set_mig_profile(from.mig_profile);
+  to.set_power_limit_mw(from.power_limit_mw);
+  to.set_max_sm_mhz(from.max_sm_mhz);
+}
+
+std::string read_all(int fd) {
+  std::string result;
+  char buffer[4096];
+  while (true) {
+    const ssize_t count = ::read(fd, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return result;
+    result.append(buffer, static_cast<std::size_t>(count));
+  }
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
+  return result;
+}
+
+// In a process of its own: cuInit maps gigabytes of address space and holds the device files open for as long
+// as it lives.
+v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner) {
+  SubprocessOptions child;
+  child.program = canonical_path("/proc/self/exe").string();
+  child.arguments = {"--list-devices", "--log-level", options.log_level};
+  for (const std::string& gpu : options.gpus) child.arguments.insert(child.arguments.end(), {"--gpus", gpu});
+  child.environment = own_environment();
+  child.stdout_to = ChildStream::Pipe;
+  Subprocess process = spawner.spawn(child);
+  v1::Hello hello;
+  const std::string printed = read_all(process.stdout_pipe().get());
+  const ExitStatus status = process.wait();
+  if (!status.success() || !hello.ParseFromString(printed)) {
+    log_warning("the GPUs of this machine cannot be listed: " + status.describe());
+    return {};
+  }
+  return hello;
+}
+
+LocalDevice open_replay(const AgentOptions& options, const std::string& table, Spawner& spawner) {
+  LocalDevice device;
+  device.worker_arguments = {"--replay", absolute_path(table).string()};
+  if (!options.replay_faults.empty()) {
+    device.worker_arguments.insert(device.worker_arguments.end(), {"--faults", options.replay_faults});
+  }
+  WorkerLink link(spawner, options.worker_program.string(), device.worker_arguments);
+  JobStop stop;
+  DeviceSession session(link, device.open, stop, options.deadlines);
+  session.probe();
+  const v1::DeviceInfo& info = session.info();
+  device.offer.set_uuid(info.uuid());
+  *device.offer.mutable_facts() = info.facts();
+  *device.offer.mutable_driver() = info.driver();
+  device.offer.set_consent(consent_text(options.tune_when, info.consent_rule()));
+  device.offer.set_free_memory_bytes(info.free_memory_bytes());
+  return device;
+}
+
+}  // namespace
+
+std::string consent_text(TuneWhen when, const std::string& rule) {
+  if (when == TuneWhen::Never) return "never";
+  const std::string word = when == TuneWhen::Always ? "always" : "idle";
+  return rule.empty() ? word : word + " (" + rule + ")";
+}
+
+std::string list_gpus(const std::vector<std::string>& gpus) {
+  v1::Hello hello;
+  std::string tried;
+  const auto driver = cuda::find_driver(tried);
+  if (!driver) return hello.SerializeAsString();
+  const auto nvml = cuda::find_nvml(tried);
+  std::vector<cuda::DeviceOrdinal> devices;
+  if (gpus.empty()) devices = cuda::visible_devices(*driver);
+  for (const std::string& gpu : gpus) devices.push_back(cuda::select_device(*driver, gpu));
+  const cuda::DriverVersion version = cuda::read_driver_version(*driver, nvml.get());
+  for (const cuda::DeviceOrdinal device : devices) {
+    const cuda::DeviceFacts facts = cuda::read_device_facts(*driver, nvml.get(), device);
+    v1::OfferedDevice& offer = *hello.add_devices();
+    offer.set_uuid(facts.uuid);
+    facts_to_wire(facts, *offer.mutable_facts());
+    offer.mutable_driver()->set_cuda(version.cuda);
+    offer.mutable_driver()->set_version(version.version);
+  }
+  return hello.SerializeAsString();
+}
+
+std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner) {
+  std::vector<LocalDevice> devices;
+  if (options.tune_when == TuneWhen::Never) return devices;
+  std::set<std::string> seen;
+  for (const std::string& table : options.replay) {
+    try {
+      LocalDevice device = open_replay(options, table, spawner);
+      if (seen.insert(device.offer.uuid()).second) devices.push_back(std::move(device));
+    } catch (const Error& error) {
+      log_error("the table " + table + " cannot be replayed: " + error.what());
+    }
+  }
+  if (!options.replay.empty() && options.gpus.empty()) return devices;
+  for (const v1::OfferedDevice& offer : ask_for_gpus(options, spawner).devices()) {
+    if (!seen.insert(offer.uuid()).second) continue;
+    LocalDevice device;
+    device.offer = offer;
+    device.offer.set_consent(consent_text(options.tune_when, ""));
+    device.open.set_gpu(offer.uuid());
+    device.open.set_timer(options.timer);
+    device.open.set_memory_fraction(options.memory_fraction);
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+}  // namespace cubind

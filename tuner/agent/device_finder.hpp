@@ -1,0 +1,32 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.hpp"
+#include "schemas/agent.pb.h"
+#include "schemas/worker.pb.h"
+#include "tuner/agent/options.hpp"
+
+namespace cubind {
+
+// A device that this agent may tune on.
+struct LocalDevice {
+  v1::OfferedDevice offer;
+  v1::OpenDevice open;
+  std::vector<std::string> worker_arguments;  // after `device --fd N`
+};
+
+// GPUs by a short-lived process of our own (`--list-devices`), replay devices by asking their worker.
+// `--tune-when never` finds none. What does not work is left out with a warning.
+std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner);
+
+// What that process prints: the GPUs as a serialized Hello. Loads the driver; makes no context.
+std::string list_gpus(const std::vector<std::string>& gpus);
+
+// "idle", "idle (processes)", "always": the rule in force; `rule` as the device worker calls it, empty where
+// it is not known before the first context.
+std::string consent_text(TuneWhen when, const std::string& rule);
+
+}  // namespace cubind

@@ -1,0 +1,49 @@
+#include "tuner/agent/lease_channel.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
+
+}  // namespace
+
+v1::AgentMessage LeaseChannel::message() const {
+  v1::AgentMessage message;
+  message.set_lease_id(lease_id_);
+  message.set_fence(fence_);
+  return message;
+}
+
+void LeaseChannel::store(const v1::Batch& batch) {
+  v1::AgentMessage to = message();
+  *to.mutable_batch() = batch;
+  stream_.send_and_wait(std::move(to), stop_);
+}
+
+void LeaseChannel::progress(const v1::Progress& progress) {
+  v1::AgentMessage to = message();
+  *to.mutable_progress() = progress;
+  stream_.send(std::move(to));
+}
+
+std::optional<std::string> LeaseChannel::fetch_cubin(const Digest& digest) {
+  return stream_.fetch_cubin(digest, kMaxCubinBytes);
+}
+
+void LeaseChannel::put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) {
+  stream_.put_artifact(info, zstd_cubin);
+}
+
+void LeaseChannel::finish(const v1::JobResult& result) {
+  v1::AgentMessage to = message();
+  *to.mutable_result() = result;
+  stream_.send_and_wait(std::move(to), stop_);
+}
+
+void LeaseChannel::heartbeat() {
+  v1::AgentMessage to = message();
+  to.mutable_heartbeat();
+  stream_.send(std::move(to));
+}
+
+}  // namespace cubind

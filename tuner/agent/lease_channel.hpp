@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/job_stop.hpp"
+#include "tuner/agent/lease_stream.hpp"
+
+namespace cubind {
+
+// A lease of the stream: every message names it and repeats its fencing number.
+class LeaseChannel final : public JobChannel {
+ public:
+  LeaseChannel(LeaseStream& stream, std::string lease_id, std::uint64_t fence, const JobStop& stop)
+      : stream_(stream), lease_id_(std::move(lease_id)), fence_(fence), stop_(stop) {}
+
+  void store(const v1::Batch& batch) override;
+  void progress(const v1::Progress& progress) override;
+  std::optional<std::string> fetch_cubin(const Digest& digest) override;
+  void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
+  // The last message of the lease; returns when the daemon has it.
+  void finish(const v1::JobResult& result);
+  // From any thread.
+  void heartbeat();
+
+ private:
+  v1::AgentMessage message() const;
+
+  LeaseStream& stream_;
+  const std::string lease_id_;
+  const std::uint64_t fence_;
+  const JobStop& stop_;
+};
+
+}  // namespace cubind

@@ -1,0 +1,196 @@
+#include "tuner/agent/lease_stream.hpp"
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/zstd.hpp"
+#include "schemas/agent.grpc.pb.h"
+#include "schemas/cubind.grpc.pb.h"
+
+namespace cubind {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kMaxMessageBytes = 256 << 20;  // a lease holds all that is known of its trials
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+constexpr milliseconds kPoll{50};
+// A job that is handed back sends its last batch and its result; the daemon wants that within 5 s.
+constexpr milliseconds kGrace{3000};
+constexpr milliseconds kCallDeadline{60'000};
+
+std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  // A pool of its own: a broken connection of an earlier stream is not shared.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+Error call_error(const char* call, const grpc::Status& status) {
+  return Error(ErrorCode::Aborted, call, status.error_message());
+}
+
+}  // namespace
+
+struct LeaseStream::State {
+  State(const std::string& address, v1::Hello first, std::function<void(const v1::DaemonMessage&)> handler)
+      : hello(std::move(first)),
+        channel(make_channel(address)),
+        agents(v1::AgentService::NewStub(channel)),
+        cubind(v1::Cubind::NewStub(channel)),
+        on_message(std::move(handler)) {}
+
+  void read();
+  bool write(const v1::AgentMessage& message);
+
+  const v1::Hello hello;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::AgentService::Stub> agents;
+  std::unique_ptr<v1::Cubind::Stub> cubind;
+  std::function<void(const v1::DaemonMessage&)> on_message;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>> stream;
+
+  std::mutex write_mutex;           // held during a write: gRPC takes one at a time
+  std::uint64_t last_sequence = 0;  // guarded by write_mutex
+
+  mutable std::mutex mutex;  // taken after write_mutex where both are
+  std::condition_variable changed;
+  std::set<std::uint64_t> unacknowledged;  // guarded by mutex
+  std::optional<std::string> broken;       // guarded by mutex
+  bool welcomed = false;                   // guarded by mutex
+  std::thread reader;
+};
+
+void LeaseStream::State::read() {
+  // Blocks until the daemon is there. Nobody else writes before its first message has come.
+  v1::AgentMessage first;
+  *first.mutable_hello() = hello;
+  stream->Write(first);
+  v1::DaemonMessage message;
+  while (stream->Read(&message)) {
+    if (message.has_ack() || message.has_welcome()) {
+      const std::lock_guard lock(mutex);
+      if (message.has_welcome()) welcomed = true;
+      if (message.has_ack()) unacknowledged.erase(message.ack().sequence());
+      changed.notify_all();
+    }
+    if (!message.has_ack()) on_message(message);
+  }
+  const grpc::Status status = stream->Finish();
+  const std::lock_guard lock(mutex);
+  broken = status.ok() ? "the daemon ended the stream" : status.error_message();
+  changed.notify_all();
+}
+
+bool LeaseStream::State::write(const v1::AgentMessage& message) {
+  {
+    const std::lock_guard lock(mutex);
+    if (broken) return false;
+  }
+  return stream->Write(message);
+}
+
+LeaseStream::LeaseStream(const std::string& address, const v1::Hello& hello,
+                         std::function<void(const v1::DaemonMessage&)> on_message)
+    : state_(std::make_unique<State>(address, hello, std::move(on_message))) {}
+
+void LeaseStream::start() {
+  state_->context.set_wait_for_ready(true);
+  state_->stream = state_->agents->Serve(&state_->context);
+  state_->reader = std::thread([state = state_.get()] { state->read(); });
+}
+
+LeaseStream::~LeaseStream() {
+  if (!state_->stream) return;
+  // What had to arrive has been acknowledged.
+  state_->context.TryCancel();
+  state_->reader.join();
+}
+
+bool LeaseStream::send(v1::AgentMessage message) {
+  const std::lock_guard lock(state_->write_mutex);
+  return state_->write(message);
+}
+
+void LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
+  std::uint64_t sequence = 0;
+  {
+    const std::lock_guard lock(state_->write_mutex);
+    sequence = ++state_->last_sequence;
+    message.set_sequence(sequence);
+    {
+      const std::lock_guard inner(state_->mutex);
+      state_->unacknowledged.insert(sequence);
+    }
+    if (!state_->write(message))
+      throw Error(ErrorCode::Aborted, "lease", "the stream to the daemon is broken");
+  }
+  std::optional<std::chrono::steady_clock::time_point> until;
+  std::unique_lock lock(state_->mutex);
+  while (state_->unacknowledged.contains(sequence)) {
+    if (state_->broken) throw Error(ErrorCode::Aborted, "lease", *state_->broken);
+    state_->changed.wait_for(lock, kPoll);
+    const JobStop::Kind kind = stop.kind();
+    if (kind == JobStop::Kind::None) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (!until) until = now + kGrace;
+    if (kind == JobStop::Kind::Drop || now > *until) stop.check();
+  }
+}
+
+std::optional<std::string> LeaseStream::fetch_cubin(const Digest& digest, std::size_t max_bytes) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
+  v1::GetArtifactRequest request;
+  request.set_digest(std::string(digest.view()));
+  const auto reader = state_->cubind->GetArtifact(&context, request);
+  std::string compressed;
+  v1::ArtifactChunk chunk;
+  while (reader->Read(&chunk)) compressed += chunk.data();
+  const grpc::Status status = reader->Finish();
+  if (status.error_code() == grpc::StatusCode::NOT_FOUND ||
+      status.error_code() == grpc::StatusCode::DATA_LOSS) {
+    return std::nullopt;
+  }
+  if (!status.ok()) throw call_error("GetArtifact", status);
+  std::string cubin = zstd_decompress(compressed, max_bytes);
+  if (Digest::of(cubin) != digest) return std::nullopt;
+  return cubin;
+}
+
+void LeaseStream::put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
+  v1::PutArtifactReply reply;
+  const auto writer = state_->agents->PutArtifact(&context, &reply);
+  for (std::size_t at = 0; at < zstd_cubin.size(); at += kChunkBytes) {
+    v1::ArtifactChunk chunk;
+    if (at == 0) *chunk.mutable_info() = info;
+    chunk.set_data(zstd_cubin.substr(at, kChunkBytes));
+    if (!writer->Write(chunk)) break;
+  }
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!status.ok()) throw call_error("PutArtifact", status);
+}
+
+std::optional<std::string> LeaseStream::broken() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->broken;
+}
+
+bool LeaseStream::welcomed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->welcomed;
+}
+
+}  // namespace cubind

@@ -1,0 +1,116 @@
+#include "tuner/agent/options.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "base/file.hpp"
+#include "base/version.hpp"
+
+namespace cubind {
+namespace {
+
+unsigned affinity_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    return static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
+  return std::max(std::thread::hardware_concurrency(), 1u);
+}
+
+// cgroup v2: "QUOTA PERIOD" in microseconds, or "max PERIOD". Not limited: a large number.
+double cgroup_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 1e6;
+  return std::max(std::strtod(quota.c_str(), nullptr) / period, 1.0);
+}
+
+std::string default_agent_id() {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  return std::string(host) + "-" + std::to_string(getpid());
+}
+
+struct Milliseconds {
+  long long compile = 30'000, run = 10'000, idle_poll = 2'000;
+};
+
+void add_options(CLI::App& app, AgentOptions& options, Milliseconds& times, std::string& when,
+                 std::string& worker) {
+  app.set_version_flag("--version", std::string("cubind-agent ") + kVersion);
+  app.add_option("--address", options.address, "the daemon: unix:///PATH or HOST:PORT")
+      ->envname("CUBIND_ADDRESS");
+  app.add_option("--id", options.agent_id, "name in the daemon's lists (default: HOST-PID)");
+  app.add_option("--worker", worker, "cubind-worker (default: beside this executable)");
+  app.add_option("--gpus", options.gpus,
+                 "UUIDs or indices, separated by commas (default: CUDA_VISIBLE_DEVICES)")
+      ->delimiter(',');
+  app.add_option("--tune-when", when, "idle: only while nobody else uses the GPU; always; never")
+      ->check(CLI::IsMember({"idle", "always", "never"}));
+  app.add_option("--memory-fraction", options.memory_fraction,
+                 "share of the free GPU memory that trials may use")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--timer", options.timer, "cupti or graph (default: the best that works)")
+      ->check(CLI::IsMember({"cupti", "graph"}));
+  app.add_option("--replay", options.replay, "offer a replay device that plays this table; may be repeated");
+  app.add_option("--replay-faults", options.replay_faults, "JSON file of faults for the replay device")
+      ->envname("CUBIND_REPLAY_FAULTS");
+  app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: half the cores)")
+      ->check(CLI::Range(1u, 1024u));
+  app.add_option("--compile-deadline-ms", times.compile, "of one compile")->check(CLI::PositiveNumber);
+  app.add_option("--run-deadline-ms", times.run, "of one verification or block of samples")
+      ->envname("CUBIND_RUN_DEADLINE_MS")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--idle-poll-ms", times.idle_poll, "how often a GPU that is in use is looked at")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--parent-pid", options.parent_pid, "end when this process does");
+  app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.add_flag("--list-devices", options.list_devices,
+               "print the GPUs of this machine for a parent agent and end");
+}
+
+void complete(AgentOptions& options, const Milliseconds& times, const std::string& when,
+              const std::string& worker) {
+  options.tune_when = when == "always"  ? TuneWhen::Always
+                      : when == "never" ? TuneWhen::Never
+                                        : TuneWhen::Idle;
+  options.worker_program = worker.empty() ? executable_dir() / "cubind-worker" : absolute_path(worker);
+  if (options.agent_id.empty()) options.agent_id = default_agent_id();
+  options.compile_deadline = std::chrono::milliseconds(times.compile);
+  options.deadlines.run = std::chrono::milliseconds(times.run);
+  options.idle_poll = std::chrono::milliseconds(times.idle_poll);
+}
+
+}  // namespace
+
+unsigned default_compile_jobs() {
+  const double cores = std::min(static_cast<double>(affinity_cores()), cgroup_cores());
+  return std::max(static_cast<unsigned>(cores / 2), 1u);
+}
+
+std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code) {
+  AgentOptions options;
+  options.compile_jobs = default_compile_jobs();
+  Milliseconds times;
+  std::string when = "idle", worker;
+  CLI::App app("cubind-agent: tunes kernels for a cubind daemon on the GPUs of this machine", "cubind-agent");
+  add_options(app, options, times, when, worker);
+  try {
+    app.parse(argc, argv);
+    if (options.address.empty() && !options.list_devices) throw CLI::RequiredError("--address");
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error);
+    return std::nullopt;
+  }
+  complete(options, times, when, worker);
+  return options;
+}
+
+}  // namespace cubind

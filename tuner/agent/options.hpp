@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/agent/consent_gate.hpp"
+#include "tuner/agent/device_session.hpp"
+
+namespace cubind {
+
+// What the command line and the environment say.
+struct AgentOptions {
+  std::string address;                   // of the daemon: unix:///PATH or HOST:PORT
+  std::string agent_id;                  // default: HOST-PID
+  std::filesystem::path worker_program;  // default: cubind-worker beside this executable
+
+  std::vector<std::string>
+      gpus;  // UUIDs or indices; empty: all that the driver shows (CUDA_VISIBLE_DEVICES holds)
+  TuneWhen tune_when = TuneWhen::Idle;
+  double memory_fraction = 0;       // 0: the device worker's default
+  std::string timer;                // "", "cupti" or "graph"
+  std::vector<std::string> replay;  // tables; then GPUs are offered only where `gpus` names some
+  std::string replay_faults;        // of tests
+
+  unsigned compile_jobs = 1;
+  std::chrono::milliseconds compile_deadline{30'000};
+  DeviceDeadlines deadlines;
+  std::chrono::milliseconds idle_poll{2'000};
+  std::optional<int> parent_pid;  // the agent ends when this process does
+  std::string log_level = "info";
+  bool list_devices = false;  // print the GPUs of this machine as a Hello and end
+};
+
+// Absent: help or the version was printed, or an argument was wrong (said on stderr); the process ends with
+// `exit_code`.
+std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code);
+
+// Half the cores that affinity and cgroup grant, at least one.
+unsigned default_compile_jobs();
+
+}  // namespace cubind
