@@ -39,7 +39,15 @@ Daemon::~Daemon() {
   for (const ProcessId& left : wait_until_gone(family, milliseconds(3000))) ::kill(left.pid, SIGKILL);
 }
 
-std::string Daemon::address() const { return "unix://" + (options_.folder / "cubind.sock").string(); }
+std::filesystem::path Daemon::store() const {
+  return options_.store.empty() ? options_.folder / "store.db" : options_.store;
+}
+
+std::filesystem::path Daemon::socket() const {
+  return options_.socket.empty() ? options_.folder / "cubind.sock" : options_.socket;
+}
+
+std::string Daemon::address() const { return "unix://" + socket().string(); }
 
 pid_t Daemon::pid() const { return process_.value().pid(); }
 
@@ -60,14 +68,16 @@ void Daemon::spawn() {
     child.arguments.insert(child.arguments.end(), {option, value});
   };
   add("--db", store());
-  add("--socket", options_.folder / "cubind.sock");
+  add("--socket", socket());
   child.arguments.emplace_back("--no-shipped-tables");
   for (const std::filesystem::path& folder : options_.kernels) add("--kernels", folder);
   if (!options_.replay.empty()) add("--replay", options_.replay);
   if (!options_.faults.empty()) add("--replay-faults", options_.faults);
   child.arguments.insert(child.arguments.end(), options_.arguments.begin(), options_.arguments.end());
-  child.environment = {environment_of("PATH"), environment_of("CUBIND_CUDA_HOME"),
-                       "HOME=" + options_.folder.string(), "XDG_RUNTIME_DIR=" + options_.folder.string()};
+  const std::string folder = options_.folder.string();
+  child.environment = {environment_of("PATH"), "HOME=" + folder, "XDG_RUNTIME_DIR=" + folder};
+  if (options_.cuda_home.empty()) child.environment.push_back(environment_of("CUBIND_CUDA_HOME"));
+  else child.environment.push_back("CUBIND_CUDA_HOME=" + options_.cuda_home.string());
   if (!options_.failpoints.empty()) child.environment.push_back("CUBIND_FAILPOINTS=" + options_.failpoints);
   process_.emplace(Subprocess::spawn(child));
 }

@@ -20,11 +20,13 @@ inline constexpr std::chrono::milliseconds kPatience{60'000};
 
 struct DaemonOptions {
   std::filesystem::path folder;                 // store, socket, log and lock files
-  std::vector<std::filesystem::path> kernels;   // --kernels
-  std::filesystem::path replay;                 // a table; empty: no GPU
-  std::filesystem::path faults;                 // of the replay device; empty: none
-  std::vector<std::string> arguments;           // further ones
-  std::string failpoints;                       // CUBIND_FAILPOINTS
+  std::filesystem::path store = {}, socket = {};  // empty: in the folder
+  std::vector<std::filesystem::path> kernels = {};  // --kernels
+  std::filesystem::path replay = {};  // a table; empty: no GPU
+  std::filesystem::path faults = {};  // of the replay device; empty: none
+  std::vector<std::string> arguments = {};  // further ones
+  std::string failpoints = {};  // CUBIND_FAILPOINTS
+  std::filesystem::path cuda_home = {};  // of NVRTC; empty: that of the tests
 };
 
 /// Started by start(), killed by the destructor with everything that came from it. Used from one thread, but
@@ -46,7 +48,8 @@ class Daemon {
   DaemonOptions& options() { return options_; }  // for the next start
   std::string address() const;
   Connection connect() const { return Connection(address()); }
-  std::filesystem::path store() const { return options_.folder / "store.db"; }
+  std::filesystem::path store() const;
+  std::filesystem::path socket() const;
   pid_t pid() const;
   std::string log() const;
 

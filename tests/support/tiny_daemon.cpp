@@ -7,8 +7,12 @@ namespace cubind::test {
 TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
     : options_(std::move(options)),
       folder_("cubind-test"),
-      daemon_({folder() / "daemon", {kernels()}, folder() / "table.json", folder() / "faults.json",
-               options_.arguments, options_.failpoints}) {
+      daemon_({.folder = folder() / "daemon",
+               .kernels = {kernels()},
+               .replay = folder() / "table.json",
+               .faults = folder() / "faults.json",
+               .arguments = options_.arguments,
+               .failpoints = options_.failpoints}) {
   write_tiny_kernel(kernels());
   Table table = tiny_table(options_.problems);
   if (options_.edit_table) options_.edit_table(table);

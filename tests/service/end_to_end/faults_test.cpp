@@ -1,0 +1,186 @@
+// Faults of a device, injected below everything: what becomes of the configuration, and that the job goes on.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "tests/support/tiny_daemon.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+// Twice as fast as anything else: it wins unless something keeps it from winning.
+const Configuration kFavourite{{{"THREADS", 64}, {"VECTOR", 2}}};
+
+void favour(Table& table) {
+  TableTrial& trial = trial_of(table, tiny_problem(2), kFavourite);
+  for (auto* blocks : {&trial.screening, &trial.finals}) {
+    for (double& sample : blocks->front().samples_us) sample = 10;
+  }
+}
+
+std::string fault(const std::string& at, const std::string& kind, const std::string& more = "") {
+  return R"([{"at": ")" + at + R"(", "fault": ")" + kind +
+         R"(", "configuration": {"THREADS": 64, "VECTOR": 2})" + more + "}]";
+}
+
+constexpr const char* kOnce = R"(, "times": 1)";
+
+// A daemon whose device has one fault, and the end of the job that met it.
+class Faulty {
+ public:
+  explicit Faulty(const std::string& faults) : daemon({.edit_table = favour, .faults = faults}) {
+    const auto ended = tune(daemon->connect(), {tiny_problem(2)});
+    REQUIRE(ended.size() == 1);
+    end = ended[0];
+  }
+
+  bool done() const { return end.job().state() == v1::Job::DONE; }
+  bool favourite_won() const {
+    return done() && configuration_from_wire(end.winner(), "winner") == kFavourite;
+  }
+  std::uint32_t count(v1::Outcome outcome) const {
+    for (const v1::OutcomeCount& one : end.outcomes()) {
+      if (one.outcome() == outcome) return one.count();
+    }
+    return 0;
+  }
+  // Of the favourite; absent: none is stored.
+  std::optional<TableTrial> stored_trial() {
+    const Table table = read_table(export_everything(daemon->connect()), "export");
+    const auto found = std::ranges::find_if(table.trials, [](const TableTrial& trial) {
+      return trial.context.configuration == kFavourite;
+    });
+    return found == table.trials.end() ? std::nullopt : std::optional(*found);
+  }
+  Configuration served() {
+    const Connection connection = daemon->connect();
+    return configuration_from_wire(
+        connection.get_variant(question(connection, tiny_problem(2)), kPatience).configuration(), "served");
+  }
+
+  TinyDaemon daemon;
+  v1::TuneEvent end;
+};
+
+TEST_CASE("without a fault the favourite wins") { CHECK(Faulty("[]").favourite_won()); }
+
+TEST_CASE("an illegal address that does not repeat in a fresh worker leaves the configuration its chance") {
+  Faulty faulty(fault("measure", "illegal_address", kOnce));
+  CHECK(faulty.favourite_won());
+  CHECK(faulty.count(v1::CORRECT) == kTinyConfigurations);
+}
+
+TEST_CASE("an illegal address that repeats counts against the configuration and no other") {
+  Faulty faulty(fault("measure", "illegal_address"));
+  CHECK(faulty.done());
+  CHECK_FALSE(faulty.favourite_won());
+  CHECK(faulty.count(v1::RUNTIME) == 1);
+  CHECK(faulty.count(v1::CORRECT) == kTinyConfigurations - 1);
+  REQUIRE(faulty.stored_trial());
+  CHECK(faulty.stored_trial()->outcome == Outcome::Runtime);
+}
+
+TEST_CASE("a fault while verifying is counted like one while measuring") {
+  Faulty faulty(fault("verify", "illegal_address"));
+  CHECK(faulty.done());
+  CHECK(faulty.count(v1::RUNTIME) == 1);
+}
+
+TEST_CASE("a worker that crashes over one configuration is replaced and the others go on") {
+  Faulty faulty(fault("measure", "crash"));
+  CHECK(faulty.done());
+  CHECK_FALSE(faulty.favourite_won());
+  CHECK(faulty.count(v1::RUNTIME) == 1);
+  CHECK(faulty.count(v1::CORRECT) == kTinyConfigurations - 1);
+}
+
+TEST_CASE("a kernel that hangs is killed at its deadline and is a timeout once that has repeated") {
+  Faulty faulty(fault("measure", "hang"));
+  CHECK(faulty.done());
+  CHECK_FALSE(faulty.favourite_won());
+  CHECK(faulty.count(v1::TIMEOUT) == 1);
+  CHECK(faulty.count(v1::CORRECT) == kTinyConfigurations - 1);
+}
+
+TEST_CASE("a launch that the device refuses is an outcome of the configuration") {
+  Faulty faulty(fault("measure", "launch"));
+  CHECK(faulty.done());
+  CHECK(faulty.count(v1::LAUNCH) == 1);
+}
+
+TEST_CASE("out of memory is never stored as a property of the configuration") {
+  Faulty faulty(fault("load", "out_of_memory"));
+  CHECK(faulty.done());
+  CHECK(faulty.count(v1::OUT_OF_MEMORY) == 1);
+  const auto trial = faulty.stored_trial();
+  CHECK((!trial || trial->outcome == Outcome::Correct));
+  // With memory to spare the same daemon lets it win.
+  faulty.daemon.write_faults("[]");
+  v1::TuneRequest request = tune_request({tiny_problem(2)});
+  request.set_retune(true);
+  v1::TuneEvent last;
+  faulty.daemon->connect().tune(request, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
+  CHECK(configuration_from_wire(last.winner(), "winner") == kFavourite);
+}
+
+TEST_CASE("a wrong result is never served") {
+  Faulty faulty(fault("verify", "wrong_result"));
+  CHECK(faulty.done());
+  CHECK(faulty.count(v1::WRONG_RESULT) == 1);
+  CHECK(faulty.served() != kFavourite);
+  REQUIRE(faulty.stored_trial());
+  CHECK(faulty.stored_trial()->outcome == Outcome::WrongResult);
+}
+
+TEST_CASE("a winner that is wrong at the lower edge of its bucket is not the winner") {
+  Faulty faulty(fault("verify", "wrong_result", R"(, "problem": {"N": 2049})"));
+  CHECK(faulty.done());
+  CHECK_FALSE(faulty.favourite_won());
+  CHECK(faulty.served() != kFavourite);
+}
+
+TEST_CASE("a time below the floor is refused") {
+  Faulty faulty(fault("measure", "below_floor"));
+  CHECK(faulty.done());
+  CHECK_FALSE(faulty.favourite_won());
+  CHECK(faulty.served() != kFavourite);
+  REQUIRE(faulty.stored_trial());
+  CHECK(faulty.stored_trial()->outcome == Outcome::WrongResult);
+}
+
+TEST_CASE("blocks of a throttled GPU are kept and the record says so") {
+  Faulty faulty(R"([{"at": "measure", "fault": "throttled"}])");
+  REQUIRE(faulty.done());
+  CHECK(faulty.end.provenance().throttled());
+  const auto trial = faulty.stored_trial();
+  REQUIRE(trial);
+  CHECK(std::ranges::all_of(trial->finals, &TableBlock::throttled));
+}
+
+TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the job goes on when it is gone") {
+  TinyDaemon daemon({.edit_table = favour, .faults = fault("measure", "foreign_process", kOnce)});
+  const Connection connection = daemon->connect();
+  v1::GetVariantRequest request = question(connection, tiny_problem(2));
+  request.set_on_miss(v1::WAIT);
+  const v1::GetVariantReply reply = connection.get_variant(request, kPatience);
+  CHECK(reply.job_state() == "waiting_for_idle_gpu");
+  REQUIRE(reply.provenance().departures_size() == 1);
+  CHECK(reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
+  CHECK(eventually([&] {
+    return connection.get_variant(question(connection, tiny_problem(2)), kPatience).provenance().departures().empty();
+  }));
+  const v1::GetVariantReply later = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
+  CHECK(configuration_from_wire(later.configuration(), "configuration") == kFavourite);
+}
+
+TEST_CASE("a device that cannot prepare the problem fails the job with the reason") {
+  TinyDaemon daemon({.faults = R"([{"at": "prepare", "fault": "out_of_memory"}])"});
+  const auto ended = tune(daemon->connect(), {tiny_problem(2)});
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].job().state() == v1::Job::FAILED);
+  CHECK(ended[0].job().error().find("memory") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,157 @@
+// Jobs as callers see them: listed, watched, cancelled, drained.
+#include <catch2/catch.hpp>
+
+#include <thread>
+
+#include "base/error.hpp"
+#include "tests/support/tiny_daemon.hpp"
+
+namespace cubind::test {
+namespace {
+
+std::string submit(const Connection& connection, const Problem& problem) {
+  v1::TuneRequest request = tune_request({problem});
+  request.set_detach(true);
+  std::string id;
+  connection.tune(request, [&](const v1::TuneEvent& event) { id = event.job().id(); }, {}, kPatience);
+  return id;
+}
+
+std::optional<v1::Job> find_job(const Connection& connection, const std::string& id) {
+  for (const v1::Job& job : connection.list_jobs(true, kPatience).jobs()) {
+    if (job.id() == id) return job;
+  }
+  return std::nullopt;
+}
+
+bool is_in(const Connection& connection, const std::string& id, v1::Job::State state) {
+  const auto job = find_job(connection, id);
+  return job && job->state() == state;
+}
+
+v1::TuneEvent watch_to_end(const Connection& connection, const std::string& id) {
+  v1::TuneEvent last;
+  connection.watch_job(id, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
+  return last;
+}
+
+TEST_CASE("a detached job is listed while it runs and after it has ended") {
+  TinyDaemon daemon({.hold = true});
+  const Connection connection = daemon->connect();
+  const std::string id = submit(connection, tiny_problem(2));
+  REQUIRE_FALSE(id.empty());
+  REQUIRE(eventually([&] { return is_in(connection, id, v1::Job::RUNNING); }));
+  daemon.let_go();
+  CHECK(watch_to_end(connection, id).job().state() == v1::Job::DONE);
+  const auto job = find_job(connection, id);
+  REQUIRE(job);
+  CHECK(job->state() == v1::Job::DONE);
+  CHECK(job->kernel() == kTinyKernel);
+  CHECK_FALSE(job->finished_at().empty());
+  CHECK(job->configurations() == kTinyConfigurations);
+}
+
+TEST_CASE("the watcher of an ended job is told its winner") {
+  TinyDaemon daemon;
+  const Connection connection = daemon->connect();
+  const auto ended = tune(connection, {tiny_problem(2)});
+  const v1::TuneEvent told = watch_to_end(connection, ended.at(0).job().id());
+  CHECK(told.job().state() == v1::Job::DONE);
+  CHECK(told.winner().SerializeAsString() == ended[0].winner().SerializeAsString());
+}
+
+TEST_CASE("a cancelled job ends at once and the next one runs") {
+  TinyDaemon daemon({.problems = {tiny_problem(2), tiny_problem(3)}, .hold = true});
+  const Connection connection = daemon->connect();
+  const std::string id = submit(connection, tiny_problem(2));
+  REQUIRE(eventually([&] { return is_in(connection, id, v1::Job::RUNNING); }));
+  CHECK(connection.cancel_job(id, kPatience).state() == v1::Job::CANCELLED);
+  CHECK(is_in(connection, id, v1::Job::CANCELLED));
+  daemon.let_go();
+  CHECK(tune(connection, {tiny_problem(3)}).at(0).job().state() == v1::Job::DONE);
+}
+
+TEST_CASE("cancelling a job that has ended is FAILED_PRECONDITION") {
+  TinyDaemon daemon;
+  const Connection connection = daemon->connect();
+  const std::string id = tune(connection, {tiny_problem(2)}).at(0).job().id();
+  try {
+    connection.cancel_job(id, kPatience);
+    FAIL("cancelled");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::FailedPrecondition);
+  }
+}
+
+TEST_CASE("a caller who goes away leaves the job running") {
+  TinyDaemon daemon({.hold = true});
+  const Connection connection = daemon->connect();
+  std::stop_source stop;
+  std::string id;
+  const auto leave = [&](const v1::TuneEvent& event) {
+    id = event.job().id();
+    stop.request_stop();
+  };
+  CHECK_THROWS_AS(connection.tune(tune_request({tiny_problem(2)}), leave, stop.get_token(), std::nullopt), Error);
+  daemon.let_go();
+  CHECK(watch_to_end(connection, id).job().state() == v1::Job::DONE);
+}
+
+TEST_CASE("a job for a device that no agent offers waits as no_device and costs nothing") {
+  TinyDaemon daemon;
+  const Connection connection = daemon->connect();
+  v1::TuneRequest request = tune_request({tiny_problem(2)});
+  request.set_detach(true);
+  v1::DeviceFacts facts = offered_device(connection).facts();
+  facts.clear_replay_table();
+  *request.mutable_device()->mutable_facts() = facts;
+  std::string id;
+  connection.tune(request, [&](const v1::TuneEvent& event) { id = event.job().id(); }, {}, kPatience);
+  CHECK(eventually([&] { return is_in(connection, id, v1::Job::NO_DEVICE); }));
+  CHECK(daemon.measured_blocks().empty());
+}
+
+TEST_CASE("a waiter for a device that is not here gets at once what serve would give") {
+  TinyDaemon daemon;
+  const Connection connection = daemon->connect();
+  v1::GetVariantRequest request = question(connection, tiny_problem(2));
+  request.mutable_device()->mutable_facts()->clear_replay_table();
+  request.set_on_miss(v1::WAIT);
+  const v1::GetVariantReply reply = connection.get_variant(request, kPatience);
+  REQUIRE(reply.provenance().departures_size() == 1);
+  CHECK(reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
+  CHECK(reply.job_state() == "no_device");
+}
+
+TEST_CASE("SIGTERM hands back a running job within 5 s and the next start completes it") {
+  TinyDaemon daemon({.pace_us = 20'000});
+  std::string id;
+  {
+    const Connection connection = daemon->connect();
+    id = submit(connection, tiny_problem(2));
+    REQUIRE(eventually([&] {
+      const auto job = find_job(connection, id);
+      return job && job->phase() == "finalists";
+    }));
+  }
+  const std::vector<ProcessId> family = descendants(daemon->pid());
+  const auto began = std::chrono::steady_clock::now();
+  const auto status = daemon->stop(std::chrono::seconds(10));
+  REQUIRE(status);
+  CHECK(status->success());
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(6));
+  CHECK(wait_until_gone(family, std::chrono::seconds(1)).empty());
+  daemon->start();
+  CHECK(watch_to_end(daemon->connect(), id).job().state() == v1::Job::DONE);
+}
+
+TEST_CASE("a problem that the table does not have fails its job with the reason") {
+  TinyDaemon daemon;
+  const auto ended = tune(daemon->connect(), {tiny_problem(7)});
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].job().state() == v1::Job::FAILED);
+  CHECK_FALSE(ended[0].job().error().empty());
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,120 @@
+#include "tests/service/kill/kill_evidence.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+namespace cubind::test {
+namespace {
+
+// Trial key, stage, number of the first sample.
+using BlockName = std::tuple<std::string, std::string, std::size_t>;
+
+std::string describe(const BlockName& block) {
+  return std::get<0>(block).substr(0, 12) + " " + std::get<1>(block) + " from sample " +
+         std::to_string(std::get<2>(block));
+}
+
+std::vector<double> samples_of(const std::vector<TableBlock>& blocks) {
+  std::vector<double> samples;
+  for (const TableBlock& block : blocks) {
+    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+  }
+  return samples;
+}
+
+class Evidence {
+ public:
+  Evidence(const Table& stored, const Table& played) {
+    for (const TableTrial& trial : played.trials) played_[name_of(trial)] = &trial;
+    for (const TableTrial& trial : stored.trials) add_stored(trial);
+  }
+
+  void add_measured(const std::string& line) {
+    std::istringstream words(line);
+    std::string trial, stage;
+    std::size_t first = 0;
+    words >> trial >> stage >> first;
+    const auto problem = problems_.find(trial);
+    if (problem == problems_.end()) {
+      by_problem_["unknown"].faults.push_back("measured and its trial is not stored: " + line);
+      return;
+    }
+    ++by_problem_[problem->second].measured;
+    ++measured_[{trial, stage, first}];
+  }
+
+  std::map<std::string, KillEvidence> judge() {
+    for (const auto& [block, times] : measured_) judge(block, times);
+    for (const BlockName& block : stored_) {
+      if (!measured_.contains(block)) fault(block, "stored and never measured");
+    }
+    for (const auto& [problem, rounds] : repeated_) {
+      if (rounds.size() > 1) {
+        by_problem_[problem].faults.push_back("measured again: " + std::to_string(rounds.size()) +
+                                              " batches, at most one was in flight");
+      }
+    }
+    return std::move(by_problem_);
+  }
+
+ private:
+  static std::string name_of(const TableTrial& trial) {
+    return to_string(trial.context.problem) + " " + to_string(trial.context.configuration);
+  }
+
+  void add_stored(const TableTrial& trial) {
+    const std::string key = trial.context.trial.hex(), problem = to_string(trial.context.problem);
+    problems_[key] = problem;
+    const TableTrial& played = *played_.at(name_of(trial));
+    add_stage(trial.screening, played.screening, {key, "SCREEN", 0});
+    add_stage(trial.finals, played.finals, {key, "FINAL", 0});
+  }
+
+  void add_stage(const std::vector<TableBlock>& blocks, const std::vector<TableBlock>& played, BlockName name) {
+    const std::vector<double> has = samples_of(blocks), plays = samples_of(played);
+    if (has.size() > plays.size() || !std::equal(has.begin(), has.end(), plays.begin())) {
+      fault(name, "the stored samples are not those that the device plays");
+    }
+    for (const TableBlock& block : blocks) {
+      stored_.insert(name);
+      ++by_problem_[problems_.at(std::get<0>(name))].stored;
+      std::get<2>(name) += block.samples_us.size();
+    }
+  }
+
+  void judge(const BlockName& block, std::size_t times) {
+    if (!stored_.contains(block)) fault(block, "measured and lost");
+    if (times > 2) fault(block, "measured " + std::to_string(times) + " times");
+    if (times < 2) return;
+    const auto& [trial, stage, first] = block;
+    const std::string problem = problems_.at(trial);
+    by_problem_[problem].repeated += times - 1;
+    // A screening block is a batch of its own; the blocks of a round begin at the same sample.
+    repeated_[problem].insert(stage == "FINAL" ? stage + std::to_string(first)
+                                               : trial + std::to_string(first));
+  }
+
+  void fault(const BlockName& block, const std::string& what) {
+    by_problem_[problems_.at(std::get<0>(block))].faults.push_back(describe(block) + ": " + what);
+  }
+
+  std::map<std::string, const TableTrial*> played_;
+  std::map<std::string, std::string> problems_;  // by trial key
+  std::map<BlockName, std::size_t> measured_;
+  std::set<BlockName> stored_;
+  std::map<std::string, std::set<std::string>> repeated_;  // batches, by problem
+  std::map<std::string, KillEvidence> by_problem_;
+};
+
+}  // namespace
+
+std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log, const Table& stored,
+                                                    const Table& played) {
+  Evidence evidence(stored, played);
+  for (const std::string& line : log) evidence.add_measured(line);
+  return evidence.judge();
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,28 @@
+// What was stored and what was measured, held against each other.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tuner/table/table.hpp"
+
+namespace cubind::test {
+
+/// Of one problem.
+struct KillEvidence {
+  std::size_t measured = 0;  // blocks, as the device logged them
+  std::size_t stored = 0;    // blocks
+  std::size_t repeated = 0;  // measured once more than stored
+  /// In plain words, each a broken promise; empty: none.
+  std::vector<std::string> faults;
+};
+
+/// By problem. `log` has the lines of the replay device, `stored` is an export of all trials with samples,
+/// `played` the table that the device plays. Promises: every stored trial holds the samples that the device
+/// plays, from the first on, none missing and none twice; what was measured is stored; what was measured
+/// again is one screening block, or blocks of one round.
+std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log, const Table& stored,
+                                                    const Table& played);
+
+}  // namespace cubind::test

@@ -1,0 +1,121 @@
+// The acceptance run is CUBIND_KILLS=200: ten kills for each of five phases and four processes.
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <iomanip>
+#include <iostream>
+#include <set>
+
+#include "tests/service/kill/kill_campaign.hpp"
+#include "tests/service/kill/kill_evidence.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+constexpr std::size_t kCells = kPhases.size() * kTargets.size();
+
+std::size_t wanted_kills() {
+  const char* variable = std::getenv("CUBIND_KILLS");
+  const std::size_t wanted = variable ? std::strtoul(variable, nullptr, 10) : kCells;
+  return std::max<std::size_t>(wanted, 1);
+}
+
+// A kill that came too late is tried again on another problem.
+std::vector<Problem> enough_problems(std::size_t kills) {
+  std::vector<Problem> problems;
+  for (std::size_t i = 0; i < kills + kills / 2 + 10; ++i) {
+    problems.push_back(tiny_problem(static_cast<std::int64_t>(i + 1)));
+  }
+  return problems;
+}
+
+KillCell cell_of(std::size_t kill) {
+  const std::size_t place = kill % kCells;
+  return {place % kPhases.size(), place / kPhases.size()};
+}
+
+struct Tally {
+  std::map<KillCell, std::size_t> kills;
+  std::map<std::size_t, std::size_t> most_repeated;  // by phase
+  std::size_t missed = 0, measured = 0, stored = 0, repeated = 0;
+  std::chrono::milliseconds longest_gone{0};
+};
+
+void print(const Tally& tally) {
+  std::cout << "\nkills           ";
+  for (const char* target : kTargets) std::cout << std::setw(24) << target;
+  std::cout << std::setw(18) << "blocks repeated" << '\n';
+  for (std::size_t phase = 0; phase < kPhases.size(); ++phase) {
+    std::cout << std::left << std::setw(16) << kPhases[phase] << std::right;
+    for (std::size_t target = 0; target < kTargets.size(); ++target) {
+      const auto found = tally.kills.find({phase, target});
+      std::cout << std::setw(24) << (found == tally.kills.end() ? 0 : found->second);
+    }
+    const auto repeated = tally.most_repeated.find(phase);
+    std::cout << std::setw(11) << "at most" << std::setw(7)
+              << (repeated == tally.most_repeated.end() ? 0 : repeated->second) << '\n';
+  }
+  std::cout << "blocks: " << tally.measured << " measured, " << tally.stored << " stored, " << tally.repeated
+            << " measured again; kills that came too late: " << tally.missed
+            << "; the killed and their children were gone after at most " << tally.longest_gone.count()
+            << " ms\n";
+}
+
+void check_job(const KilledJob& job, const std::map<std::string, std::string>& winners) {
+  INFO(to_string(job.problem) << ", " << kTargets[job.cell.target] << " killed while "
+                              << kPhases[job.cell.phase]);
+  INFO(job.last.job().error());
+  CHECK(job.last.job().state() == v1::Job::DONE);
+  CHECK(job.orphans.empty());
+  CHECK(to_string(configuration_from_wire(job.last.winner(), "winner")) == winners.at(to_string(job.problem)));
+}
+
+void check_evidence(const std::vector<KilledJob>& jobs, KillCampaign& campaign, const Table& played,
+                    Tally& tally) {
+  const Table stored = read_table(export_everything(campaign.daemon()->connect()), "export");
+  auto evidence = gather_evidence(campaign.daemon().measured_blocks(), stored, played);
+  for (const KilledJob& job : jobs) {
+    const KillEvidence& one = evidence[to_string(job.problem)];
+    INFO(to_string(job.problem) << ", " << kTargets[job.cell.target] << " killed while "
+                                << kPhases[job.cell.phase]);
+    CHECK(one.stored >= kTinyConfigurations);
+    for (const std::string& fault : one.faults) FAIL_CHECK(fault);
+    if (!job.killed) CHECK(one.repeated == 0);
+    tally.measured += one.measured;
+    tally.stored += one.stored;
+    tally.repeated += one.repeated;
+    std::size_t& most = tally.most_repeated[job.cell.phase];
+    if (job.killed) most = std::max(most, one.repeated);
+  }
+  CHECK_FALSE(evidence.contains("unknown"));
+}
+
+TEST_CASE("a job whose processes are killed resumes with nothing lost or doubled and ends with the same winner") {
+  const std::size_t kills = wanted_kills();
+  const std::vector<Problem> problems = enough_problems(kills);
+  const auto winners = undisturbed_winners(problems);
+  REQUIRE(winners.size() == problems.size());
+
+  KillCampaign campaign(problems);
+  std::vector<KilledJob> jobs;
+  Tally tally;
+  for (std::size_t kill = 0; kill < kills && !campaign.exhausted();) {
+    const KilledJob job = campaign.run(cell_of(kill));
+    check_job(job, winners);
+    jobs.push_back(job);
+    tally.longest_gone = std::max(tally.longest_gone, job.gone_after);
+    if (!job.killed) {
+      ++tally.missed;
+      continue;
+    }
+    ++tally.kills[job.cell];
+    ++kill;
+  }
+  check_evidence(jobs, campaign, tiny_table(problems), tally);
+  print(tally);
+  CHECK(jobs.size() - tally.missed == kills);
+}
+
+}  // namespace
+}  // namespace cubind::test
