@@ -7,8 +7,11 @@ namespace cubind::worker {
 namespace {
 
 // What an idle GPU shows as used (its driver's own structures), and what our own allocations and modules take
-// beyond what was asked for. A CUDA context of somebody else takes more than this alone.
+// beyond what was asked for. A CUDA context of somebody else on a large GPU takes more than this alone.
 constexpr std::uint64_t kUnexplainedBytes = std::uint64_t{256} << 20;
+// On a GPU that is busy less is enough. Not nothing: who works has a context, and a GPU without one shows as
+// busy what a worker did that has just ended.
+constexpr std::uint64_t kUnexplainedBusyBytes = std::uint64_t{16} << 20;
 constexpr std::uint32_t kBusyPercent = 5;
 
 bool contains(const std::vector<std::uint32_t>& list, std::uint32_t value) {
@@ -37,9 +40,9 @@ bool Consent::is_foreign(const GpuUse& now, std::uint64_t own_allocated, bool id
 }
 
 bool Consent::foreign_by_memory(const GpuUse& now, std::uint64_t own_bytes, bool idle) const {
-  const std::uint64_t explained = (base_ ? base_->memory_bytes : 0) + own_bytes + kUnexplainedBytes;
-  if (now.memory_bytes > explained) return true;
-  return idle && now.utilization_percent.value_or(0) > kBusyPercent;
+  const std::uint64_t explained = (base_ ? base_->memory_bytes : 0) + own_bytes;
+  const bool busy = idle && now.utilization_percent.value_or(0) > kBusyPercent;
+  return now.memory_bytes > explained + (busy ? kUnexplainedBusyBytes : kUnexplainedBytes);
 }
 
 std::string Consent::rule() const {

@@ -16,10 +16,10 @@ struct GpuUse {
 };
 
 /// Two rules. Where NVML lists processes, any but our own is foreign. In containers and some virtual machines
-/// it lists none: there, memory in use beyond our own or a busy GPU while we are idle is foreign. Which rule
-/// is in force is known once our own context exists: either it has appeared in the list or it has not. (Our
-/// process id may be another one in NVML's eyes, so the newcomer of the list is taken, not getpid().) Not
-/// thread-safe.
+/// it lists none: there, memory in use beyond our own is foreign, and less of it where the GPU is busy while
+/// we are idle. Which rule is in force is known once our own context exists: either it has appeared in the
+/// list or it has not. (Our process id may be another one in NVML's eyes, so the newcomer of the list is
+/// taken, not getpid().) Not thread-safe.
 class Consent {
  public:
   /// Before our context exists.

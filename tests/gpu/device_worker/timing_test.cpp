@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <iostream>
 
 #include "tests/gpu/device_worker/device_worker_process.hpp"
@@ -156,6 +157,32 @@ TEST_CASE("every block has the GPU's conditions") {
   CHECK(item.conditions().temperature_c() > 10);
   CHECK(item.conditions().power_mw() > 10'000);
   CHECK_FALSE(item.conditions().contended());
+}
+
+// A job of 60 configurations has to end within seconds, compiling aside.
+TEST_CASE("verifying and timing a variant of a large problem takes milliseconds of the host") {
+  constexpr std::int64_t kCount = 64 << 20;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount).buffer("y", "f32", v1::OUT, kCount);
+  const v1::Launch launch = problem.launch("doubled", kCount / 256, Requests::dim(256), {"x", "y"}, {kCount});
+  problem.reference(launch);
+  const v1::LaunchPlan plan = Requests::plan({launch});
+  DeviceWorkerProcess worker;
+  const auto timed = [&](const char* what, const v1::DeviceRequest& request) {
+    const auto start = std::chrono::steady_clock::now();
+    REQUIRE(worker.ask(request).outcome() == v1::CORRECT);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    std::cout << what << " " << took.count() << " ms\n";
+    return took.count();
+  };
+  timed("prepare 512 MB", problem.prepare());
+  timed("load", Requests::load(plan));
+  timed("measure with warm-up", Requests::measure(plan, 1));
+  for (std::uint64_t seed = 1; seed < 4; ++seed) {
+    CHECK(timed("verify", Requests::verify(plan, seed)) < 200);
+    CHECK(timed("measure 1", Requests::measure(plan, 1, false)) < 100);
+    CHECK(timed("measure 5", Requests::measure(plan, 5, false)) < 100);
+  }
 }
 
 TEST_CASE("several items are measured in their order and a fault ends the row") {

@@ -40,12 +40,18 @@ TEST_CASE("where no process is listed memory beyond our own is foreign") {
   CHECK(consent.is_foreign({.memory_bytes = kOurContext + 4600 * kMiB}, 4000 * kMiB, false));
 }
 
-TEST_CASE("where no process is listed a GPU that is busy while we are idle is foreign") {
+TEST_CASE("where no process is listed and the GPU is busy while we are idle little memory is enough") {
   Consent consent({});
   consent.context_made({.memory_bytes = kOurContext});
-  const GpuUse busy{.memory_bytes = kOurContext, .utilization_percent = 60};
+  const GpuUse busy{.memory_bytes = kOurContext + 100 * kMiB, .utilization_percent = 60};
   CHECK(consent.is_foreign(busy, 0, true));
   CHECK_FALSE(consent.is_foreign(busy, 0, false));
+  CHECK_FALSE(
+      consent.is_foreign({.memory_bytes = kOurContext + 100 * kMiB, .utilization_percent = 0}, 0, true));
+}
+
+TEST_CASE("a GPU without a context is free though NVML still shows the work of one that has ended") {
+  CHECK_FALSE(Consent({}).is_foreign({.memory_bytes = kMiB, .utilization_percent = 60}, 0, true));
 }
 
 TEST_CASE("where no process is listed memory in use before our context is foreign") {
