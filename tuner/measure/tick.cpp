@@ -1,6 +1,7 @@
 #include "tuner/measure/tick.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace cubind::measure {
@@ -23,11 +24,14 @@ std::optional<double> estimate_tick_us(std::span<const double> durations_us) {
   if (steps.size() < kFewestSteps) {
     return std::nullopt;
   }
-  // Gaps of several ticks are larger than the tick and none is smaller, so the lower quartile is the tick
-  // although rounding makes some gaps a nanosecond short.
+  // Gaps of several ticks are larger than the tick and none is smaller, so the lower quartile is a gap of one
+  // tick. Rounding makes such gaps a nanosecond longer or shorter: their mean is the tick.
   const auto quartile = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 4);
   std::nth_element(steps.begin(), quartile, steps.end());
-  return *quartile;
+  const double one = *quartile;
+  const auto several = std::partition(steps.begin(), steps.end(),
+                                      [one](double step) { return step > 0.9 * one && step < 1.1 * one; });
+  return std::accumulate(steps.begin(), several, 0.0) / static_cast<double>(several - steps.begin());
 }
 
 }  // namespace cubind::measure
