@@ -21,7 +21,7 @@ namespace cubind {
 
 struct ClientOptions {
   // "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
-  std::string address;
+  std::string address = {};
   std::chrono::milliseconds deadline{30'000};
   std::size_t cached_answers = 4096;  // kept for their rules; the least recently used goes first
   // An answer that a tuning job is about to improve stands in for its bucket no longer than this.

@@ -43,10 +43,10 @@ struct Query {
   bool warm_l2 = false;
   bool graph_launch = false;
   bool reproducible = false;  // only variants whose bits do not change from run to run
-  std::string name_space;
+  std::string name_space = {};
   /// The departures that are tolerated, as `Match` prints them ("bucket+stale", "exact"); absent: all.
-  std::optional<std::string> accept;
-  std::optional<std::chrono::milliseconds> deadline;  // absent: the client's
+  std::optional<std::string> accept = {};
+  std::optional<std::chrono::milliseconds> deadline = {};  // absent: the client's
 };
 
 }  // namespace cubind
