@@ -1,0 +1,92 @@
+#include "tests/service/agent/agent_daemon.hpp"
+
+#include <grpcpp/grpcpp.h>
+
+#include "schemas/agent.grpc.pb.h"
+
+namespace cubind::test {
+
+using Stream = grpc::ServerReaderWriter<v1::DaemonMessage, v1::AgentMessage>;
+
+struct AgentDaemon::Server final : v1::AgentService::Service {
+  explicit Server(AgentDaemon& daemon) : owner(daemon) {}
+
+  grpc::Status Serve(grpc::ServerContext* context, Stream* stream) override {
+    {
+      const std::lock_guard lock(mutex);
+      current = stream;
+      current_context = context;
+    }
+    v1::AgentMessage message;
+    while (stream->Read(&message)) {
+      const std::lock_guard lock(mutex);
+      messages.push_back(message);
+      v1::DaemonMessage answer;
+      if (message.has_hello()) answer.mutable_welcome()->set_daemon_version("test");
+      if (message.sequence() != 0) answer.mutable_ack()->set_sequence(message.sequence());
+      if (answer.body_case() != v1::DaemonMessage::BODY_NOT_SET && !owner.silent) stream->Write(answer);
+      changed.notify_all();
+    }
+    const std::lock_guard lock(mutex);
+    current = nullptr;
+    current_context = nullptr;
+    return grpc::Status::OK;
+  }
+
+  AgentDaemon& owner;
+  std::mutex mutex;  // also held while a message is written: gRPC takes one at a time
+  std::condition_variable changed;
+  Stream* current = nullptr;
+  grpc::ServerContext* current_context = nullptr;
+  std::vector<v1::AgentMessage> messages;
+  std::unique_ptr<grpc::Server> server;
+};
+
+AgentDaemon::AgentDaemon() : server_(std::make_unique<Server>(*this)) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address(), grpc::InsecureServerCredentials());
+  builder.RegisterService(server_.get());
+  server_->server = builder.BuildAndStart();
+}
+
+AgentDaemon::~AgentDaemon() {
+  hang_up();
+  server_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+}
+
+std::string AgentDaemon::address() const { return "unix://" + (folder_.path() / "daemon.sock").string(); }
+
+void AgentDaemon::send(const v1::DaemonMessage& message) {
+  const std::lock_guard lock(server_->mutex);
+  if (server_->current != nullptr) server_->current->Write(message);
+}
+
+void AgentDaemon::hang_up() {
+  const std::lock_guard lock(server_->mutex);
+  if (server_->current_context != nullptr) server_->current_context->TryCancel();
+}
+
+std::optional<v1::AgentMessage> AgentDaemon::find(const std::function<bool(const v1::AgentMessage&)>& fits,
+                                                  std::chrono::seconds limit) {
+  std::unique_lock lock(server_->mutex);
+  std::optional<v1::AgentMessage> found;
+  server_->changed.wait_for(lock, limit, [&] {
+    for (const v1::AgentMessage& message : server_->messages) {
+      if (!found && fits(message)) found = message;
+    }
+    return found.has_value();
+  });
+  return found;
+}
+
+std::vector<v1::AgentMessage> AgentDaemon::messages() const {
+  const std::lock_guard lock(server_->mutex);
+  return server_->messages;
+}
+
+void AgentDaemon::forget() {
+  const std::lock_guard lock(server_->mutex);
+  server_->messages.clear();
+}
+
+}  // namespace cubind::test

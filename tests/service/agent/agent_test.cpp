@@ -1,0 +1,292 @@
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/file.hpp"
+#include "base/subprocess.hpp"
+#include "tests/service/agent/agent_daemon.hpp"
+#include "tests/service/agent/replayed_kernel.hpp"
+#include "tests/support/paths.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+std::vector<std::string> environment(const std::vector<std::string>& more) {
+  std::vector<std::string> result = more;
+  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
+  return result;
+}
+
+// An agent that replays the table, and the daemon that it works for.
+struct AgentFixture {
+  explicit AgentFixture(const std::string& faults = "{}", std::vector<std::string> more = {}) {
+    write_file_atomic(folder.path() / "table.json", replayed_table());
+    write_file_atomic(folder.path() / "faults.json", faults);
+    SubprocessOptions options;
+    options.program = (bin_dir() / "cubind-agent").string();
+    options.arguments = {
+        "--address",         daemon.address(), "--replay",       (folder.path() / "table.json").string(),
+        "--replay-faults",   faults_file(),    "--compile-jobs", "2",
+        "--run-deadline-ms", "1000",           "--idle-poll-ms", "50"};
+    options.arguments.insert(options.arguments.end(), more.begin(), more.end());
+    options.environment = environment({});
+    agent.emplace(Subprocess::spawn(options));
+  }
+
+  std::string faults_file() const { return (folder.path() / "faults.json").string(); }
+
+  v1::LeaseGrant lease() {
+    const auto hello = daemon.hello();
+    REQUIRE(hello);
+    REQUIRE(hello->hello().devices_size() == 1);
+    return replayed_lease(hello->hello().devices(0));
+  }
+  void grant(const v1::LeaseGrant& lease) {
+    v1::DaemonMessage message;
+    *message.mutable_lease() = lease;
+    daemon.send(message);
+  }
+  v1::JobResult run() {
+    grant(lease());
+    const auto result = daemon.result();
+    REQUIRE(result);
+    return result->result();
+  }
+  // Of the whole conversation so far.
+  v1::Batch stored() const {
+    v1::Batch all;
+    for (const v1::AgentMessage& message : daemon.messages()) {
+      if (message.has_batch()) all.MergeFrom(message.batch());
+    }
+    return all;
+  }
+  void wait_for_phase(const std::string& phase) {
+    REQUIRE(daemon.find([&](const auto& message) { return message.progress().phase() == phase; }));
+  }
+
+  TempDir folder;
+  AgentDaemon daemon;
+  std::optional<Subprocess> agent;
+};
+
+std::string text(const v1::Configuration& configuration) {
+  return to_string(configuration_from_wire(configuration, "configuration"));
+}
+
+constexpr char kSlow[] = R"({"pace_us": 20000})";
+
+TEST_CASE("an agent offers the replay device under a class of its own and its toolchains newest first") {
+  AgentFixture fixture;
+  const auto message = fixture.daemon.hello();
+  REQUIRE(message);
+  const v1::Hello& hello = message->hello();
+  CHECK(hello.protocol() == 1);
+  REQUIRE(hello.devices_size() == 1);
+  CHECK(hello.devices(0).uuid().rfind("replay-", 0) == 0);
+  CHECK_FALSE(hello.devices(0).facts().replay_table().empty());
+  REQUIRE(hello.toolchains_size() >= 1);
+  CHECK(hello.toolchains(0).architectures_size() > 0);
+  for (int i = 1; i < hello.toolchains_size(); ++i) {
+    CHECK(hello.toolchains(i).major() <= hello.toolchains(i - 1).major());
+  }
+}
+
+TEST_CASE("a lease ends with the recorded winner and each configuration is compiled once") {
+  AgentFixture fixture;
+  const v1::JobResult result = fixture.run();
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(text(result.winner()) == "A=4,B=2");
+  CHECK(result.provenance().evidence() == v1::REPLAYED);
+  CHECK(result.provenance().timer() == "replay");
+  CHECK(result.provenance().median_us() == Approx(10).epsilon(0.01));
+  CHECK(fixture.stored().artifacts_size() == 12);
+  std::uint32_t calls = 0;
+  for (const auto& message : fixture.daemon.messages())
+    calls = std::max(calls, message.progress().nvrtc_calls());
+  CHECK(calls == 12);
+}
+
+TEST_CASE("every message of a lease names it and repeats its fencing number") {
+  AgentFixture fixture;
+  fixture.run();
+  for (const v1::AgentMessage& message : fixture.daemon.messages()) {
+    if (message.has_hello()) continue;
+    CHECK(message.lease_id() == "lease-1");
+    CHECK(message.fence() == 7);
+  }
+}
+
+TEST_CASE("no batch is sent before the one before it was acknowledged") {
+  AgentFixture fixture;
+  const v1::LeaseGrant lease = fixture.lease();
+  fixture.daemon.silent = true;
+  fixture.grant(lease);
+  REQUIRE(fixture.daemon.find([](const auto& message) { return message.has_batch(); }));
+  std::this_thread::sleep_for(milliseconds(500));
+  int batches = 0;
+  for (const auto& message : fixture.daemon.messages()) batches += message.has_batch() ? 1 : 0;
+  CHECK(batches == 1);
+}
+
+TEST_CASE("a job that is granted again with what is stored measures nothing twice") {
+  AgentFixture fixture;
+  v1::LeaseGrant lease = fixture.lease();
+  fixture.grant(lease);
+  const auto first = fixture.daemon.result();
+  REQUIRE(first);
+  const v1::Batch known = fixture.stored();
+  fixture.daemon.forget();
+  *lease.mutable_trials() = known.trials();
+  *lease.mutable_blocks() = known.blocks();
+  *lease.mutable_verifications() = known.verifications();
+  *lease.mutable_artifacts() = known.artifacts();
+  fixture.grant(lease);
+  const auto second = fixture.daemon.result();
+  REQUIRE(second);
+  CHECK(second->result().winner_trial() == first->result().winner_trial());
+  CHECK(fixture.stored().blocks_size() == 0);
+}
+
+TEST_CASE("SIGTERM hands the lease back within five seconds") {
+  AgentFixture fixture(kSlow);
+  fixture.grant(fixture.lease());
+  fixture.wait_for_phase("screening");
+  const auto began = steady_clock::now();
+  fixture.agent->send_signal(SIGTERM);
+  const auto result = fixture.daemon.result(seconds(5));
+  REQUIRE(result);
+  CHECK(result->result().status() == v1::JobResult::INTERRUPTED);
+  const auto ended = fixture.agent->wait_until(began + seconds(5));
+  REQUIRE(ended);
+  CHECK(ended->code == 0);
+}
+
+TEST_CASE("a draining daemon gets its leases back and the agent stays") {
+  AgentFixture fixture(kSlow);
+  fixture.grant(fixture.lease());
+  fixture.wait_for_phase("screening");
+  v1::DaemonMessage drain;
+  drain.mutable_drain();
+  fixture.daemon.send(drain);
+  const auto result = fixture.daemon.result(seconds(5));
+  REQUIRE(result);
+  CHECK(result->result().status() == v1::JobResult::INTERRUPTED);
+  CHECK_FALSE(fixture.agent->try_wait());
+}
+
+TEST_CASE("a lease that was ended is dropped at once and nothing more is sent for it") {
+  AgentFixture fixture(kSlow);
+  fixture.grant(fixture.lease());
+  fixture.wait_for_phase("screening");
+  v1::DaemonMessage end;
+  end.mutable_end_lease()->set_lease_id("lease-1");
+  fixture.daemon.send(end);
+  std::this_thread::sleep_for(milliseconds(500));
+  fixture.daemon.forget();
+  CHECK_FALSE(
+      fixture.daemon.find([](const auto& message) { return !message.lease_id().empty(); }, seconds(1)));
+}
+
+TEST_CASE("an agent whose stream breaks drops its jobs and comes back") {
+  AgentFixture fixture(kSlow);
+  fixture.grant(fixture.lease());
+  fixture.wait_for_phase("screening");
+  fixture.daemon.hang_up();
+  std::this_thread::sleep_for(milliseconds(300));
+  fixture.daemon.forget();
+  CHECK(fixture.daemon.hello());
+  CHECK_FALSE(fixture.daemon.find([](const auto& message) { return message.has_result(); }, seconds(1)));
+}
+
+TEST_CASE("heartbeats renew a lease while nothing else is said") {
+  AgentFixture fixture;
+  write_file_atomic(fixture.folder.path() / "faults.json", R"({"pace_us": 1000000})");
+  fixture.grant(fixture.lease());
+  CHECK(fixture.daemon.find([](const auto& message) { return message.has_heartbeat(); }, seconds(20)));
+}
+
+TEST_CASE("a configuration that hangs is killed at the deadline and timed out and the others go on") {
+  AgentFixture fixture(
+      R"({"faults": [{"at": "measure", "fault": "hang", "configuration": {"A": 4, "B": 2}}]})");
+  const v1::JobResult result = fixture.run();
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(text(result.winner()) != "A=4,B=2");
+  bool timed_out = false;
+  const v1::Batch stored = fixture.stored();
+  for (const v1::TrialHeader& trial : stored.trials()) {
+    timed_out = timed_out || (trial.outcome() == v1::TIMEOUT && trial.fault_count() == 2);
+  }
+  CHECK(timed_out);
+}
+
+TEST_CASE("a device worker that crashes once costs the configuration nothing") {
+  AgentFixture fixture(
+      R"({"faults": [{"at": "verify", "fault": "crash", "configuration": {"A": 4, "B": 2}, "times": 1}]})");
+  const v1::JobResult result = fixture.run();
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(text(result.winner()) == "A=4,B=2");
+}
+
+TEST_CASE("a foreign process makes the job wait and say so") {
+  AgentFixture fixture(R"({"faults": [{"at": "measure", "fault": "foreign_process", "times": 2}]})");
+  const v1::JobResult result = fixture.run();
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(fixture.daemon.find(
+      [](const auto& message) { return message.progress().state() == v1::Job::WAITING_FOR_IDLE_GPU; },
+      seconds(1)));
+  CHECK_FALSE(result.provenance().contended());
+}
+
+TEST_CASE("an agent that must never tune offers no device") {
+  AgentFixture fixture("{}", {"--tune-when", "never"});
+  const auto hello = fixture.daemon.hello();
+  REQUIRE(hello);
+  CHECK(hello->hello().devices_size() == 0);
+  CHECK(hello->hello().toolchains_size() >= 1);
+}
+
+TEST_CASE("a lease to compile uploads the named configurations and measures nothing") {
+  AgentFixture fixture;
+  v1::LeaseGrant lease = fixture.lease();
+  lease.set_kind(v1::Job::COMPILE_WINNER);
+  lease.clear_gpu_uuid();
+  lease.set_architecture("sm_80");
+  to_wire(Configuration{{{"A", 2}, {"B", 3}}}, *lease.add_compile());
+  fixture.grant(lease);
+  const auto result = fixture.daemon.result();
+  REQUIRE(result);
+  CHECK(result->result().status() == v1::JobResult::DONE);
+  const v1::Batch stored = fixture.stored();
+  REQUIRE(stored.artifacts_size() == 1);
+  CHECK(stored.artifacts(0).info().architecture() == "sm_80");
+  CHECK(stored.artifacts(0).entries(0) == "scale<float, 2, 3>");
+  CHECK(stored.blocks_size() == 0);
+}
+
+TEST_CASE("a check answers with the compiler's log and stores nothing") {
+  AgentFixture fixture;
+  const v1::LeaseGrant lease = fixture.lease();
+  v1::DaemonMessage message;
+  v1::CheckOrder& order = *message.mutable_check();
+  order.set_id("check-1");
+  *order.mutable_spec() = lease.spec();
+  order.mutable_spec()->mutable_files(1)->set_content(
+      "template <typename T, int A, int B> __global__ void scale(oops);");
+  *order.mutable_problem() = lease.problem();
+  to_wire(Configuration{{{"A", 1}, {"B", 1}}}, *order.mutable_configuration());
+  order.set_architecture("sm_90");
+  fixture.daemon.send(message);
+  const auto answer = fixture.daemon.find([](const auto& got) { return got.has_check(); });
+  REQUIRE(answer);
+  CHECK(answer->check().outcome() == v1::COMPILE);
+  CHECK(answer->check().log().find("oops") != std::string::npos);
+  CHECK(fixture.stored().artifacts_size() == 0);
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,117 @@
+#include "tests/service/agent/replayed_kernel.hpp"
+
+#include <cmath>
+
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/wire.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind::test {
+namespace {
+
+constexpr char kSpec[] = R"json({
+  "name": "scale", "source": "scale.cu",
+  "problem": {"dims": {"N": "elements"}, "types": {"T": ["f32"]}},
+  "tunables": {"A": [1, 2, 4, 8], "B": [1, 2, 3]},
+  "constraints": [],
+  "default": [{"A": 1, "B": 1}],
+  "arguments": {
+    "x": {"buffer": "T", "extent": "N", "role": "in", "fill": "normal"},
+    "y": {"buffer": "T", "extent": "N", "role": "out"},
+    "N": {"scalar": "i64", "expr": "N"}},
+  "launches": [{"entry": "scale<{T}, {A}, {B}>", "arguments": ["x", "y", "N"],
+                "grid": ["cdiv(N, 256 * A)"], "block": ["256"]}],
+  "reference": {"source": "reference.cu",
+    "launches": [{"entry": "reference<{T}>", "arguments": ["x", "y", "N"], "grid": ["cdiv(N, 256)"], "block": ["256"]}]},
+  "tolerance": {"f32": {"rtol": 1e-5, "atol": 1e-6}}
+})json";
+
+constexpr char kSource[] = R"(
+template <typename T, int A, int B>
+__global__ void scale(const T* x, T* y, long long n) {
+  for (int k = 0; k < A; ++k) {
+    const long long i = (blockIdx.x * static_cast<long long>(A) + k) * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * T(B) / T(B);
+  }
+}
+)";
+
+constexpr char kReference[] = R"(
+template <typename T>
+__global__ void reference(const T* x, T* y, long long n) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i < n) y[i] = x[i];
+}
+)";
+
+Problem problem() { return parse_problem("N=4096,T=f32"); }
+
+DeviceFacts facts() {
+  DeviceFacts facts;
+  facts.name = "NVIDIA H200";
+  facts.pci_device_id = 0x233510de;
+  facts.cc_major = 9;
+  facts.sm_count = 132;
+  facts.l2_bytes = 62914560;
+  facts.shared_optin_bytes = 232448;
+  facts.memory_bytes = 150754820096;
+  facts.memory_bus_bits = 6144;
+  return facts;
+}
+
+TableTrial trial(std::int64_t a, std::int64_t b, double time_us) {
+  TableTrial trial;
+  trial.context.kernel = "scale";
+  trial.context.problem = problem();
+  trial.context.device_class = derive_device_class(facts(), "facts").digest;
+  trial.context.policy = "cold/1,stream";
+  trial.context.configuration.values = {{"A", a}, {"B", b}};
+  trial.context.trial = Digest::of("trial " + to_string(trial.context.configuration));
+  trial.context.driver = "580.159.04";
+  trial.context.architecture = "sm_90";
+  trial.context.timer = "cupti";
+  trial.context.tick_us = 0.032;
+  trial.context.toolchain = {"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"),
+                             Digest::of("headers")};
+  trial.screening = {{{time_us, time_us * 1.01, time_us * 1.005}, 1980, false, false, 0}};
+  trial.finals = {
+      {{time_us, time_us * 1.002, time_us * 0.999, time_us * 1.001, time_us}, 1980, false, false, 0}};
+  trial.verifications = {{problem(), false, Outcome::Correct, 0.25, true}};
+  return trial;
+}
+
+}  // namespace
+
+std::string replayed_table() {
+  Table table;
+  const DeviceClass device = derive_device_class(facts(), "facts");
+  table.devices.push_back({device.digest, device.label, device.facts});
+  for (const std::int64_t a : {1, 2, 4, 8}) {
+    for (const std::int64_t b : {1, 2, 3}) {
+      const double steps =
+          std::abs(std::log2(static_cast<double>(a) / 4)) + std::abs(static_cast<double>(b - 2));
+      table.trials.push_back(trial(a, b, 10 * std::pow(1.3, steps)));
+    }
+  }
+  return print_table(table);
+}
+
+v1::LeaseGrant replayed_lease(const v1::OfferedDevice& device) {
+  v1::LeaseGrant lease;
+  lease.set_lease_id("lease-1");
+  lease.set_fence(7);
+  lease.set_job_id("job-1");
+  lease.set_kind(v1::Job::TUNE);
+  SpecBundle bundle{"scale.json", kSpec, {{"reference.cu", kReference}, {"scale.cu", kSource}}};
+  to_wire(bundle, *lease.mutable_spec());
+  to_wire(problem(), *lease.mutable_problem());
+  *lease.mutable_facts() = device.facts();
+  const DeviceClass offered = derive_device_class(device_facts_from_wire(device.facts()), "facts");
+  lease.set_device_class(std::string(offered.digest.view()));
+  lease.set_gpu_uuid(device.uuid());
+  lease.set_job_key(std::string(Digest::of("job").view()));
+  lease.set_lease_ms(1500);
+  return lease;
+}
+
+}  // namespace cubind::test
