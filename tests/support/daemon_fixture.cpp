@@ -79,6 +79,7 @@ void Daemon::spawn() {
   if (options_.cuda_home.empty()) child.environment.push_back(environment_of("CUBIND_CUDA_HOME"));
   else child.environment.push_back("CUBIND_CUDA_HOME=" + options_.cuda_home.string());
   if (!options_.failpoints.empty()) child.environment.push_back("CUBIND_FAILPOINTS=" + options_.failpoints);
+  child.environment.insert(child.environment.end(), options_.environment.begin(), options_.environment.end());
   process_.emplace(Subprocess::spawn(child));
 }
 
@@ -161,7 +162,8 @@ v1::Problem wire(const Problem& problem) {
 }
 
 v1::DeviceClass offered_device(const Connection& connection) {
-  for (const v1::DeviceClass& device : connection.list_devices(kPatience).devices()) {
+  const auto reply = connection.list_devices(kPatience);
+  for (const v1::DeviceClass& device : reply.devices()) {
     if (device.offered()) return device;
   }
   throw std::runtime_error("no agent offers a device");

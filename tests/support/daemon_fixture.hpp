@@ -26,6 +26,7 @@ struct DaemonOptions {
   std::filesystem::path faults = {};  // of the replay device; empty: none
   std::vector<std::string> arguments = {};  // further ones
   std::string failpoints = {};  // CUBIND_FAILPOINTS
+  std::vector<std::string> environment = {};  // further variables, NAME=value
   std::filesystem::path cuda_home = {};  // of NVRTC; empty: that of the tests
 };
 

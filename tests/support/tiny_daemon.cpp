@@ -12,7 +12,8 @@ TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
                .replay = folder() / "table.json",
                .faults = folder() / "faults.json",
                .arguments = options_.arguments,
-               .failpoints = options_.failpoints}) {
+               .failpoints = options_.failpoints,
+               .environment = options_.environment}) {
   write_tiny_kernel(kernels());
   Table table = tiny_table(options_.problems);
   if (options_.edit_table) options_.edit_table(table);

@@ -19,6 +19,7 @@ struct TinyDaemonOptions {
   bool hold = false;  // until let_go()
   std::vector<std::string> arguments = {};
   std::string failpoints = {};
+  std::vector<std::string> environment = {};
 };
 
 class TinyDaemon {

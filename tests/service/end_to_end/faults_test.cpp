@@ -29,7 +29,8 @@ constexpr const char* kOnce = R"(, "times": 1)";
 // A daemon whose device has one fault, and the end of the job that met it.
 class Faulty {
  public:
-  explicit Faulty(const std::string& faults) : daemon({.edit_table = favour, .faults = faults}) {
+  explicit Faulty(const std::string& faults, std::vector<std::string> environment = {})
+      : daemon({.edit_table = favour, .faults = faults, .environment = std::move(environment)}) {
     const auto ended = tune(daemon->connect(), {tiny_problem(2)});
     REQUIRE(ended.size() == 1);
     end = ended[0];
@@ -96,7 +97,7 @@ TEST_CASE("a worker that crashes over one configuration is replaced and the othe
 }
 
 TEST_CASE("a kernel that hangs is killed at its deadline and is a timeout once that has repeated") {
-  Faulty faulty(fault("measure", "hang"));
+  Faulty faulty(fault("measure", "hang"), {"CUBIND_RUN_DEADLINE_MS=1500"});
   CHECK(faulty.done());
   CHECK_FALSE(faulty.favourite_won());
   CHECK(faulty.count(v1::TIMEOUT) == 1);

@@ -18,7 +18,8 @@ std::string submit(const Connection& connection, const Problem& problem) {
 }
 
 std::optional<v1::Job> find_job(const Connection& connection, const std::string& id) {
-  for (const v1::Job& job : connection.list_jobs(true, kPatience).jobs()) {
+  const auto reply = connection.list_jobs(true, kPatience);
+  for (const v1::Job& job : reply.jobs()) {
     if (job.id() == id) return job;
   }
   return std::nullopt;

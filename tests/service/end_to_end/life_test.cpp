@@ -11,7 +11,8 @@ namespace cubind::test {
 namespace {
 
 std::optional<v1::Kernel> find_kernel(const Connection& connection, const std::string& word) {
-  for (const v1::Kernel& kernel : connection.list_kernels(kPatience).kernels()) {
+  const auto reply = connection.list_kernels(kPatience);
+  for (const v1::Kernel& kernel : reply.kernels()) {
     if (kernel.name() == word || kernel.file().find(word) != std::string::npos) return kernel;
   }
   return std::nullopt;

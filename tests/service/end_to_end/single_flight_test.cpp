@@ -41,7 +41,8 @@ std::string ask_raw(const std::string& address, const std::string& request) {
 
 std::vector<v1::Job> jobs_of_kind(const Connection& connection, v1::Job::Kind kind) {
   std::vector<v1::Job> result;
-  for (const v1::Job& job : connection.list_jobs(true, kPatience).jobs()) {
+  const auto reply = connection.list_jobs(true, kPatience);
+  for (const v1::Job& job : reply.jobs()) {
     if (job.kind() == kind) result.push_back(job);
   }
   return result;

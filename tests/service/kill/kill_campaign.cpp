@@ -60,7 +60,8 @@ KillCampaign::KillCampaign(std::vector<Problem> problems)
 bool KillCampaign::still_in_phase(const KilledJob& job) const {
   if (kPhases[job.cell.phase] == kCommit) return true;
   const Connection connection(const_cast<TinyDaemon&>(daemon_)->address());
-  for (const v1::Job& open : connection.list_jobs(false, kPatience).jobs()) {
+  const auto reply = connection.list_jobs(false, kPatience);
+  for (const v1::Job& open : reply.jobs()) {
     if (problem_from_wire(open.problem(), "problem") != job.problem) continue;
     return open.state() == v1::Job::RUNNING && open.phase() == kPhases[job.cell.phase];
   }

@@ -34,7 +34,7 @@ TEST_CASE("tune measures exactly the given problems and a fresh one is not measu
   REQUIRE(events.size() == 1);
   CHECK(events[0].already_fresh());
   CHECK(events[0].provenance().measured_problem().dims(0).value() == 5000);
-  CHECK(agent.tuned() == 1);
+  CHECK(daemon.jobs(true).size() == 1);
 }
 
 }  // namespace
