@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "server/convert/limits.hpp"
+#include "server/convert/problem_check.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -123,6 +124,7 @@ DeviceClass QuestionReader::device(const v1::Device& device, const std::string& 
 
 Question QuestionReader::question(const Common& common, const v1::Problem& problem, const std::string& field) const {
   check_problem(problem, field);
+  check_problem_of(*common.kernel->spec, problem, field);
   Question question;
   question.spec = common.kernel->spec;
   question.spec_revision = common.kernel->revision;

@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "server/convert/limits.hpp"
+#include "server/convert/problem_check.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/status.hpp"
 #include "tuner/spec/space.hpp"
@@ -69,6 +70,7 @@ void CheckCall::check() {
   for (int i = 0; i < request_.problems_size(); ++i) {
     const std::string field = "problems[" + std::to_string(i) + "]";
     check_problem(request_.problems(i), field);
+    check_problem_of(*spec_, request_.problems(i), field);
     count(spec_->canonicalize(problem_from_wire(request_.problems(i), field), field));
   }
   if (request_.problems().empty()) {

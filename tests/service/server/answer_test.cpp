@@ -1,0 +1,162 @@
+#include <catch2/catch.hpp>
+
+#include "tests/service/server/daemon_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+/// A daemon whose store knows vector_add at 4096 on an H200.
+struct Tuned : DaemonFixture {
+  Tuned() : agent(address(), hello_with(h200_facts())) { tune(tune_vector_add({4096})); }
+  AutoAgent agent;
+};
+
+TEST_CASE("the reply is a rule with the bucket's interval constraints and launch expressions") {
+  Tuned daemon;
+  const v1::Rule rule = daemon.get(vector_add(3000)).reply.rule();
+  REQUIRE(rule.intervals_size() == 1);
+  CHECK(rule.intervals(0).dim() == "N");
+  CHECK(rule.intervals(0).lower() == 2049);
+  CHECK(rule.intervals(0).upper() == 4096);
+  CHECK(rule.constraints_size() >= 1);
+  CHECK(rule.launches(0).grid(0).find("cdiv(N") == 0);
+  CHECK(rule.max_threads_per_block() == 1024);
+  CHECK(rule.max_shared_bytes() == 232448);
+  CHECK(rule.device_constants_size() == 4);
+}
+
+TEST_CASE("problems of the bucket with records of their own are listed in the rule") {
+  Tuned daemon;
+  daemon.tune(tune_vector_add({3000}));
+  const Got in_bucket = daemon.get(vector_add(2500));
+  REQUIRE(in_bucket.reply.rule().own_records_size() == 2);
+  CHECK(in_bucket.reply.provenance().measured_problem().dims(0).value() == 4096);
+  const Got own = daemon.get(vector_add(3000));
+  CHECK(own.reply.provenance().departures().empty());
+  CHECK(own.reply.rule().intervals(0).lower() == 3000);
+  CHECK(own.reply.rule().intervals(0).upper() == 3000);
+}
+
+TEST_CASE("the plan is evaluated for the asked problem and never for the representative") {
+  Tuned daemon;
+  const v1::LaunchPlan asked = daemon.get(vector_add(2500)).reply.plan();
+  const v1::LaunchPlan measured = daemon.get(vector_add(4096)).reply.plan();
+  CHECK(asked.launches(0).parameters(0).extent_bytes() == 10000);
+  CHECK(measured.launches(0).parameters(0).extent_bytes() == 16384);
+}
+
+TEST_CASE("a caller that has the artifact gets its digest alone") {
+  Tuned daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.add_have_artifacts(daemon.get(request).reply.artifact().digest());
+  const Got got = daemon.get(request);
+  CHECK(got.reply.artifact().zstd_cubin().empty());
+  CHECK(got.reply.artifact().digest() == request.have_artifacts(0));
+}
+
+TEST_CASE("replies to the same question in the same generation are byte-identical") {
+  Tuned daemon;
+  const std::string first = daemon.get(vector_add(3000)).reply.SerializeAsString();
+  CHECK(daemon.get(vector_add(3000)).reply.SerializeAsString() == first);
+  daemon.tune(tune_vector_add({100}));
+  CHECK(daemon.get(vector_add(3000)).reply.SerializeAsString() != first);
+}
+
+TEST_CASE("another driver branch makes an answer stale and no driver makes nothing stale") {
+  Tuned daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_tune(v1::NEVER);
+  request.mutable_device()->mutable_driver()->set_version("590.11.01");
+  REQUIRE(daemon.get(request).reply.provenance().departures_size() == 1);
+  CHECK(daemon.get(request).reply.provenance().departures(0) == v1::STALE);
+  request.mutable_device()->clear_driver();
+  CHECK(daemon.get(request).reply.provenance().departures().empty());
+}
+
+TEST_CASE("another power limit makes an answer stale") {
+  Tuned daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_tune(v1::NEVER);
+  request.mutable_device()->mutable_facts()->set_power_limit_mw(600000);
+  CHECK(daemon.get(request).reply.provenance().departures(0) == v1::STALE);
+}
+
+TEST_CASE("a cubin that the caller's driver cannot load is refused with both versions") {
+  Tuned daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.mutable_device()->mutable_driver()->set_cuda(12080);
+  request.mutable_device()->mutable_driver()->set_version("570.86.15");
+  const grpc::Status status = daemon.get(request).status;
+  CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK(status.error_message().find("570.86.15") != std::string::npos);
+  CHECK(status.error_message().find("13.0") != std::string::npos);
+}
+
+TEST_CASE("a device is named by its label and by label and digest") {
+  Tuned daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.mutable_device()->set_label("nvidia-h200");
+  const Got got = daemon.get(request);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.device() == "nvidia-h200");
+  request.mutable_device()->set_label("nvidia-h200@" + Digest::from_bytes(got.reply.device_class())->hex().substr(0, 8));
+  CHECK(daemon.get(request).status.ok());
+}
+
+TEST_CASE("an ambiguous label is an error that lists the classes") {
+  Tuned daemon;
+  v1::DeviceFacts smaller = h200_facts();
+  smaller.set_sm_count(114);
+  AutoAgent other(daemon.address(), hello_with(smaller, "other"));
+  v1::GetVariantRequest request = vector_add(4096);
+  request.mutable_device()->set_label("nvidia-h200");
+  const grpc::Status status = daemon.get(request).status;
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(status.error_message().find("114 SMs") != std::string::npos);
+  CHECK(status.error_message().find("132 SMs") != std::string::npos);
+}
+
+TEST_CASE("another device class gets the winner compiled for it and is told so") {
+  Tuned daemon;
+  v1::DeviceFacts a100 = h200_facts();
+  a100.set_name("NVIDIA A100");
+  a100.set_cc_major(8);
+  a100.set_sm_count(108);
+  v1::GetVariantRequest request = vector_add(4096, a100);
+  request.set_tune(v1::NEVER);
+  const Got got = daemon.get(request);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.provenance().departures(0) == v1::OTHER_DEVICE);
+  CHECK(got.reply.provenance().measured_device() == "nvidia-h200");
+  CHECK(got.reply.artifact().architecture() == "sm_80");
+  CHECK_FALSE(got.reply.provenance().same_bytes_measured());
+}
+
+TEST_CASE("status devices and kernels tell what the daemon has") {
+  Tuned daemon;
+  const v1::GetStatusReply status = daemon.status();
+  CHECK(status.records() == 1);
+  CHECK(status.agents() == 1);
+  CHECK(status.toolchains(0) == "nvrtc 13.0");
+  CHECK(status.generation().store_id().size() == 16);
+  REQUIRE(status.devices_size() == 1);
+  CHECK(status.devices(0).offered());
+  CHECK(status.devices(0).records() == 1);
+  grpc::ClientContext context;
+  v1::ListKernelsReply kernels;
+  REQUIRE(daemon.stub().ListKernels(&context, {}, &kernels).ok());
+  CHECK(kernels.kernels_size() == 2);
+}
+
+TEST_CASE("an answer survives a restart of the daemon") {
+  Tuned daemon;
+  const std::string before = daemon.get(vector_add(4096)).reply.artifact().digest();
+  daemon.restart();
+  const Got got = daemon.get(vector_add(4096));
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.artifact().digest() == before);
+  CHECK(got.reply.provenance().evidence() == v1::MEASURED);
+}
+
+}  // namespace
+}  // namespace cubind::test

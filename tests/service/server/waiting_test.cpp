@@ -1,0 +1,165 @@
+#include <catch2/catch.hpp>
+
+#include <future>
+#include <thread>
+
+#include "tests/service/server/daemon_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+v1::GetVariantRequest waiting(std::int64_t n) {
+  v1::GetVariantRequest request = vector_add(n);
+  request.set_on_miss(v1::WAIT);
+  return request;
+}
+
+TEST_CASE("256 waiters for one cold key cause one job and get byte-identical replies") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  std::vector<std::future<Got>> calls;
+  for (int i = 0; i < 256; ++i) {
+    calls.push_back(std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); }));
+  }
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  DaemonFixture::eventually([&] { return daemon.jobs().at(0).waiters() == 256; });
+  REQUIRE(agent.tune(lease));
+  std::set<std::string> replies;
+  for (auto& call : calls) {
+    const Got got = call.get();
+    REQUIRE(got.status.ok());
+    replies.insert(got.reply.SerializeAsString());
+  }
+  CHECK(replies.size() == 1);
+  CHECK(daemon.jobs(true).size() == 1);
+}
+
+TEST_CASE("a job that no agent can take is no_device and ends the wait with what serve would give") {
+  DaemonFixture daemon;
+  AutoAgent compiler(daemon.address(), compiling_hello());
+  const Got got = daemon.get(waiting(4096));
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.job_state() == "no_device");
+  REQUIRE(got.reply.provenance().departures_size() == 1);
+  CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
+  CHECK(got.reply.provenance().evidence() == v1::NONE);
+}
+
+TEST_CASE("a job that is no_device is taken up when an agent offers its class") {
+  DaemonFixture daemon;
+  daemon.get(waiting(4096), std::chrono::seconds(5));
+  CHECK(daemon.jobs().at(0).state() == v1::Job::NO_DEVICE);
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  CHECK(agent.wait_for_lease().problem().dims(0).value() == 4096);
+}
+
+TEST_CASE("a job that waits for an idle GPU ends the wait with its state") {
+  DaemonFixture daemon;
+  v1::Hello measures_only = hello_with(h200_facts());
+  measures_only.clear_toolchains();
+  FakeAgent agent(daemon.address(), measures_only);
+  AutoAgent compiler(daemon.address(), compiling_hello());
+  auto call = std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); });
+  agent.send_progress(agent.wait_for_lease(), "screening", v1::Job::WAITING_FOR_IDLE_GPU);
+  const Got got = call.get();
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.job_state() == "waiting_for_idle_gpu");
+}
+
+TEST_CASE("serve answers a miss with the default at once and starts a job behind the answer") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  auto call = std::async(std::launch::async, [&] { return daemon.get(vector_add(4096)); });
+  std::vector<v1::LeaseGrant> leases{agent.wait_for_lease(), agent.wait_for_lease()};
+  for (const v1::LeaseGrant& lease : leases) {
+    if (lease.kind() == v1::Job::COMPILE_WINNER) {
+      agent.compile(lease);
+    }
+  }
+  const Got got = call.get();
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.job_state() == "running");
+  CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
+}
+
+TEST_CASE("a miss in a bucket without a record starts a job for the bucket's representative") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::GetVariantRequest request = vector_add(3000);
+  request.set_compile_wait_ms(0);
+  daemon.get(request);
+  v1::LeaseGrant lease = agent.wait_for_lease();
+  lease = lease.kind() == v1::Job::TUNE ? lease : agent.wait_for_lease();
+  CHECK(lease.problem().dims(0).value() == 4096);
+}
+
+TEST_CASE("tune never starts no job and the miss is counted in the want list") {
+  DaemonFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_tune(v1::NEVER);
+  const Got got = daemon.get(request);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.job_id().empty());
+  DaemonFixture::eventually([&] { return daemon.status().misses_wanted() == 1; });
+  CHECK(agent.tuned() == 0);
+}
+
+TEST_CASE("on_miss fail is NOT_FOUND") {
+  DaemonFixture daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_on_miss(v1::FAIL);
+  CHECK(daemon.get(request).status.error_code() == grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_CASE("without an artifact in time the answer is UNAVAILABLE with the id of the job that compiles") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_compile_wait_ms(100);
+  request.set_tune(v1::NEVER);
+  const Got got = daemon.get(request);
+  CHECK(got.status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  CHECK(got.status.error_message().find(lease.job_id()) != std::string::npos);
+}
+
+TEST_CASE("a compile that fails gives the next candidate and at last the job's end not a hang") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_tune(v1::NEVER);
+  request.set_compile_wait_ms(20000);
+  auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
+  v1::JobResult failed;
+  failed.set_status(v1::JobResult::FAILED);
+  failed.set_error("error: expected a ';'");
+  REQUIRE(agent.send_result(agent.wait_for_lease(), failed));
+  CHECK(call.get().status.error_code() == grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_CASE("the deadline of a waiting call passes without disturbing the job") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  CHECK(daemon.get(waiting(4096), std::chrono::seconds(1)).status.error_code() ==
+        grpc::StatusCode::DEADLINE_EXCEEDED);
+  CHECK(agent.tune(agent.wait_for_lease()));
+  DaemonFixture::eventually([&] { return daemon.jobs(true).at(0).state() == v1::Job::DONE; });
+}
+
+TEST_CASE("accept without departures gives exact answers alone") {
+  DaemonFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(tune_vector_add({4096}));
+  v1::GetVariantRequest request = vector_add(3000);
+  request.set_restrict_accept(true);
+  request.set_tune(v1::NEVER);
+  CHECK(daemon.get(request).status.error_code() == grpc::StatusCode::NOT_FOUND);
+  request.add_accept(v1::BUCKET);
+  const Got got = daemon.get(request);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.provenance().departures(0) == v1::BUCKET);
+}
+
+}  // namespace
+}  // namespace cubind::test
