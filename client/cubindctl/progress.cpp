@@ -30,7 +30,7 @@ std::string winner_text(const v1::TuneEvent& event) {
          evidence_name(provenance.evidence()) + (provenance.provisional() ? ", provisional" : "");
 }
 
-// What a plain line says of a job that has not ended; the same text is not said twice.
+// What a job that has not ended is at.
 std::string state_text(const v1::Job& job) {
   switch (job.state()) {
     case v1::Job::NO_DEVICE:
@@ -95,9 +95,9 @@ void Progress::event(const v1::TuneEvent& event) {
     line(result_text(event));
   } else if (terminal_) {
     draw(event);
-  } else if (std::string& said = said_[job.id()]; said != state_text(job)) {
-    said = state_text(job);
-    line(replay_prefix(job.device()) + subject(job) + ": " + said + " (job " + job.id() + ")");
+  } else if (said_.emplace(job.id(), state_text(job)).second) {
+    // Phases alternate while a job compiles ahead of its measurements: each is told once.
+    line(replay_prefix(job.device()) + subject(job) + ": " + state_text(job) + " (job " + job.id() + ")");
   }
 }
 

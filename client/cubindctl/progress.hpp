@@ -1,9 +1,10 @@
 // What a person sees of running jobs: one redrawn line on a terminal, plain lines elsewhere.
 #pragma once
 
-#include <map>
 #include <ostream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schemas/cubind.pb.h"
@@ -37,7 +38,7 @@ class Progress {
   const std::size_t columns_;
   const std::size_t expected_;
   std::vector<v1::TuneEvent> jobs_;
-  std::map<std::string, std::string> said_;  // by job: what the last plain line said
+  std::set<std::pair<std::string, std::string>> said_;  // job and phase that a plain line has told
   bool drawn_ = false;
 };
 

@@ -35,12 +35,14 @@ TEST_CASE("plain lines tell each phase once and the winner at the end") {
   std::ostringstream out;
   Progress progress(out, false, 80, 1);
   progress.event(event(v1::Job::QUEUED));
+  progress.event(event(v1::Job::RUNNING, "compiling"));
   progress.event(event(v1::Job::RUNNING, "screening"));
-  progress.event(event(v1::Job::RUNNING, "screening"));
+  progress.event(event(v1::Job::RUNNING, "compiling"));
   progress.event(event(v1::Job::DONE));
   progress.finish();
   CHECK(out.str() ==
         "scale N=1024,D=4096,T=f16: queued (job j1)\n"
+        "scale N=1024,D=4096,T=f16: compiling (job j1)\n"
         "scale N=1024,D=4096,T=f16: screening (job j1)\n"
         "scale N=1024,D=4096,T=f16 on nvidia-h200: 24.10 us [24.00, 24.25], 1.18x the default, "
         "THREADS=256,VECTOR=4, measured; 96 configurations in 6.1 s\n");
