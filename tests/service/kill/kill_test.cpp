@@ -24,7 +24,7 @@ std::size_t wanted_kills() {
 // A kill that came too late is tried again on another problem.
 std::vector<Problem> enough_problems(std::size_t kills) {
   std::vector<Problem> problems;
-  for (std::size_t i = 0; i < kills + kills / 2 + 10; ++i) {
+  for (std::size_t i = 0; i < kills + kills / 5 + 5; ++i) {
     problems.push_back(tiny_problem(static_cast<std::int64_t>(i + 1)));
   }
   return problems;

@@ -1,0 +1,82 @@
+// The judge of the kill tests finds what it is there to find.
+#include <catch2/catch.hpp>
+
+#include "tests/service/kill/kill_evidence.hpp"
+#include "tests/support/tiny_kernel.hpp"
+
+namespace cubind::test {
+namespace {
+
+const Problem kProblem = tiny_problem(2);
+
+// One trial with a screening block of one sample and one of two, and two rounds; and the log of measuring it.
+struct Example {
+  Example() : played(tiny_table({kProblem})), stored(played) {
+    stored.trials.resize(1);
+    TableTrial& trial = stored.trials[0];
+    key = trial.context.trial.hex();
+    const std::vector<double> screening = trial.screening[0].samples_us, finals = trial.finals[0].samples_us;
+    trial.screening = {block({screening[0]}), block({screening[1], screening[2]})};
+    trial.finals = {block({finals[0]}), block({finals[1]})};
+    log = {key + " SCREEN 0 1", key + " SCREEN 1 2", key + " FINAL 0 1", key + " FINAL 1 1"};
+  }
+  static TableBlock block(std::vector<double> samples) {
+    TableBlock result;
+    result.samples_us = std::move(samples);
+    return result;
+  }
+  KillEvidence judged() const { return gather_evidence(log, stored, played).at(to_string(kProblem)); }
+
+  Table played, stored;
+  std::string key;
+  std::vector<std::string> log;
+};
+
+TEST_CASE("what was measured once and stored once is no fault") {
+  const KillEvidence evidence = Example().judged();
+  CHECK(evidence.faults.empty());
+  CHECK(evidence.measured == 4);
+  CHECK(evidence.stored == 4);
+  CHECK(evidence.repeated == 0);
+}
+
+TEST_CASE("the batch in flight may be measured again") {
+  Example example;
+  example.log.push_back(example.key + " FINAL 1 1");
+  CHECK(example.judged().faults.empty());
+  CHECK(example.judged().repeated == 1);
+}
+
+TEST_CASE("two batches measured again are a fault") {
+  Example example;
+  example.log.push_back(example.key + " FINAL 1 1");
+  example.log.push_back(example.key + " FINAL 0 1");
+  CHECK_FALSE(example.judged().faults.empty());
+}
+
+TEST_CASE("a block measured three times is a fault") {
+  Example example;
+  example.log.insert(example.log.end(), 2, example.key + " SCREEN 0 1");
+  CHECK_FALSE(example.judged().faults.empty());
+}
+
+TEST_CASE("a measured block that is not stored is a fault") {
+  Example example;
+  example.stored.trials[0].finals.pop_back();
+  CHECK_FALSE(example.judged().faults.empty());
+}
+
+TEST_CASE("a block stored twice is a fault") {
+  Example example;
+  example.stored.trials[0].finals.push_back(example.stored.trials[0].finals.back());
+  CHECK_FALSE(example.judged().faults.empty());
+}
+
+TEST_CASE("a lost block whose successors are stored is a fault") {
+  Example example;
+  example.stored.trials[0].screening.erase(example.stored.trials[0].screening.begin());
+  CHECK_FALSE(example.judged().faults.empty());
+}
+
+}  // namespace
+}  // namespace cubind::test
