@@ -127,7 +127,8 @@ std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spaw
     }
   }
   if (!options.replay.empty() && options.gpus.empty()) return devices;
-  for (const v1::OfferedDevice& offer : ask_for_gpus(options, spawner).devices()) {
+  const v1::Hello found = ask_for_gpus(options, spawner);
+  for (const v1::OfferedDevice& offer : found.devices()) {
     if (!seen.insert(offer.uuid()).second) continue;
     LocalDevice device;
     device.offer = offer;
