@@ -69,7 +69,8 @@ void Daemon::spawn() {
   };
   add("--db", store());
   add("--socket", socket());
-  child.arguments.emplace_back("--no-shipped-tables");
+  if (options_.tables.empty()) child.arguments.emplace_back("--no-shipped-tables");
+  else add("--tables", options_.tables);
   for (const std::filesystem::path& folder : options_.kernels) add("--kernels", folder);
   if (!options_.replay.empty()) add("--replay", options_.replay);
   if (!options_.faults.empty()) add("--replay-faults", options_.faults);

@@ -22,6 +22,7 @@ struct DaemonOptions {
   std::filesystem::path folder;                 // store, socket, log and lock files
   std::filesystem::path store = {}, socket = {};  // empty: in the folder
   std::vector<std::filesystem::path> kernels = {};  // --kernels
+  std::filesystem::path tables = {};  // imported into a new store; empty: none
   std::filesystem::path replay = {};  // a table; empty: no GPU
   std::filesystem::path faults = {};  // of the replay device; empty: none
   std::vector<std::string> arguments = {};  // further ones

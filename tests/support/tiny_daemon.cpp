@@ -2,7 +2,26 @@
 
 #include <sstream>
 
+#include "tuner/plan/launch_plan.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/keys.hpp"
+
 namespace cubind::test {
+namespace {
+
+// The class is a part of the trial's key.
+void move_to(TableContext& context, const KernelSpec& spec, const DeviceClass& device) {
+  context.device_class = device.digest;
+  const PlanEvaluator evaluator(spec.plan_template(context.problem, context.configuration), context.problem,
+                                context.configuration, device_constants(device.facts));
+  const auto plan = evaluator.evaluate(context.problem, context.configuration).plan;
+  const Key artifact = artifact_key(
+      artifact_source(spec, context.problem, context.configuration, context.architecture), context.toolchain);
+  const TrialContext trial{&spec, context.problem, device.digest, Policy{}, driver_branch(context.driver)};
+  context.trial = trial_key(trial, artifact, plan.value()).digest;
+}
+
+}  // namespace
 
 TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
     : options_(std::move(options)),
@@ -28,6 +47,21 @@ void TinyDaemon::write_faults(const std::string& faults) {
   text += R"(, "lock": ")" + (folder() / "locks").string() + '"';
   if (options_.hold) text += R"(, "hold": ")" + (folder() / "go").string() + '"';
   write_file_atomic(folder() / "faults.json", text + R"(, "faults": )" + faults + "}\n");
+}
+
+Table TinyDaemon::as_of_a_real_gpu() const {
+  Table table = read_table(export_everything(daemon_.connect()), "export");
+  DeviceFacts facts = table.devices.at(0).facts;
+  facts.replay_table.clear();
+  const DeviceClass real = derive_device_class(facts, "facts");
+  table.devices = {{real.digest, real.label, real.facts}};
+  const auto spec = load_kernel_spec((kernels() / "scale.json").string());
+  for (TableRecord& record : table.records) {
+    move_to(record.context, *spec, real);
+    record.evidence = Evidence::Measured;
+  }
+  for (TableTrial& trial : table.trials) move_to(trial.context, *spec, real);
+  return table;
 }
 
 void TinyDaemon::let_go() { write_file_atomic(folder() / "go", ""); }

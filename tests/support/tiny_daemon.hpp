@@ -34,6 +34,8 @@ class TinyDaemon {
   std::filesystem::path kernels() const { return folder() / "kernels"; }
   /// One line for each measured block: trial key, stage, first sample, samples.
   std::vector<std::string> measured_blocks() const;
+  /// What this daemon has tuned, as if it had been measured on the GPU whose name its table bears.
+  Table as_of_a_real_gpu() const;
   void let_go();
   void write_faults(const std::string& faults);
 

@@ -7,19 +7,6 @@
 namespace cubind::test {
 namespace {
 
-// The facts of a GPU that the replay device has not: an ordinary H200.
-void make_real(Table& table) {
-  DeviceFacts facts = table.devices.at(0).facts;
-  facts.replay_table.clear();
-  const DeviceClass real = derive_device_class(facts, "facts");
-  table.devices = {{real.digest, real.label, real.facts}};
-  for (TableRecord& record : table.records) {
-    record.context.device_class = real.digest;
-    record.evidence = Evidence::Measured;
-  }
-  for (TableTrial& trial : table.trials) trial.context.device_class = real.digest;
-}
-
 TEST_CASE("exporting an unchanged store gives the same canonical bytes") {
   TinyDaemon daemon;
   const Connection connection = daemon->connect();
@@ -56,8 +43,7 @@ TEST_CASE("what was replayed is not exported unless it is asked for") {
 TEST_CASE("an imported winner answers a second daemon with evidence imported") {
   TinyDaemon first;
   tune(first->connect(), {tiny_problem(2)});
-  Table table = read_table(export_everything(first->connect()), "export");
-  make_real(table);
+  const Table table = first.as_of_a_real_gpu();
   TinyDaemon second;
   const Connection connection = second->connect();
   const v1::ImportTableReply report = connection.import_table(print_table(table), "mine.json", "", kPatience);
@@ -65,6 +51,7 @@ TEST_CASE("an imported winner answers a second daemon with evidence imported") {
   v1::GetVariantRequest request = question(connection, tiny_problem(2));
   request.mutable_device()->mutable_facts()->clear_replay_table();
   const v1::GetVariantReply reply = connection.get_variant(request, kPatience);
+  CHECK(reply.provenance().departures().empty());
   CHECK(reply.provenance().evidence() == v1::IMPORTED);
   CHECK(reply.provenance().same_bytes_measured());  // the same source and compiler
   CHECK_FALSE(reply.artifact().zstd_cubin().empty());
@@ -87,8 +74,7 @@ TEST_CASE("importing a table twice adds nothing the second time") {
   TinyDaemon daemon;
   const Connection connection = daemon->connect();
   tune(connection, {tiny_problem(2)});
-  Table table = read_table(export_everything(connection), "export");
-  make_real(table);
+  const Table table = daemon.as_of_a_real_gpu();
   connection.import_table(print_table(table), "mine.json", "", kPatience);
   const v1::ImportTableReply again = connection.import_table(print_table(table), "mine.json", "", kPatience);
   CHECK(again.records_added() == 0);
