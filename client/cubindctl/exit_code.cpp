@@ -17,9 +17,9 @@ ExitCode exit_code_of(ErrorCode code) {
     case ErrorCode::ResourceExhausted:
     case ErrorCode::Aborted:
     case ErrorCode::PermissionDenied:
+    case ErrorCode::Unimplemented:
       return ExitCode::Refused;
     case ErrorCode::DataLoss:
-    case ErrorCode::Unimplemented:
     case ErrorCode::Cancelled:
     case ErrorCode::Internal:
       return ExitCode::Failure;
@@ -36,7 +36,7 @@ const char* exit_code_help() {
          "  4    no such kernel, device, job or file; or no acceptable record with --on-miss fail\n"
          "  5    a tuning job failed or was cancelled\n"
          "  6    --timeout passed\n"
-         "  7    refused: a limit, a permission, or no cubin that the driver loads\n"
+         "  7    refused: a limit, a permission, no cubin that the driver loads, not supported\n"
          "  130  Ctrl-C: detached, the jobs go on\n";
 }
 

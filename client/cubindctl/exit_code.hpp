@@ -13,8 +13,9 @@ enum class ExitCode : int {
   NotFound = 4,      // no such kernel, device, job, file, or no acceptable record with --on-miss fail
   TuningFailed = 5,  // a job failed or was cancelled
   Deadline = 6,      // --timeout passed
-  Refused = 7,       // the daemon's state forbids it: a limit, a permission, no driver or cubin that fits
-  Detached = 130,    // Ctrl-C: the jobs go on
+  Refused = 7,     // the daemon's state forbids it: a limit, a permission, no driver or cubin that fits, not
+                   // supported yet
+  Detached = 130,  // Ctrl-C: the jobs go on
 };
 
 ExitCode exit_code_of(ErrorCode code);
