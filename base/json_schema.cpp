@@ -140,6 +140,9 @@ std::string explain(const Json& schema_root, const Json& document, const Violati
     if (violation.description.starts_with("Failed to match against any enum") && schema->contains("enum")) {
       return "expected " + alternatives((*schema)["enum"]) + found;
     }
+    if (violation.description.find("'const'") != std::string::npos && schema->contains("const")) {
+      return "expected " + alternatives(Json::array({(*schema)["const"]})) + found;
+    }
     if (violation.description.starts_with("Failed to match regex") && schema->contains("pattern")) {
       return "expected text that matches " + alternatives((*schema)["pattern"]) + found;
     }

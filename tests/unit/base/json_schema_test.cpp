@@ -107,4 +107,10 @@ TEST_CASE("one compiled schema serves several threads") {
   CHECK(refused == 200);
 }
 
+TEST_CASE("where one value alone is right the message says which") {
+  const OrderedJson document = parse_json_strict(R"({"version": 2})", "t.json");
+  CHECK_THROWS_WITH(validate_schema(document, R"({"properties": {"version": {"const": 1}}})", "t.json"),
+                    "t.json /version: expected 1, found 2");
+}
+
 }  // namespace cubind
