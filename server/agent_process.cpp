@@ -1,8 +1,8 @@
 #include "server/agent_process.hpp"
 
-#include <csignal>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 
 #include "base/error.hpp"
 #include "base/log.hpp"

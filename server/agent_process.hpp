@@ -14,12 +14,13 @@ namespace cubind {
 
 struct AgentProcessOptions {
   std::filesystem::path program;
-  std::vector<std::string> arguments;  // without --address
-  std::string address;                 // unix:///...
+  std::vector<std::string> arguments;          // without --address
+  std::string address;                         // unix:///...
   std::chrono::milliseconds first_delay{250};  // doubled after every quick end, at most 30 s
 };
 
-/// Owns a thread that starts the agent and lives as long as it: the agent dies with the thread that made it, so with this process.
+/// Owns a thread that starts the agent and lives as long as it: the agent dies with the thread that made it,
+/// so with this process.
 class AgentProcess {
  public:
   /// `starting` is called from the thread before every start.

@@ -32,30 +32,41 @@ struct Arguments {
 
 void add_daemon_options(CLI::App& app, Arguments& arguments, Config& config) {
   app.add_option("--db", arguments.database, "database file (default: $XDG_DATA_HOME/cubind/store.db)");
-  app.add_option("--db-max-bytes", config.database_bytes, "the database grows to at most this, then the service is read-only")
+  app.add_option("--db-max-bytes", config.database_bytes,
+                 "the database grows to at most this, then the service is read-only")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--socket", arguments.socket, "Unix socket (default: $XDG_RUNTIME_DIR/cubind/cubind.sock)");
   app.add_option("--listen", arguments.listen, "TCP address host:port beside the socket; needs --insecure");
-  app.add_flag("--insecure", config.insecure, "allow --listen without TLS and tokens: whoever reaches it may use it");
-  app.add_option("--kernels", arguments.kernels, "folder of kernel specs, may be repeated (also CUBIND_KERNEL_PATH)");
-  app.add_flag("--no-shipped-kernels", arguments.no_shipped_kernels, "leave out the specs that come with cubind");
-  app.add_option("--tables", arguments.tables, "folder of tables to import into a new store (default: the shipped ones)");
+  app.add_flag("--insecure", config.insecure,
+               "allow --listen without TLS and tokens: whoever reaches it may use it");
+  app.add_option("--kernels", arguments.kernels,
+                 "folder of kernel specs, may be repeated (also CUBIND_KERNEL_PATH)");
+  app.add_flag("--no-shipped-kernels", arguments.no_shipped_kernels,
+               "leave out the specs that come with cubind");
+  app.add_option("--tables", arguments.tables,
+                 "folder of tables to import into a new store (default: the shipped ones)");
   app.add_flag("--no-shipped-tables", arguments.no_shipped_tables, "import no table into a new store");
-  app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins")->check(CLI::NonNegativeNumber);
+  app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--log-level", config.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
 }
 
 void add_agent_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--no-local-agent", arguments.no_local_agent, "start no agent on this machine");
-  app.add_option("--agent-program", arguments.agent_program, "executable of the local agent (default: beside cubind)");
-  app.add_option("--gpus", arguments.agent.gpus, "GPUs that the local agent may use (default: CUDA_VISIBLE_DEVICES)");
+  app.add_option("--agent-program", arguments.agent_program,
+                 "executable of the local agent (default: beside cubind)");
+  app.add_option("--gpus", arguments.agent.gpus,
+                 "GPUs that the local agent may use (default: CUDA_VISIBLE_DEVICES)");
   app.add_option("--tune-when", arguments.agent.tune_when, "idle (default), always or never")
       ->check(CLI::IsMember({"idle", "always", "never"}));
-  app.add_option("--memory-fraction", arguments.agent.memory_fraction, "share of the free GPU memory that trials may use");
+  app.add_option("--memory-fraction", arguments.agent.memory_fraction,
+                 "share of the free GPU memory that trials may use");
   app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: half the cores)");
-  app.add_option("--replay", arguments.agent.replay, "play a table of recorded trials back instead of measuring");
-  app.add_option("--replay-faults", arguments.agent.replay_faults, "faults and pace of the replayed device, for tests");
+  app.add_option("--replay", arguments.agent.replay,
+                 "play a table of recorded trials back instead of measuring");
+  app.add_option("--replay-faults", arguments.agent.replay_faults,
+                 "faults and pace of the replayed device, for tests");
 }
 
 std::vector<std::string> pass_through(const AgentOptions& options) {
@@ -109,8 +120,10 @@ void complete(Config& config, const Arguments& arguments) {
                 "TLS and tokens are not supported yet: give --insecure to let everybody in who reaches it");
   }
   config.listen = arguments.listen;
-  config.database = arguments.database.empty() ? user_data_dir() / "store.db" : absolute_path(arguments.database);
-  config.socket = arguments.socket.empty() ? user_runtime_dir() / "cubind.sock" : absolute_path(arguments.socket);
+  config.database =
+      arguments.database.empty() ? user_data_dir() / "store.db" : absolute_path(arguments.database);
+  config.socket =
+      arguments.socket.empty() ? user_runtime_dir() / "cubind.sock" : absolute_path(arguments.socket);
   config.kernels = kernel_folders(arguments);
   config.shipped_tables = !arguments.no_shipped_tables;
   if (!arguments.tables.empty()) {
@@ -119,8 +132,8 @@ void complete(Config& config, const Arguments& arguments) {
     config.tables = *shipped / "tables";
   }
   config.local_agent = !arguments.no_local_agent;
-  config.agent_program =
-      arguments.agent_program.empty() ? executable_dir() / "cubind-agent" : absolute_path(arguments.agent_program);
+  config.agent_program = arguments.agent_program.empty() ? executable_dir() / "cubind-agent"
+                                                         : absolute_path(arguments.agent_program);
   config.agent_arguments = pass_through(arguments.agent);
 }
 

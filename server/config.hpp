@@ -12,10 +12,10 @@
 namespace cubind {
 
 struct Config {
-  std::filesystem::path database;  // default: XDG data folder
+  std::filesystem::path database;    // default: XDG data folder
   std::uint64_t database_bytes = 0;  // limit of its size; 0: none
-  std::filesystem::path socket;    // default: $XDG_RUNTIME_DIR/cubind/cubind.sock
-  std::string listen;              // host:port; empty: the socket alone
+  std::filesystem::path socket;      // default: $XDG_RUNTIME_DIR/cubind/cubind.sock
+  std::string listen;                // host:port; empty: the socket alone
   bool insecure = false;
   std::vector<std::filesystem::path> kernels;  // folders of specs, the shipped ones first
   std::filesystem::path tables;                // folder of shipped tables; empty: none
@@ -31,12 +31,13 @@ struct Config {
   std::chrono::milliseconds heartbeat{2'000};
 };
 
-/// Parses the arguments; absent: help or the version was printed, and the process ends with `exit_code`. A wrong argument is
-/// reported on stderr in the same way. Throws Error(InvalidArgument) for what only makes sense together.
+/// Parses the arguments; absent: help or the version was printed, and the process ends with `exit_code`. A
+/// wrong argument is reported on stderr in the same way. Throws Error(InvalidArgument) for what only makes
+/// sense together.
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code);
 
-/// The folder of shipped specs: ../variants beside the executable's folder, or that of the source tree it was built in; absent
-/// where there is neither.
+/// The folder of shipped specs: ../variants beside the executable's folder, or that of the source tree it was
+/// built in; absent where there is neither.
 std::optional<std::filesystem::path> shipped_variants();
 
 }  // namespace cubind

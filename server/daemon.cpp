@@ -38,11 +38,13 @@ StoreOptions store_options(const Config& config) {
   constexpr std::uint64_t kPageBytes = 4096;
   StoreOptions options;
   options.path = config.database;
-  options.max_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(config.database_bytes / kPageBytes, UINT32_MAX));
+  options.max_pages =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(config.database_bytes / kPageBytes, UINT32_MAX));
   return options;
 }
 
-/// What decides which winners are compiled ahead: the classes on offer with their drivers, and the toolchains.
+/// What decides which winners are compiled ahead: the classes on offer with their drivers, and the
+/// toolchains.
 std::string offer_of(const AgentProfiles& agents) {
   std::vector<std::string> parts;
   for (const AgentProfile& agent : agents) {
@@ -75,7 +77,8 @@ struct Daemon::Parts {
         blobs(*store, config.cache_bytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store, index, kernels, fleet, scheduler, answerer, blobs, questions, clock, jobs, background},
+        context{*store, index,     kernels, fleet, scheduler, answerer,
+                blobs,  questions, clock,   jobs,  background},
         service(context),
         agent_service(context) {}
 
@@ -133,7 +136,8 @@ void Daemon::Parts::prepare() {
 
 void Daemon::Parts::import_tables() {
   std::error_code failed;
-  if (!config.shipped_tables || index.snapshot()->generation().number != 0 || !fs::is_directory(config.tables, failed)) {
+  if (!config.shipped_tables || index.snapshot()->generation().number != 0 ||
+      !fs::is_directory(config.tables, failed)) {
     return;
   }
   std::vector<fs::path> files;
@@ -192,7 +196,8 @@ void Daemon::Parts::listen() {
   builder.RegisterService(&agent_service);
   server = builder.BuildAndStart();
   if (!server || (!config.listen.empty() && port == 0)) {
-    throw Error(ErrorCode::FailedPrecondition, config.listen.empty() ? address : config.listen, "cannot be listened on");
+    throw Error(ErrorCode::FailedPrecondition, config.listen.empty() ? address : config.listen,
+                "cannot be listened on");
   }
   place.restrict_access();
   if (port != 0) {

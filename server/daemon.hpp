@@ -14,7 +14,8 @@ struct ServiceContext;
 /// Not thread-safe itself: one thread starts and stops it.
 class Daemon {
  public:
-  /// Opens the store, reads specs and shipped tables, listens and starts the local agent. Throws what stands in the way.
+  /// Opens the store, reads specs and shipped tables, listens and starts the local agent. Throws what stands
+  /// in the way.
   explicit Daemon(Config config);
   /// stop(), if that has not been called.
   ~Daemon();
@@ -29,7 +30,8 @@ class Daemon {
   /// Looks at the kernel specs again (SIGHUP).
   void reload();
 
-  /// Takes no new work, has agents hand back their leases (at most 5 s), ends the local agent and the open calls.
+  /// Takes no new work, has agents hand back their leases (at most 5 s), ends the local agent and the open
+  /// calls.
   void stop();
 
   /// For tests in this process.

@@ -12,8 +12,8 @@ namespace {
 
 std::string describe(const DeviceClass& device) {
   const DeviceFacts& facts = device.facts;
-  return device.label + "@" + device.digest.hex().substr(0, 8) + " (" + std::to_string(facts.sm_count) + " SMs, " +
-         std::to_string(facts.memory_bytes >> 30) + " GiB" +
+  return device.label + "@" + device.digest.hex().substr(0, 8) + " (" + std::to_string(facts.sm_count) +
+         " SMs, " + std::to_string(facts.memory_bytes >> 30) + " GiB" +
          (facts.mig_profile.empty() ? "" : ", MIG " + facts.mig_profile) + ")";
 }
 
@@ -61,7 +61,8 @@ std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexS
   return known;
 }
 
-DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known, const std::string& field) {
+DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known,
+                          const std::string& field) {
   std::vector<DeviceClass> found;
   std::vector<std::string> labels;
   for (const DeviceClass& device : known) {
@@ -71,7 +72,8 @@ DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClas
     }
   }
   if (found.empty()) {
-    throw Error(ErrorCode::NotFound, field, "no device class " + quoted(label) + " is known" + suggestion(label, labels));
+    throw Error(ErrorCode::NotFound, field,
+                "no device class " + quoted(label) + " is known" + suggestion(label, labels));
   }
   if (found.size() > 1) {
     throw Error(ErrorCode::InvalidArgument, field,
@@ -95,7 +97,8 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
     for (const auto& [digest, device] : offered) {
       classes.push_back(device);
     }
-    throw Error(ErrorCode::InvalidArgument, field, "agents offer several classes, name one of " + describe(classes));
+    throw Error(ErrorCode::InvalidArgument, field,
+                "agents offer several classes, name one of " + describe(classes));
   }
   return offered.begin()->second;
 }
@@ -106,7 +109,8 @@ std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
   for (const AgentProfile& agent : agents) {
     for (const OfferedToolchain& toolchain : agent.toolchains) {
       const bool loads = !driver || driver->cuda == 0 || driver_loads(driver->cuda, toolchain.major);
-      if (loads && (!newest || std::tie(toolchain.major, toolchain.minor) > std::tie(newest->major, newest->minor))) {
+      if (loads &&
+          (!newest || std::tie(toolchain.major, toolchain.minor) > std::tie(newest->major, newest->minor))) {
         newest = toolchain;
       }
     }

@@ -30,15 +30,19 @@ class Fleet {
 /// Every class that is known, from agents, records and tables, by label.
 std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexSnapshot& index);
 
-/// The class with this label ("nvidia-h200", or "nvidia-h200@1a2b" with the start of its digest). Throws NotFound with the known
-/// labels, or InvalidArgument with the classes where several have it; `field` is the place.
-DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known, const std::string& field);
+/// The class with this label ("nvidia-h200", or "nvidia-h200@1a2b" with the start of its digest). Throws
+/// NotFound with the known labels, or InvalidArgument with the classes where several have it; `field` is the
+/// place.
+DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known,
+                          const std::string& field);
 
-/// The one class that agents offer. Throws FailedPrecondition where none does, InvalidArgument with the list where several.
+/// The one class that agents offer. Throws FailedPrecondition where none does, InvalidArgument with the list
+/// where several.
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
 
 /// The newest toolchain whose cubins the driver loads; absent where no agent offers one.
-std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents, const std::optional<DriverVersion>& driver);
+std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
+                                                  const std::optional<DriverVersion>& driver);
 
 /// The driver of an agent's device of this class.
 std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class);

@@ -87,7 +87,8 @@ std::shared_ptr<const KernelEntry> KernelLibrary::find(const std::string& name) 
     names.push_back(entry->name);
   }
   if (broken) {
-    throw Error(ErrorCode::FailedPrecondition, "kernel " + quoted(name), "its spec does not parse: " + broken->error);
+    throw Error(ErrorCode::FailedPrecondition, "kernel " + quoted(name),
+                "its spec does not parse: " + broken->error);
   }
   throw Error(ErrorCode::NotFound, "kernel", quoted(name) + " is not known" + suggestion(name, names));
 }
@@ -104,7 +105,8 @@ void KernelLibrary::look_again() {
 }
 
 void KernelLibrary::reload() {
-  // Files are read under this lock, which nobody waits for: a caller that finds it taken goes on with what is known.
+  // Files are read under this lock, which nobody waits for: a caller that finds it taken goes on with what is
+  // known.
   const std::unique_lock loading(loading_, std::try_to_lock);
   if (!loading.owns_lock()) {
     return;
@@ -138,7 +140,8 @@ KernelLibrary::Stamps KernelLibrary::stamps_of(const KernelEntry& entry, const f
     }
     return stamps;
   }
-  // Of a broken spec it is not known which files it needs: a change of any file beside it is a reason to try again.
+  // Of a broken spec it is not known which files it needs: a change of any file beside it is a reason to try
+  // again.
   std::error_code failed;
   for (const auto& item : fs::directory_iterator(file.parent_path(), failed)) {
     if (item.is_regular_file(failed)) {
@@ -181,8 +184,8 @@ void KernelLibrary::publish() {
     if (entry->spec && !first.try_emplace(entry->name, entry->file).second) {
       auto duplicate = std::make_shared<KernelEntry>(*entry);
       duplicate->spec.reset();
-      duplicate->error = entry->file + " /name: " + quoted(entry->name) + " is the name of " + first.at(entry->name) +
-                         " already, which stands";
+      duplicate->error = entry->file + " /name: " + quoted(entry->name) + " is the name of " +
+                         first.at(entry->name) + " already, which stands";
       entry = std::move(duplicate);
     }
     entries->push_back(std::move(entry));

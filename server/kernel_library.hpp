@@ -27,13 +27,15 @@ struct KernelEntry {
   std::string error;
 };
 
-/// Thread-safe. Files are looked at again at most once a second, by one caller at a time; the others go on with what is known.
+/// Thread-safe. Files are looked at again at most once a second, by one caller at a time; the others go on
+/// with what is known.
 class KernelLibrary {
  public:
   using Entries = std::vector<std::shared_ptr<const KernelEntry>>;  // by name
 
-  /// Every *.json of the folders and of their sub-folders is a spec, but for tables and files whose name begins with a dot. Of two
-  /// specs with one name the first stands, in the order of folders and paths; the other is listed with an error.
+  /// Every *.json of the folders and of their sub-folders is a spec, but for tables and files whose name
+  /// begins with a dot. Of two specs with one name the first stands, in the order of folders and paths; the
+  /// other is listed with an error.
   KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock);
 
   std::shared_ptr<const Entries> kernels();
@@ -61,10 +63,10 @@ class KernelLibrary {
 
   const std::vector<std::filesystem::path> folders_;
   const Clock& clock_;
-  std::mutex loading_;                               // held by the one caller that looks at the files
-  std::map<std::filesystem::path, Loaded> loaded_;   // guarded by loading_
-  std::vector<std::filesystem::path> order_;         // guarded by loading_
-  std::uint64_t last_revision_ = 0;                  // guarded by loading_
+  std::mutex loading_;                              // held by the one caller that looks at the files
+  std::map<std::filesystem::path, Loaded> loaded_;  // guarded by loading_
+  std::vector<std::filesystem::path> order_;        // guarded by loading_
+  std::uint64_t last_revision_ = 0;                 // guarded by loading_
   mutable std::mutex mutex_;
   std::shared_ptr<const Entries> entries_;           // guarded by mutex_
   std::chrono::steady_clock::time_point next_look_;  // guarded by mutex_

@@ -16,7 +16,8 @@ namespace cubind {
 SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.string().size() >= sizeof(sockaddr_un{}.sun_path)) {
     throw Error(ErrorCode::InvalidArgument, "--socket " + path_.string(),
-                "is longer than the " + std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) + " bytes of a socket address");
+                "is longer than the " + std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) +
+                    " bytes of a socket address");
   }
   create_folders(path_.parent_path(), 0700);
   lock_ = store::lock_file(path_);

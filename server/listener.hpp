@@ -8,9 +8,9 @@
 
 namespace cubind {
 
-/// A Unix socket's path for one daemon: its folder is made with mode 0700, "PATH.lock" is locked, a socket file that a dead daemon
-/// left is removed. Destroying it removes the socket file. Throws FailedPrecondition where another daemon lives there, and
-/// InvalidArgument where the path is too long for a socket address.
+/// A Unix socket's path for one daemon: its folder is made with mode 0700, "PATH.lock" is locked, a socket
+/// file that a dead daemon left is removed. Destroying it removes the socket file. Throws FailedPrecondition
+/// where another daemon lives there, and InvalidArgument where the path is too long for a socket address.
 class SocketPlace {
  public:
   explicit SocketPlace(std::filesystem::path path);
@@ -28,8 +28,8 @@ class SocketPlace {
   UniqueFd lock_;
 };
 
-/// Raises the limit of open descriptors to the hard one and returns it: a gRPC listener that has run out of them never accepts
-/// again (CVE-2023-4785 in the version of Debian 12).
+/// Raises the limit of open descriptors to the hard one and returns it: a gRPC listener that has run out of
+/// them never accepts again (CVE-2023-4785 in the version of Debian 12).
 std::size_t raise_descriptor_limit();
 
 }  // namespace cubind

@@ -1,4 +1,5 @@
-// One thread that runs functions in the order in which they were posted: what is used on it alone needs no lock.
+// One thread that runs functions in the order in which they were posted: what is used on it alone needs no
+// lock.
 #pragma once
 
 #include <chrono>
@@ -11,7 +12,8 @@
 
 namespace cubind {
 
-/// post() and post_at() are called from any thread, also from the strand itself. A function that throws is logged.
+/// post() and post_at() are called from any thread, also from the strand itself. A function that throws is
+/// logged.
 class Strand {
  public:
   using Function = std::function<void()>;
@@ -26,10 +28,11 @@ class Strand {
   /// False: the strand is closed, the function was dropped.
   bool post(Function function);
   void post_at(Time time, Function function);
-  /// Posts and waits until it has run; throws what it throws, and Unavailable where the strand is closed. Not from the strand
-  /// itself.
+  /// Posts and waits until it has run; throws what it throws, and Unavailable where the strand is closed. Not
+  /// from the strand itself.
   void run(const Function& function);
-  /// Runs what was posted for now, drops what was posted for later and whatever comes after. Not from the strand itself.
+  /// Runs what was posted for now, drops what was posted for later and whatever comes after. Not from the
+  /// strand itself.
   void close();
 
  private:

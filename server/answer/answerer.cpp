@@ -20,7 +20,8 @@ bool contains(const std::vector<BucketRule::Interval>& intervals, const Problem&
 }
 
 bool same_but_for_dims(const Problem& a, const Problem& b) {
-  return a.types == b.types && a.flags == b.flags && a.scenario == b.scenario && a.dims.size() == b.dims.size();
+  return a.types == b.types && a.flags == b.flags && a.scenario == b.scenario &&
+         a.dims.size() == b.dims.size();
 }
 
 std::vector<BucketRule::Interval> the_problem_alone(const Problem& problem) {
@@ -32,7 +33,8 @@ std::vector<BucketRule::Interval> the_problem_alone(const Problem& problem) {
 }
 
 /// The problems of the bucket that have records, in the index's order, each once.
-std::vector<Problem> measured_in_bucket(const Question& question, const std::vector<BucketRule::Interval>& bucket,
+std::vector<Problem> measured_in_bucket(const Question& question,
+                                        const std::vector<BucketRule::Interval>& bucket,
                                         const IndexSnapshot& index) {
   std::vector<Problem> problems;
   const ClassRecords* records = index.records(question.key);
@@ -56,7 +58,8 @@ bool is_larger(const Problem& a, const Problem& b) {
   return ratio > 1;
 }
 
-/// The answer's rule covers the bucket only if its record is the one that answers the bucket: that of the largest measured problem.
+/// The answer's rule covers the bucket only if its record is the one that answers the bucket: that of the
+/// largest measured problem.
 void add_rule(Answer& answer, const IndexSnapshot& index) {
   const Problem& asked = answer.question.key.problem;
   answer.intervals = the_problem_alone(asked);
@@ -149,7 +152,8 @@ std::optional<Answer> Answerer::complete(const Question& question, const AnswerC
   answer.artifact = artifact;
   answer.generation = index.generation();
   const Problem& problem = question.key.problem;
-  answer.plan_template = with_symbols(question.spec->plan_template(problem, candidate.configuration), artifact);
+  answer.plan_template =
+      with_symbols(question.spec->plan_template(problem, candidate.configuration), artifact);
   // Once more, now that the static shared memory is known.
   const PlanEvaluator evaluator(answer.plan_template, problem, candidate.configuration,
                                 device_constants(question.device.facts));
@@ -162,8 +166,7 @@ std::optional<Answer> Answerer::complete(const Question& question, const AnswerC
   if (const RecordRow* record = candidate.record.get()) {
     const DeviceClass* device = index.device(record->question.device_class);
     answer.measured_device = device ? device->label : "";
-    answer.verified = record->verification.verified &&
-                      record->verification.digest == question.verification;
+    answer.verified = record->verification.verified && record->verification.digest == question.verification;
     answer.same_bytes_measured = record->cubin == artifact.cubin;
   }
   return answer;

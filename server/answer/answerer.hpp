@@ -1,4 +1,5 @@
-// From a question to a complete answer, as far as what is stored allows; what has to be compiled is said, not waited for.
+// From a question to a complete answer, as far as what is stored allows; what has to be compiled is said, not
+// waited for.
 #pragma once
 
 #include <optional>
@@ -17,8 +18,8 @@ struct Answer {
   Question question;
   AnswerCandidate candidate;
   ArtifactRow artifact;
-  LaunchPlan plan;              // of the problem that was asked, with entry symbols
-  PlanTemplate plan_template;   // the same as a rule
+  LaunchPlan plan;                              // of the problem that was asked, with entry symbols
+  PlanTemplate plan_template;                   // the same as a rule
   std::vector<BucketRule::Interval> intervals;  // of the dims, in their order
   std::vector<Problem> own_records;             // inside the intervals: they have answers of their own
   Generation generation;
@@ -28,12 +29,12 @@ struct Answer {
 };
 
 struct Resolution {
-  /// The best acceptable candidate answers without waiting for a measurement: the problem or its bucket was measured or
-  /// imported, or the caller has said that it tolerates the departures.
+  /// The best acceptable candidate answers without waiting for a measurement: the problem or its bucket was
+  /// measured or imported, or the caller has said that it tolerates the departures.
   bool hit = false;
-  bool any_record = false;          // some acceptable candidate has a record
-  std::optional<Answer> answer;     // the best acceptable candidate that has an artifact
-  std::optional<CompileOrder> compile;  // of a better one, or of the only one, that has none
+  bool any_record = false;                       // some acceptable candidate has a record
+  std::optional<Answer> answer;                  // the best acceptable candidate that has an artifact
+  std::optional<CompileOrder> compile;           // of a better one, or of the only one, that has none
   std::optional<std::string> refused_toolchain;  // the driver cannot load what it made
   std::optional<Match> best_refused;             // by `accept`
 };
@@ -43,16 +44,18 @@ class Answerer {
  public:
   Answerer(Index& index, ArtifactFinder& artifacts) : index_(index), artifacts_(artifacts) {}
 
-  /// `accepted` absent: every departure is, and a hit is an answer that does not depart further than the bucket.
-  /// `failed` holds the single-flight keys of compiles that came to nothing: their candidates are passed over.
-  Resolution resolve(const Question& question, const std::optional<Match>& accepted, const std::set<Digest>& failed);
+  /// `accepted` absent: every departure is, and a hit is an answer that does not depart further than the
+  /// bucket. `failed` holds the single-flight keys of compiles that came to nothing: their candidates are
+  /// passed over.
+  Resolution resolve(const Question& question, const std::optional<Match>& accepted,
+                     const std::set<Digest>& failed);
 
   /// Every candidate, best first.
   std::vector<AnswerCandidate> candidates(const Question& question, const IndexSnapshot& index);
 
  private:
-  std::optional<Answer> complete(const Question& question, const AnswerCandidate& candidate, const ArtifactRow& artifact,
-                                 const IndexSnapshot& index) const;
+  std::optional<Answer> complete(const Question& question, const AnswerCandidate& candidate,
+                                 const ArtifactRow& artifact, const IndexSnapshot& index) const;
 
   Index& index_;
   ArtifactFinder& artifacts_;

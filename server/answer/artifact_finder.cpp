@@ -9,7 +9,8 @@
 namespace cubind {
 namespace {
 
-/// The device's own architecture, then the one that was measured if the device runs that too (a later minor version).
+/// The device's own architecture, then the one that was measured if the device runs that too (a later minor
+/// version).
 std::vector<std::string> architectures(const Question& question, const RecordRow* record) {
   std::vector<std::string> found{target_architecture(question)};
   const DeviceFacts& facts = question.device.facts;
@@ -40,7 +41,8 @@ Digest compile_key(const Question& question, const Configuration& configuration)
       .digest();
 }
 
-FoundArtifact ArtifactFinder::find(const Question& question, const Configuration& configuration, const RecordRow* record) {
+FoundArtifact ArtifactFinder::find(const Question& question, const Configuration& configuration,
+                                   const RecordRow* record) {
   std::vector<ToolchainIdentity> tried = toolchains(question.key.kernel);
   if (record) {
     std::erase(tried, record->toolchain);
@@ -48,7 +50,8 @@ FoundArtifact ArtifactFinder::find(const Question& question, const Configuration
   }
   FoundArtifact found;
   for (const std::string& architecture : architectures(question, record)) {
-    const ArtifactSource source = artifact_source(*question.spec, question.key.problem, configuration, architecture);
+    const ArtifactSource source =
+        artifact_source(*question.spec, question.key.problem, configuration, architecture);
     for (const ToolchainIdentity& toolchain : tried) {
       const Key key = artifact_key(source, toolchain);
       std::optional<ArtifactRow> artifact;

@@ -1,5 +1,5 @@
-// Finds the artifact of a configuration: for today's source, an architecture that the device runs and a toolchain that the
-// driver loads.
+// Finds the artifact of a configuration: for today's source, an architecture that the device runs and a
+// toolchain that the driver loads.
 #pragma once
 
 #include <map>
@@ -25,7 +25,8 @@ class ArtifactFinder {
  public:
   explicit ArtifactFinder(Store& store) : store_(store) {}
 
-  /// `first` is the toolchain to try first: the record's, so that the very bytes that were measured are served where they can be.
+  /// `first` is the toolchain to try first: the record's, so that the very bytes that were measured are
+  /// served where they can be.
   FoundArtifact find(const Question& question, const Configuration& configuration, const RecordRow* record);
 
   /// A new artifact: its toolchain may not have been seen with this kernel.

@@ -30,9 +30,9 @@ class BlobCache {
   Store& store_;
   const std::size_t max_bytes_;
   std::mutex mutex_;
-  Entries entries_;                                     // guarded by mutex_; used last first
+  Entries entries_;                                       // guarded by mutex_; used last first
   std::unordered_map<Digest, Entries::iterator> places_;  // guarded by mutex_
-  std::size_t bytes_ = 0;                               // guarded by mutex_
+  std::size_t bytes_ = 0;                                 // guarded by mutex_
 };
 
 }  // namespace cubind

@@ -17,8 +17,9 @@ std::string at(const std::string& list, int index, std::string_view member) {
 std::vector<EntryResources> resources_from_wire(const v1::ArtifactInfo& info) {
   std::vector<EntryResources> resources;
   for (const v1::EntryResources& wire : info.entries()) {
-    resources.push_back({wire.entry_symbol(), wire.registers(), wire.static_shared_bytes(), wire.local_bytes(),
-                         wire.spill_store_bytes(), wire.spill_load_bytes(), wire.tensor_cores()});
+    resources.push_back({wire.entry_symbol(), wire.registers(), wire.static_shared_bytes(),
+                         wire.local_bytes(), wire.spill_store_bytes(), wire.spill_load_bytes(),
+                         wire.tensor_cores()});
   }
   return resources;
 }
@@ -53,7 +54,8 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
   row.toolchain = toolchain_from_wire(wire.toolchain(), at(list, index, "toolchain"));
   row.compile_ms = wire.compile_ms();
   if (row.entries.size() != row.entry_symbols.size()) {
-    throw Error(ErrorCode::InvalidArgument, at(list, index, "entry_symbols"), "has another length than entries");
+    throw Error(ErrorCode::InvalidArgument, at(list, index, "entry_symbols"),
+                "has another length than entries");
   }
   if (row.cubin_bytes > kMaxCubinBytes) {
     throw Error(ErrorCode::ResourceExhausted, at(list, index, "info.cubin_bytes"),
@@ -79,10 +81,12 @@ BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, i
   return block;
 }
 
-VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list, int index) {
+VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list,
+                                       int index) {
   VerificationRow row;
   row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
-  row.verification_digest = digest_from_wire(wire.verification_digest(), at(list, index, "verification_digest"));
+  row.verification_digest =
+      digest_from_wire(wire.verification_digest(), at(list, index, "verification_digest"));
   row.problem = problem_from_wire(wire.problem(), at(list, index, "problem"));
   row.after_timing = wire.after_timing();
   row.outcome = outcome_from_wire(wire.outcome(), at(list, index, "outcome"));
@@ -102,7 +106,8 @@ VerificationSummary summary_from_wire(const v1::VerificationSummary& wire) {
   summary.reference = wire.reference();
   summary.worst_excess = wire.worst_excess();
   for (int i = 0; i < wire.problems_size(); ++i) {
-    summary.problems.push_back(problem_from_wire(wire.problems(i), at("result.provenance.verification.problems", i, "")));
+    summary.problems.push_back(
+        problem_from_wire(wire.problems(i), at("result.provenance.verification.problems", i, "")));
   }
   summary.same_bits = wire.same_bits();
   summary.after_timing = wire.after_timing();
@@ -128,10 +133,14 @@ void read_statistics(const v1::Provenance& wire, RecordRow& record) {
 
 WorkResult::Status status_from_wire(v1::JobResult::Status status) {
   switch (status) {
-    case v1::JobResult::DONE: return WorkResult::Status::Done;
-    case v1::JobResult::FAILED: return WorkResult::Status::Failed;
-    case v1::JobResult::INTERRUPTED: return WorkResult::Status::Interrupted;
-    default: throw Error(ErrorCode::InvalidArgument, "result.status", std::to_string(status) + " is not known");
+    case v1::JobResult::DONE:
+      return WorkResult::Status::Done;
+    case v1::JobResult::FAILED:
+      return WorkResult::Status::Failed;
+    case v1::JobResult::INTERRUPTED:
+      return WorkResult::Status::Interrupted;
+    default:
+      throw Error(ErrorCode::InvalidArgument, "result.status", std::to_string(status) + " is not known");
   }
 }
 
@@ -201,8 +210,8 @@ void list_to_wire(const Rows& rows, Wire& wire) {
 
 }  // namespace
 
-std::vector<OfferedDevice> devices_from_wire(const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices,
-                                             const std::string& field) {
+std::vector<OfferedDevice> devices_from_wire(
+    const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices, const std::string& field) {
   std::vector<OfferedDevice> offered;
   for (int i = 0; i < devices.size(); ++i) {
     OfferedDevice device;
@@ -225,7 +234,10 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
   profile.compile_jobs = hello.compile_jobs();
   profile.devices = devices_from_wire(hello.devices(), "hello.devices");
   for (const v1::Toolchain& wire : hello.toolchains()) {
-    profile.toolchains.push_back({wire.name(), wire.major(), wire.minor(), {wire.architectures().begin(), wire.architectures().end()}});
+    profile.toolchains.push_back({wire.name(),
+                                  wire.major(),
+                                  wire.minor(),
+                                  {wire.architectures().begin(), wire.architectures().end()}});
   }
   return profile;
 }
@@ -237,7 +249,8 @@ WorkProgress progress_from_wire(const v1::Progress& wire) {
   progress.configurations_done = wire.configurations_done();
   progress.nvrtc_calls = wire.nvrtc_calls();
   progress.best_us = wire.best_us();
-  progress.state = wire.state() == v1::Job::WAITING_FOR_IDLE_GPU ? JobState::WaitingForIdleGpu : JobState::Running;
+  progress.state =
+      wire.state() == v1::Job::WAITING_FOR_IDLE_GPU ? JobState::WaitingForIdleGpu : JobState::Running;
   return progress;
 }
 
@@ -264,7 +277,8 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   result.error = wire.error();
   for (int i = 0; i < wire.outcomes_size(); ++i) {
     result.outcomes.push_back(
-        {outcome_from_wire(wire.outcomes(i).outcome(), at("result.outcomes", i, "outcome")), wire.outcomes(i).count()});
+        {outcome_from_wire(wire.outcomes(i).outcome(), at("result.outcomes", i, "outcome")),
+         wire.outcomes(i).count()});
   }
   if (wire.winner_trial().empty()) {
     return result;

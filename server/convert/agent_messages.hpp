@@ -7,8 +7,8 @@
 namespace cubind {
 
 AgentProfile profile_from_wire(const v1::Hello& hello);
-std::vector<OfferedDevice> devices_from_wire(const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices,
-                                             const std::string& field);
+std::vector<OfferedDevice> devices_from_wire(
+    const google::protobuf::RepeatedPtrField<v1::OfferedDevice>& devices, const std::string& field);
 WorkProgress progress_from_wire(const v1::Progress& progress);
 WorkBatch batch_from_wire(const v1::Batch& batch);
 WorkResult result_from_wire(const v1::JobResult& result);

@@ -30,8 +30,9 @@ std::vector<std::string> names_of(const Items& items) {
 }
 
 /// Each name is known and comes once, in the lists of one request so far.
-void check_name_of(const std::string& name, const std::vector<std::string>& known, std::vector<std::string>& seen,
-                   const std::string& kernel, const char* kind, const std::string& field) {
+void check_name_of(const std::string& name, const std::vector<std::string>& known,
+                   std::vector<std::string>& seen, const std::string& kernel, const char* kind,
+                   const std::string& field) {
   if (std::ranges::find(known, name) == known.end()) {
     refuse(field, quoted(name) + " is no " + kind + " of " + kernel + suggestion(name, known));
   }
@@ -43,7 +44,8 @@ void check_name_of(const std::string& name, const std::vector<std::string>& know
 
 void check_value(const DimSpec& dim, std::int64_t value, const std::string& field) {
   if (value < dim.minimum || value > kLargestDim) {
-    refuse(field, dim.name + " = " + std::to_string(value) + " is not in " + std::to_string(dim.minimum) + " to 2^48");
+    refuse(field, dim.name + " = " + std::to_string(value) + " is not in " + std::to_string(dim.minimum) +
+                      " to 2^48");
   }
 }
 
@@ -61,7 +63,8 @@ void check_types(const KernelSpec& spec, const v1::Problem& problem, const std::
       for (const DType listed : type.choices) {
         choices.emplace_back(to_string(listed));
       }
-      refuse(place, std::string(to_string(choice)) + " is not listed for " + type.name + " (one of " + join(choices, ", ") + ")");
+      refuse(place, std::string(to_string(choice)) + " is not listed for " + type.name + " (one of " +
+                        join(choices, ", ") + ")");
     }
   }
   for (const std::string& name : known) {
@@ -101,7 +104,8 @@ void check_problem_of(const KernelSpec& spec, const v1::Problem& problem, const 
   check_dims(spec, problem, field);
   check_types(spec, problem, field);
   if (!problem.scenario().empty()) {
-    refuse(field + ".scenario", quoted(problem.scenario()) + " is no scenario of " + spec.name + ", it has none");
+    refuse(field + ".scenario",
+           quoted(problem.scenario()) + " is no scenario of " + spec.name + ", it has none");
   }
 }
 

@@ -8,8 +8,9 @@
 
 namespace cubind {
 
-/// Throws InvalidArgument: a dim, type or flag that the kernel does not have or that is given twice or missing, a value out of
-/// range, a type that the kernel does not list. KernelSpec::canonicalize() would refuse the same, naming the problem alone.
+/// Throws InvalidArgument: a dim, type or flag that the kernel does not have or that is given twice or
+/// missing, a value out of range, a type that the kernel does not list. KernelSpec::canonicalize() would
+/// refuse the same, naming the problem alone.
 void check_problem_of(const KernelSpec& spec, const v1::Problem& problem, const std::string& field);
 
 }  // namespace cubind

@@ -13,7 +13,8 @@ namespace {
 Numerics supported_numerics(const v1::Numerics& wire) {
   const Numerics numerics = numerics_from_wire(wire, "numerics");
   if (numerics.kind != Numerics::Kind::Tolerance) {
-    throw Error(ErrorCode::Unimplemented, "numerics.kind", to_string(numerics) + " is not supported yet, tolerance is");
+    throw Error(ErrorCode::Unimplemented, "numerics.kind",
+                to_string(numerics) + " is not supported yet, tolerance is");
   }
   return numerics;
 }
@@ -25,7 +26,8 @@ std::optional<DriverVersion> driver_from_wire(const v1::Device& device) {
   return DriverVersion{device.driver().cuda(), device.driver().version()};
 }
 
-std::vector<Digest> digests_from_wire(const google::protobuf::RepeatedPtrField<std::string>& wire, const std::string& field) {
+std::vector<Digest> digests_from_wire(const google::protobuf::RepeatedPtrField<std::string>& wire,
+                                      const std::string& field) {
   check_count(wire.size(), kMaxHaveArtifacts, field);
   std::vector<Digest> digests;
   for (int i = 0; i < wire.size(); ++i) {
@@ -40,16 +42,20 @@ std::chrono::milliseconds compile_wait(const v1::GetVariantRequest& request) {
   }
   if (request.compile_wait_ms() > kMaxCompileWaitMs) {
     throw Error(ErrorCode::InvalidArgument, "compile_wait_ms",
-                std::to_string(request.compile_wait_ms()) + " is above the limit of " + std::to_string(kMaxCompileWaitMs));
+                std::to_string(request.compile_wait_ms()) + " is above the limit of " +
+                    std::to_string(kMaxCompileWaitMs));
   }
   return std::chrono::milliseconds(request.compile_wait_ms());
 }
 
 OnMiss on_miss(const v1::GetVariantRequest& request) {
   switch (request.on_miss()) {
-    case v1::SERVE: return OnMiss::Serve;
-    case v1::WAIT: return OnMiss::Wait;
-    case v1::FAIL: return OnMiss::Fail;
+    case v1::SERVE:
+      return OnMiss::Serve;
+    case v1::WAIT:
+      return OnMiss::Wait;
+    case v1::FAIL:
+      return OnMiss::Fail;
     default:
       throw Error(ErrorCode::InvalidArgument, "on_miss",
                   std::to_string(request.on_miss()) + " is none of SERVE, WAIT, FAIL");
@@ -58,7 +64,8 @@ OnMiss on_miss(const v1::GetVariantRequest& request) {
 
 bool may_tune(const v1::GetVariantRequest& request) {
   if (request.tune() != v1::AUTO && request.tune() != v1::NEVER) {
-    throw Error(ErrorCode::InvalidArgument, "tune", std::to_string(request.tune()) + " is none of AUTO, NEVER");
+    throw Error(ErrorCode::InvalidArgument, "tune",
+                std::to_string(request.tune()) + " is none of AUTO, NEVER");
   }
   return request.tune() == v1::AUTO;
 }
@@ -83,7 +90,8 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   if (request.restrict_accept()) {
     read.accepted = match_from_wire(request.accept(), "accept");
   } else if (request.accept_size() > 0) {
-    throw Error(ErrorCode::InvalidArgument, "accept", "is given without restrict_accept, which makes it count");
+    throw Error(ErrorCode::InvalidArgument, "accept",
+                "is given without restrict_accept, which makes it count");
   }
   read.on_miss = on_miss(request);
   read.may_tune = may_tune(request);
@@ -101,7 +109,8 @@ std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const
   check_count(request.problems_size(), kMaxProblems, "problems");
   Common common;
   common.kernel = kernels_.find(request.kernel());
-  common.device = request.has_device() ? device(request.device(), "device") : only_offered_device(*fleet_.agents(), "device");
+  common.device = request.has_device() ? device(request.device(), "device")
+                                       : only_offered_device(*fleet_.agents(), "device");
   // What is measured now is measured under the driver of the agent's GPU.
   common.driver = offered_driver(*fleet_.agents(), common.device.digest);
   common.policy = policy_from_wire(request.policy(), "policy");
@@ -122,7 +131,8 @@ DeviceClass QuestionReader::device(const v1::Device& device, const std::string& 
   return resolve_label(device.label(), known_devices(*fleet_.agents(), *index_.snapshot()), field + ".label");
 }
 
-Question QuestionReader::question(const Common& common, const v1::Problem& problem, const std::string& field) const {
+Question QuestionReader::question(const Common& common, const v1::Problem& problem,
+                                  const std::string& field) const {
   check_problem(problem, field);
   check_problem_of(*common.kernel->spec, problem, field);
   Question question;

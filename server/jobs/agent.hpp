@@ -34,7 +34,8 @@ struct AgentProfile {
   std::uint32_t compile_jobs = 1;
 };
 
-/// A job handed to an agent, with everything that is known: nothing of it is measured, compiled or verified again.
+/// A job handed to an agent, with everything that is known: nothing of it is measured, compiled or verified
+/// again.
 struct Lease {
   std::string id;
   std::uint64_t fence = 0;
@@ -93,7 +94,8 @@ struct WorkResult {
   std::vector<OutcomeCount> outcomes;
 };
 
-/// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with it.
+/// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with
+/// it.
 class AgentLink {
  public:
   virtual ~AgentLink() = default;

@@ -9,8 +9,9 @@ namespace cubind {
 namespace {
 
 void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
-  const TrialGroup group{lease.job.question.kernel, lease.job.question.problem, lease.job.question.device_class,
-                         lease.job.question.policy, driver_branch(device.driver.version)};
+  const TrialGroup group{lease.job.question.kernel, lease.job.question.problem,
+                         lease.job.question.device_class, lease.job.question.policy,
+                         driver_branch(device.driver.version)};
   for (TrialRow& trial : reader.trials(group)) {
     const bool this_series = trial.series == lease.job.series;
     if (!this_series && trial.outcome != Outcome::Compile) {
@@ -32,7 +33,8 @@ void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& read
   }
 }
 
-/// The measured winner so far, under the same driver branch. An imported or provisional one is never an incumbent.
+/// The measured winner so far, under the same driver branch. An imported or provisional one is never an
+/// incumbent.
 Digest incumbent(const Lease& lease, const OfferedDevice& device, const IndexSnapshot& index) {
   const ClassRecords* records = index.records(lease.job.question);
   if (!records) {

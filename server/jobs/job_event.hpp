@@ -13,7 +13,7 @@ namespace cubind {
 struct JobEvent {
   JobRow job;
   std::string device;  // label
-  std::string phase;  // compiling, verifying, screening, finalists, commit
+  std::string phase;   // compiling, verifying, screening, finalists, commit
   double best_us = 0;
   std::uint32_t waiters = 0;
   RecordPtr record;  // with the last event of a job that has found a winner
@@ -22,7 +22,8 @@ struct JobEvent {
 /// Called on the job thread; must not block.
 using Watcher = std::function<void(const JobEvent&)>;
 
-/// Whether somebody who waits for the job should wait no longer: it has ended, or nobody can say when it will go on.
+/// Whether somebody who waits for the job should wait no longer: it has ended, or nobody can say when it will
+/// go on.
 inline bool ends_the_wait(JobState state) {
   return has_ended(state) || state == JobState::NoDevice || state == JobState::WaitingForIdleGpu;
 }

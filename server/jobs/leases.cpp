@@ -13,7 +13,8 @@ namespace {
 constexpr std::chrono::seconds kLongestRetry{30};
 
 bool compiles_for(const OfferedToolchain& toolchain, const JobRow& job) {
-  const bool known = std::ranges::find(toolchain.architectures, job.architecture) != toolchain.architectures.end();
+  const bool known =
+      std::ranges::find(toolchain.architectures, job.architecture) != toolchain.architectures.end();
   return known && (job.driver_cuda == 0 || driver_loads(job.driver_cuda, toolchain.major));
 }
 
@@ -84,7 +85,8 @@ void Scheduler::check(CheckOrder order, std::function<void(const CheckOutcome&, 
   JobRow wanted;
   wanted.architecture = order.architecture;
   for (const auto& [id, agent] : state_->agents) {
-    if (std::ranges::any_of(agent.profile.toolchains, [&](const auto& item) { return compiles_for(item, wanted); })) {
+    if (std::ranges::any_of(agent.profile.toolchains,
+                            [&](const auto& item) { return compiles_for(item, wanted); })) {
       order.id = "check-" + std::to_string(++state_->last_lease);
       state_->checks[order.id] = {id, std::move(done)};
       agent.link->check(order);
@@ -117,7 +119,8 @@ void Scheduler::State::dispatch() {
     }
   }
   // Compiles are short and somebody waits for them.
-  std::ranges::stable_partition(ids, [&](const std::string& id) { return find(id)->row.kind == JobKind::CompileWinner; });
+  std::ranges::stable_partition(
+      ids, [&](const std::string& id) { return find(id)->row.kind == JobKind::CompileWinner; });
   for (const std::string& id : ids) {
     if (OpenJob* job = find(id); job && !job->leased() && clock.steady_now() >= job->not_before) {
       place(*job);
@@ -134,7 +137,8 @@ void Scheduler::State::place(OpenJob& job) {
     try {
       grant(job, *place);
     } catch (const Error& error) {
-      const bool passing = error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
+      const bool passing =
+          error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
       log_warning("job " + id + " cannot be granted: " + error.what());
       if (passing) {
         job.not_before = clock.steady_now() + options.retry_step * 4;
@@ -175,7 +179,8 @@ std::optional<Scheduler::State::Place> Scheduler::State::find_place(const OpenJo
   return std::nullopt;
 }
 
-std::optional<Scheduler::State::Place> Scheduler::State::find_compiler(const OpenJob& job, bool& exists) const {
+std::optional<Scheduler::State::Place> Scheduler::State::find_compiler(const OpenJob& job,
+                                                                       bool& exists) const {
   for (const auto& [id, agent] : agents) {
     const auto fits = [&](const OfferedToolchain& toolchain) { return compiles_for(toolchain, job.row); };
     if (!std::ranges::any_of(agent.profile.toolchains, fits)) {
@@ -247,7 +252,8 @@ void Scheduler::State::requeue(OpenJob& job, const std::string& reason) {
   job.phase.clear();
   if (job.row.interruptions >= options.interruption_limit) {
     end(job, JobState::Failed,
-        "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " + reason,
+        "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " +
+            reason,
         nullptr);
     return;
   }
@@ -283,7 +289,8 @@ OpenJob* Scheduler::State::leased_job(std::uint64_t agent, const std::string& le
     }
   }
   if (const auto found = agents.find(agent); found != agents.end() && !lease_id.empty()) {
-    found->second.link->end_lease(lease_id, "the lease is over or its fence " + std::to_string(fence) + " is stale");
+    found->second.link->end_lease(lease_id,
+                                  "the lease is over or its fence " + std::to_string(fence) + " is stale");
   }
   return nullptr;
 }

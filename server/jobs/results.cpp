@@ -31,12 +31,14 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   job->row.configurations = progress.configurations;
   job->row.configurations_done = progress.configurations_done;
   job->row.nvrtc_calls = progress.nvrtc_calls;
-  job->row.state = progress.state == JobState::WaitingForIdleGpu ? JobState::WaitingForIdleGpu : JobState::Running;
+  job->row.state =
+      progress.state == JobState::WaitingForIdleGpu ? JobState::WaitingForIdleGpu : JobState::Running;
   state_->tell(*job);
   return true;
 }
 
-bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch) {
+bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                            WorkBatch batch) {
   OpenJob* job = state_->leased_job(agent, lease_id, fence);
   if (!job) {
     return false;
@@ -44,8 +46,10 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
   try {
     state_->store_rows(*job, batch);
   } catch (const Error& error) {
-    // Nothing of the batch is stored and nothing is acknowledged: the work is done again when the store takes writes.
-    state_->agents.at(agent).link->end_lease(lease_id, std::string("the batch cannot be stored: ") + error.what());
+    // Nothing of the batch is stored and nothing is acknowledged: the work is done again when the store takes
+    // writes.
+    state_->agents.at(agent).link->end_lease(lease_id,
+                                             std::string("the batch cannot be stored: ") + error.what());
     if (is_storage_fault(error)) {
       state_->requeue(*job, error.what());
     } else {
@@ -101,7 +105,9 @@ void Scheduler::State::store_rows(const OpenJob& job, WorkBatch& batch) {
         passing.push_back(trial.key.digest);
       }
     }
-    const auto stays = [&](const Digest& trial) { return std::ranges::find(passing, trial) == passing.end(); };
+    const auto stays = [&](const Digest& trial) {
+      return std::ranges::find(passing, trial) == passing.end();
+    };
     for (const BlockRow& block : batch.blocks) {
       if (stays(block.trial)) {
         writer.put_block(block);
@@ -115,7 +121,8 @@ void Scheduler::State::store_rows(const OpenJob& job, WorkBatch& batch) {
   });
 }
 
-bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result) {
+bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                       WorkResult result) {
   OpenJob* job = state_->leased_job(agent, lease_id, fence);
   if (!job) {
     return false;
@@ -178,9 +185,11 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
   if (has_record) {
     index.refresh(store, record.question);
     const ClassRecords* records = index.snapshot()->records(record.question);
-    const auto found = records ? std::ranges::find(records->records, record.trial, [](const RecordPtr& item) { return item->trial; })
+    const auto found = records ? std::ranges::find(records->records, record.trial,
+                                                   [](const RecordPtr& item) { return item->trial; })
                                : std::vector<RecordPtr>::const_iterator{};
-    published = records && found != records->records.end() ? *found : std::make_shared<const RecordRow>(record);
+    published =
+        records && found != records->records.end() ? *found : std::make_shared<const RecordRow>(record);
   }
   job.lease_id.clear();
   job.row = row;

@@ -11,7 +11,8 @@
 
 namespace cubind {
 
-Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock, SchedulerOptions options)
+Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,
+                     SchedulerOptions options)
     : state_(std::make_unique<State>(store, index, kernels, clock, options)) {}
 
 Scheduler::~Scheduler() = default;
@@ -176,7 +177,9 @@ void Scheduler::drain() {
   }
 }
 
-bool Scheduler::idle() const { return state_->jobs.empty() || std::ranges::none_of(state_->jobs, &OpenJob::leased); }
+bool Scheduler::idle() const {
+  return state_->jobs.empty() || std::ranges::none_of(state_->jobs, &OpenJob::leased);
+}
 
 bool Scheduler::draining() const { return state_->draining; }
 
@@ -209,10 +212,13 @@ void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
   state_->artifact_listeners.push_back(std::move(listener));
 }
 
-void Scheduler::on_agents(std::function<void()> listener) { state_->agent_listeners.push_back(std::move(listener)); }
+void Scheduler::on_agents(std::function<void()> listener) {
+  state_->agent_listeners.push_back(std::move(listener));
+}
 
 JobEvent Scheduler::State::event_of(const OpenJob& job) const {
-  return {job.row, job.device.label, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()), nullptr};
+  return {job.row, job.device.label, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
+          nullptr};
 }
 
 OpenJob* Scheduler::State::find(const std::string& id) {
@@ -243,7 +249,8 @@ void Scheduler::State::end(OpenJob& job, JobState state, std::string error, Reco
       persist(job.row);
     }
   } catch (const Error& fault) {
-    // The store is read-only: the job is over for all who wait, and begins again with the next start of the daemon.
+    // The store is read-only: the job is over for all who wait, and begins again with the next start of the
+    // daemon.
     log_warning("job " + job.row.id + ": its end is not stored: " + fault.what());
   }
   JobEvent last = event_of(job);

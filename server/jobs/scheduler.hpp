@@ -1,7 +1,8 @@
 // The persisted job queue: single-flight by key, leases with fencing numbers, waiters, results.
 //
-// Thread rule: none of its own. Everything is called on one thread, the job thread (Strand); the clock is handed in, so that
-// leases expire in tests without waiting. Work that reaches the disk is done through the store within a call.
+// Thread rule: none of its own. Everything is called on one thread, the job thread (Strand); the clock is
+// handed in, so that leases expire in tests without waiting. Work that reaches the disk is done through the
+// store within a call.
 #pragma once
 
 #include <chrono>
@@ -25,10 +26,10 @@ class Store;
 
 struct SchedulerOptions {
   std::chrono::milliseconds lease{15'000};
-  std::size_t queue_limit = 10'000;         // open jobs
-  std::uint32_t interruption_limit = 10;    // in a row, with nothing stored in between: then a job has failed
+  std::size_t queue_limit = 10'000;       // open jobs
+  std::uint32_t interruption_limit = 10;  // in a row, with nothing stored in between: then a job has failed
   std::chrono::milliseconds retry_step{250};  // doubled with every interruption in a row, at most 30 s
-  std::uint32_t compile_leases = 4;         // of one agent at a time
+  std::uint32_t compile_leases = 4;           // of one agent at a time
 };
 
 struct CompileOrder {
@@ -42,7 +43,8 @@ struct CompileOrder {
 
 class Scheduler {
  public:
-  Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock, SchedulerOptions options = {});
+  Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,
+            SchedulerOptions options = {});
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -52,8 +54,8 @@ class Scheduler {
 
   // ---- Asking ----
 
-  /// The open job for the question, or a new one. Throws ResourceExhausted where the queue is full, Unavailable while draining,
-  /// and what the store throws where the job cannot be persisted.
+  /// The open job for the question, or a new one. Throws ResourceExhausted where the queue is full,
+  /// Unavailable while draining, and what the store throws where the job cannot be persisted.
   JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune);
   JobEvent submit_compile(const CompileOrder& order);
   std::optional<JobEvent> find_open(const RecordQuestion& question) const;
@@ -76,10 +78,11 @@ class Scheduler {
   /// Until then a job without a device is not called no_device: an agent is on its way.
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
 
-  /// Each renews the lease. False: the lease is over or the fence is stale; the agent has been told to drop the job, and nothing
-  /// was stored.
+  /// Each renews the lease. False: the lease is over or the fence is stale; the agent has been told to drop
+  /// the job, and nothing was stored.
   bool heartbeat(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
-  bool progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, const WorkProgress& progress);
+  bool progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                const WorkProgress& progress);
   /// Stored in one transaction when this returns true.
   bool store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch);
   bool finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result);

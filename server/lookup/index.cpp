@@ -137,7 +137,8 @@ void Index::refresh(Store& store, const RecordQuestion& question) {
   });
   const std::string key = group_key(question);
   const auto old = next->groups_.find(key);
-  auto group = old == next->groups_.end() ? std::make_shared<RecordGroup>() : std::make_shared<RecordGroup>(*old->second);
+  auto group = old == next->groups_.end() ? std::make_shared<RecordGroup>()
+                                          : std::make_shared<RecordGroup>(*old->second);
   auto& records = (*group)[question.device_class];
   records = with_records(records.get(), to_string(question.problem), std::move(added));
   next->groups_[key] = std::move(group);

@@ -1,5 +1,5 @@
-// The current records in RAM, as snapshots: a reader takes one and asks it for as long as it likes, a writer publishes the
-// next. No lock is held while anything is looked up or read from the store.
+// The current records in RAM, as snapshots: a reader takes one and asks it for as long as it likes, a writer
+// publishes the next. No lock is held while anything is looked up or read from the store.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ using RecordPtr = std::shared_ptr<const RecordRow>;
 
 /// The records of one device class within a group.
 struct ClassRecords {
-  std::vector<RecordPtr> records;                                  // by problem, then as the store orders them
+  std::vector<RecordPtr> records;  // by problem, then as the store orders them
   std::unordered_map<std::string, std::vector<RecordPtr>> by_problem;  // to_string(problem)
 };
 

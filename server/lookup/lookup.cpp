@@ -21,15 +21,20 @@ struct Ranked {
   double size = 0;      // of the measured problem
 };
 
-/// Measured, provisional, imported, predicted. A replay device's own class holds nothing but what was replayed or imported.
+/// Measured, provisional, imported, predicted. A replay device's own class holds nothing but what was
+/// replayed or imported.
 int evidence_rank(const RecordRow& record) {
   switch (record.evidence) {
     case Evidence::Measured:
-    case Evidence::Replayed: return record.provisional ? 3 : 4;
-    case Evidence::Imported: return 2;
-    case Evidence::Predicted: return 1;
+    case Evidence::Replayed:
+      return record.provisional ? 3 : 4;
+    case Evidence::Imported:
+      return 2;
+    case Evidence::Predicted:
+      return 1;
     case Evidence::Reported:
-    case Evidence::None: return 0;
+    case Evidence::None:
+      return 0;
   }
   return 0;
 }
@@ -43,7 +48,8 @@ double log_size(const Problem& problem) {
 }
 
 double device_distance(const DeviceFacts& a, const DeviceFacts& b) {
-  const double ratio = static_cast<double>(std::max(a.sm_count, 1u)) / static_cast<double>(std::max(b.sm_count, 1u));
+  const double ratio =
+      static_cast<double>(std::max(a.sm_count, 1u)) / static_cast<double>(std::max(b.sm_count, 1u));
   const bool same_capability = a.cc_major == b.cc_major && a.cc_minor == b.cc_minor;
   return (same_capability ? 0 : 100) + std::abs(std::log2(ratio));
 }
@@ -61,7 +67,10 @@ bool in_bucket(const std::vector<BucketRule::Interval>& bucket, const Problem& p
 class Ranking {
  public:
   Ranking(const Question& question, const IndexSnapshot& index, const CarryOver& carry)
-      : question_(question), index_(index), carry_(carry), bucket_(question.spec->bucket(question.key.problem)) {}
+      : question_(question),
+        index_(index),
+        carry_(carry),
+        bucket_(question.spec->bucket(question.key.problem)) {}
 
   std::vector<Ranked> rank() {
     const RecordGroup* group = index_.group(question_.key);
@@ -71,13 +80,16 @@ class Ranking {
     for (const auto& [device_class, records] : *group) {
       consider_class(device_class, *records);
     }
-    // Compares by everything that may matter, at last by the row's id: the order is total and the same everywhere.
+    // Compares by everything that may matter, at last by the row's id: the order is total and the same
+    // everywhere.
     std::ranges::sort(ranked_, [](const Ranked& a, const Ranked& b) {
       if (a.match != b.match) {
         return a.match < b.match;
       }
-      return std::tuple(-a.evidence, -(a.match.has(Departure::Bucket) ? a.size : 0), a.distance, -a.record->id) <
-             std::tuple(-b.evidence, -(b.match.has(Departure::Bucket) ? b.size : 0), b.distance, -b.record->id);
+      return std::tuple(-a.evidence, -(a.match.has(Departure::Bucket) ? a.size : 0), a.distance,
+                        -a.record->id) < std::tuple(-b.evidence,
+                                                    -(b.match.has(Departure::Bucket) ? b.size : 0),
+                                                    b.distance, -b.record->id);
     });
     return std::move(ranked_);
   }
@@ -135,7 +147,8 @@ class Ranking {
         driver_branch(question_.driver->version) != driver_branch(record.driver.version)) {
       return true;
     }
-    if (question_.toolchain && !record.toolchain.name.empty() && record.toolchain.name != *question_.toolchain) {
+    if (question_.toolchain && !record.toolchain.name.empty() &&
+        record.toolchain.name != *question_.toolchain) {
       return true;
     }
     return same_device && question_.power_limit_mw != 0 && record.power_limit_mw != 0 &&
@@ -164,9 +177,10 @@ std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Confi
   return configuration;
 }
 
-/// The key that the record's trial would have today; absent where the configuration is no longer valid for its own problem.
-std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& record, const Configuration& configuration,
-                                       const DeviceFacts& facts) {
+/// The key that the record's trial would have today; absent where the configuration is no longer valid for
+/// its own problem.
+std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& record,
+                                       const Configuration& configuration, const DeviceFacts& facts) {
   const Problem& problem = record.question.problem;
   const PlanEvaluator evaluator(spec.plan_template(problem, configuration), problem, configuration,
                                 device_constants(facts));
@@ -174,7 +188,8 @@ std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& 
   if (!result.plan) {
     return std::nullopt;
   }
-  const Key artifact = artifact_key(artifact_source(spec, problem, configuration, record.architecture), record.toolchain);
+  const Key artifact =
+      artifact_key(artifact_source(spec, problem, configuration, record.architecture), record.toolchain);
   const TrialContext context{&spec, problem, record.question.device_class, record.question.policy,
                              driver_branch(record.driver.version)};
   return trial_key(context, artifact, *result.plan).digest;
@@ -182,7 +197,8 @@ std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& 
 
 }  // namespace
 
-std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record, const DeviceFacts& measured_on) {
+std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record,
+                                      const DeviceFacts& measured_on) {
   const auto configuration = in_todays_terms(spec, record.configuration);
   if (!configuration) {
     return std::nullopt;
@@ -194,14 +210,14 @@ std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& r
       carried.other_revision = todays_trial_key(spec, record, *configuration, measured_on) != record.trial;
     }
   } catch (const Error&) {
-    // Today's spec cannot evaluate the problem that was measured: certainly another revision. Whether the configuration holds for
-    // the asked problem is checked by itself.
+    // Today's spec cannot evaluate the problem that was measured: certainly another revision. Whether the
+    // configuration holds for the asked problem is checked by itself.
   }
   return carried;
 }
 
-std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
-                                       std::size_t limit) {
+std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,
+                                             const CarryOver& carry, std::size_t limit) {
   const DeviceConstants constants = device_constants(question.device.facts);
   const auto fits = [&](const Configuration& configuration) {
     return !violation(*question.spec, question.key.problem, configuration, constants);
@@ -212,7 +228,8 @@ std::vector<AnswerCandidate> rank_candidates(const Question& question, const Ind
       break;
     }
     if (fits(ranked.carried.configuration)) {
-      candidates.push_back({ranked.match, ranked.record->evidence, ranked.record, ranked.carried.configuration});
+      candidates.push_back(
+          {ranked.match, ranked.record->evidence, ranked.record, ranked.carried.configuration});
     }
   }
   if (auto configuration = default_configuration(*question.spec, question.key.problem, constants)) {
@@ -221,7 +238,8 @@ std::vector<AnswerCandidate> rank_candidates(const Question& question, const Ind
   return candidates;
 }
 
-std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index, std::size_t limit) {
+std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
+                                                std::size_t limit) {
   const ClassRecords* records = index.records(question.key);
   std::vector<std::tuple<double, std::int64_t, const RecordRow*>> neighbours;
   for (const RecordPtr& record : records ? records->records : std::vector<RecordPtr>{}) {
@@ -234,7 +252,8 @@ std::vector<Configuration> neighbouring_winners(const Question& question, const 
   std::vector<Configuration> winners;
   for (const auto& [distance, id, record] : neighbours) {
     auto configuration = in_todays_terms(*question.spec, record->configuration);
-    if (winners.size() < limit && configuration && std::ranges::find(winners, *configuration) == winners.end()) {
+    if (winners.size() < limit && configuration &&
+        std::ranges::find(winners, *configuration) == winners.end()) {
       winners.push_back(std::move(*configuration));
     }
   }

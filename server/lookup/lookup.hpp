@@ -1,4 +1,5 @@
-// Which records may answer a question, best first. Pure: the same question, snapshot and spec give the same candidates.
+// Which records may answer a question, best first. Pure: the same question, snapshot and spec give the same
+// candidates.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +18,20 @@ namespace cubind {
 /// What a caller asks, canonical and checked.
 struct Question {
   std::shared_ptr<const KernelSpec> spec;
-  std::uint64_t spec_revision = 0;          // another number for every spec that was ever loaded
-  Digest verification;                      // today's digest of reference and tolerance
-  RecordQuestion key;  // kernel, interface, problem, device class, policy, numerics, namespace
+  std::uint64_t spec_revision = 0;  // another number for every spec that was ever loaded
+  Digest verification;              // today's digest of reference and tolerance
+  RecordQuestion key;               // kernel, interface, problem, device class, policy, numerics, namespace
   DeviceClass device;
-  std::optional<DriverVersion> driver;      // absent: makes nothing stale
-  std::uint32_t power_limit_mw = 0;         // the caller's; 0: not said
-  std::optional<std::string> toolchain;     // name of the one that would compile today; absent: makes nothing stale
+  std::optional<DriverVersion> driver;  // absent: makes nothing stale
+  std::uint32_t power_limit_mw = 0;     // the caller's; 0: not said
+  std::optional<std::string>
+      toolchain;  // name of the one that would compile today; absent: makes nothing stale
 };
 
 struct AnswerCandidate {
   Match match;
   Evidence evidence = Evidence::None;
-  RecordPtr record;  // null: the default configuration
+  RecordPtr record;             // null: the default configuration
   Configuration configuration;  // of today's spec
 };
 
@@ -39,9 +41,10 @@ struct CarriedOver {
   bool other_revision = false;
 };
 
-/// Absent: today's spec does not have such a configuration any more. A tunable that the record does not know takes the value of
-/// the first default: a new tunable orphans no table.
-std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record, const DeviceFacts& measured_on);
+/// Absent: today's spec does not have such a configuration any more. A tunable that the record does not know
+/// takes the value of the first default: a new tunable orphans no table.
+std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record,
+                                      const DeviceFacts& measured_on);
 
 /// carry_over() for the question's spec, possibly remembered.
 using CarryOver = std::function<std::optional<CarriedOver>(const RecordRow&, const DeviceFacts&)>;
@@ -49,21 +52,24 @@ using CarryOver = std::function<std::optional<CarriedOver>(const RecordRow&, con
 /// The distance up to which the nearest problem answers.
 inline constexpr double kNearestLimit = 2.0;
 
-/// At most `limit` candidates with records, then the default. Each satisfies the constraints and launch limits of the problem
-/// that was asked; one that does not is passed over.
+/// At most `limit` candidates with records, then the default. Each satisfies the constraints and launch
+/// limits of the problem that was asked; one that does not is passed over.
 ///
-/// A record of the problem itself has no departure; one of its bucket `bucket` (the largest measured problem first); others within
-/// kNearestLimit `nearest_problem`; one of another device class `other_device`. Validators add `stale`, a changed source adds
-/// `other_revision`. Order: the match, then the evidence (measured, provisional, imported, predicted), then for buckets the larger
-/// problem, else the smaller distance. What a replay device yielded never answers for a real class, nor the other way round, and
-/// what clients reported answers nothing.
-std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
-                                       std::size_t limit = 8);
+/// A record of the problem itself has no departure; one of its bucket `bucket` (the largest measured problem
+/// first); others within kNearestLimit `nearest_problem`; one of another device class `other_device`.
+/// Validators add `stale`, a changed source adds `other_revision`. Order: the match, then the evidence
+/// (measured, provisional, imported, predicted), then for buckets the larger problem, else the smaller
+/// distance. What a replay device yielded never answers for a real class, nor the other way round, and what
+/// clients reported answers nothing.
+std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,
+                                             const CarryOver& carry, std::size_t limit = 8);
 
 /// Winners of neighbouring problems of the same device class, nearest first, without the problem's own.
-std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index, std::size_t limit = 8);
+std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
+                                                std::size_t limit = 8);
 
-/// Measured here (or replayed, for a replay device), alone on the GPU, for today's source and validators: nothing to tune.
+/// Measured here (or replayed, for a replay device), alone on the GPU, for today's source and validators:
+/// nothing to tune.
 bool is_fresh(const Question& question, const AnswerCandidate& candidate);
 
 }  // namespace cubind

@@ -3,10 +3,13 @@
 namespace cubind {
 
 CarryOver Revisions::for_question(const Question& question) {
-  return [this, &question](const RecordRow& record, const DeviceFacts& facts) { return carried(question, record, facts); };
+  return [this, &question](const RecordRow& record, const DeviceFacts& facts) {
+    return carried(question, record, facts);
+  };
 }
 
-std::optional<CarriedOver> Revisions::carried(const Question& question, const RecordRow& record, const DeviceFacts& facts) {
+std::optional<CarriedOver> Revisions::carried(const Question& question, const RecordRow& record,
+                                              const DeviceFacts& facts) {
   const Place place{question.spec_revision, record.id};
   {
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,5 @@
-// Remembers carry_over(): recomputing a trial's key costs more than the rest of a lookup, and changes only with the spec.
+// Remembers carry_over(): recomputing a trial's key costs more than the rest of a lookup, and changes only
+// with the spec.
 #pragma once
 
 #include <map>
@@ -20,7 +21,8 @@ class Revisions {
 
  private:
   using Place = std::pair<std::uint64_t, std::int64_t>;  // revision of the spec, id of the record
-  std::optional<CarriedOver> carried(const Question& question, const RecordRow& record, const DeviceFacts& facts);
+  std::optional<CarriedOver> carried(const Question& question, const RecordRow& record,
+                                     const DeviceFacts& facts);
 
   const std::size_t capacity_;
   std::mutex mutex_;

@@ -37,7 +37,8 @@ void AgentStream::handle() {
   }
   switch (message_.body_case()) {
     case v1::AgentMessage::kDevices:
-      context_.scheduler.agent_devices(agent_, devices_from_wire(message_.devices().devices(), "devices.devices"));
+      context_.scheduler.agent_devices(agent_,
+                                       devices_from_wire(message_.devices().devices(), "devices.devices"));
       break;
     case v1::AgentMessage::kCheck:
       context_.scheduler.check_done(message_.check().id(), check_from_wire(message_.check()));
@@ -54,7 +55,8 @@ void AgentStream::handle() {
         acknowledge();
       }
       break;
-    default: throw Error(ErrorCode::InvalidArgument, "message", "has no body that may follow a hello");
+    default:
+      throw Error(ErrorCode::InvalidArgument, "message", "has no body that may follow a hello");
   }
 }
 
@@ -78,7 +80,8 @@ void AgentStream::join() {
   const v1::Hello& hello = message_.hello();
   if (hello.protocol() != kProtocol) {
     throw Error(ErrorCode::FailedPrecondition, "hello.protocol",
-                "the agent speaks " + std::to_string(hello.protocol()) + ", this daemon " + std::to_string(kProtocol));
+                "the agent speaks " + std::to_string(hello.protocol()) + ", this daemon " +
+                    std::to_string(kProtocol));
   }
   AgentProfile profile = profile_from_wire(hello);
   v1::DaemonMessage welcome;

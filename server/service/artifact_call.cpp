@@ -72,12 +72,14 @@ void PutArtifactCall::take() {
     blob_.cubin = digest_from_wire(chunk_.info().digest(), "info.digest");
     blob_.cubin_bytes = chunk_.info().cubin_bytes();
     if (blob_.cubin_bytes > kMaxCubinBytes) {
-      throw Error(ErrorCode::ResourceExhausted, "info.cubin_bytes",
-                  std::to_string(blob_.cubin_bytes) + " is above the limit of " + std::to_string(kMaxCubinBytes));
+      throw Error(
+          ErrorCode::ResourceExhausted, "info.cubin_bytes",
+          std::to_string(blob_.cubin_bytes) + " is above the limit of " + std::to_string(kMaxCubinBytes));
     }
   }
   if (blob_.zstd.size() + chunk_.data().size() > kMaxCubinBytes) {
-    throw Error(ErrorCode::ResourceExhausted, "data", "the chunks are above the limit of " + std::to_string(kMaxCubinBytes));
+    throw Error(ErrorCode::ResourceExhausted, "data",
+                "the chunks are above the limit of " + std::to_string(kMaxCubinBytes));
   }
   blob_.zstd += chunk_.data();
 }
@@ -90,7 +92,8 @@ void PutArtifactCall::store() {
     try {
       writer.put_blob(blob_);
     } catch (const Error& error) {
-      // Bytes that are no zstd frame, or longer than they claim, are the sender's fault here, not the store's.
+      // Bytes that are no zstd frame, or longer than they claim, are the sender's fault here, not the
+      // store's.
       const bool senders = error.code() == ErrorCode::DataLoss && error.where() != "store";
       throw senders ? Error(ErrorCode::InvalidArgument, "data", error.what()) : error;
     }

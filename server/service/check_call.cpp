@@ -16,9 +16,10 @@ namespace {
 constexpr std::size_t kMaxLog = 3000;
 constexpr int kMaxCheckedProblems = 100;
 
-/// What constraints may use of a device, where no device is named: those of a known class that runs the architecture, else of a
-/// device with 132 SMs and the limits of compute capability 9.0.
-DeviceConstants constants_for(const std::string& architecture, const std::vector<DeviceClass>& known, std::string& label) {
+/// What constraints may use of a device, where no device is named: those of a known class that runs the
+/// architecture, else of a device with 132 SMs and the limits of compute capability 9.0.
+DeviceConstants constants_for(const std::string& architecture, const std::vector<DeviceClass>& known,
+                              std::string& label) {
   for (const DeviceClass& device : known) {
     if (cubind::architecture(device.facts, false) == architecture) {
       label = device.label;
@@ -118,7 +119,8 @@ void CheckCall::count(const Problem& problem) {
   }
 }
 
-void CheckCall::order(const Problem& problem, const Configuration& configuration, const std::string& architecture) {
+void CheckCall::order(const Problem& problem, const Configuration& configuration,
+                      const std::string& architecture) {
   const Digest source =
       artifact_key(artifact_source(*spec_, problem, configuration, architecture), ToolchainIdentity{}).digest;
   if (ordered_.insert(source).second) {
@@ -133,9 +135,10 @@ void CheckCall::compile() {
   }
   context_.jobs.post([self = shared_from_this()] {
     for (const CheckOrder& order : self->orders_) {
-      self->context_.scheduler.check(order, [self, order](const CheckOutcome& outcome, const std::string& error) {
-        self->compiled(order, outcome, error);
-      });
+      self->context_.scheduler.check(order,
+                                     [self, order](const CheckOutcome& outcome, const std::string& error) {
+                                       self->compiled(order, outcome, error);
+                                     });
     }
   });
 }
@@ -144,8 +147,8 @@ void CheckCall::compiled(const CheckOrder& order, const CheckOutcome& outcome, c
   if (!error.empty()) {
     reply_.add_warnings("not compiled: " + error);
   } else if (outcome.outcome != Outcome::Correct) {
-    const std::string cause = "does not compile for " + order.architecture + " with " + to_string(order.configuration) +
-                              ": " + outcome.log.substr(0, kMaxLog);
+    const std::string cause = "does not compile for " + order.architecture + " with " +
+                              to_string(order.configuration) + ": " + outcome.log.substr(0, kMaxLog);
     failure_ = to_status(Error(ErrorCode::InvalidArgument, spec_->file + " /source", cause));
   } else {
     v1::ArtifactInfo& info = *reply_.add_compiled();

@@ -1,4 +1,5 @@
-// CheckKernel: parses a spec, counts its configurations, has its default configuration compiled. Nothing is stored.
+// CheckKernel: parses a spec, counts its configurations, has its default configuration compiled. Nothing is
+// stored.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

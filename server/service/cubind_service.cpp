@@ -29,12 +29,13 @@ void refuse_while_draining(const ServiceContext& context) {
 }
 
 grpc::ServerUnaryReactor* CubindService::GetVariant(grpc::CallbackServerContext* call,
-                                                    const v1::GetVariantRequest* request, v1::GetVariantReply* reply) {
+                                                    const v1::GetVariantRequest* request,
+                                                    v1::GetVariantReply* reply) {
   return VariantCall::start(context_, *call, *request, *reply);
 }
 
-grpc::ServerWriteReactor<v1::ArtifactChunk>* CubindService::GetArtifact(grpc::CallbackServerContext*,
-                                                                        const v1::GetArtifactRequest* request) {
+grpc::ServerWriteReactor<v1::ArtifactChunk>* CubindService::GetArtifact(
+    grpc::CallbackServerContext*, const v1::GetArtifactRequest* request) {
   return new GetArtifactCall(context_, *request);
 }
 
@@ -48,7 +49,8 @@ grpc::ServerWriteReactor<v1::TuneEvent>* CubindService::WatchJob(grpc::CallbackS
   return TuneCall::watch(context_, *request);
 }
 
-grpc::ServerUnaryReactor* CubindService::ListKernels(grpc::CallbackServerContext* call, const v1::ListKernelsRequest*,
+grpc::ServerUnaryReactor* CubindService::ListKernels(grpc::CallbackServerContext* call,
+                                                     const v1::ListKernelsRequest*,
                                                      v1::ListKernelsReply* reply) {
   return answer_on(context_.background, call, [this, reply] { list_kernels(context_, *reply); });
 }
@@ -59,18 +61,21 @@ grpc::ServerUnaryReactor* CubindService::CheckKernel(grpc::CallbackServerContext
   return CheckCall::start(context_, *request, *reply);
 }
 
-grpc::ServerUnaryReactor* CubindService::ListDevices(grpc::CallbackServerContext* call, const v1::ListDevicesRequest*,
+grpc::ServerUnaryReactor* CubindService::ListDevices(grpc::CallbackServerContext* call,
+                                                     const v1::ListDevicesRequest*,
                                                      v1::ListDevicesReply* reply) {
   return answer_on(context_.jobs, call, [this, reply] { list_devices(context_, *reply->mutable_devices()); });
 }
 
-grpc::ServerUnaryReactor* CubindService::ListJobs(grpc::CallbackServerContext* call, const v1::ListJobsRequest* request,
+grpc::ServerUnaryReactor* CubindService::ListJobs(grpc::CallbackServerContext* call,
+                                                  const v1::ListJobsRequest* request,
                                                   v1::ListJobsReply* reply) {
   return answer_on(context_.jobs, call, [this, request, reply] { list_jobs(context_, *request, *reply); });
 }
 
 grpc::ServerUnaryReactor* CubindService::CancelJob(grpc::CallbackServerContext* call,
-                                                   const v1::CancelJobRequest* request, v1::CancelJobReply* reply) {
+                                                   const v1::CancelJobRequest* request,
+                                                   v1::CancelJobReply* reply) {
   return answer_on(context_.jobs, call, [this, request, reply] { cancel_job(context_, *request, *reply); });
 }
 
@@ -84,12 +89,13 @@ grpc::ServerReadReactor<v1::TableChunk>* CubindService::ImportTable(grpc::Callba
   return ImportCall::start(context_, *reply);
 }
 
-grpc::ServerUnaryReactor* CubindService::GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest*,
-                                                   v1::GetStatusReply* reply) {
+grpc::ServerUnaryReactor* CubindService::GetStatus(grpc::CallbackServerContext* call,
+                                                   const v1::GetStatusRequest*, v1::GetStatusReply* reply) {
   return answer_on(context_.jobs, call, [this, reply] { get_status(context_, *reply); });
 }
 
-grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentService::Serve(grpc::CallbackServerContext*) {
+grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentService::Serve(
+    grpc::CallbackServerContext*) {
   return AgentStream::start(context_);
 }
 

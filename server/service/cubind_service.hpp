@@ -11,7 +11,8 @@ class CubindService final : public v1::Cubind::CallbackService {
  public:
   explicit CubindService(ServiceContext& context) : context_(context) {}
 
-  grpc::ServerUnaryReactor* GetVariant(grpc::CallbackServerContext* call, const v1::GetVariantRequest* request,
+  grpc::ServerUnaryReactor* GetVariant(grpc::CallbackServerContext* call,
+                                       const v1::GetVariantRequest* request,
                                        v1::GetVariantReply* reply) override;
   grpc::ServerWriteReactor<v1::ArtifactChunk>* GetArtifact(grpc::CallbackServerContext* call,
                                                            const v1::GetArtifactRequest* request) override;
@@ -19,11 +20,14 @@ class CubindService final : public v1::Cubind::CallbackService {
                                                 const v1::TuneRequest* request) override;
   grpc::ServerWriteReactor<v1::TuneEvent>* WatchJob(grpc::CallbackServerContext* call,
                                                     const v1::WatchJobRequest* request) override;
-  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call, const v1::ListKernelsRequest* request,
+  grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call,
+                                        const v1::ListKernelsRequest* request,
                                         v1::ListKernelsReply* reply) override;
-  grpc::ServerUnaryReactor* CheckKernel(grpc::CallbackServerContext* call, const v1::CheckKernelRequest* request,
+  grpc::ServerUnaryReactor* CheckKernel(grpc::CallbackServerContext* call,
+                                        const v1::CheckKernelRequest* request,
                                         v1::CheckKernelReply* reply) override;
-  grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* call, const v1::ListDevicesRequest* request,
+  grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* call,
+                                        const v1::ListDevicesRequest* request,
                                         v1::ListDevicesReply* reply) override;
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* call, const v1::ListJobsRequest* request,
                                      v1::ListJobsReply* reply) override;
@@ -44,7 +48,8 @@ class AgentService final : public v1::AgentService::CallbackService {
  public:
   explicit AgentService(ServiceContext& context) : context_(context) {}
 
-  grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* Serve(grpc::CallbackServerContext* call) override;
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* Serve(
+      grpc::CallbackServerContext* call) override;
   grpc::ServerReadReactor<v1::ArtifactChunk>* PutArtifact(grpc::CallbackServerContext* call,
                                                           v1::PutArtifactReply* reply) override;
 

@@ -85,9 +85,9 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   context.store.read([&](StoreReader& reader) { counts = reader.counts(); });
   reply.set_version(kVersion);
   to_wire(snapshot->generation(), *reply.mutable_generation());
-  reply.set_uptime_ms(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
-                          context.clock.steady_now() - context.started_at)
-                          .count()));
+  reply.set_uptime_ms(static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(context.clock.steady_now() - context.started_at)
+          .count()));
   reply.set_kernels(static_cast<std::uint32_t>(context.kernels.kernels()->size()));
   reply.set_records(snapshot->record_count());
   reply.set_artifacts(static_cast<std::uint32_t>(counts.artifacts));

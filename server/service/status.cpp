@@ -7,19 +7,32 @@ namespace {
 
 grpc::StatusCode code_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::InvalidArgument: return grpc::StatusCode::INVALID_ARGUMENT;
-    case ErrorCode::NotFound: return grpc::StatusCode::NOT_FOUND;
-    case ErrorCode::AlreadyExists: return grpc::StatusCode::ALREADY_EXISTS;
-    case ErrorCode::FailedPrecondition: return grpc::StatusCode::FAILED_PRECONDITION;
-    case ErrorCode::ResourceExhausted: return grpc::StatusCode::RESOURCE_EXHAUSTED;
-    case ErrorCode::Unavailable: return grpc::StatusCode::UNAVAILABLE;
-    case ErrorCode::DeadlineExceeded: return grpc::StatusCode::DEADLINE_EXCEEDED;
-    case ErrorCode::Aborted: return grpc::StatusCode::ABORTED;
-    case ErrorCode::PermissionDenied: return grpc::StatusCode::PERMISSION_DENIED;
-    case ErrorCode::DataLoss: return grpc::StatusCode::DATA_LOSS;
-    case ErrorCode::Unimplemented: return grpc::StatusCode::UNIMPLEMENTED;
-    case ErrorCode::Cancelled: return grpc::StatusCode::CANCELLED;
-    case ErrorCode::Internal: return grpc::StatusCode::INTERNAL;
+    case ErrorCode::InvalidArgument:
+      return grpc::StatusCode::INVALID_ARGUMENT;
+    case ErrorCode::NotFound:
+      return grpc::StatusCode::NOT_FOUND;
+    case ErrorCode::AlreadyExists:
+      return grpc::StatusCode::ALREADY_EXISTS;
+    case ErrorCode::FailedPrecondition:
+      return grpc::StatusCode::FAILED_PRECONDITION;
+    case ErrorCode::ResourceExhausted:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case ErrorCode::Unavailable:
+      return grpc::StatusCode::UNAVAILABLE;
+    case ErrorCode::DeadlineExceeded:
+      return grpc::StatusCode::DEADLINE_EXCEEDED;
+    case ErrorCode::Aborted:
+      return grpc::StatusCode::ABORTED;
+    case ErrorCode::PermissionDenied:
+      return grpc::StatusCode::PERMISSION_DENIED;
+    case ErrorCode::DataLoss:
+      return grpc::StatusCode::DATA_LOSS;
+    case ErrorCode::Unimplemented:
+      return grpc::StatusCode::UNIMPLEMENTED;
+    case ErrorCode::Cancelled:
+      return grpc::StatusCode::CANCELLED;
+    case ErrorCode::Internal:
+      return grpc::StatusCode::INTERNAL;
   }
   return grpc::StatusCode::INTERNAL;
 }

@@ -49,7 +49,9 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
   }
   if (!request.device().empty()) {
     options.device_class =
-        resolve_label(request.device(), known_devices(*context_.fleet.agents(), *context_.index.snapshot()), "device").digest;
+        resolve_label(request.device(), known_devices(*context_.fleet.agents(), *context_.index.snapshot()),
+                      "device")
+            .digest;
   }
   if (!request.namespace_().empty()) {
     options.name_space = request.namespace_();
@@ -79,7 +81,8 @@ void ExportCall::OnWriteDone(bool ok) {
   }
 }
 
-grpc::ServerReadReactor<v1::TableChunk>* ImportCall::start(ServiceContext& context, v1::ImportTableReply& reply) {
+grpc::ServerReadReactor<v1::TableChunk>* ImportCall::start(ServiceContext& context,
+                                                           v1::ImportTableReply& reply) {
   const std::shared_ptr<ImportCall> self(new ImportCall(context, reply));
   self->self_ = self;
   self->StartRead(&self->chunk_);
@@ -107,7 +110,8 @@ void ImportCall::take() {
     name_space_ = chunk_.namespace_();
   }
   if (text_.size() + chunk_.json().size() > kMaxTableBytes) {
-    throw Error(ErrorCode::ResourceExhausted, file_, "is longer than the limit of " + std::to_string(kMaxTableBytes) + " bytes");
+    throw Error(ErrorCode::ResourceExhausted, file_,
+                "is longer than the limit of " + std::to_string(kMaxTableBytes) + " bytes");
   }
   text_ += chunk_.json();
 }

@@ -12,14 +12,17 @@
 
 namespace cubind {
 
-/// Imports a table's text: reads it, writes it in one transaction, publishes the records and queues the compiles of the winners.
-/// Not on the job thread, which it uses. Throws what read_table() and import_table() throw; then nothing is imported.
+/// Imports a table's text: reads it, writes it in one transaction, publishes the records and queues the
+/// compiles of the winners. Not on the job thread, which it uses. Throws what read_table() and import_table()
+/// throw; then nothing is imported.
 ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
                                const std::string& name_space);
 
-class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>, public std::enable_shared_from_this<ExportCall> {
+class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>,
+                         public std::enable_shared_from_this<ExportCall> {
  public:
-  static grpc::ServerWriteReactor<v1::TableChunk>* start(ServiceContext& context, const v1::ExportTableRequest& request);
+  static grpc::ServerWriteReactor<v1::TableChunk>* start(ServiceContext& context,
+                                                         const v1::ExportTableRequest& request);
   void OnWriteDone(bool ok) override;
   void OnDone() override { self_.reset(); }
 
@@ -35,7 +38,8 @@ class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>, public
   v1::TableChunk chunk_;
 };
 
-class ImportCall final : public grpc::ServerReadReactor<v1::TableChunk>, public std::enable_shared_from_this<ImportCall> {
+class ImportCall final : public grpc::ServerReadReactor<v1::TableChunk>,
+                         public std::enable_shared_from_this<ImportCall> {
  public:
   static grpc::ServerReadReactor<v1::TableChunk>* start(ServiceContext& context, v1::ImportTableReply& reply);
   void OnReadDone(bool ok) override;

@@ -20,7 +20,8 @@ std::shared_ptr<TuneCall> TuneCall::make(ServiceContext& context) {
   return self;
 }
 
-grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context, const v1::TuneRequest& request) {
+grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
+                                                        const v1::TuneRequest& request) {
   const auto self = make(context);
   std::vector<Question> questions;
   const grpc::Status status = guarded([&] {
@@ -48,7 +49,8 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
   return self.get();
 }
 
-grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::watch(ServiceContext& context, const v1::WatchJobRequest& request) {
+grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::watch(ServiceContext& context,
+                                                         const v1::WatchJobRequest& request) {
   const auto self = make(context);
   context.jobs.post([self, id = request.id()] {
     const grpc::Status status = guarded([&] { self->watch_job(id); });
@@ -79,7 +81,8 @@ void TuneCall::follow(const JobEvent& job) {
     return;
   }
   const auto self = shared_from_this();
-  const std::uint64_t watch = context_.scheduler.watch(job.job.id, [self](const JobEvent& next) { self->on_event(next); });
+  const std::uint64_t watch =
+      context_.scheduler.watch(job.job.id, [self](const JobEvent& next) { self->on_event(next); });
   if (watch != 0) {
     watches_[job.job.id] = watch;
   }
@@ -178,7 +181,9 @@ void TuneCall::OnWriteDone(bool ok) {
 }
 
 void TuneCall::OnCancel() {
-  context_.jobs.post([self = shared_from_this()] { self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"}); });
+  context_.jobs.post([self = shared_from_this()] {
+    self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
+  });
 }
 
 void TuneCall::finish(const grpc::Status& status) {

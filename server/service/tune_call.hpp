@@ -13,12 +13,15 @@
 
 namespace cubind {
 
-/// Everything but the reading of the request happens on the job thread. A slow reader gets the latest progress of each job, not
-/// all of it; last events are never left out.
-class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>, public std::enable_shared_from_this<TuneCall> {
+/// Everything but the reading of the request happens on the job thread. A slow reader gets the latest
+/// progress of each job, not all of it; last events are never left out.
+class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
+                       public std::enable_shared_from_this<TuneCall> {
  public:
-  static grpc::ServerWriteReactor<v1::TuneEvent>* tune(ServiceContext& context, const v1::TuneRequest& request);
-  static grpc::ServerWriteReactor<v1::TuneEvent>* watch(ServiceContext& context, const v1::WatchJobRequest& request);
+  static grpc::ServerWriteReactor<v1::TuneEvent>* tune(ServiceContext& context,
+                                                       const v1::TuneRequest& request);
+  static grpc::ServerWriteReactor<v1::TuneEvent>* watch(ServiceContext& context,
+                                                        const v1::WatchJobRequest& request);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;

@@ -26,11 +26,13 @@ std::string newest_toolchain(const AgentProfiles& agents) {
 
 }  // namespace
 
-VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call, v1::GetVariantReply& reply)
+VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call,
+                         v1::GetVariantReply& reply)
     : context_(context), reply_(reply), deadline_(call.deadline()) {}
 
 grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, const grpc::CallbackServerContext& call,
-                                             const v1::GetVariantRequest& request, v1::GetVariantReply& reply) {
+                                             const v1::GetVariantRequest& request,
+                                             v1::GetVariantReply& reply) {
   const std::shared_ptr<VariantCall> self(new VariantCall(context, call, reply));
   self->self_ = self;
   self->step([&] { self->begin(request); });
@@ -57,7 +59,8 @@ void VariantCall::begin(const v1::GetVariantRequest& request) {
     return;
   }
   const auto self = shared_from_this();
-  context_.jobs.post([self] { self->step([&] { self->resolution_.hit ? self->serve() : self->on_miss(); }); });
+  context_.jobs.post(
+      [self] { self->step([&] { self->resolution_.hit ? self->serve() : self->on_miss(); }); });
 }
 
 void VariantCall::resolve() {
@@ -104,7 +107,8 @@ void VariantCall::start_job() {
   }
   if (!asked_.may_tune) {
     const std::string now = context_.clock.wall_text();
-    context_.store.write_behind([wanted = asked_.question.key, now](StoreWriter& writer) { writer.count_want(wanted, now); });
+    context_.store.write_behind(
+        [wanted = asked_.question.key, now](StoreWriter& writer) { writer.count_want(wanted, now); });
     return;
   }
   try {
@@ -153,7 +157,8 @@ std::optional<JobEvent> VariantCall::submit_compile() {
 
 bool VariantCall::wait_for_compile() {
   if (compiles_given_up_ || !current_toolchain(*context_.fleet.agents(), asked_.question.driver)) {
-    // No agent is there, or none whose cubins the driver loads. The job waits for one, nobody waits for the job.
+    // No agent is there, or none whose cubins the driver loads. The job waits for one, nobody waits for the
+    // job.
     if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
       submit_compile();
     }
@@ -166,8 +171,8 @@ bool VariantCall::wait_for_compile() {
   const auto now = std::chrono::steady_clock::now();
   if (!compile_deadline_) {
     const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
-    compile_deadline_ =
-        now + std::min<std::chrono::nanoseconds>(asked_.compile_wait, std::chrono::nanoseconds(until_deadline));
+    compile_deadline_ = now + std::min<std::chrono::nanoseconds>(asked_.compile_wait,
+                                                                 std::chrono::nanoseconds(until_deadline));
   }
   if (ends_the_wait(job->job.state) || now >= *compile_deadline_) {
     return false;
@@ -175,7 +180,8 @@ bool VariantCall::wait_for_compile() {
   const auto self = shared_from_this();
   const std::uint64_t wait = ++waits_;
   const Digest key = resolution_.compile->key;
-  watch_ = context_.scheduler.watch(compile_job_, [self, key](const JobEvent& event) { self->compiled(key, event); });
+  watch_ = context_.scheduler.watch(compile_job_,
+                                    [self, key](const JobEvent& event) { self->compiled(key, event); });
   if (watch_ == 0) {
     return false;
   }
@@ -196,7 +202,8 @@ void VariantCall::compiled(const Digest& key, const JobEvent& event) {
   if (event.job.state == JobState::NoDevice) {
     compiles_given_up_ = true;
   } else {
-    // Also after success: an artifact that is there is found, and one that is not must not be asked for for ever.
+    // Also after success: an artifact that is there is found, and one that is not must not be asked for for
+    // ever.
     failed_compiles_.insert(key);
   }
   const auto self = shared_from_this();
@@ -261,8 +268,9 @@ void VariantCall::fail_without_answer() const {
     }
     throw Error(ErrorCode::FailedPrecondition, where, "no configuration is valid for " + what);
   }
-  throw Error(ErrorCode::Unavailable, where,
-              "no candidate for " + what + " has a compiled artifact yet; job " + compile_job_ + " compiles one");
+  throw Error(
+      ErrorCode::Unavailable, where,
+      "no candidate for " + what + " has a compiled artifact yet; job " + compile_job_ + " compiles one");
 }
 
 void VariantCall::OnCancel() {

@@ -12,8 +12,8 @@
 
 namespace cubind {
 
-/// Begins on gRPC's thread; a call that has to wait goes on on the job thread. It is finished once, and lives until gRPC has
-/// said OnDone and nothing on the job thread holds it.
+/// Begins on gRPC's thread; a call that has to wait goes on on the job thread. It is finished once, and lives
+/// until gRPC has said OnDone and nothing on the job thread holds it.
 class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<VariantCall> {
  public:
   static grpc::ServerUnaryReactor* start(ServiceContext& context, const grpc::CallbackServerContext& call,
@@ -53,8 +53,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
 
   VariantQuestion asked_;
   Resolution resolution_;
-  std::optional<JobEvent> job_;        // that the miss started or met
-  std::string compile_job_;            // id
+  std::optional<JobEvent> job_;  // that the miss started or met
+  std::string compile_job_;      // id
   std::set<Digest> failed_compiles_;
   bool compiles_given_up_ = false;
   std::optional<Strand::Time> compile_deadline_;

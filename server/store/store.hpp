@@ -76,9 +76,9 @@ class StoreReader {
   /// The current ones of one question, of every driver branch, toolchain and evidence.
   virtual std::vector<RecordRow> records_of(const RecordQuestion& question) = 0;
 
-  virtual std::optional<TrialRow> trial(const Key& key) = 0;          // a worker's
+  virtual std::optional<TrialRow> trial(const Key& key) = 0;               // a worker's
   virtual std::optional<TrialRow> trial_by_digest(const Digest& key) = 0;  // likewise
-  virtual std::vector<TrialRow> trials(const TrialGroup& group) = 0;  // workers' alone
+  virtual std::vector<TrialRow> trials(const TrialGroup& group) = 0;       // workers' alone
   virtual std::vector<TrialRow> all_trials(
       const RecordFilter& filter) = 0;  // both origins; name_space does not apply
   /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.

@@ -106,7 +106,8 @@ FakeAgent::FakeAgent(const std::string& address, const v1::Hello& hello) : state
   v1::AgentMessage message;
   *message.mutable_hello() = hello;
   state_->send(std::move(message));
-  const auto welcome = state_->take([](const v1::DaemonMessage& item) { return item.has_welcome(); }, kPatience);
+  const auto welcome =
+      state_->take([](const v1::DaemonMessage& item) { return item.has_welcome(); }, kPatience);
   if (welcome) {
     state_->welcome = welcome->welcome();
   }
@@ -129,7 +130,8 @@ std::optional<v1::LeaseGrant> FakeAgent::try_lease(std::chrono::milliseconds tim
 }
 
 v1::EndLease FakeAgent::wait_for_end_of_lease() {
-  return state_->must_take("end of the lease", [](const v1::DaemonMessage& item) { return item.has_end_lease(); })
+  return state_
+      ->must_take("end of the lease", [](const v1::DaemonMessage& item) { return item.has_end_lease(); })
       .end_lease();
 }
 

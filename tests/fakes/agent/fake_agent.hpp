@@ -42,7 +42,8 @@ class FakeAgent {
   /// Uploads a cubin in chunks; the status' message, empty for OK.
   std::string put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin);
 
-  /// Artifacts, trials, blocks of `configurations` and the result: the default wins. False where the lease was ended.
+  /// Artifacts, trials, blocks of `configurations` and the result: the default wins. False where the lease
+  /// was ended.
   bool tune(const v1::LeaseGrant& lease, std::size_t configurations = 3);
   /// What a COMPILE_WINNER lease asks for.
   bool compile(const v1::LeaseGrant& lease);

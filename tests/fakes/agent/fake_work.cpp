@@ -20,7 +20,8 @@ std::shared_ptr<const KernelSpec> spec_of(const v1::LeaseGrant& lease) {
 }
 
 std::string architecture_of(const v1::LeaseGrant& lease) {
-  return lease.architecture().empty() ? architecture(device_facts_from_wire(lease.facts()), false) : lease.architecture();
+  return lease.architecture().empty() ? architecture(device_facts_from_wire(lease.facts()), false)
+                                      : lease.architecture();
 }
 
 v1::ArtifactUpload upload_of(const Key& key, const LaunchPlan& plan, const std::string& architecture,
@@ -102,11 +103,12 @@ v1::Hello hello_with(const v1::DeviceFacts& facts, const std::string& agent_id) 
 }
 
 ToolchainIdentity fake_toolchain(std::string_view name) {
-  return {std::string(name), Digest::of(std::string(name) + " nvrtc"), Digest::of(std::string(name) + " builtins"),
-          Digest::of("headers")};
+  return {std::string(name), Digest::of(std::string(name) + " nvrtc"),
+          Digest::of(std::string(name) + " builtins"), Digest::of("headers")};
 }
 
-FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configuration, const ToolchainIdentity& toolchain) {
+FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configuration,
+                     const ToolchainIdentity& toolchain) {
   const auto spec = spec_of(lease);
   const Problem problem = problem_from_wire(lease.problem(), "lease.problem");
   const DeviceFacts facts = device_facts_from_wire(lease.facts());
@@ -134,7 +136,8 @@ FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configura
   return trial;
 }
 
-std::vector<FakeTrial> fake_trials(const v1::LeaseGrant& lease, std::size_t count, const ToolchainIdentity& toolchain) {
+std::vector<FakeTrial> fake_trials(const v1::LeaseGrant& lease, std::size_t count,
+                                   const ToolchainIdentity& toolchain) {
   const auto spec = spec_of(lease);
   const Problem problem = problem_from_wire(lease.problem(), "lease.problem");
   const DeviceConstants constants = device_constants(device_facts_from_wire(lease.facts()));
@@ -214,7 +217,9 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
 
 std::string fake_cubin(std::string_view seed, std::size_t bytes) {
   Random random(Digest::of(seed));
-  std::string cubin = "\x7f" "ELF";
+  std::string cubin =
+      "\x7f"
+      "ELF";
   while (cubin.size() < bytes) {
     const std::uint64_t value = random.next();
     cubin.append(reinterpret_cast<const char*>(&value), sizeof(value));

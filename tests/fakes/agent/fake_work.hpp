@@ -1,4 +1,5 @@
-// What an agent would send for a lease, made up: keys and messages are the real ones, cubins and times are not.
+// What an agent would send for a lease, made up: keys and messages are the real ones, cubins and times are
+// not.
 #pragma once
 
 #include <cstdint>

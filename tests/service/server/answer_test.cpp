@@ -99,7 +99,8 @@ TEST_CASE("a device is named by its label and by label and digest") {
   const Got got = daemon.get(request);
   REQUIRE(got.status.ok());
   CHECK(got.reply.device() == "nvidia-h200");
-  request.mutable_device()->set_label("nvidia-h200@" + Digest::from_bytes(got.reply.device_class())->hex().substr(0, 8));
+  request.mutable_device()->set_label("nvidia-h200@" +
+                                      Digest::from_bytes(got.reply.device_class())->hex().substr(0, 8));
   CHECK(daemon.get(request).status.ok());
 }
 

@@ -59,6 +59,7 @@ class DaemonFixture {
 
 /// vector_add of N f32, on an H200 with driver 580.
 v1::GetVariantRequest vector_add(std::int64_t n, const v1::DeviceFacts& facts = h200_facts());
-v1::TuneRequest tune_vector_add(const std::vector<std::int64_t>& sizes, const v1::DeviceFacts& facts = h200_facts());
+v1::TuneRequest tune_vector_add(const std::vector<std::int64_t>& sizes,
+                                const v1::DeviceFacts& facts = h200_facts());
 
 }  // namespace cubind::test

@@ -120,7 +120,8 @@ TEST_CASE("a cancelled job ends its lease at the agent and its waiters") {
   CHECK(agent.wait_for_end_of_lease().lease_id() == lease.lease_id());
   CHECK(tune.get().back().job().state() == v1::Job::CANCELLED);
   grpc::ClientContext again;
-  CHECK(daemon.stub().CancelJob(&again, request, &reply).error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK(daemon.stub().CancelJob(&again, request, &reply).error_code() ==
+        grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_CASE("shutting down asks agents for their leases back and keeps the job") {

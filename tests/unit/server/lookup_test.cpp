@@ -1,0 +1,284 @@
+#include <catch2/catch.hpp>
+
+#include "base/file.hpp"
+#include "server/lookup/lookup.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/unit/server/rows.hpp"
+#include "tuner/spec/space.hpp"
+
+namespace cubind::test {
+namespace {
+
+std::shared_ptr<const KernelSpec> spec_with(const std::string& name) {
+  return load_kernel_spec((source_dir() / "variants" / name).string());
+}
+
+/// Questions about vector_add on an H200 and records that answer them, without a store but through one: the
+/// index reads it.
+struct LookupFixture {
+  TempDir folder;
+  std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
+  std::shared_ptr<const KernelSpec> spec = spec_with("vector_add/vector_add.json");
+  Index index;
+
+  Question ask(std::int64_t n, const DeviceClass& device = h200_class()) const {
+    Question question;
+    question.spec = spec;
+    question.verification = verification_digest(*spec);
+    question.key = question_of(n);
+    question.key.interface = interface_digest(*spec);
+    question.key.device_class = device.digest;
+    question.device = device;
+    return question;
+  }
+
+  /// A record of today's spec: its trial key is the one that is recomputed.
+  RecordRow record(std::int64_t n, const DeviceClass& device = h200_class(),
+                   const Configuration& configuration = {}) const {
+    RecordRow row = record_row(n);
+    row.question = ask(n, device).key;
+    row.architecture = architecture(device.facts, false);
+    row.configuration = configuration;
+    if (configuration.values.empty()) {
+      row.configuration = spec->defaults.front();
+    }
+    const Problem& problem = row.question.problem;
+    const PlanEvaluator plan(spec->plan_template(problem, row.configuration), problem, row.configuration,
+                             device_constants(device.facts));
+    const Key artifact =
+        artifact_key(artifact_source(*spec, problem, row.configuration, row.architecture), row.toolchain);
+    const auto result = plan.evaluate(problem, row.configuration);
+    if (result.plan) {
+      row.trial = trial_key({spec.get(), problem, device.digest, {}, "580"}, artifact, *result.plan).digest;
+    }
+    row.verification.digest = verification_digest(*spec);
+    return row;
+  }
+
+  void add(const std::vector<RecordRow>& rows, const std::vector<DeviceClass>& devices = {h200_class()}) {
+    store->write([&](StoreWriter& writer) {
+      for (const DeviceClass& device : devices) {
+        writer.put_device_class(device);
+      }
+      for (const RecordRow& row : rows) {
+        writer.put_record(row);
+      }
+    });
+    index.load(*store);
+  }
+
+  std::vector<AnswerCandidate> rank(const Question& question) const {
+    const CarryOver carry = [&](const RecordRow& row, const DeviceFacts& facts) {
+      return carry_over(*question.spec, row, facts);
+    };
+    return rank_candidates(question, *index.snapshot(), carry);
+  }
+  AnswerCandidate best(const Question& question) const { return rank(question).at(0); }
+};
+
+std::int64_t measured(const AnswerCandidate& candidate) {
+  return candidate.record ? *candidate.record->question.problem.dim("N") : 0;
+}
+
+TEST_CASE("a record of the problem itself is exact") {
+  LookupFixture f;
+  f.add({f.record(4096)});
+  CHECK(f.best(f.ask(4096)).match.exact());
+}
+
+TEST_CASE("a bucket answers with the record of its largest measured problem") {
+  LookupFixture f;
+  f.add({f.record(2100), f.record(4000), f.record(3000)});
+  const auto best = f.best(f.ask(2500));
+  CHECK(best.match == Match{Departure::Bucket});
+  CHECK(measured(best) == 4000);
+}
+
+TEST_CASE("beyond the bucket the nearest problem within distance 2 answers and beyond that the default") {
+  LookupFixture f;
+  f.add({f.record(4096), f.record(1024)});
+  CHECK(measured(f.best(f.ask(8192))) == 4096);
+  CHECK(f.best(f.ask(8192)).match == Match{Departure::NearestProblem});
+  CHECK(f.best(f.ask(4096 * 5)).match == Match{Departure::Default});
+}
+
+TEST_CASE("the nearest problem has the same types") {
+  LookupFixture f;
+  RecordRow half = f.record(4096);
+  half.question.problem.types[0].type = DType::F16;
+  f.add({half});
+  CHECK(f.best(f.ask(4096)).match == Match{Departure::Default});
+}
+
+TEST_CASE("another device class answers last before the default") {
+  LookupFixture f;
+  DeviceFacts a100 = h200();
+  a100.cc_major = 8;
+  a100.sm_count = 108;
+  const DeviceClass device = derive_device_class(a100, "facts");
+  f.add({f.record(4096, device)}, {device});
+  CHECK(f.best(f.ask(4096)).match == Match{Departure::OtherDevice});
+}
+
+TEST_CASE("candidates rank by their worst departure then by count") {
+  LookupFixture f;
+  RecordRow stale = f.record(4096);
+  stale.driver.version = "570.1";
+  f.add({stale, f.record(3000)});
+  Question question = f.ask(4096);
+  question.driver = DriverVersion{13000, "580.159.04"};
+  const auto ranked = f.rank(question);
+  CHECK(ranked[0].match == Match{Departure::Bucket});
+  CHECK(ranked[1].match.has(Departure::Stale));
+}
+
+TEST_CASE("at equal match evidence decides measured then provisional then imported") {
+  LookupFixture f;
+  RecordRow imported = f.record(4096);
+  imported.evidence = Evidence::Imported;
+  RecordRow provisional = f.record(4096);
+  provisional.driver.version = "580.1";
+  provisional.toolchain = toolchain("nvrtc 12.8");
+  provisional.provisional = true;
+  f.add({imported});
+  CHECK(f.best(f.ask(4096)).evidence == Evidence::Imported);
+  f.add({f.record(4096)});
+  CHECK(f.best(f.ask(4096)).evidence == Evidence::Measured);
+  CHECK(f.rank(f.ask(4096))[1].evidence == Evidence::Imported);
+}
+
+TEST_CASE("what clients reported never answers for a cubind kernel") {
+  LookupFixture f;
+  RecordRow reported = f.record(4096);
+  reported.evidence = Evidence::Reported;
+  f.add({reported});
+  CHECK(f.best(f.ask(4096)).match == Match{Departure::Default});
+}
+
+TEST_CASE("a replayed class never answers for a real one nor the other way round") {
+  LookupFixture f;
+  DeviceFacts facts = h200();
+  facts.replay_table = Digest::of("table").hex();
+  const DeviceClass replay = derive_device_class(facts, "facts");
+  RecordRow replayed = f.record(4096, replay);
+  replayed.evidence = Evidence::Replayed;
+  f.add({replayed}, {replay});
+  CHECK(f.best(f.ask(4096)).match == Match{Departure::Default});
+  CHECK(f.best(f.ask(4096, replay)).match.exact());
+}
+
+TEST_CASE("a candidate that violates the asked problem's constraints is passed over") {
+  LookupFixture f;
+  f.spec = spec_with("rmsnorm/rmsnorm_forward.json");
+  const auto ask = [&](std::int64_t n, std::int64_t d) {
+    Question question = f.ask(1);
+    question.key.kernel = f.spec->name;
+    question.key.problem = {{{"N", n}, {"D", d}}, {{"T", DType::Bf16}}, {}, ""};
+    return question;
+  };
+  RecordRow row = record_row(1);
+  row.question = ask(64, 4096).key;
+  row.configuration = *default_configuration(*f.spec, row.question.problem, device_constants(h200()));
+  f.add({row});
+  REQUIRE(f.best(ask(64, 4096)).record);
+  CHECK(f.best(ask(64, 5000)).record);
+  // 4095 is not divisible by the winner's vector width.
+  CHECK_FALSE(f.best(ask(64, 4095)).record);
+}
+
+TEST_CASE("the default is a list tried in order and then the first valid configuration") {
+  LookupFixture f;
+  f.spec = spec_with("rmsnorm/rmsnorm_forward.json");
+  Question question = f.ask(1);
+  question.key.kernel = f.spec->name;
+  question.key.problem = {{{"N", 64}, {"D", 4095}}, {{"T", DType::Bf16}}, {}, ""};
+  const auto best = f.best(question);
+  CHECK(best.match == Match{Departure::Default});
+  CHECK(best.configuration != f.spec->defaults.front());
+  CHECK_FALSE(violation(*f.spec, question.key.problem, best.configuration, device_constants(h200())));
+}
+
+TEST_CASE("an absent driver makes nothing stale and another branch does") {
+  LookupFixture f;
+  f.add({f.record(4096)});
+  Question question = f.ask(4096);
+  CHECK(f.best(question).match.exact());
+  question.driver = DriverVersion{13000, "580.65.06"};
+  CHECK(f.best(question).match.exact());
+  question.driver = DriverVersion{13000, "590.11.01"};
+  CHECK(f.best(question).match == Match{Departure::Stale});
+}
+
+TEST_CASE("another toolchain or power limit makes a record stale") {
+  LookupFixture f;
+  RecordRow row = f.record(4096);
+  row.power_limit_mw = 700000;
+  f.add({row});
+  Question question = f.ask(4096);
+  question.toolchain = "nvrtc 13.1";
+  CHECK(f.best(question).match == Match{Departure::Stale});
+  question.toolchain = "nvrtc 13.0";
+  question.power_limit_mw = 600000;
+  CHECK(f.best(question).match == Match{Departure::Stale});
+  question.power_limit_mw = 700000;
+  CHECK(f.best(question).match.exact());
+}
+
+TEST_CASE("a winner whose trial key differs from today's is another revision") {
+  LookupFixture f;
+  RecordRow row = f.record(4096);
+  row.trial = Digest::of("of an older source");
+  f.add({row});
+  CHECK(f.best(f.ask(4096)).match == Match{Departure::OtherRevision});
+}
+
+TEST_CASE("a new tunable orphans no record which takes its default") {
+  LookupFixture f;
+  RecordRow row = f.record(4096);
+  row.configuration.values.pop_back();
+  f.add({row});
+  const auto best = f.best(f.ask(4096));
+  REQUIRE(best.record);
+  CHECK(best.configuration.values.size() == f.spec->tunables.size());
+}
+
+TEST_CASE("a value that the spec no longer lists is not carried over") {
+  LookupFixture f;
+  RecordRow row = f.record(4096);
+  row.configuration.values[0].value = 3;
+  f.add({row});
+  CHECK_FALSE(f.best(f.ask(4096)).record);
+}
+
+TEST_CASE("imported provisional stale and unverified records are not fresh") {
+  LookupFixture f;
+  f.add({f.record(4096)});
+  const Question question = f.ask(4096);
+  const AnswerCandidate fresh = f.best(question);
+  CHECK(is_fresh(question, fresh));
+  const auto with = [&](const std::function<void(RecordRow&)>& change) {
+    RecordRow row = *fresh.record;
+    change(row);
+    AnswerCandidate candidate = fresh;
+    candidate.record = std::make_shared<const RecordRow>(row);
+    return is_fresh(question, candidate);
+  };
+  CHECK_FALSE(with([](RecordRow& row) { row.evidence = Evidence::Imported; }));
+  CHECK_FALSE(with([](RecordRow& row) { row.provisional = true; }));
+  CHECK_FALSE(with([](RecordRow& row) { row.verification.verified = false; }));
+  CHECK_FALSE(with([](RecordRow& row) { row.verification.digest = Digest::of("another reference"); }));
+}
+
+TEST_CASE("a snapshot stays as it is while the index goes on") {
+  LookupFixture f;
+  f.add({f.record(4096)});
+  const auto before = f.index.snapshot();
+  f.store->write([&](StoreWriter& writer) { writer.put_record(f.record(3000)); });
+  f.index.refresh(*f.store, f.record(3000).question);
+  CHECK(before->record_count() == 1);
+  CHECK(f.index.snapshot()->record_count() == 2);
+  CHECK(f.index.snapshot()->generation().number == before->generation().number + 1);
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,103 @@
+#include "tests/unit/server/rows.hpp"
+
+#include "base/zstd.hpp"
+
+namespace cubind::test {
+
+DeviceFacts h200() {
+  DeviceFacts facts;
+  facts.name = "NVIDIA H200";
+  facts.pci_device_id = 0x2335;
+  facts.cc_major = 9;
+  facts.sm_count = 132;
+  facts.l2_bytes = 62914560;
+  facts.shared_optin_bytes = 232448;
+  facts.memory_bytes = 150754820096;
+  facts.memory_bus_bits = 6144;
+  return facts;
+}
+
+DeviceClass h200_class() { return derive_device_class(h200(), "facts"); }
+
+ToolchainIdentity toolchain(const std::string& name) {
+  return {name, Digest::of(name + " nvrtc"), Digest::of(name + " builtins"), Digest::of("headers")};
+}
+
+Problem problem_of(std::int64_t n) { return {{{"N", n}}, {{"T", DType::F32}}, {}, ""}; }
+
+RecordQuestion question_of(std::int64_t n) {
+  RecordQuestion question;
+  question.kernel = "vector_add";
+  question.interface = Digest::of("interface");
+  question.problem = problem_of(n);
+  question.device_class = h200_class().digest;
+  return question;
+}
+
+Key key_of(const std::string& text) { return {Digest::of(text), text}; }
+
+ArtifactRow artifact_row(const std::string& name, const std::string& cubin) {
+  ArtifactRow row;
+  row.key = key_of("artifact " + name);
+  row.cubin = Digest::of(cubin);
+  row.kernel = "vector_add";
+  row.architecture = "sm_90";
+  row.cubin_bytes = cubin.size();
+  row.entries = {"vector_add<float, 256>"};
+  row.entry_symbols = {"_Z10vector_add"};
+  row.resources = {{"_Z10vector_add", 32, 0, 0, 0, 0, false}};
+  row.toolchain = toolchain();
+  row.compile_ms = 12.5;
+  return row;
+}
+
+Blob blob_of(const std::string& cubin) { return {Digest::of(cubin), cubin.size(), zstd_compress(cubin)}; }
+
+TrialRow trial_row(const std::string& name, std::int64_t n) {
+  TrialRow row;
+  row.key = key_of("trial " + name);
+  row.kernel = "vector_add";
+  row.problem = problem_of(n);
+  row.configuration = {{{"THREADS", 256}, {"VECTOR", 4}}};
+  row.device_class = h200_class().digest;
+  row.driver = {13000, "580.159.04"};
+  row.toolchain = toolchain();
+  row.job_id = "job";
+  return row;
+}
+
+BlockRow block_row(const TrialRow& trial, unsigned index) {
+  BlockRow row;
+  row.trial = trial.key.digest;
+  row.origin = trial.origin;
+  row.series = trial.series;
+  row.stage = Stage::Final;
+  row.index = index;
+  row.samples_us = {20.0, 20.1 + index, 19.9};
+  row.conditions.sm_mhz = 1980;
+  row.timer = "cupti";
+  row.tick_us = 0.032;
+  row.job_id = "job";
+  return row;
+}
+
+RecordRow record_row(std::int64_t n, double median_us) {
+  RecordRow row;
+  row.question = question_of(n);
+  row.configuration = {{{"THREADS", 256}, {"VECTOR", 4}}};
+  row.trial = Digest::of("trial");
+  row.cubin = Digest::of("cubin");
+  row.architecture = "sm_90";
+  row.toolchain = toolchain();
+  row.driver = {13000, "580.159.04"};
+  row.evidence = Evidence::Measured;
+  row.median_us = median_us;
+  row.samples = 12;
+  row.measured_at = "2026-11-21T12:00:00Z";
+  row.verification.verified = true;
+  row.verification.problems = {problem_of(n), problem_of(n + 1)};
+  row.finalists = {Digest::of("trial")};
+  return row;
+}
+
+}  // namespace cubind::test

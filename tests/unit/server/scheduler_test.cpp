@@ -1,0 +1,267 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "server/jobs/scheduler.hpp"
+#include "server/kernel_library.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/unit/server/rows.hpp"
+
+namespace cubind::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct RecordingLink final : AgentLink {
+  std::vector<Lease> leases;
+  std::vector<std::string> ended;
+  bool drained = false;
+  void grant(const Lease& lease) override { leases.push_back(lease); }
+  void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
+  void check(const CheckOrder&) override {}
+  void drain() override { drained = true; }
+};
+
+AgentProfile agent_with(const std::string& consent = "idle") {
+  AgentProfile profile;
+  profile.id = "agent";
+  profile.devices = {{"GPU-1", h200_class(), {13000, "580.159.04"}, consent, 0}};
+  profile.toolchains = {{"nvrtc 13.0", 13, 0, {"sm_90"}}};
+  return profile;
+}
+
+struct SchedulerFixture {
+  TempDir folder;
+  ManualClock clock;
+  std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
+  Index index;
+  KernelLibrary kernels{{source_dir() / "variants"}, clock};
+  SchedulerOptions options;
+  std::unique_ptr<Scheduler> scheduler = make();
+  RecordingLink link;
+
+  std::unique_ptr<Scheduler> make() {
+    return std::make_unique<Scheduler>(*store, index, kernels, clock, options);
+  }
+
+  RecordQuestion question(std::int64_t n) {
+    RecordQuestion question = question_of(n);
+    question.interface = kernels.find("vector_add")->interface;
+    return question;
+  }
+  JobEvent submit(std::int64_t n = 4096) { return scheduler->submit_tune(question(n), h200_class(), false); }
+  JobState state() { return scheduler->open_jobs().at(0).job.state; }
+  WorkBatch batch(const std::string& name) {
+    WorkBatch batch;
+    batch.trials = {trial_row(name)};
+    batch.blocks = {block_row(batch.trials[0], 0)};
+    return batch;
+  }
+  WorkResult done(const std::string& name) {
+    WorkResult result;
+    result.record = record_row(4096);
+    result.record.trial = key_of("trial " + name).digest;
+    return result;
+  }
+};
+
+TEST_CASE("a second question with the same key meets the first one's job") {
+  SchedulerFixture f;
+  CHECK(f.submit().job.id == f.submit().job.id);
+  CHECK(f.submit(1024).job.id != f.submit().job.id);
+}
+
+TEST_CASE("a job whose class no agent offers is no_device and costs no lease") {
+  SchedulerFixture f;
+  CHECK(f.submit().job.state == JobState::NoDevice);
+}
+
+TEST_CASE("while an agent is on its way a job is not called no_device") {
+  SchedulerFixture f;
+  f.scheduler->expect_agent_until(f.clock.steady_now() + 10s);
+  CHECK(f.submit().job.state == JobState::Queued);
+  f.clock.advance(11s);
+  f.scheduler->tick();
+  CHECK(f.state() == JobState::NoDevice);
+}
+
+TEST_CASE("a GPU is measured on only with consent") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with("never"), f.link);
+  CHECK(f.submit().job.state == JobState::NoDevice);
+  CHECK(f.link.leases.empty());
+}
+
+TEST_CASE("one GPU has one job at a time") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit(4096);
+  f.submit(1024);
+  CHECK(f.link.leases.size() == 1);
+  CHECK(f.scheduler->queued() == 1);
+}
+
+TEST_CASE("a lease expires by the daemon's clock unless a message that names it renews it") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  const Lease lease = f.link.leases.at(0);
+  f.clock.advance(10s);
+  CHECK(f.scheduler->heartbeat(agent, lease.id, lease.fence));
+  f.clock.advance(10s);
+  f.scheduler->tick();
+  CHECK(f.state() == JobState::Running);
+  f.clock.advance(16s);
+  f.scheduler->tick();
+  CHECK(f.state() == JobState::Queued);
+  CHECK(f.link.ended == std::vector{lease.id});
+}
+
+TEST_CASE("a stale fence is refused and ends the lease at the agent") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  const Lease lease = f.link.leases.at(0);
+  CHECK_FALSE(f.scheduler->store_batch(agent, lease.id, lease.fence - 1, f.batch("a")));
+  CHECK(f.link.ended == std::vector{lease.id});
+}
+
+TEST_CASE("a fence grows over a restart of the daemon") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  f.scheduler = f.make();
+  f.scheduler->load();
+  f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK(f.link.leases[1].job.id == f.link.leases[0].job.id);
+  CHECK(f.link.leases[1].fence > f.link.leases[0].fence);
+}
+
+TEST_CASE("a finished job writes its record publishes it and tells its watchers with it") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  RecordPtr told;
+  f.scheduler->watch(f.submit().job.id, [&](const JobEvent& event) { told = event.record; });
+  const Lease lease = f.link.leases.at(0);
+  REQUIRE(f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a")));
+  REQUIRE(f.scheduler->finish(agent, lease.id, lease.fence, f.done("a")));
+  REQUIRE(told);
+  CHECK(told->evidence == Evidence::Measured);
+  CHECK(f.index.snapshot()->record_count() == 1);
+  CHECK(f.scheduler->open_jobs().empty());
+}
+
+TEST_CASE("a contended record is provisional") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
+  WorkResult result = f.done("a");
+  result.record.contended = true;
+  f.scheduler->finish(agent, lease.id, lease.fence, result);
+  CHECK(f.index.snapshot()->all().at(0)->provisional);
+}
+
+TEST_CASE("a winner whose trial was never stored fails the job") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  JobState last = JobState::Queued;
+  f.scheduler->watch(f.submit().job.id, [&](const JobEvent& event) { last = event.job.state; });
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->finish(agent, lease.id, lease.fence, f.done("unknown"));
+  CHECK(last == JobState::Failed);
+  CHECK(f.index.snapshot()->record_count() == 0);
+}
+
+TEST_CASE("a job that is handed back is granted again after a pause that grows") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  WorkResult back;
+  back.status = WorkResult::Status::Interrupted;
+  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, back);
+  CHECK(f.link.leases.size() == 1);
+  f.clock.advance(300ms);
+  f.scheduler->tick();
+  CHECK(f.link.leases.size() == 2);
+}
+
+TEST_CASE("a job that is interrupted too often in a row has failed and one that stores goes on") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  for (int i = 0; i < 12; ++i) {
+    const Lease lease = f.link.leases.back();
+    f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
+    f.clock.advance(31s);
+    f.scheduler->tick();
+    f.clock.advance(31s);
+    f.scheduler->tick();
+  }
+  CHECK(f.scheduler->open_jobs().size() == 1);
+  for (int i = 0; i < 25; ++i) {
+    f.clock.advance(31s);
+    f.scheduler->tick();
+  }
+  CHECK(f.scheduler->open_jobs().empty());
+}
+
+TEST_CASE("the queue has a limit with a clear error") {
+  SchedulerFixture f;
+  f.options.queue_limit = 1;
+  f.scheduler = f.make();
+  f.submit(4096);
+  CHECK_THROWS_WITH(f.submit(1024), Catch::Matchers::Contains("holds 1 jobs"));
+  CHECK_NOTHROW(f.submit(4096));
+}
+
+TEST_CASE("a compile job goes to an agent whose toolchain knows the architecture and suits the driver") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  CompileOrder order{f.question(4096), h200_class(), Digest::of("a"), {{}}, "sm_90", 12080};
+  CHECK(f.scheduler->submit_compile(order).job.state == JobState::NoDevice);
+  order.key = Digest::of("b");
+  order.driver_cuda = 13000;
+  CHECK(f.scheduler->submit_compile(order).job.state == JobState::Running);
+  order.key = Digest::of("c");
+  order.architecture = "sm_120";
+  CHECK(f.scheduler->submit_compile(order).job.state == JobState::NoDevice);
+}
+
+TEST_CASE("draining grants nothing more and asks every agent for its leases") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  f.scheduler->drain();
+  CHECK(f.link.drained);
+  CHECK_FALSE(f.scheduler->idle());
+  WorkResult back;
+  back.status = WorkResult::Status::Interrupted;
+  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, back);
+  CHECK(f.scheduler->idle());
+  CHECK_THROWS_AS(f.submit(1024), Error);
+}
+
+TEST_CASE("an imported record is never the incumbent and a measured one is") {
+  SchedulerFixture f;
+  RecordRow row = record_row(4096);
+  row.question = f.question(4096);
+  row.evidence = Evidence::Imported;
+  f.store->write([&](StoreWriter& writer) {
+    writer.put_device_class(h200_class());
+    writer.put_record(row);
+  });
+  f.index.load(*f.store);
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  CHECK(f.link.leases.at(0).incumbent_trial.is_zero());
+  f.scheduler->store_batch(agent, f.link.leases[0].id, f.link.leases[0].fence, f.batch("a"));
+  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, f.done("a"));
+  f.submit();
+  CHECK(f.link.leases.at(1).incumbent_trial == key_of("trial a").digest);
+}
+
+}  // namespace
+}  // namespace cubind::test
