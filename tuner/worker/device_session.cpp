@@ -14,8 +14,11 @@ constexpr double kDefaultMemoryFraction = 0.9;
 // NVML's utilization is that of up to a second before.
 constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 
+// How long a worker that has just been killed may still hold its GPU.
+constexpr std::chrono::milliseconds kLockPatience{3000};
+
 GpuLock take_lock(const std::string& uuid) {
-  auto lock = GpuLock::try_acquire(user_runtime_dir(), uuid);
+  auto lock = GpuLock::acquire(user_runtime_dir(), uuid, kLockPatience);
   if (!lock) throw Error(ErrorCode::Aborted, uuid, "another tuner holds this GPU");
   return std::move(*lock);
 }

@@ -1,6 +1,7 @@
 // One tuner per GPU.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,6 +17,10 @@ class GpuLock {
   /// Absent where another process holds it. `folder` is made if need be. Throws Error where the file cannot
   /// be made.
   static std::optional<GpuLock> try_acquire(const std::filesystem::path& folder, const std::string& uuid);
+  /// The same, but gives a holder that is just ending `patience`: a killed worker's context takes a while to
+  /// be taken down, and its lock goes with the last of it.
+  static std::optional<GpuLock> acquire(const std::filesystem::path& folder, const std::string& uuid,
+                                        std::chrono::milliseconds patience);
 
  private:
   explicit GpuLock(UniqueFd fd) : fd_(std::move(fd)) {}

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <thread>
 
 #include "base/file.hpp"
 
@@ -19,6 +20,17 @@ TEST_CASE("one holder at a time and another GPU has a lock of its own") {
   CHECK(GpuLock::try_acquire(folder.path() / "run", "GPU-2"));
   first.reset();
   CHECK(GpuLock::try_acquire(folder.path() / "run", "GPU-1"));
+}
+
+TEST_CASE("a holder that is just ending is waited for") {
+  const TempDir folder;
+  auto first = GpuLock::try_acquire(folder.path(), "GPU-1");
+  std::thread ending([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    first.reset();
+  });
+  CHECK(GpuLock::acquire(folder.path(), "GPU-1", std::chrono::seconds(10)));
+  ending.join();
 }
 
 TEST_CASE("a killed holder leaves no lock behind") {
