@@ -69,16 +69,20 @@ void Daemon::spawn() {
   };
   add("--db", store());
   add("--socket", socket());
-  if (options_.tables.empty()) child.arguments.emplace_back("--no-shipped-tables");
-  else add("--tables", options_.tables);
+  if (options_.tables.empty())
+    child.arguments.emplace_back("--no-shipped-tables");
+  else
+    add("--tables", options_.tables);
   for (const std::filesystem::path& folder : options_.kernels) add("--kernels", folder);
   if (!options_.replay.empty()) add("--replay", options_.replay);
   if (!options_.faults.empty()) add("--replay-faults", options_.faults);
   child.arguments.insert(child.arguments.end(), options_.arguments.begin(), options_.arguments.end());
   const std::string folder = options_.folder.string();
   child.environment = {environment_of("PATH"), "HOME=" + folder, "XDG_RUNTIME_DIR=" + folder};
-  if (options_.cuda_home.empty()) child.environment.push_back(environment_of("CUBIND_CUDA_HOME"));
-  else child.environment.push_back("CUBIND_CUDA_HOME=" + options_.cuda_home.string());
+  if (options_.cuda_home.empty())
+    child.environment.push_back(environment_of("CUBIND_CUDA_HOME"));
+  else
+    child.environment.push_back("CUBIND_CUDA_HOME=" + options_.cuda_home.string());
   if (!options_.failpoints.empty()) child.environment.push_back("CUBIND_FAILPOINTS=" + options_.failpoints);
   child.environment.insert(child.environment.end(), options_.environment.begin(), options_.environment.end());
   process_.emplace(Subprocess::spawn(child));

@@ -13,7 +13,7 @@ namespace cubind::test {
 
 struct TinyDaemonOptions {
   std::vector<Problem> problems = {tiny_problem(2)};  // of the table
-  std::function<void(Table&)> edit_table = {};             // before it is written
+  std::function<void(Table&)> edit_table = {};        // before it is written
   std::string faults = "[]";                          // the array of the faults file
   int pace_us = 0;
   bool hold = false;  // until let_go()

@@ -48,9 +48,10 @@ TEST_CASE("the bytes served are an ELF image with the digest that the reply name
   const Connection connection = daemon->connect();
   tune(connection, {tiny_problem(2)});
   const v1::GetVariantReply reply = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
-  const std::string cubin =
-      zstd_decompress(reply.artifact().zstd_cubin(), reply.artifact().cubin_bytes());
-  CHECK(cubin.substr(0, 4) == "\x7f" "ELF");
+  const std::string cubin = zstd_decompress(reply.artifact().zstd_cubin(), reply.artifact().cubin_bytes());
+  CHECK(cubin.substr(0, 4) ==
+        "\x7f"
+        "ELF");
   CHECK(std::string(Digest::of(cubin).view()) == reply.artifact().digest());
   CHECK(reply.artifact().architecture() == "sm_90");
   REQUIRE(reply.plan().launches_size() == 1);
@@ -103,7 +104,8 @@ TEST_CASE("a retune measures again") {
   v1::TuneRequest request = tune_request({tiny_problem(2)});
   request.set_retune(true);
   v1::Job last;
-  connection.tune(request, [&](const v1::TuneEvent& event) { last = event.job(); }, {}, std::nullopt);
+  connection.tune(
+      request, [&](const v1::TuneEvent& event) { last = event.job(); }, {}, std::nullopt);
   CHECK(last.state() == v1::Job::DONE);
   CHECK(daemon.measured_blocks().size() > measured);
   CHECK(last.nvrtc_calls() == 0);  // the artifacts are known

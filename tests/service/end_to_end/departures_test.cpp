@@ -71,9 +71,7 @@ TEST_CASE("a miss starts one job behind its answer") {
   const v1::GetVariantReply first = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
   CHECK(departures(first) == std::vector<int>{v1::DEFAULT_CONFIGURATION});
   REQUIRE_FALSE(first.job_id().empty());
-  CHECK(eventually([&] {
-    return departures(ask(connection, tiny_problem(2))).empty();
-  }));
+  CHECK(eventually([&] { return departures(ask(connection, tiny_problem(2))).empty(); }));
 }
 
 TEST_CASE("a miss that starts no job is counted in the want list") {

@@ -49,9 +49,8 @@ class Faulty {
   // Of the favourite; absent: none is stored.
   std::optional<TableTrial> stored_trial() {
     const Table table = read_table(export_everything(daemon->connect()), "export");
-    const auto found = std::ranges::find_if(table.trials, [](const TableTrial& trial) {
-      return trial.context.configuration == kFavourite;
-    });
+    const auto found = std::ranges::find_if(
+        table.trials, [](const TableTrial& trial) { return trial.context.configuration == kFavourite; });
     return found == table.trials.end() ? std::nullopt : std::optional(*found);
   }
   Configuration served() {
@@ -121,7 +120,8 @@ TEST_CASE("out of memory is never stored as a property of the configuration") {
   v1::TuneRequest request = tune_request({tiny_problem(2)});
   request.set_retune(true);
   v1::TuneEvent last;
-  faulty.daemon->connect().tune(request, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
+  faulty.daemon->connect().tune(
+      request, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
   CHECK(configuration_from_wire(last.winner(), "winner") == kFavourite);
 }
 
@@ -169,7 +169,10 @@ TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the j
   REQUIRE(reply.provenance().departures_size() == 1);
   CHECK(reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
   CHECK(eventually([&] {
-    return connection.get_variant(question(connection, tiny_problem(2)), kPatience).provenance().departures().empty();
+    return connection.get_variant(question(connection, tiny_problem(2)), kPatience)
+        .provenance()
+        .departures()
+        .empty();
   }));
   const v1::GetVariantReply later = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
   CHECK(configuration_from_wire(later.configuration(), "configuration") == kFavourite);

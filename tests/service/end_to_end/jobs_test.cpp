@@ -13,7 +13,8 @@ std::string submit(const Connection& connection, const Problem& problem) {
   v1::TuneRequest request = tune_request({problem});
   request.set_detach(true);
   std::string id;
-  connection.tune(request, [&](const v1::TuneEvent& event) { id = event.job().id(); }, {}, kPatience);
+  connection.tune(
+      request, [&](const v1::TuneEvent& event) { id = event.job().id(); }, {}, kPatience);
   return id;
 }
 
@@ -32,7 +33,8 @@ bool is_in(const Connection& connection, const std::string& id, v1::Job::State s
 
 v1::TuneEvent watch_to_end(const Connection& connection, const std::string& id) {
   v1::TuneEvent last;
-  connection.watch_job(id, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
+  connection.watch_job(
+      id, [&](const v1::TuneEvent& event) { last = event; }, {}, std::nullopt);
   return last;
 }
 
@@ -93,7 +95,8 @@ TEST_CASE("a caller who goes away leaves the job running") {
     id = event.job().id();
     stop.request_stop();
   };
-  CHECK_THROWS_AS(connection.tune(tune_request({tiny_problem(2)}), leave, stop.get_token(), std::nullopt), Error);
+  CHECK_THROWS_AS(connection.tune(tune_request({tiny_problem(2)}), leave, stop.get_token(), std::nullopt),
+                  Error);
   daemon.let_go();
   CHECK(watch_to_end(connection, id).job().state() == v1::Job::DONE);
 }
@@ -107,7 +110,8 @@ TEST_CASE("a job for a device that no agent offers waits as no_device and costs 
   facts.clear_replay_table();
   *request.mutable_device()->mutable_facts() = facts;
   std::string id;
-  connection.tune(request, [&](const v1::TuneEvent& event) { id = event.job().id(); }, {}, kPatience);
+  connection.tune(
+      request, [&](const v1::TuneEvent& event) { id = event.job().id(); }, {}, kPatience);
   CHECK(eventually([&] { return is_in(connection, id, v1::Job::NO_DEVICE); }));
   CHECK(daemon.measured_blocks().empty());
 }

@@ -1,8 +1,8 @@
 // The daemon as a process: health, kernels of one's own, a second daemon, the agent's death.
 #include <catch2/catch.hpp>
 
-#include <csignal>
 #include <sys/stat.h>
+#include <csignal>
 
 #include "base/error.hpp"
 #include "tests/support/tiny_daemon.hpp"
@@ -102,7 +102,8 @@ TEST_CASE("an agent that dies is started again") {
 TEST_CASE("between jobs no device worker lives") {
   TinyDaemon daemon;
   tune(daemon->connect(), {tiny_problem(2)});
-  CHECK(eventually([&] { return !find_process(daemon->pid(), "cubind-worker device"); }, std::chrono::seconds(5)));
+  CHECK(eventually([&] { return !find_process(daemon->pid(), "cubind-worker device"); },
+                   std::chrono::seconds(5)));
 }
 
 }  // namespace

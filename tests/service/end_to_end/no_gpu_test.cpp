@@ -97,7 +97,8 @@ TEST_CASE("checking a kernel compiles its default and counts its configurations 
 TEST_CASE("checking a kernel that does not compile says what the compiler said") {
   WithoutGpu machine;
   v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");
-  request.mutable_files(0)->set_content("template <typename T, int A, int B, int K> __global__ void scale(T) { oops; }");
+  request.mutable_files(0)->set_content(
+      "template <typename T, int A, int B, int K> __global__ void scale(T) { oops; }");
   try {
     machine.daemon.connect().check_kernel(request, kPatience);
     FAIL("accepted");

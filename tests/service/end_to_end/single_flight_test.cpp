@@ -48,7 +48,8 @@ std::vector<v1::Job> jobs_of_kind(const Connection& connection, v1::Job::Kind ki
   return result;
 }
 
-TEST_CASE("256 waiters for one cold key cause one job and one NVRTC call a configuration and get the same bytes") {
+TEST_CASE(
+    "256 waiters for one cold key cause one job and one NVRTC call a configuration and get the same bytes") {
   TinyDaemon daemon({.hold = true});
   const Connection connection = daemon->connect();
   v1::GetVariantRequest request = question(connection, tiny_problem(2));
@@ -88,7 +89,8 @@ TEST_CASE("two requests to tune one problem share a job") {
   for (int i = 0; i < 2; ++i) {
     v1::TuneRequest request = tune_request({tiny_problem(2)});
     request.set_detach(true);
-    connection.tune(request, [&](const v1::TuneEvent& event) { ids.insert(event.job().id()); }, {}, kPatience);
+    connection.tune(
+        request, [&](const v1::TuneEvent& event) { ids.insert(event.job().id()); }, {}, kPatience);
   }
   CHECK(ids.size() == 1);
 }

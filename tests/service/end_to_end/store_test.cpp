@@ -76,7 +76,8 @@ TEST_CASE("a flipped bit in a stored cubin is DATA_LOSS and is never served") {
   const Connection connection = daemon->connect();
   for (int i = 0; i < 2; ++i) {
     try {
-      const v1::GetVariantReply reply = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
+      const v1::GetVariantReply reply =
+          connection.get_variant(question(connection, tiny_problem(2)), kPatience);
       CHECK(reply.artifact().digest() != digest);
       FAIL("answered");
     } catch (const Error& error) {
@@ -110,7 +111,8 @@ bool try_tune(const Connection& connection, const Problem& problem) {
   v1::TuneRequest request = tune_request({problem});
   request.set_detach(true);
   try {
-    connection.tune(request, [](const v1::TuneEvent&) {}, {}, kPatience);
+    connection.tune(
+        request, [](const v1::TuneEvent&) {}, {}, kPatience);
     return true;
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::ResourceExhausted);

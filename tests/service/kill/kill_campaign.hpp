@@ -29,7 +29,7 @@ struct KillCell {
 struct KilledJob {
   Problem problem;
   KillCell cell;
-  bool killed = false;  // false: the job had left the phase, or the process was not there
+  bool killed = false;                      // false: the job had left the phase, or the process was not there
   std::chrono::milliseconds gone_after{0};  // until the killed process and all that came from it had ended
   std::vector<ProcessId> orphans;           // that ran on after the limit
   v1::TuneEvent last;

@@ -72,7 +72,8 @@ class Evidence {
     add_stage(trial.finals, played.finals, {key, "FINAL", 0});
   }
 
-  void add_stage(const std::vector<TableBlock>& blocks, const std::vector<TableBlock>& played, BlockName name) {
+  void add_stage(const std::vector<TableBlock>& blocks, const std::vector<TableBlock>& played,
+                 BlockName name) {
     const std::vector<double> has = samples_of(blocks), plays = samples_of(played);
     if (has.size() > plays.size() || !std::equal(has.begin(), has.end(), plays.begin())) {
       fault(name, "the stored samples are not those that the device plays");

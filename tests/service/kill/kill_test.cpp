@@ -68,7 +68,8 @@ void check_job(const KilledJob& job, const std::map<std::string, std::string>& w
   INFO(job.last.job().error());
   CHECK(job.last.job().state() == v1::Job::DONE);
   CHECK(job.orphans.empty());
-  CHECK(to_string(configuration_from_wire(job.last.winner(), "winner")) == winners.at(to_string(job.problem)));
+  CHECK(to_string(configuration_from_wire(job.last.winner(), "winner")) ==
+        winners.at(to_string(job.problem)));
 }
 
 void check_evidence(const std::vector<KilledJob>& jobs, KillCampaign& campaign, const Table& played,
@@ -91,7 +92,8 @@ void check_evidence(const std::vector<KilledJob>& jobs, KillCampaign& campaign, 
   CHECK_FALSE(evidence.contains("unknown"));
 }
 
-TEST_CASE("a job whose processes are killed resumes with nothing lost or doubled and ends with the same winner") {
+TEST_CASE(
+    "a job whose processes are killed resumes with nothing lost or doubled and ends with the same winner") {
   const std::size_t kills = wanted_kills();
   const std::vector<Problem> problems = enough_problems(kills);
   const auto winners = undisturbed_winners(problems);
