@@ -76,9 +76,11 @@ class Builder {
   void add_get() {
     auto [command, options] = add<GetOptions>(app_, "get", "the best variant for a problem");
     command->add_option("kernel", options->kernel, "name")->required();
-    command->add_option("--problem", options->problem, kProblemHelp)->required();
+    add_repeated(command, "--problem", options->problems,
+                 std::string(kProblemHelp) + "; several print a table")
+        ->required();
     add_question(command, *options);
-    command->add_option("-o,--output", options->output, "file for the cubin");
+    command->add_option("-o,--output", options->output, "file for the cubin of one problem");
     command->add_option("--on-miss", options->on_miss, "serve (default), wait for the measurement, or fail")
         ->transform(CLI::CheckedTransformer(kOnMiss).description("serve|wait|fail"));
     command->add_option("--tune", options->tune, "auto (default): a miss starts a job; or never")

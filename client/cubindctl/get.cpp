@@ -38,10 +38,10 @@ DeviceChoice choose_device(const GetOptions& options, const CommonOptions& commo
   return DeviceLabel{offered.front()};
 }
 
+// All but the problem.
 Query query_of(const GetOptions& options, const CommonOptions& common) {
   Query query;
   query.kernel = options.kernel;
-  query.problem = parse_problem(options.problem);
   query.device = choose_device(options, common);
   query.on_miss = options.on_miss;
   query.tune = options.tune;
@@ -129,24 +129,66 @@ class Printer {
   const std::string prefix_;
 };
 
-}  // namespace
-
-ExitCode run(const GetOptions& options, const CommonOptions& common) {
-  const Query query = query_of(options, common);
-  Client client({.address = common.address, .deadline = common.deadline()});
-  const Answer answer = client.get(query);
-  if (!options.output.empty()) {
-    write_file_atomic(options.output, answer.cubin());
-  }
-  if (common.json) {
-    print_json(json_of(answer));
-    return ExitCode::Ok;
-  }
+ExitCode print_one(const Answer& answer, const std::string& file) {
   Printer(answer).print();
-  if (!options.output.empty()) {
-    std::cout << replay_prefix(answer.reply().device()) << "  written to    " << options.output << "\n";
+  if (!file.empty()) {
+    std::cout << replay_prefix(answer.reply().device()) << "  written to    " << file << "\n";
   }
   return ExitCode::Ok;
+}
+
+void print_table(const std::vector<Answer>& answers) {
+  TextTable table({"PROBLEM", "MATCH", "EVIDENCE", ">TIME_US", ">CUBIN", "CONFIGURATION"});
+  for (const Answer& answer : answers) {
+    const v1::Provenance& provenance = answer.reply().provenance();
+    table.add({to_string(answer.problem()), to_string(answer.match()),
+               std::string(to_string(answer.evidence())),
+               provenance.samples() > 0 ? fixed(provenance.median_us(), 2) : "-",
+               size_text(answer.cubin().size()), to_string(answer.configuration())});
+  }
+  table.print(std::cout, replay_prefix(answers.front().reply().device()));
+}
+
+void print_table_json(const std::vector<Answer>& answers) {
+  OutputJson list = OutputJson::array();
+  for (const Answer& answer : answers) {
+    list.push_back(json_of(answer));
+  }
+  print_json({{"answers", list}});
+}
+
+}  // namespace
+
+// Each problem is a question of its own to the daemon: a client that lives longer answers some by the rule of
+// another.
+ExitCode run(const GetOptions& options, const CommonOptions& common) {
+  std::vector<Problem> problems;
+  for (const std::string& problem : options.problems) {
+    problems.push_back(parse_problem(problem));
+  }
+  if (problems.size() > 1 && !options.output.empty()) {
+    throw Error(ErrorCode::InvalidArgument, "--output",
+                "takes the cubin of one problem, " + std::to_string(problems.size()) + " are given");
+  }
+  Query query = query_of(options, common);
+  Client client({.address = common.address, .deadline = common.deadline(), .cached_answers = 0});
+  std::vector<Answer> answers;
+  for (const Problem& problem : problems) {
+    query.problem = problem;
+    answers.push_back(client.get(query));
+  }
+  if (!options.output.empty()) {
+    write_file_atomic(options.output, answers.front().cubin());
+  }
+  if (answers.size() > 1) {
+    common.json ? print_table_json(answers) : print_table(answers);
+    return ExitCode::Ok;
+  }
+  if (common.json) {
+    print_json(json_of(answers.front()));
+    return ExitCode::Ok;
+  }
+  return print_one(answers.front(), options.output);
 }
 
 }  // namespace cubind::ctl

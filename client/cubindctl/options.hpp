@@ -26,7 +26,7 @@ struct TuneOptions {
 
 struct GetOptions {
   std::string kernel;
-  std::string problem;
+  std::vector<std::string> problems;  // one prints all of its answer, several a table
   std::string device;  // label; empty: this machine's GPU, else the one class that agents offer
   std::string name_space;
   std::string output;  // file for the cubin; empty: none

@@ -26,7 +26,7 @@ void TextTable::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void TextTable::print(std::ostream& out) const {
+void TextTable::print(std::ostream& out, const std::string& prefix) const {
   std::vector<std::size_t> widths(right_.size(), 0);
   for (const auto& row : rows_) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -34,6 +34,7 @@ void TextTable::print(std::ostream& out) const {
     }
   }
   for (const auto& row : rows_) {
+    out << prefix;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string padding(widths[i] - row[i].size(), ' ');
       const bool last = i + 1 == row.size();

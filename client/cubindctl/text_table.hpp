@@ -15,7 +15,8 @@ class TextTable {
   /// As many cells as there are columns.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.size() == 1; }
-  void print(std::ostream& out) const;
+  /// Each line begins with `prefix`.
+  void print(std::ostream& out, const std::string& prefix = {}) const;
 
  private:
   std::vector<bool> right_;

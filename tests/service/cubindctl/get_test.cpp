@@ -55,6 +55,14 @@ TEST_CASE_METHOD(GetFixture, "get as JSON is one document with the launch plan")
   CHECK(json["launches"][0]["parameters"][3]["name"] == "alpha");
 }
 
+TEST_CASE_METHOD(GetFixture, "get of several problems prints a table and as JSON a list") {
+  const ProgramResult result = get({"--problem", "N=1024,D=4096,T=float16", "--device", "nvidia-h200"});
+  CHECK_THAT(result.out, Catch::StartsWith("PROBLEM") && Catch::Contains("exact  measured    24.10    5 B"));
+  const Json json = Json::parse(get({"--problem", "N=1024,D=4096,T=f16", "--device", "x", "--json"}).out);
+  CHECK(json["answers"].size() == 2);
+  CHECK(get({"--problem", "N=1024,D=4096,T=f16", "-o", "k.cubin"}).exit_code == 2);
+}
+
 TEST_CASE_METHOD(GetFixture, "get passes on how far it goes along") {
   get({"--device", "x", "--on-miss", "fail", "--tune", "never", "--accept", "bucket+stale"});
   CHECK(asked.on_miss() == v1::FAIL);
