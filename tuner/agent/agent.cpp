@@ -53,7 +53,8 @@ Agent::~Agent() {
   reap(true);
 }
 
-v1::Hello Agent::hello() const {
+v1::Hello Agent::hello() {
+  const std::lock_guard lock(mutex_);
   v1::Hello hello;
   hello.set_agent_id(options_.agent_id);
   hello.set_protocol(kProtocol);
@@ -188,7 +189,7 @@ v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
     if (lease.kind() == v1::Job::TUNE) return tune(work, lease);
     return run_compile_job(lease, *toolbox_, *work.channel, work.stop);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Aborted) throw;
+    if (error.code() == ErrorCode::Aborted || work.stop.kind() == JobStop::Kind::Drop) throw;
     const bool again = error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Unavailable;
     result.set_status(again ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
     result.set_error(error.what());
@@ -216,10 +217,26 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.deadlines = options_.deadlines;
   options.when = options_.tune_when;
   options.idle_poll = options_.idle_poll;
-  options.compile_window = std::max<std::size_t>(64, 4 * std::size_t{options_.compile_jobs});
+  options.compile_window = std::max<std::size_t>(32, 2 * std::size_t{options_.compile_jobs});
   options.open = place.device.open;
+  options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
   TuneJob job({*tool.compiler, tool.toolchain, link, *work.channel, work.stop, clock_}, options);
   return job.run(lease);
+}
+
+// Says which rule of consent is in force, once a context has shown it.
+void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
+  v1::AgentMessage message;
+  {
+    const std::lock_guard lock(mutex_);
+    v1::OfferedDevice& offer = place.device.offer;
+    const std::string consent = consent_text(options_.tune_when, info.consent_rule());
+    if (offer.consent() == consent) return;
+    offer.set_consent(consent);
+    offer.set_free_memory_bytes(info.free_memory_bytes());
+    for (const auto& one : places_) *message.mutable_devices()->add_devices() = one->device.offer;
+  }
+  stream_->send(std::move(message));
 }
 
 void Agent::stop_all(JobStop::Kind kind) {

@@ -35,11 +35,11 @@ class Agent {
  private:
   struct Work;
   struct Place {
-    LocalDevice device;
-    std::mutex busy;  // held by the tuning job that uses it
+    LocalDevice device;  // its offer: guarded by Agent::mutex_
+    std::mutex busy;     // held by the tuning job that uses it
   };
 
-  v1::Hello hello() const;
+  v1::Hello hello();
   void serve(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
   void handle(const v1::DaemonMessage& message);
   void begin(const v1::LeaseGrant& lease);
@@ -47,6 +47,7 @@ class Agent {
   void work_on(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult work_result(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
+  void offer_again(Place& place, const v1::DeviceInfo& info);
   Place& place_for(const v1::LeaseGrant& lease);
   void stop_all(JobStop::Kind kind);
   void reap(bool all);

@@ -14,7 +14,7 @@ namespace cubind {
 class ScreenStage {
  public:
   struct Options {
-    std::size_t compile_window = 64;
+    std::size_t compile_window = 32;
     MeasureSettings settings;
   };
   ScreenStage(const JobInput& input, TrialBench& bench, JobProgress& progress, const CompileSource& artifacts,

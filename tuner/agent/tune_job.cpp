@@ -81,6 +81,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
 
   ScreenStage screen(input, bench, progress, artifacts, {options_.compile_window, options_.settings});
   const std::vector<const Candidate*> chosen = screen.run();
+  if (options_.on_device) options_.on_device(session.info());
   const RoundContext context{input.job_key, bench.tick_us(), options_.settings};
   std::vector<Finalist> finalists = FinalStage(bench, log, progress, context).run(chosen);
   progress.phase("verifying");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "base/clock.hpp"
 #include "tuner/agent/compiler.hpp"
@@ -32,8 +33,11 @@ class TuneJob {
     DeviceDeadlines deadlines;
     TuneWhen when = TuneWhen::Idle;
     std::chrono::milliseconds idle_poll{2000};
-    std::size_t compile_window = 64;
+    std::size_t compile_window = 32;  // a request with CUDA's 16-bit headers has 1.6 MB
     v1::OpenDevice open;
+    // Told once what the device says of itself when it is in use: by then it knows which rule of consent is
+    // in force.
+    std::function<void(const v1::DeviceInfo&)> on_device = {};
   };
   TuneJob(Parts parts, Options options);
 

@@ -39,6 +39,16 @@ TEST_CASE("a foreign process that appears ends the block and what was seen besid
   for (const auto& [key, block] : world.channel.blocks) CHECK_FALSE(block.conditions().contended());
 }
 
+TEST_CASE("with always samples are taken beside others and the record is provisional") {
+  World world({.foreign = [] { return true; }, .answers_beside_others = true});
+  world.options.when = TuneWhen::Always;
+  const v1::JobResult result = world.run();
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK_FALSE(waited(world.channel));
+  CHECK(result.provenance().contended());
+  CHECK(result.provenance().provisional());
+}
+
 TEST_CASE("a job that waits for an idle GPU can be handed back") {
   World world({.foreign = [] { return true; }});
   world.options.idle_poll = std::chrono::seconds(30);

@@ -51,7 +51,7 @@ v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
   v1::VerificationResult& result = *reply.mutable_verification();
   result.set_outcome(reply.outcome());
   result.set_worst_excess(wrong ? 7 : 0.25);
-  result.set_same_bits(true);
+  result.set_same_bits(!behaviour_.bits_differ || !behaviour_.bits_differ(trial.configuration));
   result.set_reference("kernel");
   return reply;
 }
@@ -97,7 +97,10 @@ DeviceLink::Answer SimulatedDevice::answer(v1::DeviceReply reply) {
 
 DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
   v1::DeviceReply reply = reply_of(v1::CORRECT);
-  if (!request.has_unload() && !request.has_release() && behaviour_.foreign && behaviour_.foreign()) {
+  const bool seen = request.has_open() || request.has_probe() || request.has_measure() ||
+                    (!behaviour_.answers_beside_others && !request.has_unload() && !request.has_release());
+  if (seen && behaviour_.foreign && behaviour_.foreign()) {
+    if (request.has_measure() && behaviour_.answers_beside_others) reply = measure(request.measure());
     reply.set_foreign_use(true);
     if (!request.has_open()) return answer(reply);
   }

@@ -21,6 +21,8 @@ struct Behaviour {
   std::function<bool(const Configuration&, const Problem&, bool after_timing)> wrong = {};
   std::function<bool(const Configuration&)> below_floor = {};
   std::function<bool()> foreign = {};
+  bool answers_beside_others = false;  // foreign use is seen, and requests are answered all the same
+  std::function<bool(const Configuration&)> bits_differ = {};
   bool sticky = true;  // faults lose the context
   bool dies = false;   // faults take the worker with them, without a reply
   bool throttled = false;

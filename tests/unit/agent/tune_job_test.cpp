@@ -138,6 +138,15 @@ TEST_CASE("a time below the floor is no time and its refusal is stored with both
   for (const auto& [key, block] : world.channel.blocks) CHECK(block.trial_key() != trial->trial_key());
 }
 
+TEST_CASE("where results must be reproducible a configuration whose bits differ cannot win") {
+  World world({.bits_differ = [](const Configuration& one) { return one == configuration(3, 2); }});
+  CHECK(text(world.run().winner()) == "A=3,B=2");
+  World strict(world.device.behaviour());
+  strict.channel.frame.mutable_numerics()->set_kind(v1::Numerics::REPRODUCIBLE);
+  CHECK(text(strict.run().winner()) != "A=3,B=2");
+  CHECK(strict.channel.trial(configuration(3, 2))->outcome() == v1::CORRECT);
+}
+
 TEST_CASE("throttled blocks are marked in the answer") {
   World world({.throttled = true});
   CHECK(world.run().provenance().throttled());
