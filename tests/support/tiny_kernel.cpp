@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(THREADS) scale(const T* x, T* y, long long N) 
 // Of the fastest: finalists up to the sixth, the next two go after three samples, the last four after one.
 constexpr std::array<double, kTinyConfigurations> kSlower = {1,    1.004, 1.012, 1.018, 1.022, 1.026,
                                                              1.06, 1.08,  1.25,  1.4,   1.6,   2};
-constexpr double kFastest_us = 20;
+constexpr double kFastestUs = 20;
 constexpr double kNoise = 0.01;  // half its width, of the time
 constexpr std::size_t kFinalSamples = 40;
 
@@ -79,7 +79,7 @@ std::array<double, kTinyConfigurations> true_times(const Problem& problem) {
   auto factors = kSlower;
   Random random(Digest::of("times of " + to_string(problem)));
   random.shuffle(std::span<double>(factors));
-  for (double& factor : factors) factor *= kFastest_us;
+  for (double& factor : factors) factor *= kFastestUs;
   return factors;
 }
 
