@@ -1,0 +1,96 @@
+// The daemon's executable itself.
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "base/file.hpp"
+#include "base/subprocess.hpp"
+#include "tests/fakes/agent/fake_agent.hpp"
+#include "tests/service/server/health.hpp"
+#include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/paths.hpp"
+
+namespace cubind::test {
+namespace {
+
+struct ProcessFixture {
+  TempDir folder;
+  std::filesystem::path socket = folder.path() / "run" / "s";
+  std::string address = "unix://" + socket.string();
+
+  Subprocess start(const std::vector<std::string>& more = {}, const std::string& database = "store.db") {
+    SubprocessOptions options;
+    options.program = (bin_dir() / "cubind").string();
+    options.arguments = {"--no-local-agent", "--no-shipped-tables", "--log-level", "warn", "--socket", socket.string(),
+                         "--db",             (folder.path() / database).string()};
+    options.arguments.insert(options.arguments.end(), more.begin(), more.end());
+    options.stderr_to = ChildStream::Pipe;
+    return Subprocess::spawn(options);
+  }
+  static std::string errors_of(Subprocess& process) {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(process.stderr_pipe().get(), buffer, sizeof(buffer))) > 0;) {
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+    return text;
+  }
+};
+
+TEST_CASE("the daemon is healthy on a socket of mode 0600 and SIGTERM ends it with 0") {
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return is_healthy(f.address); });
+  struct stat info {};
+  REQUIRE(::stat(f.socket.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  daemon.send_signal(SIGTERM);
+  CHECK(daemon.wait().code == 0);
+  CHECK_FALSE(std::filesystem::exists(f.socket));
+}
+
+TEST_CASE("a second daemon on the same socket or store is refused with the reason") {
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return is_healthy(f.address); });
+  Subprocess second = f.start({}, "other.db");
+  CHECK_THAT(ProcessFixture::errors_of(second), Catch::Matchers::Contains("another cubind"));
+  CHECK(second.wait().code == 1);
+  CHECK(is_healthy(f.address));
+}
+
+TEST_CASE("a daemon that was killed leaves nothing that keeps the next one from starting") {
+  ProcessFixture f;
+  {
+    Subprocess daemon = f.start();
+    DaemonFixture::eventually([&] { return is_healthy(f.address); });
+    daemon.kill_group();
+    daemon.wait();
+  }
+  Subprocess next = f.start();
+  CHECK_NOTHROW(DaemonFixture::eventually([&] { return is_healthy(f.address); }));
+}
+
+TEST_CASE("SIGTERM waits for the leases of an agent and gives up after five seconds") {
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return is_healthy(f.address); });
+  FakeAgent agent(f.address, hello_with(h200_facts()));
+  const auto stub =
+      v1::Cubind::NewStub(grpc::CreateChannel(f.address, grpc::InsecureChannelCredentials()));
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.set_detach(true);
+  grpc::ClientContext context;
+  const auto reader = stub->Tune(&context, request);
+  agent.wait_for_lease();
+  const auto before = std::chrono::steady_clock::now();
+  daemon.send_signal(SIGTERM);
+  agent.wait_for_drain();
+  CHECK(daemon.wait().code == 0);
+  CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(9));
+}
+
+}  // namespace
+}  // namespace cubind::test

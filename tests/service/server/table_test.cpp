@@ -1,0 +1,122 @@
+#include <catch2/catch.hpp>
+
+#include "tests/service/server/daemon_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+struct TableFixture : DaemonFixture {
+  std::string export_table(grpc::Status* status = nullptr, const std::string& kernel = "") {
+    v1::ExportTableRequest request;
+    if (!kernel.empty()) {
+      request.add_kernels(kernel);
+    }
+    grpc::ClientContext context;
+    const auto reader = stub().ExportTable(&context, request);
+    std::string text;
+    for (v1::TableChunk chunk; reader->Read(&chunk);) {
+      text += chunk.json();
+    }
+    const grpc::Status last = reader->Finish();
+    if (status) {
+      *status = last;
+    }
+    return text;
+  }
+  grpc::Status import_table(const std::string& text, v1::ImportTableReply& reply) {
+    grpc::ClientContext context;
+    const auto writer = stub().ImportTable(&context, &reply);
+    v1::TableChunk chunk;
+    chunk.set_file("mine.json");
+    for (std::size_t sent = 0; sent < text.size(); sent += 1000) {
+      chunk.set_json(text.substr(sent, 1000));
+      writer->Write(chunk);
+      chunk.clear_file();
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+};
+
+std::string table_of_vector_add() {
+  TableFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(tune_vector_add({4096, 1024}));
+  return daemon.export_table();
+}
+
+TEST_CASE("exporting an unchanged table gives the same bytes") {
+  TableFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(tune_vector_add({4096}));
+  const std::string first = daemon.export_table();
+  CHECK(first.find("cubind-table") != std::string::npos);
+  CHECK(daemon.export_table() == first);
+}
+
+TEST_CASE("an imported table answers with evidence imported once its winner is compiled") {
+  const std::string table = table_of_vector_add();
+  TableFixture daemon;
+  AutoAgent compiler(daemon.address(), compiling_hello());
+  v1::ImportTableReply imported;
+  REQUIRE(daemon.import_table(table, imported).ok());
+  CHECK(imported.records_added() == 2);
+  v1::GetVariantRequest request = vector_add(4096);
+  request.mutable_device()->set_label("nvidia-h200");
+  const Got got = daemon.get(request);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.provenance().evidence() == v1::IMPORTED);
+  CHECK(got.reply.provenance().departures().empty());
+  CHECK(got.reply.artifact().architecture() == "sm_90");
+}
+
+TEST_CASE("importing the same table again adds nothing") {
+  const std::string table = table_of_vector_add();
+  TableFixture daemon;
+  v1::ImportTableReply first, second;
+  REQUIRE(daemon.import_table(table, first).ok());
+  REQUIRE(daemon.import_table(table, second).ok());
+  CHECK(second.records_added() == 0);
+  CHECK(second.records_known() == 2);
+  CHECK(second.generation().number() == first.generation().number());
+}
+
+TEST_CASE("an import queues the compiles of the winners for the classes that agents offer") {
+  const std::string table = table_of_vector_add();
+  TableFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::ImportTableReply imported;
+  REQUIRE(daemon.import_table(table, imported).ok());
+  DaemonFixture::eventually([&] { return daemon.status().artifacts() >= 1 && daemon.jobs().empty(); });
+  CHECK(agent.tuned() == 0);
+}
+
+TEST_CASE("tune measures what a table only tells") {
+  const std::string table = table_of_vector_add();
+  TableFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::ImportTableReply imported;
+  REQUIRE(daemon.import_table(table, imported).ok());
+  const auto events = daemon.tune(tune_vector_add({4096}));
+  CHECK_FALSE(events.back().already_fresh());
+  CHECK(daemon.get(vector_add(4096)).reply.provenance().evidence() == v1::MEASURED);
+}
+
+TEST_CASE("a table that is broken is refused with file and place and nothing of it is imported") {
+  TableFixture daemon;
+  v1::ImportTableReply reply;
+  const grpc::Status status = daemon.import_table(R"({"format": "cubind-table", "version": 1, "devices": 3})", reply);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith("mine.json /devices"));
+  CHECK(daemon.status().records() == 0);
+}
+
+TEST_CASE("exporting a kernel that nothing knows is NOT_FOUND") {
+  TableFixture daemon;
+  grpc::Status status;
+  daemon.export_table(&status, "vector_ad");
+  CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,70 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "server/config.hpp"
+#include "server/listener.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+Config parsed(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "cubind");
+  int exit_code = -1;
+  const auto config = parse_command_line(static_cast<int>(arguments.size()), arguments.data(), exit_code);
+  REQUIRE(config);
+  return *config;
+}
+
+TEST_CASE("listening on TCP needs an explicit insecure") {
+  CHECK_THROWS_WITH(parsed({"--listen", "127.0.0.1:7600"}), Contains("--insecure"));
+  CHECK(parsed({"--listen", "127.0.0.1:7600", "--insecure"}).listen == "127.0.0.1:7600");
+  CHECK(parsed({}).listen.empty());
+}
+
+TEST_CASE("options of the agent are passed through as they are") {
+  const Config config = parsed({"--gpus", "0,1", "--tune-when", "always", "--compile-jobs", "3", "--memory-fraction", "0.5"});
+  CHECK(config.agent_arguments == std::vector<std::string>{"--gpus", "0,1", "--tune-when", "always", "--memory-fraction",
+                                                           "0.5", "--compile-jobs", "3"});
+  CHECK_FALSE(parsed({"--no-local-agent"}).local_agent);
+}
+
+TEST_CASE("folders of specs come from the options and must exist") {
+  TempDir folder;
+  const std::string path = folder.path().string();
+  CHECK(parsed({"--kernels", path.c_str()}).kernels.back() == folder.path());
+  CHECK_THROWS_WITH(parsed({"--kernels", "/nowhere/at/all"}), Contains("is no folder"));
+}
+
+TEST_CASE("a wrong argument ends the process with 2 and help with 0") {
+  int exit_code = -1;
+  const char* wrong[] = {"cubind", "--tune-when", "sometimes"};
+  CHECK_FALSE(parse_command_line(3, wrong, exit_code));
+  CHECK(exit_code == 2);
+  const char* version[] = {"cubind", "--version"};
+  CHECK_FALSE(parse_command_line(2, version, exit_code));
+  CHECK(exit_code == 0);
+}
+
+TEST_CASE("a socket file that a dead daemon left is removed and a living daemon is respected") {
+  TempDir folder;
+  const auto path = folder.path() / "run" / "cubind.sock";
+  {
+    const SocketPlace place(path);
+    CHECK(place.address() == "unix://" + path.string());
+    CHECK_THROWS_WITH(SocketPlace(path), Contains("another cubind"));
+  }
+  write_file_atomic(path, "left by a dead daemon");
+  CHECK_NOTHROW(SocketPlace(path));
+  CHECK((std::filesystem::status(path.parent_path()).permissions() & std::filesystem::perms::all) ==
+        std::filesystem::perms::owner_all);
+}
+
+TEST_CASE("a socket path that is too long is refused with the limit") {
+  CHECK_THROWS_WITH(SocketPlace("/tmp/" + std::string(120, 'a')), Contains("107 bytes"));
+}
+
+}  // namespace
+}  // namespace cubind::test
