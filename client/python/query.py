@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Asks a cubind daemon for the best variant of a kernel and writes its cubin and launch plan.
+
+    query.py rmsnorm_forward N=4096,D=4096,T=bf16 --device nvidia-h200 -o rmsnorm.cubin
+
+Needs grpcio and the stubs of schemas/cubind.proto, made by
+
+    python -m grpc_tools.protoc -I . --python_out=STUBS --grpc_python_out=STUBS schemas/cubind.proto
+
+with STUBS on PYTHONPATH; the package has them beside this file. Exit code: 0, 1 if the daemon refuses or the answer is
+damaged, 2 for wrong usage.
+"""
+
+import argparse
+import ctypes
+import hashlib
+import json
+import os
+import pathlib
+import sys
+
+import grpc
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from schemas import cubind_pb2, cubind_pb2_grpc
+
+
+def parse_problem(text):
+    """N=4096,D=4096,T=bf16: integers are dims, words are types."""
+    problem = cubind_pb2.Problem()
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        if value.lstrip("-").isdigit():
+            problem.dims.add(name=name, value=int(value))
+        else:
+            problem.types.add(name=name, type=value)
+    return problem
+
+
+def decompress(frame, size):
+    """A zstd frame whose content has `size` bytes."""
+    zstd = ctypes.CDLL("libzstd.so.1")
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+    content = ctypes.create_string_buffer(size)
+    if zstd.ZSTD_decompress(content, ctypes.c_size_t(size), frame, ctypes.c_size_t(len(frame))) != size:
+        raise ValueError("the daemon's zstd frame is damaged")
+    return content.raw
+
+
+def fetch_cubin(stub, artifact):
+    """From the reply or, above 3 MiB, by chunks; checked against its digest."""
+    frame = artifact.zstd_cubin
+    if not frame:
+        request = cubind_pb2.GetArtifactRequest(digest=artifact.digest)
+        frame = b"".join(chunk.data for chunk in stub.GetArtifact(request))
+    cubin = decompress(frame, artifact.cubin_bytes)
+    if hashlib.sha256(cubin).digest() != artifact.digest:
+        raise ValueError("the cubin does not have the digest that the daemon promised")
+    return cubin
+
+
+def launch_plan(reply):
+    """What a launcher needs, in launch order. A parameter without a value comes from the caller."""
+    launches = []
+    for launch in reply.plan.launches:
+        parameters = []
+        for parameter in launch.parameters:
+            entry = {"name": parameter.name, "type": parameter.type}
+            if parameter.source == cubind_pb2.Parameter.VALUE:
+                entry["value"] = parameter.value
+            elif parameter.source == cubind_pb2.Parameter.BUFFER:
+                entry["size_bytes"] = parameter.extent_bytes
+            parameters.append(entry)
+        launches.append(
+            {
+                "entry_symbol": launch.entry_symbol,
+                "grid": [launch.grid.x, launch.grid.y, launch.grid.z],
+                "block": [launch.block.x, launch.block.y, launch.block.z],
+                "shared_bytes": launch.shared_bytes,
+                "parameters": parameters,
+            }
+        )
+    return launches
+
+
+def describe(reply):
+    provenance = reply.provenance
+    departures = [cubind_pb2.Departure.Name(d).lower() for d in provenance.departures]
+    return {
+        "kernel": reply.kernel,
+        "device": reply.device,
+        "configuration": {v.name: v.value for v in reply.configuration.values},
+        "match": "+".join(departures) or "exact",
+        "evidence": cubind_pb2.Evidence.Name(provenance.evidence).lower(),
+        "time_us": provenance.median_us,
+        "launches": launch_plan(reply),
+    }
+
+
+def default_address():
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    folder = f"{runtime}/cubind" if runtime else f"/tmp/cubind-{os.getuid()}"
+    return os.environ.get("CUBIND_ADDRESS", f"unix://{folder}/cubind.sock")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kernel")
+    parser.add_argument("problem", help="N=4096,D=4096,T=bf16")
+    parser.add_argument(
+        "--device", required=True, help="label of the device class, as `cubindctl devices` lists it"
+    )
+    parser.add_argument(
+        "--address", default=default_address(), help="default: CUBIND_ADDRESS, else the user's socket"
+    )
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="file for the cubin")
+    arguments = parser.parse_args()
+
+    request = cubind_pb2.GetVariantRequest(
+        kernel=arguments.kernel,
+        problem=parse_problem(arguments.problem),
+        device=cubind_pb2.Device(label=arguments.device),
+    )
+    with grpc.insecure_channel(arguments.address) as channel:
+        stub = cubind_pb2_grpc.CubindStub(channel)
+        try:
+            reply = stub.GetVariant(request, timeout=30)
+            cubin = fetch_cubin(stub, reply.artifact)
+        except grpc.RpcError as error:
+            sys.exit(f"query.py: {error.code().name}: {error.details()}")
+        except ValueError as error:
+            sys.exit(f"query.py: {error}")
+    if arguments.output:
+        arguments.output.write_bytes(cubin)
+    print(json.dumps(describe(reply), indent=2))
+
+
+if __name__ == "__main__":
+    main()
