@@ -91,6 +91,7 @@ copy_data() {
   copy_tree docs "$folder/docs"
   copy_tree client/example "$folder/example"
   copy_tree client/demo "$folder/demo"
+  copy_tree tests/golden/replay/rmsnorm_h200.json "$folder/demo/rmsnorm_h200.json"
   copy_tree client/python "$folder/python"
   copy_found "$folder" bench '*.py' '*.sh' '*.json' '*.cu' '*.md' '*.txt'
   mkdir -p "$folder/python/schemas"
