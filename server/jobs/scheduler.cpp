@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "server/jobs/scheduler_state.hpp"
+#include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -109,6 +110,15 @@ std::optional<JobEvent> Scheduler::find_open(const RecordQuestion& question) con
 std::optional<JobEvent> Scheduler::find(const std::string& id) const {
   const OpenJob* job = state_->find(id);
   return job ? std::optional(state_->event_of(*job)) : std::nullopt;
+}
+
+std::optional<std::string> Scheduler::failed_lately(const Digest& key) const {
+  const auto found = state_->failures.find(key);
+  if (found == state_->failures.end() || found->second.until <= state_->clock.steady_now() ||
+      found->second.revision != state_->revision_of(found->second.kernel)) {
+    return std::nullopt;
+  }
+  return found->second.error;
 }
 
 std::vector<JobEvent> Scheduler::open_jobs() const {
@@ -243,6 +253,7 @@ void Scheduler::State::end(OpenJob& job, JobState state, std::string error, Reco
   job.row.state = state;
   job.row.error = std::move(error);
   job.row.finished_at = clock.wall_text();
+  note_failure(job.row);
   release(job);
   try {
     if (state != JobState::Done) {
@@ -256,6 +267,24 @@ void Scheduler::State::end(OpenJob& job, JobState state, std::string error, Reco
   JobEvent last = event_of(job);
   last.record = std::move(record);
   forget(job.row.id, last);
+}
+
+std::uint64_t Scheduler::State::revision_of(const std::string& kernel) const {
+  try {
+    return kernels.find(kernel)->revision;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+void Scheduler::State::note_failure(const JobRow& row) {
+  const SteadyTime now = clock.steady_now();
+  std::erase_if(failures,
+                [&](const auto& item) { return item.second.until <= now || item.first == row.key; });
+  if (row.state == JobState::Failed) {
+    failures[row.key] = {row.error, now + options.failure_pause, row.question.kernel,
+                         revision_of(row.question.kernel)};
+  }
 }
 
 void Scheduler::State::forget(const std::string& id, const JobEvent& last) {

@@ -29,7 +29,8 @@ struct SchedulerOptions {
   std::size_t queue_limit = 10'000;       // open jobs
   std::uint32_t interruption_limit = 10;  // in a row, with nothing stored in between: then a job has failed
   std::chrono::milliseconds retry_step{250};  // doubled with every interruption in a row, at most 30 s
-  std::uint32_t compile_leases = 4;           // of one agent at a time
+  std::chrono::minutes failure_pause{10};
+  std::uint32_t compile_leases = 4;  // of one agent at a time
 };
 
 struct CompileOrder {
@@ -61,6 +62,10 @@ class Scheduler {
   std::optional<JobEvent> find_open(const RecordQuestion& question) const;
   std::optional<JobEvent> find(const std::string& id) const;  // open jobs
   std::vector<JobEvent> open_jobs() const;
+
+  /// The error of the latest job with this key, if it failed within failure_pause and the kernel's spec
+  /// is still the same. A miss does not start such a job again; whoever asks for it by name (Tune) does.
+  std::optional<std::string> failed_lately(const Digest& key) const;
 
   /// Tells every change from now on. 0: the job is not open.
   std::uint64_t watch(const std::string& job_id, Watcher watcher);

@@ -53,6 +53,9 @@ struct Scheduler::State {
   /// Ends the job in the store, tells its watchers and forgets it.
   void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
   void forget(const std::string& id, const JobEvent& last);
+  void note_failure(const JobRow& row);
+  /// 0: the kernel is not known.
+  std::uint64_t revision_of(const std::string& kernel) const;
   std::string fresh_id();
 
   // ---- leases.cpp ----
@@ -90,6 +93,13 @@ struct Scheduler::State {
   std::map<std::uint64_t, JoinedAgent> agents;
   std::map<std::uint64_t, std::string> watches;  // watch id to job id
   std::map<std::string, WaitingCheck> checks;
+  struct Failure {
+    std::string error;
+    SteadyTime until;
+    std::string kernel;
+    std::uint64_t revision = 0;  // of the kernel's spec
+  };
+  std::map<Digest, Failure> failures;  // by key
   std::vector<std::function<void(const ArtifactRow&)>> artifact_listeners;
   std::vector<std::function<void()>> agent_listeners;
   std::uint64_t last_agent = 0, last_watch = 0, last_lease = 0;

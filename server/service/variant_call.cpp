@@ -102,7 +102,7 @@ void VariantCall::start_job() {
   bool retune = false;
   const RecordQuestion question = job_question(retune);
   job_ = context_.scheduler.find_open(question);
-  if (job_) {
+  if (job_ || context_.scheduler.failed_lately(job_key(question))) {
     return;
   }
   if (!asked_.may_tune) {
@@ -155,6 +155,13 @@ std::optional<JobEvent> VariantCall::submit_compile() {
   }
 }
 
+bool VariantCall::pass_over(const Digest& key, const std::string& error) {
+  failed_compiles_.insert(key);
+  compile_error_ = error;
+  resolve();
+  return resolution_.compile && wait_for_compile();
+}
+
 bool VariantCall::wait_for_compile() {
   if (compiles_given_up_ || !current_toolchain(*context_.fleet.agents(), asked_.question.driver)) {
     // No agent is there, or none whose cubins the driver loads. The job waits for one, nobody waits for the
@@ -163,6 +170,9 @@ bool VariantCall::wait_for_compile() {
       submit_compile();
     }
     return false;
+  }
+  if (const auto error = context_.scheduler.failed_lately(resolution_.compile->key)) {
+    return pass_over(resolution_.compile->key, *error);
   }
   const auto job = submit_compile();
   if (!job) {
@@ -205,6 +215,7 @@ void VariantCall::compiled(const Digest& key, const JobEvent& event) {
     // Also after success: an artifact that is there is found, and one that is not must not be asked for for
     // ever.
     failed_compiles_.insert(key);
+    compile_error_ = event.job.error;
   }
   const auto self = shared_from_this();
   context_.jobs.post([self] {
@@ -267,6 +278,9 @@ void VariantCall::fail_without_answer() const {
                       to_string(*resolution_.best_refused));
     }
     throw Error(ErrorCode::FailedPrecondition, where, "no configuration is valid for " + what);
+  }
+  if (!resolution_.compile && !compile_error_.empty()) {
+    throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compile_error_);
   }
   throw Error(
       ErrorCode::Unavailable, where,

@@ -34,6 +34,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void wait_for_job();
   void serve();
   bool wait_for_compile();
+  /// Goes on without the candidate whose compile has failed.
+  bool pass_over(const Digest& key, const std::string& error);
   /// Absent: it was not taken (a full queue or disk).
   std::optional<JobEvent> submit_compile();
   void compiled(const Digest& key, const JobEvent& event);
@@ -56,6 +58,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::optional<JobEvent> job_;  // that the miss started or met
   std::string compile_job_;      // id
   std::set<Digest> failed_compiles_;
+  std::string compile_error_;  // of the latest of them
   bool compiles_given_up_ = false;
   std::optional<Strand::Time> compile_deadline_;
   std::uint64_t watch_ = 0;

@@ -8,8 +8,8 @@
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "tests/fakes/agent/fake_agent.hpp"
-#include "tests/service/server/health.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/service/server/health.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
@@ -23,8 +23,9 @@ struct ProcessFixture {
   Subprocess start(const std::vector<std::string>& more = {}, const std::string& database = "store.db") {
     SubprocessOptions options;
     options.program = (bin_dir() / "cubind").string();
-    options.arguments = {"--no-local-agent", "--no-shipped-tables", "--log-level", "warn", "--socket", socket.string(),
-                         "--db",             (folder.path() / database).string()};
+    options.arguments = {
+        "--no-local-agent", "--no-shipped-tables", "--log-level", "warn",
+        "--socket",         socket.string(),       "--db",        (folder.path() / database).string()};
     options.arguments.insert(options.arguments.end(), more.begin(), more.end());
     options.stderr_to = ChildStream::Pipe;
     return Subprocess::spawn(options);
@@ -78,8 +79,7 @@ TEST_CASE("SIGTERM waits for the leases of an agent and gives up after five seco
   Subprocess daemon = f.start();
   DaemonFixture::eventually([&] { return is_healthy(f.address); });
   FakeAgent agent(f.address, hello_with(h200_facts()));
-  const auto stub =
-      v1::Cubind::NewStub(grpc::CreateChannel(f.address, grpc::InsecureChannelCredentials()));
+  const auto stub = v1::Cubind::NewStub(grpc::CreateChannel(f.address, grpc::InsecureChannelCredentials()));
   v1::TuneRequest request = tune_vector_add({4096});
   request.set_detach(true);
   grpc::ClientContext context;

@@ -105,7 +105,8 @@ TEST_CASE("tune measures what a table only tells") {
 TEST_CASE("a table that is broken is refused with file and place and nothing of it is imported") {
   TableFixture daemon;
   v1::ImportTableReply reply;
-  const grpc::Status status = daemon.import_table(R"({"format": "cubind-table", "version": 1, "devices": 3})", reply);
+  const grpc::Status status =
+      daemon.import_table(R"({"format": "cubind-table", "version": 1, "devices": 3})", reply);
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith("mine.json /devices"));
   CHECK(daemon.status().records() == 0);

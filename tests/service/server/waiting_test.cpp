@@ -124,7 +124,7 @@ TEST_CASE("without an artifact in time the answer is UNAVAILABLE with the id of 
   CHECK(got.status.error_message().find(lease.job_id()) != std::string::npos);
 }
 
-TEST_CASE("a compile that fails gives the next candidate and at last the job's end not a hang") {
+TEST_CASE("a compile that fails ends the wait with its error and is not tried again for every call") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());
   v1::GetVariantRequest request = vector_add(4096);
@@ -135,7 +135,11 @@ TEST_CASE("a compile that fails gives the next candidate and at last the job's e
   failed.set_status(v1::JobResult::FAILED);
   failed.set_error("error: expected a ';'");
   REQUIRE(agent.send_result(agent.wait_for_lease(), failed));
-  CHECK(call.get().status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  const grpc::Status status = call.get().status;
+  CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(status.error_message(), Catch::Matchers::Contains("expected a ';'"));
+  CHECK(daemon.get(request).status.error_message() == status.error_message());
+  CHECK_FALSE(agent.try_lease(std::chrono::milliseconds(200)));
 }
 
 TEST_CASE("the deadline of a waiting call passes without disturbing the job") {

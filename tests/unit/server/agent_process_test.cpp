@@ -28,7 +28,9 @@ struct Script {
     options.first_delay = std::chrono::milliseconds(10);
     return options;
   }
-  std::string said() const { return fs::exists(folder.path() / "said") ? read_file(folder.path() / "said") : ""; }
+  std::string said() const {
+    return fs::exists(folder.path() / "said") ? read_file(folder.path() / "said") : "";
+  }
 };
 
 bool eventually(const std::function<bool()>& condition) {

@@ -208,6 +208,19 @@ TEST_CASE("a job that is interrupted too often in a row has failed and one that 
   CHECK(f.scheduler->open_jobs().empty());
 }
 
+TEST_CASE("a job that has failed is remembered for a while so that misses do not repeat it") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  const Digest key = f.submit().job.key;
+  WorkResult failed;
+  failed.status = WorkResult::Status::Failed;
+  failed.error = "no configuration survived";
+  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, failed);
+  CHECK(f.scheduler->failed_lately(key) == "no configuration survived");
+  f.clock.advance(11min);
+  CHECK_FALSE(f.scheduler->failed_lately(key));
+}
+
 TEST_CASE("the queue has a limit with a clear error") {
   SchedulerFixture f;
   f.options.queue_limit = 1;

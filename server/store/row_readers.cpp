@@ -1,0 +1,191 @@
+#include "server/store/row_readers.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "server/store/columns.hpp"
+
+namespace cubind::store {
+
+void damaged(std::string_view what, const Digest& key, std::string cause) {
+  throw Error(ErrorCode::DataLoss, "store " + std::string(what) + " " + key.hex().substr(0, 16),
+              std::move(cause));
+}
+
+ToolchainIdentity read_toolchain(Query& row) {
+  ToolchainIdentity toolchain;
+  toolchain.name = row.text();
+  toolchain.nvrtc = row.digest();
+  toolchain.builtins = row.digest();
+  toolchain.headers = row.digest();
+  return toolchain;
+}
+
+/// A full key that hashes to its digest; empty ones (imports) are not checked.
+Key read_key(Query& row, std::string_view what) {
+  Key key;
+  key.digest = row.digest();
+  key.full = row.blob();
+  if (!key.full.empty() && Digest::of(key.full) != key.digest) {
+    damaged(what, key.digest, "its full key does not have its digest");
+  }
+  return key;
+}
+
+ArtifactRow read_artifact(Query& row) {
+  ArtifactRow artifact;
+  artifact.key = read_key(row, "artifact");
+  artifact.cubin = row.digest();
+  artifact.kernel = row.text();
+  artifact.architecture = row.text();
+  artifact.cubin_bytes = row.unsigned_integer();
+  artifact.entries = read_strings(row.text());
+  artifact.entry_symbols = read_strings(row.text());
+  artifact.resources = read_resources(row.text());
+  artifact.toolchain = read_toolchain(row);
+  artifact.compile_ms = row.real();
+  return artifact;
+}
+
+std::vector<ArtifactRow> read_artifacts(Query& query) {
+  std::vector<ArtifactRow> artifacts;
+  while (query.step()) {
+    artifacts.push_back(read_artifact(query));
+  }
+  return artifacts;
+}
+
+TrialRow read_trial(Query& row) {
+  TrialRow trial;
+  trial.key = read_key(row, "trial");
+  trial.origin = read_origin(row.text());
+  trial.artifact_key = row.optional_digest();
+  trial.kernel = row.text();
+  trial.problem = read_problem(row.text());
+  trial.configuration = read_configuration(row.text());
+  trial.device_class = row.digest();
+  trial.policy = read_policy(row.text());
+  trial.driver.cuda = row.word();
+  trial.driver.version = row.text();
+  trial.outcome = read_outcome(row.text());
+  trial.detail = row.text();
+  trial.fault_count = row.word();
+  trial.toolchain = read_toolchain(row);
+  trial.cubin = row.optional_digest().value_or(Digest{});
+  trial.architecture = row.text();
+  trial.resources = read_resources(row.text());
+  trial.series = row.word();
+  trial.job_id = row.text();
+  return trial;
+}
+
+std::vector<TrialRow> read_trials(Query& query) {
+  std::vector<TrialRow> trials;
+  while (query.step()) {
+    trials.push_back(read_trial(query));
+  }
+  return trials;
+}
+
+/// Kernel to namespace, in the columns' order.
+RecordQuestion read_question(Query& row) {
+  RecordQuestion question;
+  question.kernel = row.text();
+  question.interface = row.digest();
+  question.problem = read_problem(row.text());
+  question.device_class = row.digest();
+  question.policy = read_policy(row.text());
+  question.numerics = read_numerics(row.text());
+  question.name_space = row.text();
+  return question;
+}
+
+namespace {
+
+void read_measurement(Query& row, RecordRow& record) {
+  record.median_us = row.real();
+  record.median_low_us = row.real();
+  record.median_high_us = row.real();
+  record.samples = row.word();
+  record.sm_mhz = row.word();
+  record.power_limit_mw = row.word();
+  record.contended = row.flag();
+  record.throttled = row.flag();
+  record.gain_over_default = row.real();
+  record.timer = row.text();
+  record.tick_us = row.real();
+  record.measured_at = row.text();
+}
+
+}  // namespace
+
+namespace {
+
+void read_summary(Query& row, VerificationSummary& summary) {
+  summary.verified = row.flag();
+  summary.digest = row.digest();
+  summary.reference = row.text();
+  summary.worst_excess = row.real();
+  summary.problems = read_problems(row.text());
+  summary.same_bits = row.flag();
+  summary.after_timing = row.flag();
+}
+
+}  // namespace
+
+RecordRow read_record(Query& row) {
+  RecordRow record;
+  record.id = row.integer();
+  const Key stored{row.digest(), row.blob()};
+  record.question = read_question(row);
+  const Key key = record_key(record.question);
+  if (key != stored) {
+    damaged("record", stored.digest, "its full key is not that of its columns");
+  }
+  record.key = key.digest;
+  record.from_generation = row.unsigned_integer();
+  record.to_generation = row.optional_unsigned();
+  record.configuration = read_configuration(row.text());
+  record.trial = row.digest();
+  record.cubin = row.digest();
+  record.architecture = row.text();
+  record.toolchain = read_toolchain(row);
+  record.driver.cuda = row.word();
+  record.driver.version = row.text();
+  record.evidence = read_evidence(row.text());
+  record.provisional = row.flag();
+  read_measurement(row, record);
+  read_summary(row, record.verification);
+  record.finalists = read_digests(row.blob());
+  record.job_id = row.text();
+  return record;
+}
+
+JobRow read_job(Query& row) {
+  JobRow job;
+  job.id = row.text();
+  job.kind = read_kind(row.text());
+  job.key = row.digest();
+  job.question = read_question(row);
+  job.state = read_state(row.text());
+  job.fence = row.unsigned_integer();
+  job.series = row.word();
+  job.retune = row.flag();
+  job.interruptions = row.word();
+  job.error = row.text();
+  job.note = row.text();
+  job.created_at = row.text();
+  job.finished_at = row.text();
+  job.elapsed_ms = row.real();
+  job.configurations = row.word();
+  job.configurations_done = row.word();
+  job.nvrtc_calls = row.word();
+  job.outcomes = read_outcomes(row.text());
+  job.record_trial = row.digest();
+  job.compile = read_configurations(row.text());
+  job.architecture = row.text();
+  job.driver_cuda = row.word();
+  return job;
+}
+
+}  // namespace cubind::store
