@@ -63,7 +63,7 @@ TEST_CASE("the default competes in the finals and gets no more samples than it t
     const bool final_stage = block.stage() == v1::SampleBlock::FINAL;
     if (final_stage && block.trial_key() == world.channel.trial(configuration(1, 1))->trial_key()) ++rounds;
   }
-  CHECK(rounds == 5);
+  CHECK(rounds == 10);
 }
 
 TEST_CASE("inside the tie margin the default wins") {

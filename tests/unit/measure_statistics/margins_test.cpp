@@ -29,11 +29,11 @@ TEST_CASE("screening compares the smallest sample and below fifty ticks the mean
 
 TEST_CASE("the first values of the settings are those that the documentation names") {
   CHECK(kSettings.screen_first_margin == 0.10);
-  CHECK(kSettings.screen_margin == 0.03);
+  CHECK(kSettings.screen_margin == 0.05);
   CHECK(kSettings.tie_margin == 0.005);
   CHECK(kSettings.max_finalists == 8);
-  CHECK(kSettings.min_samples == 5);
-  CHECK(kSettings.max_samples == 30);
+  CHECK(kSettings.min_samples == 10);
+  CHECK(kSettings.max_samples == 60);
 }
 
 }  // namespace

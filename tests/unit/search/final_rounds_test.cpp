@@ -26,20 +26,20 @@ std::uint32_t run(FinalRounds& rounds, const std::vector<double>& base, double n
 
 TEST_CASE("every finalist gets at least five samples and a clear loser no more") {
   FinalRounds rounds(2, context_of());
-  CHECK(run(rounds, {10, 12}, 0.01) == 5);
-  CHECK(rounds.times(1).size() == 5);
+  CHECK(run(rounds, {10, 12}, 0.01) == 10);
+  CHECK(rounds.times(1).size() == 10);
   CHECK_FALSE(rounds.running(1));
 }
 
 TEST_CASE("finalists that neither separate nor tie stop after thirty samples") {
   FinalRounds rounds(2, context_of());
-  CHECK(run(rounds, {10, 10.0}, 0.5) == 30);
-  CHECK(rounds.times(0).size() == 30);
+  CHECK(run(rounds, {10, 10.0}, 0.5) == 60);
+  CHECK(rounds.times(0).size() == 60);
 }
 
 TEST_CASE("finalists within the tie margin stop early and both stay in the running") {
   FinalRounds rounds(2, context_of());
-  CHECK(run(rounds, {10, 10.01}, 0.001) == 5);
+  CHECK(run(rounds, {10, 10.01}, 0.001) == 10);
   CHECK(rounds.running(0));
   CHECK(rounds.running(1));
 }
@@ -52,7 +52,7 @@ TEST_CASE("a finalist that is surely slower but within the tie margin stays in t
 
 TEST_CASE("times less than two ticks apart are a tie") {
   FinalRounds rounds(2, context_of("job", 1.0));
-  CHECK(run(rounds, {60, 61.5}, 0.0001) == 5);
+  CHECK(run(rounds, {60, 61.5}, 0.0001) == 10);
   CHECK(rounds.running(1));
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("a finalist that was removed takes no part in later rounds") {
 
 TEST_CASE("a single finalist gets its five samples") {
   FinalRounds rounds(1, context_of());
-  CHECK(run(rounds, {10}, 0.1) == 5);
+  CHECK(run(rounds, {10}, 0.1) == 10);
 }
 
 TEST_CASE("a ratio is taken over the rounds that both took part in") {
