@@ -133,7 +133,7 @@ OutputJson json_of(const LaunchPlan& plan) {
 }
 
 OutputJson json_of(const v1::Generation& generation) {
-  return {{"store_id", generation.store_id()}, {"number", generation.number()}};
+  return {{"store_id", hex(generation.store_id())}, {"number", generation.number()}};
 }
 
 OutputJson json_of(const v1::Provenance& provenance) {
@@ -333,6 +333,8 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"devices", devices}};
 }
 
-void print_json(const OutputJson& document) { std::cout << document.dump(2) << std::endl; }
+void print_json(const OutputJson& document) {
+  std::cout << document.dump(2, ' ', false, OutputJson::error_handler_t::replace) << std::endl;
+}
 
 }  // namespace cubind::ctl

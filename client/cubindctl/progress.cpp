@@ -19,6 +19,12 @@ std::string count_text(const v1::Job& job) {
   return std::to_string(job.configurations_done()) + "/" + std::to_string(job.configurations());
 }
 
+// An error of several lines in one.
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 std::string winner_text(const v1::TuneEvent& event) {
   const v1::Provenance& provenance = event.provenance();
   std::string text = fixed(provenance.median_us(), 2) + " us [" + fixed(provenance.median_low_us(), 2) +
@@ -70,7 +76,7 @@ std::string result_text(const v1::TuneEvent& event) {
   const v1::Job& job = event.job();
   std::string text = replay_prefix(job.device()) + subject(job) + " on " + job.device() + ": ";
   if (job.state() != v1::Job::DONE) {
-    return text + state_name(job.state()) + (job.error().empty() ? "" : ": " + job.error());
+    return text + state_name(job.state()) + (job.error().empty() ? "" : ": " + one_line(job.error()));
   }
   if (!event.has_winner()) {
     return text + "done";

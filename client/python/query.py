@@ -83,14 +83,20 @@ def launch_plan(reply):
     return launches
 
 
+def match_of(provenance):
+    """The departures as `cubindctl get` prints them."""
+    short = {cubind_pb2.PREDICTED_WINNER: "predicted", cubind_pb2.DEFAULT_CONFIGURATION: "default"}
+    names = [short.get(d) or cubind_pb2.Departure.Name(d).lower() for d in provenance.departures]
+    return "+".join(names) or "exact"
+
+
 def describe(reply):
     provenance = reply.provenance
-    departures = [cubind_pb2.Departure.Name(d).lower() for d in provenance.departures]
     return {
         "kernel": reply.kernel,
         "device": reply.device,
         "configuration": {v.name: v.value for v in reply.configuration.values},
-        "match": "+".join(departures) or "exact",
+        "match": match_of(provenance),
         "evidence": cubind_pb2.Evidence.Name(provenance.evidence).lower(),
         "time_us": provenance.median_us,
         "launches": launch_plan(reply),

@@ -117,6 +117,12 @@ TEST_CASE("match and evidence and where it comes from are told") {
   CHECK(json["artifact"]["size_bytes"] == 5);
 }
 
+TEST_CASE("digests and store ids are printed in hex") {
+  v1::Generation generation;
+  generation.set_store_id(std::string("\xd4\x00\x0a", 3));
+  CHECK(json_of(generation)["store_id"] == "d4000a");
+}
+
 TEST_CASE("where nothing was measured no measurement is told") {
   v1::Provenance provenance;
   provenance.set_evidence(v1::NONE);
