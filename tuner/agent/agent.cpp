@@ -163,7 +163,7 @@ void Agent::begin(const v1::CheckOrder& order) {
     try {
       v1::AgentMessage message;
       *message.mutable_check() = run_check(order, *toolbox_, added.stop);
-      stream_->send(std::move(message));
+      stream_->send(message);
     } catch (const std::exception& error) {
       log_warning("a check ended without an answer: " + std::string(error.what()));
     }
@@ -236,7 +236,7 @@ void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
     offer.set_free_memory_bytes(info.free_memory_bytes());
     for (const auto& one : places_) *message.mutable_devices()->add_devices() = one->device.offer;
   }
-  stream_->send(std::move(message));
+  stream_->send(message);
 }
 
 void Agent::stop_all(JobStop::Kind kind) {

@@ -22,8 +22,9 @@ std::uint64_t most_shared_bytes(const Candidate& candidate, const Compiled& arti
 
 }  // namespace
 
-FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, RoundContext context)
-    : bench_(bench), log_(log), progress_(progress), context_(std::move(context)) {}
+FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress,
+                       const RoundContext& context)
+    : bench_(bench), log_(log), progress_(progress), context_(context) {}
 
 // The first round from `at_least` on that everyone has, else the first that nobody has and none follows.
 std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& running,

@@ -22,7 +22,7 @@ struct Finalist {
 // thread.
 class FinalStage {
  public:
-  FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, RoundContext context);
+  FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, const RoundContext& context);
 
   // Those that were measured and are still in; a finalist that failed is left out.
   std::vector<Finalist> run(const std::vector<const Candidate*>& finalists);

@@ -58,7 +58,7 @@ void order_candidates(const v1::LeaseGrant& lease, std::vector<Candidate>& candi
   std::vector<Configuration> configurations;
   for (Candidate& candidate : candidates) {
     candidate.incumbent = hints.incumbent == candidate.configuration;
-    if (candidate.is_default) hints.default_ = candidate.configuration;
+    if (candidate.is_default) hints.preset = candidate.configuration;
     configurations.push_back(candidate.configuration);
   }
   for (const v1::Configuration& hint : lease.hints()) {

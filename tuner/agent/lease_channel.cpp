@@ -23,7 +23,7 @@ void LeaseChannel::store(const v1::Batch& batch) {
 void LeaseChannel::progress(const v1::Progress& progress) {
   v1::AgentMessage to = message();
   *to.mutable_progress() = progress;
-  stream_.send(std::move(to));
+  stream_.send(to);
 }
 
 std::optional<std::string> LeaseChannel::fetch_cubin(const Digest& digest) {
@@ -43,7 +43,7 @@ void LeaseChannel::finish(const v1::JobResult& result) {
 void LeaseChannel::heartbeat() {
   v1::AgentMessage to = message();
   to.mutable_heartbeat();
-  stream_.send(std::move(to));
+  stream_.send(to);
 }
 
 }  // namespace cubind

@@ -116,7 +116,7 @@ LeaseStream::~LeaseStream() {
   state_->reader.join();
 }
 
-bool LeaseStream::send(v1::AgentMessage message) {
+bool LeaseStream::send(const v1::AgentMessage& message) {
   const std::lock_guard lock(state_->write_mutex);
   return state_->write(message);
 }

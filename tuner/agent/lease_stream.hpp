@@ -30,7 +30,7 @@ class LeaseStream {
   LeaseStream& operator=(const LeaseStream&) = delete;
 
   // False where the stream is broken.
-  bool send(v1::AgentMessage message);
+  bool send(const v1::AgentMessage& message);
   // Sends with a sequence number and waits until the daemon has acknowledged it. Throws Error(Aborted) where
   // the stream breaks first, and what `stop` throws when it is requested first, except that a job which is
   // handed back still waits for acknowledgements for `grace`.

@@ -51,8 +51,8 @@ double round_location_us(const RoundTimes& times, const RoundContext& context) {
   return location_us(values(times), context.tick_us, context.settings);
 }
 
-FinalRounds::FinalRounds(std::size_t finalists, RoundContext context)
-    : context_(std::move(context)), state_(finalists) {}
+FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context)
+    : context_(context), state_(finalists) {}
 
 std::optional<std::size_t> FinalRounds::leader() const {
   std::optional<std::size_t> best;

@@ -42,7 +42,7 @@ double round_location_us(const RoundTimes& times, const RoundContext& context);
 class FinalRounds {
  public:
   /// Finalists are numbered from 0.
-  FinalRounds(std::size_t finalists, RoundContext context);
+  FinalRounds(std::size_t finalists, const RoundContext& context);
 
   /// Whether all is known: each finalist still running is separated from the leader or within the tie margin
   /// of it, or has all its samples.

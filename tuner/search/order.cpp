@@ -36,7 +36,7 @@ class Order {
 std::vector<std::size_t> search_order(const std::vector<Configuration>& valid, const SearchHints& hints) {
   Order order(valid);
   if (hints.incumbent) order.take(*hints.incumbent);
-  if (hints.default_) order.take(*hints.default_);
+  if (hints.preset) order.take(*hints.preset);
   for (const Configuration& neighbour : hints.neighbours) order.take(neighbour);
   return std::move(order).take_rest();
 }

@@ -12,7 +12,7 @@ namespace cubind {
 
 struct SearchHints {
   std::optional<Configuration> incumbent;  // the measured winner so far
-  std::optional<Configuration> default_;   // of the spec, for this problem
+  std::optional<Configuration> preset;     // of the spec, for this problem
   std::vector<Configuration> neighbours;   // winners of neighbouring problems, nearest first
 };
 

@@ -7,9 +7,8 @@ namespace cubind::test {
 namespace {
 
 // Fails for this configuration at this point; `times` counts down.
-std::function<v1::Outcome(const Configuration&, const std::string&)> failing(v1::Outcome outcome,
-                                                                             std::string at,
-                                                                             std::shared_ptr<int> times) {
+std::function<v1::Outcome(const Configuration&, const std::string&)> failing(
+    v1::Outcome outcome, const std::string& at, const std::shared_ptr<int>& times) {
   return [=](const Configuration& one, const std::string& where) {
     if (one != configuration(3, 2) || where != at || *times == 0) return v1::CORRECT;
     --*times;
