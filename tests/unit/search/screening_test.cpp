@@ -22,9 +22,9 @@ TEST_CASE("after one sample a trial beyond ten percent of the best is stopped") 
   CHECK(step({10.99}, 10.0) == ScreenStep{ScreenVerdict::Measure, 2});
 }
 
-TEST_CASE("after three samples a trial whose smallest is beyond three percent of the best is stopped") {
-  CHECK(step({10.5, 10.9, 10.31}, 10.0).verdict == ScreenVerdict::Hopeless);
-  CHECK(step({10.5, 10.9, 10.29}, 10.0).verdict == ScreenVerdict::Survivor);
+TEST_CASE("after three samples a trial whose smallest is beyond five percent of the best is stopped") {
+  CHECK(step({10.7, 10.9, 10.51}, 10.0).verdict == ScreenVerdict::Hopeless);
+  CHECK(step({10.7, 10.9, 10.49}, 10.0).verdict == ScreenVerdict::Survivor);
 }
 
 TEST_CASE("the first trial is screened fully whatever it reads") {
@@ -38,7 +38,7 @@ TEST_CASE("the default configuration is never stopped by screening") {
 }
 
 TEST_CASE("two ticks of difference never stop a trial") {
-  // 0.064 us is 8 % of 0.8 us, beyond the second margin of 3 %.
+  // 0.064 us is 8 % of 0.8 us, beyond the second margin of 5 %.
   CHECK(step({0.864, 0.864, 0.864}, 0.8).verdict == ScreenVerdict::Survivor);
   CHECK(step({0.87, 0.87, 0.87}, 0.8).verdict == ScreenVerdict::Hopeless);
 }
