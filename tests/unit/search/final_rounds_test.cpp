@@ -24,7 +24,7 @@ std::uint32_t run(FinalRounds& rounds, const std::vector<double>& base, double n
   return round;
 }
 
-TEST_CASE("every finalist gets at least five samples and a clear loser no more") {
+TEST_CASE("every finalist gets its least number of samples and a clear loser no more") {
   FinalRounds rounds(2, context_of());
   CHECK(run(rounds, {10, 12}, 0.01) == 10);
   CHECK(rounds.times(1).size() == 10);
@@ -73,7 +73,7 @@ TEST_CASE("a finalist that was removed takes no part in later rounds") {
   CHECK(rounds.removed(1));
 }
 
-TEST_CASE("a single finalist gets its five samples") {
+TEST_CASE("a single finalist gets its least number of samples") {
   FinalRounds rounds(1, context_of());
   CHECK(run(rounds, {10}, 0.1) == 10);
 }
