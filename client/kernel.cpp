@@ -16,7 +16,9 @@ namespace {
 // What every launch may use without asking.
 constexpr std::uint64_t kFreeSharedBytes = 48u << 10;
 
-// Holds the primary context of the first visible device where the caller brought none.
+// The current context, else the primary one of the first visible device. That one is retained and never
+// released, as CUDA's runtime does: threads that launched have it current, and would be left with a destroyed
+// context.
 class ContextHolder {
  public:
   explicit ContextHolder(const cuda::DriverApi& api) : api_(api) {
@@ -26,33 +28,20 @@ class ContextHolder {
     }
     cuda::check(api, api.ctx_get_current(&context_), "cuCtxGetCurrent");
     if (context_ == nullptr) {
-      device_ = visible.front();
-      cuda::check(api, api.primary_ctx_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
-      retained_ = true;
+      cuda::check(api, api.primary_ctx_retain(&context_, visible.front()), "cuDevicePrimaryCtxRetain");
       cuda::check(api, api.ctx_set_current(context_), "cuCtxSetCurrent");
     }
   }
-  ~ContextHolder() {
-    if (retained_) {
-      api_.primary_ctx_release(device_);
-    }
-  }
-  ContextHolder(const ContextHolder&) = delete;
-  ContextHolder& operator=(const ContextHolder&) = delete;
 
-  void make_current_if_none() const {
+  cuda::Result make_current_if_none() const noexcept {
     cuda::Context current = nullptr;
-    cuda::check(api_, api_.ctx_get_current(&current), "cuCtxGetCurrent");
-    if (current == nullptr) {
-      cuda::check(api_, api_.ctx_set_current(context_), "cuCtxSetCurrent");
-    }
+    const cuda::Result result = api_.ctx_get_current(&current);
+    return result == cuda::Result::Success && current == nullptr ? api_.ctx_set_current(context_) : result;
   }
 
  private:
   const cuda::DriverApi& api_;
   cuda::Context context_ = nullptr;
-  cuda::DeviceOrdinal device_ = 0;
-  bool retained_ = false;
 };
 
 }  // namespace
@@ -77,7 +66,10 @@ struct LoadedKernel::Impl {
       throw;
     }
   }
-  ~Impl() { api->module_unload(module); }
+  ~Impl() {
+    context.make_current_if_none();
+    api->module_unload(module);
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -121,7 +113,7 @@ void LoadedKernel::Impl::launch(const LaunchPlan& plan, const Arguments& argumen
   for (const Launch& launch : plan.launches) {
     packed.push_back(pack_parameters(launch, arguments));
   }
-  context.make_current_if_none();
+  cuda::check(*api, context.make_current_if_none(), "making the context current");
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     enqueue(plan.launches[i], packed[i], stream);
   }

@@ -96,11 +96,10 @@ void rmsnorm(const cubind::LoadedKernel& kernel, const DeviceMatrix& x, const De
 
 void print_line(const cubind::Answer& answer, const example::CheckResult& result) {
   const cubind::v1::Provenance& provenance = answer.reply().provenance();
-  const std::string time = provenance.samples() > 0 ? std::to_string(provenance.median_us()) : "-";
-  std::printf("%-26s %-10s %-9s %9.9s  %9.3g  %7.3f  %-5s  %s\n", to_string(answer.problem()).c_str(),
+  std::printf("%-26s %-10s %-9s %9.2f  %9.3g  %7.3f  %-5s  %s\n", to_string(answer.problem()).c_str(),
               to_string(answer.match()).c_str(), std::string(to_string(answer.evidence())).c_str(),
-              time.c_str(), result.worst_error, result.worst_excess, result.wrong == 0 ? "right" : "WRONG",
-              to_string(answer.configuration()).c_str());
+              provenance.median_us(), result.worst_error, result.worst_excess,
+              result.wrong == 0 ? "right" : "WRONG", to_string(answer.configuration()).c_str());
   if (result.wrong > 0) {
     std::printf("  %lld elements are outside of the tolerance, the worst at row %lld, column %lld\n",
                 static_cast<long long>(result.wrong), static_cast<long long>(result.row),
