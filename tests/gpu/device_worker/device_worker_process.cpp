@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/framing.hpp"
+#include "cuda_api/device_facts.hpp"
 #include "tests/support/paths.hpp"
 #include "tuner/toolchain/toolchain.hpp"
 
@@ -107,9 +108,10 @@ DeviceWorkerProcess::DeviceWorkerProcess(const v1::OpenDevice& open)
 
 const std::string& kernels_cubin() {
   static const std::string cubin = [] {
-    const DeviceWorkerProcess worker;
-    const v1::DeviceFacts& facts = worker.info().facts();
-    const std::string architecture = "sm_" + std::to_string(facts.cc_major() * 10 + facts.cc_minor());
+    // Asked of the driver: a worker would need the GPU, which the test's own worker may hold.
+    const auto driver = cuda::load_driver();
+    const auto facts = cuda::read_device_facts(*driver, nullptr, cuda::select_device(*driver, ""));
+    const std::string architecture = "sm_" + std::to_string(facts.cc_major * 10 + facts.cc_minor);
     return compile(read_file(source_dir() / "tests" / "gpu" / "device_worker" / "kernels.cu"), architecture);
   }();
   return cubin;
