@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "tuner/plan/problem.hpp"
 #include "tuner/plan/answer.hpp"
+#include "tuner/plan/problem.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
 

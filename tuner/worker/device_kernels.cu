@@ -1,9 +1,10 @@
-// The device worker's own kernels: fills, red zones, hashes, comparison, clearing. No header is included, so that NVRTC of any
-// version makes the same of it. tuner/worker/make_device_kernels.py turns this file into device_kernels.ptx, which is checked
-// in: a machine that builds cubind needs no CUDA compiler, and the driver compiles the PTX for whatever GPU is there.
+// The device worker's own kernels: fills, red zones, hashes, comparison, clearing. No header is included, so
+// that NVRTC of any version makes the same of it. tuner/worker/make_device_kernels.py turns this file into
+// device_kernels.ptx, which is checked in: a machine that builds cubind needs no CUDA compiler, and the
+// driver compiles the PTX for whatever GPU is there.
 //
-// Element types are numbered as cubind::DType; the arithmetic of red zones and comparisons is that of tuner/verify, which is
-// tested without a GPU, and a GPU test holds the two against each other.
+// Element types are numbered as cubind::DType; the arithmetic of red zones and comparisons is that of
+// tuner/verify, which is tested without a GPU, and a GPU test holds the two against each other.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -13,10 +14,13 @@ typedef unsigned long long u64;
 enum Type { kF64, kF32, kF16, kBf16, kE4m3, kE5m2, kI64, kI32, kI8, kU8 };
 enum FillKind { kNormal, kUniform, kConstant, kIota, kPermutation, kChoice };
 
-__device__ __forceinline__ u64 thread_index() { return blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; }
+__device__ __forceinline__ u64 thread_index() {
+  return blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x;
+}
 __device__ __forceinline__ u64 thread_count() { return gridDim.x * static_cast<u64>(blockDim.x); }
 
-// ---- Elements ----------------------------------------------------------------------------------------------------------
+// ---- Elements
+// ----------------------------------------------------------------------------------------------------------
 
 __device__ float narrow_to_float(u32 bits, int exponent_bits, int mantissa_bits, bool has_infinity) {
   const u32 mantissa_ones = (1u << mantissa_bits) - 1;
@@ -31,7 +35,8 @@ __device__ float narrow_to_float(u32 bits, int exponent_bits, int mantissa_bits,
   } else if (exponent == 0) {
     magnitude = static_cast<float>(mantissa) * __int_as_float((127 + 1 - bias - mantissa_bits) << 23);
   } else {
-    magnitude = __int_as_float(((static_cast<int>(exponent) - bias + 127) << 23) | (mantissa << (23 - mantissa_bits)));
+    magnitude = __int_as_float(((static_cast<int>(exponent) - bias + 127) << 23) |
+                               (mantissa << (23 - mantissa_bits)));
   }
   return __int_as_float(__float_as_int(magnitude) | sign);
 }
@@ -75,12 +80,24 @@ __device__ T saturated(double value, double low, double high, T lowest, T highes
 
 __device__ void store(void* data, int type, u64 i, double value) {
   switch (type) {
-    case kF64: static_cast<double*>(data)[i] = value; break;
-    case kF32: static_cast<float*>(data)[i] = static_cast<float>(value); break;
-    case kF16: static_cast<u16*>(data)[i] = float_to_narrow(static_cast<float>(value), 5, 10, true); break;
-    case kBf16: static_cast<u16*>(data)[i] = float_to_narrow(static_cast<float>(value), 8, 7, true); break;
-    case kE4m3: static_cast<u8*>(data)[i] = float_to_narrow(static_cast<float>(value), 4, 3, false); break;
-    case kE5m2: static_cast<u8*>(data)[i] = float_to_narrow(static_cast<float>(value), 5, 2, true); break;
+    case kF64:
+      static_cast<double*>(data)[i] = value;
+      break;
+    case kF32:
+      static_cast<float*>(data)[i] = static_cast<float>(value);
+      break;
+    case kF16:
+      static_cast<u16*>(data)[i] = float_to_narrow(static_cast<float>(value), 5, 10, true);
+      break;
+    case kBf16:
+      static_cast<u16*>(data)[i] = float_to_narrow(static_cast<float>(value), 8, 7, true);
+      break;
+    case kE4m3:
+      static_cast<u8*>(data)[i] = float_to_narrow(static_cast<float>(value), 4, 3, false);
+      break;
+    case kE5m2:
+      static_cast<u8*>(data)[i] = float_to_narrow(static_cast<float>(value), 5, 2, true);
+      break;
     case kI64:
       static_cast<long long*>(data)[i] =
           saturated<long long>(value, -9223372036854775808.0, 9223372036854775808.0, 1ll << 63, ~(1ll << 63));
@@ -91,27 +108,39 @@ __device__ void store(void* data, int type, u64 i, double value) {
     case kI8:
       static_cast<signed char*>(data)[i] = saturated<signed char>(value, -128.0, 127.0, -128, 127);
       break;
-    case kU8: static_cast<u8*>(data)[i] = saturated<u8>(value, 0.0, 255.0, 0, 255); break;
+    case kU8:
+      static_cast<u8*>(data)[i] = saturated<u8>(value, 0.0, 255.0, 0, 255);
+      break;
   }
 }
 
 __device__ double load_floating(const void* data, int type, u64 i) {
   switch (type) {
-    case kF64: return static_cast<const double*>(data)[i];
-    case kF32: return static_cast<const float*>(data)[i];
-    case kF16: return narrow_to_float(static_cast<const u16*>(data)[i], 5, 10, true);
-    case kBf16: return narrow_to_float(static_cast<const u16*>(data)[i], 8, 7, true);
-    case kE4m3: return narrow_to_float(static_cast<const u8*>(data)[i], 4, 3, false);
-    default: return narrow_to_float(static_cast<const u8*>(data)[i], 5, 2, true);
+    case kF64:
+      return static_cast<const double*>(data)[i];
+    case kF32:
+      return static_cast<const float*>(data)[i];
+    case kF16:
+      return narrow_to_float(static_cast<const u16*>(data)[i], 5, 10, true);
+    case kBf16:
+      return narrow_to_float(static_cast<const u16*>(data)[i], 8, 7, true);
+    case kE4m3:
+      return narrow_to_float(static_cast<const u8*>(data)[i], 4, 3, false);
+    default:
+      return narrow_to_float(static_cast<const u8*>(data)[i], 5, 2, true);
   }
 }
 
 __device__ long long load_integer(const void* data, int type, u64 i) {
   switch (type) {
-    case kI64: return static_cast<const long long*>(data)[i];
-    case kI32: return static_cast<const int*>(data)[i];
-    case kI8: return static_cast<const signed char*>(data)[i];
-    default: return static_cast<const u8*>(data)[i];
+    case kI64:
+      return static_cast<const long long*>(data)[i];
+    case kI32:
+      return static_cast<const int*>(data)[i];
+    case kI8:
+      return static_cast<const signed char*>(data)[i];
+    default:
+      return static_cast<const u8*>(data)[i];
   }
 }
 
@@ -121,7 +150,8 @@ __device__ double load(const void* data, int type, u64 i) {
   return is_integer(type) ? static_cast<double>(load_integer(data, type, i)) : load_floating(data, type, i);
 }
 
-// ---- Fills -------------------------------------------------------------------------------------------------------------
+// ---- Fills
+// -------------------------------------------------------------------------------------------------------------
 
 // SplitMix64's mixer: element i of a fill is a function of seed and i, whatever the launch.
 __device__ u64 mixed(u64 seed, u64 i) {
@@ -174,23 +204,35 @@ __device__ u64 chosen(const double* cumulative, u64 count, double u) {
   return low;
 }
 
-extern "C" __global__ void cubind_fill(void* data, u64 count, int type, int kind, double a, double b, u64 seed,
-                                       const double* cumulative, u64 choices) {
+extern "C" __global__ void cubind_fill(void* data, u64 count, int type, int kind, double a, double b,
+                                       u64 seed, const double* cumulative, u64 choices) {
   for (u64 i = thread_index(); i < count; i += thread_count()) {
     double value = a;
     switch (kind) {
-      case kNormal: value = a + b * normal(mixed(seed, i)); break;
-      case kUniform: value = a + (b - a) * uniform(mixed(seed, i)); break;
-      case kIota: value = a + b * static_cast<double>(i); break;
-      case kPermutation: value = static_cast<double>(permuted(i, count, seed)); break;
-      case kChoice: value = static_cast<double>(chosen(cumulative, choices, uniform(mixed(seed, i)))); break;
-      default: break;
+      case kNormal:
+        value = a + b * normal(mixed(seed, i));
+        break;
+      case kUniform:
+        value = a + (b - a) * uniform(mixed(seed, i));
+        break;
+      case kIota:
+        value = a + b * static_cast<double>(i);
+        break;
+      case kPermutation:
+        value = static_cast<double>(permuted(i, count, seed));
+        break;
+      case kChoice:
+        value = static_cast<double>(chosen(cumulative, choices, uniform(mixed(seed, i))));
+        break;
+      default:
+        break;
     }
     store(data, type, i, value);
   }
 }
 
-// ---- Red zones ---------------------------------------------------------------------------------------------------------
+// ---- Red zones
+// ---------------------------------------------------------------------------------------------------------
 
 struct ZoneEntry {
   u8* bytes;
@@ -234,7 +276,8 @@ extern "C" __global__ void cubind_check_zones(const ZoneEntry* zones, ZoneResult
   }
 }
 
-// ---- Hash, comparison, clearing ----------------------------------------------------------------------------------------
+// ---- Hash, comparison, clearing
+// ----------------------------------------------------------------------------------------
 
 // Adds a sum over four-byte groups that depends on their places; the last group may be short. Any alignment.
 extern "C" __global__ void cubind_hash(const u8* data, u64 bytes, u64* sum) {
@@ -245,7 +288,8 @@ extern "C" __global__ void cubind_hash(const u8* data, u64 bytes, u64* sum) {
     if (aligned && group * 4 + 4 <= bytes) {
       word = reinterpret_cast<const u32*>(data)[group];
     } else {
-      for (u64 k = 0; k < 4 && group * 4 + k < bytes; ++k) word |= static_cast<u32>(data[group * 4 + k]) << (8 * k);
+      for (u64 k = 0; k < 4 && group * 4 + k < bytes; ++k)
+        word |= static_cast<u32>(data[group * 4 + k]) << (8 * k);
     }
     local += mixed(word, group);
   }
@@ -266,11 +310,13 @@ __device__ double bounded(double difference, double magnitude, double rtol, doub
   return value < 1e300 ? value : 1e300;
 }
 
-__device__ double excess(const void* out, int out_type, const void* ref, int ref_type, u64 i, double rtol, double atol) {
+__device__ double excess(const void* out, int out_type, const void* ref, int ref_type, u64 i, double rtol,
+                         double atol) {
   if (is_integer(out_type) && is_integer(ref_type)) {
     const long long a = load_integer(out, out_type, i);
     const long long b = load_integer(ref, ref_type, i);
-    const u64 difference = a > b ? static_cast<u64>(a) - static_cast<u64>(b) : static_cast<u64>(b) - static_cast<u64>(a);
+    const u64 difference =
+        a > b ? static_cast<u64>(a) - static_cast<u64>(b) : static_cast<u64>(b) - static_cast<u64>(a);
     return bounded(static_cast<double>(difference), fabs(static_cast<double>(b)), rtol, atol);
   }
   const double a = load(out, out_type, i);
@@ -290,8 +336,8 @@ __device__ void take_worse(Partial& mine, const Partial& other) {
 }
 
 // One Partial a block, which the host folds; 256 threads.
-extern "C" __global__ void cubind_compare(const void* out, int out_type, const void* ref, int ref_type, u64 count,
-                                          double rtol, double atol, Partial* partials) {
+extern "C" __global__ void cubind_compare(const void* out, int out_type, const void* ref, int ref_type,
+                                          u64 count, double rtol, double atol, Partial* partials) {
   __shared__ Partial shared[256];
   Partial mine = {0, ~0ull, 0};
   for (u64 i = thread_index(); i < count; i += thread_count()) {
@@ -310,18 +356,21 @@ extern "C" __global__ void cubind_compare(const void* out, int out_type, const v
   if (threadIdx.x == 0) partials[blockIdx.x] = shared[0];
 }
 
-// A clearing that counts as work of the variant. A kernel and not a memset, so that the timer sees it as it sees the variant.
+// A clearing that counts as work of the variant. A kernel and not a memset, so that the timer sees it as it
+// sees the variant.
 extern "C" __global__ void cubind_clear(u8* data, u64 bytes) {
   if (reinterpret_cast<u64>(data) % 16 == 0) {
     const uint4 zero = make_uint4(0, 0, 0, 0);
-    for (u64 i = thread_index(); i < bytes / 16; i += thread_count()) reinterpret_cast<uint4*>(data)[i] = zero;
+    for (u64 i = thread_index(); i < bytes / 16; i += thread_count())
+      reinterpret_cast<uint4*>(data)[i] = zero;
     for (u64 i = bytes / 16 * 16 + thread_index(); i < bytes; i += thread_count()) data[i] = 0;
   } else {
     for (u64 i = thread_index(); i < bytes; i += thread_count()) data[i] = 0;
   }
 }
 
-// ---- Timers ------------------------------------------------------------------------------------------------------------
+// ---- Timers
+// ------------------------------------------------------------------------------------------------------------
 
 // Runs for about so many clocks: what the timer's tick is measured with.
 extern "C" __global__ void cubind_spin(u64 clocks) {

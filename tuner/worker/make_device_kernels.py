@@ -23,7 +23,9 @@ def load_nvrtc(folder: pathlib.Path) -> ctypes.CDLL:
     builtins = sorted(folder.glob("libnvrtc-builtins.so.*"))
     libraries = sorted(folder.glob("libnvrtc.so.*"))
     if not builtins or not libraries:
-        sys.exit(f"{folder}: no libnvrtc and libnvrtc-builtins; run ./dev deps or name a toolkit's lib folder")
+        sys.exit(
+            f"{folder}: no libnvrtc and libnvrtc-builtins; run ./dev deps or name a toolkit's lib folder"
+        )
     ctypes.CDLL(str(builtins[-1]), mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(libraries[-1]))
 
@@ -58,7 +60,9 @@ def main() -> None:
     if stamps != 1:
         sys.exit("the PTX has no .version line")
     digest = hashlib.sha256(source).hexdigest()
-    (HERE / "device_kernels.ptx").write_text(f"// Made by make_device_kernels.py from device_kernels.cu, SHA-256 {digest}\n{body}")
+    (HERE / "device_kernels.ptx").write_text(
+        f"// Made by make_device_kernels.py from device_kernels.cu, SHA-256 {digest}\n{body}"
+    )
 
 
 if __name__ == "__main__":

@@ -2,57 +2,68 @@
 
 typedef unsigned char u8;
 
-#define ROW_AND_COLUMN                                             \
-  const long long row = blockIdx.x * blockDim.y + threadIdx.y;     \
-  const long long column = threadIdx.x;                            \
+#define ROW_AND_COLUMN                                         \
+  const long long row = blockIdx.x * blockDim.y + threadIdx.y; \
+  const long long column = threadIdx.x;                        \
   const bool inside = row < rows && column < columns
 
-extern "C" __global__ void reference(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void reference(const float* x, const float* w, float* y, long long rows,
+                                     long long columns) {
   const long long row = blockIdx.x;
   for (long long column = threadIdx.x; column < columns; column += blockDim.x) {
     y[row * columns + column] = x[row * columns + column] * w[column];
   }
 }
 
-extern "C" __global__ void right(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void right(const float* x, const float* w, float* y, long long rows,
+                                 long long columns) {
   ROW_AND_COLUMN;
   if (inside) y[row * columns + column] = x[row * columns + column] * w[column];
 }
 
-extern "C" __global__ void no_row_guard(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void no_row_guard(const float* x, const float* w, float* y, long long rows,
+                                        long long columns) {
   ROW_AND_COLUMN;
   (void)inside;
   y[row * columns + column] = x[row * columns + column] * w[column];
 }
 
-extern "C" __global__ void wrong_last_row(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void wrong_last_row(const float* x, const float* w, float* y, long long rows,
+                                          long long columns) {
   ROW_AND_COLUMN;
-  if (inside) y[row * columns + column] = x[row * columns + column] * w[column] + (row == rows - 1 ? 1.0f : 0.0f);
+  if (inside)
+    y[row * columns + column] = x[row * columns + column] * w[column] + (row == rows - 1 ? 1.0f : 0.0f);
 }
 
-extern "C" __global__ void unwritten_last_row(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void unwritten_last_row(const float* x, const float* w, float* y, long long rows,
+                                              long long columns) {
   ROW_AND_COLUMN;
   if (inside && row < rows - 1) y[row * columns + column] = x[row * columns + column] * w[column];
 }
 
-extern "C" __global__ void one_too_far(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void one_too_far(const float* x, const float* w, float* y, long long rows,
+                                       long long columns) {
   ROW_AND_COLUMN;
   if (inside) y[row * columns + column] = x[row * columns + column] * w[column];
   if (row == 0 && column == 0) y[rows * columns] = 0.0f;
 }
 
-extern "C" __global__ void one_before(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void one_before(const float* x, const float* w, float* y, long long rows,
+                                      long long columns) {
   ROW_AND_COLUMN;
   if (inside) y[row * columns + column] = x[row * columns + column] * w[column];
   if (row == 0 && column == 0) y[-1] = 0.0f;
 }
 
-extern "C" __global__ void reads_past_the_end(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void reads_past_the_end(const float* x, const float* w, float* y, long long rows,
+                                              long long columns) {
   ROW_AND_COLUMN;
-  if (inside) y[row * columns + column] = x[row * columns + column] * w[column + (column == columns - 1 ? 1 : 0)];
+  if (inside)
+    y[row * columns + column] = x[row * columns + column] * w[column + (column == columns - 1 ? 1 : 0)];
 }
 
-extern "C" __global__ void overwrites_input(float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void overwrites_input(float* x, const float* w, float* y, long long rows,
+                                            long long columns) {
   ROW_AND_COLUMN;
   if (!inside) return;
   y[row * columns + column] = x[row * columns + column] * w[column];
@@ -60,7 +71,8 @@ extern "C" __global__ void overwrites_input(float* x, const float* w, float* y, 
 }
 
 // Right, but reads 16 bytes at a time.
-extern "C" __global__ void vector_read(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void vector_read(const float* x, const float* w, float* y, long long rows,
+                                       long long columns) {
   ROW_AND_COLUMN;
   if (!inside || column % 4 != 0) return;
   const float4 v = *reinterpret_cast<const float4*>(x + row * columns + column);
@@ -72,7 +84,8 @@ extern "C" __global__ void vector_read(const float* x, const float* w, float* y,
 }
 
 // A vector load that the compiler cannot narrow, one element beside its alignment.
-extern "C" __global__ void misaligned_read(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void misaligned_read(const float* x, const float* w, float* y, long long rows,
+                                           long long columns) {
   ROW_AND_COLUMN;
   if (!inside) return;
   float a, b, c, d;
@@ -80,7 +93,8 @@ extern "C" __global__ void misaligned_read(const float* x, const float* w, float
   y[row * columns + column] = (a + b + c + d) * w[column];
 }
 
-extern "C" __global__ void illegal_address(const float* x, const float* w, float* y, long long rows, long long columns) {
+extern "C" __global__ void illegal_address(const float* x, const float* w, float* y, long long rows,
+                                           long long columns) {
   ROW_AND_COLUMN;
   if (inside) *reinterpret_cast<float*>(0x10 + column * 4) = x[row * columns + column] * w[column];
   y[0] = 0.0f;

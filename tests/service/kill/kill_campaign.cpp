@@ -52,9 +52,10 @@ std::map<std::string, std::string> undisturbed_winners(const std::vector<Problem
   return winners;
 }
 
-KillCampaign::KillCampaign(std::vector<Problem> problems)
+KillCampaign::KillCampaign(std::vector<Problem> problems, std::uint64_t seed)
     : problems_(std::move(problems)),
-      daemon_({.problems = problems_, .pace_us = kPaceMicroseconds, .failpoints = kFailpoints}) {}
+      daemon_({.problems = problems_, .pace_us = kPaceMicroseconds, .failpoints = kFailpoints}),
+      random_(seed) {}
 
 // The daemon's own word, just before the kill. While it commits it answers nothing.
 bool KillCampaign::still_in_phase(const KilledJob& job) const {

@@ -41,7 +41,8 @@ std::map<std::string, std::string> undisturbed_winners(const std::vector<Problem
 /// A daemon whose device takes its time.
 class KillCampaign {
  public:
-  explicit KillCampaign(std::vector<Problem> problems);
+  /// The moments of the kills are drawn from `seed`.
+  KillCampaign(std::vector<Problem> problems, std::uint64_t seed);
 
   /// Tunes the next problem, kills once on the way, waits until the job has ended.
   KilledJob run(const KillCell& cell);
@@ -58,7 +59,7 @@ class KillCampaign {
   std::vector<Problem> problems_;
   std::size_t next_ = 0;
   TinyDaemon daemon_;
-  Random random_{std::uint64_t{20260101}};
+  Random random_;
   std::uint64_t skip_ = 0;  // events of the phase that are let pass
 };
 

@@ -76,7 +76,8 @@ class Evidence {
                  BlockName name) {
     const std::vector<double> has = samples_of(blocks), plays = samples_of(played);
     if (has.size() > plays.size() || !std::equal(has.begin(), has.end(), plays.begin())) {
-      fault(name, "the stored samples are not those that the device plays");
+      fault(name, std::to_string(has.size()) + " stored samples are not the first of the " +
+                      std::to_string(plays.size()) + " that the device plays");
     }
     for (const TableBlock& block : blocks) {
       stored_.insert(name);

@@ -1,4 +1,5 @@
-// The health service, asked without its generated code (Debian ships none): the request and the reply are a few bytes.
+// The health service, asked without its generated code (Debian ships none): the request and the reply are a
+// few bytes.
 #pragma once
 
 #include <string>
