@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
+#include "tuner/measure/measure_settings.hpp"
 
 namespace cubind::test {
 namespace {
@@ -56,9 +57,9 @@ __global__ void __launch_bounds__(THREADS) scale(const T* x, T* y, long long N) 
 constexpr std::array<double, kTinyConfigurations> kSlower = {1,    1.004, 1.012, 1.018, 1.022, 1.026,
                                                              1.06, 1.08,  1.25,  1.4,   1.6,   2};
 constexpr double kFastestUs = 20;
-constexpr double kNoise = 0.01;  // half its width, of the time
+constexpr double kNoise = 0.006;  // half its width, of the time
 constexpr double kFinalistsBelow = 1.1;
-constexpr std::size_t kFinalSamples = 32;
+constexpr std::size_t kFinalSamples = MeasureSettings{}.max_samples;  // no finalist needs a sample twice
 
 const Configuration kDefault{{{"THREADS", 128}, {"VECTOR", 1}}};
 

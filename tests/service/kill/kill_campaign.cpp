@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kGone{3000};
-constexpr int kPaceMicroseconds = 6000;
+constexpr int kPaceMicroseconds = 5000;
 // How long a job stays in its commit: first the agent, then the daemon within its transaction.
 constexpr milliseconds kAgentCommits{60};
 constexpr milliseconds kStoreCommits{60};

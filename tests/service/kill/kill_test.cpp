@@ -24,7 +24,7 @@ std::size_t wanted_kills() {
 // each device worker reads the table.
 std::vector<Problem> problems_of_a_round() {
   std::vector<Problem> problems;
-  for (std::size_t i = 0; i < kCells + kCells / 2; ++i) {
+  for (std::size_t i = 0; i < kCells + kCells / 4; ++i) {
     problems.push_back(tiny_problem(static_cast<std::int64_t>(i + 1)));
   }
   return problems;
