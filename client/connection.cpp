@@ -164,8 +164,8 @@ std::string Connection::get_artifact(const Digest& digest, Milliseconds deadline
   return bytes;
 }
 
-void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, std::stop_token stop,
-                      std::optional<Milliseconds> deadline) const {
+void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_event,
+                      const std::stop_token& stop, std::optional<Milliseconds> deadline) const {
   grpc::ClientContext context;
   apply_deadline(context, deadline);
   const auto reader = impl_->stub->Tune(&context, request);
@@ -173,7 +173,7 @@ void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_even
   impl_->read_all(*reader, on_event);
 }
 
-void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, std::stop_token stop,
+void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                            std::optional<Milliseconds> deadline) const {
   v1::WatchJobRequest request;
   request.set_id(id);

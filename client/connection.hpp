@@ -42,9 +42,9 @@ class Connection {
 
   /// Calls `on_event` for each event until the daemon has ended the stream. A stop request ends the call with
   /// Error(Cancelled); the jobs go on.
-  void tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, std::stop_token stop,
+  void tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, const std::stop_token& stop,
             std::optional<Milliseconds> deadline) const;
-  void watch_job(const std::string& id, const OnTuneEvent& on_event, std::stop_token stop,
+  void watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                  std::optional<Milliseconds> deadline) const;
 
   v1::ListKernelsReply list_kernels(Milliseconds deadline) const;

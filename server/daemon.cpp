@@ -67,8 +67,8 @@ std::string offer_of(const AgentProfiles& agents) {
 
 /// In the order in which they are made; destroyed the other way round.
 struct Daemon::Parts {
-  explicit Parts(Config config_)
-      : config(std::move(config_)),
+  explicit Parts(Config settings)
+      : config(std::move(settings)),
         place(config.socket),
         store(Store::open(store_options(config))),
         kernels(config.kernels, clock),

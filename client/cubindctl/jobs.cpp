@@ -35,9 +35,10 @@ void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
 
 ExitCode run(const JobsOptions& options, const CommonOptions& common) {
   if (!options.watch.empty()) {
-    return follow(common, 1, [&](Connection& connection, const OnTuneEvent& on_event, std::stop_token stop) {
-      connection.watch_job(options.watch, on_event, stop, common.timeout);
-    });
+    return follow(common, 1,
+                  [&](Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
+                    connection.watch_job(options.watch, on_event, stop, common.timeout);
+                  });
   }
   const v1::ListJobsReply reply =
       Connection(resolve_address(common.address)).list_jobs(options.all, common.deadline());

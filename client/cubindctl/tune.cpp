@@ -57,7 +57,7 @@ v1::TuneRequest request_of(const TuneOptions& options) {
 
 ExitCode run(const TuneOptions& options, const CommonOptions& common) {
   const v1::TuneRequest request = request_of(options);
-  const auto stream = [&](Connection& connection, const OnTuneEvent& on_event, std::stop_token stop) {
+  const auto stream = [&](Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
     connection.tune(request, on_event, stop, common.timeout);
   };
   return follow(common, static_cast<std::size_t>(request.problems_size()), stream);

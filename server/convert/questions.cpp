@@ -11,7 +11,7 @@ namespace cubind {
 namespace {
 
 Numerics supported_numerics(const v1::Numerics& wire) {
-  const Numerics numerics = numerics_from_wire(wire, "numerics");
+  Numerics numerics = numerics_from_wire(wire, "numerics");
   if (numerics.kind != Numerics::Kind::Tolerance) {
     throw Error(ErrorCode::Unimplemented, "numerics.kind",
                 to_string(numerics) + " is not supported yet, tolerance is");

@@ -41,8 +41,9 @@ struct WaitingCheck {
 };
 
 struct Scheduler::State {
-  State(Store& store_, Index& index_, KernelLibrary& kernels_, const Clock& clock_, SchedulerOptions options_)
-      : store(store_), index(index_), kernels(kernels_), clock(clock_), options(options_) {}
+  State(Store& the_store, Index& the_index, KernelLibrary& library, const Clock& the_clock,
+        SchedulerOptions settings)
+      : store(the_store), index(the_index), kernels(library), clock(the_clock), options(settings) {}
 
   // ---- scheduler.cpp ----
   JobEvent submit(JobRow row, const DeviceClass& device);

@@ -17,7 +17,7 @@ std::optional<CarriedOver> Revisions::carried(const Question& question, const Re
       return found->second;
     }
   }
-  const auto carried = carry_over(*question.spec, record, facts);
+  auto carried = carry_over(*question.spec, record, facts);
   const std::lock_guard lock(mutex_);
   if (known_.size() >= capacity_) {
     known_.clear();

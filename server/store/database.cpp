@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <memory>
+
 #include "base/log.hpp"
 
 namespace cubind::store {
@@ -128,9 +130,8 @@ Database::Database(const std::filesystem::path& path, Mode mode) {
   const int flags = mode == Mode::Create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
   const int code = sqlite3_open_v2(path.c_str(), &connection_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) {
-    const Error error = sqlite_error(connection_, code, "open " + path.string());
-    sqlite3_close_v2(connection_);
-    throw error;
+    const std::unique_ptr<sqlite3, int (*)(sqlite3*)> failed(connection_, sqlite3_close_v2);
+    throw sqlite_error(failed.get(), code, "open " + path.string());
   }
   sqlite3_busy_timeout(connection_, 5000);
 }

@@ -69,7 +69,7 @@ struct FakeAgent::State {
     changed.notify_all();
   }
 
-  void send(v1::AgentMessage message) { stream->Write(message); }
+  void send(const v1::AgentMessage& message) { stream->Write(message); }
 
   bool send_and_wait(v1::AgentMessage message) {
     message.set_sequence(++last_sequence);

@@ -3,6 +3,7 @@
 #include "client/kernel.hpp"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/error.hpp"
 #include "client/gpu.hpp"

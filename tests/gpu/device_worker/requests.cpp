@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
+#include <utility>
 
 #include "tests/gpu/device_worker/device_worker_process.hpp"
 #include "tuner/plan/dtype.hpp"
@@ -51,7 +52,7 @@ v1::Launch Requests::launch(const std::string& kernel, std::uint32_t grid, v1::D
   launch.set_entry(kernel);
   launch.set_entry_symbol(kernel);
   *launch.mutable_grid() = dim(grid);
-  *launch.mutable_block() = block;
+  *launch.mutable_block() = std::move(block);
   for (const std::string& name : buffers) {
     const auto found = std::find_if(prepare_.buffers().begin(), prepare_.buffers().end(),
                                     [&](const v1::BufferSpec& spec) { return spec.name() == name; });

@@ -11,11 +11,10 @@
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
 
-using namespace cubind;
-using namespace cubind::test;
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
 
+namespace cubind::test {
 namespace {
 
 CompilePoolOptions options_for(const Toolchain& toolchain, unsigned jobs = 1) {
@@ -322,3 +321,5 @@ TEST_CASE("processes compile in parallel and give the bytes that one of them giv
   };
   CHECK(run(1) == run(4));
 }
+
+}  // namespace cubind::test

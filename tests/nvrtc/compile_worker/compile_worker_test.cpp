@@ -4,10 +4,9 @@
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 
-using namespace cubind;
-using namespace cubind::test;
 using Catch::Matchers::Contains;
 
+namespace cubind::test {
 namespace {
 
 constexpr char kScale[] = R"(
@@ -233,3 +232,5 @@ TEST_CASE("the worker ends when the parent closes the socket") {
   WorkerProcess worker(any_toolchain());
   CHECK(worker.finish().code == 0);
 }
+
+}  // namespace cubind::test

@@ -5,10 +5,9 @@
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 
-using namespace cubind;
-using namespace cubind::test;
 using Catch::Matchers::Contains;
 
+namespace cubind::test {
 namespace {
 
 constexpr char kKernel[] = "\n__global__ void k(int* p) { *p = 1; }\n";
@@ -131,3 +130,5 @@ TEST_CASE("the worker's environment is empty") {
   std::ifstream environment("/proc/" + std::to_string(worker.pid()) + "/environ");
   CHECK(std::string(std::istreambuf_iterator<char>(environment), {}).empty());
 }
+
+}  // namespace cubind::test

@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/file.hpp"
 #include "base/subprocess.hpp"

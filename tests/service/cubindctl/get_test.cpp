@@ -14,19 +14,19 @@ const Problem kProblem{{{"N", 1024}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""};
 class GetFixture {
  protected:
   GetFixture() {
-    daemon.scripts.get_variant = [this](const v1::GetVariantRequest& request) {
-      asked = request;
+    daemon_.scripts.get_variant = [this](const v1::GetVariantRequest& request) {
+      asked_ = request;
       return sample_reply(kProblem, "cubin");
     };
   }
   ProgramResult get(std::vector<std::string> more) {
     std::vector<std::string> arguments = {"get", "scale", "--problem", "N=1024,D=4096,T=f16"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return ctl(daemon, arguments);
+    return ctl(daemon_, arguments);
   }
-  FakeDaemon daemon;
-  TempDir folder;
-  v1::GetVariantRequest asked;
+  FakeDaemon daemon_;
+  TempDir folder_;
+  v1::GetVariantRequest asked_;
 };
 
 }  // namespace
@@ -38,11 +38,11 @@ TEST_CASE_METHOD(GetFixture, "get prints configuration match evidence and where 
                              Catch::Contains("THREADS=256,VECTOR=4") && Catch::Contains("exact") &&
                              Catch::Contains("measured: nvidia-h200, driver 580.159.04, nvrtc 13.0") &&
                              Catch::Contains("24.10 us [24.00, 24.25], 30 samples by cupti at 1980 MHz"));
-  CHECK(asked.device().label() == "nvidia-h200");
+  CHECK(asked_.device().label() == "nvidia-h200");
 }
 
 TEST_CASE_METHOD(GetFixture, "get writes the cubin beside the printed answer") {
-  const std::string file = (folder.path() / "k.cubin").string();
+  const std::string file = (folder_.path() / "k.cubin").string();
   CHECK(get({"--device", "nvidia-h200", "-o", file}).exit_code == 0);
   CHECK(read_file(file) == "cubin");
 }
@@ -65,13 +65,13 @@ TEST_CASE_METHOD(GetFixture, "get of several problems prints a table and as JSON
 
 TEST_CASE_METHOD(GetFixture, "get passes on how far it goes along") {
   get({"--device", "x", "--on-miss", "fail", "--tune", "never", "--accept", "bucket+stale"});
-  CHECK(asked.on_miss() == v1::FAIL);
-  CHECK(asked.tune() == v1::NEVER);
-  CHECK(asked.accept_size() == 2);
+  CHECK(asked_.on_miss() == v1::FAIL);
+  CHECK(asked_.tune() == v1::NEVER);
+  CHECK(asked_.accept_size() == 2);
 }
 
 TEST_CASE_METHOD(GetFixture, "on a machine without a GPU the one device that agents offer is asked for") {
-  daemon.scripts.list_devices = [] {
+  daemon_.scripts.list_devices = [] {
     v1::ListDevicesReply reply;
     reply.add_devices()->set_label("nvidia-h100");
     v1::DeviceClass& offered = *reply.add_devices();
@@ -80,11 +80,11 @@ TEST_CASE_METHOD(GetFixture, "on a machine without a GPU the one device that age
     return reply;
   };
   CHECK(get({}).exit_code == 0);
-  CHECK(asked.device().label() == "nvidia-h200");
+  CHECK(asked_.device().label() == "nvidia-h200");
 }
 
 TEST_CASE_METHOD(GetFixture, "without a GPU and without an offered device the known ones are listed") {
-  daemon.scripts.list_devices = [] {
+  daemon_.scripts.list_devices = [] {
     v1::ListDevicesReply reply;
     reply.add_devices()->set_label("nvidia-h100");
     return reply;
@@ -95,20 +95,20 @@ TEST_CASE_METHOD(GetFixture, "without a GPU and without an offered device the kn
 }
 
 TEST_CASE_METHOD(GetFixture, "a miss with on-miss fail ends with 4") {
-  daemon.scripts.get_variant = [](const v1::GetVariantRequest&) -> v1::GetVariantReply {
+  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) -> v1::GetVariantReply {
     throw Error(ErrorCode::NotFound, "", "no record");
   };
   CHECK(get({"--device", "x", "--on-miss", "fail"}).exit_code == 4);
 }
 
 TEST_CASE_METHOD(GetFixture, "a problem that does not parse ends with 2 and names the part") {
-  const ProgramResult result = ctl(daemon, {"get", "scale", "--problem", "N=1024,T=bf61", "--device", "x"});
+  const ProgramResult result = ctl(daemon_, {"get", "scale", "--problem", "N=1024,T=bf61", "--device", "x"});
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, Catch::Contains("T=bf61") && Catch::Contains("bf16"));
 }
 
 TEST_CASE_METHOD(GetFixture, "every line about a replay device says so") {
-  daemon.scripts.get_variant = [](const v1::GetVariantRequest&) {
+  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
     v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
     reply.set_device("replay-1a2b3c4d");
     return reply;

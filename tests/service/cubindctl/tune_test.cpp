@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -27,8 +28,7 @@ v1::TuneEvent event(const v1::Problem& problem, const std::string& id, v1::Job::
   return event;
 }
 
-class TuneFixture {
- protected:
+struct TuneFixture {
   TuneFixture() {
     daemon.scripts.tune = [this](const v1::TuneRequest& request, const Scripts::Emit& emit) {
       asked = request;

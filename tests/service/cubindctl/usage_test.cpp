@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"

@@ -1,6 +1,7 @@
 #include "tuner/agent/job_stop.hpp"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/error.hpp"
 
