@@ -6,10 +6,12 @@
 // THREADS     threads that share one row; block (THREADS, ROWS)
 // VECTOR      elements moved by one instruction, a divisor of D, at most 16 bytes
 // ROWS        rows that a block works on at a time, each by its own threads
-// MODE        0 two passes over memory, 1 the row stays in registers, 2 the row stays in shared memory
+// MODE        0 two passes over memory, 1 the row stays in registers, 2 the row stays in shared memory,
+//             3 as 1, and each block has L2 fetch the rows of a later one (which needs sm_90, x aligned to 16
+//             bytes and rows of a multiple of them; before sm_90 it is mode 1)
 // UNROLL      how far loads run ahead of their use: vectors in mode 0; in mode 1 the rows that a thread
 //             holds at once (a block then ends after ROWS * UNROLL rows); in mode 2 the row buffers of
-//             shared memory
+//             shared memory; in mode 3 how far ahead L2 fetches, in steps of 2 MiB of x
 // CACHE       a CacheHint
 // PERSISTENT  of the grid alone: 0, or blocks per multiprocessor, which go on until all rows are done (in
 //             mode 2 with UNROLL > 1)
@@ -19,7 +21,7 @@
 #include "row_reduce.cuh"
 #include "vector_io.cuh"
 
-enum Mode { kTwoPasses = 0, kRegisters = 1, kSharedMemory = 2 };
+enum Mode { kTwoPasses = 0, kRegisters = 1, kSharedMemory = 2, kRegistersAhead = 3 };
 
 template <typename T, int THREADS, int VECTOR, int ROWS, int TILE, int CACHE, long long D>
 struct Row {
@@ -169,6 +171,23 @@ __device__ __forceinline__ void rows_in_registers(const T* x, const T* w, T* y, 
   }
 }
 
+// Has L2 fetch the rows of the block that comes about BYTES of x later, as one request. A block's loads then
+// find them there, so that memory streams on while blocks reduce, write and end, and is read in runs of whole
+// rows. Nobody fetches for the first blocks, and the last have nobody to fetch for. It does not go with
+// streaming loads: they find what was fetched, and took up to a quarter longer.
+template <int ROWS, long long BYTES, long long D, typename T>
+__device__ __forceinline__ void fetch_ahead(const T* x, long long N) {
+#if __CUDA_ARCH__ >= 900
+  constexpr long long kBlockBytes = ROWS * D * static_cast<long long>(sizeof(T));
+  constexpr long long kBlocks = BYTES < kBlockBytes ? 1 : BYTES / kBlockBytes;
+  static_assert(kBlockBytes % 16 == 0, "L2 fetches multiples of 16 bytes");
+  const long long row = (blockIdx.x + kBlocks) * ROWS;
+  if (threadIdx.x == 0 && threadIdx.y == 0 && row + ROWS <= N) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(x + row * D), "n"(int(kBlockBytes)));
+  }
+#endif
+}
+
 // The row first, and with UNROLL above 1 also first + stride, … below N, through UNROLL buffers of one row
 // each in shared memory. A thread reads back only what it has copied itself.
 template <typename R, int VECTOR, int UNROLL, int CACHE, typename T>
@@ -227,7 +246,8 @@ __host__ __device__ constexpr int resident_blocks() {
 
 template <typename R, int MODE, int UNROLL>
 __host__ __device__ constexpr int row_registers() {
-  return MODE == kRegisters ? R::kRowWords * (UNROLL + (R::kEarlyWeights ? 1 : 0)) : 24;
+  constexpr int kRows = MODE == kRegisters ? UNROLL : MODE == kRegistersAhead ? 1 : 0;
+  return kRows > 0 ? R::kRowWords * (kRows + (R::kEarlyWeights ? 1 : 0)) : 24;
 }
 
 template <typename T, int THREADS, int VECTOR, int ROWS, int MODE, int UNROLL, int CACHE, long long D>
@@ -244,7 +264,8 @@ __global__ void __launch_bounds__(
   const long long first = static_cast<long long>(blockIdx.x) * (ROWS * kTile) + threadIdx.y;
   if constexpr (MODE == kTwoPasses) {
     if (first < N) two_passes<R, T, THREADS, UNROLL, CACHE>(x + first * D, w, y + first * D, eps, mine);
-  } else if constexpr (MODE == kRegisters) {
+  } else if constexpr (MODE == kRegisters || MODE == kRegistersAhead) {
+    if constexpr (MODE == kRegistersAhead) fetch_ahead<ROWS, UNROLL * (2ll << 20), D>(x, N);
     rows_in_registers<R, kTile, CACHE>(x, w, y, first, ROWS, N, D, eps, mine);
   } else {
     const long long stride = static_cast<long long>(gridDim.x) * ROWS;
