@@ -48,7 +48,7 @@ struct TuneFixture {
     };
   }
   std::string write(const std::string& text) {
-    const std::string file = (folder.path() / "shapes.json").string();
+    std::string file = (folder.path() / "shapes.json").string();
     write_file_atomic(file, text);
     return file;
   }
