@@ -159,7 +159,8 @@ std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* con
   app.require_subcommand(1);
   app.fallthrough();
   add_common(app, line.common);
-  Builder(app, line).add_all();
+  Builder builder(app, line);  // the parser calls back into it
+  builder.add_all();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

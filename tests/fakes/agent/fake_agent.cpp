@@ -75,7 +75,7 @@ struct FakeAgent::State {
     message.set_sequence(++last_sequence);
     const std::string lease = message.lease_id();
     const std::uint64_t sequence = message.sequence();
-    send(std::move(message));
+    send(message);
     const auto answer = must_take("acknowledgement", [&](const v1::DaemonMessage& item) {
       return (item.has_ack() && item.ack().sequence() == sequence) ||
              (item.has_end_lease() && item.end_lease().lease_id() == lease);
@@ -105,7 +105,7 @@ FakeAgent::FakeAgent(const std::string& address, const v1::Hello& hello) : state
   state_->reader = std::thread([this] { state_->read_all(); });
   v1::AgentMessage message;
   *message.mutable_hello() = hello;
-  state_->send(std::move(message));
+  state_->send(message);
   const auto welcome =
       state_->take([](const v1::DaemonMessage& item) { return item.has_welcome(); }, kPatience);
   if (welcome) {
@@ -147,7 +147,7 @@ void FakeAgent::send_progress(const v1::LeaseGrant& lease, const std::string& ph
   v1::AgentMessage message = message_for(lease);
   message.mutable_progress()->set_phase(phase);
   message.mutable_progress()->set_state(state);
-  state_->send(std::move(message));
+  state_->send(message);
 }
 
 bool FakeAgent::send_batch(const v1::LeaseGrant& lease, const v1::Batch& batch) {
@@ -165,13 +165,13 @@ bool FakeAgent::send_result(const v1::LeaseGrant& lease, const v1::JobResult& re
 void FakeAgent::send_devices(const v1::OfferedDevices& devices) {
   v1::AgentMessage message;
   *message.mutable_devices() = devices;
-  state_->send(std::move(message));
+  state_->send(message);
 }
 
 void FakeAgent::send_check(const v1::CheckResult& result) {
   v1::AgentMessage message;
   *message.mutable_check() = result;
-  state_->send(std::move(message));
+  state_->send(message);
 }
 
 std::string FakeAgent::put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) {

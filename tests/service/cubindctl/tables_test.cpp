@@ -8,7 +8,7 @@
 namespace cubind::test {
 
 TEST_CASE("export prints the daemon's bytes unchanged or writes them to a file") {
-  const std::string table = "{\"format\": \"cubind-table\"}\n";
+  std::string table = "{\"format\": \"cubind-table\"}\n";
   FakeDaemon daemon;
   v1::ExportTableRequest asked;
   daemon.scripts.export_table = [&](const v1::ExportTableRequest& request) {
