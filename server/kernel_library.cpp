@@ -38,14 +38,22 @@ void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::p
   }
 }
 
-/// In the order of folders and paths.
+/// In the order of folders and paths. A file that several folders or links lead to is one spec, by the path
+/// that led to it first.
 std::vector<fs::path> spec_files(const std::vector<fs::path>& folders) {
   std::vector<fs::path> files;
+  std::set<fs::path> seen;
   for (const fs::path& folder : folders) {
     std::vector<fs::path> found;
     collect_specs(folder, true, found);
     std::ranges::sort(found);
-    files.insert(files.end(), found.begin(), found.end());
+    for (fs::path& file : found) {
+      std::error_code failed;
+      const fs::path target = fs::canonical(file, failed);
+      if (seen.insert(failed ? file : target).second) {
+        files.push_back(std::move(file));
+      }
+    }
   }
   return files;
 }

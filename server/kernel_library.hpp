@@ -34,8 +34,8 @@ class KernelLibrary {
   using Entries = std::vector<std::shared_ptr<const KernelEntry>>;  // by name
 
   /// Every *.json of the folders and of their sub-folders is a spec, but for tables and files whose name
-  /// begins with a dot. Of two specs with one name the first stands, in the order of folders and paths; the
-  /// other is listed with an error.
+  /// begins with a dot. A file that is reached twice (a folder given twice, a link) is one spec. Of two specs
+  /// with one name the first stands, in the order of folders and paths; the other is listed with an error.
   KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock);
 
   std::shared_ptr<const Entries> kernels();

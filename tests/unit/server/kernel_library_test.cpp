@@ -82,6 +82,19 @@ TEST_CASE("of two specs with one name the first stands and the other is listed w
       std::ranges::find_if(*kernels, [](const auto& entry) { return !entry->error.empty(); });
   REQUIRE(duplicate != kernels->end());
   CHECK_THAT((*duplicate)->error, Contains((source_dir() / "variants").string()));
+  CHECK_THAT((*duplicate)->error, Contains(f.spec.string()));
+}
+
+TEST_CASE("a spec that several folders and links lead to is one kernel without an error") {
+  LibraryFixture f;
+  TempDir elsewhere;
+  fs::create_directory_symlink(f.folder.path(), elsewhere.path() / "link");
+  KernelLibrary library({f.folder.path(), f.folder.path(), f.spec.parent_path(), elsewhere.path() / "link"},
+                        f.clock);
+  const auto kernels = library.kernels();
+  REQUIRE(kernels->size() == 1);
+  CHECK(kernels->front()->error.empty());
+  CHECK(kernels->front()->file == f.spec.string());
 }
 
 TEST_CASE("tables among the specs are no kernels and an unknown name is told what is near") {
