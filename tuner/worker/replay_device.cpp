@@ -160,9 +160,9 @@ v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
     return *fault;
   pace(1);
   if (!loaded.trial) {
+    table_.require(place.kernel, place.problem);
     return failed(v1::LAUNCH, "not recorded: " + place.kernel + " at " + to_string(place.problem) + " with " +
-                                  to_string(loaded.configuration) +
-                                  "; recorded problems: " + table_.problems_of(place.kernel));
+                                  to_string(loaded.configuration));
   }
   v1::DeviceReply reply = correct();
   for (const std::string& symbol : request.entry_symbols()) {

@@ -1,14 +1,18 @@
 #include "tuner/worker/replay_table.hpp"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/key_encoder.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 
 namespace cubind::worker {
 namespace {
+
+constexpr std::size_t kProblemsNamed = 5;  // in a message; a table may hold hundreds
 
 std::string name_of(const std::string& kernel, const Problem& problem, const Configuration& configuration) {
   return kernel + '\n' + to_string(problem) + '\n' + to_string(configuration);
@@ -32,7 +36,7 @@ std::vector<double> pool(const TableTrial& trial, ReplayTable::Stage stage) {
 }  // namespace
 
 ReplayTable::ReplayTable(Table table, const std::string& file)
-    : table_(std::move(table)), digest_(table_digest(table_)) {
+    : file_(file), table_(std::move(table)), digest_(table_digest(table_)) {
   std::set<Digest> classes;
   for (const TableTrial& trial : table_.trials) {
     classes.insert(trial.context.device_class);
@@ -58,14 +62,30 @@ const TableTrial* ReplayTable::find(const std::string& kernel, const Problem& pr
   return found == trials_.end() ? nullptr : found->second;
 }
 
-std::string ReplayTable::problems_of(const std::string& kernel) const {
-  std::set<std::string> problems;
+void ReplayTable::require(const std::string& kernel, const Problem& problem) const {
   for (const TableTrial& trial : table_.trials) {
-    if (trial.context.kernel == kernel) problems.insert(to_string(trial.context.problem));
+    if (trial.context.kernel == kernel && trial.context.problem == problem) return;
   }
-  std::string text;
-  for (const std::string& problem : problems) text += (text.empty() ? "" : "; ") + problem;
-  return text;
+  throw Error(ErrorCode::FailedPrecondition, file_,
+              "the replayed table holds no recording of " + kernel + " at " + to_string(problem) + "; " +
+                  recordings_of(kernel));
+}
+
+// "of scale it holds N=1,T=f32; N=2,T=f32 and 7 more", in the table's order.
+std::string ReplayTable::recordings_of(const std::string& kernel) const {
+  std::vector<std::string> problems, kernels;
+  const auto add = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const TableTrial& trial : table_.trials) {
+    add(kernels, trial.context.kernel);
+    if (trial.context.kernel == kernel) add(problems, to_string(trial.context.problem));
+  }
+  if (problems.empty()) return "it holds no trial of that kernel, but of " + join(kernels, ", ");
+  const std::size_t more = problems.size() - std::min(problems.size(), kProblemsNamed);
+  problems.resize(problems.size() - more);
+  return "of " + kernel + " it holds " + join(problems, "; ") +
+         (more == 0 ? "" : " and " + std::to_string(more) + " more");
 }
 
 double ReplayTable::sample(const TableTrial& trial, const Digest& trial_key, Stage stage,

@@ -23,8 +23,9 @@ class ReplayTable {
   /// Null where nothing was recorded.
   const TableTrial* find(const std::string& kernel, const Problem& problem,
                          const Configuration& configuration) const;
-  /// "N=4096,D=4096,T=bf16; ..." of a kernel, for messages.
-  std::string problems_of(const std::string& kernel) const;
+  /// Throws Error(FailedPrecondition) where no configuration of the kernel was recorded on the problem; it
+  /// says what was recorded.
+  void require(const std::string& kernel, const Problem& problem) const;
 
   enum class Stage : std::uint8_t { Screening, Finals };
   /// Sample `k` of a trial, microseconds: a pure function of table, trial key, stage and k. The recorded
@@ -36,6 +37,9 @@ class ReplayTable {
   static std::uint32_t sm_mhz(const TableTrial& trial);
 
  private:
+  std::string recordings_of(const std::string& kernel) const;
+
+  std::string file_;
   Table table_;
   Digest digest_;
   DeviceFacts facts_;

@@ -14,11 +14,11 @@ namespace {
 class Fixture {
  public:
   explicit Fixture(const std::string& faults = "") {
-    write_file_atomic(dir_.path() / "table.json", print_table(example_table()));
-    std::vector<std::string> arguments = {"--replay", (dir_.path() / "table.json").string()};
+    write_file_atomic(dir.path() / "table.json", print_table(example_table()));
+    std::vector<std::string> arguments = {"--replay", (dir.path() / "table.json").string()};
     if (!faults.empty()) {
-      write_file_atomic(dir_.path() / "faults.json", faults);
-      arguments.insert(arguments.end(), {"--faults", (dir_.path() / "faults.json").string()});
+      write_file_atomic(dir.path() / "faults.json", faults);
+      arguments.insert(arguments.end(), {"--faults", (dir.path() / "faults.json").string()});
     }
     device = make_replay_device(arguments);
     v1::PrepareProblem prepare;
@@ -52,7 +52,7 @@ class Fixture {
     return device->verify(request);
   }
 
-  TempDir dir_;
+  TempDir dir;
   std::unique_ptr<DeviceBackend> device;
   v1::DeviceReply prepared;
 };
@@ -82,11 +82,36 @@ TEST_CASE("sample k is a function of table and trial and k alone") {
   for (int i = 0; i < 15; ++i) CHECK(tail[i] == whole[25 + i]);
 }
 
-TEST_CASE("a configuration that was not recorded does not launch and the reply says what was") {
+TEST_CASE("a configuration that was not recorded does not launch and the reply names it") {
   Fixture fixture;
   const v1::DeviceReply reply = fixture.load(96);
   CHECK(reply.outcome() == v1::LAUNCH);
-  CHECK(reply.detail().find("recorded problems: N=4096,T=f32") != std::string::npos);
+  CHECK(reply.detail() == "not recorded: scale at N=4096,T=f32 with THREADS=96");
+}
+
+TEST_CASE("a problem that was not recorded is refused with what the table holds of its kernel") {
+  Fixture fixture;
+  v1::PrepareProblem prepare;
+  prepare.set_kernel("scale");
+  to_wire(parse_problem("N=8192,T=f32"), *prepare.mutable_problem());
+  fixture.device->prepare(prepare);
+  CHECK_THROWS_WITH(fixture.load(128), Catch::EndsWith("table.json: the replayed table holds no recording of "
+                                                       "scale at N=8192,T=f32; of scale it holds "
+                                                       "N=4096,T=f32"));
+}
+
+TEST_CASE("of many recorded problems the refusal names a handful and counts the others") {
+  Table table = example_table();
+  for (std::int64_t n = 1; n <= 12; ++n) {
+    table.trials.push_back(table.trials.front());
+    table.trials.back().context.problem.dims = {{"N", n}};
+  }
+  const ReplayTable replay(table, "t.json");
+  CHECK_THROWS_WITH(
+      replay.require("scale", parse_problem("N=13,T=f32")),
+      Catch::EndsWith("it holds N=4096,T=f32; N=1,T=f32; N=2,T=f32; N=3,T=f32; N=4,T=f32 and 8 more"));
+  CHECK_THROWS_WITH(replay.require("other", parse_problem("N=1,T=f32")),
+                    Catch::EndsWith("it holds no trial of that kernel, but of scale"));
 }
 
 TEST_CASE("a recorded wrong result fails verification") {
