@@ -22,6 +22,13 @@ constexpr std::size_t kRawLogBytes = std::size_t{16} << 20;
 
 constexpr std::size_t kMaxRememberedBytes = std::size_t{32} << 20;
 
+// What NVRTC mangles into the symbols of anonymous namespaces and static variables is made of the program's
+// name, the process id and the time, all of which would reach the cubin and none of which is in the artifact
+// key. So every program has this name, and the rest is drawn from a fixed seed: the same key gives the same
+// bytes in every worker, and moving a source file changes nothing. Messages get the file's own name back.
+constexpr std::string_view kProgramName = "cubind_kernel.cu";
+constexpr const char* kFixedSeed = "--frandom-seed=cubind";
+
 void fail(v1::CompileReply& reply, const std::string& cause) {
   reply.clear_cubin();
   reply.clear_entry_symbols();
@@ -34,6 +41,13 @@ std::string cut(std::string text, std::uint64_t max_bytes) {
   if (text.size() > max_bytes) {
     text.resize(max_bytes);
     text += "\n[the log is longer than " + std::to_string(max_bytes) + " bytes]\n";
+  }
+  return text;
+}
+
+std::string with_file_name(std::string text, const std::string& file) {
+  for (std::size_t at = 0; (at = text.find(kProgramName, at)) != std::string::npos; at += file.size()) {
+    text.replace(at, kProgramName.size(), file);
   }
   return text;
 }
@@ -58,14 +72,14 @@ void check_text(const std::string& name, const std::string& text) {
 ProgramCompiler::ProgramCompiler(const NvrtcLibrary& library) : library_(library) {
   const std::string architecture = "--gpu-architecture=sm_80";
   const std::string source = "__global__ void warm_up(float* x) { x[0] = 1.0f; }\n";
-  // Only NVRTC 12.8 and later know both; without them the closed doors of the process remain.
-  for (const char* guard : {"--no-cache", "--no-source-include"}) {
+  // Only NVRTC 12.8 and later know all of them; without them the closed doors of the process remain.
+  for (const char* option : {"--no-cache", "--no-source-include", kFixedSeed}) {
     NvrtcProgram program(library_, "warm_up.cu", source, {});
-    if (program.compile({architecture, guard}) != NvrtcStatus::InvalidOption) {
-      guard_options_.emplace_back(guard);
+    if (program.compile({architecture, option}) != NvrtcStatus::InvalidOption) {
+      standing_options_.emplace_back(option);
     }
   }
-  std::vector<std::string> options = guard_options_;
+  std::vector<std::string> options = standing_options_;
   options.insert(options.end(), {architecture, "--std=c++17", "--ptxas-options=-v"});
   NvrtcProgram program(library_, "warm_up.cu", source, {});
   if (program.compile(options) != NvrtcStatus::Success || program.cubin().empty()) {
@@ -137,7 +151,7 @@ std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& 
   }
   options.push_back("--gpu-architecture=" + request.architecture());
   options.emplace_back("--ptxas-options=-v");
-  options.insert(options.end(), guard_options_.begin(), guard_options_.end());
+  options.insert(options.end(), standing_options_.begin(), standing_options_.end());
   for (const std::string& define : request.defines()) {
     options.push_back("--define-macro=" + define);
   }
@@ -150,7 +164,7 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   for (const v1::SourceFile& header : request.headers()) {
     headers.push_back({header.path().c_str(), header.content().c_str()});
   }
-  NvrtcProgram program(library_, request.source_name(), request.source(), headers);
+  NvrtcProgram program(library_, std::string(kProgramName), request.source(), headers);
   for (const std::string& entry : request.entries()) {
     program.add_name_expression(entry);
   }
@@ -159,7 +173,7 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   const std::uint64_t max_log = request.max_log_bytes() != 0 ? request.max_log_bytes() : kDefaultLogBytes;
   const std::string log = program.log(kRawLogBytes).text;
   if (status != NvrtcStatus::Success) {
-    const std::string messages = parse_compile_log(log).messages;
+    const std::string messages = with_file_name(parse_compile_log(log).messages, request.source_name());
     fail(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
     reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
     return;
@@ -183,7 +197,7 @@ void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const 
   const CompileLog parsed = parse_compile_log(log);
   const PtxKernels ptx = read_ptx(program.ptx());
   reply.set_outcome(v1::CORRECT);
-  reply.set_log(parsed.messages);
+  reply.set_log(with_file_name(parsed.messages, request.source_name()));
   for (const std::string& entry : request.entries()) {
     const std::string symbol = program.lowered_name(entry);
     const auto kernel = parsed.kernels.find(symbol);

@@ -17,7 +17,8 @@ namespace cubind::worker {
 class ProgramCompiler {
  public:
   // Compiles a tiny program, so that NVRTC has loaded all that it loads lazily, and learns which of the
-  // options that keep NVRTC from files it knows. Throws Error(Unavailable) with NVRTC's log where that fails.
+  // options that keep NVRTC from files and its output the same it knows. Throws Error(Unavailable) with
+  // NVRTC's log where that fails.
   explicit ProgramCompiler(const NvrtcLibrary& library);
 
   v1::CompileReply compile(const v1::CompileRequest& request);
@@ -31,7 +32,7 @@ class ProgramCompiler {
                                const std::string& log, v1::CompileReply& reply);
 
   const NvrtcLibrary& library_;
-  std::vector<std::string> guard_options_;
+  std::vector<std::string> standing_options_;
   // Headers that passed the checks, by name. The configurations of one kernel come with the same 1.6 MB of
   // toolkit headers; reading them again would take longer than the compile.
   std::unordered_map<std::string, std::string> checked_headers_;

@@ -16,6 +16,11 @@ __global__ void scale(T* x, T by) { __shared__ T s[N]; s[threadIdx.x % N] = x[th
 extern "C" __global__ void plain(int* p) { *p = VALUE; }
 )";
 
+// Its symbols hold whatever the compiler makes unique names of.
+constexpr char kHidden[] = R"(
+namespace { __device__ int counter; template <int N> __global__ void hidden(int* p) { p[0] = N + counter; } }
+)";
+
 v1::CompileRequest scale_request() {
   auto request = compile_request(kScale, {"scale<float, 128>", "plain", "scale<double, 64>"});
   request.add_defines("VALUE=7");
@@ -125,6 +130,44 @@ TEST_CASE("the same request gives the same bytes in the same worker and in anoth
   REQUIRE(reply.outcome() == v1::CORRECT);
   CHECK(first.compile(request).cubin() == reply.cubin());
   CHECK(second.compile(request).cubin() == reply.cubin());
+}
+
+TEST_CASE("the name of the source file changes neither cubin nor symbols") {
+  const Toolchain& toolchain = any_toolchain();
+  WorkerProcess first(toolchain);
+  WorkerProcess second(toolchain);
+  auto request = compile_request(kHidden, {"hidden<3>"});
+  request.add_options("-lineinfo");
+  const v1::CompileReply reply = first.compile(request);
+  request.set_source_name("elsewhere/another_name.cu");
+  const v1::CompileReply moved = second.compile(request);
+  REQUIRE(reply.outcome() == v1::CORRECT);
+  CHECK(moved.entry_symbols(0) == reply.entry_symbols(0));
+  CHECK(moved.cubin() == reply.cubin());
+}
+
+TEST_CASE("internal linkage takes nothing of the process into the cubin") {
+  const Toolchain& toolchain = any_toolchain();
+  WorkerProcess first(toolchain);
+  WorkerProcess second(toolchain);
+  const auto request = compile_request(kHidden, {"hidden<3>"});
+  const v1::CompileReply reply = first.compile(request);
+  REQUIRE(reply.outcome() == v1::CORRECT);
+  CHECK(second.compile(request).cubin() == reply.cubin());
+}
+
+TEST_CASE("messages name the source file by its own name") {
+  WorkerProcess worker(any_toolchain());
+  auto request = compile_request("__global__ void k(int* p) { int unused; *p = WRONG; }", {"k"});
+  request.set_source_name("norms/rmsnorm.cu");
+  const v1::CompileReply reply = worker.compile(request);
+  CHECK_THAT(reply.log(), Contains("norms/rmsnorm.cu(1): error: identifier \"WRONG\" is undefined"));
+  CHECK_THAT(reply.log(),
+             Contains("in the compilation of \"norms/rmsnorm.cu\"") && !Contains("cubind_kernel"));
+  request.add_defines("WRONG=1");
+  const v1::CompileReply warned = worker.compile(request);
+  CHECK(warned.outcome() == v1::CORRECT);
+  CHECK_THAT(warned.log(), Contains("norms/rmsnorm.cu(1): warning"));
 }
 
 TEST_CASE("toolkit headers arrive as memory headers with all that they pull in") {
