@@ -4,7 +4,6 @@
 #include "tuner/worker/compile_worker.hpp"
 
 using Catch::Matchers::Contains;
-using cubind::Error;
 using cubind::worker::parse_compile_worker_options;
 
 TEST_CASE("both libraries and the CPU time are taken from the command line") {

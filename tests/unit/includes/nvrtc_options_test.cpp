@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 using Catch::Matchers::Contains;
 using Options = std::vector<std::string>;
 
@@ -99,3 +99,5 @@ TEST_CASE("an architecture is a real one") {
     CHECK_THROWS_AS(check_architecture(bad, "architecture"), Error);
   }
 }
+
+}  // namespace cubind::test

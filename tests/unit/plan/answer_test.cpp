@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace cubind;
+namespace cubind::test {
 
 TEST_CASE("an answer without departures is exact") {
   CHECK(Match{}.exact());
@@ -59,3 +59,5 @@ TEST_CASE("departures and evidence and outcomes are printed by the words of the 
   CHECK(parse_outcome("wrong_result") == Outcome::WrongResult);
   CHECK(!parse_outcome("fine"));
 }
+
+}  // namespace cubind::test

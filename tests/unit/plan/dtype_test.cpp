@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-using namespace cubind;
+namespace cubind::test {
 
 TEST_CASE("the spellings of torch and NumPy and Triton and CUDA name the same types") {
   const std::pair<DType, std::vector<const char*>> spellings[] = {
@@ -65,3 +65,5 @@ TEST_CASE("sizes and CUDA names of the types") {
   CHECK(is_floating(DType::E5m2));
   CHECK(!is_floating(DType::U8));
 }
+
+}  // namespace cubind::test

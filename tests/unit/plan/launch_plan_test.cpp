@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 
 namespace {
 
@@ -216,3 +216,5 @@ TEST_CASE("an evaluator serves many threads at once") {
   }
   CHECK(wrong == std::vector<int>(4));
 }
+
+}  // namespace cubind::test

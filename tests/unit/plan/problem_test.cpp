@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 
 TEST_CASE("a problem is read from its text in any order and printed by kind") {
   const Problem problem = parse_problem(" T = torch.bfloat16 , N=4096,D=128 , scenario=skewed");
@@ -47,3 +47,5 @@ TEST_CASE("a configuration is printed in its own order") {
   CHECK(configuration.value("THREADS") == 256);
   CHECK(!configuration.value("UNROLL"));
 }
+
+}  // namespace cubind::test

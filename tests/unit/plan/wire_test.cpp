@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "tuner/plan/answer_wire.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 
 namespace {
 
@@ -143,3 +143,5 @@ TEST_CASE("a digest on the wire has 32 bytes") {
   CHECK_THAT(refusal([] { digest_from_wire("abc", "artifact.digest"); }),
              Catch::StartsWith("artifact.digest: "));
 }
+
+}  // namespace cubind::test

@@ -7,7 +7,7 @@
 #include "base/json.hpp"
 #include "tests/support/paths.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 
 namespace {
 
@@ -135,3 +135,5 @@ TEST_CASE("the architecture has a suffix where the spec asks for architecture fe
   CHECK(architecture(h200(), true) == "sm_90a");
   CHECK(device_constants(h200()) == DeviceConstants{132, 232448, 62914560, 90});
 }
+
+}  // namespace cubind::test

@@ -6,7 +6,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 using test::SpecBuilder;
 
 namespace {
@@ -63,7 +63,7 @@ TEST_CASE("a configuration has each tunable once with a listed value") {
   const auto spec = SpecBuilder().parse();
   const Configuration shuffled{{{"VECTOR", 2}, {"BLOCKS", 1}, {"THREADS", 64}}};
   CHECK(to_string(spec->canonicalize(shuffled, "configuration")) == "THREADS=64,VECTOR=2,BLOCKS=1");
-  const auto refused = [&](Configuration configuration) {
+  const auto refused = [&](const Configuration& configuration) {
     CHECK_THROWS_AS(spec->canonicalize(configuration, "configuration"), Error);
   };
   refused({{{"VECTOR", 2}, {"BLOCKS", 1}}});
@@ -175,3 +175,5 @@ TEST_CASE("the shipped specs are read with the headers that they include") {
       load_kernel_spec((test::source_dir() / "variants/vector_add/vector_add.json").string())->dims.size() ==
       1);
 }
+
+}  // namespace cubind::test

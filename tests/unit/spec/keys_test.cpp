@@ -5,7 +5,7 @@
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tuner/spec/keys.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 using test::SpecBuilder;
 
 namespace {
@@ -24,7 +24,7 @@ Configuration configuration(std::int64_t threads = 128, std::int64_t vector = 2,
 struct Question {
   SpecBuilder builder;
   std::string problem = "N=100,D=64,T=f32";
-  Configuration configuration = ::configuration();
+  Configuration configuration = test::configuration();
   std::string architecture = "sm_90";
   ToolchainIdentity toolchain = kToolchain;
   Policy policy;
@@ -304,3 +304,5 @@ TEST_CASE("a reference is compiled without the options that change results") {
   CHECK(reference_artifact_source(*spec, problem_of(*spec), "sm_90").options ==
         std::vector<std::string>{"--std=c++20"});
 }
+
+}  // namespace cubind::test

@@ -7,7 +7,7 @@
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tuner/spec/space.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 using test::SpecBuilder;
 
 namespace {
@@ -135,3 +135,5 @@ TEST_CASE("a spec that was accepted after random edits of its numbers is enumera
     }
   }
 }
+
+}  // namespace cubind::test

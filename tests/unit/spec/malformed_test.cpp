@@ -8,7 +8,7 @@
 #include "tests/support/paths.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 
 namespace {
 
@@ -55,3 +55,5 @@ TEST_CASE("every malformed spec on disk is in the manifest") {
     }
   }
 }
+
+}  // namespace cubind::test

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 using test::h200;
 using test::SpecBuilder;
 
@@ -154,3 +154,5 @@ TEST_CASE("twelve million raw configurations are counted within seconds") {
   CHECK(size.valid == 2ull * 4 * 3 * 1024);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
 }
+
+}  // namespace cubind::test

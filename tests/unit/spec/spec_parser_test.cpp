@@ -5,7 +5,7 @@
 #include "schemas/kernel_spec.schema.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 using test::SpecBuilder;
 
 namespace {
@@ -232,3 +232,5 @@ TEST_CASE("the published schema knows what is reserved so that editors do not ma
   builder.json["launches"][0]["clusters"] = {"2"};
   CHECK_THROWS_AS(schema.validate(builder.json, "scale.json"), Error);
 }
+
+}  // namespace cubind::test

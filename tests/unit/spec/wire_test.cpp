@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 
 namespace {
 
@@ -66,3 +66,5 @@ TEST_CASE("a toolchain survives the wire and a short digest is refused by its fi
   CHECK(where_of([&] { toolchain_from_wire(message, "artifacts[0].toolchain"); }) ==
         "artifacts[0].toolchain.builtins_digest");
 }
+
+}  // namespace cubind::test

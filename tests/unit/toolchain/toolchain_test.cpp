@@ -6,8 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "tests/support/paths.hpp"
 
-using namespace cubind;
+namespace cubind::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -119,9 +120,39 @@ TEST_CASE("a library without its builtins and one older than 12 are passed over 
   machine.variables = {{"CUDA_HOME", machine.root() / "half"}, {"CUBIND_CUDA_HOME", machine.root() / "old"}};
   const ToolchainsFound found = machine.find();
   CHECK(found.toolchains.empty());
-  REQUIRE(found.tried.size() == 2);
+  REQUIRE(found.tried.size() >= 2);
   CHECK_THAT(found.tried[1],
              Catch::Matchers::StartsWith("CUDA_HOME=" + (machine.root() / "half").string() + ": no "));
+}
+
+TEST_CASE("a fallback folder is looked into only where nothing else has an NVRTC") {
+  Machine machine;
+  machine.add_libraries("deps/cuda/lib", "13", "13.0");
+  machine.add_libraries("toolkit/lib64", "12", "12.9");
+  machine.search.fallback_folders = {machine.root() / "deps/cuda"};
+  CHECK(machine.names() == Names{"nvrtc 13.0"});
+  machine.search.toolkit_folders = {machine.root() / "toolkit"};
+  CHECK(machine.names() == Names{"nvrtc 12.9"});
+}
+
+TEST_CASE("a program of a build folder falls back to what was unpacked into its checkout") {
+  const ToolchainSearch search = ToolchainSearch::of_process();
+  CHECK(search.fallback_folders == std::vector<fs::path>{source_dir() / ".deps" / "cuda"});
+}
+
+TEST_CASE("where nothing is found every place that was searched is named") {
+  Machine machine;
+  machine.write("site/other/file", "x");
+  machine.search.toolkit_folders = {"/usr/local/no-cuda"};
+  machine.search.site_packages = {machine.root() / "site"};
+  const std::vector<std::string> tried = machine.find().tried;
+  REQUIRE(tried.size() == 4);
+  CHECK(tried[0] == "CUBIND_CUDA_HOME: not set");
+  CHECK(tried[1] == "CUDA_HOME: not set");
+  CHECK_THAT(tried[2], Catch::Matchers::StartsWith("/usr/local/no-cuda: no libnvrtc"));
+  CHECK(tried[3] == (machine.root() / "site").string() + ": no Python wheel nvidia-cuda-nvrtc");
+  machine.search.site_packages.clear();
+  CHECK_THAT(machine.find().tried.back(), Catch::Matchers::StartsWith("Python wheels: no folder"));
 }
 
 TEST_CASE("links of a toolkit lead to one library and the newest minor version counts") {
@@ -172,3 +203,5 @@ TEST_CASE("site-packages are found from the virtual environment and from python3
         std::vector<fs::path>{machine.root() / "venv/lib/python3.11/site-packages",
                               machine.root() / "usr/lib/python3/dist-packages"});
 }
+
+}  // namespace cubind::test
