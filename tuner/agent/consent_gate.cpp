@@ -1,5 +1,7 @@
 #include "tuner/agent/consent_gate.hpp"
 
+#include "base/error.hpp"
+
 namespace cubind {
 
 void ConsentGate::enter() {
@@ -12,7 +14,8 @@ void ConsentGate::wait_until_idle() {
   do {
     // A worker that only looks takes no memory, but its context does: between two looks there is none.
     session_.restart();
-    stop_.wait_for(poll_);
+    if (options_.only_when_idle) throw Error(ErrorCode::Unavailable, "GPU", "somebody else uses it");
+    stop_.wait_for(options_.poll);
     stop_.check();
     session_.probe();
   } while (session_.foreign_use() && (gives_way() || !session_.has_info()));

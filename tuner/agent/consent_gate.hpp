@@ -19,11 +19,17 @@ enum class TuneWhen : std::uint8_t {
 // Gives way to others on the GPU. Used from the job's thread.
 class ConsentGate {
  public:
-  ConsentGate(TuneWhen when, std::chrono::milliseconds poll, DeviceSession& session, JobProgress& progress,
-              JobStop& stop)
-      : when_(when), poll_(poll), session_(session), progress_(progress), stop_(stop) {}
+  struct Options {
+    TuneWhen when = TuneWhen::Idle;
+    // Whatever `when` says: gives way, and does not wait but throws Error(Unavailable), so that the job is
+    // handed back and others may have their turn.
+    bool only_when_idle = false;
+    std::chrono::milliseconds poll{2000};
+  };
+  ConsentGate(Options options, DeviceSession& session, JobProgress& progress, JobStop& stop)
+      : options_(options), session_(session), progress_(progress), stop_(stop) {}
 
-  bool gives_way() const { return when_ != TuneWhen::Always; }
+  bool gives_way() const { return options_.only_when_idle || options_.when != TuneWhen::Always; }
   // Before the job: waits where somebody else uses the GPU, or another tuner holds it (whatever the consent).
   void enter();
   // Frees the GPU's memory, says so (WAITING_FOR_IDLE_GPU) and returns when nobody else uses the GPU. Throws
@@ -31,8 +37,7 @@ class ConsentGate {
   void wait_until_idle();
 
  private:
-  TuneWhen when_;
-  std::chrono::milliseconds poll_;
+  Options options_;
   DeviceSession& session_;
   JobProgress& progress_;
   JobStop& stop_;

@@ -8,13 +8,13 @@ namespace cubind {
 
 std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
 
-TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, std::string timer,
+TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
                    CompileSource& artifacts, JobChannel& channel)
-    : input_(input), timer_(std::move(timer)), artifacts_(artifacts), channel_(channel) {
+    : input_(input), comparable_(std::move(comparable)), artifacts_(artifacts), channel_(channel) {
   for (const v1::TrialHeader& header : lease.trials()) headers_[header.trial_key()] = header;
   for (const v1::SampleBlock& block : lease.blocks()) {
     blocks_[{block.trial_key(), block.stage(), block.index()}] = block;
-    if (block.timer() == timer_ && stored_tick_us_ <= 0) stored_tick_us_ = block.tick_us();
+    if (counts(block) && stored_tick_us_ <= 0) stored_tick_us_ = block.tick_us();
   }
   // Reference or tolerance have been edited since where the digests differ: those verifications are repeated.
   for (const v1::VerificationResult& result : lease.verifications()) {
@@ -22,6 +22,11 @@ TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, std::stri
     const std::string problem = to_string(problem_from_wire(result.problem(), "lease.verifications.problem"));
     verifications_[{result.trial_key(), problem, result.after_timing()}] = result;
   }
+}
+
+bool TrialLog::counts(const v1::SampleBlock& block) const {
+  return block.timer() == comparable_.timer &&
+         !(comparable_.alone_on_the_gpu && block.conditions().contended());
 }
 
 const v1::TrialHeader* TrialLog::header(const Candidate& candidate) const {
@@ -42,7 +47,7 @@ std::vector<const v1::SampleBlock*> TrialLog::blocks(const Candidate& candidate,
   std::vector<const v1::SampleBlock*> result;
   for (auto at = blocks_.lower_bound({key, stage, 0}); at != blocks_.end(); ++at) {
     if (std::get<0>(at->first) != key || std::get<1>(at->first) != stage) break;
-    if (at->second.timer() == timer_) result.push_back(&at->second);
+    if (counts(at->second)) result.push_back(&at->second);
   }
   return result;
 }
@@ -50,7 +55,7 @@ std::vector<const v1::SampleBlock*> TrialLog::blocks(const Candidate& candidate,
 const v1::SampleBlock* TrialLog::block(const Candidate& candidate, v1::SampleBlock::Stage stage,
                                        std::uint32_t index) const {
   const auto found = blocks_.find({bytes_of(candidate.trial_key.digest), stage, index});
-  if (found == blocks_.end() || found->second.timer() != timer_) return nullptr;
+  if (found == blocks_.end() || !counts(found->second)) return nullptr;
   return &found->second;
 }
 
@@ -107,7 +112,7 @@ void TrialLog::add(const Candidate& candidate, const Problem& problem, v1::Verif
 void TrialLog::add(const Candidate& candidate, v1::SampleBlock block) {
   require_header(candidate);
   block.set_trial_key(bytes_of(candidate.trial_key.digest));
-  block.set_timer(timer_);
+  block.set_timer(comparable_.timer);
   blocks_[{block.trial_key(), block.stage(), block.index()}] = block;
   *pending_.add_blocks() = std::move(block);
 }

@@ -22,10 +22,14 @@ namespace cubind {
 // the job's thread.
 class TrialLog {
  public:
-  // Blocks of another timer than `timer` are not comparable: they keep their index and are otherwise as if
-  // they were not there.
-  TrialLog(const v1::LeaseGrant& lease, const JobInput& input, std::string timer, CompileSource& artifacts,
-           JobChannel& channel);
+  // Which stored blocks are comparable with what the job measures. The others keep their index and are
+  // otherwise as if they were not there.
+  struct Comparable {
+    std::string timer;              // the job's: none of another timer
+    bool alone_on_the_gpu = false;  // none that was measured beside a foreign process
+  };
+  TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
+           CompileSource& artifacts, JobChannel& channel);
 
   // Absent: the trial was never tried.
   const v1::TrialHeader* header(const Candidate& candidate) const;
@@ -53,10 +57,11 @@ class TrialLog {
  private:
   using BlockKey = std::tuple<std::string, int, std::uint32_t>;        // trial key, stage, index
   using VerificationKey = std::tuple<std::string, std::string, bool>;  // trial key, problem, after timing
+  bool counts(const v1::SampleBlock& block) const;
   void require_header(const Candidate& candidate);
 
   const JobInput& input_;
-  std::string timer_;
+  Comparable comparable_;
   CompileSource& artifacts_;
   JobChannel& channel_;
   std::map<std::string, v1::TrialHeader> headers_;

@@ -66,7 +66,8 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   DeviceSession session(parts_.device, options_.open, parts_.stop, options_.deadlines);
   JobProgress progress(parts_.channel);
   progress.phase("compiling");
-  ConsentGate consent(options_.when, options_.idle_poll, session, progress, parts_.stop);
+  ConsentGate consent({options_.when, lease.only_when_idle(), options_.idle_poll}, session, progress,
+                      parts_.stop);
   consent.enter();
   const JobInput input = make_job_input(lease, build, session.info());
   progress.total(static_cast<std::uint32_t>(input.candidates.size()));
@@ -75,7 +76,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   TrialDevice device(input, build, artifacts, session, consent);
   device.want_reference();
   if (session.info().timer().empty()) device.make_ready();
-  TrialLog log(lease, input, session.info().timer(), artifacts, parts_.channel);
+  TrialLog log(lease, input, {session.info().timer(), consent.gives_way()}, artifacts, parts_.channel);
   TrialBench bench(input, artifacts, device, log, options_.settings);
   bench.learn_tick(session.info().tick_us());
 

@@ -50,6 +50,32 @@ TEST_CASE("with always samples are taken beside others and the record is provisi
   CHECK(result.provenance().provisional());
 }
 
+TEST_CASE("a provisional record is measured again without what was measured beside others") {
+  World world({.foreign = [] { return true; }, .answers_beside_others = true});
+  world.options.when = TuneWhen::Always;
+  REQUIRE(world.run().provenance().provisional());
+  world.device.behaviour().foreign = nullptr;
+  world.device.measured.clear();
+  world.channel.frame.set_only_when_idle(true);
+  const v1::JobResult again = world.run();
+  REQUIRE(again.status() == v1::JobResult::DONE);
+  CHECK(text(again.winner()) == "A=3,B=2");
+  CHECK_FALSE(world.device.measured.empty());
+  CHECK_FALSE(again.provenance().contended());
+  CHECK_FALSE(again.provenance().provisional());
+}
+
+TEST_CASE("a job for an idle GPU alone is handed back at once where somebody else uses it") {
+  World world({.foreign = [] { return true; }, .answers_beside_others = true});
+  world.options.when = TuneWhen::Always;
+  world.channel.frame.set_only_when_idle(true);
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::INTERRUPTED);
+  CHECK(waited(world.channel));
+  CHECK(world.channel.blocks.empty());
+  CHECK_FALSE(world.device.running);
+}
+
 TEST_CASE("a job that waits for an idle GPU can be handed back") {
   World world({.foreign = [] { return true; }});
   world.options.idle_poll = std::chrono::seconds(30);

@@ -43,6 +43,7 @@ v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
   const Problem& problem = setups_.at(request.setup());
   ++verified[to_string(trial.configuration) + " at " + to_string(problem) +
              (request.after_timing() ? " after" : "")];
+  input_seeds[request.after_timing()].insert(request.input_seed());
   const v1::Outcome how = outcome(trial.configuration, "verify");
   if (is_fault(how)) return reply_of(how);
   const bool wrong =

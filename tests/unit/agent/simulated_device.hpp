@@ -41,6 +41,7 @@ class SimulatedDevice final : public DeviceLink {
   using Sample = std::tuple<std::string, int, std::uint32_t>;  // trial key, stage, k
   std::map<Sample, int> measured;                              // how often each was
   std::map<std::string, int> verified;                         // "configuration at problem after"
+  std::map<bool, std::set<std::uint64_t>> input_seeds;         // by whether it was after timing
   int starts = 0;
   bool running = false;
   Behaviour& behaviour() { return behaviour_; }

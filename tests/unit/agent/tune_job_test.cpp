@@ -89,6 +89,26 @@ TEST_CASE("every trial is verified before it is timed and the winner again after
   CHECK(world.device.verified.count("A=3,B=3 at N=1024,T=f32 after") == 0);
 }
 
+TEST_CASE("the verification after timing has other inputs than the one before") {
+  World world({});
+  world.run();
+  const auto& seeds = world.device.input_seeds;
+  REQUIRE(seeds.at(false).size() == 1);
+  REQUIRE(seeds.at(true).size() == 1);
+  CHECK(seeds.at(false) != seeds.at(true));
+}
+
+TEST_CASE("a screened trial keeps its samples and the best it was judged against and is no final time") {
+  World world({});
+  world.run();
+  const std::string hopeless = world.channel.trial(configuration(6, 4))->trial_key();
+  const auto block = world.channel.blocks.find({hopeless, v1::SampleBlock::SCREEN, 0});
+  REQUIRE(block != world.channel.blocks.end());
+  CHECK(block->second.samples_us(0) == Approx(bowl(configuration(6, 4))));
+  CHECK(block->second.judged_against_us() == Approx(100));
+  CHECK_FALSE(world.channel.blocks.contains({hopeless, v1::SampleBlock::FINAL, 0}));
+}
+
 TEST_CASE("the winner of a bucket is verified at the tails and the answer lists them") {
   World world({});
   const v1::VerificationSummary summary = world.run().provenance().verification();

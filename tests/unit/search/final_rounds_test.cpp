@@ -31,7 +31,7 @@ TEST_CASE("every finalist gets its least number of samples and a clear loser no 
   CHECK_FALSE(rounds.running(1));
 }
 
-TEST_CASE("finalists that neither separate nor tie stop after thirty samples") {
+TEST_CASE("finalists that neither separate nor tie stop after sixty samples") {
   FinalRounds rounds(2, context_of());
   CHECK(run(rounds, {10, 10.0}, 0.5) == 60);
   CHECK(rounds.times(0).size() == 60);

@@ -1,0 +1,49 @@
+#include "tuner/agent/options.hpp"
+
+#include <sched.h>
+
+#include <catch2/catch.hpp>
+
+namespace cubind::test {
+namespace {
+
+std::optional<AgentOptions> parsed(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), {"cubind-agent", "--address", "unix:///tmp/cubind.sock"});
+  int exit_code = 0;
+  return parse_agent_options(static_cast<int>(arguments.size()), arguments.data(), exit_code);
+}
+
+TEST_CASE("a GPU is tuned on while it is idle unless the agent is told otherwise") {
+  CHECK(parsed({})->tune_when == TuneWhen::Idle);
+  CHECK(parsed({"--tune-when", "always"})->tune_when == TuneWhen::Always);
+  CHECK(parsed({"--tune-when", "never"})->tune_when == TuneWhen::Never);
+  CHECK_FALSE(parsed({"--tune-when", "sometimes"}));
+}
+
+TEST_CASE("the GPUs are those that are named and otherwise those that the driver shows") {
+  CHECK(parsed({})->gpus.empty());
+  CHECK(parsed({"--gpus", "1,GPU-5a3c"})->gpus == std::vector<std::string>{"1", "GPU-5a3c"});
+}
+
+TEST_CASE("a share of memory is between none and all") {
+  CHECK(parsed({"--memory-fraction", "0.5"})->memory_fraction == 0.5);
+  CHECK_FALSE(parsed({"--memory-fraction", "1.5"}));
+}
+
+TEST_CASE("half the cores that are granted compile and at least one") {
+  cpu_set_t all, one;
+  REQUIRE(sched_getaffinity(0, sizeof(all), &all) == 0);
+  const unsigned jobs = default_compile_jobs();
+  CHECK(jobs <= static_cast<unsigned>(std::max(CPU_COUNT(&all) / 2, 1)));
+  CHECK(parsed({})->compile_jobs == jobs);
+  CPU_ZERO(&one);
+  for (int core = 0; CPU_COUNT(&one) == 0; ++core) {
+    if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
+  }
+  REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0);
+  CHECK(default_compile_jobs() == 1);
+  sched_setaffinity(0, sizeof(all), &all);
+}
+
+}  // namespace
+}  // namespace cubind::test
