@@ -212,4 +212,15 @@ fs::path user_data_dir() {
 
 fs::path executable_dir() { return canonical_path("/proc/self/exe").parent_path(); }
 
+std::optional<fs::path> source_tree_around(const fs::path& folder) {
+  std::error_code ignored;
+  for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
+    if (!fs::exists(at / "schemas" / "cubind.proto", ignored)) {
+      continue;
+    }
+    return fs::exists(at / "CMakeLists.txt", ignored) ? std::optional(at) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace cubind

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -53,5 +54,9 @@ std::filesystem::path user_data_dir();
 
 // The folder of the running executable, symbolic links resolved.
 std::filesystem::path executable_dir();
+
+// The checkout whose build folder `folder` lies in (build/PRESET/bin); absent in a package, which has no
+// build files, also where the package lies in a checkout.
+std::optional<std::filesystem::path> source_tree_around(const std::filesystem::path& folder);
 
 }  // namespace cubind

@@ -144,14 +144,8 @@ std::optional<fs::path> shipped_variants() {
   if (fs::is_directory(packaged)) {
     return packaged;
   }
-  // A build folder lies within the source tree: bin, the build's folder, build, the checkout.
-  fs::path folder = executable_dir();
-  for (int up = 0; up < 5 && folder.has_relative_path(); ++up, folder = folder.parent_path()) {
-    if (fs::is_directory(folder / "variants") && fs::exists(folder / "schemas" / "cubind.proto")) {
-      return folder / "variants";
-    }
-  }
-  return std::nullopt;
+  const auto tree = source_tree_around(executable_dir());
+  return tree && fs::is_directory(*tree / "variants") ? std::optional(*tree / "variants") : std::nullopt;
 }
 
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code) {

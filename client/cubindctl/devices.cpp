@@ -36,6 +36,16 @@ std::string duration_text(std::uint64_t milliseconds) {
   return std::to_string(seconds / 3600) + " h";
 }
 
+std::string toolchains_text(const v1::GetStatusReply& status) {
+  if (!status.toolchains().empty()) {
+    return join(std::vector<std::string>(status.toolchains().begin(), status.toolchains().end()), ", ");
+  }
+  return status.agents() == 0
+             ? "none: no agent is connected"
+             : "none: name a CUDA toolkit by CUBIND_CUDA_HOME and start cubind again; the log says "
+               "where NVRTC was searched";
+}
+
 }  // namespace
 
 ExitCode run(const DevicesOptions&, const CommonOptions& common) {
@@ -69,9 +79,7 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
             << "jobs        " << status.jobs_running() << " running, " << status.jobs_queued() << " queued\n"
             << "questions   " << status.hits() << " hits, " << status.misses() << " misses, "
             << status.misses_wanted() << " of them wanted\n"
-            << "toolchains  "
-            << join(std::vector<std::string>(status.toolchains().begin(), status.toolchains().end()), ", ")
-            << "\n"
+            << "toolchains  " << toolchains_text(status) << "\n"
             << "agents      " << status.agents() << "\n";
   if (status.read_only()) {
     std::cout << "READ ONLY   " << status.read_only_reason() << "\n";

@@ -28,13 +28,6 @@ for program in cubind cubindctl; do
   [ -x "$bin/$program" ] || die "$bin holds no $program; usage: demo.sh BIN_DIR"
 done
 
-# In a source tree NVRTC is the one that ./dev deps unpacked, unless the user names a toolkit.
-deps=$here/../../.deps/cuda
-if [ -z "${CUBIND_CUDA_HOME:-}${CUDA_HOME:-}" ] && [ -d "$deps" ]; then
-  CUBIND_CUDA_HOME=$(readlink -f "$deps")
-  export CUBIND_CUDA_HOME
-fi
-
 folder=$(mktemp -d "${TMPDIR:-/tmp}/cubind-demo.XXXXXX")
 export CUBIND_ADDRESS=unix://$folder/cubind.sock
 daemon=

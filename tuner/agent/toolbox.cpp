@@ -36,18 +36,27 @@ bool knows(const Tool& tool, const std::string& architecture) {
 
 }  // namespace
 
-Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found)
-    : tried_(join(found.tried, "\n  ")) {
+Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : searched_(found.tried) {
   for (const Toolchain& toolchain : found.toolchains) {
     try {
       auto compiler = std::make_unique<PoolCompiler>(pool_options(options, toolchain));
       v1::Toolchain offer = offer_of(toolchain, compiler->probe());
       tools_.push_back({toolchain, std::move(offer), std::move(compiler)});
     } catch (const Error& error) {
-      log_warning(toolchain.name() + " (" + toolchain.found_in + ") is left out: " + error.what());
+      const std::string left_out =
+          toolchain.name() + " (" + toolchain.found_in + ") is left out: " + error.what();
+      log_warning(left_out);
+      searched_.push_back(left_out);
     }
   }
-  if (tools_.empty()) log_error("no NVRTC works here; looked into:\n  " + tried_);
+  if (tools_.empty()) log_error(no_nvrtc("\n  "));
+}
+
+std::string Toolbox::no_nvrtc(std::string_view separator) const {
+  return "no NVRTC 12 or 13 works on this machine: name a CUDA toolkit by CUBIND_CUDA_HOME, or install the "
+         "Python "
+         "wheel nvidia-cuda-nvrtc, and start the agent again. Searched:" +
+         std::string(separator) + join(searched_, separator);
 }
 
 const Tool& Toolbox::choose(std::uint32_t driver_cuda, const std::string& architecture) const {
@@ -60,9 +69,8 @@ const Tool& Toolbox::choose(std::uint32_t driver_cuda, const std::string& archit
   const std::string wanted =
       (architecture.empty() ? "" : " for " + architecture) +
       (driver_cuda == 0 ? "" : " that a driver for CUDA " + std::to_string(driver_cuda) + " loads");
-  throw Error(
-      ErrorCode::FailedPrecondition, "NVRTC",
-      "none compiles" + wanted + "; there is " + (names.empty() ? "none, looked into:\n  " + tried_ : names));
+  throw Error(ErrorCode::FailedPrecondition, "NVRTC",
+              names.empty() ? no_nvrtc("; ") : "none compiles" + wanted + "; there is " + names);
 }
 
 }  // namespace cubind

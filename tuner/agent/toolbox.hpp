@@ -31,8 +31,11 @@ class Toolbox {
   const Tool& choose(std::uint32_t driver_cuda, const std::string& architecture) const;
 
  private:
+  // With this between the places that were searched.
+  std::string no_nvrtc(std::string_view separator) const;
+
   std::vector<Tool> tools_;
-  std::string tried_;  // for messages, where none was found
+  std::vector<std::string> searched_;  // where, and what came of it; for messages
 };
 
 }  // namespace cubind

@@ -77,16 +77,20 @@ class Finder {
       const char* home = search_.environment ? search_.environment(variable) : nullptr;
       if (home != nullptr && *home != '\0') {
         look_into_home(home, std::string(variable) + "=" + home);
+      } else {
+        found_.tried.push_back(std::string(variable) + ": not set");
       }
     }
-    for (const fs::path& folder : search_.toolkit_folders) {
-      look_into_home(folder, folder.string());
-    }
+    look_into_homes(search_.toolkit_folders);
     for (const fs::path& folder : search_.site_packages) {
       look_into_packages(folder);
     }
-    for (const fs::path& folder : search_.install_folders) {
-      look_into_home(folder, folder.string());
+    if (search_.site_packages.empty()) {
+      found_.tried.emplace_back("Python wheels: no folder of packages belongs to VIRTUAL_ENV, python3 or HOME");
+    }
+    look_into_homes(search_.install_folders);
+    if (found_.toolchains.empty()) {
+      look_into_homes(search_.fallback_folders);
     }
     const auto newer = [](const Toolchain& a, const Toolchain& b) {
       return a.major != b.major ? a.major > b.major : a.minor > b.minor;
@@ -96,6 +100,12 @@ class Finder {
   }
 
  private:
+  void look_into_homes(const std::vector<fs::path>& folders) {
+    for (const fs::path& folder : folders) {
+      look_into_home(folder, folder.string());
+    }
+  }
+
   void look_into_home(const fs::path& home, const std::string& label) {
     look(label,
          {home / "lib64", home / "lib", home / "targets/x86_64-linux/lib", home / "targets/sbsa-linux/lib"},
@@ -106,10 +116,12 @@ class Finder {
   // The wheels of CUDA 13 share the folder nvidia/cu13, those of CUDA 12 have one folder each.
   void look_into_packages(const fs::path& packages) {
     std::error_code error;
-    if (!fs::is_directory(packages / "nvidia", error)) {
-      return;
-    }
     const fs::path nvidia = packages / "nvidia";
+    const bool any = fs::is_directory(nvidia / "cu14", error) || fs::is_directory(nvidia / "cu13", error) ||
+                     fs::is_directory(nvidia / "cuda_nvrtc", error);
+    if (!any) {
+      found_.tried.push_back(packages.string() + ": no Python wheel nvidia-cuda-nvrtc");
+    }
     for (const char* folder : {"cu14", "cu13"}) {
       if (fs::is_directory(nvidia / folder, error)) {
         look((nvidia / folder).string(), {nvidia / folder / "lib"},

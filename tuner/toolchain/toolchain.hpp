@@ -43,6 +43,9 @@ struct ToolchainSearch {
   std::vector<std::filesystem::path> toolkit_folders;  // default: /usr/local/cuda
   std::vector<std::filesystem::path> site_packages;    // default: those of VIRTUAL_ENV and python3 on PATH
   std::vector<std::filesystem::path> install_folders;  // default: <folder of the executable>/../cuda
+  // Looked into only where nothing of the above has an NVRTC; default: .deps/cuda of the checkout that the
+  // executable was built in, where ./dev deps unpacks the wheels.
+  std::vector<std::filesystem::path> fallback_folders;
 
   static ToolchainSearch of_process();
 };
@@ -55,7 +58,7 @@ struct ToolchainsFound {
   std::vector<Toolchain>
       toolchains;  // newest version first; of two with the same libraries the one found first
   std::vector<std::string>
-      tried;  // every folder that was looked into, with what was missing there; for messages
+      tried;  // every place that was looked into, with what was missing there; for messages
 };
 
 // SHA-256 digests of files, each computed once: again only when size, modification time or inode have
@@ -75,9 +78,9 @@ class FileDigests {
   std::map<std::filesystem::path, std::pair<Stamp, Digest>> known_;  // guarded by mutex_
 };
 
-// Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels and the
-// folder that the package brings. Nothing found is no error; a library that cannot be read is listed in
-// `tried`.
+// Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels, the
+// folder that the package brings and, where none of them has one, the fallback folders. Nothing found is no
+// error; a library that cannot be read is listed in `tried`.
 ToolchainsFound find_toolchains(const ToolchainSearch& search, FileDigests& digests);
 
 }  // namespace cubind

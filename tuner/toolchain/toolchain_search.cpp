@@ -81,6 +81,9 @@ ToolchainSearch ToolchainSearch::of_process() {
   search.toolkit_folders = {"/usr/local/cuda"};
   search.site_packages = find_site_packages(search.environment);
   search.install_folders = {executable_dir().parent_path() / "cuda"};
+  if (const auto tree = source_tree_around(executable_dir())) {
+    search.fallback_folders = {*tree / ".deps" / "cuda"};
+  }
   return search;
 }
 

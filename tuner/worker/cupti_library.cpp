@@ -50,7 +50,9 @@ std::vector<std::string> cupti_candidates() {
     for (const char* wheel : {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"})
       add_folder(candidates, packages / wheel);
   }
-  for (const fs::path& home : search.install_folders) add_toolkit(candidates, home);
+  for (const auto* homes : {&search.install_folders, &search.fallback_folders}) {
+    for (const fs::path& home : *homes) add_toolkit(candidates, home);
+  }
   candidates.insert(candidates.end(), kSonames.begin(), kSonames.end());
   return candidates;
 }

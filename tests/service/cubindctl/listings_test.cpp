@@ -128,6 +128,18 @@ TEST_CASE("cancel names each job and an unknown one ends with 4") {
   CHECK(ctl(daemon, {"cancel", "j2"}).exit_code == 4);
 }
 
+TEST_CASE("status says how to name a toolkit where the agents have no NVRTC") {
+  FakeDaemon daemon;
+  v1::GetStatusReply status;
+  daemon.scripts.get_status = [&] { return status; };
+  CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("toolchains  none: no agent is connected"));
+  status.set_agents(1);
+  CHECK_THAT(ctl(daemon, {"status"}).out,
+             Catch::Contains("toolchains  none: name a CUDA toolkit by CUBIND_CUDA_HOME"));
+  status.add_toolchains("nvrtc 13.0");
+  CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("toolchains  nvrtc 13.0"));
+}
+
 TEST_CASE("status tells store and jobs and a read only store") {
   FakeDaemon daemon;
   daemon.scripts.get_status = [] {

@@ -164,4 +164,18 @@ TEST_CASE("the folder of the executable holds the executable") {
   CHECK(fs::exists(executable_dir() / "unit_base"));
 }
 
+TEST_CASE("a build folder lies in a checkout and a package does not even within one") {
+  const TempDir folder;
+  const fs::path checkout = folder.path();
+  const fs::path package = checkout / "dist" / "cubind-1.0";
+  for (const fs::path& root : {checkout, package}) {
+    create_folders(root / "schemas");
+    write_file_atomic(root / "schemas" / "cubind.proto", "");
+  }
+  write_file_atomic(checkout / "CMakeLists.txt", "");
+  CHECK(source_tree_around(checkout / "build" / "dev" / "bin") == checkout);
+  CHECK_FALSE(source_tree_around(package / "bin"));
+  CHECK_FALSE(source_tree_around(checkout.parent_path()));
+}
+
 }  // namespace cubind

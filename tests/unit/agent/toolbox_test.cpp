@@ -1,0 +1,44 @@
+#include "tuner/agent/toolbox.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Contains;
+
+std::string refusal_of(const Toolbox& toolbox) {
+  try {
+    toolbox.choose(13000, "sm_90");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::FailedPrecondition);
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("where no NVRTC is found the error says how to name one and where was looked") {
+  const Toolbox toolbox({},
+                        {{}, {"CUBIND_CUDA_HOME: not set", "/usr/local/cuda: no libnvrtc.so.12 or later"}});
+  const std::string error = refusal_of(toolbox);
+  CHECK_THAT(error, Contains("name a CUDA toolkit by CUBIND_CUDA_HOME"));
+  CHECK_THAT(error, Contains("the Python wheel nvidia-cuda-nvrtc"));
+  CHECK_THAT(error, Contains("CUBIND_CUDA_HOME: not set"));
+  CHECK_THAT(error, Contains("/usr/local/cuda: no libnvrtc.so.12 or later"));
+}
+
+TEST_CASE("an NVRTC that was found and does not work is named with the reason") {
+  AgentOptions options;
+  options.worker_program = "/nowhere/cubind-worker";
+  options.compile_jobs = 1;
+  Toolchain broken;
+  broken.major = 13;
+  broken.found_in = "/opt/cuda";
+  const std::string error = refusal_of(Toolbox(options, {{broken}, {"/opt/cuda: nvrtc 13.0"}}));
+  CHECK_THAT(error, Contains("nvrtc 13.0 (/opt/cuda) is left out: "));
+}
+
+}  // namespace
+}  // namespace cubind::test
