@@ -1,0 +1,24 @@
+#include "server/jobs/provisional.hpp"
+
+namespace cubind {
+
+RecordPtr provisional_record(const RecordQuestion& question, const IndexSnapshot& index) {
+  const ClassRecords* records = index.records(question);
+  if (!records) {
+    return nullptr;
+  }
+  const auto found = records->by_problem.find(to_string(question.problem));
+  if (found == records->by_problem.end()) {
+    return nullptr;
+  }
+  RecordPtr latest;
+  for (const RecordPtr& record : found->second) {
+    const bool measured = record->evidence == Evidence::Measured || record->evidence == Evidence::Replayed;
+    if (measured && (!latest || record->id > latest->id)) {
+      latest = record;
+    }
+  }
+  return latest && latest->provisional ? latest : nullptr;
+}
+
+}  // namespace cubind
