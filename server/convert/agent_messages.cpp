@@ -341,6 +341,7 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   }
   to.set_architecture(lease.job.architecture);
   to.set_driver_cuda(lease.job.driver_cuda);
+  to.set_only_when_idle(lease.only_when_idle);
 }
 
 void to_wire(const CheckOrder& order, v1::CheckOrder& to) {

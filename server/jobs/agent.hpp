@@ -50,6 +50,7 @@ struct Lease {
   std::vector<ArtifactRow> artifacts;
   Digest incumbent_trial;            // zero: none
   std::vector<Configuration> hints;  // winners of neighbouring problems, nearest first
+  bool only_when_idle = false;       // hands back where somebody else uses the GPU
 };
 
 struct CheckOrder {

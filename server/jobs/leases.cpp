@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "server/jobs/grant.hpp"
+#include "server/jobs/provisional.hpp"
 #include "server/jobs/scheduler_state.hpp"
 #include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
@@ -118,9 +119,12 @@ void Scheduler::State::dispatch() {
       ids.push_back(job.row.id);
     }
   }
-  // Compiles are short and somebody waits for them.
-  std::ranges::stable_partition(
-      ids, [&](const std::string& id) { return find(id)->row.kind == JobKind::CompileWinner; });
+  // Compiles are short and somebody waits for them; nobody waits for what has an answer already.
+  const auto rank = [&](const std::string& id) {
+    const JobRow& row = find(id)->row;
+    return row.kind == JobKind::CompileWinner ? 0 : only_when_idle(row) ? 2 : 1;
+  };
+  std::ranges::stable_sort(ids, {}, rank);
   for (const std::string& id : ids) {
     if (OpenJob* job = find(id); job && !job->leased() && clock.steady_now() >= job->not_before) {
       place(*job);
@@ -221,6 +225,7 @@ void Scheduler::State::grant(OpenJob& job, const Place& place) {
   lease.facts = place.device ? place.device->device.facts : job.device.facts;
   lease.gpu_uuid = place.device ? place.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options.lease.count());
+  lease.only_when_idle = only_when_idle(row);
   fill_lease(lease, *kernel, place.device, store, *index.snapshot());
   // The fence is stored before anybody gets it: after a crash the next one is higher still.
   persist(row);
@@ -261,6 +266,24 @@ void Scheduler::State::requeue(OpenJob& job, const std::string& reason) {
   job.not_before = clock.steady_now() + std::min<std::chrono::milliseconds>(step, kLongestRetry);
   job.row.state = JobState::Queued;
   log_info("job " + job.row.id + " is queued again: " + reason);
+  tell(job);
+}
+
+bool Scheduler::State::only_when_idle(const JobRow& row) const {
+  return row.kind == JobKind::Tune && !row.retune && provisional_record(row.question, *index.snapshot());
+}
+
+void Scheduler::State::wait_for_idle_gpu(OpenJob& job) {
+  release(job);
+  job.phase.clear();
+  job.row.state = JobState::WaitingForIdleGpu;
+  const SteadyTime later = clock.steady_now() + options.idle_retry;
+  for (OpenJob& other : jobs) {
+    const bool same_class = other.row.question.device_class == job.row.question.device_class;
+    if (!other.leased() && same_class && only_when_idle(other.row)) {
+      other.not_before = std::max(other.not_before, later);
+    }
+  }
   tell(job);
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/failpoint.hpp"
 #include "base/log.hpp"
+#include "server/jobs/provisional.hpp"
 #include "server/jobs/scheduler_state.hpp"
 #include "server/store/store.hpp"
 
@@ -128,7 +129,10 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
     return false;
   }
   job->row.outcomes = result.outcomes;
-  if (result.status == WorkResult::Status::Interrupted) {
+  const bool gpu_in_use = job->row.state == JobState::WaitingForIdleGpu;
+  if (result.status == WorkResult::Status::Interrupted && gpu_in_use && state_->only_when_idle(job->row)) {
+    state_->wait_for_idle_gpu(*job);
+  } else if (result.status == WorkResult::Status::Interrupted) {
     state_->requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
   } else if (result.status == WorkResult::Status::Failed) {
     state_->end(*job, JobState::Failed, result.error, nullptr);
@@ -191,9 +195,29 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
     published =
         records && found != records->records.end() ? *found : std::make_shared<const RecordRow>(record);
   }
+  const DeviceClass device = job.device;
   job.lease_id.clear();
   job.row = row;
   end(job, JobState::Done, "", std::move(published));
+  if (has_record) {
+    measure_again_when_idle(record.question, device);
+  }
+}
+
+void Scheduler::State::measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device) {
+  if (!provisional_record(question, *index.snapshot())) {
+    return;
+  }
+  JobRow row;
+  row.kind = JobKind::Tune;
+  row.key = job_key(question);
+  row.question = question;
+  try {
+    submit(std::move(row), device);
+  } catch (const Error& error) {
+    // The next start of the daemon tries again.
+    log_warning("a provisional record is not measured again: " + std::string(error.what()));
+  }
 }
 
 }  // namespace cubind

@@ -38,6 +38,12 @@ void Scheduler::load() {
     job.row.state = JobState::Queued;
     job.device = device->second;
   }
+  for (const RecordPtr& record : state_->index.snapshot()->all()) {
+    const auto device = devices.find(record->question.device_class);
+    if (device != devices.end() && state_->knows(record->question)) {
+      state_->measure_again_when_idle(record->question, device->second);
+    }
+  }
   state_->dispatch();
 }
 
@@ -267,6 +273,14 @@ void Scheduler::State::end(OpenJob& job, JobState state, std::string error, Reco
   JobEvent last = event_of(job);
   last.record = std::move(record);
   forget(job.row.id, last);
+}
+
+bool Scheduler::State::knows(const RecordQuestion& question) const {
+  try {
+    return kernels.find(question.kernel)->interface == question.interface;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::uint64_t Scheduler::State::revision_of(const std::string& kernel) const {

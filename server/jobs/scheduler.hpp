@@ -29,6 +29,8 @@ struct SchedulerOptions {
   std::size_t queue_limit = 10'000;       // open jobs
   std::uint32_t interruption_limit = 10;  // in a row, with nothing stored in between: then a job has failed
   std::chrono::milliseconds retry_step{250};  // doubled with every interruption in a row, at most 30 s
+  std::chrono::milliseconds idle_retry{
+      10'000};  // how often a GPU in use is looked at for provisional records
   std::chrono::minutes failure_pause{10};
   std::uint32_t compile_leases = 4;  // of one agent at a time
 };
@@ -50,7 +52,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Takes up the open jobs of the store. What was leased is queued again.
+  /// Takes up the open jobs of the store. What was leased is queued again. Provisional records are measured
+  /// again: the index has been loaded before.
   void load();
 
   // ---- Asking ----

@@ -55,6 +55,8 @@ struct Scheduler::State {
   void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
   void forget(const std::string& id, const JobEvent& last);
   void note_failure(const JobRow& row);
+  /// Whether there is such a kernel with this interface today.
+  bool knows(const RecordQuestion& question) const;
   /// 0: the kernel is not known.
   std::uint64_t revision_of(const std::string& kernel) const;
   std::string fresh_id();
@@ -77,12 +79,19 @@ struct Scheduler::State {
   /// Queues a leased job again; after too many interruptions in a row it has failed.
   void requeue(OpenJob& job, const std::string& reason);
   void expire_leases();
+  /// Whether the job replaces a provisional record: it is measured on an idle GPU or not at all. What
+  /// somebody asked to be measured anew is not.
+  bool only_when_idle(const JobRow& row) const;
+  /// The agent found the GPU in use and handed the job back. Others of its class wait with it.
+  void wait_for_idle_gpu(OpenJob& job);
   /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
   OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
 
   // ---- results.cpp ----
   void store_rows(const OpenJob& job, WorkBatch& batch);
   void complete_tune(OpenJob& job, WorkResult& result);
+  /// Queues the measurement that replaces the question's provisional record, if it has one.
+  void measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device);
 
   Store& store;
   Index& index;

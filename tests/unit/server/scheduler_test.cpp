@@ -164,6 +164,86 @@ TEST_CASE("a contended record is provisional") {
   CHECK(f.index.snapshot()->all().at(0)->provisional);
 }
 
+struct Contended : SchedulerFixture {
+  /// A job ends with a record that was measured beside a foreign process.
+  Contended() {
+    agent = scheduler->agent_joined(agent_with("always"), link);
+    submit();
+    scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
+    WorkResult result = done("a");
+    result.record.contended = true;
+    scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
+  }
+  void hand_back(const Lease& lease) {
+    WorkProgress progress;
+    progress.state = JobState::WaitingForIdleGpu;
+    scheduler->progress(agent, lease.id, lease.fence, progress);
+    WorkResult back;
+    back.status = WorkResult::Status::Interrupted;
+    scheduler->finish(agent, lease.id, lease.fence, back);
+  }
+  std::uint64_t agent = 0;
+};
+
+TEST_CASE("a provisional record is measured again when the GPU is idle") {
+  Contended f;
+  REQUIRE(f.link.leases.size() == 2);
+  const Lease again = f.link.leases[1];
+  CHECK(again.only_when_idle);
+  CHECK_FALSE(f.link.leases[0].only_when_idle);
+  CHECK(again.job.key == f.link.leases[0].job.key);
+  f.scheduler->finish(f.agent, again.id, again.fence, f.done("a"));
+  REQUIRE(f.index.snapshot()->record_count() == 1);
+  CHECK_FALSE(f.index.snapshot()->all().at(0)->provisional);
+  CHECK(f.scheduler->open_jobs().empty());
+}
+
+TEST_CASE("a GPU that is in use is looked at again after a while and no attempt counts as an interruption") {
+  Contended f;
+  for (int i = 0; i < 20; ++i) {
+    f.hand_back(f.link.leases.back());
+    CHECK(f.state() == JobState::WaitingForIdleGpu);
+    const std::size_t leases = f.link.leases.size();
+    f.clock.advance(9s);
+    f.scheduler->tick();
+    CHECK(f.link.leases.size() == leases);
+    f.clock.advance(1s);
+    f.scheduler->tick();
+    REQUIRE(f.link.leases.size() == leases + 1);
+  }
+  CHECK(f.scheduler->open_jobs().at(0).job.interruptions == 0);
+}
+
+TEST_CASE("what has an answer already is measured again after everything else") {
+  Contended f;
+  f.submit(1024);
+  f.submit(64);
+  f.hand_back(f.link.leases[1]);
+  f.clock.advance(20s);
+  const Lease other = f.link.leases.at(2);
+  CHECK(other.job.question.problem == problem_of(1024));
+  WorkResult failed;
+  failed.status = WorkResult::Status::Failed;
+  f.scheduler->finish(f.agent, other.id, other.fence, failed);
+  CHECK(f.link.leases.at(3).job.question.problem == problem_of(64));
+}
+
+TEST_CASE("a provisional record is measured again after a restart") {
+  Contended f;
+  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.scheduler = f.make();
+  f.scheduler->load();
+  REQUIRE(f.scheduler->open_jobs().size() == 1);
+  CHECK(f.scheduler->open_jobs().at(0).job.key == f.link.leases[0].job.key);
+}
+
+TEST_CASE("a retune of a provisional record waits for no idle GPU") {
+  Contended f;
+  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.scheduler->submit_tune(f.question(4096), h200_class(), true);
+  CHECK_FALSE(f.link.leases.at(2).only_when_idle);
+}
+
 TEST_CASE("a winner whose trial was never stored fails the job") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
