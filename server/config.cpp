@@ -139,15 +139,6 @@ void complete(Config& config, const Arguments& arguments) {
 
 }  // namespace
 
-std::optional<fs::path> shipped_variants() {
-  const fs::path packaged = executable_dir().parent_path() / "variants";
-  if (fs::is_directory(packaged)) {
-    return packaged;
-  }
-  const auto tree = source_tree_around(executable_dir());
-  return tree && fs::is_directory(*tree / "variants") ? std::optional(*tree / "variants") : std::nullopt;
-}
-
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code) {
   CLI::App app("cubind: tunes CUDA kernels for the shapes that are asked for and serves the winners");
   app.set_version_flag("--version", std::string("cubind ") + kVersion);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tuner/spec/spec_folder.hpp"
+
 namespace cubind {
 
 struct Config {
@@ -35,9 +37,5 @@ struct Config {
 /// wrong argument is reported on stderr in the same way. Throws Error(InvalidArgument) for what only makes
 /// sense together.
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code);
-
-/// The folder of shipped specs: ../variants beside the executable's folder, or that of the source tree it was
-/// built in; absent where there is neither.
-std::optional<std::filesystem::path> shipped_variants();
 
 }  // namespace cubind

@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "tuner/spec/keys.hpp"
+#include "tuner/spec/spec_folder.hpp"
 
 namespace cubind {
 namespace {
@@ -16,57 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kBetweenLooks{1};
-
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
-void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::path>& found) {
-  std::error_code failed;
-  std::vector<fs::path> children;
-  for (const auto& item : fs::directory_iterator(folder, failed)) {
-    if (is_hidden(item.path())) {
-      continue;
-    }
-    if (item.is_directory() && with_children && item.path().filename() != "tables") {
-      children.push_back(item.path());
-    } else if (item.path().extension() == ".json" && item.is_regular_file()) {
-      found.push_back(item.path());
-    }
-  }
-  std::ranges::sort(children);
-  for (const fs::path& child : children) {
-    collect_specs(child, false, found);
-  }
-}
-
-/// In the order of folders and paths. A file that several folders or links lead to is one spec, by the path
-/// that led to it first.
-std::vector<fs::path> spec_files(const std::vector<fs::path>& folders) {
-  std::vector<fs::path> files;
-  std::set<fs::path> seen;
-  for (const fs::path& folder : folders) {
-    std::vector<fs::path> found;
-    collect_specs(folder, true, found);
-    std::ranges::sort(found);
-    for (fs::path& file : found) {
-      std::error_code failed;
-      const fs::path target = fs::canonical(file, failed);
-      if (seen.insert(failed ? file : target).second) {
-        files.push_back(std::move(file));
-      }
-    }
-  }
-  return files;
-}
-
-/// A table that lies among the specs. What does not parse is no table: it is listed with its error.
-bool is_table(const fs::path& file) {
-  try {
-    const OrderedJson json = parse_json_strict(read_file(file), file.string());
-    return json.is_object() && json.contains("format");
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 }  // namespace
 
@@ -174,7 +123,7 @@ KernelLibrary::Loaded KernelLibrary::load(const fs::path& file) {
     return {entry, stamps_of(*entry, file)};
   } catch (const Error& error) {
     entry->error = error.what();
-    if (!is_table(file)) {
+    if (!is_table_file(file)) {
       log_warning("kernels: " + entry->error);
     }
   }
@@ -186,7 +135,7 @@ void KernelLibrary::publish() {
   std::map<std::string, std::string> first;  // name to file
   for (const fs::path& file : order_) {
     std::shared_ptr<const KernelEntry> entry = loaded_.at(file).entry;
-    if (!entry->spec && is_table(file)) {
+    if (!entry->spec && is_table_file(file)) {
       continue;
     }
     if (entry->spec && !first.try_emplace(entry->name, entry->file).second) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/key_encoder.hpp"
-#include "server/store/columns.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -22,7 +21,7 @@ std::vector<std::string> architectures(const Question& question, const RecordRow
 }
 
 bool loads(const std::optional<DriverVersion>& driver, const ToolchainIdentity& toolchain) {
-  return !driver || driver->cuda == 0 || driver_loads(driver->cuda, store::toolchain_major(toolchain));
+  return !driver || driver->cuda == 0 || driver_loads(driver->cuda, toolchain_major(toolchain));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -321,17 +320,6 @@ Numerics read_numerics(std::string_view text) {
     damaged("a numerics guarantee", text);
   }
   return *numerics;
-}
-
-std::uint32_t toolchain_major(const ToolchainIdentity& toolchain) {
-  const std::string_view name = toolchain.name;
-  const auto start = name.find_first_of("0123456789");
-  if (start == std::string_view::npos) {
-    return 0;
-  }
-  std::uint32_t major = 0;
-  std::from_chars(name.data() + start, name.data() + name.size(), major);
-  return major;
 }
 
 }  // namespace cubind::store

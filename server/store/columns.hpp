@@ -46,7 +46,4 @@ JobKind read_kind(std::string_view name);
 Policy read_policy(std::string_view text);
 Numerics read_numerics(std::string_view text);
 
-/// 13 of "nvrtc 13.0"; 0 where the name has no version.
-std::uint32_t toolchain_major(const ToolchainIdentity& toolchain);
-
 }  // namespace cubind::store

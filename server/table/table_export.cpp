@@ -114,10 +114,11 @@ class Export {
   // Strongest evidence first, so that a weaker row of the same identity is the one left out.
   void add_records(std::vector<RecordRow> rows) {
     std::ranges::stable_sort(rows, std::ranges::greater{}, &RecordRow::evidence);
-    std::set<std::tuple<Digest, std::string, std::string, bool>> seen;
+    std::set<std::tuple<Digest, std::string, std::uint32_t>> seen;
     for (const RecordRow& row : rows) {
       if (!wanted(row.question.device_class) || (row.provisional && !options_.provisional)) continue;
-      if (!seen.emplace(row.key, row.driver.version, row.toolchain.name, row.provisional).second) continue;
+      if (!seen.emplace(row.key, driver_branch(row.driver.version), toolchain_major(row.toolchain)).second)
+        continue;
       used_.insert(row.question.device_class);
       table_.records.push_back(to_table(row));
     }

@@ -21,7 +21,7 @@ struct ExportOptions {
 };
 
 /// The current records, and the trials behind them and beside them. Of a measured and an imported record of
-/// the same question, driver branch and toolchain the measured one is exported.
+/// the same question, driver branch and toolchain major version the measured one is exported.
 Table export_table(StoreReader& store, const ExportOptions& options);
 
 }  // namespace cubind

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "base/error.hpp"
+#include "tuner/table/table_parts.hpp"
 
 namespace cubind {
 namespace {
@@ -10,21 +10,6 @@ namespace {
 std::string place(const std::string& file, std::string_view list, std::size_t index,
                   std::string_view member) {
   return file + " /" + std::string(list) + "/" + std::to_string(index) + "/" + std::string(member);
-}
-
-Policy policy_at(const std::string& text, const std::string& where) {
-  const std::optional<Policy> policy = parse_policy(text);
-  if (policy) return *policy;
-  throw Error(
-      ErrorCode::InvalidArgument, where,
-      "'" + text + "' is not a policy: cold/METHOD or warm, a comma, stream or graph, such as cold/1,stream");
-}
-
-Numerics numerics_at(const std::string& text, const std::string& where) {
-  const std::optional<Numerics> numerics = parse_numerics(text);
-  if (numerics) return *numerics;
-  throw Error(ErrorCode::InvalidArgument, where,
-              "'" + text + "' is not tolerance, reproducible or invariant:DIM");
 }
 
 RecordRow to_row(const TableRecord& record, Evidence evidence) {
@@ -106,8 +91,8 @@ class Import {
                     record.interface,
                     context.problem,
                     context.device_class,
-                    policy_at(context.policy, place(file_, "records", index, "policy")),
-                    numerics_at(record.numerics, place(file_, "records", index, "numerics")),
+                    policy_from_table(context.policy, place(file_, "records", index, "policy")),
+                    numerics_from_table(record.numerics, place(file_, "records", index, "numerics")),
                     name_space.empty() ? record.name_space : name_space};
     row.key = record_key(row.question).digest;
     ++(store_.put_record(row) ? report_.records_added : report_.records_known);
@@ -116,7 +101,7 @@ class Import {
   void add_trial(std::size_t index) {
     const TableTrial& trial = table_.trials[index];
     const TrialRow row =
-        to_row(trial, policy_at(trial.context.policy, place(file_, "trials", index, "policy")));
+        to_row(trial, policy_from_table(trial.context.policy, place(file_, "trials", index, "policy")));
     if (!store_.put_trial(row)) return;
     ++report_.trials_added;
     add_blocks(trial, trial.screening, Stage::Screen);

@@ -1,6 +1,7 @@
 #include "tuner/spec/keys.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.hpp"
 #include "base/key_encoder.hpp"
@@ -189,6 +190,17 @@ ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& 
       artifact_source_of(spec, spec.reference_digests, spec.reference.launches, problem, {}, architecture);
   std::erase_if(result.options, changes_results);
   return result;
+}
+
+std::uint32_t toolchain_major(const ToolchainIdentity& toolchain) {
+  const std::string_view name = toolchain.name;
+  const auto start = name.find_first_of("0123456789");
+  if (start == std::string_view::npos) {
+    return 0;
+  }
+  std::uint32_t major = 0;
+  std::from_chars(name.data() + start, name.data() + name.size(), major);
+  return major;
 }
 
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain) {

@@ -28,6 +28,9 @@ struct ToolchainIdentity {
   bool operator==(const ToolchainIdentity&) const = default;
 };
 
+/// 13 of "nvrtc 13.0"; 0 where the name has no version.
+std::uint32_t toolchain_major(const ToolchainIdentity& toolchain);
+
 /// What the daemon can compute without a toolchain: source, own include closure, entries, options, -D values,
 /// architecture.
 struct ArtifactSource {

@@ -121,6 +121,14 @@ struct Table {
 /// "FILE /json/pointer".
 Table read_table(std::string_view text, const std::string& file);
 
+/// Puts everything in the order in which it prints: that of the keys, sizes by value.
+void sort_table(Table& table);
+
+/// The line that it prints as.
+std::string canonical_bytes(const TableDevice& device);
+std::string canonical_bytes(const TableRecord& record);
+std::string canonical_bytes(const TableTrial& trial);
+
 /// Canonical text, ending in a newline. Sorts.
 std::string print_table(Table table);
 

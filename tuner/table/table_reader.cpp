@@ -1,18 +1,13 @@
+#include <map>
 #include <set>
 
-#include "base/json.hpp"
 #include "base/json_node.hpp"
-#include "base/json_schema.hpp"
 #include "schemas/table.schema.hpp"
-#include "tuner/table/table.hpp"
+#include "tuner/table/table_identity.hpp"
+#include "tuner/table/table_parts.hpp"
 
 namespace cubind {
 namespace {
-
-const JsonSchema& table_schema() {
-  static const JsonSchema schema(kTableSchema, "schemas/table.schema.json");
-  return schema;
-}
 
 std::uint32_t count_or_zero(const JsonNode& node, std::string_view key) {
   return static_cast<std::uint32_t>(node.contains(key) ? node.at(key).as_int64(0, UINT32_MAX) : 0);
@@ -81,6 +76,7 @@ TableContext read_context(const JsonNode& node) {
   context.problem = read_problem(node.at("problem"));
   context.device_class = read_digest(node.at("device"));
   context.policy = node.at("policy").as_string();
+  policy_from_table(context.policy, node.at("policy").where());
   context.configuration.values = read_values(node.at("configuration"));
   context.trial = read_digest(node.at("trial"));
   context.driver = node.string_or("driver", "");
@@ -116,6 +112,7 @@ TableRecord read_record(const JsonNode& node) {
   record.context = read_context(node);
   record.interface = read_digest(node.at("interface"));
   record.numerics = node.at("numerics").as_string();
+  numerics_from_table(record.numerics, node.at("numerics").where());
   record.name_space = node.string_or("namespace", "");
   record.evidence = *parse_evidence(node.at("evidence").as_string());
   record.provisional = node.bool_or("provisional", false);
@@ -179,49 +176,100 @@ TableTrial read_trial(const JsonNode& node) {
   return trial;
 }
 
-// One row a driver branch and toolchain: two of the same question and trial would overwrite each other.
-std::string identity(const TableRecord& record) {
-  const TableContext& context = record.context;
-  return context.kernel + '\n' + to_string(context.problem) + '\n' + context.device_class.hex() + '\n' +
-         context.policy + '\n' + record.numerics + '\n' + record.name_space + '\n' + context.driver + '\n' +
-         context.toolchain.name;
-}
+template <typename Identity>
+using Places = std::map<Identity, std::size_t>;
 
-std::string identity(const TableTrial& trial) { return trial.context.trial.hex(); }
+class Reader {
+ public:
+  Reader(const JsonNode& root, std::size_t max_faults) : root_(root), max_faults_(max_faults) {}
 
-template <typename Element>
-void check_element(const JsonNode& node, const Element& element, const std::set<Digest>& classes,
-                   std::set<std::string>& seen) {
-  if (!classes.contains(element.context.device_class))
-    node.at("device").fail("this class is not among /devices");
-  if (!seen.insert(identity(element)).second) node.fail("the table has this twice");
-}
+  TableParts run() {
+    std::set<Digest> seen;
+    for_each("devices", [&](const JsonNode& node, std::size_t) {
+      classes_.insert(read_digest(node.at("class")));  // also of a device with a fault: its records have none
+      parts_.table.devices.push_back(read_device(node));
+      if (!seen.insert(parts_.table.devices.back().device_class).second)
+        node.fail("the table has this class twice");
+    });
+    Places<RecordIdentity> records;
+    for_each("records", [&](const JsonNode& node, std::size_t place) {
+      TableRecord record = read_record(node);
+      check_element(node, place, record, records);
+      parts_.table.records.push_back(std::move(record));
+      parts_.record_places.push_back(place);
+    });
+    Places<TrialIdentity> trials;
+    for_each("trials", [&](const JsonNode& node, std::size_t place) {
+      TableTrial trial = read_trial(node);
+      check_element(node, place, trial, trials);
+      parts_.table.trials.push_back(std::move(trial));
+      parts_.trial_places.push_back(place);
+    });
+    return std::move(parts_);
+  }
+
+ private:
+  template <typename Read>
+  void for_each(std::string_view list, const Read& read) {
+    if (!root_.contains(list)) return;
+    std::size_t place = 0;
+    for (const JsonNode& node : root_.at(list).elements()) {
+      try {
+        read(node, place++);
+      } catch (const Error& fault) {
+        if (parts_.faults.size() + 1 >= max_faults_) throw;
+        parts_.faults.push_back(fault);
+      }
+    }
+  }
+
+  template <typename Element, typename Identity>
+  void check_element(const JsonNode& node, std::size_t place, const Element& element,
+                     Places<Identity>& seen) const {
+    if (!classes_.contains(element.context.device_class))
+      node.at("device").fail("this class is not among /devices");
+    const auto [first, added] = seen.try_emplace(identity_of(element), place);
+    if (added) return;
+    const std::string pointer = node.pointer();
+    node.fail("the table has this twice, the first is " + pointer.substr(0, pointer.rfind('/') + 1) +
+              std::to_string(first->second));
+  }
+
+  const JsonNode& root_;
+  const std::size_t max_faults_;
+  std::set<Digest> classes_;
+  TableParts parts_;
+};
 
 }  // namespace
+
+Policy policy_from_table(const std::string& text, const std::string& where) {
+  if (const std::optional<Policy> policy = parse_policy(text)) return *policy;
+  throw Error(
+      ErrorCode::InvalidArgument, where,
+      "'" + text + "' is not a policy: cold/METHOD or warm, a comma, stream or graph, such as cold/1,stream");
+}
+
+Numerics numerics_from_table(const std::string& text, const std::string& where) {
+  if (const std::optional<Numerics> numerics = parse_numerics(text)) return *numerics;
+  throw Error(ErrorCode::InvalidArgument, where,
+              "'" + text + "' is not tolerance, reproducible or invariant:DIM");
+}
+
+const JsonSchema& table_schema() {
+  static const JsonSchema schema(kTableSchema, "schemas/table.schema.json");
+  return schema;
+}
+
+TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults) {
+  const JsonNode root(document, file);
+  return Reader(root, max_faults).run();
+}
 
 Table read_table(std::string_view text, const std::string& file) {
   const OrderedJson document = parse_json_strict(text, file);
   table_schema().validate(document, file);
-  const JsonNode root(document, file);
-  Table table;
-  std::set<Digest> classes;
-  for (const JsonNode& node : root.at("devices").elements()) {
-    table.devices.push_back(read_device(node));
-    if (!classes.insert(table.devices.back().device_class).second)
-      node.fail("the table has this class twice");
-  }
-  std::set<std::string> seen;
-  for (const JsonNode& node : root.at("records").elements()) {
-    table.records.push_back(read_record(node));
-    check_element(node, table.records.back(), classes, seen);
-  }
-  seen.clear();
-  if (!root.contains("trials")) return table;
-  for (const JsonNode& node : root.at("trials").elements()) {
-    table.trials.push_back(read_trial(node));
-    check_element(node, table.trials.back(), classes, seen);
-  }
-  return table;
+  return read_table_parts(document, file, 1).table;
 }
 
 }  // namespace cubind

@@ -155,8 +155,8 @@ auto problem_order(const Problem& problem) {
 auto record_order(const TableRecord& record) {
   const TableContext& context = record.context;
   return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy,
-                    record.numerics, record.name_space, context.driver, context.toolchain.name,
-                    context.trial);
+                    record.numerics, record.name_space, context.driver, context.toolchain.name, context.trial,
+                    record.interface);
 }
 
 auto trial_order(const TableTrial& trial) {
@@ -173,7 +173,7 @@ void print_lines(std::string& text, std::string_view name, const std::vector<Ele
   text.append("\"").append(name).append("\": [");
   std::string_view separator = "\n";
   for (const Element& element : elements) {
-    text.append(separator).append(to_json(element).dump());
+    text.append(separator).append(canonical_bytes(element));
     separator = ",\n";
   }
   text.append(elements.empty() ? "]" : "\n]").append(end);
@@ -181,11 +181,19 @@ void print_lines(std::string& text, std::string_view name, const std::vector<Ele
 
 }  // namespace
 
-std::string print_table(Table table) {
+void sort_table(Table& table) {
   std::ranges::sort(table.devices, {},
                     [](const TableDevice& device) { return std::tuple(device.label, device.device_class); });
   std::ranges::sort(table.records, {}, record_order);
   std::ranges::sort(table.trials, {}, trial_order);
+}
+
+std::string canonical_bytes(const TableDevice& device) { return to_json(device).dump(); }
+std::string canonical_bytes(const TableRecord& record) { return to_json(record).dump(); }
+std::string canonical_bytes(const TableTrial& trial) { return to_json(trial).dump(); }
+
+std::string print_table(Table table) {
+  sort_table(table);
   std::string text = "{\"format\": \"cubind-table\", \"version\": 1,\n";
   print_lines(text, "devices", table.devices, ",\n");
   print_lines(text, "records", table.records, table.trials.empty() ? "\n" : ",\n");

@@ -69,7 +69,47 @@ TEST_CASE("the same record twice is refused") {
   Table table = example_table();
   table.records.push_back(table.records[0]);
   CHECK_THROWS_WITH(read_table(print_table(table), "t.json"),
-                    Catch::Contains("/records/1: the table has this twice"));
+                    Catch::Contains("/records/1: the table has this twice, the first is /records/0"));
+}
+
+TEST_CASE("a driver branch and a toolchain major version have one row of a question") {
+  Table table = example_table();
+  TableRecord other = table.records[0];
+  other.context.driver = "580.82";
+  other.context.toolchain.name = "nvrtc 13.1";
+  table.records.push_back(other);
+  CHECK_THROWS_WITH(read_table(print_table(table), "t.json"), Catch::Contains("twice"));
+  table.records[1].context.driver = "590.10";
+  CHECK(read_table(print_table(table), "t.json").records.size() == 2);
+  table.records[1] = other;
+  table.records[1].context.toolchain.name = "nvrtc 12.8";
+  CHECK(read_table(print_table(table), "t.json").records.size() == 2);
+}
+
+TEST_CASE("a record of another interface of the kernel is another row") {
+  Table table = example_table();
+  table.records.push_back(table.records[0]);
+  table.records[1].interface = Digest::of("another");
+  CHECK(read_table(print_table(table), "t.json").records.size() == 2);
+  std::ranges::reverse(table.records);
+  CHECK(print_table(table) == print_table(read_table(print_table(table), "t.json")));
+}
+
+TEST_CASE("two kernels with the same code share a trial key") {
+  Table table = example_table();
+  table.trials.push_back(table.trials[0]);
+  CHECK_THROWS_WITH(read_table(print_table(table), "t.json"),
+                    Catch::Contains("/trials/2: the table has this"));
+  table.trials[2].context.kernel = "renamed";
+  CHECK(read_table(print_table(table), "t.json").trials.size() == 3);
+}
+
+TEST_CASE("a policy or numerics that nobody can ask for is refused") {
+  const std::string text = print_table(example_table());
+  CHECK_THROWS_WITH(read_table(replaced(text, "cold/1,stream", "cold/x,stream"), "t.json"),
+                    Catch::Contains("/policy: 'cold/x,stream' is not a policy"));
+  CHECK_THROWS_WITH(read_table(replaced(text, "\"tolerance\"", "\"exact\""), "t.json"),
+                    Catch::Contains("/records/0/numerics: 'exact' is not tolerance"));
 }
 
 TEST_CASE("a record of a device that the table does not list is refused") {

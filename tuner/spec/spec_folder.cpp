@@ -1,0 +1,75 @@
+#include "tuner/spec/spec_folder.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+
+namespace cubind {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::path>& found) {
+  std::error_code failed;
+  std::vector<fs::path> children;
+  for (const auto& item : fs::directory_iterator(folder, failed)) {
+    if (is_hidden(item.path())) {
+      continue;
+    }
+    if (item.is_directory(failed) && with_children && item.path().filename() != "tables") {
+      children.push_back(item.path());
+    } else if (item.path().extension() == ".json" && item.is_regular_file(failed)) {
+      found.push_back(item.path());
+    }
+  }
+  std::ranges::sort(children);
+  for (const fs::path& child : children) {
+    collect_specs(child, false, found);
+  }
+}
+
+}  // namespace
+
+std::optional<fs::path> shipped_variants() {
+  const fs::path packaged = executable_dir().parent_path() / "variants";
+  if (fs::is_directory(packaged)) {
+    return packaged;
+  }
+  const auto tree = source_tree_around(executable_dir());
+  return tree && fs::is_directory(*tree / "variants") ? std::optional(*tree / "variants") : std::nullopt;
+}
+
+std::vector<fs::path> spec_files(const std::vector<fs::path>& folders) {
+  std::vector<fs::path> files;
+  std::set<fs::path> seen;
+  for (const fs::path& folder : folders) {
+    std::vector<fs::path> found;
+    collect_specs(folder, true, found);
+    std::ranges::sort(found);
+    for (fs::path& file : found) {
+      std::error_code failed;
+      const fs::path target = fs::canonical(file, failed);
+      if (seen.insert(failed ? file : target).second) {
+        files.push_back(std::move(file));
+      }
+    }
+  }
+  return files;
+}
+
+bool is_table_file(const fs::path& file) {
+  try {
+    const OrderedJson json = parse_json_strict(read_file(file), file.string());
+    return json.is_object() && json.contains("format");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace cubind

@@ -1,0 +1,22 @@
+// Where kernel specs lie: the shipped ones and the folders that a user names.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace cubind {
+
+/// The folder of shipped specs: ../variants beside the executable's folder, or that of the source tree it was
+/// built in; absent where there is neither.
+std::optional<std::filesystem::path> shipped_variants();
+
+/// Every *.json of the folders and of their sub-folders but `tables`, without files and folders whose name
+/// begins with a dot; in the order of folders and paths. A file that several folders or links lead to is one
+/// spec, by the path that led to it first. What cannot be read is left out.
+std::vector<std::filesystem::path> spec_files(const std::vector<std::filesystem::path>& folders);
+
+/// Whether the file is a tuning table that lies among the specs. What does not parse is none.
+bool is_table_file(const std::filesystem::path& file);
+
+}  // namespace cubind

@@ -1,0 +1,33 @@
+// A table that may have faults: what can be read of it, and all that is wrong.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/json_schema.hpp"
+#include "tuner/spec/keys.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind {
+
+struct TableParts {
+  Table table;                                           // without the elements that have faults
+  std::vector<std::size_t> record_places, trial_places;  // of each: its index in the file
+  std::vector<Error> faults;                             // in the order of the file
+};
+
+/// schemas/table.schema.json.
+const JsonSchema& table_schema();
+
+/// Of a document that satisfies the schema. Throws the fault that makes `max_faults` full.
+TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults);
+
+/// The terms in which a table writes them. Throw Error(InvalidArgument) at `where`.
+Policy policy_from_table(const std::string& text, const std::string& where);
+Numerics numerics_from_table(const std::string& text, const std::string& where);
+
+}  // namespace cubind
