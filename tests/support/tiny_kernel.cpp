@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
+#include "tests/support/example_facts.hpp"
 #include "tuner/measure/measure_settings.hpp"
 
 namespace cubind::test {
@@ -63,21 +64,6 @@ constexpr std::size_t kFinalSamples = MeasureSettings{}.max_samples;  // no fina
 
 const Configuration kDefault{{{"THREADS", 128}, {"VECTOR", 1}}};
 
-DeviceFacts tiny_facts() {
-  DeviceFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.pci_device_id = 0x233510de;
-  facts.cc_major = 9;
-  facts.sm_count = 132;
-  facts.l2_bytes = 62914560;
-  facts.shared_optin_bytes = 232448;
-  facts.memory_bytes = 150754820096;
-  facts.memory_bus_bits = 6144;
-  facts.power_limit_mw = 700000;
-  facts.max_sm_mhz = 1980;
-  return facts;
-}
-
 // True times by place in the canonical order.
 std::array<double, kTinyConfigurations> true_times(const Problem& problem) {
   auto factors = kSlower;
@@ -121,7 +107,7 @@ std::vector<Configuration> tiny_configurations() {
 
 Table tiny_table(const std::vector<Problem>& problems) {
   Table table;
-  const DeviceClass device = derive_device_class(tiny_facts(), "facts");
+  const DeviceClass device = derive_device_class(example_facts(), "facts");
   table.devices.push_back({device.digest, device.label, device.facts});
   const std::vector<Configuration> configurations = tiny_configurations();
   for (const Problem& problem : problems) {

@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 #include "base/zstd.hpp"
+#include "tests/support/example_facts.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -48,17 +49,7 @@ v1::ArtifactUpload upload_of(const Key& key, const LaunchPlan& plan, const std::
 
 v1::DeviceFacts h200_facts() {
   v1::DeviceFacts facts;
-  facts.set_name("NVIDIA H200");
-  facts.set_pci_device_id(0x2335);
-  facts.set_cc_major(9);
-  facts.set_cc_minor(0);
-  facts.set_sm_count(132);
-  facts.set_l2_bytes(62914560);
-  facts.set_shared_optin_bytes(232448);
-  facts.set_memory_bytes(150754820096);
-  facts.set_memory_bus_bits(6144);
-  facts.set_power_limit_mw(700000);
-  facts.set_max_sm_mhz(1980);
+  to_wire(example_facts(), facts);
   return facts;
 }
 

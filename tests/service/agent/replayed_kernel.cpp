@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tests/support/example_facts.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/table/table.hpp"
@@ -46,24 +47,11 @@ __global__ void reference(const T* x, T* y, long long n) {
 
 Problem problem() { return parse_problem("N=4096,T=f32"); }
 
-DeviceFacts facts() {
-  DeviceFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.pci_device_id = 0x233510de;
-  facts.cc_major = 9;
-  facts.sm_count = 132;
-  facts.l2_bytes = 62914560;
-  facts.shared_optin_bytes = 232448;
-  facts.memory_bytes = 150754820096;
-  facts.memory_bus_bits = 6144;
-  return facts;
-}
-
 TableTrial trial(std::int64_t a, std::int64_t b, double time_us) {
   TableTrial trial;
   trial.context.kernel = "scale";
   trial.context.problem = problem();
-  trial.context.device_class = derive_device_class(facts(), "facts").digest;
+  trial.context.device_class = derive_device_class(example_facts(), "facts").digest;
   trial.context.policy = "cold/1,stream";
   trial.context.configuration.values = {{"A", a}, {"B", b}};
   trial.context.trial = Digest::of("trial " + to_string(trial.context.configuration));
@@ -84,7 +72,7 @@ TableTrial trial(std::int64_t a, std::int64_t b, double time_us) {
 
 std::string replayed_table() {
   Table table;
-  const DeviceClass device = derive_device_class(facts(), "facts");
+  const DeviceClass device = derive_device_class(example_facts(), "facts");
   table.devices.push_back({device.digest, device.label, device.facts});
   for (const std::int64_t a : {1, 2, 4, 8}) {
     for (const std::int64_t b : {1, 2, 3}) {

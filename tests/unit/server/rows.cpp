@@ -1,21 +1,11 @@
 #include "tests/unit/server/rows.hpp"
 
 #include "base/zstd.hpp"
+#include "tests/support/example_facts.hpp"
 
 namespace cubind::test {
 
-DeviceFacts h200() {
-  DeviceFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.pci_device_id = 0x2335;
-  facts.cc_major = 9;
-  facts.sm_count = 132;
-  facts.l2_bytes = 62914560;
-  facts.shared_optin_bytes = 232448;
-  facts.memory_bytes = 150754820096;
-  facts.memory_bus_bits = 6144;
-  return facts;
-}
+DeviceFacts h200() { return example_facts(); }
 
 DeviceClass h200_class() { return derive_device_class(h200(), "facts"); }
 

@@ -5,26 +5,12 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "tests/support/example_facts.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
 
 namespace {
-
-DeviceFacts h200() {
-  DeviceFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.pci_device_id = 0x233510DE;
-  facts.cc_major = 9;
-  facts.sm_count = 132;
-  facts.l2_bytes = 62914560;
-  facts.shared_optin_bytes = 232448;
-  facts.memory_bytes = 150109880320;
-  facts.memory_bus_bits = 6144;
-  facts.power_limit_mw = 700000;
-  facts.max_sm_mhz = 1980;
-  return facts;
-}
 
 Digest class_of(const DeviceFacts& facts) { return derive_device_class(facts, "device.facts").digest; }
 
@@ -32,27 +18,27 @@ Digest class_of(const DeviceFacts& facts) { return derive_device_class(facts, "d
 
 TEST_CASE("the encoding of a device class is pinned by golden digests") {
   const Json golden = Json::parse(read_file(test::source_dir() / "tests/golden/keys.json"));
-  CHECK(class_of(h200()).hex() == golden.at("device_class_h200").get<std::string>());
-  DeviceFacts mig = h200();
+  CHECK(class_of(example_facts()).hex() == golden.at("device_class_h200").get<std::string>());
+  DeviceFacts mig = example_facts();
   mig.mig_profile = "1g.18gb";
   CHECK(class_of(mig).hex() == golden.at("device_class_h200_mig").get<std::string>());
-  const DeviceClass derived = derive_device_class(h200(), "");
+  const DeviceClass derived = derive_device_class(example_facts(), "");
   CHECK(Digest::of(derived.full) == derived.digest);
 }
 
 TEST_CASE("the name and the validators of a device are in no key") {
-  DeviceFacts facts = h200();
+  DeviceFacts facts = example_facts();
   facts.name = "NVIDIA H200 NVL";
   facts.power_limit_mw = 500000;
   facts.max_sm_mhz = 1700;
-  CHECK(class_of(facts) == class_of(h200()));
+  CHECK(class_of(facts) == class_of(example_facts()));
 }
 
 TEST_CASE("each of the other facts makes another device class") {
   const auto differs = [](auto edit) {
-    DeviceFacts facts = h200();
+    DeviceFacts facts = example_facts();
     edit(facts);
-    return class_of(facts) != class_of(h200());
+    return class_of(facts) != class_of(example_facts());
   };
   CHECK(differs([](DeviceFacts& facts) { facts.pci_device_id++; }));
   CHECK(differs([](DeviceFacts& facts) { facts.cc_major++; }));
@@ -68,7 +54,7 @@ TEST_CASE("each of the other facts makes another device class") {
 
 TEST_CASE("memory counts to the nearest power of 2^(1/4) GiB") {
   const auto with_gib = [](double gib) {
-    DeviceFacts facts = h200();
+    DeviceFacts facts = example_facts();
     facts.memory_bytes = static_cast<std::uint64_t>(gib * 1073741824.0);
     return class_of(facts);
   };
@@ -79,7 +65,7 @@ TEST_CASE("memory counts to the nearest power of 2^(1/4) GiB") {
 }
 
 TEST_CASE("a missing fact is refused by its field") {
-  DeviceFacts facts = h200();
+  DeviceFacts facts = example_facts();
   facts.sm_count = 0;
   try {
     derive_device_class(facts, "device.facts");
@@ -90,8 +76,8 @@ TEST_CASE("a missing fact is refused by its field") {
 }
 
 TEST_CASE("labels are the names in lower case and say what is replayed") {
-  CHECK(derive_device_class(h200(), "").label == "nvidia-h200");
-  DeviceFacts facts = h200();
+  CHECK(derive_device_class(example_facts(), "").label == "nvidia-h200");
+  DeviceFacts facts = example_facts();
   facts.mig_profile = "1g.18gb";
   CHECK(derive_device_class(facts, "").label == "nvidia-h200-mig-1g-18gb");
   facts.replay_table = "1a2b3c4d5e6f";
@@ -131,9 +117,9 @@ TEST_CASE("the branch of a driver is the first number of its version") {
 }
 
 TEST_CASE("the architecture has a suffix where the spec asks for architecture features") {
-  CHECK(architecture(h200(), false) == "sm_90");
-  CHECK(architecture(h200(), true) == "sm_90a");
-  CHECK(device_constants(h200()) == DeviceConstants{132, 232448, 62914560, 90});
+  CHECK(architecture(example_facts(), false) == "sm_90");
+  CHECK(architecture(example_facts(), true) == "sm_90a");
+  CHECK(device_constants(example_facts()) == DeviceConstants{132, 232448, 62914560, 90});
 }
 
 }  // namespace cubind::test

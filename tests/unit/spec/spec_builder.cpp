@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "tests/support/example_facts.hpp"
+
 namespace cubind::test {
 namespace {
 
@@ -50,6 +52,6 @@ SourceFile& SpecBuilder::file(const std::string& path) {
   return *found;
 }
 
-DeviceConstants h200() { return {132, 232448, 62914560, 90}; }
+DeviceConstants h200() { return device_constants(example_facts()); }
 
 }  // namespace cubind::test

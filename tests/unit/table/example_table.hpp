@@ -1,6 +1,7 @@
 // A small table for tests: one device, one kernel with one tunable, two trials, one record.
 #pragma once
 
+#include "tests/support/example_facts.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind {
@@ -12,26 +13,11 @@ inline Problem example_problem() {
   return problem;
 }
 
-inline DeviceFacts example_facts() {
-  DeviceFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.pci_device_id = 0x233510de;
-  facts.cc_major = 9;
-  facts.sm_count = 132;
-  facts.l2_bytes = 62914560;
-  facts.shared_optin_bytes = 232448;
-  facts.memory_bytes = 150754820096;
-  facts.memory_bus_bits = 6144;
-  facts.power_limit_mw = 700000;
-  facts.max_sm_mhz = 1980;
-  return facts;
-}
-
 inline TableContext example_context(std::int64_t threads) {
   TableContext context;
   context.kernel = "scale";
   context.problem = example_problem();
-  context.device_class = derive_device_class(example_facts(), "facts").digest;
+  context.device_class = derive_device_class(test::example_facts(), "facts").digest;
   context.policy = "cold/1,stream";
   context.configuration.values = {{"THREADS", threads}};
   context.trial = Digest::of("trial " + std::to_string(threads));
@@ -46,7 +32,7 @@ inline TableContext example_context(std::int64_t threads) {
 
 inline Table example_table() {
   Table table;
-  const DeviceClass device = derive_device_class(example_facts(), "facts");
+  const DeviceClass device = derive_device_class(test::example_facts(), "facts");
   table.devices.push_back({device.digest, device.label, device.facts});
 
   TableTrial good;
