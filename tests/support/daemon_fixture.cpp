@@ -1,9 +1,5 @@
 #include "tests/support/daemon_fixture.hpp"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/credentials.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -12,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "tests/support/health.hpp"
 #include "tests/support/paths.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -122,27 +119,6 @@ std::optional<ExitStatus> Daemon::stop(milliseconds limit) {
 void Daemon::kill() { ::kill(pid(), SIGKILL); }
 
 ExitStatus Daemon::reap() { return process_.value().wait(); }
-
-std::optional<int> health_of(const std::string& address) {
-  grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + milliseconds(1000));
-  grpc::CompletionQueue queue;
-  const grpc::Slice nothing;  // an empty HealthCheckRequest: the whole server
-  const grpc::ByteBuffer request(&nothing, 1);
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
-  call->StartCall();
-  call->Finish(&reply, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  grpc::Slice answer;
-  if (!status.ok() || !reply.DumpToSingleSlice(&answer).ok()) return std::nullopt;
-  // Field 1, a varint.
-  return answer.size() == 2 && answer.begin()[0] == 0x08 ? answer.begin()[1] : 0;
-}
 
 std::optional<ProcessId> find_process(pid_t root, const std::string& word) {
   for (ProcessId& process : descendants(root)) {

@@ -71,10 +71,6 @@ class Daemon {
   std::optional<Subprocess> process_;
 };
 
-/// What grpc.health.v1.Health/Check says of the whole server: 0 unknown, 1 serving, 2 not serving; absent: no
-/// answer.
-std::optional<int> health_of(const std::string& address);
-
 /// The only process under `root` whose command has this word; absent: none (yet).
 std::optional<ProcessId> find_process(pid_t root, const std::string& word);
 

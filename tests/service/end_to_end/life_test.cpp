@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/error.hpp"
+#include "tests/support/health.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {

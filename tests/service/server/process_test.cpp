@@ -9,7 +9,7 @@
 #include "base/subprocess.hpp"
 #include "tests/fakes/agent/fake_agent.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
-#include "tests/service/server/health.hpp"
+#include "tests/support/health.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
@@ -30,6 +30,7 @@ struct ProcessFixture {
     options.stderr_to = ChildStream::Pipe;
     return Subprocess::spawn(options);
   }
+  bool is_serving() const { return health_of(address) == 1; }
   static std::string errors_of(Subprocess& process) {
     std::string text;
     char buffer[4096];
@@ -43,7 +44,7 @@ struct ProcessFixture {
 TEST_CASE("the daemon is healthy on a socket of mode 0600 and SIGTERM ends it with 0") {
   ProcessFixture f;
   Subprocess daemon = f.start();
-  DaemonFixture::eventually([&] { return is_healthy(f.address); });
+  DaemonFixture::eventually([&] { return f.is_serving(); });
   struct stat info {};
   REQUIRE(::stat(f.socket.c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
@@ -55,29 +56,29 @@ TEST_CASE("the daemon is healthy on a socket of mode 0600 and SIGTERM ends it wi
 TEST_CASE("a second daemon on the same socket or store is refused with the reason") {
   ProcessFixture f;
   Subprocess daemon = f.start();
-  DaemonFixture::eventually([&] { return is_healthy(f.address); });
+  DaemonFixture::eventually([&] { return f.is_serving(); });
   Subprocess second = f.start({}, "other.db");
   CHECK_THAT(ProcessFixture::errors_of(second), Catch::Matchers::Contains("another cubind"));
   CHECK(second.wait().code == 1);
-  CHECK(is_healthy(f.address));
+  CHECK(f.is_serving());
 }
 
 TEST_CASE("a daemon that was killed leaves nothing that keeps the next one from starting") {
   ProcessFixture f;
   {
     Subprocess daemon = f.start();
-    DaemonFixture::eventually([&] { return is_healthy(f.address); });
+    DaemonFixture::eventually([&] { return f.is_serving(); });
     daemon.kill_group();
     daemon.wait();
   }
   Subprocess next = f.start();
-  CHECK_NOTHROW(DaemonFixture::eventually([&] { return is_healthy(f.address); }));
+  CHECK_NOTHROW(DaemonFixture::eventually([&] { return f.is_serving(); }));
 }
 
 TEST_CASE("SIGTERM waits for the leases of an agent and gives up after five seconds") {
   ProcessFixture f;
   Subprocess daemon = f.start();
-  DaemonFixture::eventually([&] { return is_healthy(f.address); });
+  DaemonFixture::eventually([&] { return f.is_serving(); });
   FakeAgent agent(f.address, hello_with(h200_facts()));
   const auto stub = v1::Cubind::NewStub(grpc::CreateChannel(f.address, grpc::InsecureChannelCredentials()));
   v1::TuneRequest request = tune_vector_add({4096});
