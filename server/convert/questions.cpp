@@ -12,9 +12,9 @@ namespace {
 
 Numerics supported_numerics(const v1::Numerics& wire) {
   Numerics numerics = numerics_from_wire(wire, "numerics");
-  if (numerics.kind != Numerics::Kind::Tolerance) {
+  if (numerics.kind == Numerics::Kind::Invariant) {
     throw Error(ErrorCode::Unimplemented, "numerics.kind",
-                to_string(numerics) + " is not supported yet, tolerance is");
+                to_string(numerics) + " is not supported yet, tolerance and reproducible are");
   }
   return numerics;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -154,10 +155,30 @@ void Scheduler::State::place(OpenJob& job) {
   }
   if (!exists) {
     mark_without_device(job);
-  } else if (job.row.state == JobState::NoDevice) {
-    job.row.state = JobState::Queued;
+    return;
+  }
+  const JobState state = waits_behind_foreign_use(job) ? JobState::WaitingForIdleGpu : JobState::Queued;
+  if (std::exchange(job.row.state, state) != state) {
     tell(job);
   }
+}
+
+bool Scheduler::State::waits_behind_foreign_use(const OpenJob& job) const {
+  const auto waits_on = [&](std::uint64_t agent, const OfferedDevice& device) {
+    return std::ranges::any_of(jobs, [&](const OpenJob& other) {
+      return other.leased() && other.agent == agent && other.gpu_uuid == device.uuid &&
+             other.row.state == JobState::WaitingForIdleGpu;
+    });
+  };
+  const auto is_free_soon = [&](std::uint64_t agent, const OfferedDevice& device) {
+    return device.device.digest == job.row.question.device_class && may_measure(device) &&
+           !waits_on(agent, device);
+  };
+  return job.row.kind == JobKind::Tune && std::ranges::none_of(agents, [&](const auto& item) {
+           return std::ranges::any_of(item.second.profile.devices, [&](const OfferedDevice& device) {
+             return is_free_soon(item.first, device);
+           });
+         });
 }
 
 void Scheduler::State::mark_without_device(OpenJob& job) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/failpoint.hpp"
@@ -32,9 +33,13 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   job->row.configurations = progress.configurations;
   job->row.configurations_done = progress.configurations_done;
   job->row.nvrtc_calls = progress.nvrtc_calls;
-  job->row.state =
+  const JobState now =
       progress.state == JobState::WaitingForIdleGpu ? JobState::WaitingForIdleGpu : JobState::Running;
+  const bool changed = std::exchange(job->row.state, now) != now;
   state_->tell(*job);
+  if (changed) {
+    state_->dispatch();  // what is queued behind it waits for the same
+  }
   return true;
 }
 

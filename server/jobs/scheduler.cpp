@@ -181,6 +181,10 @@ JobEvent Scheduler::cancel(const std::string& id) {
 
 void Scheduler::expect_agent_until(SteadyTime deadline) { state_->agent_expected_until = deadline; }
 
+bool Scheduler::agent_expected() const {
+  return state_->clock.steady_now() < state_->agent_expected_until;
+}
+
 void Scheduler::tick() {
   state_->expire_leases();
   state_->dispatch();

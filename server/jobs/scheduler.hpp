@@ -85,6 +85,7 @@ class Scheduler {
   void agent_left(std::uint64_t agent);
   /// Until then a job without a device is not called no_device: an agent is on its way.
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
+  bool agent_expected() const;
 
   /// Each renews the lease. False: the lease is over or the fence is stale; the agent has been told to drop
   /// the job, and nothing was stored.

@@ -65,6 +65,8 @@ struct Scheduler::State {
   void dispatch();
   void place(OpenJob& job);
   void mark_without_device(OpenJob& job);
+  /// Whether every GPU that could measure for the job is held by one that waits until it is idle.
+  bool waits_behind_foreign_use(const OpenJob& job) const;
   struct Place {
     std::uint64_t agent = 0;
     const OfferedDevice* device = nullptr;  // null: a job that compiles

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "server/lookup/todays_trial.hpp"
 #include "tuner/spec/space.hpp"
 
 namespace cubind {
@@ -175,24 +176,6 @@ std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Confi
     configuration.values.push_back({tunable.name, *value});
   }
   return configuration;
-}
-
-/// The key that the record's trial would have today; absent where the configuration is no longer valid for
-/// its own problem.
-std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& record,
-                                       const Configuration& configuration, const DeviceFacts& facts) {
-  const Problem& problem = record.question.problem;
-  const PlanEvaluator evaluator(spec.plan_template(problem, configuration), problem, configuration,
-                                device_constants(facts));
-  const PlanResult result = evaluator.evaluate(problem, configuration);
-  if (!result.plan) {
-    return std::nullopt;
-  }
-  const Key artifact =
-      artifact_key(artifact_source(spec, problem, configuration, record.architecture), record.toolchain);
-  const TrialContext context{&spec, problem, record.question.device_class, record.question.policy,
-                             driver_branch(record.driver.version)};
-  return trial_key(context, artifact, *result.plan).digest;
 }
 
 }  // namespace

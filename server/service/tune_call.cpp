@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "server/answer/freshness.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
@@ -33,20 +34,47 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
     return self.get();
   }
   self->detach_ = request.detach();
-  context.jobs.post([self, questions = std::move(questions), retune = request.retune()] {
-    const grpc::Status submitted = guarded([&] {
-      self->submitting_ = true;
-      for (const Question& question : questions) {
-        self->submit(question, retune);
-      }
-      self->submitting_ = false;
-    });
-    if (!submitted.ok()) {
-      self->finish(submitted);
-    }
-    self->write_next();
+  context.background.post([self, questions = std::move(questions), retune = request.retune()] {
+    self->look_for_fresh(questions, retune);
   });
   return self.get();
+}
+
+void TuneCall::look_for_fresh(const std::vector<Question>& questions, bool retune) {
+  std::vector<Asked> asked;
+  const grpc::Status looked = guarded([&] {
+    const auto snapshot = context_.index.snapshot();
+    for (const Question& question : questions) {
+      asked.push_back(
+          {question,
+           retune ? std::nullopt : settled_answer(question, context_.answerer, *snapshot, context_.store)});
+    }
+  });
+  context_.jobs.post([self = shared_from_this(), looked, asked = std::move(asked), retune] {
+    if (!looked.ok()) {
+      self->finish(looked);
+      return;
+    }
+    self->submit_all(asked, retune);
+  });
+}
+
+void TuneCall::submit_all(const std::vector<Asked>& asked, bool retune) {
+  const grpc::Status submitted = guarded([&] {
+    submitting_ = true;
+    for (const Asked& one : asked) {
+      if (one.fresh) {
+        send_fresh(one.question, *one.fresh);
+      } else {
+        follow(context_.scheduler.submit_tune(one.question.key, one.question.device, retune));
+      }
+    }
+    submitting_ = false;
+  });
+  if (!submitted.ok()) {
+    finish(submitted);
+  }
+  write_next();
 }
 
 grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::watch(ServiceContext& context,
@@ -60,17 +88,6 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::watch(ServiceContext& context
     self->write_next();
   });
   return self.get();
-}
-
-void TuneCall::submit(const Question& question, bool retune) {
-  if (!retune) {
-    const auto candidates = context_.answerer.candidates(question, *context_.index.snapshot());
-    if (!candidates.empty() && is_fresh(question, candidates.front())) {
-      send_fresh(question, candidates.front());
-      return;
-    }
-  }
-  follow(context_.scheduler.submit_tune(question.key, question.device, retune));
 }
 
 void TuneCall::follow(const JobEvent& job) {

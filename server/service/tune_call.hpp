@@ -6,15 +6,17 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
 
 namespace cubind {
 
-/// Everything but the reading of the request happens on the job thread. A slow reader gets the latest
-/// progress of each job, not all of it; last events are never left out.
+/// Everything but the reading of the request and the look for what is fresh happens on the job thread. A slow
+/// reader gets the latest progress of each job, not all of it; last events are never left out.
 class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
                        public std::enable_shared_from_this<TuneCall> {
  public:
@@ -31,7 +33,13 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
   explicit TuneCall(ServiceContext& context) : context_(context) {}
 
   static std::shared_ptr<TuneCall> make(ServiceContext& context);
-  void submit(const Question& question, bool retune);
+  struct Asked {
+    Question question;
+    std::optional<AnswerCandidate> fresh;  // there is nothing left to tune
+  };
+  /// On the background thread: it reads the store and enumerates search spaces.
+  void look_for_fresh(const std::vector<Question>& questions, bool retune);
+  void submit_all(const std::vector<Asked>& asked, bool retune);
   void follow(const JobEvent& job);
   void watch_job(const std::string& id);
   void on_event(const JobEvent& event);

@@ -102,21 +102,28 @@ void VariantCall::start_job() {
   bool retune = false;
   const RecordQuestion question = job_question(retune);
   job_ = context_.scheduler.find_open(question);
-  if (job_ || context_.scheduler.failed_lately(job_key(question))) {
+  if (job_) {
     return;
   }
-  if (!asked_.may_tune) {
-    const std::string now = context_.clock.wall_text();
-    context_.store.write_behind(
-        [wanted = asked_.question.key, now](StoreWriter& writer) { writer.count_want(wanted, now); });
+  if (asked_.may_tune && !context_.scheduler.failed_lately(job_key(question))) {
+    try {
+      job_ = context_.scheduler.submit_tune(question, asked_.question.device, retune);
+      return;
+    } catch (const Error& error) {
+      // A full queue or disk is no reason not to serve what there is.
+      log_warning(std::string("a miss started no job: ") + error.what());
+    }
+  }
+  count_want();
+}
+
+void VariantCall::count_want() {
+  if (context_.store.read_only_reason()) {
     return;
   }
-  try {
-    job_ = context_.scheduler.submit_tune(question, asked_.question.device, retune);
-  } catch (const Error& error) {
-    // A full queue or disk is no reason not to serve what there is.
-    log_warning(std::string("a miss started no job: ") + error.what());
-  }
+  const std::string now = context_.clock.wall_text();
+  context_.store.write_behind(
+      [wanted = asked_.question.key, now](StoreWriter& writer) { writer.count_want(wanted, now); });
 }
 
 void VariantCall::wait_for_job() {
@@ -151,8 +158,15 @@ std::optional<JobEvent> VariantCall::submit_compile() {
     return job;
   } catch (const Error& error) {
     log_warning(std::string("a compile was not queued: ") + error.what());
+    compile_error_ = error.what();
     return std::nullopt;
   }
+}
+
+bool VariantCall::may_be_compiled_soon() const {
+  const AgentProfiles& agents = *context_.fleet.agents();
+  return current_toolchain(agents, asked_.question.driver) ||
+         (newest_toolchain(agents).empty() && context_.scheduler.agent_expected());
 }
 
 bool VariantCall::pass_over(const Digest& key, const std::string& error) {
@@ -163,7 +177,7 @@ bool VariantCall::pass_over(const Digest& key, const std::string& error) {
 }
 
 bool VariantCall::wait_for_compile() {
-  if (compiles_given_up_ || !current_toolchain(*context_.fleet.agents(), asked_.question.driver)) {
+  if (compiles_given_up_ || !may_be_compiled_soon()) {
     // No agent is there, or none whose cubins the driver loads. The job waits for one, nobody waits for the
     // job.
     if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
@@ -282,9 +296,10 @@ void VariantCall::fail_without_answer() const {
   if (!resolution_.compile && !compile_error_.empty()) {
     throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compile_error_);
   }
-  throw Error(
-      ErrorCode::Unavailable, where,
-      "no candidate for " + what + " has a compiled artifact yet; job " + compile_job_ + " compiles one");
+  const std::string job = compile_job_.empty() ? "a compile could not be queued: " + compile_error_
+                                               : "job " + compile_job_ + " compiles one";
+  throw Error(ErrorCode::Unavailable, where,
+              "no candidate for " + what + " has a compiled artifact yet; " + job);
 }
 
 void VariantCall::OnCancel() {

@@ -30,10 +30,14 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   // All of these on the job thread:
   void on_miss();
   void start_job();
+  /// The miss started no job.
+  void count_want();
   RecordQuestion job_question(bool& retune) const;
   void wait_for_job();
   void serve();
   bool wait_for_compile();
+  /// An agent is there, or on its way, whose cubins the caller's driver may load.
+  bool may_be_compiled_soon() const;
   /// Goes on without the candidate whose compile has failed.
   bool pass_over(const Digest& key, const std::string& error);
   /// Absent: it was not taken (a full queue or disk).

@@ -37,6 +37,40 @@ TEST_CASE("problems of the bucket with records of their own are listed in the ru
   CHECK(own.reply.rule().intervals(0).upper() == 3000);
 }
 
+TEST_CASE("the rule of an answer that does not stand for its bucket holds for the asked problem alone") {
+  Tuned daemon;
+  v1::GetVariantRequest request = vector_add(8192);
+  request.set_tune(v1::NEVER);
+  const v1::GetVariantReply nearest = daemon.get(request).reply;
+  REQUIRE(nearest.provenance().departures(0) == v1::NEAREST_PROBLEM);
+  CHECK(nearest.rule().intervals(0).lower() == 8192);
+  CHECK(nearest.rule().intervals(0).upper() == 8192);
+}
+
+TEST_CASE("the reply says what makes the answer trustworthy") {
+  Tuned daemon;
+  const v1::Provenance from = daemon.get(vector_add(3000)).reply.provenance();
+  CHECK(from.departures(0) == v1::BUCKET);
+  CHECK(from.evidence() == v1::MEASURED);
+  CHECK(from.generation().number() == 1);
+  CHECK(from.generation().store_id() == daemon.status().generation().store_id());
+  CHECK(from.measured_problem().dims(0).value() == 4096);
+  CHECK(from.measured_device() == "nvidia-h200");
+  CHECK(from.driver().version() == "580.159.04");
+  CHECK(from.toolchain() == "nvrtc 13.0");
+  CHECK(from.measured_at() == "2026-11-21T12:00:00Z");
+  CHECK(from.median_us() == 20.0);
+  CHECK(from.median_low_us() == 19.9);
+  CHECK(from.median_high_us() == 20.1);
+  CHECK(from.samples() == 12);
+  CHECK(from.sm_mhz() == 1980);
+  CHECK_FALSE(from.contended());
+  CHECK(from.gain_over_default() == 1.25);
+  CHECK(from.verification().reference() == "kernel");
+  CHECK(from.verification().problems_size() == 1);
+  CHECK(from.same_bytes_measured());
+}
+
 TEST_CASE("the plan is evaluated for the asked problem and never for the representative") {
   Tuned daemon;
   const v1::LaunchPlan asked = daemon.get(vector_add(2500)).reply.plan();

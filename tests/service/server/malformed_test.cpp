@@ -54,8 +54,11 @@ const std::vector<Malformed>& malformed_requests() {
       {"numerics without their dim",
        [](Request& r) { r.mutable_numerics()->set_kind(v1::Numerics::INVARIANT); }, "numerics", "dim"},
       {"numerics not supported",
-       [](Request& r) { r.mutable_numerics()->set_kind(v1::Numerics::REPRODUCIBLE); },
-       "numerics.kind:", "reproducible", grpc::StatusCode::UNIMPLEMENTED},
+       [](Request& r) {
+         r.mutable_numerics()->set_kind(v1::Numerics::INVARIANT);
+         r.mutable_numerics()->set_invariant_dim("N");
+       },
+       "numerics.kind:", "invariant:N", grpc::StatusCode::UNIMPLEMENTED},
       {"accept without its switch", [](Request& r) { r.add_accept(v1::BUCKET); },
        "accept:", "restrict_accept"},
       {"unspecified departure",

@@ -91,6 +91,23 @@ TEST_CASE("an import queues the compiles of the winners for the classes that age
   CHECK(agent.tuned() == 0);
 }
 
+TEST_CASE("a start queues the compiles of the winners for the classes that agents offer") {
+  const std::string table = table_of_vector_add();
+  TableFixture daemon;
+  v1::ImportTableReply imported;
+  REQUIRE(daemon.import_table(table, imported).ok());
+  daemon.restart();
+  CHECK(daemon.jobs().empty());
+  v1::DeviceFacts another = h200_facts();
+  another.set_sm_count(114);
+  AutoAgent other(daemon.address(), hello_with(another, "other"));
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });
+  CHECK(daemon.jobs(true).empty());
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  DaemonFixture::eventually([&] { return daemon.status().artifacts() == 1 && daemon.jobs().empty(); });
+  CHECK(agent.tuned() + other.tuned() == 0);
+}
+
 TEST_CASE("tune measures what a table only tells") {
   const std::string table = table_of_vector_add();
   TableFixture daemon;

@@ -6,6 +6,8 @@
 namespace cubind::test {
 namespace {
 
+constexpr std::size_t kAll = 1000;  // configurations of vector_add
+
 TEST_CASE("tune leases the job stores the batch and serves the winner with all its evidence") {
   DaemonFixture daemon;
   AutoAgent agent(daemon.address(), hello_with(h200_facts()));
@@ -26,15 +28,67 @@ TEST_CASE("tune leases the job stores the batch and serves the winner with all i
   CHECK_FALSE(got.reply.plan().launches(0).entry_symbol().empty());
 }
 
+v1::TuneRequest detached() {
+  v1::TuneRequest request = tune_vector_add({5000});
+  request.set_detach(true);
+  return request;
+}
+
 TEST_CASE("tune measures exactly the given problems and a fresh one is not measured again") {
   DaemonFixture daemon;
-  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
-  daemon.tune(tune_vector_add({5000}));
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached());
+  REQUIRE(agent.tune(agent.wait_for_lease(), kAll));
   const auto events = daemon.tune(tune_vector_add({5000}));
   REQUIRE(events.size() == 1);
   CHECK(events[0].already_fresh());
   CHECK(events[0].provenance().measured_problem().dims(0).value() == 5000);
   CHECK(daemon.jobs(true).size() == 1);
+}
+
+TEST_CASE("a grown search space is tuned again and its lease holds what was measured before") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached());
+  REQUIRE(agent.tune(agent.wait_for_lease(), 7));
+  CHECK_FALSE(daemon.tune(detached()).at(0).already_fresh());
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  CHECK(lease.trials_size() == 7);
+  CHECK(lease.blocks_size() == 7);
+  REQUIRE(agent.tune(lease, kAll));
+  CHECK(daemon.tune(detached()).at(0).already_fresh());
+}
+
+TEST_CASE("what ran out of memory in a job does not have the problem tuned again") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached());
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  auto trials = fake_trials(lease, kAll);
+  trials.back().header.set_outcome(v1::OUT_OF_MEMORY);
+  REQUIRE(agent.send_batch(lease, batch_of(trials)));
+  v1::JobResult result = result_of(lease, trials[0]);
+  v1::OutcomeCount& count = *result.add_outcomes();
+  count.set_outcome(v1::OUT_OF_MEMORY);
+  count.set_count(1);
+  REQUIRE(agent.send_result(lease, result));
+  CHECK(daemon.tune(detached()).at(0).already_fresh());
+}
+
+TEST_CASE("reproducible results are asked of the agent and have a record of their own") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::TuneRequest tune = detached();
+  tune.mutable_numerics()->set_kind(v1::Numerics::REPRODUCIBLE);
+  daemon.tune(tune);
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  CHECK(lease.numerics().kind() == v1::Numerics::REPRODUCIBLE);
+  REQUIRE(agent.tune(lease));
+  v1::GetVariantRequest request = vector_add(5000);
+  request.set_tune(v1::NEVER);
+  CHECK(daemon.get(request).reply.provenance().evidence() == v1::NONE);
+  request.mutable_numerics()->set_kind(v1::Numerics::REPRODUCIBLE);
+  CHECK(daemon.get(request).reply.provenance().evidence() == v1::MEASURED);
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ class MemoryCompiler final : public Compiler {
 
   std::function<bool(const std::string& entry)> refuses;
   std::map<std::string, int> compiled;  // by entry
+  // Asked for and not yet waited for.
+  std::size_t under_way() const { return requests_.size(); }
 
  private:
   std::uint64_t next_ = 1;

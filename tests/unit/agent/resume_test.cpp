@@ -48,6 +48,23 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a screening block is stored as it arrives and the blocks of a finalists' round together") {
+  World world(noisy());
+  std::map<int, int> lost_batches;
+  for (world.channel.die_at = 0; !world.try_run(); world.channel.die_at = world.channel.batches + 1) {
+    const auto& lost = world.channel.lost.blocks();
+    if (lost.empty()) continue;
+    ++lost_batches[lost[0].stage()];
+    if (lost[0].stage() == v1::SampleBlock::SCREEN) CHECK(lost.size() == 1);
+    for (const auto& [key, stored] : world.channel.blocks) {
+      const bool final_stage = lost[0].stage() == v1::SampleBlock::FINAL;
+      if (final_stage && stored.stage() == lost[0].stage()) CHECK(stored.index() != lost[0].index());
+    }
+  }
+  CHECK(lost_batches[v1::SampleBlock::SCREEN] >= 24 / 2);
+  CHECK(lost_batches[v1::SampleBlock::FINAL] >= 10 / 2);
+}
+
 TEST_CASE("a job killed twice ends with the winner of the undisturbed one") {
   World undisturbed(noisy());
   const v1::JobResult expected = undisturbed.run();

@@ -39,6 +39,19 @@ TEST_CASE("each configuration is compiled once and the calls of NVRTC are counte
   CHECK(world.channel.told.back().nvrtc_calls() == 25);
 }
 
+TEST_CASE("compiles are under way while the device measures") {
+  World world({});
+  world.options.compile_window = 4;
+  std::vector<std::size_t> under_way;
+  world.device.behaviour().time_us = [&](const Configuration& one) {
+    under_way.push_back(world.compiler.under_way());
+    return bowl(one);
+  };
+  world.run();
+  CHECK(under_way.front() == 3);
+  CHECK(under_way.back() == 0);
+}
+
 TEST_CASE("hopeless configurations get one sample and the default three") {
   World world({});
   world.run();

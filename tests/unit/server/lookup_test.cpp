@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "server/lookup/lookup.hpp"
+#include "server/lookup/todays_trial.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/server/rows.hpp"
 #include "tuner/spec/space.hpp"
@@ -34,8 +35,10 @@ struct LookupFixture {
 
   /// A record of today's spec: its trial key is the one that is recomputed.
   RecordRow record(std::int64_t n, const DeviceClass& device = h200_class(),
-                   const Configuration& configuration = {}) const {
+                   const Configuration& configuration = {},
+                   const std::string& compiler = "nvrtc 13.0") const {
     RecordRow row = record_row(n);
+    row.toolchain = toolchain(compiler);
     row.question = ask(n, device).key;
     row.architecture = architecture(device.facts, false);
     row.configuration = configuration;
@@ -99,15 +102,46 @@ TEST_CASE("beyond the bucket the nearest problem within distance 2 answers and b
   f.add({f.record(4096), f.record(1024)});
   CHECK(measured(f.best(f.ask(8192))) == 4096);
   CHECK(f.best(f.ask(8192)).match == Match{Departure::NearestProblem});
-  CHECK(f.best(f.ask(4096 * 5)).match == Match{Departure::Default});
+  CHECK(f.best(f.ask(4096 * 4)).match == Match{Departure::NearestProblem});
+  CHECK(f.best(f.ask(4096 * 4 + 1)).match == Match{Departure::Default});
 }
 
-TEST_CASE("the nearest problem has the same types") {
+TEST_CASE("the problem itself goes before its bucket and the bucket before the nearest problem") {
+  LookupFixture f;
+  f.add({f.record(2500), f.record(4096), f.record(2048)});
+  const auto ranked = f.rank(f.ask(2500));
+  REQUIRE(ranked.size() == 4);
+  CHECK(measured(ranked[0]) == 2500);
+  CHECK(measured(ranked[1]) == 4096);
+  CHECK(measured(ranked[2]) == 2048);
+  CHECK(ranked[3].match == Match{Departure::Default});
+}
+
+TEST_CASE("the nearest problem has the same types and flags") {
   LookupFixture f;
   RecordRow half = f.record(4096);
   half.question.problem.types[0].type = DType::F16;
-  f.add({half});
+  RecordRow causal = f.record(4096);
+  causal.question.problem.flags = {{"CAUSAL", 1}};
+  f.add({half, causal});
   CHECK(f.best(f.ask(4096)).match == Match{Departure::Default});
+  CHECK(f.best(f.ask(8192)).match == Match{Departure::Default});
+}
+
+TEST_CASE("a record answers only for its own policy and numerics and namespace") {
+  LookupFixture f;
+  f.add({f.record(4096)});
+  const auto other = [&](const std::function<void(RecordQuestion&)>& change) {
+    Question question = f.ask(4096);
+    change(question.key);
+    return f.best(question).match;
+  };
+  CHECK(other([](RecordQuestion&) {}).exact());
+  const Match none{Departure::Default};
+  CHECK(other([](RecordQuestion& key) { key.policy.warm_l2 = true; }) == none);
+  CHECK(other([](RecordQuestion& key) { key.policy.graph_launch = true; }) == none);
+  CHECK(other([](RecordQuestion& key) { key.numerics.kind = Numerics::Kind::Reproducible; }) == none);
+  CHECK(other([](RecordQuestion& key) { key.name_space = "team"; }) == none);
 }
 
 TEST_CASE("another device class answers last before the default") {
@@ -132,19 +166,31 @@ TEST_CASE("candidates rank by their worst departure then by count") {
   CHECK(ranked[1].match.has(Departure::Stale));
 }
 
-TEST_CASE("at equal match evidence decides measured then provisional then imported") {
+TEST_CASE("at equal match evidence decides measured then provisional then imported then predicted") {
+  LookupFixture f;
+  // Of another toolchain: beside a measurement of its own the store keeps no provisional one.
+  RecordRow provisional = f.record(4096, h200_class(), {}, "nvrtc 12.8");
+  provisional.provisional = true;
+  RecordRow imported = f.record(4096);
+  imported.evidence = Evidence::Imported;
+  RecordRow predicted = f.record(4096);
+  predicted.evidence = Evidence::Predicted;
+  f.add({predicted, imported, provisional, f.record(4096)});
+  const auto ranked = f.rank(f.ask(4096));
+  REQUIRE(ranked.size() == 5);
+  for (int i = 0; i < 4; ++i) CHECK(ranked[i].match.exact());
+  CHECK((ranked[0].evidence == Evidence::Measured && !ranked[0].record->provisional));
+  CHECK((ranked[1].evidence == Evidence::Measured && ranked[1].record->provisional));
+  CHECK(ranked[2].evidence == Evidence::Imported);
+  CHECK(ranked[3].evidence == Evidence::Predicted);
+}
+
+TEST_CASE("a milder match goes before better evidence") {
   LookupFixture f;
   RecordRow imported = f.record(4096);
   imported.evidence = Evidence::Imported;
-  RecordRow provisional = f.record(4096);
-  provisional.driver.version = "580.1";
-  provisional.toolchain = toolchain("nvrtc 12.8");
-  provisional.provisional = true;
-  f.add({imported});
+  f.add({imported, f.record(3000)});
   CHECK(f.best(f.ask(4096)).evidence == Evidence::Imported);
-  f.add({f.record(4096)});
-  CHECK(f.best(f.ask(4096)).evidence == Evidence::Measured);
-  CHECK(f.rank(f.ask(4096))[1].evidence == Evidence::Imported);
 }
 
 TEST_CASE("what clients reported never answers for a cubind kernel") {
@@ -184,6 +230,20 @@ TEST_CASE("a candidate that violates the asked problem's constraints is passed o
   CHECK(f.best(ask(64, 5000)).record);
   // 4095 is not divisible by the winner's vector width.
   CHECK_FALSE(f.best(ask(64, 4095)).record);
+}
+
+TEST_CASE("a candidate that exceeds the launch limits for the asked problem is passed over") {
+  LookupFixture f;
+  constexpr std::int64_t kTooMany = std::int64_t{1}
+                                    << 40;  // 2^31 blocks of 512 elements, a grid has 2^31 - 1
+  const auto recorded = [&](std::int64_t vector) {
+    return f.record(kTooMany - 512, h200_class(), {{{"THREADS", 128}, {"VECTOR", vector}, {"UNROLL", 4}}});
+  };
+  f.add({recorded(1)});
+  REQUIRE(f.best(f.ask(kTooMany - 512)).record);
+  CHECK_FALSE(f.best(f.ask(kTooMany)).record);
+  f.add({recorded(4)});
+  CHECK(f.best(f.ask(kTooMany)).record);
 }
 
 TEST_CASE("the default is a list tried in order and then the first valid configuration") {
@@ -267,6 +327,27 @@ TEST_CASE("imported provisional stale and unverified records are not fresh") {
   CHECK_FALSE(with([](RecordRow& row) { row.provisional = true; }));
   CHECK_FALSE(with([](RecordRow& row) { row.verification.verified = false; }));
   CHECK_FALSE(with([](RecordRow& row) { row.verification.digest = Digest::of("another reference"); }));
+}
+
+TEST_CASE("winners of neighbouring problems come nearest first and each once") {
+  LookupFixture f;
+  const Configuration near{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
+  const Configuration far{{{"THREADS", 128}, {"VECTOR", 2}, {"UNROLL", 1}}};
+  const auto won = [&](std::int64_t n, const Configuration& configuration) {
+    return f.record(n, h200_class(), configuration);
+  };
+  f.add({won(64, near), won(1024, far), won(2048, near), won(4096, far)});
+  CHECK(neighbouring_winners(f.ask(4096), *f.index.snapshot()) == std::vector{near, far});
+  CHECK(neighbouring_winners(f.ask(4096), *f.index.snapshot(), 1) == std::vector{near});
+}
+
+TEST_CASE("a grown search space leaves trials untried and two names of one trial are one") {
+  LookupFixture f;
+  const RecordRow row = f.record(4096);
+  const std::size_t all = count_untried(*f.spec, row, h200(), {});
+  CHECK(all == count_valid(*f.spec, row.question.problem, device_constants(h200())).valid);
+  CHECK(count_untried(*f.spec, row, h200(), {row.trial}) == all - 1);
+  CHECK(count_untried(*f.spec, row, h200(), {Digest::of("of an older source")}) == all);
 }
 
 TEST_CASE("a snapshot stays as it is while the index goes on") {

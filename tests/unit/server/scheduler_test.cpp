@@ -101,6 +101,40 @@ TEST_CASE("one GPU has one job at a time") {
   CHECK(f.scheduler->queued() == 1);
 }
 
+TEST_CASE("a job queued behind one that waits for an idle GPU waits for the same") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit(4096);
+  f.submit(1024);
+  const auto second = [&] { return f.scheduler->open_jobs().at(1).job.state; };
+  CHECK(second() == JobState::Queued);
+  WorkProgress progress;
+  progress.state = JobState::WaitingForIdleGpu;
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->progress(agent, lease.id, lease.fence, progress);
+  CHECK(second() == JobState::WaitingForIdleGpu);
+  CHECK(f.submit(64).job.state == JobState::WaitingForIdleGpu);
+  progress.state = JobState::Running;
+  f.scheduler->progress(agent, lease.id, lease.fence, progress);
+  CHECK(second() == JobState::Queued);
+}
+
+TEST_CASE("a job waits for an idle GPU only where no other GPU of its class can take it") {
+  SchedulerFixture f;
+  AgentProfile two = agent_with();
+  two.devices.push_back(two.devices[0]);
+  two.devices[1].uuid = "GPU-2";
+  const auto agent = f.scheduler->agent_joined(two, f.link);
+  for (const std::int64_t n : {4096, 1024, 64}) f.submit(n);
+  WorkProgress progress;
+  progress.state = JobState::WaitingForIdleGpu;
+  const auto third = [&] { return f.scheduler->open_jobs().at(2).job.state; };
+  f.scheduler->progress(agent, f.link.leases.at(0).id, 1, progress);
+  CHECK(third() == JobState::Queued);
+  f.scheduler->progress(agent, f.link.leases.at(1).id, 1, progress);
+  CHECK(third() == JobState::WaitingForIdleGpu);
+}
+
 TEST_CASE("a lease expires by the daemon's clock unless a message that names it renews it") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);

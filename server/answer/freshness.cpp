@@ -1,0 +1,53 @@
+#include "server/answer/freshness.hpp"
+
+#include <algorithm>
+
+#include "server/lookup/todays_trial.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+std::set<Digest> tried_trials(const RecordRow& record, Store& store) {
+  const TrialGroup group{record.question.kernel, record.question.problem, record.question.device_class,
+                         record.question.policy, driver_branch(record.driver.version)};
+  std::set<Digest> tried;
+  store.read([&](StoreReader& reader) {
+    for (const TrialRow& trial : reader.trials(group)) {
+      tried.insert(trial.key.digest);
+    }
+  });
+  return tried;
+}
+
+/// Trials that ran out of memory in the record's job are not stored: they were tried all the same.
+std::size_t out_of_memory(const RecordRow& record, Store& store) {
+  std::size_t count = 0;
+  store.read([&](StoreReader& reader) {
+    const auto jobs = reader.jobs(true);
+    const auto job = std::ranges::find(jobs, record.job_id, &JobRow::id);
+    for (const OutcomeCount& outcome : job == jobs.end() ? std::vector<OutcomeCount>{} : job->outcomes) {
+      count += outcome.outcome == Outcome::OutOfMemory ? outcome.count : 0;
+    }
+  });
+  return count;
+}
+
+}  // namespace
+
+std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
+                                              const IndexSnapshot& index, Store& store) {
+  const auto candidates = answerer.candidates(question, index);
+  if (candidates.empty() || !is_fresh(question, candidates.front())) {
+    return std::nullopt;
+  }
+  const RecordRow& record = *candidates.front().record;
+  const std::size_t untried =
+      count_untried(*question.spec, record, question.device.facts, tried_trials(record, store));
+  if (untried > 0 && untried > out_of_memory(record, store)) {
+    return std::nullopt;
+  }
+  return candidates.front();
+}
+
+}  // namespace cubind
