@@ -16,6 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kBetweenLooks{1};
+/// Clocks of file systems tick, and a network's or container's may be a little off.
+constexpr std::chrono::seconds kSettled{2};
+
+bool same_files(const SpecBundle& a, const SpecBundle& b) {
+  return a.spec_json == b.spec_json && a.files == b.files;
+}
+
+bool says_the_same(const KernelEntry* a, const KernelEntry* b) {
+  return (!a && !b) || (a && b && a->revision == b->revision && a->error == b->error);
+}
 
 }  // namespace
 
@@ -58,76 +68,104 @@ void KernelLibrary::look_again() {
     }
     next_look_ = clock_.steady_now() + kBetweenLooks;
   }
-  reload();
+  // Files are read under this lock, which nobody waits for who only wants to know a kernel: a caller that
+  // finds it taken goes on with what is known.
+  const std::unique_lock loading(loading_, std::try_to_lock);
+  if (loading.owns_lock()) {
+    look();
+  }
 }
 
 void KernelLibrary::reload() {
-  // Files are read under this lock, which nobody waits for: a caller that finds it taken goes on with what is
-  // known.
-  const std::unique_lock loading(loading_, std::try_to_lock);
-  if (!loading.owns_lock()) {
-    return;
-  }
+  const std::lock_guard loading(loading_);
+  look();
+}
+
+void KernelLibrary::look() {
   order_ = spec_files(folders_);
   const std::set<fs::path> present(order_.begin(), order_.end());
   bool changed = std::erase_if(loaded_, [&](const auto& item) { return !present.contains(item.first); }) > 0;
   for (const fs::path& file : order_) {
-    const auto known = loaded_.find(file);
-    if (known != loaded_.end() && stamps_of(*known->second.entry, file) == known->second.stamps) {
+    const auto found = loaded_.find(file);
+    if (found != loaded_.end() && is_as_it_was(found->second)) {
       continue;
     }
-    loaded_.insert_or_assign(file, load(file));
-    changed = true;
+    const bool is_new = found == loaded_.end();
+    const std::shared_ptr<const KernelEntry> known = is_new ? nullptr : found->second.entry;
+    Loaded now = load(file, known.get());
+    if (!is_new && says_the_same(known.get(), now.entry.get())) {
+      now.entry = known;  // the files were touched, nothing has changed
+    } else {
+      changed = true;
+    }
+    loaded_.insert_or_assign(file, std::move(now));
   }
   if (changed) {
     publish();
   }
 }
 
-KernelLibrary::Stamps KernelLibrary::stamps_of(const KernelEntry& entry, const fs::path& file) {
-  Stamps stamps;
-  const auto add = [&](const fs::path& path) {
-    std::error_code failed;
-    stamps[path] = {fs::last_write_time(path, failed), fs::file_size(path, failed)};
-  };
-  add(file);
-  if (entry.spec) {
-    for (const SourceFile& source : entry.spec->bundle.files) {
-      add((file.parent_path() / source.path).lexically_normal());
-    }
-    return stamps;
-  }
-  // Of a broken spec it is not known which files it needs: a change of any file beside it is a reason to try
-  // again.
+KernelLibrary::Stamp KernelLibrary::stamp_of(const fs::path& file) {
   std::error_code failed;
-  for (const auto& item : fs::directory_iterator(file.parent_path(), failed)) {
-    if (item.is_regular_file(failed)) {
-      add(item.path());
-    }
+  Stamp stamp;
+  stamp.exists = fs::is_regular_file(file, failed);
+  if (stamp.exists) {
+    stamp.time = fs::last_write_time(file, failed);
+    stamp.size = fs::file_size(file, failed);
   }
-  return stamps;
+  return stamp;
 }
 
-KernelLibrary::Loaded KernelLibrary::load(const fs::path& file) {
-  auto entry = std::make_shared<KernelEntry>();
-  entry->file = file.string();
-  entry->name = file.stem().string();
-  entry->revision = ++last_revision_;
-  // The files are looked at before they are read: a change in between is seen the next time.
-  Stamps before = stamps_of(*entry, file);
+bool KernelLibrary::is_as_it_was(const Loaded& known) {
+  return !known.unsettled && std::ranges::all_of(known.stamps, [](const auto& item) {
+    return stamp_of(item.first) == item.second;
+  });
+}
+
+KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntry* known) {
+  Loaded loaded;
+  const auto settled_before = fs::file_time_type::clock::now() - kSettled;
+  const auto note = [&](const fs::path& path) {
+    const Stamp stamp = stamp_of(path);
+    loaded.unsettled = loaded.unsettled || (stamp.exists && stamp.time > settled_before);
+    loaded.stamps.try_emplace(path.lexically_normal(), stamp);
+  };
   try {
-    entry->spec = load_kernel_spec(file.string());
-    entry->name = entry->spec->name;
-    entry->interface = interface_digest(*entry->spec);
-    entry->verification = verification_digest(*entry->spec);
-    return {entry, stamps_of(*entry, file)};
+    loaded.entry = parsed(load_kernel_spec(file.string(), note), known);
+    return loaded;
   } catch (const Error& error) {
-    entry->error = error.what();
-    if (!is_table_file(file)) {
-      log_warning("kernels: " + entry->error);
+    if (is_table_file(file)) {
+      return loaded;
     }
+    auto broken = known ? std::make_shared<KernelEntry>(*known) : std::make_shared<KernelEntry>();
+    if (!known) {
+      broken->file = file.string();
+      broken->name = file.stem().string();
+    }
+    broken->error = error.what();
+    if (!known || known->error != broken->error) {
+      log_warning("kernels: " + broken->error +
+                  (broken->spec ? "; the last good version stays in force" : ""));
+    }
+    loaded.entry = std::move(broken);
   }
-  return {entry, std::move(before)};
+  return loaded;
+}
+
+std::shared_ptr<const KernelEntry> KernelLibrary::parsed(std::shared_ptr<const KernelSpec> spec,
+                                                         const KernelEntry* known) {
+  auto entry = std::make_shared<KernelEntry>();
+  entry->file = spec->file;
+  entry->name = spec->name;
+  entry->interface = interface_digest(*spec);
+  entry->verification = verification_digest(*spec);
+  const bool same = known && known->spec && same_files(known->spec->bundle, spec->bundle);
+  entry->revision = same ? known->revision : ++last_revision_;
+  entry->spec = same ? known->spec : std::move(spec);
+  if (known && !same) {
+    log_info("kernels: " + entry->file + " has changed and is in force");
+  }
+  return entry;
 }
 
 void KernelLibrary::publish() {
@@ -135,7 +173,7 @@ void KernelLibrary::publish() {
   std::map<std::string, std::string> first;  // name to file
   for (const fs::path& file : order_) {
     std::shared_ptr<const KernelEntry> entry = loaded_.at(file).entry;
-    if (!entry->spec && is_table_file(file)) {
+    if (!entry) {
       continue;
     }
     if (entry->spec && !first.try_emplace(entry->name, entry->file).second) {

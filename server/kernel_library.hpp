@@ -16,19 +16,21 @@
 
 namespace cubind {
 
-/// One spec file. Either `spec` is set or `error` says why not: file, JSON pointer and cause.
+/// One spec file. `spec` is what is in force: of a file that has become broken the last version that was not.
+/// `error` says what is wrong with the file as it is now: file, JSON pointer and cause. At least one is set.
 struct KernelEntry {
-  std::string name;  // of a broken spec: its file's stem
+  std::string name;  // of a spec that never parsed: its file's stem
   std::string file;
   std::shared_ptr<const KernelSpec> spec;
   Digest interface;
   Digest verification;
-  std::uint64_t revision = 0;  // another for every load
+  std::uint64_t revision =
+      0;  // of `spec`: another for every change of its text or of a file that it includes
   std::string error;
 };
 
 /// Thread-safe. Files are looked at again at most once a second, by one caller at a time; the others go on
-/// with what is known.
+/// with what is known. What was handed out stays as it is: a job that runs keeps the spec that it began with.
 class KernelLibrary {
  public:
   using Entries = std::vector<std::shared_ptr<const KernelEntry>>;  // by name
@@ -39,27 +41,34 @@ class KernelLibrary {
   KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock);
 
   std::shared_ptr<const Entries> kernels();
-  /// Throws NotFound with a suggestion, or FailedPrecondition with the error of a spec that does not parse.
+  /// Throws NotFound with a suggestion, or FailedPrecondition with the error of a spec that has never parsed.
   std::shared_ptr<const KernelEntry> find(const std::string& name);
-  /// Looks at the files now (SIGHUP).
+  /// Looks at the files now, after somebody else's look where there is one: whoever has just edited a file
+  /// and asks by name means the edited one.
   void reload();
 
  private:
   struct Stamp {
+    bool exists = false;
     std::filesystem::file_time_type time;
     std::uintmax_t size = 0;
     bool operator==(const Stamp&) const = default;
   };
-  using Stamps = std::map<std::filesystem::path, Stamp>;
   struct Loaded {
-    std::shared_ptr<const KernelEntry> entry;
-    Stamps stamps;  // of every file that the spec was read from
+    std::shared_ptr<const KernelEntry> entry;  // null: a table that lies among the specs
+    // Of every file that was looked for, from just before it was read.
+    std::map<std::filesystem::path, Stamp> stamps;
+    // One of them was written so lately that its next change may leave the stamp as it is.
+    bool unsettled = false;
   };
 
   void look_again();
-  Loaded load(const std::filesystem::path& file);
+  void look();  // with loading_ held
+  static Stamp stamp_of(const std::filesystem::path& file);
+  static bool is_as_it_was(const Loaded& known);
+  Loaded load(const std::filesystem::path& file, const KernelEntry* known);
+  std::shared_ptr<const KernelEntry> parsed(std::shared_ptr<const KernelSpec> spec, const KernelEntry* known);
   void publish();
-  static Stamps stamps_of(const KernelEntry& entry, const std::filesystem::path& file);
 
   const std::vector<std::filesystem::path> folders_;
   const Clock& clock_;

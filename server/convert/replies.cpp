@@ -156,6 +156,7 @@ void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to) {
   if (!from.spec) {
     return;
   }
+  to.set_keeps_last_good(!from.error.empty());
   to.set_interface_digest(std::string(from.interface.view()));
   for (const DimSpec& dim : from.spec->dims) {
     to.add_dims(dim.name);

@@ -27,6 +27,7 @@ std::uint32_t count_of(const std::map<Digest, std::uint32_t>& counts, const Dige
 
 void list_kernels(ServiceContext& context, v1::ListKernelsReply& reply) {
   const auto counts = context.index.snapshot()->counts_by_kernel();
+  context.kernels.reload();
   for (const auto& entry : *context.kernels.kernels()) {
     const auto count = counts.find(entry->name);
     to_wire(*entry, entry->spec && count != counts.end() ? count->second : 0, *reply.add_kernels());
@@ -88,7 +89,12 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   reply.set_uptime_ms(static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(context.clock.steady_now() - context.started_at)
           .count()));
-  reply.set_kernels(static_cast<std::uint32_t>(context.kernels.kernels()->size()));
+  for (const auto& entry : *context.kernels.kernels()) {
+    reply.set_kernels(reply.kernels() + (entry->spec ? 1 : 0));
+    if (!entry->error.empty()) {
+      reply.add_kernel_errors(entry->error);
+    }
+  }
   reply.set_records(snapshot->record_count());
   reply.set_artifacts(static_cast<std::uint32_t>(counts.artifacts));
   reply.set_jobs_queued(context.scheduler.queued());

@@ -27,6 +27,7 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
   std::vector<Question> questions;
   const grpc::Status status = guarded([&] {
     refuse_while_draining(context);
+    context.kernels.reload();
     questions = context.questions.read(request);
   });
   if (!status.ok()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -207,8 +208,12 @@ std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle);
 /// Where the sources of a spec find what they include: its bundle, no toolkit. The spec must outlive it.
 IncludeSearch include_search(const KernelSpec& spec);
 
+/// Called with the path of a file before it is looked at, whether it is there or not.
+using OnLook = std::function<void(const std::filesystem::path&)>;
+
 /// Reads a spec file and every file under its folder (and `headers` folders) that its sources may include;
-/// then parses it.
-std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path);
+/// then parses it. Nothing else of the file system counts: while the files that `on_look` was told of stay as
+/// they are, there or not, another call ends as this one does.
+std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look = {});
 
 }  // namespace cubind

@@ -109,7 +109,7 @@ IncludeSearch bundle_search(const SpecBundle& bundle, std::vector<std::string> h
 // Reads what the closure asks for and remembers what it found.
 class FolderReader {
  public:
-  explicit FolderReader(fs::path folder) : folder_(std::move(folder)) {}
+  FolderReader(fs::path folder, const OnLook& on_look) : folder_(std::move(folder)), on_look_(on_look) {}
 
   std::optional<std::string> read(const std::string& path) {
     if (const auto known = files_.find(path); known != files_.end()) {
@@ -117,6 +117,9 @@ class FolderReader {
     }
     std::error_code error;
     const fs::path full = folder_ / path;
+    if (on_look_) {
+      on_look_(full);
+    }
     if (!fs::is_regular_file(full, error)) {
       return std::nullopt;
     }
@@ -133,6 +136,7 @@ class FolderReader {
 
  private:
   fs::path folder_;
+  const OnLook& on_look_;
   std::map<std::string, std::string> files_;  // sorted by path, as a bundle is
 };
 
@@ -149,10 +153,13 @@ std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle) {
   return spec;
 }
 
-std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path) {
+std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look) {
+  if (on_look) {
+    on_look(path);
+  }
   auto text = read_file(path, kMaxFileBytes);
   auto spec = std::make_shared<KernelSpec>(read_spec_document(text, path));
-  FolderReader reader(fs::path(path).parent_path());
+  FolderReader reader(fs::path(path).parent_path(), on_look);
   const auto own = [&reader](const std::string& name) { return reader.read(name); };
   add_digests(*spec, IncludeSearch{own, spec->headers, {}});
   spec->bundle = {path, std::move(text), reader.files()};

@@ -105,6 +105,77 @@ TEST_CASE("tables among the specs are no kernels and an unknown name is told wha
   CHECK_THROWS_WITH(library.find("vector_ad"), Contains("vector_add"));
 }
 
+TEST_CASE("a spec that becomes broken keeps its last good version and tells the error of the file") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  f.replace("\"source\"", "\"sauce\"");
+  library.reload();
+  const auto now = library.find("vector_add");
+  CHECK(now->spec == before->spec);
+  CHECK(now->revision == before->revision);
+  CHECK_THAT(now->error, Contains("vector_add.json") && Contains("sauce"));
+  f.replace("\"sauce\"", "\"source\"");
+  library.reload();
+  CHECK(library.find("vector_add")->error.empty());
+  CHECK(library.find("vector_add")->revision == before->revision);
+}
+
+TEST_CASE("a source that goes keeps the last good version until it is back") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  const fs::path source = f.spec.parent_path() / "vector_add.cu";
+  fs::rename(source, f.folder.path() / "away");
+  library.reload();
+  CHECK(library.find("vector_add")->spec == before->spec);
+  CHECK_THAT(library.find("vector_add")->error, Contains("/source") && Contains("is not there"));
+  fs::rename(f.folder.path() / "away", source);
+  library.reload();
+  CHECK(library.find("vector_add")->error.empty());
+}
+
+TEST_CASE("a changed header outside of the spec's folder makes another revision") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  const fs::path header = f.folder.path() / "common" / "vector_io.cuh";
+  write_file_atomic(header, read_file(header) + "\n// changed\n");
+  library.reload();
+  CHECK(library.find("vector_add")->revision != before->revision);
+  CHECK(before->spec->bundle.files != library.find("vector_add")->spec->bundle.files);
+}
+
+TEST_CASE("files that are touched make no other revision") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.kernels();
+  write_file_atomic(f.spec, read_file(f.spec));
+  library.reload();
+  CHECK(library.kernels() == before);
+}
+
+TEST_CASE("a change that leaves size and time of a file as they were is seen") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  const auto time = fs::last_write_time(f.spec);
+  f.replace("[1, 2, 4]", "[1, 2, 8]");
+  fs::last_write_time(f.spec, time);
+  library.reload();
+  CHECK(library.find("vector_add")->revision != before->revision);
+}
+
+TEST_CASE("a file in another file's place in the include order is taken up") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  const fs::path common = f.folder.path() / "common" / "vector_io.cuh";
+  write_file_atomic(f.spec.parent_path() / "vector_io.cuh", read_file(common) + "\n// mine\n");
+  library.reload();
+  CHECK(library.find("vector_add")->revision != before->revision);
+}
+
 TEST_CASE("a spec that is removed is gone") {
   LibraryFixture f;
   KernelLibrary library({f.folder.path()}, f.clock);
