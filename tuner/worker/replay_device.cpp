@@ -112,6 +112,7 @@ std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fau
     case FaultKind::WrongResult:
     case FaultKind::Throttled:
     case FaultKind::BelowFloor:
+    case FaultKind::Contended:
       break;
   }
   return std::nullopt;
@@ -243,6 +244,7 @@ v1::DeviceReply ReplayDevice::measure(const v1::MeasureTrials& request) {
     faults_.log(trial.key.hex() + ' ' + v1::SampleBlock::Stage_Name(request.stage()) + ' ' +
                 std::to_string(item.first_sample()) + ' ' + std::to_string(item.samples()));
     result.mutable_conditions()->set_throttled(fault == FaultKind::Throttled);
+    if (fault == FaultKind::Contended) reply.set_foreign_use(true);
     if (fault == FaultKind::BelowFloor) {
       result.set_below_floor(true);
       result.set_floor_us(2 * result.samples_us(0));

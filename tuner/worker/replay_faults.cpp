@@ -45,9 +45,9 @@ ReplayFaults ReplayFaults::read(const std::string& file) {
     node.expect_keys({"at", "fault", "configuration", "problem", "times"});
     Fault fault;
     fault.point = static_cast<FaultPoint>(node.at("at").as_choice({"prepare", "load", "verify", "measure"}));
-    fault.kind = static_cast<FaultKind>(
-        node.at("fault").as_choice({"hang", "crash", "illegal_address", "out_of_memory", "launch",
-                                    "wrong_result", "throttled", "below_floor", "foreign_process"}));
+    fault.kind = static_cast<FaultKind>(node.at("fault").as_choice(
+        {"hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result", "throttled",
+         "below_floor", "foreign_process", "contended"}));
     fault.configuration = read_values(node, "configuration");
     fault.dims = read_values(node, "problem");
     if (node.contains("times")) fault.times = node.at("times").as_int64(1, 1'000'000);

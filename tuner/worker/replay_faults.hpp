@@ -11,7 +11,8 @@
 //   hold           no request is answered before this file exists
 //   at             "prepare", "load", "verify" or "measure"
 //   fault          "hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result",
-//                  "throttled", "below_floor", "foreign_process"
+//                  "throttled", "below_floor", "foreign_process" (and no answer), "contended" (measured
+//                  beside one)
 //   configuration, problem   the named values must be equal; absent: any
 //   times          how often in all, counted across processes in FILE.used/; absent: always
 #pragma once
@@ -36,7 +37,8 @@ enum class FaultKind : std::uint8_t {
   WrongResult,
   Throttled,
   BelowFloor,
-  ForeignProcess
+  ForeignProcess,
+  Contended
 };
 
 /// Used from one thread; several processes may share a file.

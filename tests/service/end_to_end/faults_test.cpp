@@ -177,6 +177,23 @@ TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the j
   CHECK(configuration_from_wire(later.configuration(), "configuration") == kFavourite);
 }
 
+TEST_CASE("what was measured beside a foreign process is provisional until the GPU is idle") {
+  // The favourite's two blocks of screening and three of its rounds.
+  TinyDaemon daemon({.edit_table = favour,
+                     .faults = fault("measure", "contended", R"(, "times": 5)"),
+                     .arguments = {"--tune-when", "always"}});
+  const Connection connection = daemon->connect();
+  const auto ended = tune(connection, {tiny_problem(2)});
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].provenance().contended());
+  CHECK(ended[0].provenance().provisional());
+  CHECK(eventually([&] {
+    const auto reply = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
+    return !reply.provenance().provisional() && !reply.provenance().contended();
+  }));
+  CHECK(connection.get_status(kPatience).records() == 1);
+}
+
 TEST_CASE("a device that cannot prepare the problem fails the job with the reason") {
   TinyDaemon daemon({.faults = R"([{"at": "prepare", "fault": "out_of_memory"}])"});
   const auto ended = tune(daemon->connect(), {tiny_problem(2)});
