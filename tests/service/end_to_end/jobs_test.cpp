@@ -1,6 +1,7 @@
 // Jobs as callers see them: listed, watched, cancelled, drained.
 #include <catch2/catch.hpp>
 
+#include <set>
 #include <thread>
 
 #include "base/error.hpp"
@@ -148,6 +149,41 @@ TEST_CASE("SIGTERM hands back a running job within 5 s and the next start comple
   CHECK(wait_until_gone(family, std::chrono::seconds(1)).empty());
   daemon->start();
   CHECK(watch_to_end(daemon->connect(), id).job().state() == v1::Job::DONE);
+}
+
+// Trial keys of the screening blocks measured from the given line on.
+std::set<std::string> screened(const TinyDaemon& daemon, std::size_t from = 0) {
+  std::set<std::string> keys;
+  const auto lines = daemon.measured_blocks();
+  for (std::size_t i = from; i < lines.size(); ++i) {
+    if (lines[i].find("SCREEN") != std::string::npos) keys.insert(lines[i].substr(0, lines[i].find(' ')));
+  }
+  return keys;
+}
+
+TEST_CASE("a grown search space has only what is new compiled and screened") {
+  TinyDaemon daemon({}, false);
+  std::string spec = read_file(daemon.kernels() / "scale.json");
+  const std::string all = "\"VECTOR\": [1, 2, 4]";
+  write_file_atomic(daemon.kernels() / "scale.json",
+                    spec.replace(spec.find(all), all.size(), "\"VECTOR\": [1, 2]"));
+  daemon->start();
+  const Connection connection = daemon->connect();
+  CHECK(tune(connection, {tiny_problem(2)}).at(0).job().configurations() == 8);
+  const auto before = screened(daemon);
+  const std::size_t lines = daemon.measured_blocks().size();
+  write_tiny_kernel(daemon.kernels());
+  v1::TuneEvent grown;
+  REQUIRE(eventually([&] {
+    grown = tune(connection, {tiny_problem(2)}).at(0);
+    return !grown.already_fresh();
+  }));
+  CHECK(grown.job().configurations() == kTinyConfigurations);
+  CHECK(grown.job().nvrtc_calls() == 4);
+  const auto added = screened(daemon, lines);
+  CHECK(added.size() == 4);
+  for (const std::string& trial : added) CHECK_FALSE(before.contains(trial));
+  CHECK(tune(connection, {tiny_problem(2)}).at(0).already_fresh());
 }
 
 TEST_CASE("a problem that the replayed table does not have fails its job with what it has") {

@@ -100,6 +100,38 @@ TEST_CASE("an agent that dies is started again") {
   CHECK(tune(connection, {tiny_problem(2)}).at(0).job().state() == v1::Job::DONE);
 }
 
+// A daemon whose job holds a device worker.
+class Busy {
+ public:
+  Busy() {
+    v1::TuneRequest request = tune_request({tiny_problem(2)});
+    request.set_detach(true);
+    daemon->connect().tune(
+        request, [](const v1::TuneEvent&) {}, {}, kPatience);
+    REQUIRE(eventually([&] { return find_process(daemon->pid(), "cubind-worker device").has_value(); }));
+  }
+  TinyDaemon daemon{{.hold = true}};
+};
+
+TEST_CASE("the local agent and its workers die with a daemon that is killed") {
+  Busy busy;
+  const std::vector<ProcessId> family = descendants(busy.daemon->pid());
+  CHECK(family.size() >= 3);  // the agent, a compile worker, the device worker
+  busy.daemon->kill();
+  busy.daemon->reap();
+  CHECK(wait_until_gone(family, std::chrono::seconds(5)).empty());
+}
+
+TEST_CASE("workers die with an agent that is killed") {
+  Busy busy;
+  const auto agent = find_process(busy.daemon->pid(), "cubind-agent");
+  REQUIRE(agent);
+  const std::vector<ProcessId> workers = descendants(agent->pid);
+  CHECK(workers.size() >= 2);
+  ::kill(agent->pid, SIGKILL);
+  CHECK(wait_until_gone(workers, std::chrono::seconds(5)).empty());
+}
+
 TEST_CASE("between jobs no device worker lives") {
   TinyDaemon daemon;
   tune(daemon->connect(), {tiny_problem(2)});
