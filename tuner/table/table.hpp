@@ -124,6 +124,9 @@ Table read_table(std::string_view text, const std::string& file);
 /// Puts everything in the order in which it prints: that of the keys, sizes by value.
 void sort_table(Table& table);
 
+/// The order of sort_table() among records.
+bool prints_before(const TableRecord& a, const TableRecord& b);
+
 /// The line that it prints as.
 std::string canonical_bytes(const TableDevice& device);
 std::string canonical_bytes(const TableRecord& record);

@@ -167,6 +167,17 @@ auto trial_order(const TableTrial& trial) {
                     std::move(values), context.driver, context.trial);
 }
 
+// A key is made of many strings: each is made once. Keys differ, but for what prints the same.
+template <typename Row, typename Order>
+void sort_by(std::vector<Row>& rows, const Order& order) {
+  std::vector<std::pair<decltype(order(rows[0])), std::size_t>> keys;
+  for (std::size_t i = 0; i < rows.size(); ++i) keys.emplace_back(order(rows[i]), i);
+  std::ranges::sort(keys);
+  std::vector<Row> sorted;
+  for (const auto& [key, index] : keys) sorted.push_back(std::move(rows[index]));
+  rows = std::move(sorted);
+}
+
 template <typename Element>
 void print_lines(std::string& text, std::string_view name, const std::vector<Element>& elements,
                  std::string_view end) {
@@ -182,11 +193,13 @@ void print_lines(std::string& text, std::string_view name, const std::vector<Ele
 }  // namespace
 
 void sort_table(Table& table) {
-  std::ranges::sort(table.devices, {},
-                    [](const TableDevice& device) { return std::tuple(device.label, device.device_class); });
-  std::ranges::sort(table.records, {}, record_order);
-  std::ranges::sort(table.trials, {}, trial_order);
+  sort_by(table.devices,
+          [](const TableDevice& device) { return std::tuple(device.label, device.device_class); });
+  sort_by(table.records, record_order);
+  sort_by(table.trials, trial_order);
 }
+
+bool prints_before(const TableRecord& a, const TableRecord& b) { return record_order(a) < record_order(b); }
 
 std::string canonical_bytes(const TableDevice& device) { return to_json(device).dump(); }
 std::string canonical_bytes(const TableRecord& record) { return to_json(record).dump(); }
