@@ -30,10 +30,18 @@ auto read_json(const std::string& text, std::string_view what, Read read) {
   }
 }
 
+template <typename Value>
+Value known(const std::optional<Value>& value, std::string_view what, std::string_view text) {
+  if (!value) {
+    damaged(what, text);
+  }
+  return *value;
+}
+
 template <typename Enum, std::size_t size>
 std::string_view name_of(const std::array<std::pair<Enum, std::string_view>, size>& names, Enum value) {
-  for (const auto& [known, name] : names) {
-    if (known == value) {
+  for (const auto& [named, name] : names) {
+    if (named == value) {
       return name;
     }
   }
@@ -42,8 +50,8 @@ std::string_view name_of(const std::array<std::pair<Enum, std::string_view>, siz
 
 template <typename Enum, std::size_t size>
 Enum value_of(const std::array<std::pair<Enum, std::string_view>, size>& names, std::string_view name) {
-  for (const auto& [value, known] : names) {
-    if (known == name) {
+  for (const auto& [value, value_name] : names) {
+    if (value_name == name) {
       return value;
     }
   }
@@ -96,11 +104,8 @@ Problem problem_from(const OrderedJson& json) {
   Problem problem;
   problem.dims = values_from(json.at("dims"));
   for (const auto& [name, spelling] : json.at("types").items()) {
-    const auto type = parse_dtype(spelling.get<std::string>());
-    if (!type) {
-      damaged("a type", spelling.get<std::string>());
-    }
-    problem.types.push_back({name, *type});
+    const auto text = spelling.get<std::string>();
+    problem.types.push_back({name, known(parse_dtype(text), "a type", text)});
   }
   problem.flags = values_from(json.at("flags"));
   problem.scenario = json.at("scenario").get<std::string>();
@@ -275,29 +280,14 @@ std::vector<Digest> read_digests(const std::string& bytes) {
   std::vector<Digest> digests;
   for (std::size_t at = 0; at < bytes.size(); at += 32) {
     const auto digest = Digest::from_bytes(std::string_view(bytes).substr(at, 32));
-    if (!digest) {
-      damaged("digests", std::to_string(bytes.size()) + " bytes");
-    }
-    digests.push_back(*digest);
+    digests.push_back(known(digest, "digests", std::to_string(bytes.size()) + " bytes"));
   }
   return digests;
 }
 
-Outcome read_outcome(std::string_view name) {
-  const auto outcome = parse_outcome(name);
-  if (!outcome) {
-    damaged("an outcome", name);
-  }
-  return *outcome;
-}
+Outcome read_outcome(std::string_view name) { return known(parse_outcome(name), "an outcome", name); }
 
-Evidence read_evidence(std::string_view name) {
-  const auto evidence = parse_evidence(name);
-  if (!evidence) {
-    damaged("an evidence", name);
-  }
-  return *evidence;
-}
+Evidence read_evidence(std::string_view name) { return known(parse_evidence(name), "an evidence", name); }
 
 std::string_view origin_name(Origin origin) { return name_of(kOrigins, origin); }
 Origin read_origin(std::string_view name) { return value_of(kOrigins, name); }
@@ -306,20 +296,10 @@ JobState read_state(std::string_view name) { return value_of(kStates, name); }
 std::string_view kind_name(JobKind kind) { return name_of(kKinds, kind); }
 JobKind read_kind(std::string_view name) { return value_of(kKinds, name); }
 
-Policy read_policy(std::string_view text) {
-  const auto policy = parse_policy(text);
-  if (!policy) {
-    damaged("a policy", text);
-  }
-  return *policy;
-}
+Policy read_policy(std::string_view text) { return known(parse_policy(text), "a policy", text); }
 
 Numerics read_numerics(std::string_view text) {
-  const auto numerics = parse_numerics(text);
-  if (!numerics) {
-    damaged("a numerics guarantee", text);
-  }
-  return *numerics;
+  return known(parse_numerics(text), "a numerics guarantee", text);
 }
 
 }  // namespace cubind::store

@@ -47,14 +47,6 @@ ArtifactRow read_artifact(Query& row) {
   return artifact;
 }
 
-std::vector<ArtifactRow> read_artifacts(Query& query) {
-  std::vector<ArtifactRow> artifacts;
-  while (query.step()) {
-    artifacts.push_back(read_artifact(query));
-  }
-  return artifacts;
-}
-
 TrialRow read_trial(Query& row) {
   TrialRow trial;
   trial.key = read_key(row, "trial");
@@ -77,14 +69,6 @@ TrialRow read_trial(Query& row) {
   trial.series = row.word();
   trial.job_id = row.text();
   return trial;
-}
-
-std::vector<TrialRow> read_trials(Query& query) {
-  std::vector<TrialRow> trials;
-  while (query.step()) {
-    trials.push_back(read_trial(query));
-  }
-  return trials;
 }
 
 /// Kernel to namespace, in the columns' order.
@@ -116,10 +100,6 @@ void read_measurement(Query& row, RecordRow& record) {
   record.tick_us = row.real();
   record.measured_at = row.text();
 }
-
-}  // namespace
-
-namespace {
 
 void read_summary(Query& row, VerificationSummary& summary) {
   summary.verified = row.flag();

@@ -2,6 +2,7 @@
 // against its digest.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,13 +16,27 @@ namespace cubind::store {
 
 ToolchainIdentity read_toolchain(Query& row);
 Key read_key(Query& row, std::string_view what);
-std::vector<ArtifactRow> read_artifacts(Query& query);
 ArtifactRow read_artifact(Query& row);
 TrialRow read_trial(Query& row);
-std::vector<TrialRow> read_trials(Query& query);
 /// Kernel to namespace.
 RecordQuestion read_question(Query& row);
 RecordRow read_record(Query& row);
 JobRow read_job(Query& row);
+
+/// Every row of the query, as `read` makes it.
+template <typename Read>
+auto read_all(Query& query, Read read) {
+  std::vector<decltype(read(query))> rows;
+  while (query.step()) {
+    rows.push_back(read(query));
+  }
+  return rows;
+}
+
+/// Absent: the query has no row.
+template <typename Read>
+auto read_one(Query& query, Read read) {
+  return query.step() ? std::optional(read(query)) : std::nullopt;
+}
 
 }  // namespace cubind::store

@@ -16,6 +16,25 @@ bool selects(const RecordFilter& filter, const std::string& kernel, const Digest
   return filter.kernels.empty() || std::ranges::find(filter.kernels, kernel) != filter.kernels.end();
 }
 
+DeviceClass read_device_class(Query& row) {
+  const Key key = read_key(row, "device class");
+  DeviceClass device;
+  device.digest = key.digest;
+  device.full = key.full;
+  device.label = row.text();
+  device.facts = read_facts(row.text());
+  return device;
+}
+
+WantRow read_want(Query& row) {
+  WantRow want;
+  want.question = read_question(row);
+  want.count = row.unsigned_integer();
+  want.first_at = row.text();
+  want.last_at = row.text();
+  return want;
+}
+
 }  // namespace
 
 void require_full_key(const Key& key, const std::string& stored, std::string_view what) {
@@ -61,25 +80,17 @@ std::optional<ArtifactRow> Session::artifact(const Key& key) {
 
 std::optional<ArtifactRow> Session::artifact_by_cubin(const Digest& cubin) {
   Query query = database_.query(sql::kArtifactByCubin);
-  if (!query.bind(cubin).step()) {
-    return std::nullopt;
-  }
-  return read_artifact(query);
+  return read_one(query.bind(cubin), read_artifact);
 }
 
 std::vector<ArtifactRow> Session::artifacts(const std::string& kernel) {
   Query query = database_.query(sql::kArtifactsOfKernel);
-  return read_artifacts(query.bind(kernel));
+  return read_all(query.bind(kernel), read_artifact);
 }
 
 std::vector<ToolchainIdentity> Session::toolchains(const std::string& kernel) {
   Query query = database_.query(sql::kToolchains);
-  query.bind(kernel);
-  std::vector<ToolchainIdentity> toolchains;
-  while (query.step()) {
-    toolchains.push_back(read_toolchain(query));
-  }
-  return toolchains;
+  return read_all(query.bind(kernel), read_toolchain);
 }
 
 bool Session::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }
@@ -101,55 +112,30 @@ std::optional<Blob> Session::blob(const Digest& cubin) {
 
 std::vector<DeviceClass> Session::device_classes() {
   Query query = database_.query(sql::kDeviceClasses);
-  std::vector<DeviceClass> classes;
-  while (query.step()) {
-    const Key key = read_key(query, "device class");
-    DeviceClass device;
-    device.digest = key.digest;
-    device.full = key.full;
-    device.label = query.text();
-    device.facts = read_facts(query.text());
-    classes.push_back(std::move(device));
-  }
-  return classes;
+  return read_all(query, read_device_class);
 }
 
 std::vector<RecordRow> Session::records(const RecordFilter& filter) {
   Query query = database_.query(filter.current_only ? sql::kCurrentRecords : sql::kEveryRecord);
-  std::vector<RecordRow> records;
-  while (query.step()) {
-    RecordRow record = read_record(query);
-    if (filter.name_space && record.question.name_space != *filter.name_space) {
-      continue;
-    }
-    if (selects(filter, record.question.kernel, record.question.device_class)) {
-      records.push_back(std::move(record));
-    }
-  }
+  std::vector<RecordRow> records = read_all(query, read_record);
+  std::erase_if(records, [&](const RecordRow& record) {
+    const bool elsewhere = filter.name_space && record.question.name_space != *filter.name_space;
+    return elsewhere || !selects(filter, record.question.kernel, record.question.device_class);
+  });
   return records;
 }
 
 std::vector<RecordRow> Session::records_of(const RecordQuestion& question) {
   const Key key = record_key(question);
   Query query = database_.query(sql::kRecordsOfQuestion);
-  query.bind(key.digest);
-  std::vector<RecordRow> records;
-  while (query.step()) {
-    records.push_back(read_record(query));
-  }
-  return records;
+  return read_all(query.bind(key.digest), read_record);
 }
 
 std::vector<RecordRow> Session::rivals(const RecordRow& record, const Digest& key) {
   const std::string branch = driver_branch(record.driver.version);
   const std::string evidence(to_string(record.evidence));
   Query query = database_.query(sql::kCurrentOfQuestion);
-  query.bind(key, branch, toolchain_major(record.toolchain), evidence);
-  std::vector<RecordRow> rivals;
-  while (query.step()) {
-    rivals.push_back(read_record(query));
-  }
-  return rivals;
+  return read_all(query.bind(key, branch, toolchain_major(record.toolchain), evidence), read_record);
 }
 
 std::optional<TrialRow> Session::trial(const Key& key) {
@@ -164,22 +150,20 @@ std::optional<TrialRow> Session::trial(const Key& key) {
 
 std::optional<TrialRow> Session::trial_by_digest(const Digest& key) {
   Query query = database_.query(sql::kTrial);
-  if (!query.bind(key).step()) {
-    return std::nullopt;
-  }
-  return read_trial(query);
+  return read_one(query.bind(key), read_trial);
 }
 
 std::vector<TrialRow> Session::trials(const TrialGroup& group) {
   const std::string problem = write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Query query = database_.query(sql::kTrialsOfGroup);
-  return read_trials(query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch));
+  return read_all(query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch),
+                  read_trial);
 }
 
 std::vector<TrialRow> Session::all_trials(const RecordFilter& filter) {
   Query query = database_.query(sql::kAllTrials);
-  std::vector<TrialRow> trials = read_trials(query);
+  std::vector<TrialRow> trials = read_all(query, read_trial);
   std::erase_if(trials,
                 [&](const TrialRow& trial) { return !selects(filter, trial.kernel, trial.device_class); });
   return trials;
@@ -188,69 +172,64 @@ std::vector<TrialRow> Session::all_trials(const RecordFilter& filter) {
 std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
   Query query = database_.query(sql::kBlocks);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
-  std::vector<BlockRow> blocks;
-  while (query.step()) {
-    BlockRow& block = blocks.emplace_back();
+  return read_all(query, [&](Query& row) {
+    BlockRow block;
     block.trial = trial.key.digest;
     block.origin = trial.origin;
     block.series = trial.series;
-    block.stage = static_cast<Stage>(query.integer());
-    block.index = query.word();
-    block.samples_us = read_doubles(query.blob());
-    block.conditions.sm_mhz = query.word();
-    block.conditions.memory_mhz = query.word();
-    block.conditions.temperature_c = query.word();
-    block.conditions.power_mw = query.word();
-    block.conditions.throttle_reasons = query.unsigned_integer();
-    block.conditions.throttled = query.flag();
-    block.conditions.contended = query.flag();
-    block.timer = query.text();
-    block.tick_us = query.real();
-    block.judged_against_us = query.real();
-    block.job_id = query.text();
-  }
-  return blocks;
+    block.stage = static_cast<Stage>(row.integer());
+    block.index = row.word();
+    block.samples_us = read_doubles(row.blob());
+    block.conditions.sm_mhz = row.word();
+    block.conditions.memory_mhz = row.word();
+    block.conditions.temperature_c = row.word();
+    block.conditions.power_mw = row.word();
+    block.conditions.throttle_reasons = row.unsigned_integer();
+    block.conditions.throttled = row.flag();
+    block.conditions.contended = row.flag();
+    block.timer = row.text();
+    block.tick_us = row.real();
+    block.judged_against_us = row.real();
+    block.job_id = row.text();
+    return block;
+  });
 }
 
 std::vector<VerificationRow> Session::verifications(const TrialRow& trial) {
   Query query = database_.query(sql::kVerifications);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
-  std::vector<VerificationRow> rows;
-  while (query.step()) {
-    VerificationRow& row = rows.emplace_back();
+  return read_all(query, [&](Query& columns) {
+    VerificationRow row;
     row.trial = trial.key.digest;
     row.origin = trial.origin;
     row.series = trial.series;
-    row.verification_digest = query.digest();
-    row.problem = read_problem(query.text());
-    row.after_timing = query.flag();
-    row.outcome = read_outcome(query.text());
-    row.worst_excess = query.real();
-    row.worst_output = query.text();
-    row.worst_index = query.unsigned_integer();
-    row.mismatches = query.unsigned_integer();
-    row.same_bits = query.flag();
-    row.detail = query.text();
-    row.reference = query.text();
-    row.job_id = query.text();
-  }
-  return rows;
+    row.verification_digest = columns.digest();
+    row.problem = read_problem(columns.text());
+    row.after_timing = columns.flag();
+    row.outcome = read_outcome(columns.text());
+    row.worst_excess = columns.real();
+    row.worst_output = columns.text();
+    row.worst_index = columns.unsigned_integer();
+    row.mismatches = columns.unsigned_integer();
+    row.same_bits = columns.flag();
+    row.detail = columns.text();
+    row.reference = columns.text();
+    row.job_id = columns.text();
+    return row;
+  });
 }
 
 std::vector<ArtifactRow> Session::artifacts_of(const TrialGroup& group) {
   const std::string problem = write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Query query = database_.query(sql::kArtifactsOfGroup);
-  return read_artifacts(query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch));
+  return read_all(query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch),
+                  read_artifact);
 }
 
 std::vector<JobRow> Session::jobs(bool include_ended) {
   Query query = database_.query(include_ended ? sql::kAllJobs : sql::kOpenJobs);
-  std::vector<JobRow> jobs;
-  while (query.step()) {
-    jobs.push_back(read_job(query));
-  }
-  return jobs;
+  return read_all(query, read_job);
 }
 
 std::uint32_t Session::last_series(const Digest& job_key) {
@@ -261,15 +240,7 @@ std::uint32_t Session::last_series(const Digest& job_key) {
 
 std::vector<WantRow> Session::wants() {
   Query query = database_.query(sql::kWants);
-  std::vector<WantRow> wants;
-  while (query.step()) {
-    WantRow& want = wants.emplace_back();
-    want.question = read_question(query);
-    want.count = query.unsigned_integer();
-    want.first_at = query.text();
-    want.last_at = query.text();
-  }
-  return wants;
+  return read_all(query, read_want);
 }
 
 }  // namespace cubind::store
