@@ -1,7 +1,6 @@
 #include "base/json_schema.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -155,15 +154,20 @@ std::string explain(const Json& schema_root, const Json& document, const Violati
 }
 
 // Of the deepest violations the first; the outer ones only say that an inner one exists.
-std::optional<Violation> deepest(valijson::ValidationResults& results) {
-  std::optional<Violation> best;
-  for (const auto& error : results) {
-    Violation candidate{steps_of(error.context), error.description};
-    if (!best || candidate.steps.size() > best->steps.size()) {
-      best = std::move(candidate);
-    }
-  }
-  return best;
+Violation deepest(const std::vector<Violation>& violations) {
+  return *std::ranges::max_element(violations, {},
+                                   [](const Violation& violation) { return violation.steps.size(); });
+}
+
+// Elements of an array by index; members by name, since the document that is checked is sorted by name.
+bool stands_before(const Steps& a, const Steps& b) {
+  return std::ranges::lexicographical_compare(a, b, [](const std::string& left, const std::string& right) {
+    const auto is_index = [](const std::string& step) {
+      return !step.empty() && step.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const bool by_length = is_index(left) && is_index(right) && left.size() != right.size();
+    return by_length ? left.size() < right.size() : left < right;
+  });
 }
 
 std::string pretty_missing(const std::string& description) {
@@ -195,31 +199,79 @@ JsonSchema::~JsonSchema() = default;
 JsonSchema::JsonSchema(JsonSchema&&) noexcept = default;
 JsonSchema& JsonSchema::operator=(JsonSchema&&) noexcept = default;
 
+namespace {
+
+Error error_of(const Json& schema, const std::vector<std::string>& known_keys, const Json& document,
+               const std::string& file, Violation violation) {
+  std::string cause = pretty_missing(violation.description);
+  if (const auto key = quoted_end(violation.description, "Object contains a property")) {
+    violation.steps.push_back(*key);
+    const auto nearest = nearest_word(*key, known_keys);
+    cause =
+        "unexpected key" + (nearest && *nearest != *key ? ", did you mean " + quoted(*nearest) + "?" : "");
+  } else if (cause.empty()) {
+    cause = explain(schema, document, violation);
+  }
+  const std::string pointer = pointer_of(violation.steps);
+  return {ErrorCode::InvalidArgument, pointer.empty() ? file : file + " " + pointer, std::move(cause)};
+}
+
+std::vector<Violation> violations_of(const valijson::Schema& schema, const Json& document) {
+  const valijson::adapters::NlohmannJsonAdapter target(document);
+  valijson::ValidationResults results;
+  valijson::Validator validator;
+  std::vector<Violation> violations;
+  if (validator.validate(schema, target, &results)) {
+    return violations;
+  }
+  for (const auto& error : results) {
+    violations.push_back({steps_of(error.context), error.description});
+  }
+  if (violations.empty()) {
+    violations.push_back({{}, "does not satisfy the schema"});
+  }
+  return violations;
+}
+
+// Without those that only say that an inner one exists, sorted.
+std::vector<Violation> innermost(std::vector<Violation> all) {
+  const auto outer = std::ranges::stable_partition(all, [](const Violation& violation) {
+    return !violation.description.starts_with("Failed to validate");
+  });
+  const auto before = [](const Violation& a, const Violation& b) { return stands_before(a.steps, b.steps); };
+  std::stable_sort(all.begin(), outer.begin(), before);
+  std::vector<Violation> found(all.begin(), outer.begin());
+  for (const Violation& violation : outer) {
+    const auto inner = std::lower_bound(all.begin(), outer.begin(), violation, before);
+    const Steps& steps = violation.steps;
+    if (inner == outer.begin() || inner->steps.size() < steps.size() ||
+        !std::equal(steps.begin(), steps.end(), inner->steps.begin())) {
+      found.push_back(violation);
+    }
+  }
+  std::ranges::stable_sort(found, before);
+  return found;
+}
+
+}  // namespace
+
 void JsonSchema::validate(const OrderedJson& document, const std::string& file) const {
   // A named copy of the type that valijson's adapter knows: on a temporary ordered_json it reads freed
   // memory.
   const Json copy(document);
-  const valijson::adapters::NlohmannJsonAdapter target(copy);
-  valijson::ValidationResults results;
-  valijson::Validator validator;
-  if (validator.validate(compiled_->schema, target, &results)) {
-    return;
+  const std::vector<Violation> violations = violations_of(compiled_->schema, copy);
+  if (!violations.empty()) {
+    throw error_of(compiled_->source, compiled_->known_keys, copy, file, deepest(violations));
   }
-  auto violation = deepest(results);
-  if (!violation) {
-    throw Error(ErrorCode::InvalidArgument, file, "does not satisfy the schema " + compiled_->name);
+}
+
+std::vector<Error> JsonSchema::violations(const OrderedJson& document, const std::string& file) const {
+  const Json copy(document);
+  std::vector<Error> errors;
+  for (Violation& violation : innermost(violations_of(compiled_->schema, copy))) {
+    errors.push_back(error_of(compiled_->source, compiled_->known_keys, copy, file, std::move(violation)));
   }
-  std::string cause = pretty_missing(violation->description);
-  if (const auto key = quoted_end(violation->description, "Object contains a property")) {
-    violation->steps.push_back(*key);
-    const auto nearest = nearest_word(*key, compiled_->known_keys);
-    cause =
-        "unexpected key" + (nearest && *nearest != *key ? ", did you mean " + quoted(*nearest) + "?" : "");
-  } else if (cause.empty()) {
-    cause = explain(compiled_->source, copy, *violation);
-  }
-  const std::string pointer = pointer_of(violation->steps);
-  throw Error(ErrorCode::InvalidArgument, pointer.empty() ? file : file + " " + pointer, std::move(cause));
+  return errors;
 }
 
 void validate_schema(const OrderedJson& document, std::string_view schema_text, const std::string& file) {

@@ -4,6 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
 
 namespace cubind {
 
@@ -23,6 +26,10 @@ class JsonSchema {
   // pointer, with the known key that is nearest to it; type, enum and pattern say what would be right, unless
   // only a combination of schemas (anyOf and the like) could tell.
   void validate(const nlohmann::ordered_json& document, const std::string& file) const;
+
+  // What validate() would throw for each of the violations, in the order of the document; empty where there
+  // is none.
+  std::vector<Error> violations(const nlohmann::ordered_json& document, const std::string& file) const;
 
  private:
   struct Compiled;

@@ -34,6 +34,23 @@ std::string message(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("all violations are told in the order of the document") {
+  const OrderedJson document = parse_json_strict(
+      R"({"name": "RMS", "role": 3, "tunables": {"V": [1, 2, 3, 4, 5, 6, 7, 8, 9, "10", 11, "12"], "W": []}, "x": 1})",
+      "s.json");
+  std::vector<std::string> causes;
+  for (const Error& error : JsonSchema(kSchema, "s").violations(document, "s.json"))
+    causes.push_back(error.where());
+  CHECK(causes == std::vector<std::string>{"s.json /x", "s.json /name", "s.json /role",
+                                           "s.json /tunables/V/9", "s.json /tunables/V/11",
+                                           "s.json /tunables/W"});
+}
+
+TEST_CASE("a document that satisfies its schema has no violations") {
+  const OrderedJson document = parse_json_strict(R"({"name": "rms", "tunables": {}})", "s.json");
+  CHECK(JsonSchema(kSchema, "s").violations(document, "s.json").empty());
+}
+
 TEST_CASE("a document that satisfies its schema passes") {
   CHECK(message(R"({"name": "rms", "tunables": {"V": [1, 2]}, "role": "in", "either": {"edges": []}})") ==
         "");
