@@ -97,16 +97,20 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
 }
 
 std::string quoted(std::string_view text) {
+  const std::string shown = cut_utf8(text, kLongestQuote);
   std::string result = "\"";
-  std::size_t shown = std::min(text.size(), kLongestQuote);
-  // Never cut a UTF-8 sequence in two: messages travel in protobuf strings, which must be valid.
-  while (shown < text.size() && shown > 0 && (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80) {
-    --shown;
-  }
-  for (const char c : text.substr(0, shown)) {
+  for (const char c : shown) {
     append_escaped(result, c);
   }
-  return result + (shown < text.size() ? "...\"" : "\"");
+  return result + (shown.size() < text.size() ? "...\"" : "\"");
+}
+
+std::string cut_utf8(std::string_view text, std::size_t max_bytes) {
+  std::size_t kept = std::min(text.size(), max_bytes);
+  while (kept < text.size() && kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xc0) == 0x80) {
+    --kept;
+  }
+  return std::string(text.substr(0, kept));
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
 namespace {
+
+constexpr std::size_t kLongestDetail = 200;
 
 void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
   const TrialGroup group{lease.job.question.kernel, lease.job.question.problem,
@@ -24,7 +27,7 @@ void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& read
       lease.verifications.insert(lease.verifications.end(), verifications.begin(), verifications.end());
     }
     trial.key.full.clear();
-    trial.detail.resize(std::min<std::size_t>(trial.detail.size(), 200));
+    trial.detail = cut_utf8(trial.detail, kLongestDetail);
     lease.trials.push_back(std::move(trial));
   }
   lease.artifacts = reader.artifacts_of(group);

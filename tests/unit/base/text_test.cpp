@@ -45,6 +45,14 @@ TEST_CASE("quoted text is never cut inside a UTF-8 sequence") {
   CHECK(quoted(std::string(79, 'x') + "\xc3\xa9" + "y") == "\"" + std::string(79, 'x') + "...\"");
 }
 
+TEST_CASE("text is cut to a number of bytes and never inside a UTF-8 sequence") {
+  CHECK(cut_utf8("abc", 3) == "abc");
+  CHECK(cut_utf8("abc", 2) == "ab");
+  CHECK(cut_utf8("a\xe2\x82\xac", 4) == "a\xe2\x82\xac");
+  CHECK(cut_utf8("a\xe2\x82\xac", 3) == "a");
+  CHECK(cut_utf8("\xe2\x82\xac", 0) == "");
+}
+
 TEST_CASE("parts are joined with the separator between them") {
   CHECK(join(kNames, ", ") == "THREADS, VECTOR, ROWS, N");
   CHECK(join({}, ", ") == "");
