@@ -63,6 +63,21 @@ std::vector<fs::path> spec_files(const std::vector<fs::path>& folders) {
   return files;
 }
 
+KnownSpecs load_specs(const std::vector<fs::path>& folders) {
+  KnownSpecs known;
+  for (const fs::path& file : spec_files(folders)) {
+    try {
+      auto spec = load_kernel_spec(file.string());
+      known.specs.try_emplace(spec->name, std::move(spec));
+    } catch (const Error& error) {
+      if (!is_table_file(file)) {
+        known.broken.try_emplace(file.stem().string(), error.what());
+      }
+    }
+  }
+  return known;
+}
+
 bool is_table_file(const fs::path& file) {
   try {
     const OrderedJson json = parse_json_strict(read_file(file), file.string());

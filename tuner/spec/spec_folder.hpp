@@ -2,8 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
 
@@ -15,6 +20,14 @@ std::optional<std::filesystem::path> shipped_variants();
 /// begins with a dot; in the order of folders and paths. A file that several folders or links lead to is one
 /// spec, by the path that led to it first. What cannot be read is left out.
 std::vector<std::filesystem::path> spec_files(const std::vector<std::filesystem::path>& folders);
+
+struct KnownSpecs {
+  std::map<std::string, std::shared_ptr<const KernelSpec>> specs;  // by the kernel's name
+  std::map<std::string, std::string> broken;  // why, by the name of the file without .json
+};
+
+/// Reads spec_files(folders). Of two specs with one name the first stands. A tuning table is no spec.
+KnownSpecs load_specs(const std::vector<std::filesystem::path>& folders);
 
 /// Whether the file is a tuning table that lies among the specs. What does not parse is none.
 bool is_table_file(const std::filesystem::path& file);

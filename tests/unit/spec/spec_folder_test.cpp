@@ -46,6 +46,22 @@ TEST_CASE_METHOD(Folders, "a table among the specs is told by its format") {
   CHECK_FALSE(is_table_file(root / "broken.json"));
 }
 
+TEST_CASE_METHOD(Folders, "specs are known by their kernels and broken ones by their files") {
+  for (const char* side : {"a", "b"}) {
+    create_folders(root / side);
+    fs::copy(source_dir() / "variants" / "vector_add", root / side / "vector_add",
+             fs::copy_options::recursive);
+    fs::copy(source_dir() / "variants" / "common", root / side / "common");
+  }
+  add("a/broken.json");
+  add("a/t.json", R"({"format": "cubind-table"})");
+  const KnownSpecs known = load_specs({root / "a", root / "b"});
+  REQUIRE(known.specs.size() == 1);
+  CHECK(known.specs.at("vector_add")->file == (root / "a/vector_add/vector_add.json").string());
+  REQUIRE(known.broken.size() == 1);
+  CHECK_THAT(known.broken.at("broken"), Catch::Contains("broken.json"));
+}
+
 TEST_CASE("a build finds the specs of its checkout") {
   const auto shipped = shipped_variants();
   REQUIRE(shipped);

@@ -1,0 +1,246 @@
+#include "tuner/table/table_check.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/json_node.hpp"
+#include "base/text.hpp"
+#include "tuner/spec/space.hpp"
+#include "tuner/spec/trial_conditions.hpp"
+#include "tuner/table/table_identity.hpp"
+#include "tuner/table/table_parts.hpp"
+
+namespace cubind {
+namespace {
+
+std::vector<std::string> names_of(const std::map<std::string, std::shared_ptr<const KernelSpec>>& specs) {
+  std::vector<std::string> names;
+  for (const auto& [name, spec] : specs) names.push_back(name);
+  return names;
+}
+
+std::string listed(const std::vector<std::int64_t>& values) {
+  std::vector<std::string> texts;
+  for (const std::int64_t value : values) texts.push_back(std::to_string(value));
+  return join(texts, ", ");
+}
+
+// What a kernel's rows are compared with, computed once.
+struct Kernel {
+  std::shared_ptr<const KernelSpec> spec;
+  Digest interface, verification;
+};
+
+class Checker {
+ public:
+  Checker(std::string file, const KnownSpecs& known, TableParts parts)
+      : file_(std::move(file)), known_(known), parts_(std::move(parts)) {
+    for (const TableDevice& device : parts_.table.devices) facts_[device.device_class] = device.facts;
+    for (std::size_t i = 0; i < parts_.table.trials.size(); ++i)
+      trials_[identity_of(parts_.table.trials[i])] = i;
+    for (const auto& [name, spec] : known.specs)
+      kernels_[name] = {spec, interface_digest(*spec), verification_digest(*spec)};
+  }
+
+  std::vector<TableFinding> run() {
+    for (const Error& fault : parts_.faults) findings_.push_back({fault.where(), fault.cause()});
+    for (std::size_t i = 0; i < parts_.table.records.size(); ++i) {
+      place_ = file_ + " /records/" + std::to_string(parts_.record_places[i]);
+      check(parts_.table.records[i]);
+    }
+    for (std::size_t i = 0; i < parts_.table.trials.size(); ++i) {
+      place_ = file_ + " /trials/" + std::to_string(parts_.trial_places[i]);
+      check(parts_.table.trials[i]);
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void add(const std::string& member, std::string cause) {
+    findings_.push_back({place_ + member, std::move(cause)});
+  }
+  void add_outdated(const std::string& member, std::string cause) {
+    findings_.push_back({place_ + member, std::move(cause), true});
+  }
+
+  // Of a device that has a fault itself nothing is known.
+  bool has_facts(const TableContext& context) const { return facts_.contains(context.device_class); }
+
+  void check(const TableRecord& record) {
+    if (!has_facts(record.context)) return;
+    check_evidence(record);
+    check_architecture(record);
+    check_own_trial(record);
+    const Kernel* kernel = find_kernel(record.context);
+    if (kernel == nullptr) return;
+    if (record.interface != kernel->interface) {
+      add("/interface", "dims, flags or arguments of " + record.context.kernel + " are others today (" +
+                            kernel->interface.hex() + "): no question finds this record");
+      return;
+    }
+    check_context(*kernel->spec, record.context, true);
+    if (record.verification.digest != kernel->verification) {
+      add_outdated("/verification/digest",
+                   "the reference or the tolerance of " + record.context.kernel +
+                       " has changed since: the winner is not called verified until it is measured again");
+    }
+  }
+
+  void check(const TableTrial& trial) {
+    if (!has_facts(trial.context)) return;
+    const Kernel* kernel = find_kernel(trial.context);
+    if (kernel != nullptr) check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
+  }
+
+  const Kernel* find_kernel(const TableContext& context) {
+    const auto found = kernels_.find(context.kernel);
+    if (found != kernels_.end()) return &found->second;
+    const auto broken = known_.broken.find(context.kernel);
+    add("/kernel", broken != known_.broken.end() ? "its spec does not parse: " + broken->second
+                                                 : "no spec has the name " + quoted(context.kernel) +
+                                                       suggestion(context.kernel, names_of(known_.specs)) +
+                                                       "; name its folder by --kernels DIR");
+    return nullptr;
+  }
+
+  void check_context(const KernelSpec& spec, const TableContext& context, bool valid) {
+    if (!check_problem(spec, context)) return;
+    const std::size_t before = findings_.size();
+    const auto configuration = todays_configuration(spec, context);
+    if (!configuration || !valid || !check_limits(spec, context, *configuration)) return;
+    if (findings_.size() == before) check_revision(spec, context, *configuration);
+  }
+
+  bool check_problem(const KernelSpec& spec, const TableContext& context) {
+    try {
+      const Problem canonical = spec.canonicalize(context.problem, "problem");
+      if (canonical == context.problem) return true;
+      add("/problem", "is written in another way than " + spec.name +
+                          " declares it, and not found: " + to_string(canonical) + " is right");
+    } catch (const Error& error) {
+      add("/problem", error.cause());
+    }
+    return false;
+  }
+
+  // As a daemon carries it over: a tunable that is newer than the row takes the value of the first default.
+  std::optional<Configuration> todays_configuration(const KernelSpec& spec, const TableContext& context) {
+    check_tunables(spec, context);
+    Configuration configuration;
+    for (const Tunable& tunable : spec.tunables) {
+      const auto recorded = context.configuration.value(tunable.name);
+      const auto value =
+          recorded || spec.defaults.empty() ? recorded : spec.defaults.front().value(tunable.name);
+      const bool is_listed = value && std::ranges::find(tunable.values, *value) != tunable.values.end();
+      if (!is_listed) return std::nullopt;
+      configuration.values.push_back({tunable.name, *value});
+    }
+    return configuration;
+  }
+
+  void check_tunables(const KernelSpec& spec, const TableContext& context) {
+    std::vector<std::string> names;
+    for (const Tunable& tunable : spec.tunables) {
+      names.push_back(tunable.name);
+      const auto value = context.configuration.value(tunable.name);
+      if (!value) {
+        add_outdated("/configuration", "other_revision: the tunable " + quoted(tunable.name) +
+                                           " is missing, the spec's default stands in for it");
+      } else if (std::ranges::find(tunable.values, *value) == tunable.values.end()) {
+        add("/configuration/" + escape_pointer_step(tunable.name),
+            std::to_string(*value) + " is not listed by " + spec.file + " /tunables/" +
+                escape_pointer_step(tunable.name) + " (" + listed(tunable.values) + ")");
+      }
+    }
+    for (const NamedValue& value : context.configuration.values) {
+      if (std::ranges::find(names, value.name) != names.end()) continue;
+      add_outdated("/configuration/" + escape_pointer_step(value.name),
+                   "other_revision: " + spec.name + " has no such tunable" + suggestion(value.name, names));
+    }
+  }
+
+  bool check_limits(const KernelSpec& spec, const TableContext& context, const Configuration& configuration) {
+    try {
+      const auto why = violation(spec, context.problem, configuration, constants(context));
+      if (why) add("/configuration", *why);
+      return !why;
+    } catch (const Error& error) {
+      add("/configuration", error.what());
+      return false;
+    }
+  }
+
+  void check_revision(const KernelSpec& spec, const TableContext& context,
+                      const Configuration& configuration) {
+    if (context.artifact.is_zero()) return;  // nothing was compiled, or the table does not say from what
+    const auto today = trial_key_under(spec, configuration,
+                                       {context.problem, context.device_class, constants(context),
+                                        policy_from_table(context.policy, place_ + "/policy"), context.driver,
+                                        context.architecture, context.toolchain});
+    if (today != context.trial) {
+      add_outdated("/trial",
+                   "other_revision: " + spec.file + " or a source of it has changed since this was measured");
+    }
+  }
+
+  void check_evidence(const TableRecord& record) {
+    const bool replayed = !facts_.at(record.context.device_class).replay_table.empty();
+    if (replayed && record.evidence == Evidence::Measured)
+      add("/evidence", "what a replay device yields is replayed and not measured");
+    if (!replayed && record.evidence == Evidence::Replayed)
+      add("/evidence", "a record of a real device class is measured or imported and not replayed");
+  }
+
+  void check_architecture(const TableRecord& record) {
+    const DeviceFacts& facts = facts_.at(record.context.device_class);
+    if (!cubin_runs_on(record.context.architecture, facts.cc_major, facts.cc_minor)) {
+      add("/architecture", "a cubin for " + record.context.architecture +
+                               " does not run on this device, which is " + architecture(facts, false));
+    }
+  }
+
+  void check_own_trial(const TableRecord& record) {
+    const auto found = trials_.find({record.context.kernel, record.context.trial});
+    if (found == trials_.end()) return;
+    const Outcome outcome = parts_.table.trials[found->second].outcome;
+    if (outcome == Outcome::Correct) return;
+    add("/trial", "/trials/" + std::to_string(parts_.trial_places[found->second]) + " ended as " +
+                      std::string(to_string(outcome)) + ": it is no winner");
+  }
+
+  DeviceConstants constants(const TableContext& context) const {
+    return device_constants(facts_.at(context.device_class));
+  }
+
+  const std::string file_;
+  const KnownSpecs& known_;
+  const TableParts parts_;
+  std::map<Digest, DeviceFacts> facts_;
+  std::map<TrialIdentity, std::size_t> trials_;
+  std::map<std::string, Kernel> kernels_;
+  std::string place_;  // of the row that is looked at
+  std::vector<TableFinding> findings_;
+};
+
+}  // namespace
+
+TableCheck check_table(std::string_view text, const std::string& file, const KnownSpecs& known) {
+  TableCheck check;
+  const auto add = [&](const Error& error) { check.findings.push_back({error.where(), error.cause()}); };
+  try {
+    const OrderedJson document = parse_json_strict(text, file);
+    for (const Error& error : table_schema().violations(document, file)) add(error);
+    if (!check.findings.empty()) return check;
+    TableParts parts = read_table_parts(document, file, std::numeric_limits<std::size_t>::max());
+    check.records = parts.table.records.size();
+    check.trials = parts.table.trials.size();
+    check.findings = Checker(file, known, std::move(parts)).run();
+  } catch (const Error& error) {
+    add(error);
+  }
+  return check;
+}
+
+}  // namespace cubind

@@ -1,0 +1,40 @@
+// Whether a table is worth keeping: it can be read, and what it says still holds for today's kernel specs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner/spec/spec_folder.hpp"
+
+namespace cubind {
+
+struct TableFinding {
+  std::string where;  // "t.json /records/3/configuration/VECTOR"
+  std::string cause;
+  // The row still answers, as `other_revision` or without being called verified: the kernel's source, its
+  // reference or its tolerance has changed since it was measured.
+  bool outdated = false;
+};
+
+struct TableCheck {
+  std::size_t records = 0, trials = 0;  // that could be read
+  std::vector<TableFinding> findings;
+};
+
+/// Everything that is wrong, in the order of the file: first what makes it no table (then nothing else is
+/// looked at) or an element unreadable, then of each record and trial
+///  - the kernel: known, with the interface of today;
+///  - the problem: canonical for the kernel's spec;
+///  - the configuration: values that the spec lists, constraints and launch limits kept on the measured
+///  device
+///    (of trials that did not end as `constraint`);
+///  - the trial key: what it would be today (outdated);
+///  - of records: evidence that fits the device, a cubin that runs there, today's verification (outdated),
+///  and
+///    a trial in the table that was correct.
+/// No daemon, no GPU, no toolchain.
+TableCheck check_table(std::string_view text, const std::string& file, const KnownSpecs& known);
+
+}  // namespace cubind
