@@ -44,6 +44,9 @@ struct Query {
   bool graph_launch = false;
   bool reproducible = false;  // only variants whose bits do not change from run to run
   std::string name_space = {};
+  /// The training job, by the same name on all of its ranks: the first question of a job pins a generation of
+  /// the table, and all ranks get its answers. Empty: the newest there is.
+  std::string job = {};
   /// The departures that are tolerated, as `Match` prints them ("bucket+stale", "exact"); absent: all.
   std::optional<std::string> accept = {};
   std::optional<std::chrono::milliseconds> deadline = {};  // absent: the client's

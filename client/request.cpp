@@ -82,6 +82,7 @@ v1::GetVariantRequest make_request(const Query& query) {
   request.mutable_numerics()->set_kind(query.reproducible ? v1::Numerics::REPRODUCIBLE
                                                           : v1::Numerics::TOLERANCE);
   request.set_namespace_(query.name_space);
+  request.set_job(query.job);
   request.set_on_miss(to_wire(query.on_miss));
   request.set_tune(query.tune == TuneMode::Never ? v1::NEVER : v1::AUTO);
   if (query.accept) {

@@ -236,12 +236,12 @@ CREATE TABLE wants (
   last_at       TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Reserved: the generation that a training job pinned, so that all of its ranks get the same answers.
+-- The generation that a training job pinned, so that all of its ranks get the same answers.
 CREATE TABLE pins (
   job           TEXT PRIMARY KEY,
   generation    INTEGER NOT NULL,
   created_at    TEXT NOT NULL,
-  last_used_at  TEXT NOT NULL
+  last_used_at  TEXT NOT NULL     -- reserved: forgetting the pins of jobs that are long over
 ) STRICT, WITHOUT ROWID;
 
 -- Empty but for a moment: what is written and removed again to find out whether a full disk has room.

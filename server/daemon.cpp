@@ -73,11 +73,12 @@ struct Daemon::Parts {
         store(Store::open(store_options(config))),
         kernels(config.kernels, clock),
         artifacts(*store),
-        answerer(index, artifacts),
+        pins(*store, index),
+        answerer(artifacts),
         blobs(*store, config.cache_bytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store, index,     kernels, fleet, scheduler, answerer,
+        context{*store, index,     kernels, fleet, scheduler, pins, answerer,
                 blobs,  questions, clock,   jobs,  background},
         service(context),
         agent_service(context) {}
@@ -99,6 +100,7 @@ struct Daemon::Parts {
   Fleet fleet;
   KernelLibrary kernels;
   ArtifactFinder artifacts;
+  Pins pins;
   Answerer answerer;
   BlobCache blobs;
   QuestionReader questions;

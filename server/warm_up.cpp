@@ -36,13 +36,14 @@ std::optional<Question> question_of(ServiceContext& context, const RecordRow& re
 std::vector<CompileOrder> missing_winners(ServiceContext& context) {
   std::vector<CompileOrder> orders;
   std::set<Digest> seen;
-  for (const RecordPtr& record : context.index.snapshot()->all()) {
+  const auto snapshot = context.index.snapshot();
+  for (const RecordPtr& record : snapshot->all()) {
     if (!seen.insert(record->key).second) {
       continue;
     }
     try {
       if (const auto question = question_of(context, *record)) {
-        const Resolution resolution = context.answerer.resolve(*question, std::nullopt, {});
+        const Resolution resolution = context.answerer.resolve(*question, *snapshot, std::nullopt, {});
         if (resolution.compile && resolution.any_record) {
           orders.push_back(*resolution.compile);
         }

@@ -110,13 +110,12 @@ std::vector<AnswerCandidate> Answerer::candidates(const Question& question, cons
   return rank_candidates(question, index, revisions_.for_question(question));
 }
 
-Resolution Answerer::resolve(const Question& question, const std::optional<Match>& accepted,
-                             const std::set<Digest>& failed) {
-  const auto snapshot = index_.snapshot();
+Resolution Answerer::resolve(const Question& question, const IndexSnapshot& index,
+                             const std::optional<Match>& accepted, const std::set<Digest>& failed) {
   const Match tolerated = accepted.value_or(all_departures());
   Resolution resolution;
   bool first = true;
-  for (const AnswerCandidate& candidate : candidates(question, *snapshot)) {
+  for (const AnswerCandidate& candidate : candidates(question, index)) {
     if (!candidate.match.within(tolerated)) {
       resolution.best_refused = resolution.best_refused.value_or(candidate.match);
       continue;
@@ -127,7 +126,7 @@ Resolution Answerer::resolve(const Question& question, const std::optional<Match
     resolution.any_record = resolution.any_record || candidate.record;
     FoundArtifact found = artifacts_.find(question, candidate.configuration, candidate.record.get());
     if (found.artifact) {
-      resolution.answer = complete(question, candidate, *found.artifact, *snapshot);
+      resolution.answer = complete(question, candidate, *found.artifact, index);
       if (resolution.answer) {
         break;
       }

@@ -42,13 +42,13 @@ struct Resolution {
 /// Thread-safe.
 class Answerer {
  public:
-  Answerer(Index& index, ArtifactFinder& artifacts) : index_(index), artifacts_(artifacts) {}
+  explicit Answerer(ArtifactFinder& artifacts) : artifacts_(artifacts) {}
 
-  /// `accepted` absent: every departure is, and a hit is an answer that does not depart further than the
-  /// bucket. `failed` holds the single-flight keys of compiles that came to nothing: their candidates are
-  /// passed over.
-  Resolution resolve(const Question& question, const std::optional<Match>& accepted,
-                     const std::set<Digest>& failed);
+  /// Of the generation that the snapshot has. `accepted` absent: every departure is, and a hit is an answer
+  /// that does not depart further than the bucket. `failed` holds the single-flight keys of compiles that
+  /// came to nothing: their candidates are passed over.
+  Resolution resolve(const Question& question, const IndexSnapshot& index,
+                     const std::optional<Match>& accepted, const std::set<Digest>& failed);
 
   /// Every candidate, best first.
   std::vector<AnswerCandidate> candidates(const Question& question, const IndexSnapshot& index);
@@ -57,7 +57,6 @@ class Answerer {
   std::optional<Answer> complete(const Question& question, const AnswerCandidate& candidate,
                                  const ArtifactRow& artifact, const IndexSnapshot& index) const;
 
-  Index& index_;
   ArtifactFinder& artifacts_;
   Revisions revisions_;
 };

@@ -93,6 +93,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
     throw Error(ErrorCode::InvalidArgument, "accept",
                 "is given without restrict_accept, which makes it count");
   }
+  read.job = request.job();
   read.on_miss = on_miss(request);
   read.may_tune = may_tune(request);
   read.compile_wait = compile_wait(request);

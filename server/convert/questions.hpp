@@ -22,6 +22,7 @@ struct VariantQuestion {
   bool may_tune = true;
   std::chrono::milliseconds compile_wait{2000};
   std::vector<Digest> have;
+  std::string job;  // empty: pins no generation
 };
 
 /// Thread-safe.

@@ -97,16 +97,19 @@ void Index::publish(std::shared_ptr<const IndexSnapshot> snapshot) {
   snapshot_.swap(snapshot);
 }
 
-void Index::load(Store& store) {
-  auto next = std::make_shared<IndexSnapshot>();
-  std::vector<RecordRow> rows;
+std::shared_ptr<const IndexSnapshot> IndexSnapshot::at(Store& store, std::uint64_t generation) {
+  auto snapshot = std::make_shared<IndexSnapshot>();
   store.read([&](StoreReader& reader) {
-    next->generation_ = reader.generation();
+    snapshot->generation_ = {reader.generation().store_id, generation};
     for (DeviceClass& device : reader.device_classes()) {
-      next->devices_.emplace(device.digest, std::move(device));
+      snapshot->devices_.emplace(device.digest, std::move(device));
     }
-    rows = reader.records({});
+    snapshot->add(reader.records_at(generation));
   });
+  return snapshot;
+}
+
+void IndexSnapshot::add(std::vector<RecordRow> rows) {
   std::unordered_map<std::string, std::map<Digest, std::shared_ptr<ClassRecords>>> groups;
   for (RecordRow& row : rows) {
     const auto record = std::make_shared<const RecordRow>(std::move(row));
@@ -118,8 +121,19 @@ void Index::load(Store& store) {
     records->by_problem[to_string(record->question.problem)].push_back(record);
   }
   for (auto& [key, classes] : groups) {
-    next->groups_[key] = std::make_shared<const RecordGroup>(classes.begin(), classes.end());
+    groups_[key] = std::make_shared<const RecordGroup>(classes.begin(), classes.end());
   }
+}
+
+void Index::load(Store& store) {
+  auto next = std::make_shared<IndexSnapshot>();
+  store.read([&](StoreReader& reader) {
+    next->generation_ = reader.generation();
+    for (DeviceClass& device : reader.device_classes()) {
+      next->devices_.emplace(device.digest, std::move(device));
+    }
+    next->add(reader.records({}));
+  });
   publish(std::move(next));
 }
 

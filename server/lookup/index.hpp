@@ -29,6 +29,9 @@ using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
 class IndexSnapshot {
  public:
+  /// What the store held in an earlier generation.
+  static std::shared_ptr<const IndexSnapshot> at(Store& store, std::uint64_t generation);
+
   const Generation& generation() const { return generation_; }
   /// Null: no records. The question's problem and device class do not matter.
   const RecordGroup* group(const RecordQuestion& question) const;
@@ -45,6 +48,8 @@ class IndexSnapshot {
 
  private:
   friend class Index;
+  void add(std::vector<RecordRow> rows);
+
   Generation generation_;
   std::unordered_map<std::string, std::shared_ptr<const RecordGroup>> groups_;
   std::map<Digest, DeviceClass> devices_;

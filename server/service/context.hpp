@@ -13,6 +13,7 @@
 #include "server/fleet.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
+#include "server/lookup/pins.hpp"
 #include "server/strand.hpp"
 
 namespace cubind {
@@ -25,6 +26,7 @@ struct ServiceContext {
   KernelLibrary& kernels;
   Fleet& fleet;
   Scheduler& scheduler;  // on `jobs` alone
+  Pins& pins;
   Answerer& answerer;
   BlobCache& blobs;
   QuestionReader& questions;

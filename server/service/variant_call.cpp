@@ -52,6 +52,7 @@ void VariantCall::step(const std::function<void()>& body) {
 void VariantCall::begin(const v1::GetVariantRequest& request) {
   refuse_while_draining(context_);
   asked_ = context_.questions.read(request);
+  pinned_ = asked_.job.empty() ? nullptr : context_.pins.snapshot(asked_.job);
   resolve();
   ++(resolution_.hit ? context_.hits : context_.misses);
   if (resolution_.hit && resolution_.answer && !resolution_.compile) {
@@ -64,11 +65,23 @@ void VariantCall::begin(const v1::GetVariantRequest& request) {
 }
 
 void VariantCall::resolve() {
-  resolution_ = context_.answerer.resolve(asked_.question, asked_.accepted, failed_compiles_);
+  const auto index = pinned_ ? pinned_ : context_.index.snapshot();
+  resolution_ = context_.answerer.resolve(asked_.question, *index, asked_.accepted, failed_compiles_);
+}
+
+bool VariantCall::measured_since_pinned() {
+  return pinned_ && context_.answerer
+                        .resolve(asked_.question, *context_.index.snapshot(), asked_.accepted, failed_compiles_)
+                        .hit;
 }
 
 void VariantCall::on_miss() {
-  start_job();
+  if (!measured_since_pinned()) {
+    start_job();
+  } else if (asked_.on_miss == OnMiss::Wait) {
+    pinned_ = nullptr;  // what others of the job have waited for
+    resolve();
+  }
   if (asked_.on_miss == OnMiss::Fail) {
     const std::string job = job_ ? "; job " + job_->job.id + " is " + job_state_name(job_->job.state) : "";
     throw Error(ErrorCode::NotFound, "kernel " + asked_.question.key.kernel,
@@ -133,6 +146,9 @@ void VariantCall::wait_for_job() {
       return;
     }
     self->job_ = event;
+    if (event.job.state == JobState::Done) {
+      self->pinned_ = nullptr;  // the outcome that it has waited for
+    }
     self->stop_waiting();
     // Not within the queue's own call: the answer may submit a compile.
     self->context_.jobs.post([self] {

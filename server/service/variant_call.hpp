@@ -29,6 +29,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void resolve();
   // All of these on the job thread:
   void on_miss();
+  /// Whether what the job's pinned generation does not answer has been measured since.
+  bool measured_since_pinned();
   void start_job();
   /// The miss started no job.
   void count_want();
@@ -58,6 +60,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::shared_ptr<VariantCall> self_;
 
   VariantQuestion asked_;
+  std::shared_ptr<const IndexSnapshot> pinned_;  // by the asking training job; null: the newest
   Resolution resolution_;
   std::optional<JobEvent> job_;  // that the miss started or met
   std::string compile_job_;      // id

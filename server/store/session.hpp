@@ -25,6 +25,7 @@ class Session final : public StoreWriter {
   std::vector<DeviceClass> device_classes() override;
   std::vector<RecordRow> records(const RecordFilter& filter) override;
   std::vector<RecordRow> records_of(const RecordQuestion& question) override;
+  std::vector<RecordRow> records_at(std::uint64_t generation) override;
   std::optional<TrialRow> trial(const Key& key) override;
   std::optional<TrialRow> trial_by_digest(const Digest& key) override;
   std::vector<TrialRow> trials(const TrialGroup& group) override;
@@ -35,6 +36,7 @@ class Session final : public StoreWriter {
   std::vector<JobRow> jobs(bool include_ended) override;
   std::uint32_t last_series(const Digest& job_key) override;
   std::vector<WantRow> wants() override;
+  std::optional<std::uint64_t> pinned_generation(const std::string& job) override;
 
   std::uint64_t next_generation() override;
   void put_blob(const Blob& blob) override;
@@ -47,6 +49,7 @@ class Session final : public StoreWriter {
   void put_job(const JobRow& job) override;
   void count_want(const RecordQuestion& question, const std::string& now) override;
   void drop_want(const RecordQuestion& question) override;
+  std::uint64_t pin_generation(const std::string& job, std::uint64_t generation) override;
 
  private:
   struct TrialIdentity {

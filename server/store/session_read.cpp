@@ -131,6 +131,16 @@ std::vector<RecordRow> Session::records_of(const RecordQuestion& question) {
   return read_all(query.bind(key.digest), read_record);
 }
 
+std::vector<RecordRow> Session::records_at(std::uint64_t generation) {
+  Query query = database_.query(sql::kRecordsAt);
+  query.bind(generation);
+  std::vector<RecordRow> records;
+  while (query.step()) {
+    records.push_back(read_record(query));
+  }
+  return records;
+}
+
 std::vector<RecordRow> Session::rivals(const RecordRow& record, const Digest& key) {
   const std::string branch = driver_branch(record.driver.version);
   const std::string evidence(to_string(record.evidence));
@@ -236,6 +246,14 @@ std::uint32_t Session::last_series(const Digest& job_key) {
   Query query = database_.query(sql::kLastSeries);
   query.bind(job_key).step();
   return query.word();
+}
+
+std::optional<std::uint64_t> Session::pinned_generation(const std::string& job) {
+  Query query = database_.query(sql::kPin);
+  if (!query.bind(job).step()) {
+    return std::nullopt;
+  }
+  return query.unsigned_integer();
 }
 
 std::vector<WantRow> Session::wants() {

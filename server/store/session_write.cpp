@@ -235,6 +235,11 @@ void Session::count_want(const RecordQuestion& question, const std::string& now)
       .run();
 }
 
+std::uint64_t Session::pin_generation(const std::string& job, std::uint64_t generation) {
+  database_.query(sql::kInsertPin).bind(job, generation, now_, now_).run();
+  return pinned_generation(job).value_or(generation);
+}
+
 void Session::drop_want(const RecordQuestion& question) {
   const Key key = record_key(question);
   database_.query(sql::kDropWant).bind(key.digest).run();

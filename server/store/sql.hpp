@@ -120,6 +120,9 @@ inline const std::string kRecordOrder =
     "ORDER BY kernel, key, driver_branch, toolchain_major, evidence, provisional, id";
 inline const std::string kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
 inline const std::string kEveryRecord = kRecordColumns + kRecordOrder;
+inline const std::string kRecordsAt =
+    kRecordColumns + "WHERE from_generation <= ?1 AND (to_generation IS NULL OR to_generation > ?1) " +
+    kRecordOrder;
 inline const std::string kRecordsOfQuestion =
     kRecordColumns + "WHERE key = ? AND to_generation IS NULL " + kRecordOrder;
 inline const std::string kCurrentOfQuestion = kRecordColumns +
@@ -158,6 +161,10 @@ inline const std::string kInsertJob =
     "configurations, "
     "configurations_done, nvrtc_calls, outcomes, record_trial, compile, architecture, driver_cuda) "
     "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+
+inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";
+inline const std::string kInsertPin =
+    "INSERT INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING";
 
 inline const std::string kWants =
     "SELECT kernel, interface, problem, device_class, policy, numerics, namespace, count, first_at, last_at "

@@ -75,6 +75,8 @@ class StoreReader {
   virtual std::vector<RecordRow> records(const RecordFilter& filter) = 0;
   /// The current ones of one question, of every driver branch, toolchain and evidence.
   virtual std::vector<RecordRow> records_of(const RecordQuestion& question) = 0;
+  /// Those that held in this generation, of all questions.
+  virtual std::vector<RecordRow> records_at(std::uint64_t generation) = 0;
 
   virtual std::optional<TrialRow> trial(const Key& key) = 0;               // a worker's
   virtual std::optional<TrialRow> trial_by_digest(const Digest& key) = 0;  // likewise
@@ -90,6 +92,8 @@ class StoreReader {
   virtual std::vector<JobRow> jobs(bool include_ended) = 0;  // oldest first
   virtual std::uint32_t last_series(const Digest& job_key) = 0;
   virtual std::vector<WantRow> wants() = 0;  // most asked first
+  /// Of a training job; absent: it has pinned none.
+  virtual std::optional<std::uint64_t> pinned_generation(const std::string& job) = 0;
 };
 
 class StoreWriter : public StoreReader {
@@ -115,6 +119,8 @@ class StoreWriter : public StoreReader {
   virtual void put_job(const JobRow& job) = 0;  // inserts or replaces
   virtual void count_want(const RecordQuestion& question, const std::string& now) = 0;
   virtual void drop_want(const RecordQuestion& question) = 0;
+  /// The first pin stands: returns the job's generation.
+  virtual std::uint64_t pin_generation(const std::string& job, std::uint64_t generation) = 0;
 };
 
 class Store {

@@ -48,6 +48,14 @@ TEST_CASE("the defaults are serve and auto and every departure") {
   CHECK_FALSE(request.restrict_accept());
 }
 
+TEST_CASE("the training job travels with its questions and its answers are kept apart") {
+  Query asked = query("N=1,T=f16");
+  CHECK(make_request(asked).job().empty());
+  asked.job = "train-1";
+  CHECK(make_request(asked).job() == "train-1");
+  CHECK(key(asked) != key(query("N=1,T=f16")));
+}
+
 TEST_CASE("accept lists departures and exact accepts none") {
   Query asked = query("N=1,T=f16");
   asked.accept = "bucket+stale";

@@ -1,0 +1,44 @@
+// The generation that a training job pins with its first question: all of its ranks get the same answers,
+// whatever is tuned or imported meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "server/lookup/index.hpp"
+
+namespace cubind {
+
+/// Thread-safe. Pins are in the store and outlive the daemon; the snapshots of the `capacity` jobs that asked
+/// last are in RAM, others are read again.
+class Pins {
+ public:
+  Pins(Store& store, const Index& index, std::size_t capacity = 64)
+      : store_(store), index_(index), capacity_(capacity) {}
+
+  /// The first call for a job pins the current generation. Where the store takes no writes the pin lasts as
+  /// long as its snapshot stays in RAM.
+  std::shared_ptr<const IndexSnapshot> snapshot(const std::string& job);
+
+ private:
+  using Snapshot = std::shared_ptr<const IndexSnapshot>;
+  using Entries = std::list<std::pair<std::string, Snapshot>>;
+
+  Snapshot take(const std::string& job);
+  /// The one that is kept: another thread may have been quicker.
+  Snapshot keep(const std::string& job, Snapshot snapshot);
+  std::uint64_t pin(const std::string& job, std::uint64_t current);
+
+  Store& store_;
+  const Index& index_;
+  const std::size_t capacity_;
+  std::mutex mutex_;
+  Entries entries_;                                            // guarded by mutex_; asked last first
+  std::unordered_map<std::string, Entries::iterator> places_;  // guarded by mutex_
+};
+
+}  // namespace cubind

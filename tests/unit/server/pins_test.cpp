@@ -1,0 +1,75 @@
+#include "server/lookup/pins.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/file.hpp"
+#include "tests/unit/server/rows.hpp"
+
+namespace cubind::test {
+namespace {
+
+struct PinFixture {
+  TempDir folder;
+  std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
+  Index index;
+  std::unique_ptr<Pins> pins = std::make_unique<Pins>(*store, index);
+
+  PinFixture() { measure(4096, 20); }
+
+  void measure(std::int64_t n, double median_us) {
+    store->write([&](StoreWriter& writer) {
+      writer.put_device_class(h200_class());
+      writer.put_record(record_row(n, median_us));
+    });
+    index.load(*store);
+  }
+  void restart() { pins = std::make_unique<Pins>(*store, index); }
+  std::vector<double> medians(const std::string& job) {
+    std::vector<double> medians;
+    for (const RecordPtr& record : pins->snapshot(job)->all()) medians.push_back(record->median_us);
+    return medians;
+  }
+};
+
+TEST_CASE("the first question of a job pins the generation that all later ones are answered from") {
+  PinFixture f;
+  CHECK(f.medians("first") == std::vector{20.0});
+  f.measure(4096, 19);
+  f.measure(1024, 7);
+  CHECK(f.medians("first") == std::vector{20.0});
+  CHECK(f.pins->snapshot("first")->generation().number == 1);
+  CHECK(f.medians("second") == std::vector{19.0, 7.0});
+}
+
+TEST_CASE("a pinned generation outlives the daemon") {
+  PinFixture f;
+  f.pins->snapshot("job");
+  f.measure(4096, 19);
+  f.restart();
+  CHECK(f.medians("job") == std::vector{20.0});
+  const Generation pinned = f.pins->snapshot("job")->generation();
+  CHECK(pinned.number == 1);
+  CHECK(pinned.store_id == f.index.snapshot()->generation().store_id);
+}
+
+TEST_CASE("a pin whose snapshot has left the memory is read again from the store") {
+  PinFixture f;
+  f.pins = std::make_unique<Pins>(*f.store, f.index, 1);
+  f.pins->snapshot("first");
+  f.measure(4096, 19);
+  f.pins->snapshot("second");
+  CHECK(f.medians("first") == std::vector{20.0});
+  CHECK(f.medians("second") == std::vector{19.0});
+}
+
+TEST_CASE("of two pins of one job the first stands") {
+  PinFixture f;
+  std::vector<std::uint64_t> generations;
+  f.store->write([&](StoreWriter& writer) {
+    generations = {writer.pin_generation("job", 7), writer.pin_generation("job", 9)};
+  });
+  CHECK(generations == std::vector<std::uint64_t>{7, 7});
+}
+
+}  // namespace
+}  // namespace cubind::test
