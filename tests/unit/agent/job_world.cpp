@@ -85,7 +85,7 @@ std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chro
     return reply;
   }
   reply.set_outcome(v1::CORRECT);
-  reply.set_cubin(entry);
+  reply.set_cubin(entry + (more ? more(entry) : ""));
   reply.add_entry_symbols("_Z" + entry);
   v1::EntryResources& resources = *reply.add_resources();
   resources.set_entry_symbol("_Z" + entry);

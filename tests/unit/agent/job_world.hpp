@@ -15,7 +15,7 @@
 
 namespace cubind::test {
 
-// The cubin is the text of the entries.
+// The cubin is the text of the entry, with more behind it where the test says so.
 class MemoryCompiler final : public Compiler {
  public:
   std::uint64_t submit(const v1::CompileRequest& request, int priority) override;
@@ -23,6 +23,7 @@ class MemoryCompiler final : public Compiler {
   void abandon(std::uint64_t id) override { requests_.erase(id); }
 
   std::function<bool(const std::string& entry)> refuses;
+  std::function<std::string(const std::string& entry)> more;
   std::map<std::string, int> compiled;  // by entry
   // Asked for and not yet waited for.
   std::size_t under_way() const { return requests_.size(); }

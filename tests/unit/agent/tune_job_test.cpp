@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/random.hpp"
 #include "tests/unit/agent/job_world.hpp"
 
 namespace cubind::test {
@@ -159,6 +160,22 @@ TEST_CASE("a configuration that does not compile is an outcome and the others go
   CHECK(result.status() == v1::JobResult::DONE);
   CHECK(count_of(result, v1::COMPILE) == 1);
   CHECK(world.channel.trial(configuration(3, 2))->detail() == "refused");
+}
+
+TEST_CASE("a cubin above 3 MiB is put in chunks before the batch that names it") {
+  World world({});
+  Random random(1);
+  std::string noise(4 << 20, '\0');
+  for (char& byte : noise) byte = static_cast<char>(random.below(256));
+  world.compiler.more = [&](const std::string& entry) {
+    return entry == "simulated<float, 3, 2>" ? noise : std::string();
+  };
+  CHECK(text(world.run().winner()) == "A=3,B=2");
+  CHECK(world.channel.put == 1);
+  const v1::TrialHeader* trial = world.channel.trial(configuration(3, 2));
+  const v1::ArtifactInfo& info = world.channel.artifacts.at(trial->artifact_key()).info();
+  CHECK(info.cubin_bytes() > (4u << 20));
+  CHECK(world.channel.cubins.contains(info.digest()));
 }
 
 TEST_CASE("a time below the floor is no time and its refusal is stored with both figures") {
