@@ -6,22 +6,22 @@
 
 namespace cubind {
 
-// What kind of fault an Error is. The values mirror the gRPC status codes that server/service maps them to,
-// one to one; code below the gRPC seam uses these and never includes gRPC.
+// What kind of fault an Error is. Each has the number of the gRPC status code of its name: a cast is the
+// whole mapping, and code below the gRPC seam never includes gRPC.
 enum class ErrorCode {
-  InvalidArgument,     // the input is wrong and stays wrong whatever the state of the system
-  NotFound,            // what was named does not exist
-  AlreadyExists,       // what was to be created exists already
-  FailedPrecondition,  // right input, wrong state: something else has to change first
-  ResourceExhausted,   // a limit, a quota, a disk or a memory is full
-  Unavailable,         // not now; the same call may succeed later
-  DeadlineExceeded,    // the deadline passed first
-  Aborted,             // lost a race, for example a stale fencing number
-  PermissionDenied,    // the caller may not do this
-  DataLoss,            // stored or transferred bytes are damaged
-  Unimplemented,       // known, but not supported
-  Cancelled,           // the caller withdrew
-  Internal,            // an invariant of cubind's own is broken
+  InvalidArgument = 3,     // the input is wrong and stays wrong whatever the state of the system
+  NotFound = 5,            // what was named does not exist
+  AlreadyExists = 6,       // what was to be created exists already
+  FailedPrecondition = 9,  // right input, wrong state: something else has to change first
+  ResourceExhausted = 8,   // a limit, a quota, a disk or a memory is full
+  Unavailable = 14,        // not now; the same call may succeed later
+  DeadlineExceeded = 4,    // the deadline passed first
+  Aborted = 10,            // lost a race, for example a stale fencing number
+  PermissionDenied = 7,    // the caller may not do this
+  DataLoss = 15,           // stored or transferred bytes are damaged
+  Unimplemented = 12,      // known, but not supported
+  Cancelled = 1,           // the caller withdrew
+  Internal = 13,           // an invariant of cubind's own is broken
 };
 
 // The gRPC spelling, for example "INVALID_ARGUMENT". Total: every enumerator has one.

@@ -33,34 +33,16 @@ void check_address(const std::string& address) {
 
 ErrorCode code_of(grpc::StatusCode code) {
   switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT:
     case grpc::StatusCode::OUT_OF_RANGE:
       return ErrorCode::InvalidArgument;
-    case grpc::StatusCode::NOT_FOUND:
-      return ErrorCode::NotFound;
-    case grpc::StatusCode::ALREADY_EXISTS:
-      return ErrorCode::AlreadyExists;
-    case grpc::StatusCode::FAILED_PRECONDITION:
-      return ErrorCode::FailedPrecondition;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return ErrorCode::ResourceExhausted;
-    case grpc::StatusCode::UNAVAILABLE:
-      return ErrorCode::Unavailable;
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return ErrorCode::DeadlineExceeded;
-    case grpc::StatusCode::ABORTED:
-      return ErrorCode::Aborted;
-    case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
       return ErrorCode::PermissionDenied;
-    case grpc::StatusCode::DATA_LOSS:
-      return ErrorCode::DataLoss;
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return ErrorCode::Unimplemented;
-    case grpc::StatusCode::CANCELLED:
-      return ErrorCode::Cancelled;
-    default:
+    case grpc::StatusCode::OK:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::DO_NOT_USE:
       return ErrorCode::Internal;
+    default:
+      return static_cast<ErrorCode>(code);
   }
 }
 
@@ -173,6 +155,10 @@ void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_even
   impl_->read_all(*reader, on_event);
 }
 
+v1::PlanTuneReply Connection::plan_tune(const v1::TuneRequest& request, Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::PlanTune, request, deadline);
+}
+
 void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                            std::optional<Milliseconds> deadline) const {
   v1::WatchJobRequest request;
@@ -211,6 +197,11 @@ v1::Job Connection::cancel_job(const std::string& id, Milliseconds deadline) con
 
 v1::GetStatusReply Connection::get_status(Milliseconds deadline) const {
   return impl_->call(&v1::Cubind::Stub::GetStatus, v1::GetStatusRequest(), deadline);
+}
+
+v1::ListWantedReply Connection::list_wanted(const v1::ListWantedRequest& request,
+                                            Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::ListWanted, request, deadline);
 }
 
 std::string Connection::export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const {

@@ -5,37 +5,22 @@
 namespace cubind {
 namespace {
 
-grpc::StatusCode code_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::InvalidArgument:
-      return grpc::StatusCode::INVALID_ARGUMENT;
-    case ErrorCode::NotFound:
-      return grpc::StatusCode::NOT_FOUND;
-    case ErrorCode::AlreadyExists:
-      return grpc::StatusCode::ALREADY_EXISTS;
-    case ErrorCode::FailedPrecondition:
-      return grpc::StatusCode::FAILED_PRECONDITION;
-    case ErrorCode::ResourceExhausted:
-      return grpc::StatusCode::RESOURCE_EXHAUSTED;
-    case ErrorCode::Unavailable:
-      return grpc::StatusCode::UNAVAILABLE;
-    case ErrorCode::DeadlineExceeded:
-      return grpc::StatusCode::DEADLINE_EXCEEDED;
-    case ErrorCode::Aborted:
-      return grpc::StatusCode::ABORTED;
-    case ErrorCode::PermissionDenied:
-      return grpc::StatusCode::PERMISSION_DENIED;
-    case ErrorCode::DataLoss:
-      return grpc::StatusCode::DATA_LOSS;
-    case ErrorCode::Unimplemented:
-      return grpc::StatusCode::UNIMPLEMENTED;
-    case ErrorCode::Cancelled:
-      return grpc::StatusCode::CANCELLED;
-    case ErrorCode::Internal:
-      return grpc::StatusCode::INTERNAL;
-  }
-  return grpc::StatusCode::INTERNAL;
-}
+template <ErrorCode code, grpc::StatusCode status>
+constexpr bool same = static_cast<int>(code) == static_cast<int>(status);
+
+static_assert(same<ErrorCode::InvalidArgument, grpc::StatusCode::INVALID_ARGUMENT> &&
+              same<ErrorCode::NotFound, grpc::StatusCode::NOT_FOUND> &&
+              same<ErrorCode::AlreadyExists, grpc::StatusCode::ALREADY_EXISTS> &&
+              same<ErrorCode::FailedPrecondition, grpc::StatusCode::FAILED_PRECONDITION> &&
+              same<ErrorCode::ResourceExhausted, grpc::StatusCode::RESOURCE_EXHAUSTED> &&
+              same<ErrorCode::Unavailable, grpc::StatusCode::UNAVAILABLE> &&
+              same<ErrorCode::DeadlineExceeded, grpc::StatusCode::DEADLINE_EXCEEDED> &&
+              same<ErrorCode::Aborted, grpc::StatusCode::ABORTED> &&
+              same<ErrorCode::PermissionDenied, grpc::StatusCode::PERMISSION_DENIED> &&
+              same<ErrorCode::DataLoss, grpc::StatusCode::DATA_LOSS> &&
+              same<ErrorCode::Unimplemented, grpc::StatusCode::UNIMPLEMENTED> &&
+              same<ErrorCode::Cancelled, grpc::StatusCode::CANCELLED> &&
+              same<ErrorCode::Internal, grpc::StatusCode::INTERNAL>);
 
 /// A status travels in a header: gRPC drops the whole reply where that is too long.
 constexpr std::size_t kMaxMessage = 4000;
@@ -48,7 +33,7 @@ grpc::Status to_status(const Error& error) {
     message.resize(kMaxMessage);
     message += "...";
   }
-  return {code_of(error.code()), message};
+  return {static_cast<grpc::StatusCode>(error.code()), message};
 }
 
 grpc::Status current_status() {

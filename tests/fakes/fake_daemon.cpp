@@ -9,27 +9,6 @@
 namespace cubind::test {
 namespace {
 
-grpc::StatusCode code_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::InvalidArgument:
-      return grpc::StatusCode::INVALID_ARGUMENT;
-    case ErrorCode::NotFound:
-      return grpc::StatusCode::NOT_FOUND;
-    case ErrorCode::FailedPrecondition:
-      return grpc::StatusCode::FAILED_PRECONDITION;
-    case ErrorCode::ResourceExhausted:
-      return grpc::StatusCode::RESOURCE_EXHAUSTED;
-    case ErrorCode::Unavailable:
-      return grpc::StatusCode::UNAVAILABLE;
-    case ErrorCode::DeadlineExceeded:
-      return grpc::StatusCode::DEADLINE_EXCEEDED;
-    case ErrorCode::DataLoss:
-      return grpc::StatusCode::DATA_LOSS;
-    default:
-      return grpc::StatusCode::INTERNAL;
-  }
-}
-
 // Runs the script, if there is one.
 template <typename Script, typename Use>
 grpc::Status run(const Script& script, const Use& use) {
@@ -40,7 +19,7 @@ grpc::Status run(const Script& script, const Use& use) {
     use();
     return grpc::Status::OK;
   } catch (const Error& error) {
-    return {code_of(error.code()), error.what()};
+    return {static_cast<grpc::StatusCode>(error.code()), error.what()};
   }
 }
 
