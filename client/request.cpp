@@ -7,25 +7,14 @@
 #include "client/gpu.hpp"
 #include "tuner/plan/answer.hpp"
 #include "tuner/plan/answer_wire.hpp"
+#include "tuner/plan/facts_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {
 
 void gpu_to_wire(const Gpu& from, v1::Device& to) {
-  v1::DeviceFacts& facts = *to.mutable_facts();
-  facts.set_name(from.facts.name);
-  facts.set_pci_device_id(from.facts.pci_device_id);
-  facts.set_cc_major(from.facts.cc_major);
-  facts.set_cc_minor(from.facts.cc_minor);
-  facts.set_sm_count(from.facts.sm_count);
-  facts.set_l2_bytes(from.facts.l2_bytes);
-  facts.set_shared_optin_bytes(from.facts.shared_optin_bytes);
-  facts.set_memory_bytes(from.facts.memory_bytes);
-  facts.set_memory_bus_bits(from.facts.memory_bus_bits);
-  facts.set_mig_profile(from.facts.mig_profile);
-  facts.set_power_limit_mw(from.facts.power_limit_mw);
-  facts.set_max_sm_mhz(from.facts.max_sm_mhz);
+  facts_to_wire(from.facts, *to.mutable_facts());
   to.mutable_driver()->set_cuda(from.driver.cuda);
   to.mutable_driver()->set_version(from.driver.version);
 }

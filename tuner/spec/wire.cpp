@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "tuner/plan/facts_wire.hpp"
 
 namespace cubind {
 namespace {
@@ -25,18 +26,7 @@ std::string member(std::string_view field, std::string_view name) {
 }  // namespace
 
 void to_wire(const DeviceFacts& from, v1::DeviceFacts& to) {
-  to.set_name(from.name);
-  to.set_pci_device_id(from.pci_device_id);
-  to.set_cc_major(from.cc_major);
-  to.set_cc_minor(from.cc_minor);
-  to.set_sm_count(from.sm_count);
-  to.set_l2_bytes(from.l2_bytes);
-  to.set_shared_optin_bytes(from.shared_optin_bytes);
-  to.set_memory_bytes(from.memory_bytes);
-  to.set_memory_bus_bits(from.memory_bus_bits);
-  to.set_mig_profile(from.mig_profile);
-  to.set_power_limit_mw(from.power_limit_mw);
-  to.set_max_sm_mhz(from.max_sm_mhz);
+  facts_to_wire(from, to);
   to.set_replay_table(from.replay_table);
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "tuner/plan/facts_wire.hpp"
 #include "tuner/worker/graph_timer.hpp"
 
 namespace cubind::worker {
@@ -18,26 +19,9 @@ constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 constexpr std::chrono::milliseconds kLockPatience{3000};
 
 GpuLock take_lock(const std::string& uuid) {
-  auto lock = GpuLock::acquire(user_runtime_dir(), uuid, kLockPatience);
+  auto lock = GpuLock::acquire(gpu_lock_folder(), uuid, kLockPatience);
   if (!lock) throw Error(ErrorCode::Aborted, uuid, "another tuner holds this GPU");
   return std::move(*lock);
-}
-
-v1::DeviceFacts to_wire(const cuda::DeviceFacts& facts) {
-  v1::DeviceFacts wire;
-  wire.set_name(facts.name);
-  wire.set_pci_device_id(facts.pci_device_id);
-  wire.set_cc_major(facts.cc_major);
-  wire.set_cc_minor(facts.cc_minor);
-  wire.set_sm_count(facts.sm_count);
-  wire.set_l2_bytes(facts.l2_bytes);
-  wire.set_shared_optin_bytes(facts.shared_optin_bytes);
-  wire.set_memory_bytes(facts.memory_bytes);
-  wire.set_memory_bus_bits(facts.memory_bus_bits);
-  wire.set_mig_profile(facts.mig_profile);
-  wire.set_power_limit_mw(facts.power_limit_mw);
-  wire.set_max_sm_mhz(facts.max_sm_mhz);
-  return wire;
 }
 
 }  // namespace
@@ -96,7 +80,7 @@ bool DeviceSession::foreign_use() const {
 
 v1::DeviceInfo DeviceSession::info() const {
   v1::DeviceInfo info;
-  *info.mutable_facts() = to_wire(context_.facts());
+  facts_to_wire(context_.facts(), *info.mutable_facts());
   info.mutable_driver()->set_cuda(context_.driver_version().cuda);
   info.mutable_driver()->set_version(context_.driver_version().version);
   info.set_uuid(context_.facts().uuid);
