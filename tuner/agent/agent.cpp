@@ -5,10 +5,12 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "tuner/agent/compile_job.hpp"
 #include "tuner/agent/tune_job.hpp"
 #include "tuner/agent/worker_link.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
@@ -96,11 +98,9 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
     }
     stop_all(JobStop::Kind::HandBack);
     const auto until = steady_clock::now() + kHandBack;
-    while (steady_clock::now() < until) {
-      reap(false);
-      const std::lock_guard lock(mutex_);
-      if (works_.empty()) break;
+    while (steady_clock::now() < until && has_work()) {
       std::this_thread::sleep_for(milliseconds(10));
+      reap(false);
     }
     stop_all(JobStop::Kind::Drop);
   }
@@ -122,20 +122,19 @@ void Agent::handle(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kWelcome:
       log_info("works for the daemon at " + options_.address + ", version " +
                message.welcome().daemon_version());
+      heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
       return;
     case v1::DaemonMessage::kLease:
       return begin(message.lease());
     case v1::DaemonMessage::kCheck:
       return begin(message.check());
-    case v1::DaemonMessage::kEndLease: {
-      const std::lock_guard lock(mutex_);
-      for (const auto& work : works_) {
+    case v1::DaemonMessage::kEndLease:
+      for (const auto& work : works()) {
         if (work->lease_id != message.end_lease().lease_id()) continue;
         log_info(work->lease_id + " ended by the daemon: " + message.end_lease().reason());
         work->stop.request(JobStop::Kind::Drop);
       }
       return;
-    }
     case v1::DaemonMessage::kDrain:
       return stop_all(JobStop::Kind::HandBack);
     default:
@@ -144,7 +143,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
 }
 
 void Agent::begin(const v1::LeaseGrant& lease) {
-  auto work = std::make_unique<Work>();
+  auto work = std::make_shared<Work>();
   work->lease_id = lease.lease_id();
   work->heartbeat = milliseconds(std::max<std::uint32_t>(lease.lease_ms() / 3, 50));
   work->heard = steady_clock::now();
@@ -158,7 +157,7 @@ void Agent::begin(const v1::LeaseGrant& lease) {
 void Agent::begin(const v1::CheckOrder& order) {
   const std::lock_guard lock(mutex_);
   if (draining_) return;
-  Work& added = *works_.emplace_back(std::make_unique<Work>());
+  Work& added = *works_.emplace_back(std::make_shared<Work>());
   added.thread = std::thread([this, &added, order] {
     try {
       v1::AgentMessage message;
@@ -192,10 +191,10 @@ v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
     if (error.code() == ErrorCode::Aborted || work.stop.kind() == JobStop::Kind::Drop) throw;
     const bool again = error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Unavailable;
     result.set_status(again ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
-    result.set_error(error.what());
+    result.set_error(valid_utf8(error.what()));
   } catch (const std::exception& error) {
     result.set_status(v1::JobResult::FAILED);
-    result.set_error(std::string("internal: ") + error.what());
+    result.set_error(valid_utf8(std::string("internal: ") + error.what()));
   }
   return result;
 }
@@ -211,7 +210,9 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   Place& place = place_for(lease);
   const std::lock_guard busy(place.busy);
   work.stop.check();
-  const Tool& tool = toolbox_->choose(place.device.offer.driver().cuda(), "");
+  const v1::OfferedDevice& offer = place.device.offer;
+  const DeviceFacts facts = device_facts_from_wire(offer.facts());
+  const Tool& tool = toolbox_->choose(offer.driver().cuda(), architecture(facts, false));
   WorkerLink link(spawner_, options_.worker_program.string(), place.device.worker_arguments);
   TuneJob::Options options;
   options.deadlines = options_.deadlines;
@@ -220,7 +221,7 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.compile_window = std::max<std::size_t>(32, 2 * std::size_t{options_.compile_jobs});
   options.open = place.device.open;
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
-  TuneJob job({*tool.compiler, tool.toolchain, link, *work.channel, work.stop, clock_}, options);
+  TuneJob job({*tool.compiler, *tool.builds, link, *work.channel, work.stop, clock_}, options);
   return job.run(lease);
 }
 
@@ -239,13 +240,23 @@ void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
   stream_->send(message);
 }
 
-void Agent::stop_all(JobStop::Kind kind) {
+std::list<std::shared_ptr<Agent::Work>> Agent::works() {
   const std::lock_guard lock(mutex_);
-  for (const auto& work : works_) work->stop.request(kind);
+  return works_;
+}
+
+bool Agent::has_work() {
+  const std::lock_guard lock(mutex_);
+  return !works_.empty();
+}
+
+// What a job runs when it is stopped may wait for its worker's end: not under the lock.
+void Agent::stop_all(JobStop::Kind kind) {
+  for (const auto& work : works()) work->stop.request(kind);
 }
 
 void Agent::reap(bool all) {
-  std::list<std::unique_ptr<Work>> ended;
+  std::list<std::shared_ptr<Work>> ended;
   {
     const std::lock_guard lock(mutex_);
     for (auto at = works_.begin(); at != works_.end();) {
@@ -258,13 +269,24 @@ void Agent::reap(bool all) {
 }
 
 void Agent::send_heartbeats() {
-  const std::lock_guard lock(mutex_);
+  say_it_is_there();
   const auto now = steady_clock::now();
-  for (const auto& work : works_) {
+  for (const auto& work : works()) {
     if (!work->channel || work->done || now - work->heard < work->heartbeat) continue;
     work->heard = now;
     work->channel->heartbeat();
   }
+}
+
+// The daemon takes a silent agent for a lost one, also while it has no lease.
+void Agent::say_it_is_there() {
+  const milliseconds every = heartbeat_;
+  const auto now = steady_clock::now();
+  if (every.count() == 0 || now - said_ < every) return;
+  said_ = now;
+  v1::AgentMessage message;
+  message.mutable_heartbeat();
+  stream_->send(message);
 }
 
 }  // namespace cubind

@@ -45,7 +45,8 @@ class NoChannel final : public JobChannel {
 v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbox, JobChannel& channel,
                               JobStop& stop) {
   const Tool& tool = toolbox.choose(lease.driver_cuda(), lease.architecture());
-  const KernelBuild build(parse_kernel_spec(bundle_from_wire(lease.spec())), tool.toolchain);
+  const auto kept = tool.builds->of(lease.spec());
+  const KernelBuild& build = *kept;
   CompileSource artifacts(*tool.compiler, channel, stop, lease.artifacts());
   const std::vector<CompileSource::Wanted> wanted = all_wanted(lease, build);
   for (const CompileSource::Wanted& one : wanted) artifacts.want(one);
@@ -80,7 +81,8 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
   result.set_id(order.id());
   try {
     const Tool& tool = toolbox.choose(0, order.architecture());
-    const KernelBuild build(parse_kernel_spec(bundle_from_wire(order.spec())), tool.toolchain);
+    const auto kept = tool.builds->of(order.spec());
+    const KernelBuild& build = *kept;
     const Problem problem =
         build.spec()->canonicalize(problem_from_wire(order.problem(), "check.problem"), "check.problem");
     const Configuration configuration = build.spec()->canonicalize(

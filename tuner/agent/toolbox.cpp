@@ -30,8 +30,8 @@ v1::Toolchain offer_of(const Toolchain& toolchain, v1::Toolchain offer) {
 }
 
 bool knows(const Tool& tool, const std::string& architecture) {
-  const auto& known = tool.offer.architectures();
-  return architecture.empty() || std::find(known.begin(), known.end(), architecture) != known.end();
+  const std::vector<std::string> known(tool.offer.architectures().begin(), tool.offer.architectures().end());
+  return architecture.empty() || knows_architecture(known, architecture);
 }
 
 }  // namespace
@@ -41,7 +41,8 @@ Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : se
     try {
       auto compiler = std::make_unique<PoolCompiler>(pool_options(options, toolchain));
       v1::Toolchain offer = offer_of(toolchain, compiler->probe());
-      tools_.push_back({toolchain, std::move(offer), std::move(compiler)});
+      tools_.push_back(
+          {toolchain, std::move(offer), std::move(compiler), std::make_unique<KernelBuilds>(toolchain)});
     } catch (const Error& error) {
       const std::string left_out =
           toolchain.name() + " (" + toolchain.found_in + ") is left out: " + error.what();

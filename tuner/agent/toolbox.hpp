@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schemas/agent.pb.h"
+#include "tuner/agent/kernel_builds.hpp"
 #include "tuner/agent/options.hpp"
 #include "tuner/agent/pool_compiler.hpp"
 #include "tuner/toolchain/toolchain.hpp"
@@ -16,9 +17,10 @@ struct Tool {
   Toolchain toolchain;
   v1::Toolchain offer;  // what NVRTC says of itself
   std::unique_ptr<PoolCompiler> compiler;
+  std::unique_ptr<KernelBuilds> builds;
 };
 
-// The toolchains of this machine, newest first. Immutable once made; compilers are thread-safe.
+// The toolchains of this machine, newest first. Immutable once made; compilers and builds are thread-safe.
 class Toolbox {
  public:
   // Starts one worker of each toolchain for what it says of itself; one that does not work is left out with a

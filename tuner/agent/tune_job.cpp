@@ -9,7 +9,6 @@
 #include "tuner/agent/job_input.hpp"
 #include "tuner/agent/job_progress.hpp"
 #include "tuner/agent/job_result.hpp"
-#include "tuner/agent/kernel_build.hpp"
 #include "tuner/agent/screen_stage.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/agent/trial_device.hpp"
@@ -62,7 +61,8 @@ v1::JobResult TuneJob::run(const v1::LeaseGrant& lease) {
 }
 
 v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
-  const KernelBuild build(parse_kernel_spec(bundle_from_wire(lease.spec())), parts_.toolchain);
+  const auto kept = parts_.builds.of(lease.spec());
+  const KernelBuild& build = *kept;
   DeviceSession session(parts_.device, options_.open, parts_.stop, options_.deadlines);
   JobProgress progress(parts_.channel);
   progress.phase("compiling");

@@ -9,8 +9,8 @@
 #include "tuner/agent/device_session.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_stop.hpp"
+#include "tuner/agent/kernel_builds.hpp"
 #include "tuner/measure/measure_settings.hpp"
-#include "tuner/toolchain/toolchain.hpp"
 
 namespace cubind {
 
@@ -22,7 +22,7 @@ class TuneJob {
  public:
   struct Parts {
     Compiler& compiler;
-    const Toolchain& toolchain;
+    KernelBuilds& builds;
     DeviceLink& device;
     JobChannel& channel;
     JobStop& stop;

@@ -30,13 +30,7 @@ constexpr char kSpec[] = R"json({
 v1::LeaseGrant make_frame() {
   v1::LeaseGrant lease;
   lease.set_lease_id("lease-1");
-  lease.mutable_spec()->set_file("simulated.json");
-  lease.mutable_spec()->set_spec_json(kSpec);
-  for (const char* path : {"reference.cu", "simulated.cu"}) {
-    v1::SourceFile& file = *lease.mutable_spec()->add_files();
-    file.set_path(path);
-    file.set_content(std::string("// ") + path + "\n");
-  }
+  *lease.mutable_spec() = simulated_kernel();
   to_wire(parse_problem("N=1024,T=f32"), *lease.mutable_problem());
   lease.set_device_class(std::string(Digest::of("class").view()));
   lease.set_job_key(std::string(Digest::of("job").view()));
@@ -55,6 +49,18 @@ const Toolchain& toolchain() {
 }
 
 }  // namespace
+
+v1::SpecBundle simulated_kernel() {
+  v1::SpecBundle bundle;
+  bundle.set_file("simulated.json");
+  bundle.set_spec_json(kSpec);
+  for (const char* path : {"reference.cu", "simulated.cu"}) {
+    v1::SourceFile& file = *bundle.add_files();
+    file.set_path(path);
+    file.set_content(std::string("// ") + path + "\n");
+  }
+  return bundle;
+}
 
 Configuration configuration(std::int64_t a, std::int64_t b) { return {{{"A", a}, {"B", b}}}; }
 
@@ -162,7 +168,8 @@ World::World(Behaviour behaviour) : device(std::move(behaviour)) {
 }
 
 v1::JobResult World::run() {
-  TuneJob job({compiler, toolchain(), device, channel, stop, clock}, options);
+  KernelBuilds builds(toolchain());
+  TuneJob job({compiler, builds, device, channel, stop, clock}, options);
   return job.run(channel.grant());
 }
 

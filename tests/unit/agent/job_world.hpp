@@ -79,6 +79,7 @@ struct World {
   TuneJob::Options options;
 };
 
+v1::SpecBundle simulated_kernel();
 Configuration configuration(std::int64_t a, std::int64_t b);
 // The configuration of a message, as text.
 std::string text(const v1::Configuration& configuration);

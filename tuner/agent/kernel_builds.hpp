@@ -1,0 +1,34 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/digest.hpp"
+#include "schemas/agent.pb.h"
+#include "tuner/agent/kernel_build.hpp"
+
+namespace cubind {
+
+// The builds of one toolchain, kept from job to job: reading and hashing CUDA's headers takes longer than
+// many a compile. A toolkit that is replaced while the agent lives is not noticed, and needs not be: what is
+// compiled is what was read and hashed. Thread-safe; two threads that ask for the same new kernel may both
+// build it.
+class KernelBuilds {
+ public:
+  explicit KernelBuilds(Toolchain toolchain) : toolchain_(std::move(toolchain)) {}
+
+  // Throws what parsing the spec and KernelBuild throw.
+  std::shared_ptr<const KernelBuild> of(const v1::SpecBundle& bundle);
+
+ private:
+  std::shared_ptr<const KernelBuild> find(const Digest& bundle);
+
+  const Toolchain toolchain_;
+  std::mutex mutex_;
+  std::list<std::pair<Digest, std::shared_ptr<const KernelBuild>>>
+      kept_;  // guarded by mutex_; last used first
+};
+
+}  // namespace cubind
