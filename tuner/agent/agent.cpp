@@ -5,12 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "base/version.hpp"
 #include "tuner/agent/compile_job.hpp"
 #include "tuner/agent/tune_job.hpp"
 #include "tuner/agent/worker_link.hpp"
-#include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
@@ -98,9 +96,11 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
     }
     stop_all(JobStop::Kind::HandBack);
     const auto until = steady_clock::now() + kHandBack;
-    while (steady_clock::now() < until && has_work()) {
-      std::this_thread::sleep_for(milliseconds(10));
+    while (steady_clock::now() < until) {
       reap(false);
+      const std::lock_guard lock(mutex_);
+      if (works_.empty()) break;
+      std::this_thread::sleep_for(milliseconds(10));
     }
     stop_all(JobStop::Kind::Drop);
   }
@@ -122,19 +122,20 @@ void Agent::handle(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kWelcome:
       log_info("works for the daemon at " + options_.address + ", version " +
                message.welcome().daemon_version());
-      heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
       return;
     case v1::DaemonMessage::kLease:
       return begin(message.lease());
     case v1::DaemonMessage::kCheck:
       return begin(message.check());
-    case v1::DaemonMessage::kEndLease:
-      for (const auto& work : works()) {
+    case v1::DaemonMessage::kEndLease: {
+      const std::lock_guard lock(mutex_);
+      for (const auto& work : works_) {
         if (work->lease_id != message.end_lease().lease_id()) continue;
         log_info(work->lease_id + " ended by the daemon: " + message.end_lease().reason());
         work->stop.request(JobStop::Kind::Drop);
       }
       return;
+    }
     case v1::DaemonMessage::kDrain:
       return stop_all(JobStop::Kind::HandBack);
     default:
@@ -143,7 +144,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
 }
 
 void Agent::begin(const v1::LeaseGrant& lease) {
-  auto work = std::make_shared<Work>();
+  auto work = std::make_unique<Work>();
   work->lease_id = lease.lease_id();
   work->heartbeat = milliseconds(std::max<std::uint32_t>(lease.lease_ms() / 3, 50));
   work->heard = steady_clock::now();
@@ -157,7 +158,7 @@ void Agent::begin(const v1::LeaseGrant& lease) {
 void Agent::begin(const v1::CheckOrder& order) {
   const std::lock_guard lock(mutex_);
   if (draining_) return;
-  Work& added = *works_.emplace_back(std::make_shared<Work>());
+  Work& added = *works_.emplace_back(std::make_unique<Work>());
   added.thread = std::thread([this, &added, order] {
     try {
       v1::AgentMessage message;
@@ -191,10 +192,10 @@ v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
     if (error.code() == ErrorCode::Aborted || work.stop.kind() == JobStop::Kind::Drop) throw;
     const bool again = error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Unavailable;
     result.set_status(again ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
-    result.set_error(valid_utf8(error.what()));
+    result.set_error(error.what());
   } catch (const std::exception& error) {
     result.set_status(v1::JobResult::FAILED);
-    result.set_error(valid_utf8(std::string("internal: ") + error.what()));
+    result.set_error(std::string("internal: ") + error.what());
   }
   return result;
 }
@@ -210,9 +211,7 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   Place& place = place_for(lease);
   const std::lock_guard busy(place.busy);
   work.stop.check();
-  const v1::OfferedDevice& offer = place.device.offer;
-  const DeviceFacts facts = device_facts_from_wire(offer.facts());
-  const Tool& tool = toolbox_->choose(offer.driver().cuda(), architecture(facts, false));
+  const Tool& tool = toolbox_->choose(place.device.offer.driver().cuda(), "");
   WorkerLink link(spawner_, options_.worker_program.string(), place.device.worker_arguments);
   TuneJob::Options options;
   options.deadlines = options_.deadlines;
@@ -240,23 +239,13 @@ void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
   stream_->send(message);
 }
 
-std::list<std::shared_ptr<Agent::Work>> Agent::works() {
-  const std::lock_guard lock(mutex_);
-  return works_;
-}
-
-bool Agent::has_work() {
-  const std::lock_guard lock(mutex_);
-  return !works_.empty();
-}
-
-// What a job runs when it is stopped may wait for its worker's end: not under the lock.
 void Agent::stop_all(JobStop::Kind kind) {
-  for (const auto& work : works()) work->stop.request(kind);
+  const std::lock_guard lock(mutex_);
+  for (const auto& work : works_) work->stop.request(kind);
 }
 
 void Agent::reap(bool all) {
-  std::list<std::shared_ptr<Work>> ended;
+  std::list<std::unique_ptr<Work>> ended;
   {
     const std::lock_guard lock(mutex_);
     for (auto at = works_.begin(); at != works_.end();) {
@@ -269,24 +258,13 @@ void Agent::reap(bool all) {
 }
 
 void Agent::send_heartbeats() {
-  say_it_is_there();
+  const std::lock_guard lock(mutex_);
   const auto now = steady_clock::now();
-  for (const auto& work : works()) {
+  for (const auto& work : works_) {
     if (!work->channel || work->done || now - work->heard < work->heartbeat) continue;
     work->heard = now;
     work->channel->heartbeat();
   }
-}
-
-// The daemon takes a silent agent for a lost one, also while it has no lease.
-void Agent::say_it_is_there() {
-  const milliseconds every = heartbeat_;
-  const auto now = steady_clock::now();
-  if (every.count() == 0 || now - said_ < every) return;
-  said_ = now;
-  v1::AgentMessage message;
-  message.mutable_heartbeat();
-  stream_->send(message);
 }
 
 }  // namespace cubind
