@@ -1,16 +1,17 @@
 #include "client/cubindctl/shape_list.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 
 #include "base/json.hpp"
 #include "base/json_node.hpp"
 #include "base/text.hpp"
+#include "client/cubindctl/shape_collector.hpp"
+#include "client/cubindctl/shape_csv.hpp"
 
 namespace cubind::ctl {
 namespace {
-
-constexpr std::size_t kMaxProblems = 1000;  // of one call
-constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;
 
 bool is_integer_text(const std::string& text) {
   return !text.empty() && text.find_first_not_of("-0123456789") == std::string::npos;
@@ -45,80 +46,74 @@ void read_member(const JsonNode& node, Problem& problem) {
   }
 }
 
-Problem read_problem(const JsonNode& node) {
+ShapeList read_json(std::string_view text, const std::string& file) {
+  const OrderedJson document = parse_json_strict(text, file);
+  const JsonNode root(document, file);
+  root.expect_keys({"kernel", "problems"});
+  ShapeCollector shapes(file);
+  if (const auto kernel = root.find("kernel")) {
+    shapes.set_kernel(kernel->as_nonempty_string(), kernel->pointer());
+  }
+  const JsonNode problems = root.at("problems");
+  for (const JsonNode& node : problems.elements()) {
+    Problem problem;
+    for (const JsonNode& member : node.members()) {
+      read_member(member, problem);
+    }
+    shapes.add(std::move(problem), node.pointer());
+  }
+  return shapes.finish(problems.pointer());
+}
+
+// Blank lines before it give syntax errors the line that they have in the file.
+OrderedJson parse_line(std::string_view line, std::size_t number, const std::string& file) {
+  return parse_json_strict(std::string(number - 1, '\n').append(line), file);
+}
+
+void read_line(const OrderedJson& document, const std::string& place, const std::string& file,
+               ShapeCollector& shapes) {
+  const JsonNode root(document, file + " " + place);
+  if (root.is_object() && root.contains("problems")) {
+    root.fail(
+        "a line is one problem, as in {\"N\": 4096, \"T\": \"bf16\"}; a list with \"problems\" is a "
+        ".json file");
+  }
   Problem problem;
-  for (const JsonNode& member : node.members()) {
-    read_member(member, problem);
+  for (const JsonNode& member : root.members()) {
+    if (member.key() == "kernel") {
+      shapes.set_kernel(member.as_nonempty_string(), place);
+    } else {
+      read_member(member, problem);
+    }
   }
-  if (problem.dims.empty()) {
-    node.fail("a problem has at least one dim, as in {\"N\": 4096, \"T\": \"bf16\"}");
-  }
-  return problem;
+  shapes.add(std::move(problem), place);
 }
 
-// The names of dims and types, sorted: problems of one kernel have the same.
-std::vector<std::string> names_of(const Problem& problem) {
-  std::vector<std::string> names;
-  for (const NamedValue& dim : problem.dims) {
-    names.push_back(dim.name);
+ShapeList read_lines(std::string_view text, const std::string& file) {
+  ShapeCollector shapes(file);
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      read_line(parse_line(line, number, file), "line " + std::to_string(number), file, shapes);
+    }
   }
-  for (const TypeBinding& type : problem.types) {
-    names.push_back(type.name);
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-std::string sorted_text(const Problem& problem) {
-  std::vector<std::string> parts{problem.scenario};
-  for (const NamedValue& dim : problem.dims) {
-    parts.push_back(dim.name + "=" + std::to_string(dim.value));
-  }
-  for (const TypeBinding& type : problem.types) {
-    parts.push_back(type.name + "=" + std::string(to_string(type.type)));
-  }
-  std::ranges::sort(parts);
-  return join(parts, ",");
-}
-
-void check_against_earlier(const JsonNode& node, const Problem& problem,
-                           const std::vector<Problem>& earlier) {
-  if (earlier.empty()) {
-    return;
-  }
-  if (names_of(problem) != names_of(earlier.front())) {
-    node.fail("has the names " + join(names_of(problem), ", ") + ", /problems/0 has " +
-              join(names_of(earlier.front()), ", "));
-  }
-  const auto same = std::ranges::find(earlier, sorted_text(problem), sorted_text);
-  if (same != earlier.end()) {
-    node.fail("is the same as /problems/" + std::to_string(same - earlier.begin()));
-  }
+  return shapes.finish("");
 }
 
 }  // namespace
 
 ShapeList read_shape_list(std::string_view text, const std::string& file) {
-  const OrderedJson document = parse_json_strict(text, file);
-  const JsonNode root(document, file);
-  root.expect_keys({"kernel", "problems"});
-  ShapeList list;
-  if (const auto kernel = root.find("kernel")) {
-    list.kernel = kernel->as_nonempty_string();
+  std::string kind = std::filesystem::path(file).extension().string();
+  std::ranges::transform(kind, kind.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (kind == ".csv") {
+    return read_shape_csv(text, file);
   }
-  const JsonNode problems = root.at("problems");
-  for (const JsonNode& node : problems.elements()) {
-    Problem problem = read_problem(node);
-    check_against_earlier(node, problem, list.problems);
-    list.problems.push_back(std::move(problem));
-  }
-  if (list.problems.empty()) {
-    problems.fail("must not be empty");
-  }
-  if (list.problems.size() > kMaxProblems) {
-    problems.fail(std::to_string(list.problems.size()) + " problems, at most 1000 are tuned in one call");
-  }
-  return list;
+  return kind == ".jsonl" ? read_lines(text, file) : read_json(text, file);
 }
 
 }  // namespace cubind::ctl

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <utility>
 
 namespace cubind {
 namespace {
@@ -36,42 +37,29 @@ struct Spelling {
   DType type;
 };
 
-// What follows the prefix of a library, or stands alone. "float", "int" and "long" alone mean different sizes
-// in torch, NumPy and C: only torch's are accepted, with their prefix.
+// What follows the prefix of a library, or stands alone. Left out is what means different types to different
+// libraries: "float", "int" and "long" (torch, NumPy, C), "byte" (signed in NumPy, unsigned in torch) and
+// "float8_e4m3" (the finite-only format in CUDA, another one in ml_dtypes).
 constexpr Spelling kSpellings[] = {
-    {"float64", DType::F64},
-    {"double", DType::F64},
-    {"fp64", DType::F64},
-    {"float32", DType::F32},
-    {"single", DType::F32},
-    {"fp32", DType::F32},
-    {"float16", DType::F16},
-    {"half", DType::F16},
-    {"fp16", DType::F16},
-    {"__half", DType::F16},
-    {"bfloat16", DType::Bf16},
-    {"__nv_bfloat16", DType::Bf16},
-    {"float8_e4m3fn", DType::E4m3},
-    {"float8_e4m3", DType::E4m3},
-    {"float8e4nv", DType::E4m3},
-    {"fp8e4nv", DType::E4m3},
-    {"e4m3fn", DType::E4m3},
-    {"__nv_fp8_e4m3", DType::E4m3},
-    {"float8_e5m2", DType::E5m2},
-    {"float8e5", DType::E5m2},
-    {"fp8e5", DType::E5m2},
-    {"__nv_fp8_e5m2", DType::E5m2},
-    {"int64", DType::I64},
-    {"longlong", DType::I64},
-    {"int32", DType::I32},
-    {"intc", DType::I32},
-    {"int8", DType::I8},
-    {"byte", DType::I8},
-    {"uint8", DType::U8},
-    {"ubyte", DType::U8},
+    {"float64", DType::F64},        {"double", DType::F64},
+    {"fp64", DType::F64},           {"float32", DType::F32},
+    {"single", DType::F32},         {"fp32", DType::F32},
+    {"float16", DType::F16},        {"half", DType::F16},
+    {"fp16", DType::F16},           {"__half", DType::F16},
+    {"bfloat16", DType::Bf16},      {"__nv_bfloat16", DType::Bf16},
+    {"float8_e4m3fn", DType::E4m3}, {"float8e4nv", DType::E4m3},
+    {"fp8e4nv", DType::E4m3},       {"e4m3fn", DType::E4m3},
+    {"__nv_fp8_e4m3", DType::E4m3}, {"float8_e5m2", DType::E5m2},
+    {"float8e5", DType::E5m2},      {"fp8e5", DType::E5m2},
+    {"__nv_fp8_e5m2", DType::E5m2}, {"int64", DType::I64},
+    {"longlong", DType::I64},       {"int32", DType::I32},
+    {"intc", DType::I32},           {"int8", DType::I8},
+    {"uint8", DType::U8},           {"ubyte", DType::U8},
 };
 
+// Only with the library's prefix.
 constexpr Spelling kTorchSpellings[] = {{"float", DType::F32}, {"int", DType::I32}, {"long", DType::I64}};
+constexpr Spelling kNumpySpellings[] = {{"byte", DType::I8}, {"intp", DType::I64}, {"float_", DType::F64}};
 
 // NumPy's array protocol: '<' or '=' little-endian and native, '|' for single bytes. Without the sign "i8" is
 // eight bits here and eight bytes there, so the sign is needed.
@@ -93,6 +81,30 @@ std::optional<DType> find(const Spelling (&spellings)[N], std::string_view text)
   return std::nullopt;
 }
 
+std::string_view library_prefix(std::string_view text) {
+  for (const std::string_view prefix : kPrefixes) {
+    if (text.starts_with(prefix)) {
+      return prefix;
+    }
+  }
+  return {};
+}
+
+// What Python prints of a NumPy type: dtype('float16'), dtype(bfloat16), <class 'numpy.float16'>.
+std::string_view unwrapped(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kWrappings[] = {
+      {"dtype(", ")"}, {"np.dtype(", ")"}, {"numpy.dtype(", ")"}, {"<class ", ">"}};
+  for (const auto& [open, close] : kWrappings) {
+    if (text.size() > open.size() + close.size() && text.starts_with(open) && text.ends_with(close)) {
+      text = text.substr(open.size(), text.size() - open.size() - close.size());
+      const bool in_quotes =
+          text.size() > 2 && text.front() == text.back() && (text.front() == '\'' || text.front() == '"');
+      return in_quotes ? text.substr(1, text.size() - 2) : text;
+    }
+  }
+  return text;
+}
+
 const TypeFacts& facts(DType type) { return kTypes.at(static_cast<std::size_t>(type)); }
 
 }  // namespace
@@ -109,7 +121,7 @@ std::optional<DType> parse_dtype(std::string_view spelling) {
   std::string lower(spelling);
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::string_view text = lower;
+  std::string_view text = unwrapped(lower);
   for (const TypeFacts& type : kTypes) {
     if (text == type.name) {
       return type.type;
@@ -118,19 +130,15 @@ std::optional<DType> parse_dtype(std::string_view spelling) {
   if (!text.empty() && std::string_view("<=|").find(text.front()) != std::string_view::npos) {
     return find(kArrayProtocol, text.substr(1));
   }
-  for (const std::string_view prefix : kPrefixes) {
-    if (!text.starts_with(prefix)) {
-      continue;
-    }
-    text.remove_prefix(prefix.size());
-    if (prefix == "torch.") {
-      if (const auto type = find(kTorchSpellings, text)) {
-        return type;
-      }
-    }
-    break;
+  const std::string_view prefix = library_prefix(text);
+  text.remove_prefix(prefix.size());
+  std::optional<DType> type;
+  if (prefix == "torch.") {
+    type = find(kTorchSpellings, text);
+  } else if (prefix == "np." || prefix == "numpy.") {
+    type = find(kNumpySpellings, text);
   }
-  return find(kSpellings, text);
+  return type ? type : find(kSpellings, text);
 }
 
 std::vector<std::string> dtype_names() {

@@ -32,10 +32,10 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
-  if (text == "true") {
+  if (text == "true" || text == "True") {  // Python's spelling too
     return 1;
   }
-  if (text == "false") {
+  if (text == "false" || text == "False") {
     return 0;
   }
   std::int64_t value = 0;
@@ -67,13 +67,7 @@ void parse_part(std::string_view part, Problem& problem) {
   if (has_name(problem, name)) {
     fail(part, quoted(name) + " is given twice");
   }
-  if (name == "scenario") {
-    problem.scenario = value;
-  } else if (const auto integer = parse_integer(value)) {
-    problem.dims.push_back({name, *integer});
-  } else if (const auto type = parse_dtype(value)) {
-    problem.types.push_back({name, *type});
-  } else {
+  if (!put_value(problem, name, value)) {
     fail(part, quoted(value) + " is neither a 64-bit integer nor a type" + suggestion(value, dtype_names()));
   }
 }
@@ -114,6 +108,19 @@ std::string to_string(const Configuration& configuration) {
     append(text, value.name, std::to_string(value.value));
   }
   return text;
+}
+
+bool put_value(Problem& problem, const std::string& name, std::string_view value) {
+  if (name == "scenario") {
+    problem.scenario = value;
+  } else if (const auto integer = parse_integer(value)) {
+    problem.dims.push_back({name, *integer});
+  } else if (const auto type = parse_dtype(value)) {
+    problem.types.push_back({name, *type});
+  } else {
+    return false;
+  }
+  return true;
 }
 
 Problem parse_problem(std::string_view text) {

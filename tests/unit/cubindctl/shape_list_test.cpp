@@ -7,9 +7,9 @@
 namespace cubind::ctl {
 namespace {
 
-std::string message(const std::string& text) {
+std::string message(const std::string& text, const std::string& file = "shapes.json") {
   try {
-    read_shape_list(text, "shapes.json");
+    read_shape_list(text, file);
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::InvalidArgument);
     return error.what();
@@ -65,6 +65,101 @@ TEST_CASE("a problem that is given twice is refused whatever the order of its na
 
 TEST_CASE("an empty list is refused") {
   CHECK(message(R"({"problems": []})") == "shapes.json /problems: must not be empty");
+  CHECK(message("\n \n", "shapes.jsonl") == "shapes.jsonl: must not be empty");
+  CHECK_THAT(message("", "shapes.csv"),
+             Catch::StartsWith("shapes.csv: must not be empty: the first line names"));
+  CHECK(message("N,D,T\n", "shapes.csv") == "shapes.csv below line 1: must not be empty");
+}
+
+TEST_CASE("a list with more problems than one call tunes is refused at the first too many") {
+  std::string text = "N\n";
+  for (int i = 0; i < 1000; ++i) {
+    text += std::to_string(i) + "\n";
+  }
+  CHECK(read_shape_list(text, "shapes.csv").problems.size() == 1000);
+  CHECK_THAT(message(text + "1000\n", "shapes.csv"),
+             Catch::StartsWith("shapes.csv line 1002: is one too many"));
+}
+
+TEST_CASE("the three formats of a shape list say the same") {
+  const ShapeList json = read_shape_list(
+      R"({"kernel": "scale", "problems": [{"N": 1, "C": true, "T": "bf16"}, {"N": 2, "C": false, "T": "f16"}]})",
+      "shapes.json");
+  const ShapeList lines = read_shape_list(
+      "{\"kernel\": \"scale\", \"N\": 1, \"C\": true, \"T\": \"torch.bfloat16\"}\r\n\n"
+      "{\"N\": 2, \"C\": false, \"T\": \"half\"}",
+      "shapes.jsonl");
+  const ShapeList csv =
+      read_shape_list("kernel,N,C,T\r\nscale,1,true,bfloat16\r\n\r\nscale,2,False,fp16", "shapes.CSV");
+  CHECK(json.kernel == "scale");
+  CHECK(lines.kernel == json.kernel);
+  CHECK(csv.kernel == json.kernel);
+  CHECK(lines.problems == json.problems);
+  CHECK(csv.problems == json.problems);
+}
+
+TEST_CASE("a fault in JSON lines is told with line and pointer") {
+  CHECK(message("{\"N\": 1}\n\n{\"N\": null}", "shapes.jsonl") ==
+        "shapes.jsonl line 3 /N: expected an integer, a type in quotes, or true or false, found null");
+  CHECK_THAT(message("{\"N\": 1}\n{\"N\": }", "shapes.jsonl"),
+             Catch::StartsWith("shapes.jsonl line 2, column 7: syntax error"));
+  CHECK(message("{\"N\": 1}\n{\"N\": 1}", "shapes.jsonl") == "shapes.jsonl line 2: is the same as line 1");
+  CHECK(message("{\"N\": 1}\n[1]", "shapes.jsonl") ==
+        "shapes.jsonl line 2: expected an object, found an array");
+  CHECK_THAT(message("{\"problems\": [{\"N\": 1}]}", "shapes.jsonl"), Catch::Contains("is a .json file"));
+}
+
+TEST_CASE("the lines of a list are for one kernel") {
+  CHECK(message("{\"kernel\": \"a\", \"N\": 1}\n{\"kernel\": \"b\", \"N\": 2}", "shapes.jsonl") ==
+        "shapes.jsonl line 2: is for \"b\", line 1 is for \"a\": a list is for one kernel");
+  CHECK(message("kernel,N\na,1\n,2\n", "shapes.csv") ==
+        "shapes.csv line 3, column 1 (kernel): must not be empty");
+}
+
+TEST_CASE("a fault in a CSV cell is told with line and column") {
+  CHECK_THAT(
+      message("N,T\n1,bf16\n2,bf166\n", "shapes.csv"),
+      Catch::StartsWith("shapes.csv line 3, column 2 (T): \"bf166\" is neither an integer, a type, nor") &&
+          Catch::Contains("did you mean \"bf16\"?"));
+  CHECK_THAT(message("N,T\n4096.0,bf16\n", "shapes.csv"),
+             Catch::Contains("line 2, column 1 (N): \"4096.0\""));
+  CHECK(message("N\n-1\n", "shapes.csv") == "shapes.csv line 2, column 1 (N): -1 is below 0");
+  CHECK_THAT(message("N,T\n1,\n", "shapes.csv"),
+             Catch::StartsWith("shapes.csv line 2, column 2 (T): is empty"));
+  CHECK(message("N,T\n1,bf16,3\n", "shapes.csv") ==
+        "shapes.csv line 2: has 3 cells, the header has 2 columns");
+  CHECK(message("T\nbf16\n", "shapes.csv") ==
+        "shapes.csv line 2: a problem has at least one dim, as in {\"N\": 4096, \"T\": \"bf16\"}");
+}
+
+TEST_CASE("a CSV header is needed and names each column once") {
+  CHECK_THAT(message("4096,bf16\n", "shapes.csv"),
+             Catch::StartsWith("shapes.csv line 1, column 1 (4096): \"4096\" is no name"));
+  CHECK(message("N,T,N\n", "shapes.csv") ==
+        "shapes.csv line 1, column 3 (N): the name stands twice in the header");
+  CHECK(message("N;T\n1;bf16\n", "shapes.csv") ==
+        "shapes.csv line 1: the columns are separated by commas, as in N,D,T");
+}
+
+TEST_CASE("quotes and spaces and a byte order mark are no part of a CSV cell") {
+  const ShapeList list =
+      read_shape_list("\xef\xbb\xbf\"N\" , T \n \"1\",\t\"dtype('float16')\" \n", "shapes.csv");
+  CHECK(to_string(list.problems.at(0)) == "N=1,T=f16");
+  CHECK(message("N,S\n1,\"a\"\"b\n,c\"\n2,3\n", "shapes.csv").find("line 2, column 2 (S): \"a\\\"b\\n,c\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("quotes that do not match are told at their cell") {
+  CHECK(message("N,T\n1,\"bf16\n", "shapes.csv") ==
+        "shapes.csv line 2, column 2: the quoted cell does not end");
+  CHECK_THAT(message("N,T\n1,b\"f16\n", "shapes.csv"),
+             Catch::Contains("line 2, column 2: a quote stands within"));
+  CHECK_THAT(message("N,T\n\"1\"2,bf16\n", "shapes.csv"), Catch::Contains("line 2, column 1: text follows"));
+}
+
+TEST_CASE("a CSV cell over several lines does not shift the lines that follow") {
+  CHECK(message("N,scenario\n1,\"a\nb\"\n-1,c\n", "shapes.csv") ==
+        "shapes.csv line 4, column 1 (N): -1 is below 0");
 }
 
 }  // namespace cubind::ctl

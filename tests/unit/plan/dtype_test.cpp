@@ -7,18 +7,25 @@ namespace cubind::test {
 TEST_CASE("the spellings of torch and NumPy and Triton and CUDA name the same types") {
   const std::pair<DType, std::vector<const char*>> spellings[] = {
       {DType::F64,
-       {"f64", "torch.float64", "torch.double", "np.float64", "numpy.double", "tl.float64", "fp64", "<f8"}},
+       {"f64", "torch.float64", "torch.double", "np.float64", "numpy.double", "np.float_", "tl.float64",
+        "fp64", "float64", "<f8"}},
       {DType::F32,
-       {"f32", "torch.float32", "torch.float", "np.float32", "np.single", "tl.float32", "fp32", "<f4",
-        "F32"}},
+       {"f32", "torch.float32", "torch.float", "np.float32", "np.single", "tl.float32", "fp32", "float32",
+        "<f4", "=f4", "F32", "dtype('float32')"}},
       {DType::F16,
-       {"f16", "torch.float16", "torch.half", "np.float16", "np.half", "tl.float16", "fp16", "<f2",
-        "__half"}},
+       {"f16", "torch.float16", "torch.half", "np.float16", "np.half", "tl.float16", "fp16", "half", "<f2",
+        "__half", "numpy.dtype('float16')", "<class 'numpy.float16'>", "dtype('<f2')"}},
       {DType::Bf16,
-       {"bf16", "torch.bfloat16", "ml_dtypes.bfloat16", "tl.bfloat16", "bfloat16", "__nv_bfloat16"}},
-      {DType::E4m3, {"e4m3", "torch.float8_e4m3fn", "tl.float8e4nv", "fp8e4nv", "ml_dtypes.float8_e4m3fn"}},
-      {DType::E5m2, {"e5m2", "torch.float8_e5m2", "tl.float8e5", "fp8e5", "ml_dtypes.float8_e5m2"}},
-      {DType::I64, {"i64", "torch.int64", "torch.long", "np.int64", "tl.int64", "<i8"}},
+       {"bf16", "torch.bfloat16", "ml_dtypes.bfloat16", "jnp.bfloat16", "tl.bfloat16",
+        "triton.language.bfloat16", "bfloat16", "__nv_bfloat16", "dtype(bfloat16)",
+        "<class 'ml_dtypes.bfloat16'>"}},
+      {DType::E4m3,
+       {"e4m3", "torch.float8_e4m3fn", "tl.float8e4nv", "fp8e4nv", "ml_dtypes.float8_e4m3fn",
+        "jnp.float8_e4m3fn", "float8_e4m3fn", "__nv_fp8_e4m3"}},
+      {DType::E5m2,
+       {"e5m2", "torch.float8_e5m2", "tl.float8e5", "fp8e5", "ml_dtypes.float8_e5m2", "float8_e5m2"}},
+      {DType::I64,
+       {"i64", "torch.int64", "torch.long", "np.int64", "np.longlong", "np.intp", "tl.int64", "<i8"}},
       {DType::I32, {"i32", "torch.int32", "torch.int", "np.int32", "np.intc", "tl.int32", "<i4"}},
       {DType::I8, {"i8", "torch.int8", "np.int8", "np.byte", "tl.int8", "|i1"}},
       {DType::U8, {"u8", "torch.uint8", "np.uint8", "np.ubyte", "tl.uint8", "|u1"}},
@@ -40,8 +47,17 @@ TEST_CASE("one spelling is printed and read back") {
   CHECK(dtype_names().size() == 10);
 }
 
-TEST_CASE("words that mean different sizes to different libraries are no types") {
-  for (const char* text : {"float", "int", "long", "np.float", "np.int", "numpy.long", "tl.float"}) {
+TEST_CASE("words that mean different types to different libraries are no types") {
+  for (const char* text : {"float", "int", "long", "np.float", "np.int", "np.int_", "numpy.long", "tl.float",
+                           "byte", "torch.byte", "float8_e4m3", "ml_dtypes.float8_e4m3"}) {
+    INFO(text);
+    CHECK(!parse_dtype(text));
+  }
+}
+
+TEST_CASE("formats of eight bits that CUDA does not have are no types") {
+  for (const char* text : {"torch.float8_e4m3fnuz", "torch.float8_e5m2fnuz", "tl.float8e4b15",
+                           "tl.float8e4b8", "ml_dtypes.float8_e3m4", "fp8"}) {
     INFO(text);
     CHECK(!parse_dtype(text));
   }
@@ -49,7 +65,8 @@ TEST_CASE("words that mean different sizes to different libraries are no types")
 
 TEST_CASE("what is no type is absent") {
   for (const char* text :
-       {"", "torch.", "torch", "f", "f33", "float3", "<f", "<", "<bf16", "torch.torch.float32", "bool"}) {
+       {"", "torch.", "torch", "f", "f33", "float3", "<f", "<", "<bf16", ">f4", "bool", "|b1",
+        "torch.torch.float32", "dtype()", "dtype('')", "<class 'numpy.float16'", "np.dtype"}) {
     INFO(text);
     CHECK(!parse_dtype(text));
   }

@@ -15,9 +15,19 @@ TEST_CASE("a problem is read from its text in any order and printed by kind") {
 }
 
 TEST_CASE("truth values are read as integers") {
-  const Problem problem = parse_problem("CAUSAL=true,DROPOUT=false");
+  const Problem problem = parse_problem("CAUSAL=true,DROPOUT=false,BIAS=True,GATED=False");
   CHECK(problem.dim("CAUSAL") == 1);
   CHECK(problem.dim("DROPOUT") == 0);
+  CHECK(problem.dim("BIAS") == 1);
+  CHECK(problem.dim("GATED") == 0);
+}
+
+TEST_CASE("a value that is no value of a problem leaves it as it was") {
+  Problem problem = parse_problem("N=4");
+  CHECK_FALSE(put_value(problem, "T", "bf61"));
+  CHECK(problem == parse_problem("N=4"));
+  CHECK(put_value(problem, "T", "np.half"));
+  CHECK(to_string(problem) == "N=4,T=f16");
 }
 
 TEST_CASE("an empty text is an empty problem") { CHECK(parse_problem("  ") == Problem{}); }
