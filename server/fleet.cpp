@@ -118,15 +118,20 @@ std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
   return newest;
 }
 
-std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class) {
+std::optional<OfferedDevice> offered_device(const AgentProfiles& agents, const Digest& device_class) {
   for (const AgentProfile& agent : agents) {
     for (const OfferedDevice& device : agent.devices) {
       if (device.device.digest == device_class) {
-        return device.driver;
+        return device;
       }
     }
   }
   return std::nullopt;
+}
+
+std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class) {
+  const auto device = offered_device(agents, device_class);
+  return device ? std::optional(device->driver) : std::nullopt;
 }
 
 }  // namespace cubind

@@ -44,6 +44,9 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
 std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
                                                   const std::optional<DriverVersion>& driver);
 
+/// An agent's device of this class: the first.
+std::optional<OfferedDevice> offered_device(const AgentProfiles& agents, const Digest& device_class);
+
 /// The driver of an agent's device of this class.
 std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class);
 

@@ -50,4 +50,18 @@ std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer
   return candidates.front();
 }
 
+bool tuning_refreshes(const Question& question, const AgentProfiles& agents) {
+  const auto device = offered_device(agents, question.key.device_class);
+  if (!device) {
+    return true;  // nobody knows what the one that comes will be like
+  }
+  RecordRow made;
+  made.driver = device->driver;
+  made.power_limit_mw = device->device.facts.power_limit_mw;
+  if (const auto toolchain = current_toolchain(agents, device->driver)) {
+    made.toolchain.name = toolchain->name;
+  }
+  return !is_stale(question, made, true);
+}
+
 }  // namespace cubind

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "server/answer/answerer.hpp"
+#include "server/fleet.hpp"
 
 namespace cubind {
 
@@ -14,5 +15,9 @@ class Store;
 /// thread.
 std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
                                               const IndexSnapshot& index, Store& store);
+
+/// Whether a record that agents measured now would not be stale for the caller. It would be where the
+/// caller's driver, toolchain or power limit is not that of their GPU: measuring again would change nothing.
+bool tuning_refreshes(const Question& question, const AgentProfiles& agents);
 
 }  // namespace cubind

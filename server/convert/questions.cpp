@@ -112,8 +112,11 @@ std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const
   common.kernel = kernels_.find(request.kernel());
   common.device = request.has_device() ? device(request.device(), "device")
                                        : only_offered_device(*fleet_.agents(), "device");
-  // What is measured now is measured under the driver of the agent's GPU.
-  common.driver = offered_driver(*fleet_.agents(), common.device.digest);
+  // What is measured now is measured under the driver and the power limit of the agent's GPU.
+  if (const auto offered = offered_device(*fleet_.agents(), common.device.digest)) {
+    common.driver = offered->driver;
+    common.power_limit_mw = offered->device.facts.power_limit_mw;
+  }
   common.policy = policy_from_wire(request.policy(), "policy");
   common.numerics = supported_numerics(request.numerics());
   common.name_space = request.namespace_();

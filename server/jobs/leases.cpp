@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "server/jobs/grant.hpp"
-#include "server/jobs/provisional.hpp"
+#include "server/jobs/latest_measurement.hpp"
 #include "server/jobs/scheduler_state.hpp"
 #include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
@@ -290,8 +290,31 @@ void Scheduler::State::requeue(OpenJob& job, const std::string& reason) {
   tell(job);
 }
 
+bool Scheduler::State::has_provisional_record(const RecordQuestion& question) const {
+  const RecordPtr record = latest_measurement(question, *index.snapshot());
+  return record && record->provisional;
+}
+
 bool Scheduler::State::only_when_idle(const JobRow& row) const {
-  return row.kind == JobKind::Tune && !row.retune && provisional_record(row.question, *index.snapshot());
+  return row.kind == JobKind::Tune && !row.retune && has_provisional_record(row.question);
+}
+
+bool Scheduler::State::power_limit_has_changed(const RecordQuestion& question) const {
+  const RecordPtr record = latest_measurement(question, *index.snapshot());
+  bool other = false;
+  for (const auto& [id, agent] : agents) {
+    for (const OfferedDevice& device : agent.profile.devices) {
+      const std::uint32_t limit = device.device.facts.power_limit_mw;
+      if (!record || device.device.digest != question.device_class || limit == 0) {
+        continue;
+      }
+      if (record->power_limit_mw == 0 || record->power_limit_mw == limit) {
+        return false;
+      }
+      other = true;
+    }
+  }
+  return other;
 }
 
 void Scheduler::State::wait_for_idle_gpu(OpenJob& job) {

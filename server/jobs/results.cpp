@@ -4,7 +4,6 @@
 #include "base/error.hpp"
 #include "base/failpoint.hpp"
 #include "base/log.hpp"
-#include "server/jobs/provisional.hpp"
 #include "server/jobs/scheduler_state.hpp"
 #include "server/store/store.hpp"
 
@@ -210,7 +209,7 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
 }
 
 void Scheduler::State::measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device) {
-  if (!provisional_record(question, *index.snapshot())) {
+  if (!has_provisional_record(question)) {
     return;
   }
   JobRow row;

@@ -52,7 +52,7 @@ JobEvent Scheduler::submit_tune(const RecordQuestion& question, const DeviceClas
   row.kind = JobKind::Tune;
   row.key = job_key(question);
   row.question = question;
-  row.retune = retune;
+  row.retune = retune || state_->power_limit_has_changed(question);
   return state_->submit(std::move(row), device);
 }
 
@@ -83,7 +83,7 @@ JobEvent Scheduler::State::submit(JobRow row, const DeviceClass& device) {
   row.id = fresh_id();
   row.created_at = clock.wall_text();
   store.write([&](StoreWriter& writer) {
-    row.series = writer.last_series(row.key) + (row.retune ? 1 : 0);
+    row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
     writer.put_device_class(device);
     writer.put_job(row);
   });
@@ -181,9 +181,7 @@ JobEvent Scheduler::cancel(const std::string& id) {
 
 void Scheduler::expect_agent_until(SteadyTime deadline) { state_->agent_expected_until = deadline; }
 
-bool Scheduler::agent_expected() const {
-  return state_->clock.steady_now() < state_->agent_expected_until;
-}
+bool Scheduler::agent_expected() const { return state_->clock.steady_now() < state_->agent_expected_until; }
 
 void Scheduler::tick() {
   state_->expire_leases();

@@ -81,9 +81,13 @@ struct Scheduler::State {
   /// Queues a leased job again; after too many interruptions in a row it has failed.
   void requeue(OpenJob& job, const std::string& reason);
   void expire_leases();
+  bool has_provisional_record(const RecordQuestion& question) const;
   /// Whether the job replaces a provisional record: it is measured on an idle GPU or not at all. What
   /// somebody asked to be measured anew is not.
   bool only_when_idle(const JobRow& row) const;
+  /// Whether agents offer the device class under another power limit alone than that of the latest
+  /// measurement: its samples, whose keys are still those of today, say nothing about today's clocks.
+  bool power_limit_has_changed(const RecordQuestion& question) const;
   /// The agent found the GPU in use and handed the job back. Others of its class wait with it.
   void wait_for_idle_gpu(OpenJob& job);
   /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.

@@ -134,26 +134,12 @@ class Ranking {
     if (carried->other_revision) {
       match.add(Departure::OtherRevision);
     }
-    if (is_stale(*record, same_device)) {
+    if (is_stale(question_, *record, same_device)) {
       match.add(Departure::Stale);
     }
     ranked_.push_back({record, *carried, match, evidence,
                        *distance + (same_device ? 0 : device_distance(device.facts, question_.device.facts)),
                        log_size(record->question.problem)});
-  }
-
-  /// Validators lower the match, they never lose a row. What one side does not know makes nothing stale.
-  bool is_stale(const RecordRow& record, bool same_device) const {
-    if (question_.driver && !question_.driver->version.empty() && !record.driver.version.empty() &&
-        driver_branch(question_.driver->version) != driver_branch(record.driver.version)) {
-      return true;
-    }
-    if (question_.toolchain && !record.toolchain.name.empty() &&
-        record.toolchain.name != *question_.toolchain) {
-      return true;
-    }
-    return same_device && question_.power_limit_mw != 0 && record.power_limit_mw != 0 &&
-           question_.power_limit_mw != record.power_limit_mw;
   }
 
   const Question& question_;
@@ -179,6 +165,18 @@ std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Confi
 }
 
 }  // namespace
+
+bool is_stale(const Question& question, const RecordRow& record, bool same_device) {
+  if (question.driver && !question.driver->version.empty() && !record.driver.version.empty() &&
+      driver_branch(question.driver->version) != driver_branch(record.driver.version)) {
+    return true;
+  }
+  if (question.toolchain && !record.toolchain.name.empty() && record.toolchain.name != *question.toolchain) {
+    return true;
+  }
+  return same_device && question.power_limit_mw != 0 && record.power_limit_mw != 0 &&
+         question.power_limit_mw != record.power_limit_mw;
+}
 
 std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record,
                                       const DeviceFacts& measured_on) {

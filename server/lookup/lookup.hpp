@@ -68,6 +68,10 @@ std::vector<AnswerCandidate> rank_candidates(const Question& question, const Ind
 std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
                                                 std::size_t limit = 8);
 
+/// Whether a validator of the record (driver branch, toolchain, power limit) is not the question's. What one
+/// side does not know makes nothing stale; power limits are compared on one device class.
+bool is_stale(const Question& question, const RecordRow& record, bool same_device);
+
 /// Measured here (or replayed, for a replay device), alone on the GPU, for today's source and validators:
 /// nothing to tune.
 bool is_fresh(const Question& question, const AnswerCandidate& candidate);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "server/answer/freshness.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/status.hpp"
@@ -95,7 +96,7 @@ void VariantCall::on_miss() {
   serve();
 }
 
-RecordQuestion VariantCall::job_question(bool& retune) const {
+std::optional<RecordQuestion> VariantCall::job_question(bool& retune) const {
   RecordQuestion question = asked_.question.key;
   const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
   const bool in_bucket =
@@ -103,8 +104,13 @@ RecordQuestion VariantCall::job_question(bool& retune) const {
       candidates.front().match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
   if (in_bucket) {
     // What was measured before is measured again, under today's driver, toolchain or source.
-    question.problem = candidates.front().record->question.problem;
-    retune = candidates.front().match.has(Departure::Stale);
+    const AnswerCandidate& best = candidates.front();
+    question.problem = best.record->question.problem;
+    retune = best.match.has(Departure::Stale);
+    const bool is_only_stale = retune && best.match.within(Match{Departure::Bucket, Departure::Stale});
+    if (is_only_stale && !tuning_refreshes(asked_.question, *context_.fleet.agents())) {
+      return std::nullopt;
+    }
   } else {
     question.problem = asked_.question.spec->representative(question.problem);
   }
@@ -113,14 +119,14 @@ RecordQuestion VariantCall::job_question(bool& retune) const {
 
 void VariantCall::start_job() {
   bool retune = false;
-  const RecordQuestion question = job_question(retune);
-  job_ = context_.scheduler.find_open(question);
+  const auto question = job_question(retune);
+  job_ = question ? context_.scheduler.find_open(*question) : std::nullopt;
   if (job_) {
     return;
   }
-  if (asked_.may_tune && !context_.scheduler.failed_lately(job_key(question))) {
+  if (question && asked_.may_tune && !context_.scheduler.failed_lately(job_key(*question))) {
     try {
-      job_ = context_.scheduler.submit_tune(question, asked_.question.device, retune);
+      job_ = context_.scheduler.submit_tune(*question, asked_.question.device, retune);
       return;
     } catch (const Error& error) {
       // A full queue or disk is no reason not to serve what there is.

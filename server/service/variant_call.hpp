@@ -34,7 +34,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void start_job();
   /// The miss started no job.
   void count_want();
-  RecordQuestion job_question(bool& retune) const;
+  /// What would be tuned; absent: agents can measure nothing that would answer better.
+  std::optional<RecordQuestion> job_question(bool& retune) const;
   void wait_for_job();
   void serve();
   bool wait_for_compile();

@@ -242,9 +242,11 @@ std::vector<JobRow> Session::jobs(bool include_ended) {
   return read_all(query, read_job);
 }
 
-std::uint32_t Session::last_series(const Digest& job_key) {
+std::uint32_t Session::last_series(const RecordQuestion& question) {
+  const std::string problem = write_problem(question.problem);
+  const std::string policy = to_string(question.policy);
   Query query = database_.query(sql::kLastSeries);
-  query.bind(job_key).step();
+  query.bind(question.kernel, problem, question.device_class, policy).step();
   return query.word();
 }
 

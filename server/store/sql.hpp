@@ -151,7 +151,9 @@ inline const std::string kJobColumns =
     "outcomes, record_trial, compile, architecture, driver_cuda FROM jobs ";
 inline const std::string kOpenJobs = kJobColumns + "WHERE ended = 0 ORDER BY created_at, id";
 inline const std::string kAllJobs = kJobColumns + "ORDER BY created_at, id";
-inline const std::string kLastSeries = "SELECT coalesce(max(series), 0) FROM jobs WHERE key = ?";
+inline const std::string kLastSeries =
+    "SELECT coalesce(max(series), 0) FROM jobs WHERE kernel = ? AND problem = ? AND device_class = ? AND "
+    "policy = ?";
 // Not OR REPLACE: that would drop another open job with the same key instead of refusing this one.
 inline const std::string kDeleteJob = "DELETE FROM jobs WHERE id = ?";
 inline const std::string kInsertJob =

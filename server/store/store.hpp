@@ -90,7 +90,8 @@ class StoreReader {
   virtual std::vector<ArtifactRow> artifacts_of(const TrialGroup& group) = 0;
 
   virtual std::vector<JobRow> jobs(bool include_ended) = 0;  // oldest first
-  virtual std::uint32_t last_series(const Digest& job_key) = 0;
+  /// Of the trials that jobs of this question share with those of other numerics and namespaces.
+  virtual std::uint32_t last_series(const RecordQuestion& question) = 0;
   virtual std::vector<WantRow> wants() = 0;  // most asked first
   /// Of a training job; absent: it has pinned none.
   virtual std::optional<std::uint64_t> pinned_generation(const std::string& job) = 0;

@@ -46,6 +46,22 @@ TEST_CASE("tune measures exactly the given problems and a fresh one is not measu
   CHECK(daemon.jobs(true).size() == 1);
 }
 
+TEST_CASE("a record under another power limit than the GPU's is not fresh") {
+  DaemonFixture daemon;
+  v1::DeviceFacts facts = h200_facts();
+  facts.set_power_limit_mw(700'000);
+  FakeAgent agent(daemon.address(), hello_with(facts));
+  daemon.tune(detached());
+  REQUIRE(agent.tune(agent.wait_for_lease(), kAll));
+  CHECK(daemon.tune(detached()).at(0).already_fresh());
+  v1::OfferedDevices devices;
+  *devices.add_devices() = hello_with(facts).devices(0);
+  devices.mutable_devices(0)->mutable_facts()->set_power_limit_mw(500'000);
+  agent.send_devices(devices);
+  DaemonFixture::eventually([&] { return !daemon.tune(detached()).at(0).already_fresh(); });
+  CHECK(agent.wait_for_lease().blocks().empty());
+}
+
 TEST_CASE("a grown search space is tuned again and its lease holds what was measured before") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));

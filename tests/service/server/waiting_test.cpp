@@ -166,6 +166,40 @@ TEST_CASE("a miss whose job has failed lately starts none and is counted in the 
   CHECK_FALSE(agent.try_lease(std::chrono::milliseconds(200)));
 }
 
+TEST_CASE("a stale record is measured again under the validators of the GPU that is offered") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.set_detach(true);
+  daemon.tune(request);
+  REQUIRE(agent.tune(agent.wait_for_lease()));
+  v1::OfferedDevices devices;
+  *devices.add_devices() = hello_with(h200_facts()).devices(0);
+  devices.mutable_devices(0)->mutable_driver()->set_version("590.11.01");
+  agent.send_devices(devices);
+  v1::GetVariantRequest question = vector_add(4096);
+  question.mutable_device()->mutable_driver()->set_version("590.11.01");
+  DaemonFixture::eventually([&] { return !daemon.get(question).reply.job_id().empty(); });
+  CHECK(agent.wait_for_lease().blocks().empty());
+}
+
+TEST_CASE("a record that would be as stale again for the caller is not measured again") {
+  DaemonFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(tune_vector_add({4096}));
+  v1::GetVariantRequest other_driver = vector_add(4096);
+  other_driver.mutable_device()->mutable_driver()->set_version("590.11.01");
+  v1::GetVariantRequest other_limit = vector_add(4096);
+  other_limit.mutable_device()->mutable_facts()->set_power_limit_mw(600'000);
+  for (const v1::GetVariantRequest& request : {other_driver, other_limit}) {
+    const Got got = daemon.get(request);
+    REQUIRE(got.status.ok());
+    CHECK(got.reply.provenance().departures(0) == v1::STALE);
+    CHECK(got.reply.job_id().empty());
+  }
+  DaemonFixture::eventually([&] { return daemon.status().misses_wanted() == 1; });
+}
+
 TEST_CASE("on_miss fail is NOT_FOUND") {
   DaemonFixture daemon;
   v1::GetVariantRequest request = vector_add(4096);

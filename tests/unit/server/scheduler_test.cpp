@@ -344,6 +344,47 @@ TEST_CASE("the queue has a limit with a clear error") {
   CHECK_NOTHROW(f.submit(4096));
 }
 
+struct MeasuredAt700Watt : SchedulerFixture {
+  MeasuredAt700Watt() {
+    agent = scheduler->agent_joined(offering(700'000), link);
+    submit();
+    scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
+    WorkResult result = done("a");
+    result.record.power_limit_mw = 700'000;
+    scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
+  }
+  static AgentProfile offering(std::uint32_t power_limit_mw) {
+    AgentProfile profile = agent_with();
+    profile.devices[0].device.facts.power_limit_mw = power_limit_mw;
+    return profile;
+  }
+  std::uint64_t agent = 0;
+};
+
+TEST_CASE("samples under another power limit are not those of a record under today's") {
+  MeasuredAt700Watt f;
+  f.submit();
+  CHECK(f.link.leases.at(1).blocks.size() == 1);
+  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.scheduler->agent_devices(f.agent, f.offering(500'000).devices);
+  f.submit();
+  CHECK(f.link.leases.at(2).blocks.empty());
+  CHECK(f.link.leases.at(2).job.series == f.link.leases[1].job.series + 1);
+}
+
+TEST_CASE("jobs of one problem for other numerics share the samples of the newest series") {
+  MeasuredAt700Watt f;
+  RecordQuestion question = f.question(4096);
+  question.numerics.kind = Numerics::Kind::Reproducible;
+  f.scheduler->submit_tune(question, h200_class(), false);
+  CHECK(f.link.leases.at(1).blocks.size() == 1);
+  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.scheduler->submit_tune(question, h200_class(), true);
+  f.scheduler->cancel(f.link.leases[2].job.id);
+  f.submit();
+  CHECK(f.link.leases.at(3).job.series == f.link.leases[2].job.series);
+}
+
 TEST_CASE("a compile job goes to an agent whose toolchain knows the architecture and suits the driver") {
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);

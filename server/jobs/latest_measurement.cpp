@@ -1,8 +1,8 @@
-#include "server/jobs/provisional.hpp"
+#include "server/jobs/latest_measurement.hpp"
 
 namespace cubind {
 
-RecordPtr provisional_record(const RecordQuestion& question, const IndexSnapshot& index) {
+RecordPtr latest_measurement(const RecordQuestion& question, const IndexSnapshot& index) {
   const ClassRecords* records = index.records(question);
   if (!records) {
     return nullptr;
@@ -18,7 +18,7 @@ RecordPtr provisional_record(const RecordQuestion& question, const IndexSnapshot
       latest = record;
     }
   }
-  return latest && latest->provisional ? latest : nullptr;
+  return latest;
 }
 
 }  // namespace cubind
