@@ -60,7 +60,7 @@ bool is_larger(const Problem& a, const Problem& b) {
 
 /// The answer's rule covers the bucket only if its record is the one that answers the bucket: that of the
 /// largest measured problem.
-void add_rule(Answer& answer, const IndexSnapshot& index) {
+void add_rule(ServedAnswer& answer, const IndexSnapshot& index) {
   const Problem& asked = answer.question.key.problem;
   answer.intervals = the_problem_alone(asked);
   if (!answer.candidate.record || !is_within_bucket(answer.candidate.match)) {
@@ -143,9 +143,10 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
   return resolution;
 }
 
-std::optional<Answer> Answerer::complete(const Question& question, const AnswerCandidate& candidate,
-                                         const ArtifactRow& artifact, const IndexSnapshot& index) const {
-  Answer answer;
+std::optional<ServedAnswer> Answerer::complete(const Question& question, const AnswerCandidate& candidate,
+                                               const ArtifactRow& artifact,
+                                               const IndexSnapshot& index) const {
+  ServedAnswer answer;
   answer.question = question;
   answer.candidate = candidate;
   answer.artifact = artifact;

@@ -14,7 +14,7 @@
 namespace cubind {
 
 /// An answer with everything that its reply says but the job and the cubin's bytes.
-struct Answer {
+struct ServedAnswer {
   Question question;
   AnswerCandidate candidate;
   ArtifactRow artifact;
@@ -33,7 +33,7 @@ struct Resolution {
   /// measured or imported, or the caller has said that it tolerates the departures.
   bool hit = false;
   bool any_record = false;                       // some acceptable candidate has a record
-  std::optional<Answer> answer;                  // the best acceptable candidate that has an artifact
+  std::optional<ServedAnswer> answer;            // the best acceptable candidate that has an artifact
   std::optional<CompileOrder> compile;           // of a better one, or of the only one, that has none
   std::optional<std::string> refused_toolchain;  // the driver cannot load what it made
   std::optional<Match> best_refused;             // by `accept`
@@ -54,8 +54,8 @@ class Answerer {
   std::vector<AnswerCandidate> candidates(const Question& question, const IndexSnapshot& index);
 
  private:
-  std::optional<Answer> complete(const Question& question, const AnswerCandidate& candidate,
-                                 const ArtifactRow& artifact, const IndexSnapshot& index) const;
+  std::optional<ServedAnswer> complete(const Question& question, const AnswerCandidate& candidate,
+                                       const ArtifactRow& artifact, const IndexSnapshot& index) const;
 
   ArtifactFinder& artifacts_;
   Revisions revisions_;

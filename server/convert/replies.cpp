@@ -17,7 +17,7 @@ void to_wire(const VerificationSummary& from, v1::VerificationSummary& to) {
   to.set_after_timing(from.after_timing);
 }
 
-void add_provenance(const Answer& from, v1::Provenance& to) {
+void add_provenance(const ServedAnswer& from, v1::Provenance& to) {
   if (from.candidate.record) {
     to_wire(*from.candidate.record, to);
   }
@@ -29,7 +29,7 @@ void add_provenance(const Answer& from, v1::Provenance& to) {
   to.set_same_bytes_measured(from.same_bytes_measured);
 }
 
-void add_rule(const Answer& from, v1::Rule& to) {
+void add_rule(const ServedAnswer& from, v1::Rule& to) {
   to_wire(from.plan_template, device_constants(from.question.device.facts), to);
   const auto& dims = from.question.key.problem.dims;
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -98,7 +98,7 @@ void to_wire(const RecordRow& from, v1::Provenance& to) {
   to.set_power_limit_mw(from.power_limit_mw);
 }
 
-void to_wire(const Answer& from, v1::GetVariantReply& to) {
+void to_wire(const ServedAnswer& from, v1::GetVariantReply& to) {
   to.set_kernel(from.question.key.kernel);
   to_wire(from.question.key.problem, *to.mutable_problem());
   to_wire(from.candidate.configuration, *to.mutable_configuration());

@@ -19,7 +19,7 @@ void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
 /// Of a record, without departures and without what only an answer knows.
 void to_wire(const RecordRow& from, v1::Provenance& to);
 /// The whole reply but the job and the cubin's bytes.
-void to_wire(const Answer& from, v1::GetVariantReply& to);
+void to_wire(const ServedAnswer& from, v1::GetVariantReply& to);
 void to_wire(const JobEvent& from, v1::Job& to);
 /// `generation` is the one that a finished job's record belongs to.
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to);

@@ -71,9 +71,10 @@ void VariantCall::resolve() {
 }
 
 bool VariantCall::measured_since_pinned() {
-  return pinned_ && context_.answerer
-                        .resolve(asked_.question, *context_.index.snapshot(), asked_.accepted, failed_compiles_)
-                        .hit;
+  return pinned_ &&
+         context_.answerer
+             .resolve(asked_.question, *context_.index.snapshot(), asked_.accepted, failed_compiles_)
+             .hit;
 }
 
 void VariantCall::on_miss() {
@@ -281,7 +282,7 @@ void VariantCall::reply_now() {
   finish(grpc::Status::OK);
 }
 
-void VariantCall::add_artifact(const Answer& answer) {
+void VariantCall::add_artifact(const ServedAnswer& answer) {
   const Digest& cubin = answer.artifact.cubin;
   if (std::ranges::find(asked_.have, cubin) != asked_.have.end()) {
     return;

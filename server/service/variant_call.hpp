@@ -50,7 +50,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   [[noreturn]] void fail_without_answer() const;
 
   void reply_now();
-  void add_artifact(const Answer& answer);
+  void add_artifact(const ServedAnswer& answer);
   void finish(const grpc::Status& status);
   /// Runs a step; what it throws finishes the call.
   void step(const std::function<void()>& body);
