@@ -107,10 +107,12 @@ void Progress::event(const v1::TuneEvent& event) {
   }
 }
 
+// A problem that was fresh has no job: it is told by itself.
 void Progress::remember(const v1::TuneEvent& event) {
-  const auto known =
-      std::ranges::find(jobs_, event.job().id(),
-                        [](const v1::TuneEvent& seen) -> const std::string& { return seen.job().id(); });
+  const auto key = [](const v1::TuneEvent& seen) {
+    return seen.job().id().empty() ? subject(seen.job()) : seen.job().id();
+  };
+  const auto known = std::ranges::find(jobs_, key(event), key);
   if (known == jobs_.end()) {
     jobs_.push_back(event);
   } else {

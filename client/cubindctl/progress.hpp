@@ -23,7 +23,8 @@ class Progress {
   /// Takes the redrawn line away.
   void finish();
 
-  /// The last event of each job, in the order in which they were first seen.
+  /// The last event of each job, and of each problem that needed none, in the order in which they were first
+  /// seen.
   const std::vector<v1::TuneEvent>& jobs() const { return jobs_; }
   std::vector<std::string> unfinished() const;
   bool any_failed() const;

@@ -85,6 +85,20 @@ TEST_CASE("what has not ended and what failed is known") {
   CHECK(out.str().ends_with("failed: every configuration was refused\n"));
 }
 
+TEST_CASE("problems that are fresh already have no job and are kept apart") {
+  std::ostringstream out;
+  Progress progress(out, false, 80, 2);
+  v1::TuneEvent fresh = event(v1::Job::DONE);
+  fresh.mutable_job()->clear_id();
+  fresh.set_already_fresh(true);
+  progress.event(fresh);
+  fresh.mutable_job()->mutable_problem()->mutable_dims(0)->set_value(2048);
+  progress.event(fresh);
+  REQUIRE(progress.jobs().size() == 2);
+  CHECK(progress.jobs()[0].job().problem().dims(0).value() == 1024);
+  CHECK(progress.jobs()[1].job().problem().dims(0).value() == 2048);
+}
+
 TEST_CASE("a job that waits says for what") {
   std::ostringstream out;
   Progress progress(out, false, 80, 1);
