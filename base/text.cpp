@@ -39,6 +39,28 @@ void append_escaped(std::string& out, char c) {
   }
 }
 
+// Of the sequence that the text begins with; 0 where that is none of UTF-8 (RFC 3629, table 3-7 of Unicode).
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const unsigned first = byte(0);
+  if (first < 0x80) {
+    return 1;
+  }
+  // The second byte is limited where a shorter sequence, a surrogate or a number above 10ffff would come out.
+  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  const std::size_t length = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (length == 0 || byte(1) < low || byte(1) > high) {
+    return 0;
+  }
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) {
+      return 0;
+    }
+  }
+  return length;
+}
+
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -111,6 +133,17 @@ std::string cut_utf8(std::string_view text, std::size_t max_bytes) {
     --kept;
   }
   return std::string(text.substr(0, kept));
+}
+
+std::string valid_utf8(std::string text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = sequence_length(std::string_view(text).substr(at));
+    if (length == 0) {
+      text[at] = '?';
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  return text;
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

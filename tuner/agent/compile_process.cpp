@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/framing.hpp"
+#include "base/text.hpp"
 
 namespace cubind {
 namespace {
@@ -229,6 +230,6 @@ void CompileProcess::read_stderr() {
   }
 }
 
-std::string CompileProcess::last_words() const { return stderr_.empty() ? "" : "\n" + stderr_; }
+std::string CompileProcess::last_words() const { return stderr_.empty() ? "" : "\n" + valid_utf8(stderr_); }
 
 }  // namespace cubind

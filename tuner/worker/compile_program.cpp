@@ -29,17 +29,18 @@ constexpr std::size_t kMaxRememberedBytes = std::size_t{32} << 20;
 constexpr std::string_view kProgramName = "cubind_kernel.cu";
 constexpr const char* kFixedSeed = "--frandom-seed=cubind";
 
+// NVRTC echoes lines of the source, whatever bytes they have.
 void fail(v1::CompileReply& reply, const std::string& cause) {
   reply.clear_cubin();
   reply.clear_entry_symbols();
   reply.clear_resources();
   reply.set_outcome(v1::COMPILE);
-  reply.set_log(cause);
+  reply.set_log(valid_utf8(cause));
 }
 
 std::string cut(std::string text, std::uint64_t max_bytes) {
   if (text.size() > max_bytes) {
-    text.resize(max_bytes);
+    text = cut_utf8(text, max_bytes);
     text += "\n[the log is longer than " + std::to_string(max_bytes) + " bytes]\n";
   }
   return text;
@@ -197,7 +198,7 @@ void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const 
   const CompileLog parsed = parse_compile_log(log);
   const PtxKernels ptx = read_ptx(program.ptx());
   reply.set_outcome(v1::CORRECT);
-  reply.set_log(with_file_name(parsed.messages, request.source_name()));
+  reply.set_log(valid_utf8(with_file_name(parsed.messages, request.source_name())));
   for (const std::string& entry : request.entries()) {
     const std::string symbol = program.lowered_name(entry);
     const auto kernel = parsed.kernels.find(symbol);

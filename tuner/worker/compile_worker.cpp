@@ -90,7 +90,7 @@ ExitCode run_compile_worker(int fd, const std::vector<std::string>& arguments) {
     close_all_doors(fd);
   } catch (const Error& error) {
     v1::CompileWorkerHello hello;
-    hello.set_error(error.what());
+    hello.set_error(valid_utf8(error.what()));
     send(fd, hello);
     return ExitCode::Fault;
   }

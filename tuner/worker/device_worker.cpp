@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/framing.hpp"
+#include "base/text.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -45,7 +46,7 @@ v1::DeviceReply answer_or_fault(const std::string& frame, DeviceBackend& device)
     return answer(request, device);
   } catch (const std::exception& error) {
     fault.set_outcome(v1::OUTCOME_UNSPECIFIED);
-    fault.set_detail(error.what());
+    fault.set_detail(valid_utf8(error.what()));
   }
   return fault;
 }

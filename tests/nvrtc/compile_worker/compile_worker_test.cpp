@@ -62,6 +62,17 @@ TEST_CASE("a good kernel gives a cubin with lowered names in launch order") {
   CHECK(reply.log() == "");
 }
 
+TEST_CASE("the log of a source that is not UTF-8 arrives with the bad bytes replaced") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply bad = worker.compile(compile_request("oops;  // caf\xe9\n", {"k"}));
+  CHECK(bad.outcome() == v1::COMPILE);
+  CHECK_THAT(bad.log(), Contains("caf?"));
+  const v1::CompileReply good = worker.compile(
+      compile_request("__global__ void k(int* p) { int unused; /* caf\xe9 */ p[0] = 1; }\n", {"k"}));
+  CHECK(good.outcome() == v1::CORRECT);
+  CHECK_THAT(good.log(), Contains("caf?"));
+}
+
 TEST_CASE("registers and static shared memory are those of each entry") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply = worker.compile(scale_request());

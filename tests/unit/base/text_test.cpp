@@ -53,6 +53,17 @@ TEST_CASE("text is cut to a number of bytes and never inside a UTF-8 sequence") 
   CHECK(cut_utf8("\xe2\x82\xac", 0) == "");
 }
 
+TEST_CASE("every byte that is no part of UTF-8 becomes a question mark") {
+  const std::string good = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\x7f";
+  CHECK(valid_utf8(good) == good);
+  CHECK(valid_utf8("caf\xe9 x") == "caf? x");
+  CHECK(valid_utf8("\xe2\x82") == "??");            // cut off
+  CHECK(valid_utf8("\xc0\xaf\x80") == "???");       // too long a form and a lone continuation
+  CHECK(valid_utf8("\xed\xa0\x80") == "???");       // a surrogate
+  CHECK(valid_utf8("\xf4\x90\x80\x80") == "????");  // above 10ffff
+  CHECK(valid_utf8("\xf5\xff\xc3\xa9") == "??\xc3\xa9");
+}
+
 TEST_CASE("parts are joined with the separator between them") {
   CHECK(join(kNames, ", ") == "THREADS, VECTOR, ROWS, N");
   CHECK(join({}, ", ") == "");
