@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 constexpr std::chrono::milliseconds kLockPatience{3000};
 
 GpuLock take_lock(const std::string& uuid) {
-  auto lock = GpuLock::acquire(user_runtime_dir(), uuid, kLockPatience);
+  auto lock = GpuLock::acquire(gpu_lock_folder(), uuid, kLockPatience);
   if (!lock) throw Error(ErrorCode::Aborted, uuid, "another tuner holds this GPU");
   return std::move(*lock);
 }

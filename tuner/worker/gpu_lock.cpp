@@ -2,20 +2,46 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <thread>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
 
 namespace cubind::worker {
+namespace {
+
+constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+
+// To read is enough for a lock. Not O_CREAT on what is there: in a folder with the sticky bit the kernel
+// refuses that for files of other users (fs.protected_regular).
+UniqueFd open_shared(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), kFlags));
+  if (fd || errno != ENOENT) return fd;
+  fd = UniqueFd(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0644));
+  if (fd) ::fchmod(fd.get(), 0644);  // whatever the umask
+  return fd || errno != EEXIST ? std::move(fd) : UniqueFd(::open(path.c_str(), kFlags));
+}
+
+bool everybody_writes_to(const char* folder) {
+  struct stat info {};
+  return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && (info.st_mode & 01777) == 01777;
+}
+
+}  // namespace
+
+std::filesystem::path gpu_lock_folder() { return everybody_writes_to("/run/lock") ? "/run/lock" : "/tmp"; }
 
 std::optional<GpuLock> GpuLock::try_acquire(const std::filesystem::path& folder, const std::string& uuid) {
-  create_folders(folder, 0700);
-  const std::filesystem::path path = folder / ("gpu-" + uuid + ".lock");
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const std::filesystem::path path = folder / ("cubind-" + uuid + ".lock");
+  UniqueFd fd = open_shared(path.string());
   if (!fd) throw system_error(path.string(), "open", errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    throw Error(ErrorCode::FailedPrecondition, path.string(),
+                "is in the place of a GPU's lock and no plain file");
+  }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return GpuLock(std::move(fd));
   if (errno == EWOULDBLOCK) return std::nullopt;
   throw system_error(path.string(), "flock", errno);

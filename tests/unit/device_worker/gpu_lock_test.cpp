@@ -1,5 +1,6 @@
 #include "tuner/worker/gpu_lock.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,12 +15,12 @@ namespace {
 
 TEST_CASE("one holder at a time and another GPU has a lock of its own") {
   const TempDir folder;
-  auto first = GpuLock::try_acquire(folder.path() / "run", "GPU-1");
+  auto first = GpuLock::try_acquire(folder.path(), "GPU-1");
   CHECK(first);
-  CHECK_FALSE(GpuLock::try_acquire(folder.path() / "run", "GPU-1"));
-  CHECK(GpuLock::try_acquire(folder.path() / "run", "GPU-2"));
+  CHECK_FALSE(GpuLock::try_acquire(folder.path(), "GPU-1"));
+  CHECK(GpuLock::try_acquire(folder.path(), "GPU-2"));
   first.reset();
-  CHECK(GpuLock::try_acquire(folder.path() / "run", "GPU-1"));
+  CHECK(GpuLock::try_acquire(folder.path(), "GPU-1"));
 }
 
 TEST_CASE("a holder that is just ending is waited for") {
@@ -53,6 +54,30 @@ TEST_CASE("a killed holder leaves no lock behind") {
   CHECK(GpuLock::try_acquire(folder.path(), "GPU-1"));
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+TEST_CASE("a lock can be taken by other users whatever the umask of the first was") {
+  const TempDir folder;
+  const mode_t umask = ::umask(0777);
+  GpuLock::try_acquire(folder.path(), "GPU-1");
+  ::umask(umask);
+  struct stat info {};
+  REQUIRE(::stat((folder.path() / "cubind-GPU-1.lock").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0644);
+}
+
+TEST_CASE("a link or a pipe in the place of a lock is refused") {
+  const TempDir folder;
+  write_file_atomic(folder.path() / "victim", "x");
+  std::filesystem::create_symlink("victim", folder.path() / "cubind-GPU-1.lock");
+  CHECK_THROWS_WITH(GpuLock::try_acquire(folder.path(), "GPU-1"), Catch::Contains("cubind-GPU-1.lock"));
+  REQUIRE(::mkfifo((folder.path() / "cubind-GPU-2.lock").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(GpuLock::try_acquire(folder.path(), "GPU-2"), Catch::Contains("no plain file"));
+}
+
+TEST_CASE("the locks lie where every user of the machine finds them") {
+  const std::filesystem::path folder = gpu_lock_folder();
+  CHECK((folder == "/run/lock" || folder == "/tmp"));
 }
 
 }  // namespace
