@@ -10,7 +10,8 @@ namespace cubind {
 
 // One job's way to the daemon. The real one is a lease of the gRPC stream; tests keep what is stored in
 // memory. Used from the job's thread. Every member throws Error(Aborted) when the lease is lost and
-// Error(Cancelled) when the job is to be handed back.
+// Error(Cancelled) when the job is to be handed back; those that move cubins also Error(Unavailable) and
+// Error(FailedPrecondition) with the daemon's reason, which ends the job.
 class JobChannel {
  public:
   virtual ~JobChannel() = default;

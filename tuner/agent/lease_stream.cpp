@@ -2,9 +2,11 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <thread>
 
 #include "base/error.hpp"
@@ -24,6 +26,8 @@ constexpr milliseconds kPoll{50};
 // A job that is handed back sends its last batch and its result; the daemon wants that within 5 s.
 constexpr milliseconds kGrace{3000};
 constexpr milliseconds kCallDeadline{60'000};
+// How long the end of a stream of which nothing more can be read is waited for.
+constexpr milliseconds kGoodbye{1000};
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -32,10 +36,6 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-Error call_error(const char* call, const grpc::Status& status) {
-  return Error(ErrorCode::Aborted, call, status.error_message());
 }
 
 }  // namespace
@@ -49,7 +49,9 @@ struct LeaseStream::State {
         on_message(std::move(handler)) {}
 
   void read();
+  std::string end();
   bool write(const v1::AgentMessage& message);
+  Error call_error(const char* call, const grpc::Status& status) const;
 
   const v1::Hello hello;
   std::shared_ptr<grpc::Channel> channel;
@@ -85,10 +87,29 @@ void LeaseStream::State::read() {
     }
     if (!message.has_ack()) on_message(message);
   }
-  const grpc::Status status = stream->Finish();
+  const std::string why = end();
   const std::lock_guard lock(mutex);
-  broken = status.ok() ? "the daemon ended the stream" : status.error_message();
+  broken = why;
   changed.notify_all();
+}
+
+// Why nothing more is read. A message that does not parse ends the reading as well: the daemon knows nothing
+// of that, and Finish() would wait for it for ever. A daemon that has ended the stream has its words here
+// already.
+std::string LeaseStream::State::end() {
+  std::atomic<bool> gave_up{false};
+  std::jthread patience([&](const std::stop_token& finished) {
+    std::mutex waiting;
+    std::condition_variable_any never;
+    std::unique_lock lock(waiting);
+    never.wait_for(lock, finished, kGoodbye, [] { return false; });
+    if (finished.stop_requested()) return;
+    gave_up = true;
+    context.TryCancel();
+  });
+  const grpc::Status status = stream->Finish();
+  if (gave_up) return "the daemon sent what is no message";
+  return status.ok() ? "the daemon ended the stream" : status.error_message();
 }
 
 bool LeaseStream::State::write(const v1::AgentMessage& message) {
@@ -97,6 +118,18 @@ bool LeaseStream::State::write(const v1::AgentMessage& message) {
     if (broken) return false;
   }
   return stream->Write(message);
+}
+
+// The lease is lost with the stream alone. What else goes wrong with a call is the job's outcome: a daemon
+// that is busy or slow is asked again later, one that refuses is quoted.
+Error LeaseStream::State::call_error(const char* call, const grpc::Status& status) const {
+  {
+    const std::lock_guard lock(mutex);
+    if (broken) return Error(ErrorCode::Aborted, "lease", *broken);
+  }
+  const bool again = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                     status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  return Error(again ? ErrorCode::Unavailable : ErrorCode::FailedPrecondition, call, status.error_message());
 }
 
 LeaseStream::LeaseStream(const std::string& address, const v1::Hello& hello,
@@ -161,7 +194,7 @@ std::optional<std::string> LeaseStream::fetch_cubin(const Digest& digest, std::s
       status.error_code() == grpc::StatusCode::DATA_LOSS) {
     return std::nullopt;
   }
-  if (!status.ok()) throw call_error("GetArtifact", status);
+  if (!status.ok()) throw state_->call_error("GetArtifact", status);
   std::string cubin = zstd_decompress(compressed, max_bytes);
   if (Digest::of(cubin) != digest) return std::nullopt;
   return cubin;
@@ -180,7 +213,7 @@ void LeaseStream::put_artifact(const v1::ArtifactInfo& info, const std::string& 
   }
   writer->WritesDone();
   const grpc::Status status = writer->Finish();
-  if (!status.ok()) throw call_error("PutArtifact", status);
+  if (!status.ok()) throw state_->call_error("PutArtifact", status);
 }
 
 std::optional<std::string> LeaseStream::broken() const {

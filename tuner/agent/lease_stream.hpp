@@ -36,7 +36,9 @@ class LeaseStream {
   // handed back still waits for acknowledgements for `grace`.
   void send_and_wait(v1::AgentMessage message, const JobStop& stop);
 
-  // The cubin's bytes, checked against the digest; absent where the daemon does not have them.
+  // The cubin's bytes, checked against the digest; absent where the daemon does not have them. This and
+  // put_artifact() throw Error(Aborted) where the stream is broken, Error(Unavailable) where the daemon
+  // cannot answer now and Error(FailedPrecondition) with its words where it refuses.
   std::optional<std::string> fetch_cubin(const Digest& digest, std::size_t max_bytes);
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin);
 

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "schemas/agent.grpc.pb.h"
+#include "schemas/cubind.grpc.pb.h"
 
 namespace cubind::test {
 
@@ -20,6 +21,11 @@ struct AgentDaemon::Server final : v1::AgentService::Service {
     v1::AgentMessage message;
     while (stream->Read(&message)) {
       const std::lock_guard lock(mutex);
+      if (!refusal.empty()) {
+        current = nullptr;
+        current_context = nullptr;
+        return {grpc::StatusCode::FAILED_PRECONDITION, std::exchange(refusal, "")};
+      }
       messages.push_back(message);
       v1::DaemonMessage answer;
       if (message.has_hello()) answer.mutable_welcome()->set_daemon_version("test");
@@ -33,8 +39,21 @@ struct AgentDaemon::Server final : v1::AgentService::Service {
     return grpc::Status::OK;
   }
 
+  // The artifacts that the daemon does not give.
+  struct Artifacts final : v1::Cubind::Service {
+    explicit Artifacts(AgentDaemon& daemon) : owner(daemon) {}
+    grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest*,
+                             grpc::ServerWriter<v1::ArtifactChunk>*) override {
+      if (owner.artifact_refusal.empty()) return {grpc::StatusCode::NOT_FOUND, "no such artifact"};
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, owner.artifact_refusal};
+    }
+    AgentDaemon& owner;
+  };
+
   AgentDaemon& owner;
-  std::mutex mutex;  // also held while a message is written: gRPC takes one at a time
+  Artifacts artifacts{owner};
+  std::string refusal;  // guarded by mutex
+  std::mutex mutex;     // also held while a message is written: gRPC takes one at a time
   std::condition_variable changed;
   Stream* current = nullptr;
   grpc::ServerContext* current_context = nullptr;
@@ -46,6 +65,7 @@ AgentDaemon::AgentDaemon() : server_(std::make_unique<Server>(*this)) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address(), grpc::InsecureServerCredentials());
   builder.RegisterService(server_.get());
+  builder.RegisterService(&server_->artifacts);
   server_->server = builder.BuildAndStart();
 }
 
@@ -64,6 +84,11 @@ void AgentDaemon::send(const v1::DaemonMessage& message) {
 void AgentDaemon::hang_up() {
   const std::lock_guard lock(server_->mutex);
   if (server_->current_context != nullptr) server_->current_context->TryCancel();
+}
+
+void AgentDaemon::refuse_next(const std::string& reason) {
+  const std::lock_guard lock(server_->mutex);
+  server_->refusal = reason;
 }
 
 std::optional<v1::AgentMessage> AgentDaemon::find(const std::function<bool(const v1::AgentMessage&)>& fits,

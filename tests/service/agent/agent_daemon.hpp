@@ -25,6 +25,8 @@ class AgentDaemon {
   void send(const v1::DaemonMessage& message);
   // Closes the stream, as a daemon that dies.
   void hang_up();
+  // Ends the next stream at its hello with FAILED_PRECONDITION and this text.
+  void refuse_next(const std::string& reason);
 
   // The first message that fits, waiting for it; absent after `limit`. Messages are not taken out.
   std::optional<v1::AgentMessage> find(const std::function<bool(const v1::AgentMessage&)>& fits,
@@ -40,6 +42,8 @@ class AgentDaemon {
 
   // Acknowledgements are held back while this is set.
   std::atomic<bool> silent{false};
+  // Answers every GetArtifact with RESOURCE_EXHAUSTED and this text; set it before the first call.
+  std::string artifact_refusal;
 
  private:
   struct Server;

@@ -3,11 +3,13 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "tests/service/agent/agent_daemon.hpp"
 #include "tests/service/agent/replayed_kernel.hpp"
 #include "tests/support/paths.hpp"
+#include "tuner/agent/lease_stream.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
@@ -202,6 +204,66 @@ TEST_CASE("an agent whose stream breaks drops its jobs and comes back") {
   fixture.daemon.forget();
   CHECK(fixture.daemon.hello());
   CHECK_FALSE(fixture.daemon.find([](const auto& message) { return message.has_result(); }, seconds(1)));
+}
+
+TEST_CASE("an agent that is sent what is no message comes back") {
+  AgentFixture fixture;
+  REQUIRE(fixture.daemon.hello());
+  fixture.daemon.forget();
+  v1::DaemonMessage message;
+  message.mutable_end_lease()->set_lease_id("\xff");  // not UTF-8: protobuf writes it and does not read it
+  fixture.daemon.send(message);
+  CHECK(fixture.daemon.find([](const auto& got) { return got.has_hello(); }, seconds(20)));
+}
+
+// A stream of its own, without an agent around it.
+struct StreamFixture {
+  StreamFixture() { daemon.artifact_refusal = "the disk is full"; }
+  // Why the stream broke; waits for it.
+  std::optional<std::string> end() {
+    const auto until = steady_clock::now() + seconds(20);
+    while (!stream.broken() && steady_clock::now() < until) std::this_thread::sleep_for(milliseconds(10));
+    return stream.broken();
+  }
+  ErrorCode code_of_fetch() {
+    try {
+      stream.fetch_cubin(Digest::of("cubin"), 1000);
+    } catch (const Error& error) {
+      told = error.what();
+      return error.code();
+    }
+    FAIL("nothing was thrown");
+    return ErrorCode::Internal;
+  }
+
+  AgentDaemon daemon;
+  std::string told;  // the words of the last error
+  LeaseStream stream{daemon.address(), v1::Hello(), [](const v1::DaemonMessage&) {}};
+};
+
+TEST_CASE("a stream that the daemon has ended tells the daemon's reason") {
+  StreamFixture fixture;
+  fixture.daemon.refuse_next("protocol 1 is too old");
+  fixture.stream.start();
+  CHECK(fixture.end() == "protocol 1 is too old");
+}
+
+TEST_CASE("an artifact that the daemon refuses is told with its reason and the lease is not lost") {
+  StreamFixture fixture;
+  fixture.stream.start();
+  REQUIRE(fixture.daemon.hello());
+  CHECK(fixture.code_of_fetch() == ErrorCode::FailedPrecondition);
+  CHECK(fixture.told == "GetArtifact: the disk is full");
+  CHECK_FALSE(fixture.stream.broken());
+}
+
+TEST_CASE("an artifact that does not come over a broken stream means that the lease is lost") {
+  StreamFixture fixture;
+  fixture.stream.start();
+  REQUIRE(fixture.daemon.hello());
+  fixture.daemon.hang_up();
+  REQUIRE(fixture.end());
+  CHECK(fixture.code_of_fetch() == ErrorCode::Aborted);
 }
 
 TEST_CASE("heartbeats renew a lease while nothing else is said") {
