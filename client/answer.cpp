@@ -111,9 +111,11 @@ const Digest& Answer::cubin_digest() const { return shared_->digest; }
 Evidence Answer::evidence() const { return shared_->evidence; }
 const v1::GetVariantReply& Answer::reply() const { return *shared_->reply; }
 
+const PlanTemplate& Answer::plan_template() const { return shared_->evaluator->plan_template(); }
+
 std::vector<std::string> Answer::entry_symbols() const {
   std::vector<std::string> symbols;
-  for (const LaunchTemplate& launch : shared_->evaluator->plan_template().launches) {
+  for (const LaunchTemplate& launch : plan_template().launches) {
     if (std::ranges::find(symbols, launch.entry_symbol) == symbols.end()) {
       symbols.push_back(launch.entry_symbol);
     }

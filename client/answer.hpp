@@ -34,7 +34,9 @@ class Answer {
   const std::shared_ptr<const std::string>& shared_cubin() const;
   const Digest& cubin_digest() const;
 
-  /// Of every launch that the rule knows, also of those that this problem leaves out.
+  /// Every launch that the rule knows, also those that this problem leaves out.
+  const PlanTemplate& plan_template() const;
+  /// Theirs, each once.
   std::vector<std::string> entry_symbols() const;
 
   /// How the answer departs from the question; exact if it does not.

@@ -138,10 +138,10 @@ std::vector<ParameterBytes> pack_parameters(const Launch& launch, const Argument
   return packed;
 }
 
-void refuse_unknown(const LaunchPlan& plan, const Arguments& arguments) {
+void refuse_unknown(const PlanTemplate& kernel, const Arguments& arguments) {
   std::vector<std::string> known;
-  for (const Launch& launch : plan.launches) {
-    for (const Parameter& parameter : launch.parameters) {
+  for (const LaunchTemplate& launch : kernel.launches) {
+    for (const ParameterTemplate& parameter : launch.parameters) {
       if (parameter.source != ParameterSource::Value &&
           std::ranges::find(known, parameter.name) == known.end()) {
         known.push_back(parameter.name);

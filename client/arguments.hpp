@@ -59,8 +59,8 @@ ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value);
 /// argument is missing, is of the wrong kind, null, or below its alignment.
 std::vector<ParameterBytes> pack_parameters(const Launch& launch, const Arguments& arguments);
 
-/// Throws Error(InvalidArgument) for an argument that no launch of the plan takes; the message lists those it
-/// takes.
-void refuse_unknown(const LaunchPlan& plan, const Arguments& arguments);
+/// Throws Error(InvalidArgument) for an argument that no launch of the kernel takes, also none that a problem
+/// leaves out; the message lists those that are taken.
+void refuse_unknown(const PlanTemplate& kernel, const Arguments& arguments);
 
 }  // namespace cubind

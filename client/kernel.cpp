@@ -9,12 +9,10 @@
 #include "base/error.hpp"
 #include "cuda_api/device_facts.hpp"
 #include "cuda_api/driver_api.hpp"
+#include "cuda_api/shared_memory.hpp"
 
 namespace cubind {
 namespace {
-
-// What every launch may use without asking.
-constexpr std::uint64_t kFreeSharedBytes = 48u << 10;
 
 // The current context, else the primary one of the first visible device. That one is retained and never
 // released, as CUDA's runtime does: threads that launched have it current, and would be left with a destroyed
@@ -52,8 +50,7 @@ struct LoadedKernel::Impl {
   ContextHolder context{*api};
   cuda::Module module = nullptr;
   std::map<std::string, cuda::Function> functions;
-  std::mutex mutex;
-  std::map<std::string, std::uint64_t> granted_shared_bytes;  // guarded by mutex; by entry symbol
+  std::mutex mutex;  // held while the functions' limits of shared memory are raised
 
   explicit Impl(Answer given) : answer(std::move(given)) {
     cuda::check(*api, api->module_load_data(&module, answer.cubin().data()),
@@ -88,26 +85,16 @@ void LoadedKernel::Impl::find_functions() {
   }
 }
 
-// The attribute is the function's limit and is only ever raised: launches of several sizes share it.
 void LoadedKernel::Impl::grant_shared_memory(const LaunchPlan& plan) {
   const std::lock_guard lock(mutex);
   for (const Launch& launch : plan.launches) {
-    std::uint64_t& granted =
-        granted_shared_bytes.try_emplace(launch.entry_symbol, kFreeSharedBytes).first->second;
-    if (launch.shared_bytes > granted) {
-      cuda::check(*api,
-                  api->func_set_attribute(functions.at(launch.entry_symbol),
-                                          cuda::FunctionAttribute::MaxDynamicSharedBytes,
-                                          static_cast<int>(launch.shared_bytes)),
-                  "asking for " + std::to_string(launch.shared_bytes) + " bytes of shared memory");
-      granted = launch.shared_bytes;
-    }
+    cuda::allow_shared_memory(*api, functions.at(launch.entry_symbol), launch.shared_bytes, launch.entry);
   }
 }
 
 void LoadedKernel::Impl::launch(const LaunchPlan& plan, const Arguments& arguments,
                                 cuda::Stream stream) const {
-  refuse_unknown(plan, arguments);
+  refuse_unknown(answer.plan_template(), arguments);
   std::vector<std::vector<ParameterBytes>> packed;
   packed.reserve(plan.launches.size());
   for (const Launch& launch : plan.launches) {

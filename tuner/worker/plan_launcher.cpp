@@ -5,14 +5,12 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "cuda_api/shared_memory.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/verify/element.hpp"
 
 namespace cubind::worker {
 namespace {
-
-// What every kernel may have without asking.
-constexpr unsigned kFreeSharedBytes = 48U << 10;
 
 template <typename T>
 std::array<std::byte, 8> pack(T value) {
@@ -140,7 +138,7 @@ BoundPlan::BoundPlan(const DriverContext& context, const LoadedCubin& cubin, con
       }
     }
     check_block(bound);
-    grant_shared_memory(bound);
+    cuda::allow_shared_memory(api_, bound.function, bound.shared_bytes, bound.symbol);
     launches_.push_back(std::move(bound));
   }
 }
@@ -153,15 +151,6 @@ void BoundPlan::check_block(const BoundLaunch& launch) const {
         ErrorCode::FailedPrecondition, launch.symbol,
         "a block of " + std::to_string(threads) + " threads; its registers allow " + std::to_string(most));
   }
-}
-
-void BoundPlan::grant_shared_memory(const BoundLaunch& launch) const {
-  if (launch.shared_bytes <= kFreeSharedBytes) return;
-  cuda::check(
-      api_,
-      api_.func_set_attribute(launch.function, cuda::FunctionAttribute::MaxDynamicSharedBytes,
-                              static_cast<int>(launch.shared_bytes)),
-      launch.symbol + " with " + std::to_string(launch.shared_bytes) + " bytes of dynamic shared memory");
 }
 
 void BoundPlan::enqueue(cuda::Stream stream) const {

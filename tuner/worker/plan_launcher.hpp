@@ -45,8 +45,8 @@ using FindScalar = std::function<double(const v1::Parameter& parameter)>;
 /// Ready to be launched again and again. The cubin must outlive it, and the buffers must stay where they are.
 class BoundPlan {
  public:
-  /// Grants dynamic shared memory above 48 KB. Throws DriverError, or Error(FailedPrecondition) where a block
-  /// has more threads than the compiled kernel allows.
+  /// Grants the dynamic shared memory that the launches want. Throws DriverError, or
+  /// Error(FailedPrecondition) where a block has more threads than the compiled kernel allows.
   BoundPlan(const DriverContext& context, const LoadedCubin& cubin, const v1::LaunchPlan& plan,
             const FindBuffer& buffer, const FindScalar& scalar);
 
@@ -63,7 +63,6 @@ class BoundPlan {
     unsigned shared_bytes = 0;
     std::vector<std::array<std::byte, 8>> values;  // one a parameter
   };
-  void grant_shared_memory(const BoundLaunch& launch) const;
   void check_block(const BoundLaunch& launch) const;
 
   const cuda::DriverApi& api_;

@@ -83,7 +83,7 @@ Answer scale_answer(const std::string& module = kPtx) {
   to_wire(*evaluator.evaluate(problem(kMax), {}).plan, *reply->mutable_plan());
   v1::Interval& interval = *reply->mutable_rule()->add_intervals();
   interval.set_dim("N");
-  interval.set_lower(1);
+  interval.set_lower(0);
   interval.set_upper(kMax);
   reply->mutable_artifact()->set_digest(std::string(Digest::of(module).view()));
   return Answer(std::move(reply), std::make_shared<const std::string>(module));
@@ -131,6 +131,12 @@ TEST_CASE_METHOD(Fixture, "another problem of the bucket runs with the same cubi
   CHECK(values[699] == 349.5f);
   CHECK(values[700] == 0.0f);
   CHECK_THROWS_AS(kernel.launch(problem(kMax + 1), arguments(), nullptr), Error);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a problem that leaves every launch out takes the same arguments and launches nothing") {
+  kernel.launch(problem(0), arguments(), nullptr);
+  CHECK(result()[1] == 0.0f);
 }
 
 TEST_CASE_METHOD(Fixture, "a thread without a context may launch") {

@@ -169,6 +169,15 @@ extern "C" __global__ void doubled_through_shared(const float* x, float* y, long
   __syncthreads();
   if (i < count) y[i] = 2.0f * shared[20000 + threadIdx.x];
 }
+extern "C" __global__ void doubled_through_both(const float* x, float* y, long long count) {
+  __shared__ float fixed[5120];  // 20 KB: with 40 KB of dynamic shared memory more than needs no asking
+  extern __shared__ float shared[];
+  const long long i = blockIdx.x * blockDim.x + threadIdx.x;
+  fixed[threadIdx.x * 5] = i < count ? x[i] : 0.0f;
+  shared[9000 + threadIdx.x] = fixed[threadIdx.x * 5];
+  __syncthreads();
+  if (i < count) y[i] = fixed[threadIdx.x * 5] + shared[9000 + threadIdx.x];
+}
 
 // For so many clocks, whatever the data.
 extern "C" __global__ void spin(float* y, long long clocks) {

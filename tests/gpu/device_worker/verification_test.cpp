@@ -160,6 +160,19 @@ TEST_CASE("dynamic shared memory above 48 KB is granted and too much is a launch
   CHECK_FALSE(refused.sticky());
 }
 
+TEST_CASE("static and dynamic shared memory that exceed 48 KB only together are granted") {
+  constexpr std::int64_t kCount = 1000;
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, kCount).buffer("y", "f32", v1::OUT, kCount);
+  problem.reference(problem.launch("doubled", 4, Requests::dim(256), {"x", "y"}, {kCount}));
+  v1::Launch launch = problem.launch("doubled_through_both", 4, Requests::dim(256), {"x", "y"}, {kCount});
+  launch.set_shared_bytes(40 << 10);
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = verified(worker, problem, Requests::plan({launch}));
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+}
+
 TEST_CASE("a sum whose order differs from run to run has not the same bits") {
   constexpr std::int64_t kCount = 1 << 22;
   Requests problem;
