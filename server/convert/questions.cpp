@@ -127,6 +127,23 @@ std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const
   return questions;
 }
 
+Question QuestionReader::read(const RecordQuestion& stored, const DeviceClass& device) const {
+  Common common;
+  common.kernel = kernels_.find(stored.kernel);
+  if (common.kernel->interface != stored.interface) {
+    throw Error(ErrorCode::FailedPrecondition, "kernel " + stored.kernel,
+                "its interface has changed since this was asked");
+  }
+  common.device = device;
+  common.driver = offered_driver(*fleet_.agents(), device.digest);
+  common.policy = stored.policy;
+  common.numerics = stored.numerics;
+  common.name_space = stored.name_space;
+  v1::Problem problem;
+  to_wire(stored.problem, problem);
+  return question(common, problem, "problem");
+}
+
 DeviceClass QuestionReader::device(const v1::Device& device, const std::string& field) const {
   check_device(device, field);
   if (device.has_facts()) {

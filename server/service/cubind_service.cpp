@@ -4,10 +4,12 @@
 #include "server/service/artifact_call.hpp"
 #include "server/service/check_call.hpp"
 #include "server/service/lists.hpp"
+#include "server/service/plan_call.hpp"
 #include "server/service/status.hpp"
 #include "server/service/table_call.hpp"
 #include "server/service/tune_call.hpp"
 #include "server/service/variant_call.hpp"
+#include "server/service/wanted.hpp"
 
 namespace cubind {
 namespace {
@@ -42,6 +44,11 @@ grpc::ServerWriteReactor<v1::ArtifactChunk>* CubindService::GetArtifact(
 grpc::ServerWriteReactor<v1::TuneEvent>* CubindService::Tune(grpc::CallbackServerContext*,
                                                              const v1::TuneRequest* request) {
   return TuneCall::tune(context_, *request);
+}
+
+grpc::ServerUnaryReactor* CubindService::PlanTune(grpc::CallbackServerContext* call,
+                                                  const v1::TuneRequest* request, v1::PlanTuneReply* reply) {
+  return plan_tune(context_, *call, *request, *reply);
 }
 
 grpc::ServerWriteReactor<v1::TuneEvent>* CubindService::WatchJob(grpc::CallbackServerContext*,
@@ -92,6 +99,13 @@ grpc::ServerReadReactor<v1::TableChunk>* CubindService::ImportTable(grpc::Callba
 grpc::ServerUnaryReactor* CubindService::GetStatus(grpc::CallbackServerContext* call,
                                                    const v1::GetStatusRequest*, v1::GetStatusReply* reply) {
   return answer_on(context_.jobs, call, [this, reply] { get_status(context_, *reply); });
+}
+
+grpc::ServerUnaryReactor* CubindService::ListWanted(grpc::CallbackServerContext* call,
+                                                    const v1::ListWantedRequest* request,
+                                                    v1::ListWantedReply* reply) {
+  return answer_on(context_.background, call,
+                   [this, request, reply] { list_wanted(context_, *request, *reply); });
 }
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentService::Serve(

@@ -18,6 +18,8 @@ class CubindService final : public v1::Cubind::CallbackService {
                                                            const v1::GetArtifactRequest* request) override;
   grpc::ServerWriteReactor<v1::TuneEvent>* Tune(grpc::CallbackServerContext* call,
                                                 const v1::TuneRequest* request) override;
+  grpc::ServerUnaryReactor* PlanTune(grpc::CallbackServerContext* call, const v1::TuneRequest* request,
+                                     v1::PlanTuneReply* reply) override;
   grpc::ServerWriteReactor<v1::TuneEvent>* WatchJob(grpc::CallbackServerContext* call,
                                                     const v1::WatchJobRequest* request) override;
   grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* call,
@@ -39,6 +41,8 @@ class CubindService final : public v1::Cubind::CallbackService {
                                                        v1::ImportTableReply* reply) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest* request,
                                       v1::GetStatusReply* reply) override;
+  grpc::ServerUnaryReactor* ListWanted(grpc::CallbackServerContext* call, const v1::ListWantedRequest* request,
+                                       v1::ListWantedReply* reply) override;
 
  private:
   ServiceContext& context_;

@@ -6,6 +6,7 @@
 #include "server/answer/freshness.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/status.hpp"
+#include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -24,33 +25,33 @@ std::shared_ptr<TuneCall> TuneCall::make(ServiceContext& context) {
 grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
                                                         const v1::TuneRequest& request) {
   const auto self = make(context);
-  std::vector<Question> questions;
-  const grpc::Status status = guarded([&] {
-    refuse_while_draining(context);
-    context.kernels.reload();
-    questions = context.questions.read(request);
-  });
-  if (!status.ok()) {
-    self->finish(status);
-    return self.get();
-  }
   self->detach_ = request.detach();
-  context.background.post([self, questions = std::move(questions), retune = request.retune()] {
-    self->look_for_fresh(questions, retune);
-  });
+  context.background.post([self, request] { self->look_for_fresh(request); });
   return self.get();
 }
 
-void TuneCall::look_for_fresh(const std::vector<Question>& questions, bool retune) {
+void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
+  const bool retune = request.retune();
   std::vector<Asked> asked;
+  std::vector<RecordQuestion> fresh;
   const grpc::Status looked = guarded([&] {
+    refuse_while_draining(context_);
+    const std::vector<Question> questions = questions_of(context_, request);
     const auto snapshot = context_.index.snapshot();
     for (const Question& question : questions) {
-      asked.push_back(
-          {question,
-           retune ? std::nullopt : settled_answer(question, context_.answerer, *snapshot, context_.store)});
+      auto settled =
+          retune ? std::nullopt : settled_answer(question, context_.answerer, *snapshot, context_.store);
+      if (settled) {
+        fresh.push_back(question.key);
+      }
+      asked.push_back({question, std::move(settled)});
     }
   });
+  if (!fresh.empty() && !context_.store.read_only_reason()) {
+    context_.store.write_behind([fresh = std::move(fresh)](StoreWriter& writer) {
+      std::ranges::for_each(fresh, [&](const RecordQuestion& question) { writer.drop_want(question); });
+    });
+  }
   context_.jobs.post([self = shared_from_this(), looked, asked = std::move(asked), retune] {
     if (!looked.ok()) {
       self->finish(looked);

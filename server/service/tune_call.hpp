@@ -37,8 +37,8 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
     Question question;
     std::optional<AnswerCandidate> fresh;  // there is nothing left to tune
   };
-  /// On the background thread: it reads the store and enumerates search spaces.
-  void look_for_fresh(const std::vector<Question>& questions, bool retune);
+  /// On the background thread: it reads specs and the store and enumerates search spaces.
+  void look_for_fresh(const v1::TuneRequest& request);
   void submit_all(const std::vector<Asked>& asked, bool retune);
   void follow(const JobEvent& job);
   void watch_job(const std::string& id);

@@ -103,7 +103,9 @@ std::optional<RecordQuestion> VariantCall::job_question(bool& retune) const {
   const bool in_bucket =
       !candidates.empty() && candidates.front().record &&
       candidates.front().match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
-  if (in_bucket) {
+  if (in_bucket && candidates.front().match == Match{Departure::Bucket}) {
+    // There is nothing better to be had of the bucket: the caller wants its own problem measured.
+  } else if (in_bucket) {
     // What was measured before is measured again, under today's driver, toolchain or source.
     const AnswerCandidate& best = candidates.front();
     question.problem = best.record->question.problem;
@@ -134,16 +136,18 @@ void VariantCall::start_job() {
       log_warning(std::string("a miss started no job: ") + error.what());
     }
   }
-  count_want();
+  count_want(question.value_or(asked_.question.key));
 }
 
-void VariantCall::count_want() {
+void VariantCall::count_want(const RecordQuestion& wanted) {
   if (context_.store.read_only_reason()) {
     return;
   }
   const std::string now = context_.clock.wall_text();
-  context_.store.write_behind(
-      [wanted = asked_.question.key, now](StoreWriter& writer) { writer.count_want(wanted, now); });
+  context_.store.write_behind([wanted, device = asked_.question.device, now](StoreWriter& writer) {
+    writer.put_device_class(device);
+    writer.count_want(wanted, now);
+  });
 }
 
 void VariantCall::wait_for_job() {

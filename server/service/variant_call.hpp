@@ -32,8 +32,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   /// Whether what the job's pinned generation does not answer has been measured since.
   bool measured_since_pinned();
   void start_job();
-  /// The miss started no job.
-  void count_want();
+  /// The miss started no job: this one.
+  void count_want(const RecordQuestion& wanted);
   /// What would be tuned; absent: agents can measure nothing that would answer better.
   std::optional<RecordQuestion> job_question(bool& retune) const;
   void wait_for_job();

@@ -168,6 +168,7 @@ void Session::end_record(std::int64_t id) {
 
 bool Session::put_record(const RecordRow& record) {
   const Key key = record_key(record.question);
+  drop_want(record.question);
   for (const RecordRow& rival : rivals(record, key.digest)) {
     // A measurement taken beside a foreign process never replaces one that had the GPU to itself.
     if (record.provisional && !rival.provisional) {
@@ -226,13 +227,19 @@ void Session::put_job(const JobRow& job) {
 
 void Session::count_want(const RecordQuestion& question, const std::string& now) {
   const Key key = record_key(question);
+  database_.query(sql::kCountWant).bind(now, key.digest).run();
+  if (database_.changes() > 0) {
+    return;
+  }
   const std::string problem = write_problem(question.problem);
   const std::string policy = to_string(question.policy);
   const std::string numerics = to_string(question.numerics);
-  database_.query(sql::kCountWant)
+  database_.query(sql::kInsertWant)
       .bind(key.digest, Query::bytes(key.full), question.kernel, question.interface, problem,
             question.device_class, policy, numerics, question.name_space, now, now)
       .run();
+  // Whoever may only read may ask for anything: the list does not grow with it.
+  database_.query(sql::kTrimWants).bind(key.digest, kMaxWants).run();
 }
 
 std::uint64_t Session::pin_generation(const std::string& job, std::uint64_t generation) {

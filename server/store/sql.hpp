@@ -172,11 +172,13 @@ inline const std::string kWants =
     "SELECT kernel, interface, problem, device_class, policy, numerics, namespace, count, first_at, last_at "
     "FROM wants "
     "ORDER BY count DESC, key";
-inline const std::string kCountWant =
+inline const std::string kCountWant = "UPDATE wants SET count = count + 1, last_at = ? WHERE key = ?";
+inline const std::string kInsertWant =
     "INSERT INTO wants (key, full_key, kernel, interface, problem, device_class, policy, numerics, "
-    "namespace, count, first_at, "
-    "last_at) VALUES (?,?,?,?,?,?,?,?,?,1,?,?) "
-    "ON CONFLICT (key) DO UPDATE SET count = count + 1, last_at = excluded.last_at";
+    "namespace, count, first_at, last_at) VALUES (?,?,?,?,?,?,?,?,?,1,?,?)";
+inline const std::string kTrimWants =
+    "DELETE FROM wants WHERE key IN (SELECT key FROM wants WHERE key <> ? ORDER BY count, last_at, key "
+    "LIMIT max(0, (SELECT count(*) FROM wants) - ?))";
 inline const std::string kDropWant = "DELETE FROM wants WHERE key = ?";
 
 }  // namespace cubind::store::sql

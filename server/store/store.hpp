@@ -38,6 +38,8 @@ struct TrialGroup {
   std::string driver_branch;
 };
 
+inline constexpr std::uint32_t kMaxWants = 10'000;
+
 struct RecordFilter {
   std::vector<std::string> kernels;       // empty: all
   std::optional<Digest> device_class;     // absent: all
@@ -114,10 +116,12 @@ class StoreWriter : public StoreReader {
   virtual bool put_block(const BlockRow& block) = 0;
   virtual void put_verification(const VerificationRow& verification) = 0;
   /// Appends in next_generation() and ends the row that it replaces. False: not stored, because a better row
-  /// stands (a provisional one beside an uncontended one) or the same imported row is known.
+  /// stands (a provisional one beside an uncontended one) or the same imported row is known. Either way the
+  /// question is wanted no longer.
   virtual bool put_record(const RecordRow& record) = 0;
 
   virtual void put_job(const JobRow& job) = 0;  // inserts or replaces
+  /// Above kMaxWants questions the one least asked for, of these the one longest ago, makes room.
   virtual void count_want(const RecordQuestion& question, const std::string& now) = 0;
   virtual void drop_want(const RecordQuestion& question) = 0;
   /// The first pin stands: returns the job's generation.

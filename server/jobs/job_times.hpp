@@ -1,0 +1,35 @@
+// How long tuning takes, as the jobs that have ended tell.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/store/rows.hpp"
+
+namespace cubind {
+
+struct TimeEstimate {
+  double elapsed_ms = 0;
+  std::uint32_t jobs = 0;  // that it rests on
+};
+
+/// The median time for a configuration times their number: of the question's own jobs, where it was tuned
+/// before, else of all jobs of its kernel on its device class. Only jobs that have found a winner count.
+class JobTimes {
+ public:
+  explicit JobTimes(const std::vector<JobRow>& jobs);
+
+  /// Absent: no such job.
+  std::optional<TimeEstimate> estimate(const RecordQuestion& question, std::uint64_t configurations) const;
+
+ private:
+  // Milliseconds for a configuration, of each job.
+  std::map<Digest, std::vector<double>> by_question_;                        // job_key()
+  std::map<std::pair<std::string, Digest>, std::vector<double>> by_kernel_;  // and device class
+};
+
+}  // namespace cubind

@@ -1,0 +1,16 @@
+// PlanTune: what a Tune would do.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "schemas/cubind.pb.h"
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+/// Counts search spaces and reads the store on the background thread, then asks the job thread for open jobs.
+/// The request and the reply stay valid until the call is finished.
+grpc::ServerUnaryReactor* plan_tune(ServiceContext& context, grpc::CallbackServerContext& call,
+                                    const v1::TuneRequest& request, v1::PlanTuneReply& reply);
+
+}  // namespace cubind

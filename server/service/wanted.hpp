@@ -1,0 +1,19 @@
+// The want list: misses that started no job, and what of them can be tuned.
+#pragma once
+
+#include <vector>
+
+#include "schemas/cubind.pb.h"
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+/// Reads the store: not for the job thread.
+void list_wanted(ServiceContext& context, const v1::ListWantedRequest& request, v1::ListWantedReply& reply);
+
+/// The questions of a TuneRequest: those that it names, or the want list's that have no obstacle. After a
+/// look at the spec files: who edits one and then asks for its kernel means the edited one. Reads the store:
+/// not for the job thread.
+std::vector<Question> questions_of(ServiceContext& context, const v1::TuneRequest& request);
+
+}  // namespace cubind
