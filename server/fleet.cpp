@@ -104,12 +104,14 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
 }
 
 std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
-                                                  const std::optional<DriverVersion>& driver) {
+                                                  const std::optional<DriverVersion>& driver,
+                                                  const std::string& architecture) {
   std::optional<OfferedToolchain> newest;
   for (const AgentProfile& agent : agents) {
     for (const OfferedToolchain& toolchain : agent.toolchains) {
       const bool loads = !driver || driver->cuda == 0 || driver_loads(driver->cuda, toolchain.major);
-      if (loads &&
+      const bool compiles = architecture.empty() || knows_architecture(toolchain.architectures, architecture);
+      if (loads && compiles &&
           (!newest || std::tie(toolchain.major, toolchain.minor) > std::tie(newest->major, newest->minor))) {
         newest = toolchain;
       }

@@ -40,9 +40,11 @@ DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClas
 /// where several.
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
 
-/// The newest toolchain whose cubins the driver loads; absent where no agent offers one.
+/// The newest toolchain that compiles for the architecture (empty: any) and whose cubins the driver loads
+/// (absent: any); absent where no agent offers one.
 std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
-                                                  const std::optional<DriverVersion>& driver);
+                                                  const std::optional<DriverVersion>& driver,
+                                                  const std::string& architecture = "");
 
 /// An agent's device of this class: the first.
 std::optional<OfferedDevice> offered_device(const AgentProfiles& agents, const Digest& device_class);

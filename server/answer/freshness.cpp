@@ -58,7 +58,8 @@ bool tuning_refreshes(const Question& question, const AgentProfiles& agents) {
   RecordRow made;
   made.driver = device->driver;
   made.power_limit_mw = device->device.facts.power_limit_mw;
-  if (const auto toolchain = current_toolchain(agents, device->driver)) {
+  if (const auto toolchain =
+          current_toolchain(agents, device->driver, architecture(device->device.facts, false))) {
     made.toolchain.name = toolchain->name;
   }
   return !is_stale(question, made, true);

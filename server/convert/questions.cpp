@@ -163,7 +163,8 @@ Question QuestionReader::question(const Common& common, const v1::Problem& probl
   question.device = common.device;
   question.driver = common.driver;
   question.power_limit_mw = common.power_limit_mw;
-  if (const auto toolchain = current_toolchain(*fleet_.agents(), common.driver)) {
+  if (const auto toolchain =
+          current_toolchain(*fleet_.agents(), common.driver, architecture(common.device.facts, false))) {
     question.toolchain = toolchain->name;
   }
   question.key.kernel = common.kernel->name;

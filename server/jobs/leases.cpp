@@ -15,9 +15,8 @@ namespace {
 constexpr std::chrono::seconds kLongestRetry{30};
 
 bool compiles_for(const OfferedToolchain& toolchain, const JobRow& job) {
-  const bool known =
-      std::ranges::find(toolchain.architectures, job.architecture) != toolchain.architectures.end();
-  return known && (job.driver_cuda == 0 || driver_loads(job.driver_cuda, toolchain.major));
+  return knows_architecture(toolchain.architectures, job.architecture) &&
+         (job.driver_cuda == 0 || driver_loads(job.driver_cuda, toolchain.major));
 }
 
 bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }

@@ -192,7 +192,8 @@ std::optional<JobEvent> VariantCall::submit_compile() {
 
 bool VariantCall::may_be_compiled_soon() const {
   const AgentProfiles& agents = *context_.fleet.agents();
-  return current_toolchain(agents, asked_.question.driver) ||
+  const Question& question = asked_.question;
+  return current_toolchain(agents, question.driver, architecture(question.device.facts, false)) ||
          (newest_toolchain(agents).empty() && context_.scheduler.agent_expected());
 }
 

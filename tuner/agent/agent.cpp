@@ -5,10 +5,12 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "tuner/agent/compile_job.hpp"
 #include "tuner/agent/tune_job.hpp"
 #include "tuner/agent/worker_link.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
@@ -96,11 +98,9 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
     }
     stop_all(JobStop::Kind::HandBack);
     const auto until = steady_clock::now() + kHandBack;
-    while (steady_clock::now() < until) {
-      reap(false);
-      const std::lock_guard lock(mutex_);
-      if (works_.empty()) break;
+    while (steady_clock::now() < until && has_work()) {
       std::this_thread::sleep_for(milliseconds(10));
+      reap(false);
     }
     stop_all(JobStop::Kind::Drop);
   }
@@ -127,15 +127,13 @@ void Agent::handle(const v1::DaemonMessage& message) {
       return begin(message.lease());
     case v1::DaemonMessage::kCheck:
       return begin(message.check());
-    case v1::DaemonMessage::kEndLease: {
-      const std::lock_guard lock(mutex_);
-      for (const auto& work : works_) {
+    case v1::DaemonMessage::kEndLease:
+      for (const auto& work : works()) {
         if (work->lease_id != message.end_lease().lease_id()) continue;
         log_info(work->lease_id + " ended by the daemon: " + message.end_lease().reason());
         work->stop.request(JobStop::Kind::Drop);
       }
       return;
-    }
     case v1::DaemonMessage::kDrain:
       return stop_all(JobStop::Kind::HandBack);
     default:
@@ -144,7 +142,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
 }
 
 void Agent::begin(const v1::LeaseGrant& lease) {
-  auto work = std::make_unique<Work>();
+  auto work = std::make_shared<Work>();
   work->lease_id = lease.lease_id();
   work->heartbeat = milliseconds(std::max<std::uint32_t>(lease.lease_ms() / 3, 50));
   work->heard = steady_clock::now();
@@ -158,7 +156,7 @@ void Agent::begin(const v1::LeaseGrant& lease) {
 void Agent::begin(const v1::CheckOrder& order) {
   const std::lock_guard lock(mutex_);
   if (draining_) return;
-  Work& added = *works_.emplace_back(std::make_unique<Work>());
+  Work& added = *works_.emplace_back(std::make_shared<Work>());
   added.thread = std::thread([this, &added, order] {
     try {
       v1::AgentMessage message;
@@ -192,10 +190,10 @@ v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
     if (error.code() == ErrorCode::Aborted || work.stop.kind() == JobStop::Kind::Drop) throw;
     const bool again = error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Unavailable;
     result.set_status(again ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
-    result.set_error(error.what());
+    result.set_error(valid_utf8(error.what()));
   } catch (const std::exception& error) {
     result.set_status(v1::JobResult::FAILED);
-    result.set_error(std::string("internal: ") + error.what());
+    result.set_error(valid_utf8(std::string("internal: ") + error.what()));
   }
   return result;
 }
@@ -211,7 +209,9 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   Place& place = place_for(lease);
   const std::lock_guard busy(place.busy);
   work.stop.check();
-  const Tool& tool = toolbox_->choose(place.device.offer.driver().cuda(), "");
+  const v1::OfferedDevice& offer = place.device.offer;
+  const DeviceFacts facts = device_facts_from_wire(offer.facts());
+  const Tool& tool = toolbox_->choose(offer.driver().cuda(), architecture(facts, false));
   WorkerLink link(spawner_, options_.worker_program.string(), place.device.worker_arguments);
   TuneJob::Options options;
   options.deadlines = options_.deadlines;
@@ -239,13 +239,23 @@ void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
   stream_->send(message);
 }
 
-void Agent::stop_all(JobStop::Kind kind) {
+std::list<std::shared_ptr<Agent::Work>> Agent::works() {
   const std::lock_guard lock(mutex_);
-  for (const auto& work : works_) work->stop.request(kind);
+  return works_;
+}
+
+bool Agent::has_work() {
+  const std::lock_guard lock(mutex_);
+  return !works_.empty();
+}
+
+// What a job runs when it is stopped may wait for its worker's end: not under the lock.
+void Agent::stop_all(JobStop::Kind kind) {
+  for (const auto& work : works()) work->stop.request(kind);
 }
 
 void Agent::reap(bool all) {
-  std::list<std::unique_ptr<Work>> ended;
+  std::list<std::shared_ptr<Work>> ended;
   {
     const std::lock_guard lock(mutex_);
     for (auto at = works_.begin(); at != works_.end();) {
@@ -258,9 +268,8 @@ void Agent::reap(bool all) {
 }
 
 void Agent::send_heartbeats() {
-  const std::lock_guard lock(mutex_);
   const auto now = steady_clock::now();
-  for (const auto& work : works_) {
+  for (const auto& work : works()) {
     if (!work->channel || work->done || now - work->heard < work->heartbeat) continue;
     work->heard = now;
     work->channel->heartbeat();

@@ -49,6 +49,8 @@ class Agent {
   v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
   void offer_again(Place& place, const v1::DeviceInfo& info);
   Place& place_for(const v1::LeaseGrant& lease);
+  std::list<std::shared_ptr<Work>> works();
+  bool has_work();
   void stop_all(JobStop::Kind kind);
   void reap(bool all);
   void send_heartbeats();
@@ -61,7 +63,7 @@ class Agent {
   std::unique_ptr<LeaseStream> stream_;
 
   std::mutex mutex_;
-  std::list<std::unique_ptr<Work>> works_;  // guarded by mutex_
+  std::list<std::shared_ptr<Work>> works_;  // guarded by mutex_
   bool draining_ = false;                   // guarded by mutex_: no new work
 };
 

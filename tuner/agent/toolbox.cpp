@@ -30,8 +30,8 @@ v1::Toolchain offer_of(const Toolchain& toolchain, v1::Toolchain offer) {
 }
 
 bool knows(const Tool& tool, const std::string& architecture) {
-  const auto& known = tool.offer.architectures();
-  return architecture.empty() || std::find(known.begin(), known.end(), architecture) != known.end();
+  const std::vector<std::string> known(tool.offer.architectures().begin(), tool.offer.architectures().end());
+  return architecture.empty() || knows_architecture(known, architecture);
 }
 
 }  // namespace

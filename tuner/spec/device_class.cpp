@@ -1,5 +1,6 @@
 #include "tuner/spec/device_class.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -93,6 +94,13 @@ DeviceConstants device_constants(const DeviceFacts& facts) {
 
 std::string architecture(const DeviceFacts& facts, bool arch_features) {
   return "sm_" + std::to_string(facts.cc_major * 10 + facts.cc_minor) + (arch_features ? "a" : "");
+}
+
+bool knows_architecture(std::span<const std::string> known, std::string_view architecture) {
+  if (architecture.ends_with('a') || architecture.ends_with('f')) {
+    architecture.remove_suffix(1);
+  }
+  return std::ranges::find(known, architecture) != known.end();
 }
 
 bool cubin_runs_on(std::string_view architecture, std::uint32_t cc_major, std::uint32_t cc_minor) {

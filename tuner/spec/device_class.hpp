@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -40,6 +41,10 @@ DeviceConstants device_constants(const DeviceFacts& facts);
 
 /// "sm_90", or "sm_90a" with `arch_features`.
 std::string architecture(const DeviceFacts& facts, bool arch_features);
+
+/// Whether an NVRTC that names these architectures compiles for this one, suffixed or not: it names them
+/// without suffix.
+bool knows_architecture(std::span<const std::string> known, std::string_view architecture);
 
 /// A cubin serves its own compute capability, a suffix-free one also later minors of that major, an 'a' one
 /// nothing else.

@@ -116,6 +116,16 @@ TEST_CASE("the branch of a driver is the first number of its version") {
   CHECK(driver_branch("").empty());
 }
 
+TEST_CASE("an NVRTC compiles for the architectures that it names with or without a suffix and no others") {
+  const std::vector<std::string> known{"sm_75", "sm_90", "sm_100"};
+  CHECK(knows_architecture(known, "sm_90"));
+  CHECK(knows_architecture(known, "sm_90a"));
+  CHECK(knows_architecture(known, "sm_100f"));
+  CHECK_FALSE(knows_architecture(known, "sm_70"));
+  CHECK_FALSE(knows_architecture(known, "sm_9"));
+  CHECK_FALSE(knows_architecture({}, "sm_90"));
+}
+
 TEST_CASE("the architecture has a suffix where the spec asks for architecture features") {
   CHECK(architecture(example_facts(), false) == "sm_90");
   CHECK(architecture(example_facts(), true) == "sm_90a");

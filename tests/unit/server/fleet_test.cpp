@@ -1,0 +1,31 @@
+#include "server/fleet.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace cubind::test {
+namespace {
+
+AgentProfiles agents_with_both() {
+  AgentProfile agent;
+  agent.toolchains = {{"nvrtc 13.0", 13, 0, {"sm_75", "sm_90"}}, {"nvrtc 12.9", 12, 9, {"sm_70", "sm_90"}}};
+  return {agent};
+}
+
+std::string chosen(const std::optional<DriverVersion>& driver, const std::string& architecture) {
+  const auto toolchain = current_toolchain(agents_with_both(), driver, architecture);
+  return toolchain ? toolchain->name : "none";
+}
+
+TEST_CASE("the newest toolchain that the driver loads is the current one") {
+  CHECK(chosen(DriverVersion{13000, "580.1"}, "sm_90") == "nvrtc 13.0");
+  CHECK(chosen(DriverVersion{12080, "570.1"}, "sm_90") == "nvrtc 12.9");
+  CHECK(chosen(std::nullopt, "") == "nvrtc 13.0");
+}
+
+TEST_CASE("a toolchain that does not know the architecture is not the current one") {
+  CHECK(chosen(DriverVersion{13000, "580.1"}, "sm_70") == "nvrtc 12.9");
+  CHECK(chosen(DriverVersion{12080, "570.1"}, "sm_75") == "none");
+}
+
+}  // namespace
+}  // namespace cubind::test
