@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "server/answer/blob_cache.hpp"
 #include "server/store/location.hpp"
 #include "server/store/migration.hpp"
 #include "tests/unit/server/rows.hpp"
@@ -49,10 +48,6 @@ struct StoreFixture {
     store = Store::open({path});
   }
 };
-
-TrialGroup group_of(const TrialRow& trial) {
-  return {trial.kernel, trial.problem, trial.device_class, trial.policy, driver_branch(trial.driver.version)};
-}
 
 ErrorCode code_of(const std::function<void()>& body) {
   try {
@@ -110,31 +105,6 @@ TEST_CASE("bytes that do not have the digest are refused") {
   blob.cubin = Digest::of("another");
   CHECK(code_of([&] { f.write([&](StoreWriter& writer) { writer.put_blob(blob); }); }) ==
         ErrorCode::InvalidArgument);
-}
-
-TEST_CASE("a damaged trial is passed over until the next one with its key repairs it") {
-  StoreFixture f;
-  const TrialRow trial = trial_row("a");
-  const auto found = [&] {
-    return f.read([&](StoreReader& reader) { return reader.trials(group_of(trial)).size(); });
-  };
-  f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
-  f.damage("UPDATE trials SET full_key = x'00', configuration = '{'");
-  CHECK(found() == 0);
-  f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
-  CHECK(found() == 1);
-}
-
-TEST_CASE("a trial never goes back to an older series") {
-  StoreFixture f;
-  TrialRow trial = trial_row("a");
-  f.write([&](StoreWriter& writer) {
-    for (const std::uint32_t series : {0, 2, 1}) {
-      trial.series = series;
-      writer.put_trial(trial);
-    }
-  });
-  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key); })->series == 2);
 }
 
 TEST_CASE("a block is stored once") {
@@ -308,30 +278,6 @@ TEST_CASE("a store id is redrawn when a copy is put in the store's place") {
   CHECK(f.generation().store_id != id);
 }
 
-TEST_CASE("a store id is redrawn when an older copy is written over the store") {
-  StoreFixture f;
-  f.write([](StoreWriter& writer) { writer.next_generation(); });
-  f.store.reset();
-  std::filesystem::copy_file(f.path, f.folder.path() / "backup.db");
-  f.store = Store::open({f.path});
-  const std::string id = f.generation().store_id;
-  f.write([](StoreWriter& writer) { writer.next_generation(); });
-  f.store.reset();
-  std::filesystem::copy_file(f.folder.path() / "backup.db", f.path,
-                             std::filesystem::copy_options::overwrite_existing);
-  f.store = Store::open({f.path});
-  CHECK(f.generation().number == 1);
-  CHECK(f.generation().store_id != id);
-}
-
-TEST_CASE("a store id stays when the generation has grown and the store is opened again") {
-  StoreFixture f;
-  const std::string id = f.generation().store_id;
-  f.write([](StoreWriter& writer) { writer.next_generation(); });
-  f.reopen();
-  CHECK(f.generation() == Generation{id, 1});
-}
-
 TEST_CASE("a second daemon on the same store is refused") {
   StoreFixture f;
   CHECK_THROWS_WITH(Store::open({f.path}), Contains("another cubind"));
@@ -415,26 +361,6 @@ TEST_CASE("a migration that fails leaves the file as it was") {
   CHECK_NOTHROW(database.execute("SELECT * FROM b"));
 }
 
-TEST_CASE("a new file whose first row cannot be written stays new") {
-  TempDir folder;
-  store::Database database(folder.path() / "x.db", store::Database::Mode::Create);
-  const std::vector<std::string> steps{"CREATE TABLE a (x)"};
-  CHECK_THROWS_AS(store::migrate(database, steps, "x.db", [] { throw Error(ErrorCode::Internal, "", ""); }),
-                  Error);
-  bool filled = false;
-  CHECK(store::migrate(database, steps, "x.db", [&] { filled = true; }));
-  CHECK(filled);
-}
-
-TEST_CASE("a database of another application is refused and stays as it was") {
-  const TempDir folder;
-  const auto path = folder.path() / "other.db";
-  store::Database(path, store::Database::Mode::Create).execute("CREATE TABLE t (x)");
-  const std::string before = read_file(path);
-  CHECK_THROWS_WITH(Store::open({path}), Contains("another application"));
-  CHECK(read_file(path) == before);
-}
-
 TEST_CASE("a store of a newer cubind and a database of another application are refused") {
   StoreFixture f;
   f.store.reset();
@@ -500,53 +426,6 @@ TEST_CASE("of two open jobs with the same key the second is refused") {
   job.id = "b";
   CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_job(job); }), Error);
   CHECK(f.read([](StoreReader& reader) { return reader.jobs(false); }).size() == 1);
-}
-
-TEST_CASE("damaged bytes of a cubin are replaced by those that are put again") {
-  StoreFixture f;
-  const auto put = [](StoreWriter& writer) { writer.put_blob(blob_of("cubin")); };
-  f.write(put);
-  f.damage("UPDATE blobs SET zstd = x'00'");
-  f.write(put);
-  CHECK(f.read([](StoreReader& reader) { return reader.blob(Digest::of("cubin")); })->zstd ==
-        blob_of("cubin").zstd);
-}
-
-TEST_CASE("a damaged cubin found by the cache is no longer stored") {
-  StoreFixture f;
-  f.write([](StoreWriter& writer) { writer.put_blob(blob_of("cubin")); });
-  f.damage("UPDATE blobs SET zstd = x'00'");
-  BlobCache cache(*f.store, 1 << 20);
-  CHECK(cache.find(Digest::of("cubin")) == nullptr);
-  CHECK_FALSE(f.read([](StoreReader& reader) { return reader.has_blob(Digest::of("cubin")); }));
-}
-
-TEST_CASE("a store is the same one by a link that leads to it") {
-  StoreFixture f;
-  const auto link = f.folder.path() / "link.db";
-  std::filesystem::create_symlink("store.db", link);
-  CHECK_THROWS_WITH(Store::open({link}), Contains("another cubind"));
-  f.store.reset();
-  CHECK(Store::open({link})->path() == f.path);
-}
-
-TEST_CASE("one write waits for another process's lock and those after it do not") {
-  using std::chrono::steady_clock;
-  StoreFixture f;
-  f.store.reset();
-  StoreOptions options{f.path};
-  options.patience = std::chrono::milliseconds(1500);
-  f.store = Store::open(options);
-  sqlite3* other = nullptr;
-  REQUIRE(sqlite3_open(f.path.c_str(), &other) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK);
-  const auto put = [](StoreWriter& writer) { writer.put_device_class(h200_class()); };
-  CHECK_THROWS_AS(f.write(put), Error);
-  const auto before = steady_clock::now();
-  for (int i = 0; i < 5; ++i) CHECK_THROWS_AS(f.write(put), Error);
-  CHECK(steady_clock::now() - before < 2 * options.patience);
-  sqlite3_close(other);
-  CHECK_NOTHROW(f.write(put));
 }
 
 }  // namespace
