@@ -20,7 +20,8 @@ void refuse_network_file_system(const std::filesystem::path& folder);
 /// naming its pid.
 UniqueFd lock_file(const std::filesystem::path& path);
 
-/// Tells a file from a copy of it put in its place: the inode.
+/// Tells a file from a copy of it put in its place: the inode. A copy that is written over it keeps that:
+/// GenerationMark tells those.
 std::string file_identity(const std::filesystem::path& path);
 
 }  // namespace cubind::store

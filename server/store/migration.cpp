@@ -17,7 +17,11 @@ std::int64_t number(Database& database, const std::string& sql) {
   return query.integer();
 }
 
-void require_ours(Database& database, std::int64_t version, std::int64_t newest, const std::string& path) {
+}  // namespace
+
+void require_ours(Database& database, std::span<const std::string> steps, const std::string& path) {
+  const std::int64_t version = number(database, kUserVersion);
+  const auto newest = static_cast<std::int64_t>(steps.size());
   const bool is_new = version == 0 && number(database, kTables) == 0;
   if (!is_new && number(database, kApplication) != kApplicationId) {
     throw Error(ErrorCode::FailedPrecondition, path,
@@ -30,12 +34,11 @@ void require_ours(Database& database, std::int64_t version, std::int64_t newest,
   }
 }
 
-}  // namespace
-
-bool migrate(Database& database, std::span<const std::string> steps, const std::string& path) {
+bool migrate(Database& database, std::span<const std::string> steps, const std::string& path,
+             const std::function<void()>& fill) {
+  require_ours(database, steps, path);
   const std::int64_t version = number(database, kUserVersion);
   const auto newest = static_cast<std::int64_t>(steps.size());
-  require_ours(database, version, newest, path);
   if (version == newest) {
     return false;
   }
@@ -43,6 +46,9 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
   try {
     for (const std::string& step : steps.subspan(static_cast<std::size_t>(version))) {
       database.execute(step);
+    }
+    if (version == 0) {
+      fill();
     }
     database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
     database.execute("PRAGMA user_version = " + std::to_string(newest));

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "server/store/generation_mark.hpp"
 #include "server/store/location.hpp"
 #include "server/store/migration.hpp"
 #include "server/store/session.hpp"
@@ -103,6 +104,7 @@ class SqliteStore final : public Store {
   SqliteStore(const StoreOptions& options, UniqueFd lock)
       : path_(options.path),
         lock_(std::move(lock)),
+        mark_(options.path),
         writer_(options.path, Database::Mode::Create),
         readers_(options.path, options.readers) {
     set_up(options);
@@ -157,37 +159,49 @@ class SqliteStore final : public Store {
   };
 
   void set_up(const StoreOptions& options) {
+    // Before anything is written, the journal's mode too: a file of others stays as it is.
+    store::require_ours(writer_, store::schema_steps(), path_.string());
     writer_.execute("PRAGMA journal_mode = WAL");
     writer_.execute("PRAGMA synchronous = NORMAL");
     writer_.execute("PRAGMA foreign_keys = ON");
-    const bool created = store::migrate(writer_, store::schema_steps(), path_.string());
-    identify(created);
+    if (!store::migrate(writer_, store::schema_steps(), path_.string(), [this] { insert_meta(); })) {
+      redraw_if_restored();
+    }
+    mark_.set(generation());
     if (options.max_pages > 0) {
       writer_.execute("PRAGMA max_page_count = " + std::to_string(options.max_pages));
     }
   }
 
-  /// A new file, or a copy put in its place, gets a new id: numbers of generations mean nothing across them.
-  void identify(bool created) {
-    const std::string identity = store::file_identity(path_);
+  void insert_meta() {
     const std::string id = random_store_id();
-    if (created) {
-      writer_.query(store::sql::kInsertMeta).bind(Query::bytes(id), identity, RealClock().wall_text()).run();
+    writer_.query(store::sql::kInsertMeta)
+        .bind(Query::bytes(id), store::file_identity(path_), RealClock().wall_text())
+        .run();
+  }
+
+  Generation generation() { return Session(writer_, RealClock().wall_text()).generation(); }
+
+  /// A copy in the place of the file or written over it gets a new id: its numbers of generations mean
+  /// something else from here on.
+  void redraw_if_restored() {
+    const Generation found = generation();
+    const std::string identity = store::file_identity(path_);
+    if (identity == stored_identity() && !mark_.is_ahead_of(found)) {
       return;
     }
-    std::string known;
-    {
-      Query query = writer_.query(store::sql::kMeta);
-      if (!query.step()) {
-        throw Error(ErrorCode::DataLoss, path_.string(), "table meta is empty");
-      }
-      query.blob();
-      query.integer();
-      known = query.text();
-    }
-    if (known != identity) {
-      writer_.query(store::sql::kRedrawStoreId).bind(Query::bytes(id), identity).run();
-    }
+    const std::string id = random_store_id();
+    writer_.query(store::sql::kRedrawStoreId).bind(Query::bytes(id), identity).run();
+    log_info(path_.string() +
+             ": is a copy of the store that was here before: its generations are counted anew");
+  }
+
+  std::string stored_identity() {
+    Query query = writer_.query(store::sql::kMeta);
+    query.step();
+    query.blob();
+    query.integer();
+    return query.text();
   }
 
   std::future<void> enqueue(Task task) {
@@ -222,7 +236,12 @@ class SqliteStore final : public Store {
         writer_.query(store::sql::kInsertBallast).run();
         writer_.query(store::sql::kDeleteBallast).run();
       } else {
-        in_transaction(writer_, "BEGIN IMMEDIATE", [&](Session& session) { task.body(session); });
+        Generation after;
+        in_transaction(writer_, "BEGIN IMMEDIATE", [&](Session& session) {
+          task.body(session);
+          after = session.generation();
+        });
+        mark_.set(after);
       }
       note_success();
       task.done.set_value();
@@ -260,7 +279,8 @@ class SqliteStore final : public Store {
 
   const std::filesystem::path path_;
   const UniqueFd lock_;
-  Database writer_;  // used by thread_ alone once that runs
+  store::GenerationMark mark_;  // this and writer_ are used by thread_ alone once that runs
+  Database writer_;
   ReaderPool readers_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
