@@ -196,7 +196,10 @@ void Daemon::Parts::listen() {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.RegisterService(&service);
   builder.RegisterService(&agent_service);
-  server = builder.BuildAndStart();
+  {
+    const PrivateBind for_this_user_alone;
+    server = builder.BuildAndStart();
+  }
   if (!server || (!config.listen.empty() && port == 0)) {
     throw Error(ErrorCode::FailedPrecondition, config.listen.empty() ? address : config.listen,
                 "cannot be listened on");

@@ -36,6 +36,10 @@ void SocketPlace::restrict_access() const {
   }
 }
 
+PrivateBind::PrivateBind() : before_(::umask(0177)) {}
+
+PrivateBind::~PrivateBind() { ::umask(before_); }
+
 std::size_t raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {

@@ -28,6 +28,20 @@ class SocketPlace {
   UniqueFd lock_;
 };
 
+/// While it lives, what this process makes is for its user alone (umask 0177): a socket that is bound
+/// meanwhile is nobody else's, not even until its mode is set. Of the whole process: no other thread may make
+/// a folder meanwhile.
+class PrivateBind {
+ public:
+  PrivateBind();
+  ~PrivateBind();
+  PrivateBind(const PrivateBind&) = delete;
+  PrivateBind& operator=(const PrivateBind&) = delete;
+
+ private:
+  const unsigned before_;
+};
+
 /// Raises the limit of open descriptors to the hard one and returns it: a gRPC listener that has run out of
 /// them never accepts again (CVE-2023-4785 in the version of Debian 12).
 std::size_t raise_descriptor_limit();

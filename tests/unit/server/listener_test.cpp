@@ -1,0 +1,33 @@
+#include "server/listener.hpp"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/file.hpp"
+
+namespace cubind::test {
+namespace {
+
+TEST_CASE("a socket is its user's alone from the moment in which it is bound") {
+  const TempDir folder;
+  const std::string path = (folder.path() / "s").string();
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const mode_t before = ::umask(0);
+  {
+    const PrivateBind bind;
+    REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  }
+  CHECK(::umask(before) == 0);
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+}
+
+}  // namespace
+}  // namespace cubind::test
