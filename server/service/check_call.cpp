@@ -148,7 +148,7 @@ void CheckCall::compiled(const CheckOrder& order, const CheckOutcome& outcome, c
     reply_.add_warnings("not compiled: " + error);
   } else if (outcome.outcome != Outcome::Correct) {
     const std::string cause = "does not compile for " + order.architecture + " with " +
-                              to_string(order.configuration) + ": " + outcome.log.substr(0, kMaxLog);
+                              to_string(order.configuration) + ": " + cut_utf8(outcome.log, kMaxLog);
     failure_ = to_status(Error(ErrorCode::InvalidArgument, spec_->file + " /source", cause));
   } else {
     v1::ArtifactInfo& info = *reply_.add_compiled();

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/text.hpp"
+
 namespace cubind {
 namespace {
 
@@ -30,7 +32,7 @@ constexpr std::size_t kMaxMessage = 4000;
 grpc::Status to_status(const Error& error) {
   std::string message = error.what();
   if (message.size() > kMaxMessage) {
-    message.resize(kMaxMessage);
+    message = cut_utf8(message, kMaxMessage);
     message += "...";
   }
   return {static_cast<grpc::StatusCode>(error.code()), message};
