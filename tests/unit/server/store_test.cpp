@@ -278,6 +278,30 @@ TEST_CASE("a store id is redrawn when a copy is put in the store's place") {
   CHECK(f.generation().store_id != id);
 }
 
+TEST_CASE("a store id is redrawn when an older copy is written over the store") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) { writer.next_generation(); });
+  f.store.reset();
+  std::filesystem::copy_file(f.path, f.folder.path() / "backup.db");
+  f.store = Store::open({f.path});
+  const std::string id = f.generation().store_id;
+  f.write([](StoreWriter& writer) { writer.next_generation(); });
+  f.store.reset();
+  std::filesystem::copy_file(f.folder.path() / "backup.db", f.path,
+                             std::filesystem::copy_options::overwrite_existing);
+  f.store = Store::open({f.path});
+  CHECK(f.generation().number == 1);
+  CHECK(f.generation().store_id != id);
+}
+
+TEST_CASE("a store id stays when the generation has grown and the store is opened again") {
+  StoreFixture f;
+  const std::string id = f.generation().store_id;
+  f.write([](StoreWriter& writer) { writer.next_generation(); });
+  f.reopen();
+  CHECK(f.generation() == Generation{id, 1});
+}
+
 TEST_CASE("a second daemon on the same store is refused") {
   StoreFixture f;
   CHECK_THROWS_WITH(Store::open({f.path}), Contains("another cubind"));
@@ -359,6 +383,26 @@ TEST_CASE("a migration that fails leaves the file as it was") {
   const std::vector<std::string> good{first[0], "CREATE TABLE b (x)"};
   CHECK_FALSE(store::migrate(database, good, "x.db"));
   CHECK_NOTHROW(database.execute("SELECT * FROM b"));
+}
+
+TEST_CASE("a new file whose first row cannot be written stays new") {
+  TempDir folder;
+  store::Database database(folder.path() / "x.db", store::Database::Mode::Create);
+  const std::vector<std::string> steps{"CREATE TABLE a (x)"};
+  CHECK_THROWS_AS(store::migrate(database, steps, "x.db", [] { throw Error(ErrorCode::Internal, "", ""); }),
+                  Error);
+  bool filled = false;
+  CHECK(store::migrate(database, steps, "x.db", [&] { filled = true; }));
+  CHECK(filled);
+}
+
+TEST_CASE("a database of another application is refused and stays as it was") {
+  const TempDir folder;
+  const auto path = folder.path() / "other.db";
+  store::Database(path, store::Database::Mode::Create).execute("CREATE TABLE t (x)");
+  const std::string before = read_file(path);
+  CHECK_THROWS_WITH(Store::open({path}), Contains("another application"));
+  CHECK(read_file(path) == before);
 }
 
 TEST_CASE("a store of a newer cubind and a database of another application are refused") {
