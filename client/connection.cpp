@@ -155,6 +155,10 @@ void Connection::tune(const v1::TuneRequest& request, const OnTuneEvent& on_even
   impl_->read_all(*reader, on_event);
 }
 
+v1::PlanTuneReply Connection::plan_tune(const v1::TuneRequest& request, Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::PlanTune, request, deadline);
+}
+
 void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                            std::optional<Milliseconds> deadline) const {
   v1::WatchJobRequest request;
@@ -193,6 +197,11 @@ v1::Job Connection::cancel_job(const std::string& id, Milliseconds deadline) con
 
 v1::GetStatusReply Connection::get_status(Milliseconds deadline) const {
   return impl_->call(&v1::Cubind::Stub::GetStatus, v1::GetStatusRequest(), deadline);
+}
+
+v1::ListWantedReply Connection::list_wanted(const v1::ListWantedRequest& request,
+                                            Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::ListWanted, request, deadline);
 }
 
 std::string Connection::export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const {

@@ -44,6 +44,8 @@ class Connection {
   /// Error(Cancelled); the jobs go on.
   void tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, const std::stop_token& stop,
             std::optional<Milliseconds> deadline) const;
+  /// What the same request to tune() would do.
+  v1::PlanTuneReply plan_tune(const v1::TuneRequest& request, Milliseconds deadline) const;
   void watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                  std::optional<Milliseconds> deadline) const;
 
@@ -53,6 +55,7 @@ class Connection {
   v1::ListJobsReply list_jobs(bool include_ended, Milliseconds deadline) const;
   v1::Job cancel_job(const std::string& id, Milliseconds deadline) const;
   v1::GetStatusReply get_status(Milliseconds deadline) const;
+  v1::ListWantedReply list_wanted(const v1::ListWantedRequest& request, Milliseconds deadline) const;
 
   /// The table's text.
   std::string export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const;

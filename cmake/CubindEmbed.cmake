@@ -1,9 +1,14 @@
 # cubind_embed(TARGET cubind_table FILE schemas/table.schema.json NAME kTableSchema)
 #   Makes "schemas/table.schema.hpp", which holds the file's text as `inline constexpr std::string_view cubind::kTableSchema`.
+#   HEADER names another header, for files that differ in their extension alone.
 function(cubind_embed)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;FILE;NAME" "")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;FILE;NAME;HEADER" "")
   set(source "${CMAKE_SOURCE_DIR}/${arg_FILE}")
-  cmake_path(REPLACE_EXTENSION arg_FILE LAST_ONLY hpp OUTPUT_VARIABLE header)
+  if(arg_HEADER)
+    set(header "${arg_HEADER}")
+  else()
+    cmake_path(REPLACE_EXTENSION arg_FILE LAST_ONLY hpp OUTPUT_VARIABLE header)
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
   file(READ "${source}" text)
   # Split: compilers limit the length of one literal.

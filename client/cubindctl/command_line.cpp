@@ -16,6 +16,10 @@ const std::map<std::string, TuneMode> kTuneMode = {{"auto", TuneMode::Auto}, {"n
 
 constexpr const char* kProblemHelp = "dims and types of one call: N=4096,D=4096,T=bf16";
 
+// What completion and manual pages know of a value: its kind, or what it may be, between bars.
+constexpr const char* kFile = "FILE";
+constexpr const char* kFolder = "FOLDER";
+
 // Adds the subcommands; whichever is given puts its options into `line`.
 class Builder {
  public:
@@ -27,8 +31,10 @@ class Builder {
     add_export();
     add_import();
     add_kernels();
+    add_wanted();
     add_listings();
     add_jobs();
+    add_documentation();
   }
 
  private:
@@ -44,17 +50,24 @@ class Builder {
     return {command, options};
   }
 
+  template <typename Value>
+  static CLI::Option* option(CLI::App* command, const std::string& name, Value& value,
+                             const std::string& type, const std::string& help) {
+    return command->add_option(name, value, help)->type_name(type);
+  }
+
   // One value an occurrence: what follows is not swallowed.
   static CLI::Option* add_repeated(CLI::App* command, const std::string& name,
-                                   std::vector<std::string>& values, const std::string& help) {
-    return command->add_option(name, values, help)->allow_extra_args(false);
+                                   std::vector<std::string>& values, const std::string& type,
+                                   const std::string& help) {
+    return option(command, name, values, type, help)->allow_extra_args(false);
   }
 
   template <typename Options>
   static void add_question(CLI::App* command, Options& options) {
-    command->add_option("--device", options.device,
-                        "label of the device class, as `cubindctl devices` lists it");
-    command->add_option("--namespace", options.name_space, "namespace of the records");
+    option(command, "--device", options.device, "LABEL",
+           "label of the device class, as `cubindctl devices` lists it");
+    option(command, "--namespace", options.name_space, "NAME", "namespace of the records");
     command->add_flag("--warm-l2", options.warm_l2, "times with a warm L2 cache; default: cold");
     command->add_flag("--graph", options.graph_launch,
                       "times of launches in a CUDA graph; default: on a stream");
@@ -64,37 +77,45 @@ class Builder {
 
   void add_tune() {
     auto [command, options] = add<TuneOptions>(app_, "tune", "measure problems and store the winners");
-    command->add_option("kernel", options->kernel, "name; may be left out if the shape list names it");
-    command->add_option("--shapes", options->shapes,
-                        "shape list: {\"problems\": [{\"N\": 1024, \"T\": \"bf16\"}]}");
-    add_repeated(command, "--problem", options->problems, std::string(kProblemHelp) + "; repeatable");
+    option(command, "kernel", options->kernel, "KERNEL", "name; may be left out if the shape list names it");
+    option(command, "--shapes", options->shapes, kFile,
+           "shape list: {\"problems\": [{\"N\": 1024, \"T\": \"bf16\"}]}");
+    add_repeated(command, "--problem", options->problems, "PROBLEM",
+                 std::string(kProblemHelp) + "; repeatable");
+    command->add_flag("--wanted", options->wanted,
+                      "the problems that `cubindctl wanted` lists, each for its own device");
+    option(command, "--top", options->top, "N", "with --wanted: only the N most asked for")
+        ->check(CLI::Range(1, 1000).description(""));
     add_question(command, *options);
     command->add_flag("--retune", options->retune, "measure again what is fresh");
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
+    command->add_flag("--dry-run", options->dry_run,
+                      "print what would be measured and how long it would take; start nothing");
   }
 
   void add_get() {
     auto [command, options] = add<GetOptions>(app_, "get", "the best variant for a problem");
-    command->add_option("kernel", options->kernel, "name")->required();
-    add_repeated(command, "--problem", options->problems,
+    option(command, "kernel", options->kernel, "KERNEL", "name")->required();
+    add_repeated(command, "--problem", options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; several print a table")
         ->required();
     add_question(command, *options);
-    command->add_option("-o,--output", options->output, "file for the cubin of one problem");
-    command->add_option("--on-miss", options->on_miss, "serve (default), wait for the measurement, or fail")
-        ->transform(CLI::CheckedTransformer(kOnMiss).description("serve|wait|fail"));
-    command->add_option("--tune", options->tune, "auto (default): a miss starts a job; or never")
-        ->transform(CLI::CheckedTransformer(kTuneMode).description("auto|never"));
-    command->add_option("--accept", options->accept,
-                        "departures that are tolerated, as in bucket+stale, or exact; default: all");
+    option(command, "-o,--output", options->output, kFile, "file for the cubin of one problem");
+    option(command, "--on-miss", options->on_miss, "serve|wait|fail",
+           "serve (default), wait for the measurement, or fail")
+        ->transform(CLI::CheckedTransformer(kOnMiss).description(""));
+    option(command, "--tune", options->tune, "auto|never", "auto (default): a miss starts a job; or never")
+        ->transform(CLI::CheckedTransformer(kTuneMode).description(""));
+    option(command, "--accept", options->accept, "DEPARTURES",
+           "departures that are tolerated, as in bucket+stale, or exact; default: all");
   }
 
   void add_export() {
     auto [command, options] = add<ExportOptions>(app_, "export", "the tuning table as JSON");
-    command->add_option("-o,--output", options->output, "file; default: standard output");
-    add_repeated(command, "--kernel", options->kernels, "only this kernel; repeatable");
-    command->add_option("--device", options->device, "only this device class; default: every real one");
-    command->add_option("--namespace", options->name_space, "namespace of the records");
+    option(command, "-o,--output", options->output, kFile, "file; default: standard output");
+    add_repeated(command, "--kernel", options->kernels, "KERNEL", "only this kernel; repeatable");
+    option(command, "--device", options->device, "LABEL", "only this device class; default: every real one");
+    option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
     command->add_flag("--all-trials", options->all_trials, "every trial; default: winners only");
     command->add_flag("--samples", options->samples, "with --all-trials: every sample");
     command->add_flag("--replayed", options->replayed, "also what the replay device yielded");
@@ -103,19 +124,31 @@ class Builder {
 
   void add_import() {
     auto [command, options] = add<ImportOptions>(app_, "import", "take in tuning tables");
-    command->add_option("file", options->files, "table as `export` writes it")->required();
-    command->add_option("--namespace", options->name_space, "namespace of the records");
+    option(command, "file", options->files, kFile, "table as `export` writes it")->required();
+    option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
   }
 
   void add_kernels() {
     auto [command, options] = add<KernelsOptions>(app_, "kernels", "the kernels that the daemon knows");
     auto [check, check_options] =
         add<CheckOptions>(*command, "check", "validate a kernel spec and compile its default configuration");
-    check->add_option("file", check_options->file, "kernel spec (JSON)")->required();
-    add_repeated(check, "--problem", check_options->problems,
+    option(check, "file", check_options->file, kFile, "kernel spec (JSON)")->required();
+    add_repeated(check, "--problem", check_options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; counts its valid configurations; repeatable");
-    add_repeated(check, "--arch", check_options->architectures,
+    add_repeated(check, "--arch", check_options->architectures, "ARCH",
                  "compile for it: sm_90 (default); repeatable");
+    auto [init, init_options] =
+        add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to begin with");
+    option(init, "name", init_options->name, "NAME", "the kernel's name, and that of its files")->required();
+    option(init, "--dir", init_options->folder, kFolder, "folder to write to; default: this one");
+  }
+
+  void add_wanted() {
+    auto [command, options] = add<WantedOptions>(
+        app_, "wanted", "problems that were asked for and started no job, most asked first");
+    option(command, "kernel", options->kernel, "KERNEL", "only this kernel's");
+    option(command, "--top", options->top, "N", "only so many")
+        ->check(CLI::Range(1, 1000000).description(""));
   }
 
   void add_listings() {
@@ -126,9 +159,21 @@ class Builder {
   void add_jobs() {
     auto [command, options] = add<JobsOptions>(app_, "jobs", "tuning jobs that have not ended");
     command->add_flag("--all", options->all, "also those that have ended");
-    command->add_option("--watch", options->watch, "follow this job to its end");
+    option(command, "--watch", options->watch, "ID", "follow this job to its end");
     auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
-    cancel->add_option("id", cancel_options->ids, "as `cubindctl jobs` lists it")->required();
+    option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
+  }
+
+  void add_documentation() {
+    auto [completion, shell] =
+        add<CompletionOptions>(app_, "completion", "the completion of this command line for a shell");
+    option(completion, "shell", shell->shell, "bash|zsh|fish", "the shell to write it for")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+    auto [man, page] = add<ManOptions>(app_, "man", "the manual page of a command, for `man -l -`");
+    option(man, "command", page->command, "COMMAND",
+           "its words, as in `man kernels check`; default: cubindctl");
+    option(man, "-o,--output", page->folder, kFolder, "write every page into this folder");
   }
 
   CLI::App& app_;
@@ -136,8 +181,8 @@ class Builder {
 };
 
 void add_common(CLI::App& app, CommonOptions& common) {
-  app.add_option("--address", common.address,
-                 "unix:///path/to/socket or host:port; default: $CUBIND_ADDRESS");
+  app.add_option("--address", common.address, "unix:///path/to/socket or host:port; default: $CUBIND_ADDRESS")
+      ->type_name("ADDRESS");
   app.add_flag("--json", common.json, "print JSON; every number names its unit");
   app.add_option_function<double>(
          "--timeout",
@@ -146,19 +191,56 @@ void add_common(CLI::App& app, CommonOptions& common) {
          },
          "seconds; default: 30, and none for tune and jobs --watch")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e6, ""));
+      ->check(CLI::Range(0.001, 1e6).description(""));
   app.set_version_flag("--version", std::string("cubindctl ") + kVersion);
+}
+
+void set_up(CLI::App& app, CommandLine& line) {
+  app.footer(exit_code_help());
+  app.require_subcommand(1);
+  app.fallthrough();
+  add_common(app, line.common);
+}
+
+constexpr const char* kDescription = "Tunes CUDA kernels through a cubind daemon and fetches the winners.";
+
+OptionHelp help_of(const CLI::Option& option) {
+  OptionHelp help;
+  for (const std::string& name : option.get_snames()) {
+    help.names.push_back("-" + name);
+  }
+  for (const std::string& name : option.get_lnames()) {
+    help.names.push_back("--" + name);
+  }
+  help.value = option.get_items_expected_max() > 0 ? option.get_type_name() : "";
+  help.text = option.get_description();
+  help.required = option.get_required();
+  help.repeatable = option.get_items_expected_max() > 1;
+  return help;
+}
+
+CommandHelp help_of(const CLI::App& app) {
+  CommandHelp help;
+  help.name = app.get_name();
+  help.text = app.get_description();
+  for (const CLI::Option* option : app.get_options()) {
+    (option->get_positional() ? help.positionals : help.options).push_back(help_of(*option));
+    if (option->get_positional()) {
+      help.positionals.back().names = {option->get_name(true)};
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    help.commands.push_back(help_of(*command));
+  }
+  return help;
 }
 
 }  // namespace
 
 std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* const* argv) {
-  CLI::App app("Tunes CUDA kernels through a cubind daemon and fetches the winners.", "cubindctl");
+  CLI::App app(kDescription, "cubindctl");
   CommandLine line;
-  app.footer(exit_code_help());
-  app.require_subcommand(1);
-  app.fallthrough();
-  add_common(app, line.common);
+  set_up(app, line);
   Builder builder(app, line);  // the parser calls back into it
   builder.add_all();
   try {
@@ -167,6 +249,15 @@ std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* con
     return app.exit(error) == 0 ? ExitCode::Ok : ExitCode::Invalid;
   }
   return line;
+}
+
+CommandHelp command_help() {
+  CLI::App app(kDescription, "cubindctl");
+  CommandLine line;
+  set_up(app, line);
+  Builder builder(app, line);
+  builder.add_all();
+  return help_of(app);
 }
 
 }  // namespace cubind::ctl

@@ -13,9 +13,13 @@ ExitCode run(const ExportOptions& options, const CommonOptions& common);
 ExitCode run(const ImportOptions& options, const CommonOptions& common);
 ExitCode run(const KernelsOptions& options, const CommonOptions& common);
 ExitCode run(const CheckOptions& options, const CommonOptions& common);
+ExitCode run(const InitOptions& options, const CommonOptions& common);
+ExitCode run(const WantedOptions& options, const CommonOptions& common);
 ExitCode run(const DevicesOptions& options, const CommonOptions& common);
 ExitCode run(const JobsOptions& options, const CommonOptions& common);
 ExitCode run(const CancelOptions& options, const CommonOptions& common);
 ExitCode run(const StatusOptions& options, const CommonOptions& common);
+ExitCode run(const CompletionOptions& options, const CommonOptions& common);
+ExitCode run(const ManOptions& options, const CommonOptions& common);
 
 }  // namespace cubind::ctl

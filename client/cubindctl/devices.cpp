@@ -81,6 +81,9 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
             << status.misses_wanted() << " of them wanted\n"
             << "toolchains  " << toolchains_text(status) << "\n"
             << "agents      " << status.agents() << "\n";
+  for (const std::string& error : status.kernel_errors()) {
+    std::cout << "BAD SPEC    " << error << "\n";
+  }
   if (status.read_only()) {
     std::cout << "READ ONLY   " << status.read_only_reason() << "\n";
   }

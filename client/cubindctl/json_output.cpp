@@ -256,6 +256,7 @@ OutputJson json_of(const v1::Kernel& kernel) {
                   {"interface_digest", hex(kernel.interface_digest())}};
   if (!kernel.error().empty()) {
     json["error"] = kernel.error();
+    json["keeps_last_good"] = kernel.keeps_last_good();
   }
   return json;
 }
@@ -330,6 +331,7 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"hits", status.hits()},
           {"misses", status.misses()},
           {"misses_wanted", status.misses_wanted()},
+          {"kernel_errors", strings(status.kernel_errors())},
           {"devices", devices}};
 }
 

@@ -73,7 +73,7 @@ ExitCode run(const KernelsOptions&, const CommonOptions& common) {
   }
   TextTable table({"KERNEL", "DIMS", "TYPES", ">RECORDS", "TUNABLES"});
   for (const v1::Kernel& kernel : reply.kernels()) {
-    if (kernel.error().empty()) {
+    if (kernel.error().empty() || kernel.keeps_last_good()) {
       table.add({kernel.name(), joined(kernel.dims()), joined(kernel.types()),
                  std::to_string(kernel.records()), joined(kernel.tunables())});
     }
@@ -81,7 +81,9 @@ ExitCode run(const KernelsOptions&, const CommonOptions& common) {
   table.print(std::cout);
   for (const v1::Kernel& kernel : reply.kernels()) {
     if (!kernel.error().empty()) {
-      std::cout << "not usable: " << kernel.error() << "\n";
+      std::cout << (kernel.keeps_last_good() ? "changed, but the last good version stays in force: "
+                                             : "not usable: ")
+                << kernel.error() << "\n";
     }
   }
   return ExitCode::Ok;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -20,8 +21,11 @@ struct TuneOptions {
   bool warm_l2 = false;
   bool graph_launch = false;
   bool reproducible = false;
+  std::uint32_t top = 0;  // of the want list; 0: all
+  bool wanted = false;    // the want list's problems
   bool retune = false;
   bool detach = false;
+  bool dry_run = false;
 };
 
 struct GetOptions {
@@ -62,6 +66,16 @@ struct CheckOptions {
   std::vector<std::string> architectures;
 };
 
+struct InitOptions {
+  std::string name;
+  std::string folder = ".";
+};
+
+struct WantedOptions {
+  std::string kernel;     // empty: every kernel
+  std::uint32_t top = 0;  // 0: all
+};
+
 struct DevicesOptions {};
 
 struct JobsOptions {
@@ -75,8 +89,18 @@ struct CancelOptions {
 
 struct StatusOptions {};
 
+struct CompletionOptions {
+  std::string shell;
+};
+
+struct ManOptions {
+  std::vector<std::string> command;  // its words; empty: the program
+  std::string folder;                // for every page; empty: one page on standard output
+};
+
 using Command = std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, KernelsOptions,
-                             CheckOptions, DevicesOptions, JobsOptions, CancelOptions, StatusOptions>;
+                             CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
+                             CancelOptions, StatusOptions, CompletionOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -122,10 +122,10 @@ void Progress::remember(const v1::TuneEvent& event) {
 
 void Progress::draw(const v1::TuneEvent& event) {
   std::string text = bar_text(event);
-  if (expected_ > 1) {
+  if (const std::size_t expected = std::max(expected_, jobs_.size()); expected > 1) {
     const auto done =
         std::ranges::count_if(jobs_, [](const auto& seen) { return has_ended(seen.job().state()); });
-    text = std::to_string(done) + " of " + std::to_string(expected_) + " done " + text;
+    text = std::to_string(done) + " of " + std::to_string(expected) + " done " + text;
   }
   if (columns_ > 1 && text.size() >= columns_) {
     text.resize(columns_ - 1);  // a line that wraps could not be taken back

@@ -16,7 +16,7 @@ namespace cubind::ctl {
 /// One thread.
 class Progress {
  public:
-  /// `jobs`: how many are expected, for "2 of 4".
+  /// `jobs`: how many are expected at least, for "2 of 4".
   Progress(std::ostream& out, bool terminal, std::size_t columns, std::size_t jobs);
 
   void event(const v1::TuneEvent& event);

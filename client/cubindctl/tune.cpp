@@ -5,6 +5,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/dry_run.hpp"
 #include "client/cubindctl/shape_list.hpp"
 #include "client/cubindctl/watch.hpp"
 #include "tuner/plan/wire.hpp"
@@ -24,7 +25,37 @@ std::string kernel_of(const TuneOptions& options, const ShapeList& list) {
   return options.kernel.empty() ? *list.kernel : options.kernel;
 }
 
+void check_combination(const TuneOptions& options) {
+  const auto refuse = [](bool given, const char* option, const char* reason) {
+    if (given) {
+      throw Error(ErrorCode::InvalidArgument, option, reason);
+    }
+  };
+  refuse(options.top > 0 && !options.wanted, "--top", "goes with --wanted");
+  refuse(options.dry_run && options.detach, "--detach", "does not go with --dry-run, which starts nothing");
+  if (!options.wanted) {
+    return;
+  }
+  constexpr const char* kOwn = "does not go with --wanted: what is wanted is listed with its own";
+  refuse(!options.shapes.empty(), "--shapes", kOwn);
+  refuse(!options.problems.empty(), "--problem", kOwn);
+  refuse(!options.device.empty(), "--device", kOwn);
+  refuse(!options.name_space.empty(), "--namespace", kOwn);
+  refuse(options.warm_l2, "--warm-l2", kOwn);
+  refuse(options.graph_launch, "--graph", kOwn);
+  refuse(options.reproducible, "--reproducible", kOwn);
+}
+
 v1::TuneRequest request_of(const TuneOptions& options) {
+  check_combination(options);
+  v1::TuneRequest request;
+  request.set_retune(options.retune);
+  request.set_detach(options.detach);
+  if (options.wanted) {
+    request.set_kernel(options.kernel);
+    request.mutable_wanted()->set_top(options.top);
+    return request;
+  }
   ShapeList list;
   if (!options.shapes.empty()) {
     list = read_shape_list(read_file(options.shapes), options.shapes);
@@ -33,9 +64,9 @@ v1::TuneRequest request_of(const TuneOptions& options) {
     list.problems.push_back(parse_problem(problem));
   }
   if (list.problems.empty()) {
-    throw Error(ErrorCode::InvalidArgument, "problems", "give --shapes FILE.json or --problem N=4096,T=bf16");
+    throw Error(ErrorCode::InvalidArgument, "problems",
+                "give --shapes FILE.json, --problem N=4096,T=bf16 or --wanted");
   }
-  v1::TuneRequest request;
   request.set_kernel(kernel_of(options, list));
   for (const Problem& problem : list.problems) {
     to_wire(problem, *request.add_problems());
@@ -48,8 +79,6 @@ v1::TuneRequest request_of(const TuneOptions& options) {
   request.mutable_numerics()->set_kind(options.reproducible ? v1::Numerics::REPRODUCIBLE
                                                             : v1::Numerics::TOLERANCE);
   request.set_namespace_(options.name_space);
-  request.set_retune(options.retune);
-  request.set_detach(options.detach);
   return request;
 }
 
@@ -57,6 +86,9 @@ v1::TuneRequest request_of(const TuneOptions& options) {
 
 ExitCode run(const TuneOptions& options, const CommonOptions& common) {
   const v1::TuneRequest request = request_of(options);
+  if (options.dry_run) {
+    return print_plan(request, common);
+  }
   const auto stream = [&](Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
     connection.tune(request, on_event, stop, common.timeout);
   };

@@ -15,7 +15,8 @@ using EventStream = std::function<void(Connection&, const OnTuneEvent&, std::sto
 
 /// Follows the stream with a progress bar on a terminal, plain lines elsewhere, and one JSON document at the
 /// end with
-/// --json. Ctrl-C ends the call, not the jobs, and prints their ids. `jobs`: how many are expected.
+/// --json. Ctrl-C ends the call, not the jobs, and prints their ids. `jobs`: how many are expected; 0: nobody
+/// knows.
 ExitCode follow(const CommonOptions& common, std::size_t jobs, const EventStream& stream);
 
 }  // namespace cubind::ctl

@@ -1,0 +1,39 @@
+// What there is to know about the command line, without the parser: what completion and manual pages are made
+// of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cubind::ctl {
+
+struct OptionHelp {
+  std::vector<std::string> names;  // "-o", "--output"; of a positional its name
+  /// The kind of the value: "FILE", "FOLDER", or what it may be: "auto|never". Empty: a flag.
+  std::string value;
+  std::string text;
+  bool required = false;
+  bool repeatable = false;
+};
+
+struct CommandHelp {
+  std::string name;
+  std::string text;
+  std::vector<OptionHelp> options;
+  std::vector<OptionHelp> positionals;  // in order
+  std::vector<CommandHelp> commands;
+};
+
+/// {"serve", "wait", "fail"} of "serve|wait|fail"; empty where the value is anything of a kind.
+std::vector<std::string> choices_of(const OptionHelp& option);
+
+/// A command with the commands that lead to it, the program first.
+using CommandPath = std::vector<const CommandHelp*>;
+
+/// Every command, also those that have commands, in the order of the parser; the program itself first.
+std::vector<CommandPath> every_command(const CommandHelp& program);
+
+/// "cubindctl kernels check", with `separator` in place of the spaces.
+std::string path_text(const CommandPath& path, const std::string& separator = " ");
+
+}  // namespace cubind::ctl

@@ -1,0 +1,136 @@
+#include "client/cubindctl/dry_run.hpp"
+
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "client/connection.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/text_table.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+struct Totals {
+  std::uint64_t problems = 0, fresh = 0, configurations = 0;
+  std::optional<double> estimate_ms = 0;  // absent: of one at least it is unknown
+};
+
+bool is_skipped(const v1::PlannedProblem& problem, bool retune) { return problem.fresh() && !retune; }
+
+Totals totals_of(const v1::PlanTuneReply& plan, bool retune) {
+  Totals totals;
+  for (const v1::PlannedProblem& problem : plan.problems()) {
+    ++totals.problems;
+    totals.fresh += problem.fresh() ? 1 : 0;
+    if (is_skipped(problem, retune)) {
+      continue;
+    }
+    totals.configurations += problem.valid();
+    if (!problem.has_estimate_ms()) {
+      totals.estimate_ms.reset();
+    } else if (totals.estimate_ms) {
+      *totals.estimate_ms += problem.estimate_ms();
+    }
+  }
+  return totals;
+}
+
+std::string state_of(const v1::PlannedProblem& problem, bool retune) {
+  if (!problem.job_id().empty()) {
+    return "job " + problem.job_id() + " is " + state_name(problem.job_state());
+  }
+  return problem.fresh() ? (retune ? "fresh, again" : "fresh") : "to measure";
+}
+
+std::string time_of(const v1::PlannedProblem& problem, bool retune) {
+  if (is_skipped(problem, retune)) {
+    return "-";
+  }
+  return problem.has_estimate_ms() ? rough_time(problem.estimate_ms()) : "unknown";
+}
+
+void print(const v1::PlanTuneReply& plan, bool retune) {
+  TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">VALID", ">OF", "STATE", ">TIME"});
+  for (const v1::PlannedProblem& problem : plan.problems()) {
+    table.add({problem.kernel(), to_string(problem_from_wire(problem.problem(), "problem")), problem.device(),
+               std::to_string(problem.valid()), std::to_string(problem.total()), state_of(problem, retune),
+               time_of(problem, retune)});
+  }
+  table.print(std::cout);
+  const Totals totals = totals_of(plan, retune);
+  const std::uint64_t measured = totals.problems - (retune ? 0 : totals.fresh);
+  std::cout << totals.problems << (totals.problems == 1 ? " problem, " : " problems, ") << totals.fresh
+            << " fresh: " << measured << " to measure with " << totals.configurations
+            << " configurations, time "
+            << (totals.estimate_ms
+                    ? rough_time(*totals.estimate_ms) + " on one GPU, by what earlier jobs took"
+                    : "unknown: no job of the kernel has ended on this device class")
+            << ". Nothing was started.\n";
+}
+
+OutputJson json_of(const v1::PlannedProblem& problem) {
+  OutputJson json{{"kernel", problem.kernel()},
+                  {"problem", ctl::json_of(problem_from_wire(problem.problem(), "problem"))},
+                  {"device", problem.device()},
+                  {"valid_configurations", problem.valid()},
+                  {"configurations", problem.total()},
+                  {"fresh", problem.fresh()},
+                  {"estimate_ms", nullptr},
+                  {"estimated_from_jobs", problem.estimated_from()}};
+  if (problem.has_estimate_ms()) {
+    json["estimate_ms"] = problem.estimate_ms();
+  }
+  if (!problem.job_id().empty()) {
+    json["job"] = {{"id", problem.job_id()}, {"state", state_name(problem.job_state())}};
+  }
+  return json;
+}
+
+void print_as_json(const v1::PlanTuneReply& plan, bool retune) {
+  OutputJson problems = OutputJson::array();
+  for (const v1::PlannedProblem& problem : plan.problems()) {
+    problems.push_back(json_of(problem));
+  }
+  const Totals totals = totals_of(plan, retune);
+  OutputJson json{{"dry_run", true},
+                  {"problems", problems},
+                  {"fresh", totals.fresh},
+                  {"valid_configurations", totals.configurations},
+                  {"estimate_ms", nullptr}};
+  if (totals.estimate_ms) {
+    json["estimate_ms"] = *totals.estimate_ms;
+  }
+  print_json(json);
+}
+
+}  // namespace
+
+std::string rough_time(double milliseconds) {
+  if (milliseconds < 1000) {
+    return std::to_string(std::llround(milliseconds)) + " ms";
+  }
+  const long long seconds = std::llround(milliseconds / 1000);
+  if (seconds < 60) {
+    return std::to_string(seconds) + " s";
+  }
+  if (seconds < 3600) {
+    return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
+  }
+  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds % 3600 / 60) + " min";
+}
+
+ExitCode print_plan(const v1::TuneRequest& request, const CommonOptions& common) {
+  const v1::PlanTuneReply plan =
+      Connection(resolve_address(common.address)).plan_tune(request, common.deadline());
+  if (common.json) {
+    print_as_json(plan, request.retune());
+  } else {
+    print(plan, request.retune());
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl

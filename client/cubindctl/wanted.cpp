@@ -1,0 +1,87 @@
+// cubindctl wanted: what was asked for and started no job.
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "client/connection.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/text_table.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+// What the entry has of its own beyond the default, and why it cannot be tuned.
+std::string remarks(const v1::Want& want) {
+  std::vector<std::string> parts;
+  if (const Policy policy = policy_from_wire(want.policy()); policy != Policy()) {
+    parts.push_back(to_string(policy));
+  }
+  if (const Numerics numerics = numerics_from_wire(want.numerics()); numerics != Numerics()) {
+    parts.push_back(to_string(numerics));
+  }
+  if (!want.namespace_().empty()) {
+    parts.push_back("namespace " + want.namespace_());
+  }
+  if (!want.obstacle().empty()) {
+    parts.push_back("not now: " + want.obstacle());
+  }
+  return parts.empty() ? "-" : join(parts, "; ");
+}
+
+void print(const v1::ListWantedReply& reply) {
+  if (reply.total() == 0) {
+    std::cout << "Nothing is wanted: every miss has started a job.\n";
+    return;
+  }
+  TextTable table({">ASKED", "LAST", "KERNEL", "PROBLEM", "DEVICE", "REMARKS"});
+  for (const v1::Want& want : reply.wants()) {
+    table.add({std::to_string(want.count()), want.last_at(), want.kernel(),
+               to_string(problem_from_wire(want.problem(), "want.problem")), want.device(), remarks(want)});
+  }
+  table.print(std::cout);
+  if (const auto shown = static_cast<std::uint64_t>(reply.wants_size()); shown < reply.total()) {
+    std::cout << "and " << reply.total() - shown << " more\n";
+  }
+}
+
+OutputJson json_of(const v1::Want& want) {
+  OutputJson json{{"kernel", want.kernel()},
+                  {"problem", ctl::json_of(problem_from_wire(want.problem(), "want.problem"))},
+                  {"device", want.device()},
+                  {"device_class", hex(want.device_class())},
+                  {"policy", to_string(policy_from_wire(want.policy()))},
+                  {"numerics", to_string(numerics_from_wire(want.numerics()))},
+                  {"namespace", want.namespace_()},
+                  {"count", want.count()},
+                  {"first_at", want.first_at()},
+                  {"last_at", want.last_at()}};
+  if (!want.obstacle().empty()) {
+    json["obstacle"] = want.obstacle();
+  }
+  return json;
+}
+
+}  // namespace
+
+ExitCode run(const WantedOptions& options, const CommonOptions& common) {
+  v1::ListWantedRequest request;
+  request.set_kernel(options.kernel);
+  request.set_top(options.top);
+  const v1::ListWantedReply reply =
+      Connection(resolve_address(common.address)).list_wanted(request, common.deadline());
+  if (!common.json) {
+    print(reply);
+    return ExitCode::Ok;
+  }
+  OutputJson wanted = OutputJson::array();
+  for (const v1::Want& want : reply.wants()) {
+    wanted.push_back(json_of(want));
+  }
+  print_json({{"wanted", wanted}, {"total", reply.total()}});
+  return ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl
