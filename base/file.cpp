@@ -128,6 +128,28 @@ void write_file_atomic(const fs::path& path, std::string_view content, unsigned 
   sync_folder(folder);
 }
 
+void write_output(const fs::path& path, std::string_view content) {
+  struct stat info {};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) {
+    throw Error(ErrorCode::InvalidArgument, path.string(), "is a folder, the name of a file is needed");
+  }
+  if (exists && S_ISREG(info.st_mode)) {
+    write_file_atomic(canonical_path(path), content, info.st_mode & 07777);
+    return;
+  }
+  std::error_code ignored;
+  if (!exists && !fs::is_symlink(path, ignored)) {
+    write_file_atomic(path, content);
+    return;
+  }
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644));
+  if (!fd) {
+    throw system_error(path.string(), "cannot open", errno);
+  }
+  write_all(fd.get(), content, path);
+}
+
 TempDir::TempDir(std::string_view prefix) {
   fs::path root = from_environment("TMPDIR");
   if (root.empty()) {

@@ -20,6 +20,11 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
 // the old file is as it was and no temporary file is left.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
 
+// Writes what a user has named as output, as a shell's redirection would: through a link, a device or a FIFO,
+// and an existing file keeps its mode. A regular file is replaced at once, as write_file_atomic() does. A
+// folder is InvalidArgument.
+void write_output(const std::filesystem::path& path, std::string_view content);
+
 // A folder of its own, mode 0700, removed with everything in it by the destructor.
 class TempDir {
  public:

@@ -178,7 +178,7 @@ ExitCode run(const GetOptions& options, const CommonOptions& common) {
     answers.push_back(client.get(query));
   }
   if (!options.output.empty()) {
-    write_file_atomic(options.output, answers.front().cubin());
+    write_output(options.output, answers.front().cubin());
   }
   if (answers.size() > 1) {
     common.json ? print_table_json(answers) : print_table(answers);

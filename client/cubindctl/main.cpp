@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <variant>
 
 #include "base/error.hpp"
@@ -16,13 +17,24 @@ ExitCode run(const CommandLine& line) {
                     line.command);
 }
 
+/// What was printed has arrived, or the command has failed: a full disk must not leave half a table behind in
+/// silence.
+void flush_output() {
+  if (!std::cout.flush() || std::ferror(stdout) != 0) {
+    throw cubind::Error(cubind::ErrorCode::Internal, "standard output",
+                        "not all of it could be written: is the disk full, or is it closed?");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     const auto parsed = cubind::ctl::parse_command_line(argc, argv);
     const auto* line = std::get_if<CommandLine>(&parsed);
-    return static_cast<int>(line != nullptr ? run(*line) : std::get<ExitCode>(parsed));
+    const ExitCode code = line != nullptr ? run(*line) : std::get<ExitCode>(parsed);
+    flush_output();
+    return static_cast<int>(code);
   } catch (const cubind::Error& error) {
     std::fprintf(stderr, "cubindctl: %s\n", error.what());
     return static_cast<int>(cubind::ctl::exit_code_of(error.code()));

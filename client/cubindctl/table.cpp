@@ -27,7 +27,7 @@ ExitCode run(const ExportOptions& options, const CommonOptions& common) {
     std::cout << text << std::flush;
     return ExitCode::Ok;
   }
-  write_file_atomic(options.output, text);
+  write_output(options.output, text);
   if (common.json) {
     print_json({{"file", options.output}, {"size_bytes", text.size()}});
   } else {

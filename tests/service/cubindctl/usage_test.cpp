@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "tests/service/cubindctl/ctl.hpp"
+#include "tests/support/paths.hpp"
 
 namespace cubind::test {
 namespace {
@@ -68,6 +69,17 @@ TEST_CASE("an address of neither form is refused with 2") {
   const ProgramResult result = ctl("localhost", {"status"});
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, Catch::Contains("neither unix:///path/to/socket nor host:port"));
+}
+
+TEST_CASE("output that could not be written is a failure with the reason") {
+  for (const char* to : {">/dev/full", ">&-"}) {
+    ProgramRun run;
+    run.program = "/bin/sh";
+    run.arguments = {"-c", (bin_dir() / "cubindctl").string() + " --help " + to};
+    const ProgramResult result = run_program(run);
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Catch::Contains("standard output"));
+  }
 }
 
 }  // namespace cubind::test

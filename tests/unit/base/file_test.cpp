@@ -1,5 +1,6 @@
 #include "base/file.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -176,6 +177,36 @@ TEST_CASE("a build folder lies in a checkout and a package does not even within 
   CHECK(source_tree_around(checkout / "build" / "dev" / "bin") == checkout);
   CHECK_FALSE(source_tree_around(package / "bin"));
   CHECK_FALSE(source_tree_around(checkout.parent_path()));
+}
+
+TEST_CASE("output goes through a link and an existing file keeps its mode") {
+  const TempDir folder;
+  const fs::path file = folder.path() / "f";
+  write_file_atomic(file, "old", 0600);
+  fs::create_symlink("f", folder.path() / "link");
+  write_output(folder.path() / "link", "new");
+  CHECK(fs::is_symlink(folder.path() / "link"));
+  CHECK(read_file(file) == "new");
+  CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
+TEST_CASE("output to a pipe is written into it and the pipe stays one") {
+  const TempDir folder;
+  const fs::path pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  write_output(pipe, "bytes");
+  char got[8] = {};
+  CHECK(::read(reader.get(), got, sizeof(got)) == 5);
+  CHECK(fs::is_fifo(pipe));
+}
+
+TEST_CASE("output to a folder is refused and output to a link without a target makes the target") {
+  const TempDir folder;
+  CHECK(error_of([&] { write_output(folder.path(), "x"); })->code() == ErrorCode::InvalidArgument);
+  fs::create_symlink("target", folder.path() / "link");
+  write_output(folder.path() / "link", "x");
+  CHECK(read_file(folder.path() / "target") == "x");
 }
 
 }  // namespace cubind
