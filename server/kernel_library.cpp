@@ -27,6 +27,10 @@ bool says_the_same(const KernelEntry* a, const KernelEntry* b) {
   return (!a && !b) || (a && b && a->revision == b->revision && a->error == b->error);
 }
 
+bool is_below(const fs::path& file, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first == folder.end();
+}
+
 }  // namespace
 
 KernelLibrary::KernelLibrary(std::vector<fs::path> folders, const Clock& clock)
@@ -81,8 +85,33 @@ void KernelLibrary::reload() {
   look();
 }
 
+void KernelLibrary::list_files() {
+  std::map<fs::path, std::error_code> unlisted;
+  std::vector<fs::path> files = spec_files(folders_, &unlisted);
+  for (const auto& [folder, reason] : unlisted) {
+    if (!unlisted_.contains(folder)) {
+      log_error("kernels: " + folder.string() +
+                " cannot be listed, what is known of it stays in force: " + reason.message());
+    }
+    for (const auto& [file, known] : loaded_) {
+      if (is_below(file, folder) && std::ranges::find(files, file) == files.end()) {
+        files.push_back(file);
+      }
+    }
+  }
+  if (!unlisted.empty()) {
+    std::ranges::sort(files, {}, [&](const fs::path& file) {
+      const auto folder =
+          std::ranges::find_if(folders_, [&](const fs::path& at) { return is_below(file, at); });
+      return std::pair(folder, file);
+    });
+  }
+  unlisted_ = std::move(unlisted);
+  order_ = std::move(files);
+}
+
 void KernelLibrary::look() {
-  order_ = spec_files(folders_);
+  list_files();
   const std::set<fs::path> present(order_.begin(), order_.end());
   bool changed = std::erase_if(loaded_, [&](const auto& item) { return !present.contains(item.first); }) > 0;
   for (const fs::path& file : order_) {
@@ -130,6 +159,11 @@ KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntr
     loaded.unsettled = loaded.unsettled || (stamp.exists && stamp.time > settled_before);
     loaded.stamps.try_emplace(path.lexically_normal(), stamp);
   };
+  if (valid_utf8(file.string()) != file.string()) {
+    note(file);
+    log_error("kernels: " + valid_utf8(file.string()) + " is left out: its name is not in UTF-8");
+    return loaded;
+  }
   try {
     loaded.entry = parsed(load_kernel_spec(file.string(), note), known);
     return loaded;
@@ -137,12 +171,15 @@ KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntr
     if (is_table_file(file)) {
       return loaded;
     }
+    // What could not be read now may be readable in a moment, with the same stamp.
+    loaded.unsettled = loaded.unsettled ||
+                       (error.code() != ErrorCode::InvalidArgument && error.code() != ErrorCode::NotFound);
     auto broken = known ? std::make_shared<KernelEntry>(*known) : std::make_shared<KernelEntry>();
     if (!known) {
       broken->file = file.string();
       broken->name = file.stem().string();
     }
-    broken->error = error.what();
+    broken->error = valid_utf8(error.what());
     if (!known || known->error != broken->error) {
       log_warning("kernels: " + broken->error +
                   (broken->spec ? "; the last good version stays in force" : ""));

@@ -64,6 +64,7 @@ class KernelLibrary {
 
   void look_again();
   void look();  // with loading_ held
+  void list_files();
   static Stamp stamp_of(const std::filesystem::path& file);
   static bool is_as_it_was(const Loaded& known);
   Loaded load(const std::filesystem::path& file, const KernelEntry* known);
@@ -75,7 +76,8 @@ class KernelLibrary {
   std::mutex loading_;                              // held by the one caller that looks at the files
   std::map<std::filesystem::path, Loaded> loaded_;  // guarded by loading_
   std::vector<std::filesystem::path> order_;        // guarded by loading_
-  std::uint64_t last_revision_ = 0;                 // guarded by loading_
+  std::map<std::filesystem::path, std::error_code> unlisted_;  // guarded by loading_; folders
+  std::uint64_t last_revision_ = 0;                            // guarded by loading_
   mutable std::mutex mutex_;
   std::shared_ptr<const Entries> entries_;           // guarded by mutex_
   std::chrono::steady_clock::time_point next_look_;  // guarded by mutex_

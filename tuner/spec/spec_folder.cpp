@@ -15,22 +15,30 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::path>& found) {
+using Unlisted = std::map<fs::path, std::error_code>;
+
+void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::path>& found,
+                   Unlisted& unlisted) {
   std::error_code failed;
+  std::error_code ignored;  // what is neither a folder nor a file is no spec
   std::vector<fs::path> children;
-  for (const auto& item : fs::directory_iterator(folder, failed)) {
-    if (is_hidden(item.path())) {
+  for (fs::directory_iterator item(folder, failed); !failed && item != fs::directory_iterator();
+       item.increment(failed)) {
+    if (is_hidden(item->path())) {
       continue;
     }
-    if (item.is_directory(failed) && with_children && item.path().filename() != "tables") {
-      children.push_back(item.path());
-    } else if (item.path().extension() == ".json" && item.is_regular_file(failed)) {
-      found.push_back(item.path());
+    if (item->is_directory(ignored) && with_children && item->path().filename() != "tables") {
+      children.push_back(item->path());
+    } else if (item->path().extension() == ".json" && item->is_regular_file(ignored)) {
+      found.push_back(item->path());
     }
+  }
+  if (failed && failed != std::errc::no_such_file_or_directory) {
+    unlisted.emplace(folder, failed);
   }
   std::ranges::sort(children);
   for (const fs::path& child : children) {
-    collect_specs(child, false, found);
+    collect_specs(child, false, found, unlisted);
   }
 }
 
@@ -45,12 +53,13 @@ std::optional<fs::path> shipped_variants() {
   return tree && fs::is_directory(*tree / "variants") ? std::optional(*tree / "variants") : std::nullopt;
 }
 
-std::vector<fs::path> spec_files(const std::vector<fs::path>& folders) {
+std::vector<fs::path> spec_files(const std::vector<fs::path>& folders, Unlisted* unlisted) {
   std::vector<fs::path> files;
+  Unlisted skipped;
   std::set<fs::path> seen;
   for (const fs::path& folder : folders) {
     std::vector<fs::path> found;
-    collect_specs(folder, true, found);
+    collect_specs(folder, true, found, skipped);
     std::ranges::sort(found);
     for (fs::path& file : found) {
       std::error_code failed;
@@ -59,6 +68,9 @@ std::vector<fs::path> spec_files(const std::vector<fs::path>& folders) {
         files.push_back(std::move(file));
       }
     }
+  }
+  if (unlisted) {
+    *unlisted = std::move(skipped);
   }
   return files;
 }

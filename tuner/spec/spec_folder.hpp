@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tuner/spec/kernel_spec.hpp"
@@ -18,8 +19,11 @@ std::optional<std::filesystem::path> shipped_variants();
 
 /// Every *.json of the folders and of their sub-folders but `tables`, without files and folders whose name
 /// begins with a dot; in the order of folders and paths. A file that several folders or links lead to is one
-/// spec, by the path that led to it first. What cannot be read is left out.
-std::vector<std::filesystem::path> spec_files(const std::vector<std::filesystem::path>& folders);
+/// spec, by the path that led to it first. A folder that does not exist holds none; of one that cannot be
+/// listed for another reason, and may hold more than was found, `unlisted` gets the path and why.
+std::vector<std::filesystem::path> spec_files(
+    const std::vector<std::filesystem::path>& folders,
+    std::map<std::filesystem::path, std::error_code>* unlisted = nullptr);
 
 struct KnownSpecs {
   std::map<std::string, std::shared_ptr<const KernelSpec>> specs;  // by the kernel's name

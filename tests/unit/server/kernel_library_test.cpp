@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
+
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/kernel_library.hpp"
@@ -182,6 +184,57 @@ TEST_CASE("a spec that is removed is gone") {
   fs::remove(f.spec);
   library.reload();
   CHECK_THROWS_AS(library.find("vector_add"), Error);
+}
+
+/// Nothing can be opened while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("a folder that cannot be listed for a moment keeps the kernels that are known of it") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  std::size_t listed = 0;
+  {
+    const NoDescriptors none;
+    library.reload();
+    listed = library.kernels()->size();
+  }
+  CHECK(listed == 1);
+  CHECK(library.find("vector_add")->revision == before->revision);
+}
+
+TEST_CASE("a spec that could not be read for a moment is read again although nothing has touched it") {
+  LibraryFixture f;
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  f.replace("[1, 2, 4]", "[1, 2, 4, 8]");
+  fs::last_write_time(f.spec, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  {
+    const NoDescriptors none;
+    library.reload();
+  }
+  library.reload();
+  CHECK(library.find("vector_add")->revision != before->revision);
+}
+
+TEST_CASE("a spec whose file name is not UTF-8 is left out of what goes over the wire") {
+  LibraryFixture f;
+  fs::copy_file(f.spec, f.folder.path() / "vector_add" / "\xff\xfe.json");
+  const KernelLibrary::Entries kernels = *KernelLibrary({f.folder.path()}, f.clock).kernels();
+  REQUIRE(kernels.size() == 1);
+  CHECK(kernels.front()->file == f.spec.string());
 }
 
 }  // namespace
