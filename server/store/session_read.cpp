@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "server/store/columns.hpp"
 #include "server/store/row_readers.hpp"
 #include "server/store/session.hpp"
@@ -167,8 +168,19 @@ std::vector<TrialRow> Session::trials(const TrialGroup& group) {
   const std::string problem = write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Query query = database_.query(sql::kTrialsOfGroup);
-  return read_all(query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch),
-                  read_trial);
+  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
+  std::vector<TrialRow> trials;
+  while (query.step()) {
+    try {
+      trials.push_back(read_trial(query));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::DataLoss) {
+        throw;
+      }
+      log_warning(std::string("a trial is passed over: ") + error.what());
+    }
+  }
+  return trials;
 }
 
 std::vector<TrialRow> Session::all_trials(const RecordFilter& filter) {

@@ -11,6 +11,12 @@ bool is_fault(Outcome outcome) {
   return outcome == Outcome::Launch || outcome == Outcome::Runtime || outcome == Outcome::Timeout;
 }
 
+void require_digest(const TrialRow& trial) {
+  if (trial.origin == Origin::Worker && Digest::of(trial.key.full) != trial.key.digest) {
+    throw Error(ErrorCode::InvalidArgument, "trial key", "the full key does not have the digest");
+  }
+}
+
 /// Whether an import would say again what the current row says.
 bool says_the_same(const RecordRow& a, const RecordRow& b) {
   return a.configuration == b.configuration && a.trial == b.trial && a.cubin == b.cubin &&
@@ -104,27 +110,32 @@ bool Session::put_trial(const TrialRow& trial) {
   if (trial.origin == Origin::Import) {
     return false;
   }
-  require_full_key(trial.key, known->full_key, "trial");
+  // A row whose own full key does not have the digest is damaged, and written anew.
+  if (Digest::of(known->full_key) == trial.key.digest) {
+    require_full_key(trial.key, known->full_key, "trial");
+  }
   update_trial(trial, *known);
   return true;
 }
 
 void Session::update_trial(const TrialRow& trial, const TrialIdentity& known) {
+  require_digest(trial);
   // Faults are counted over the life of the trial: its key holds the driver branch, so a new branch begins at
   // zero.
   const std::uint32_t faults =
       is_fault(trial.outcome) ? std::max(trial.fault_count, known.fault_count) : trial.fault_count;
+  const std::string problem = write_problem(trial.problem);
+  const std::string configuration = write_configuration(trial.configuration);
   const ToolchainIdentity& toolchain = trial.toolchain;
   database_.query(sql::kUpdateTrial)
-      .bind(trial.artifact_key, to_string(trial.outcome), trial.detail, faults, toolchain.name,
-            toolchain.nvrtc, toolchain.builtins, toolchain.headers, trial.series, trial.job_id, known.id)
+      .bind(Query::bytes(trial.key.full), problem, configuration, trial.artifact_key,
+            to_string(trial.outcome), trial.detail, faults, toolchain.name, toolchain.nvrtc,
+            toolchain.builtins, toolchain.headers, trial.series, trial.job_id, known.id)
       .run();
 }
 
 void Session::insert_trial(const TrialRow& trial) {
-  if (trial.origin == Origin::Worker && Digest::of(trial.key.full) != trial.key.digest) {
-    throw Error(ErrorCode::InvalidArgument, "trial key", "the full key does not have the digest");
-  }
+  require_digest(trial);
   const std::string problem = write_problem(trial.problem);
   const std::string configuration = write_configuration(trial.configuration);
   const std::string policy = to_string(trial.policy);

@@ -77,9 +77,9 @@ inline const std::string kInsertTrial =
     "architecture, resources, series, job, created_at) VALUES "
     "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 inline const std::string kUpdateTrial =
-    "UPDATE trials SET artifact_key = ?, outcome = ?, detail = ?, fault_count = ?, toolchain_name = ?, nvrtc "
-    "= ?, "
-    "builtins = ?, headers = ?, series = ?, job = ? WHERE id = ?";
+    "UPDATE trials SET full_key = ?, problem = ?, configuration = ?, artifact_key = ?, outcome = ?, "
+    "detail = ?, fault_count = ?, toolchain_name = ?, nvrtc = ?, builtins = ?, headers = ?, "
+    "series = max(series, ?), job = ? WHERE id = ?";
 
 inline const std::string kBlocks =
     "SELECT stage, position, samples_us, sm_mhz, memory_mhz, temperature_c, power_mw, throttle_reasons, "

@@ -49,6 +49,10 @@ struct StoreFixture {
   }
 };
 
+TrialGroup group_of(const TrialRow& trial) {
+  return {trial.kernel, trial.problem, trial.device_class, trial.policy, driver_branch(trial.driver.version)};
+}
+
 ErrorCode code_of(const std::function<void()>& body) {
   try {
     body();
@@ -105,6 +109,31 @@ TEST_CASE("bytes that do not have the digest are refused") {
   blob.cubin = Digest::of("another");
   CHECK(code_of([&] { f.write([&](StoreWriter& writer) { writer.put_blob(blob); }); }) ==
         ErrorCode::InvalidArgument);
+}
+
+TEST_CASE("a damaged trial is passed over until the next one with its key repairs it") {
+  StoreFixture f;
+  const TrialRow trial = trial_row("a");
+  const auto found = [&] {
+    return f.read([&](StoreReader& reader) { return reader.trials(group_of(trial)).size(); });
+  };
+  f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
+  f.damage("UPDATE trials SET full_key = x'00', configuration = '{'");
+  CHECK(found() == 0);
+  f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
+  CHECK(found() == 1);
+}
+
+TEST_CASE("a trial never goes back to an older series") {
+  StoreFixture f;
+  TrialRow trial = trial_row("a");
+  f.write([&](StoreWriter& writer) {
+    for (const std::uint32_t series : {0, 2, 1}) {
+      trial.series = series;
+      writer.put_trial(trial);
+    }
+  });
+  CHECK(f.read([&](StoreReader& reader) { return reader.trial(trial.key); })->series == 2);
 }
 
 TEST_CASE("a block is stored once") {
