@@ -78,8 +78,8 @@ struct Daemon::Parts {
         blobs(*store, config.cache_bytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store, index,     kernels, fleet, scheduler, pins, answerer,
-                blobs,  questions, clock,   jobs,  background},
+        context{*store,   index, kernels,   fleet, scheduler, pins,
+                answerer, blobs, questions, clock, jobs,      background},
         service(context),
         agent_service(context) {}
 
@@ -169,8 +169,8 @@ void Daemon::Parts::agents_changed() {
 
 void Daemon::Parts::schedule_tick() {
   jobs.post_at(clock.steady_now() + kTick, [this] {
+    schedule_tick();  // first: a tick that throws is not the last one
     tick();
-    schedule_tick();
   });
 }
 

@@ -21,6 +21,18 @@ bool compiles_for(const OfferedToolchain& toolchain, const JobRow& job) {
 
 bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }
 
+/// Sets a flag for as long as it lives.
+class Raised {
+ public:
+  explicit Raised(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Raised() { flag_ = false; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 }  // namespace
 
 std::uint64_t Scheduler::agent_joined(AgentProfile profile, AgentLink& link) {
@@ -52,9 +64,9 @@ void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> de
 void Scheduler::agent_left(std::uint64_t agent) {
   state_->agents.erase(agent);
   std::vector<std::string> lost;
-  for (const OpenJob& job : state_->jobs) {
-    if (job.leased() && job.agent == agent) {
-      lost.push_back(job.row.id);
+  for (const auto& [lease, job] : state_->leases) {
+    if (job->agent == agent) {
+      lost.push_back(job->row.id);
     }
   }
   for (const std::string& id : lost) {
@@ -108,29 +120,28 @@ void Scheduler::check_done(const std::string& id, const CheckOutcome& outcome) {
 }
 
 void Scheduler::State::dispatch() {
-  // Watchers may submit: the jobs that they add are reached by the loop that runs already.
+  // What watchers submit while jobs are placed is placed by the next tick.
   if (draining || dispatching) {
     return;
   }
-  dispatching = true;
-  std::vector<std::string> ids;
-  for (const OpenJob& job : jobs) {
-    if (!job.leased()) {
-      ids.push_back(job.row.id);
-    }
-  }
+  const Raised placing(dispatching);
   // Compiles are short and somebody waits for them; nobody waits for what has an answer already.
-  const auto rank = [&](const std::string& id) {
-    const JobRow& row = find(id)->row;
+  const auto rank = [&](const JobRow& row) {
     return row.kind == JobKind::CompileWinner ? 0 : only_when_idle(row) ? 2 : 1;
   };
-  std::ranges::stable_sort(ids, {}, rank);
-  for (const std::string& id : ids) {
-    if (OpenJob* job = find(id); job && !job->leased() && clock.steady_now() >= job->not_before) {
+  const SteadyTime now = clock.steady_now();
+  std::vector<std::pair<int, std::string>> ranked;
+  for (const OpenJob& job : jobs) {
+    if (!job.leased() && now >= job.not_before) {
+      ranked.emplace_back(rank(job.row), job.row.id);
+    }
+  }
+  std::ranges::stable_sort(ranked, {}, &std::pair<int, std::string>::first);
+  for (const auto& [order, id] : ranked) {
+    if (OpenJob* job = find(id); job && !job->leased()) {
       place(*job);
     }
   }
-  dispatching = false;
 }
 
 void Scheduler::State::place(OpenJob& job) {
@@ -140,14 +151,16 @@ void Scheduler::State::place(OpenJob& job) {
     const std::string id = job.row.id;
     try {
       grant(job, *place);
-    } catch (const Error& error) {
+    } catch (const std::exception& fault) {
+      // Whatever it is, it is this job's alone: the queue goes on.
+      const auto* error = dynamic_cast<const Error*>(&fault);
       const bool passing =
-          error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
-      log_warning("job " + id + " cannot be granted: " + error.what());
+          error && (error->code() == ErrorCode::ResourceExhausted || error->code() == ErrorCode::Unavailable);
+      log_warning("job " + id + " cannot be granted: " + fault.what());
       if (passing) {
         job.not_before = clock.steady_now() + options.retry_step * 4;
       } else {
-        end(job, JobState::Failed, error.what(), nullptr);
+        end(job, JobState::Failed, fault.what(), nullptr);
       }
     }
     return;
@@ -164,8 +177,9 @@ void Scheduler::State::place(OpenJob& job) {
 
 bool Scheduler::State::waits_behind_foreign_use(const OpenJob& job) const {
   const auto waits_on = [&](std::uint64_t agent, const OfferedDevice& device) {
-    return std::ranges::any_of(jobs, [&](const OpenJob& other) {
-      return other.leased() && other.agent == agent && other.gpu_uuid == device.uuid &&
+    return std::ranges::any_of(leases, [&](const auto& lease) {
+      const OpenJob& other = *lease.second;
+      return other.agent == agent && other.gpu_uuid == device.uuid &&
              other.row.state == JobState::WaitingForIdleGpu;
     });
   };
@@ -219,13 +233,14 @@ std::optional<Scheduler::State::Place> Scheduler::State::find_compiler(const Ope
 }
 
 bool Scheduler::State::gpu_is_leased(std::uint64_t agent, const std::string& uuid) const {
-  return std::ranges::any_of(
-      jobs, [&](const OpenJob& job) { return job.leased() && job.agent == agent && job.gpu_uuid == uuid; });
+  return std::ranges::any_of(leases, [&](const auto& lease) {
+    return lease.second->agent == agent && lease.second->gpu_uuid == uuid;
+  });
 }
 
 std::uint32_t Scheduler::State::compile_leases(std::uint64_t agent) const {
-  return static_cast<std::uint32_t>(std::ranges::count_if(jobs, [&](const OpenJob& job) {
-    return job.leased() && job.agent == agent && job.row.kind == JobKind::CompileWinner;
+  return static_cast<std::uint32_t>(std::ranges::count_if(leases, [&](const auto& lease) {
+    return lease.second->agent == agent && lease.second->row.kind == JobKind::CompileWinner;
   }));
 }
 
@@ -238,6 +253,10 @@ void Scheduler::State::grant(OpenJob& job, const Place& place) {
   JobRow row = job.row;
   row.state = JobState::Running;
   row.fence += 1;
+  // Its trials are shared with jobs of other numerics and namespaces: a retune of those has begun anew for
+  // all.
+  store.read(
+      [&](StoreReader& reader) { row.series = std::max(row.series, reader.last_series(row.question)); });
   Lease lease;
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
   lease.fence = row.fence;
@@ -252,6 +271,7 @@ void Scheduler::State::grant(OpenJob& job, const Place& place) {
 
   job.row = std::move(row);
   job.lease_id = lease.id;
+  leases[lease.id] = &job;
   job.agent = place.agent;
   job.gpu_uuid = lease.gpu_uuid;
   job.driver = place.device ? place.device->driver : DriverVersion{};
@@ -266,6 +286,11 @@ void Scheduler::State::release(OpenJob& job) {
     return;
   }
   job.row.elapsed_ms += std::chrono::duration<double, std::milli>(clock.steady_now() - job.leased_at).count();
+  drop_lease(job);
+}
+
+void Scheduler::State::drop_lease(OpenJob& job) {
+  leases.erase(job.lease_id);
   job.lease_id.clear();
   job.gpu_uuid.clear();
   job.agent = 0;
@@ -333,9 +358,9 @@ void Scheduler::State::wait_for_idle_gpu(OpenJob& job) {
 void Scheduler::State::expire_leases() {
   const SteadyTime now = clock.steady_now();
   std::vector<std::string> expired;
-  for (const OpenJob& job : jobs) {
-    if (job.leased() && job.leased_until <= now) {
-      expired.push_back(job.row.id);
+  for (const auto& [lease, job] : leases) {
+    if (job->leased_until <= now) {
+      expired.push_back(job->row.id);
     }
   }
   for (const std::string& id : expired) {
@@ -348,8 +373,9 @@ void Scheduler::State::expire_leases() {
 }
 
 OpenJob* Scheduler::State::leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
-  for (OpenJob& job : jobs) {
-    if (job.leased() && job.lease_id == lease_id && job.row.fence == fence && job.agent == agent) {
+  if (const auto lease = leases.find(lease_id); lease != leases.end()) {
+    OpenJob& job = *lease->second;
+    if (job.row.fence == fence && job.agent == agent) {
       job.leased_until = clock.steady_now() + options.lease;
       return &job;
     }

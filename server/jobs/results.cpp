@@ -19,6 +19,18 @@ Evidence evidence_for(const DeviceFacts& facts) {
   return facts.replay_table.empty() ? Evidence::Measured : Evidence::Replayed;
 }
 
+/// The row that the job has stored. Others may have the same trial: an imported one, one of an earlier job.
+/// Where a better record stands none was stored.
+RecordPtr stored_record(const RecordRow& record, const IndexSnapshot& index) {
+  const ClassRecords* records = index.records(record.question);
+  for (const RecordPtr& item : records ? records->records : std::vector<RecordPtr>{}) {
+    if (item->trial == record.trial && item->evidence == record.evidence && item->job_id == record.job_id) {
+      return item;
+    }
+  }
+  return std::make_shared<const RecordRow>(record);
+}
+
 }  // namespace
 
 bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
@@ -192,15 +204,10 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
   RecordPtr published;
   if (has_record) {
     index.refresh(store, record.question);
-    const ClassRecords* records = index.snapshot()->records(record.question);
-    const auto found = records ? std::ranges::find(records->records, record.trial,
-                                                   [](const RecordPtr& item) { return item->trial; })
-                               : std::vector<RecordPtr>::const_iterator{};
-    published =
-        records && found != records->records.end() ? *found : std::make_shared<const RecordRow>(record);
+    published = stored_record(record, *index.snapshot());
   }
   const DeviceClass device = job.device;
-  job.lease_id.clear();
+  drop_lease(job);
   job.row = row;
   end(job, JobState::Done, "", std::move(published));
   if (has_record) {
@@ -217,7 +224,7 @@ void Scheduler::State::measure_again_when_idle(const RecordQuestion& question, c
   row.key = job_key(question);
   row.question = question;
   try {
-    submit(std::move(row), device);
+    enqueue(std::move(row), device);
   } catch (const Error& error) {
     // The next start of the daemon tries again.
     log_warning("a provisional record is not measured again: " + std::string(error.what()));

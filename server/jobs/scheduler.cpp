@@ -33,10 +33,8 @@ void Scheduler::load() {
       log_warning("job " + row.id + " is dropped: its device class is not in the store");
       continue;
     }
-    OpenJob& job = state_->jobs.emplace_back();
-    job.row = std::move(row);
-    job.row.state = JobState::Queued;
-    job.device = device->second;
+    row.state = JobState::Queued;
+    state_->add(std::move(row), device->second);
   }
   for (const RecordPtr& record : state_->index.snapshot()->all()) {
     const auto device = devices.find(record->question.device_class);
@@ -48,12 +46,25 @@ void Scheduler::load() {
 }
 
 JobEvent Scheduler::submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune) {
-  JobRow row;
-  row.kind = JobKind::Tune;
-  row.key = job_key(question);
-  row.question = question;
-  row.retune = retune || state_->power_limit_has_changed(question);
-  return state_->submit(std::move(row), device);
+  return submit_tunes({{question, device}}, retune).front();
+}
+
+std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orders, bool retune) {
+  std::vector<std::string> ids;
+  try {
+    for (const TuneOrder& order : orders) {
+      JobRow row;
+      row.kind = JobKind::Tune;
+      row.key = job_key(order.question);
+      row.question = order.question;
+      row.retune = retune || state_->power_limit_has_changed(order.question);
+      ids.push_back(state_->enqueue(std::move(row), order.device).row.id);
+    }
+  } catch (const std::exception&) {
+    state_->dispatch();
+    throw;
+  }
+  return state_->dispatched(ids);
 }
 
 JobEvent Scheduler::submit_compile(const CompileOrder& order) {
@@ -64,14 +75,16 @@ JobEvent Scheduler::submit_compile(const CompileOrder& order) {
   row.compile = order.configurations;
   row.architecture = order.architecture;
   row.driver_cuda = order.driver_cuda;
-  return state_->submit(std::move(row), order.device);
+  return state_->dispatched({state_->enqueue(std::move(row), order.device).row.id}).front();
 }
 
-JobEvent Scheduler::State::submit(JobRow row, const DeviceClass& device) {
-  for (OpenJob& job : jobs) {
-    if (job.row.key == row.key) {
-      return event_of(job);
+OpenJob& Scheduler::State::enqueue(JobRow row, const DeviceClass& device) {
+  if (const auto met = by_key.find(row.key); met != by_key.end()) {
+    OpenJob& job = *met->second;
+    if (row.retune && !job.row.retune) {
+      begin_anew(job);
     }
+    return job;
   }
   if (draining) {
     throw Error(ErrorCode::Unavailable, "daemon", "is shutting down");
@@ -87,15 +100,51 @@ JobEvent Scheduler::State::submit(JobRow row, const DeviceClass& device) {
     writer.put_device_class(device);
     writer.put_job(row);
   });
-  OpenJob& job = jobs.emplace_back();
+  return add(std::move(row), device);
+}
+
+OpenJob& Scheduler::State::add(JobRow row, const DeviceClass& device) {
+  const auto job = jobs.insert(jobs.end(), OpenJob{});
+  job->row = std::move(row);
+  job->device = device;
+  by_id[job->row.id] = job;
+  by_key[job->row.key] = &*job;
+  return *job;
+}
+
+void Scheduler::State::begin_anew(OpenJob& job) {
+  JobRow row = job.row;
+  row.retune = true;
+  row.state = JobState::Queued;
+  store.write([&](StoreWriter& writer) {
+    row.series = writer.last_series(row.question) + 1;
+    writer.put_job(row);
+  });
+  if (job.leased()) {
+    agents.at(job.agent).link->end_lease(job.lease_id, "a retune was asked for: it is measured anew");
+  }
+  drop_lease(job);
   job.row = std::move(row);
-  job.device = device;
-  const std::string id = job.row.id;
-  JobEvent event = event_of(job);
+  job.phase.clear();
+  job.not_before = {};
+  tell(job);
+}
+
+std::vector<JobEvent> Scheduler::State::dispatched(const std::vector<std::string>& ids) {
+  // Granting may end a job at once: then nothing but its last event is left of it.
+  const auto last = std::make_shared<std::map<std::string, JobEvent>>();
+  std::vector<std::uint64_t> watching;
+  for (const std::string& id : ids) {
+    watching.push_back(watch(*find(id), [last](const JobEvent& event) { (*last)[event.job.id] = event; }));
+  }
   dispatch();
-  // Granting may have failed the job at once: what is told then is what was submitted.
-  const OpenJob* still_open = find(id);
-  return still_open ? event_of(*still_open) : event;
+  std::vector<JobEvent> events;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    unwatch(watching[i]);
+    const OpenJob* open = find(ids[i]);
+    events.push_back(open ? event_of(*open) : last->at(ids[i]));
+  }
+  return events;
 }
 
 std::string Scheduler::State::fresh_id() {
@@ -104,13 +153,8 @@ std::string Scheduler::State::fresh_id() {
 }
 
 std::optional<JobEvent> Scheduler::find_open(const RecordQuestion& question) const {
-  const Digest key = job_key(question);
-  for (const OpenJob& job : state_->jobs) {
-    if (job.row.key == key) {
-      return state_->event_of(job);
-    }
-  }
-  return std::nullopt;
+  const auto found = state_->by_key.find(job_key(question));
+  return found == state_->by_key.end() ? std::nullopt : std::optional(state_->event_of(*found->second));
 }
 
 std::optional<JobEvent> Scheduler::find(const std::string& id) const {
@@ -137,24 +181,27 @@ std::vector<JobEvent> Scheduler::open_jobs() const {
 
 std::uint64_t Scheduler::watch(const std::string& job_id, Watcher watcher) {
   OpenJob* job = state_->find(job_id);
-  if (!job) {
-    return 0;
-  }
-  const std::uint64_t id = ++state_->last_watch;
-  state_->watches[id] = job_id;
-  job->watchers[id] = std::move(watcher);
+  return job ? state_->watch(*job, std::move(watcher)) : 0;
+}
+
+std::uint64_t Scheduler::State::watch(OpenJob& job, Watcher watcher) {
+  const std::uint64_t id = ++last_watch;
+  watches[id] = job.row.id;
+  job.watchers[id] = std::move(watcher);
   return id;
 }
 
-void Scheduler::unwatch(std::uint64_t watch_id) {
-  const auto found = state_->watches.find(watch_id);
-  if (found == state_->watches.end()) {
+void Scheduler::unwatch(std::uint64_t watch_id) { state_->unwatch(watch_id); }
+
+void Scheduler::State::unwatch(std::uint64_t watch_id) {
+  const auto found = watches.find(watch_id);
+  if (found == watches.end()) {
     return;
   }
-  if (OpenJob* job = state_->find(found->second)) {
+  if (OpenJob* job = find(found->second)) {
     job->watchers.erase(watch_id);
   }
-  state_->watches.erase(found);
+  watches.erase(found);
 }
 
 JobEvent Scheduler::cancel(const std::string& id) {
@@ -195,9 +242,7 @@ void Scheduler::drain() {
   }
 }
 
-bool Scheduler::idle() const {
-  return state_->jobs.empty() || std::ranges::none_of(state_->jobs, &OpenJob::leased);
-}
+bool Scheduler::idle() const { return state_->leases.empty(); }
 
 bool Scheduler::draining() const { return state_->draining; }
 
@@ -210,21 +255,19 @@ std::vector<AgentProfile> Scheduler::agents() const {
 }
 
 std::string Scheduler::device_state(const std::string& uuid) const {
-  for (const OpenJob& job : state_->jobs) {
-    if (job.leased() && job.gpu_uuid == uuid) {
-      return job.row.state == JobState::WaitingForIdleGpu ? "waiting_for_idle_gpu" : "tuning";
+  for (const auto& [id, job] : state_->leases) {
+    if (job->gpu_uuid == uuid) {
+      return job->row.state == JobState::WaitingForIdleGpu ? "waiting_for_idle_gpu" : "tuning";
     }
   }
   return "idle";
 }
 
 std::uint32_t Scheduler::queued() const {
-  return static_cast<std::uint32_t>(std::ranges::count(state_->jobs, false, &OpenJob::leased));
+  return static_cast<std::uint32_t>(state_->jobs.size() - state_->leases.size());
 }
 
-std::uint32_t Scheduler::running() const {
-  return static_cast<std::uint32_t>(std::ranges::count(state_->jobs, true, &OpenJob::leased));
-}
+std::uint32_t Scheduler::running() const { return static_cast<std::uint32_t>(state_->leases.size()); }
 
 void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
   state_->artifact_listeners.push_back(std::move(listener));
@@ -240,8 +283,8 @@ JobEvent Scheduler::State::event_of(const OpenJob& job) const {
 }
 
 OpenJob* Scheduler::State::find(const std::string& id) {
-  const auto found = std::ranges::find_if(jobs, [&](const OpenJob& job) { return job.row.id == id; });
-  return found == jobs.end() ? nullptr : &*found;
+  const auto found = by_id.find(id);
+  return found == by_id.end() ? nullptr : &*found->second;
 }
 
 void Scheduler::State::tell(const OpenJob& job) {
@@ -304,9 +347,12 @@ void Scheduler::State::note_failure(const JobRow& row) {
 }
 
 void Scheduler::State::forget(const std::string& id, const JobEvent& last) {
-  const auto found = std::ranges::find_if(jobs, [&](const OpenJob& job) { return job.row.id == id; });
-  const auto watchers = std::move(found->watchers);
-  jobs.erase(found);
+  const auto found = by_id.find(id);
+  const auto job = found->second;
+  const auto watchers = std::move(job->watchers);
+  by_key.erase(job->row.key);
+  by_id.erase(found);
+  jobs.erase(job);
   for (const auto& [watch_id, watcher] : watchers) {
     watches.erase(watch_id);
     watcher(last);

@@ -44,6 +44,11 @@ struct CompileOrder {
   std::uint32_t driver_cuda = 0;
 };
 
+struct TuneOrder {
+  RecordQuestion question;
+  DeviceClass device;
+};
+
 class Scheduler {
  public:
   Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,
@@ -58,9 +63,13 @@ class Scheduler {
 
   // ---- Asking ----
 
-  /// The open job for the question, or a new one. Throws ResourceExhausted where the queue is full,
-  /// Unavailable while draining, and what the store throws where the job cannot be persisted.
+  /// The open job for the question, or a new one; an open job that is no retune becomes one where one is
+  /// asked for. A job that has ended already (it could not be granted) comes with its last event. Throws
+  /// ResourceExhausted where the queue is full, Unavailable while draining, and what the store throws where
+  /// the job cannot be persisted.
   JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune);
+  /// Many at once, in their order. Where one throws, those before it stay.
+  std::vector<JobEvent> submit_tunes(const std::vector<TuneOrder>& orders, bool retune);
   JobEvent submit_compile(const CompileOrder& order);
   std::optional<JobEvent> find_open(const RecordQuestion& question) const;
   std::optional<JobEvent> find(const std::string& id) const;  // open jobs

@@ -46,7 +46,16 @@ struct Scheduler::State {
       : store(the_store), index(the_index), kernels(library), clock(the_clock), options(settings) {}
 
   // ---- scheduler.cpp ----
-  JobEvent submit(JobRow row, const DeviceClass& device);
+  /// The open job with the row's key, or a new one; it is not placed yet. A retune that meets an open job
+  /// which is none makes it one.
+  OpenJob& enqueue(JobRow row, const DeviceClass& device);
+  OpenJob& add(JobRow row, const DeviceClass& device);
+  /// What the job has measured so far does not count.
+  void begin_anew(OpenJob& job);
+  /// Dispatches, then says how these open jobs are: of one that has ended meanwhile, its last event.
+  std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);
+  std::uint64_t watch(OpenJob& job, Watcher watcher);
+  void unwatch(std::uint64_t watch_id);
   JobEvent event_of(const OpenJob& job) const;
   OpenJob* find(const std::string& id);
   void tell(const OpenJob& job);
@@ -78,6 +87,7 @@ struct Scheduler::State {
   std::uint32_t compile_leases(std::uint64_t agent) const;
   void grant(OpenJob& job, const Place& place);
   void release(OpenJob& job);
+  void drop_lease(OpenJob& job);
   /// Queues a leased job again; after too many interruptions in a row it has failed.
   void requeue(OpenJob& job, const std::string& reason);
   void expire_leases();
@@ -96,7 +106,7 @@ struct Scheduler::State {
   // ---- results.cpp ----
   void store_rows(const OpenJob& job, WorkBatch& batch);
   void complete_tune(OpenJob& job, WorkResult& result);
-  /// Queues the measurement that replaces the question's provisional record, if it has one.
+  /// Enqueues the measurement that replaces the question's provisional record, if it has one.
   void measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device);
 
   Store& store;
@@ -106,6 +116,9 @@ struct Scheduler::State {
   const SchedulerOptions options;
 
   std::list<OpenJob> jobs;  // oldest first
+  std::map<std::string, std::list<OpenJob>::iterator> by_id;
+  std::map<Digest, OpenJob*> by_key;
+  std::map<std::string, OpenJob*> leases;  // by lease id: the jobs that are leased
   std::map<std::uint64_t, JoinedAgent> agents;
   std::map<std::uint64_t, std::string> watches;  // watch id to job id
   std::map<std::string, WaitingCheck> checks;

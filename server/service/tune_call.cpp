@@ -12,6 +12,8 @@
 namespace cubind {
 namespace {
 
+constexpr std::size_t kSlice = 64;  // jobs
+
 bool is_last(const v1::TuneEvent& event) { return event.job().state() >= v1::Job::DONE; }
 
 }  // namespace
@@ -52,29 +54,44 @@ void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
       std::ranges::for_each(fresh, [&](const RecordQuestion& question) { writer.drop_want(question); });
     });
   }
-  context_.jobs.post([self = shared_from_this(), looked, asked = std::move(asked), retune] {
+  const auto all = std::make_shared<const std::vector<Asked>>(std::move(asked));
+  context_.jobs.post([self = shared_from_this(), looked, all, retune] {
     if (!looked.ok()) {
       self->finish(looked);
       return;
     }
-    self->submit_all(asked, retune);
+    self->submit_slice(all, 0, retune);
   });
 }
 
-void TuneCall::submit_all(const std::vector<Asked>& asked, bool retune) {
+void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std::size_t first, bool retune) {
+  const std::size_t end = std::min(first + kSlice, asked->size());
+  submitting_ = end < asked->size();
   const grpc::Status submitted = guarded([&] {
-    submitting_ = true;
-    for (const Asked& one : asked) {
-      if (one.fresh) {
-        send_fresh(one.question, *one.fresh);
-      } else {
-        follow(context_.scheduler.submit_tune(one.question.key, one.question.device, retune));
+    std::vector<TuneOrder> orders;
+    for (std::size_t i = first; i < end; ++i) {
+      if (const Asked& one = (*asked)[i]; !one.fresh) {
+        orders.push_back({one.question.key, one.question.device});
       }
     }
-    submitting_ = false;
+    const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);
+    auto job = jobs.begin();
+    for (std::size_t i = first; i < end; ++i) {
+      if (const Asked& one = (*asked)[i]; one.fresh) {
+        send_fresh(one.question, *one.fresh);
+      } else {
+        follow(*job++);
+      }
+    }
   });
   if (!submitted.ok()) {
     finish(submitted);
+    return;
+  }
+  if (submitting_) {
+    context_.jobs.post([self = shared_from_this(), asked = std::move(asked), end, retune] {
+      self->submit_slice(asked, end, retune);
+    });
   }
   write_next();
 }
@@ -96,7 +113,7 @@ void TuneCall::follow(const JobEvent& job) {
   v1::TuneEvent event;
   to_wire(job, context_.index.snapshot()->generation(), event);
   send(std::move(event));
-  if (detach_ || has_ended(job.job.state) || watches_.contains(job.job.id)) {
+  if (detach_ || finished_ || has_ended(job.job.state) || watches_.contains(job.job.id)) {
     return;
   }
   const auto self = shared_from_this();
@@ -173,11 +190,11 @@ void TuneCall::send(v1::TuneEvent event) {
 }
 
 void TuneCall::write_next() {
-  if (is_writing_ || finished_ || submitting_) {
+  if (is_writing_ || finished_) {
     return;
   }
   if (waiting_.empty()) {
-    if (watches_.empty()) {
+    if (watches_.empty() && !submitting_) {
       finish(grpc::Status::OK);
     }
     return;

@@ -39,7 +39,8 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
   };
   /// On the background thread: it reads specs and the store and enumerates search spaces.
   void look_for_fresh(const v1::TuneRequest& request);
-  void submit_all(const std::vector<Asked>& asked, bool retune);
+  /// The job thread hears agents between two slices.
+  void submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std::size_t first, bool retune);
   void follow(const JobEvent& job);
   void watch_job(const std::string& id);
   void on_event(const JobEvent& event);
@@ -52,7 +53,7 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
   std::shared_ptr<TuneCall> self_;
   // On the job thread:
   bool detach_ = false;
-  bool submitting_ = false;
+  bool submitting_ = false;                       // more slices follow
   std::map<std::string, std::uint64_t> watches_;  // job id to watch
   std::deque<v1::TuneEvent> waiting_;             // to be written
   v1::TuneEvent writing_;

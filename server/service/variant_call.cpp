@@ -169,6 +169,9 @@ void VariantCall::wait_for_job() {
       });
     });
   });
+  if (watch_ == 0) {
+    serve();  // the job is over
+  }
 }
 
 void VariantCall::serve() {
@@ -225,6 +228,9 @@ bool VariantCall::wait_for_compile() {
     const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
     compile_deadline_ = now + std::min<std::chrono::nanoseconds>(asked_.compile_wait,
                                                                  std::chrono::nanoseconds(until_deadline));
+  }
+  if (has_ended(job->job.state)) {
+    return pass_over(resolution_.compile->key, job->job.error);
   }
   if (ends_the_wait(job->job.state) || now >= *compile_deadline_) {
     return false;

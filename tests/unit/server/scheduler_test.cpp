@@ -16,7 +16,13 @@ struct RecordingLink final : AgentLink {
   std::vector<Lease> leases;
   std::vector<std::string> ended;
   bool drained = false;
-  void grant(const Lease& lease) override { leases.push_back(lease); }
+  bool fails_once = false;
+  void grant(const Lease& lease) override {
+    if (std::exchange(fails_once, false)) {
+      throw std::runtime_error("not an error of ours");
+    }
+    leases.push_back(lease);
+  }
   void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
   void check(const CheckOrder&) override {}
   void drain() override { drained = true; }
@@ -273,9 +279,65 @@ TEST_CASE("a provisional record is measured again after a restart") {
 
 TEST_CASE("a retune of a provisional record waits for no idle GPU") {
   Contended f;
-  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.hand_back(f.link.leases[1]);
   f.scheduler->submit_tune(f.question(4096), h200_class(), true);
   CHECK_FALSE(f.link.leases.at(2).only_when_idle);
+}
+
+TEST_CASE("a retune that meets an open job makes it one and what it has measured does not count") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  const std::string id = f.submit().job.id;
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
+  CHECK(f.scheduler->submit_tune(f.question(4096), h200_class(), true).job.id == id);
+  CHECK(f.link.ended == std::vector{lease.id});
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK(f.link.leases[1].job.retune);
+  CHECK(f.link.leases[1].blocks.empty());
+  CHECK_FALSE(f.scheduler->finish(agent, lease.id, lease.fence, f.done("a")));
+  f.scheduler->submit_tune(f.question(4096), h200_class(), true);
+  CHECK(f.link.leases.size() == 2);
+}
+
+TEST_CASE("a finished job is told with its own record where an imported one has the same trial") {
+  SchedulerFixture f;
+  RecordRow imported = record_row(4096, 999.0);
+  imported.question = f.question(4096);
+  imported.trial = key_of("trial a").digest;
+  imported.evidence = Evidence::Imported;
+  f.store->write([&](StoreWriter& writer) {
+    writer.put_device_class(h200_class());
+    writer.put_record(imported);
+  });
+  f.index.load(*f.store);
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  RecordPtr told;
+  f.scheduler->watch(f.submit().job.id, [&](const JobEvent& event) { told = event.record; });
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
+  f.scheduler->finish(agent, lease.id, lease.fence, f.done("a"));
+  REQUIRE(told);
+  CHECK(told->evidence == Evidence::Measured);
+  CHECK(told->job_id == lease.job.id);
+}
+
+TEST_CASE("a job that fails while it is granted comes back with its error") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  RecordQuestion question = f.question(4096);
+  question.interface = Digest::of("another");
+  const JobEvent event = f.scheduler->submit_tune(question, h200_class(), false);
+  CHECK(event.job.state == JobState::Failed);
+  CHECK_THAT(event.job.error, Catch::Matchers::Contains("its interface has changed"));
+}
+
+TEST_CASE("whatever goes wrong with granting one job the queue goes on") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  f.link.fails_once = true;
+  CHECK(f.submit(4096).job.state == JobState::Failed);
+  CHECK(f.submit(1024).job.state == JobState::Running);
 }
 
 TEST_CASE("a winner whose trial was never stored fails the job") {
@@ -383,6 +445,18 @@ TEST_CASE("jobs of one problem for other numerics share the samples of the newes
   f.scheduler->cancel(f.link.leases[2].job.id);
   f.submit();
   CHECK(f.link.leases.at(3).job.series == f.link.leases[2].job.series);
+}
+
+TEST_CASE("a job that was queued before a retune for other numerics takes up the newer series") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit(1024);
+  CHECK(f.submit(4096).job.series == 0);
+  RecordQuestion reproducible = f.question(4096);
+  reproducible.numerics.kind = Numerics::Kind::Reproducible;
+  CHECK(f.scheduler->submit_tune(reproducible, h200_class(), true).job.series == 1);
+  f.scheduler->cancel(f.link.leases.at(0).job.id);
+  CHECK(f.link.leases.at(1).job.series == 1);
 }
 
 TEST_CASE("a compile job goes to an agent whose toolchain knows the architecture and suits the driver") {
