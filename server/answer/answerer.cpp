@@ -49,29 +49,16 @@ std::vector<Problem> measured_in_bucket(const Question& question,
   return problems;
 }
 
-bool is_larger(const Problem& a, const Problem& b) {
-  double ratio = 1;
-  for (std::size_t i = 0; i < a.dims.size(); ++i) {
-    ratio *= static_cast<double>(std::max<std::int64_t>(a.dims[i].value, 1)) /
-             static_cast<double>(std::max<std::int64_t>(b.dims[i].value, 1));
-  }
-  return ratio > 1;
-}
-
-/// The answer's rule covers the bucket only if its record is the one that answers the bucket: that of the
-/// largest measured problem.
-void add_rule(ServedAnswer& answer, const IndexSnapshot& index) {
+/// The answer's rule covers the bucket only if its record is the one that answers the bucket.
+void add_rule(ServedAnswer& answer, const IndexSnapshot& index, const CarryOver& carry) {
   const Problem& asked = answer.question.key.problem;
   answer.intervals = the_problem_alone(asked);
-  if (!answer.candidate.record || !is_within_bucket(answer.candidate.match)) {
+  if (!answer.candidate.record || !is_within_bucket(answer.candidate.match) ||
+      bucket_leader(answer.question, index, carry) != answer.candidate.record) {
     return;
   }
   const auto bucket = answer.question.spec->bucket(asked);
   std::vector<Problem> measured = measured_in_bucket(answer.question, bucket, index);
-  const Problem& own = answer.candidate.record->question.problem;
-  if (std::ranges::any_of(measured, [&](const Problem& problem) { return is_larger(problem, own); })) {
-    return;
-  }
   answer.intervals = bucket;
   std::erase(measured, asked);
   answer.own_records = std::move(measured);
@@ -144,8 +131,7 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
 }
 
 std::optional<ServedAnswer> Answerer::complete(const Question& question, const AnswerCandidate& candidate,
-                                               const ArtifactRow& artifact,
-                                               const IndexSnapshot& index) const {
+                                               const ArtifactRow& artifact, const IndexSnapshot& index) {
   ServedAnswer answer;
   answer.question = question;
   answer.candidate = candidate;
@@ -162,7 +148,7 @@ std::optional<ServedAnswer> Answerer::complete(const Question& question, const A
     return std::nullopt;
   }
   answer.plan = std::move(*result.plan);
-  add_rule(answer, index);
+  add_rule(answer, index, revisions_.for_question(question));
   if (const RecordRow* record = candidate.record.get()) {
     const DeviceClass* device = index.device(record->question.device_class);
     answer.measured_device = device ? device->label : "";

@@ -55,7 +55,7 @@ class Answerer {
 
  private:
   std::optional<ServedAnswer> complete(const Question& question, const AnswerCandidate& candidate,
-                                       const ArtifactRow& artifact, const IndexSnapshot& index) const;
+                                       const ArtifactRow& artifact, const IndexSnapshot& index);
 
   ArtifactFinder& artifacts_;
   Revisions revisions_;

@@ -73,6 +73,7 @@ FoundArtifact ArtifactFinder::find(const Question& question, const Configuration
 }
 
 void ArtifactFinder::note(const ArtifactRow& artifact) {
+  ++noted_;
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(artifact.kernel);
   if (found == known_.end()) {
@@ -89,10 +90,16 @@ std::vector<ToolchainIdentity> ArtifactFinder::toolchains(const std::string& ker
       return found->second;
     }
   }
-  std::vector<ToolchainIdentity> loaded;
-  store_.read([&](StoreReader& reader) { loaded = reader.toolchains(kernel); });
-  const std::lock_guard lock(mutex_);
-  return known_.try_emplace(kernel, std::move(loaded)).first->second;
+  while (true) {
+    const std::uint64_t noted = noted_;
+    std::vector<ToolchainIdentity> loaded;
+    store_.read([&](StoreReader& reader) { loaded = reader.toolchains(kernel); });
+    const std::lock_guard lock(mutex_);
+    // What was noted meanwhile found no list to join, and may be missing in the one that was read.
+    if (noted == noted_) {
+      return known_.try_emplace(kernel, std::move(loaded)).first->second;
+    }
+  }
 }
 
 }  // namespace cubind

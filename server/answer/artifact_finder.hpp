@@ -2,6 +2,8 @@
 // toolchain that the driver loads.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -31,11 +33,14 @@ class ArtifactFinder {
 
   /// A new artifact: its toolchain may not have been seen with this kernel.
   void note(const ArtifactRow& artifact);
+  /// How many were noted.
+  std::uint64_t noted() const { return noted_; }
 
  private:
   std::vector<ToolchainIdentity> toolchains(const std::string& kernel);
 
   Store& store_;
+  std::atomic<std::uint64_t> noted_{0};
   std::mutex mutex_;
   std::map<std::string, std::vector<ToolchainIdentity>> known_;  // guarded by mutex_; by kernel, newest first
 };

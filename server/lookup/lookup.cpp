@@ -81,21 +81,40 @@ class Ranking {
     for (const auto& [device_class, records] : *group) {
       consider_class(device_class, *records);
     }
-    // Compares by everything that may matter, at last by the row's id: the order is total and the same
-    // everywhere.
-    std::ranges::sort(ranked_, [](const Ranked& a, const Ranked& b) {
-      if (a.match != b.match) {
-        return a.match < b.match;
-      }
-      return std::tuple(-a.evidence, -(a.match.has(Departure::Bucket) ? a.size : 0), a.distance,
-                        -a.record->id) < std::tuple(-b.evidence,
-                                                    -(b.match.has(Departure::Bucket) ? b.size : 0),
-                                                    b.distance, -b.record->id);
-    });
+    std::ranges::sort(ranked_, leads);
     return std::move(ranked_);
   }
 
+  /// As a problem of the bucket sees it that has no record of its own.
+  RecordPtr bucket_leader() {
+    asks_for_bucket_ = true;
+    if (const ClassRecords* records = index_.records(question_.key)) {
+      consider_class(question_.key.device_class, *records);
+    }
+    std::erase_if(ranked_, [](const Ranked& item) { return !item.match.has(Departure::Bucket); });
+    if (ranked_.empty()) {
+      return nullptr;
+    }
+    const Ranked& first = *std::ranges::min_element(ranked_, leads);
+    const bool tied = std::ranges::any_of(ranked_, [&](const Ranked& item) {
+      return item.match == first.match && item.evidence == first.evidence && item.size == first.size &&
+             item.record->question.problem != first.record->question.problem;
+    });
+    return tied ? nullptr : first.record;
+  }
+
  private:
+  /// Compares by everything that may matter, at last by the row's id: the order is total and the same
+  /// everywhere.
+  static bool leads(const Ranked& a, const Ranked& b) {
+    if (a.match != b.match) {
+      return a.match < b.match;
+    }
+    const auto size = [](const Ranked& item) { return item.match.has(Departure::Bucket) ? item.size : 0; };
+    return std::tuple(-a.evidence, -size(a), a.distance, -a.record->id) <
+           std::tuple(-b.evidence, -size(b), b.distance, -b.record->id);
+  }
+
   void consider_class(const Digest& device_class, const ClassRecords& records) {
     const bool same_device = device_class == question_.key.device_class;
     const DeviceClass* device = same_device ? &question_.device : index_.device(device_class);
@@ -115,7 +134,7 @@ class Ranking {
       return;
     }
     Match match;
-    if (record->question.problem != question_.key.problem) {
+    if (asks_for_bucket_ || record->question.problem != question_.key.problem) {
       if (in_bucket(bucket_, record->question.problem)) {
         match.add(Departure::Bucket);
       } else if (*distance <= kNearestLimit) {
@@ -146,6 +165,7 @@ class Ranking {
   const IndexSnapshot& index_;
   const CarryOver& carry_;
   const std::vector<BucketRule::Interval> bucket_;
+  bool asks_for_bucket_ = false;
   std::vector<Ranked> ranked_;
 };
 
@@ -217,6 +237,10 @@ std::vector<AnswerCandidate> rank_candidates(const Question& question, const Ind
     candidates.push_back({Match{Departure::Default}, Evidence::None, nullptr, std::move(*configuration)});
   }
   return candidates;
+}
+
+RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, const CarryOver& carry) {
+  return Ranking(question, index, carry).bucket_leader();
 }
 
 std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,

@@ -64,6 +64,10 @@ inline constexpr double kNearestLimit = 2.0;
 std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,
                                              const CarryOver& carry, std::size_t limit = 8);
 
+/// The record that answers for the problems of the question's bucket that have none of their own. Null: none
+/// does for all of them.
+RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, const CarryOver& carry);
+
 /// Winners of neighbouring problems of the same device class, nearest first, without the problem's own.
 std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
                                                 std::size_t limit = 8);
