@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 
@@ -114,11 +115,27 @@ std::vector<fs::path> kernel_folders(const Arguments& arguments) {
   return folders;
 }
 
+/// gRPC takes the port modulo 65536.
+void check_listen(const std::string& listen) {
+  if (listen.empty()) {
+    return;
+  }
+  const std::string port = listen.substr(listen.rfind(':') + 1);
+  unsigned number = 0;
+  const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (listen.find(':') == std::string::npos || failed != std::errc() || end != port.data() + port.size() ||
+      number > 65535) {
+    throw Error(ErrorCode::InvalidArgument, "--listen " + listen,
+                "is not host:port with a port from 0 to 65535, such as 127.0.0.1:7600");
+  }
+}
+
 void complete(Config& config, const Arguments& arguments) {
   if (!arguments.listen.empty() && !config.insecure) {
     throw Error(ErrorCode::InvalidArgument, "--listen " + arguments.listen,
                 "TLS and tokens are not supported yet: give --insecure to let everybody in who reaches it");
   }
+  check_listen(arguments.listen);
   config.listen = arguments.listen;
   config.database =
       arguments.database.empty() ? user_data_dir() / "store.db" : absolute_path(arguments.database);

@@ -13,6 +13,41 @@
 
 namespace cubind {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
+
+/// Who can write to the folder can replace the socket, and what ranks then load is not ours. In a sticky
+/// folder (/tmp) nobody moves the files of others.
+void require_own_folder(const fs::path& folder) {
+  struct stat link {};
+  struct stat info {};
+  if (::lstat(folder.c_str(), &link) != 0 || ::stat(folder.c_str(), &info) != 0) {
+    throw system_error(folder.string(), "stat", errno);
+  }
+  const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
+  if (!is_trusted(link.st_uid) || !is_trusted(info.st_uid) || others_write) {
+    throw Error(ErrorCode::FailedPrecondition, "--socket: folder " + folder.string(),
+                others_write ? "others than its owner can write to it and replace the socket: chmod go-w, or "
+                               "name another folder"
+                             : "belongs to user " + std::to_string(info.st_uid) +
+                                   ", who can replace the socket: name a folder of user " +
+                                   std::to_string(::geteuid()));
+  }
+}
+
+/// What a dead daemon left.
+void remove_socket(const fs::path& path) {
+  std::error_code failed;
+  if (fs::is_socket(fs::symlink_status(path, failed))) {
+    fs::remove(path, failed);
+  }
+}
+
+}  // namespace
+
 SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.string().size() >= sizeof(sockaddr_un{}.sun_path)) {
     throw Error(ErrorCode::InvalidArgument, "--socket " + path_.string(),
@@ -20,15 +55,17 @@ SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
                     " bytes of a socket address");
   }
   create_folders(path_.parent_path(), 0700);
-  lock_ = store::lock_file(path_);
+  require_own_folder(path_.parent_path());
   std::error_code failed;
-  std::filesystem::remove(path_, failed);
+  if (const auto there = fs::symlink_status(path_, failed); fs::exists(there) && !fs::is_socket(there)) {
+    throw Error(ErrorCode::FailedPrecondition, "--socket " + path_.string(),
+                "is there and is no socket: name another path, or remove it");
+  }
+  lock_ = store::lock_file(path_);
+  remove_socket(path_);
 }
 
-SocketPlace::~SocketPlace() {
-  std::error_code failed;
-  std::filesystem::remove(path_, failed);
-}
+SocketPlace::~SocketPlace() { remove_socket(path_); }
 
 void SocketPlace::restrict_access() const {
   if (::chmod(path_.c_str(), 0600) != 0) {

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <sys/stat.h>
+
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/config.hpp"
@@ -58,7 +60,7 @@ TEST_CASE("a socket file that a dead daemon left is removed and a living daemon 
     CHECK(place.address() == "unix://" + path.string());
     CHECK_THROWS_WITH(SocketPlace(path), Contains("another cubind"));
   }
-  write_file_atomic(path, "left by a dead daemon");
+  REQUIRE(::mknod(path.c_str(), S_IFSOCK | 0600, 0) == 0);  // left by a dead daemon
   CHECK_NOTHROW(SocketPlace(path));
   CHECK((std::filesystem::status(path.parent_path()).permissions() & std::filesystem::perms::all) ==
         std::filesystem::perms::owner_all);
@@ -66,6 +68,30 @@ TEST_CASE("a socket file that a dead daemon left is removed and a living daemon 
 
 TEST_CASE("a socket path that is too long is refused with the limit") {
   CHECK_THROWS_WITH(SocketPlace("/tmp/" + std::string(120, 'a')), Contains("107 bytes"));
+}
+
+TEST_CASE("a file that is no socket is left alone and refused as a socket's path") {
+  TempDir folder;
+  const auto path = folder.path() / "notes.txt";
+  write_file_atomic(path, "mine");
+  CHECK_THROWS_WITH(SocketPlace(path), Contains("is no socket"));
+  CHECK(read_file(path) == "mine");
+}
+
+TEST_CASE("a folder that others can write to is no place for a socket unless it is sticky") {
+  TempDir folder;
+  const auto place = folder.path() / "run";
+  create_folders(place, 0700);
+  REQUIRE(::chmod(place.c_str(), 0777) == 0);
+  CHECK_THROWS_WITH(SocketPlace(place / "s"), Contains("chmod go-w"));
+  REQUIRE(::chmod(place.c_str(), 01777) == 0);
+  CHECK_NOTHROW(SocketPlace(place / "s"));
+}
+
+TEST_CASE("a port above 65535 is refused and not taken modulo 65536") {
+  CHECK_THROWS_WITH(parsed({"--listen", "127.0.0.1:99999", "--insecure"}), Contains("65535"));
+  CHECK_THROWS_WITH(parsed({"--listen", "7600", "--insecure"}), Contains("host:port"));
+  CHECK(parsed({"--listen", "[::1]:0", "--insecure"}).listen == "[::1]:0");
 }
 
 }  // namespace
