@@ -3,7 +3,11 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -12,6 +16,7 @@
 #include "server/agent_process.hpp"
 #include "server/convert/limits.hpp"
 #include "server/listener.hpp"
+#include "server/port_watch.hpp"
 #include "server/service/cubind_service.hpp"
 #include "server/service/table_call.hpp"
 #include "server/store/store.hpp"
@@ -90,6 +95,8 @@ struct Daemon::Parts {
   void schedule_tick();
   void tick();
   void agents_changed();
+  void watch_port();
+  void set_not_serving();
   void drain();
 
   const Config config;
@@ -116,6 +123,8 @@ struct Daemon::Parts {
   // On the job thread:
   std::string offer;
   std::chrono::steady_clock::time_point next_recovery{};
+  std::unique_ptr<PortWatch> watch;
+  std::atomic<bool> deaf{false};
   bool stopped = false;
 };
 
@@ -225,8 +234,16 @@ void Daemon::Parts::start_agent() {
   });
 }
 
-void Daemon::Parts::drain() {
-  context.draining = true;
+void Daemon::Parts::watch_port() {
+  watch = std::make_unique<PortWatch>(PortWatchOptions{.socket = config.socket}, [this] {
+    deaf = true;
+    set_not_serving();
+    // The main thread waits for signals.
+    ::kill(::getpid(), SIGTERM);
+  });
+}
+
+void Daemon::Parts::set_not_serving() {
   if (auto* health = server ? server->GetHealthCheckService() : nullptr) {
     health->SetServingStatus(false);
   }
@@ -234,6 +251,11 @@ void Daemon::Parts::drain() {
   const auto deadline = clock.steady_now() + kDrain;
   bool idle = false;
   while (!idle && clock.steady_now() < deadline) {
+}
+
+void Daemon::Parts::drain() {
+  context.draining = true;
+  set_not_serving();
     jobs.run([&] { idle = scheduler.idle(); });
     if (!idle) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -252,6 +274,7 @@ Daemon::Daemon(Config config) : parts_(std::make_unique<Parts>(std::move(config)
 
 Daemon::~Daemon() {
   try {
+  parts_->watch_port();
     stop();
   } catch (const std::exception& fault) {
     log_error(std::string("stopping failed: ") + fault.what());
@@ -266,6 +289,8 @@ void Daemon::reload() { parts_->kernels.reload(); }
 
 ServiceContext& Daemon::context() { return parts_->context; }
 
+bool Daemon::is_deaf() const { return parts_->deaf; }
+
 void Daemon::stop() {
   if (std::exchange(parts_->stopped, true)) {
     return;
@@ -274,6 +299,7 @@ void Daemon::stop() {
   if (parts_->agent) {
     parts_->agent->stop();
   }
+  parts_->watch.reset();
   parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
   parts_->server->Wait();
   parts_->agent.reset();

@@ -27,6 +27,10 @@ class Daemon {
   /// Of --listen, with the port that was bound; empty: none.
   const std::string& tcp_address() const;
 
+  /// The listener accepts no connections any more: the process has told itself SIGTERM and is to end with a
+  /// fault, so that a supervisor starts it again.
+  bool is_deaf() const;
+
   /// Looks at the kernel specs again (SIGHUP).
   void reload();
 

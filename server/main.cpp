@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     cubind::Daemon daemon(*config);
     serve_until_told(daemon, signals);
     daemon.stop();
-    return 0;
+    return daemon.is_deaf() ? 1 : 0;
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "cubind: %s\n", fault.what());
     return 1;
