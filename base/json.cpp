@@ -127,6 +127,10 @@ class StrictHandler : public nlohmann::json_sax<OrderedJson> {
   }
 
   OrderedJson* insert(OrderedJson value) {
+    constexpr std::size_t kBetweenAsking = 4096;
+    if (++inserted_ % kBetweenAsking == 0) {
+      ask(limits_.interrupt);
+    }
     if (levels_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -178,6 +182,7 @@ class StrictHandler : public nlohmann::json_sax<OrderedJson> {
   const char* const* position_;
   OrderedJson root_;
   std::vector<Level> levels_;
+  std::size_t inserted_ = 0;
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/interrupt.hpp"
+
 namespace cubind {
 
 using Json = nlohmann::json;  // members sorted by name: canonical output
@@ -13,6 +15,7 @@ using OrderedJson =
 struct JsonLimits {
   std::size_t max_bytes = 64u << 20;
   std::size_t max_depth = 64;  // of nested arrays and objects
+  Interrupt interrupt = {};
 };
 
 // Parses one JSON document that makes up the whole of `text`. Refuses what JSON parsers usually let pass: a

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t kMaxLog = 3000;
 constexpr int kMaxCheckedProblems = 100;
+/// Of walks through the space, over all problems and architectures of a call: tables and listings wait behind
+/// it.
+constexpr std::uint64_t kMaxSteps = 20'000'000;
 
 /// What constraints may use of a device, where no device is named: those of a known class that runs the
 /// architecture, else of a device with 132 SMs and the limits of compute capability 9.0.
@@ -92,13 +95,26 @@ void CheckCall::parse() {
   spec_ = parse_kernel_spec(bundle_from_wire(wire));
 }
 
+void CheckCall::go_on() {
+  refuse_to_go_on(context_, cancelled_);
+  steps_ += kBetweenInterrupts;
+  if (steps_ > kMaxSteps) {
+    throw Error(ErrorCode::ResourceExhausted, "problems[" + std::to_string(reply_.problems_size()) + "]",
+                "more than " + std::to_string(kMaxSteps) +
+                    " configurations were looked at by then: check fewer problems or architectures in one "
+                    "call, or bind constraints to fewer tunables");
+  }
+}
+
 void CheckCall::count(const Problem& problem) {
+  const Interrupt interrupt = [this] { go_on(); };
   const auto known = known_devices(*context_.fleet.agents(), *context_.index.snapshot());
   for (const std::string& architecture : architectures_) {
+    refuse_to_go_on(context_, cancelled_);
     std::string label;
     const DeviceConstants constants = constants_for(architecture, known, label);
-    const SpaceSize size = count_valid(*spec_, problem, constants);
-    const auto first = default_configuration(*spec_, problem, constants);
+    const SpaceSize size = count_valid(*spec_, problem, constants, interrupt);
+    const auto first = default_configuration(*spec_, problem, constants, interrupt);
     if (architecture == architectures_.front()) {
       auto& report = *reply_.add_problems();
       to_wire(problem, *report.mutable_problem());

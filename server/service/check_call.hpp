@@ -4,6 +4,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,6 +20,7 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
  public:
   static grpc::ServerUnaryReactor* start(ServiceContext& context, const v1::CheckKernelRequest& request,
                                          v1::CheckKernelReply& reply);
+  void OnCancel() override { cancelled_ = true; }
   void OnDone() override { self_.reset(); }
 
  private:
@@ -27,6 +30,8 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void check();
   void parse();
   void count(const Problem& problem);
+  /// The caller is there, the daemon stays, and the call has not yet cost more than it may.
+  void go_on();
   void order(const Problem& problem, const Configuration& configuration, const std::string& architecture);
   void compile();
   void compiled(const CheckOrder& order, const CheckOutcome& outcome, const std::string& error);
@@ -36,6 +41,8 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   const v1::CheckKernelRequest& request_;
   v1::CheckKernelReply& reply_;
   std::shared_ptr<CheckCall> self_;
+  std::atomic<bool> cancelled_{false};
+  std::uint64_t steps_ = 0;  // of walks through the space
   std::shared_ptr<const KernelSpec> spec_;
   std::vector<std::string> architectures_;
   std::vector<CheckOrder> orders_;

@@ -30,6 +30,13 @@ void refuse_while_draining(const ServiceContext& context) {
   }
 }
 
+void refuse_to_go_on(const ServiceContext& context, const std::atomic<bool>& cancelled) {
+  refuse_while_draining(context);
+  if (cancelled) {
+    throw Error(ErrorCode::Cancelled, "call", "the caller withdrew");
+  }
+}
+
 grpc::ServerUnaryReactor* CubindService::GetVariant(grpc::CallbackServerContext* call,
                                                     const v1::GetVariantRequest* request,
                                                     v1::GetVariantReply* reply) {

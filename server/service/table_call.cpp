@@ -9,10 +9,11 @@
 namespace cubind {
 
 ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
-                               const std::string& name_space) {
-  const Table table = read_table(text, file);
+                               const std::string& name_space, const Interrupt& interrupt) {
+  const Table table = read_table(text, file, interrupt);
   ImportReport report;
-  context.store.write([&](StoreWriter& writer) { report = import_table(writer, table, file, name_space); });
+  context.store.write(
+      [&](StoreWriter& writer) { report = import_table(writer, table, file, name_space, interrupt); });
   context.jobs.run([&] { context.index.load(context.store); });
   if (context.warm_up) {
     context.warm_up();
@@ -36,12 +37,13 @@ grpc::ServerWriteReactor<v1::TableChunk>* ExportCall::start(ServiceContext& cont
 }
 
 void ExportCall::print(const v1::ExportTableRequest& request) {
+  refuse_to_go_on(context_, cancelled_);
   ExportOptions options;
+  const auto counts = context_.index.snapshot()->counts_by_kernel();
   for (int i = 0; i < request.kernels_size(); ++i) {
     const std::string field = "kernels[" + std::to_string(i) + "]";
     check_name(request.kernels(i), field);
     // A kernel that is gone from the specs may still have records; a name that nothing knows is a slip.
-    const auto counts = context_.index.snapshot()->counts_by_kernel();
     if (!counts.contains(request.kernels(i))) {
       context_.kernels.find(request.kernels(i));
     }
@@ -62,7 +64,14 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
   options.provisional = request.include_provisional();
   Table table;
   context_.store.read([&](StoreReader& reader) { table = export_table(reader, options); });
+  refuse_to_go_on(context_, cancelled_);
   text_ = print_table(std::move(table));
+  if (text_.size() > kMaxTableBytes) {
+    throw Error(ErrorCode::ResourceExhausted, "table",
+                "has " + std::to_string(text_.size()) + " bytes, more than the " +
+                    std::to_string(kMaxTableBytes) +
+                    " that can be imported again: export it by kernels or devices, or without samples");
+  }
 }
 
 void ExportCall::write_next() {
@@ -117,8 +126,9 @@ void ImportCall::take() {
 }
 
 void ImportCall::import() {
-  refuse_while_draining(context_);
-  const ImportReport report = import_table_text(context_, text_, file_, name_space_);
+  refuse_to_go_on(context_, cancelled_);
+  const ImportReport report = import_table_text(context_, text_, file_, name_space_,
+                                                [this] { refuse_to_go_on(context_, cancelled_); });
   reply_.set_records_added(report.records_added);
   reply_.set_records_known(report.records_known);
   reply_.set_trials_added(report.trials_added);

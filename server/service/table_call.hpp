@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -16,7 +17,7 @@ namespace cubind {
 /// compiles of the winners. Not on the job thread, which it uses. Throws what read_table() and import_table()
 /// throw; then nothing is imported.
 ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
-                               const std::string& name_space);
+                               const std::string& name_space, const Interrupt& interrupt = {});
 
 class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>,
                          public std::enable_shared_from_this<ExportCall> {
@@ -24,6 +25,7 @@ class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>,
   static grpc::ServerWriteReactor<v1::TableChunk>* start(ServiceContext& context,
                                                          const v1::ExportTableRequest& request);
   void OnWriteDone(bool ok) override;
+  void OnCancel() override { cancelled_ = true; }
   void OnDone() override { self_.reset(); }
 
  private:
@@ -33,6 +35,7 @@ class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>,
 
   ServiceContext& context_;
   std::shared_ptr<ExportCall> self_;
+  std::atomic<bool> cancelled_{false};
   std::string text_;
   std::size_t sent_ = 0;
   v1::TableChunk chunk_;
@@ -43,6 +46,7 @@ class ImportCall final : public grpc::ServerReadReactor<v1::TableChunk>,
  public:
   static grpc::ServerReadReactor<v1::TableChunk>* start(ServiceContext& context, v1::ImportTableReply& reply);
   void OnReadDone(bool ok) override;
+  void OnCancel() override { cancelled_ = true; }
   void OnDone() override { self_.reset(); }
 
  private:
@@ -53,6 +57,7 @@ class ImportCall final : public grpc::ServerReadReactor<v1::TableChunk>,
   ServiceContext& context_;
   v1::ImportTableReply& reply_;
   std::shared_ptr<ImportCall> self_;
+  std::atomic<bool> cancelled_{false};
   v1::TableChunk chunk_;
   bool first_ = true;
   std::string file_ = "table";

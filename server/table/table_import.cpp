@@ -67,8 +67,8 @@ TrialRow to_row(const TableTrial& trial, const Policy& policy) {
 
 class Import {
  public:
-  Import(StoreWriter& store, const Table& table, const std::string& file)
-      : store_(store), table_(table), file_(file) {}
+  Import(StoreWriter& store, const Table& table, const std::string& file, const Interrupt& interrupt)
+      : store_(store), table_(table), file_(file), interrupt_(interrupt) {}
 
   ImportReport run(const std::string& name_space) {
     for (const TableDevice& device : table_.devices) {
@@ -83,6 +83,7 @@ class Import {
 
  private:
   void add_record(std::size_t index, const std::string& name_space) {
+    ask(interrupt_);
     const TableRecord& record = table_.records[index];
     const TableContext& context = record.context;
     const bool replayed = replayed_[context.device_class];
@@ -99,6 +100,7 @@ class Import {
   }
 
   void add_trial(std::size_t index) {
+    ask(interrupt_);
     const TableTrial& trial = table_.trials[index];
     const TrialRow row =
         to_row(trial, policy_from_table(trial.context.policy, place(file_, "trials", index, "policy")));
@@ -141,6 +143,7 @@ class Import {
   StoreWriter& store_;
   const Table& table_;
   const std::string& file_;
+  const Interrupt& interrupt_;
   std::map<Digest, bool> replayed_;
   ImportReport report_;
 };
@@ -148,8 +151,8 @@ class Import {
 }  // namespace
 
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
-                          const std::string& name_space) {
-  return Import(store, table, file).run(name_space);
+                          const std::string& name_space, const Interrupt& interrupt) {
+  return Import(store, table, file, interrupt).run(name_space);
 }
 
 }  // namespace cubind

@@ -19,8 +19,8 @@ struct ImportReport {
 /// is `imported`
 /// (`replayed` for a replayed class): it never replaces a measurement. `name_space` replaces the records' own
 /// unless empty. Throws Error(InvalidArgument) at "FILE /records/3/policy" for what read_table() could not
-/// see.
+/// see, and what `interrupt` throws.
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
-                          const std::string& name_space);
+                          const std::string& name_space, const Interrupt& interrupt = {});
 
 }  // namespace cubind

@@ -38,8 +38,10 @@ class Walk {
   // Called for each valid configuration; false ends the walk.
   using Visit = std::function<bool(const std::vector<std::int64_t>& tunables)>;
 
-  Walk(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device)
+  Walk(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+       const Interrupt& interrupt = {})
       : spec_(spec),
+        interrupt_(interrupt),
         program_(spec.plan_template(problem, first_configuration(spec)), problem, first_configuration(spec),
                  device),
         values_(program_.initial_values()),
@@ -111,6 +113,9 @@ class Walk {
 
   // False: the visitor has had enough.
   bool descend(std::size_t depth, bool faulted) {
+    if (++steps_ % kBetweenInterrupts == 0) {
+      ask(interrupt_);
+    }
     const Verdict here = verdict(depth);
     if (here == Verdict::Fails) {
       return true;
@@ -145,6 +150,8 @@ class Walk {
   }
 
   const KernelSpec& spec_;
+  const Interrupt interrupt_;
+  std::uint64_t steps_ = 0;
   PlanProgram program_;
   std::vector<std::int64_t> values_;
   std::vector<std::vector<std::size_t>> checks_;  // by depth
@@ -181,13 +188,14 @@ std::vector<Configuration> enumerate_valid(const KernelSpec& spec, const Problem
   });
 }
 
-SpaceSize count_valid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device) {
+SpaceSize count_valid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+                      const Interrupt& interrupt) {
   return with_file(spec, [&] {
     SpaceSize size{1, 0};
     for (const Tunable& tunable : spec.tunables) {
       size.total *= tunable.values.size();
     }
-    size.valid = Walk(spec, problem, device).count();
+    size.valid = Walk(spec, problem, device, interrupt).count();
     return size;
   });
 }
@@ -205,7 +213,8 @@ std::optional<std::string> violation(const KernelSpec& spec, const Problem& prob
 }
 
 std::optional<Configuration> default_configuration(const KernelSpec& spec, const Problem& problem,
-                                                   const DeviceConstants& device) {
+                                                   const DeviceConstants& device,
+                                                   const Interrupt& interrupt) {
   for (const Configuration& candidate : spec.defaults) {
     if (!violation(spec, problem, candidate, device)) {
       return candidate;
@@ -213,7 +222,7 @@ std::optional<Configuration> default_configuration(const KernelSpec& spec, const
   }
   return with_file(spec, [&] {
     std::optional<Configuration> first;
-    Walk(spec, problem, device).visit([&](const std::vector<std::int64_t>& values) {
+    Walk(spec, problem, device, interrupt).visit([&](const std::vector<std::int64_t>& values) {
       first = named(spec, values);
       return false;
     });

@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
+
+inline constexpr std::uint64_t kBetweenInterrupts = 4096;
 
 struct SpaceSize {
   std::uint64_t total = 0;  // product of the tunables' values
@@ -21,14 +24,18 @@ struct SpaceSize {
 /// configurations, Error(InvalidArgument) where an expression fails, naming the spec's pointer.
 std::vector<Configuration> enumerate_valid(const KernelSpec& spec, const Problem& problem,
                                            const DeviceConstants& device, std::uint64_t limit = 1'000'000);
-SpaceSize count_valid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device);
+/// `interrupt` is asked after every kBetweenInterrupts steps of the walk.
+SpaceSize count_valid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+                      const Interrupt& interrupt = {});
 
 /// Why a configuration is not valid for the problem; absent if it is.
 std::optional<std::string> violation(const KernelSpec& spec, const Problem& problem,
                                      const Configuration& configuration, const DeviceConstants& device);
 
 /// The first of the spec's defaults that is valid, else the first valid configuration; absent where none is.
+/// `interrupt` as for count_valid().
 std::optional<Configuration> default_configuration(const KernelSpec& spec, const Problem& problem,
-                                                   const DeviceConstants& device);
+                                                   const DeviceConstants& device,
+                                                   const Interrupt& interrupt = {});
 
 }  // namespace cubind

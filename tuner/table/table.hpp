@@ -6,12 +6,14 @@
 // bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/digest.hpp"
+#include "base/interrupt.hpp"
 #include "tuner/plan/answer.hpp"
 #include "tuner/plan/problem.hpp"
 #include "tuner/spec/device_class.hpp"
@@ -116,10 +118,14 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
-/// Reads a table and checks it against the schema, then what a schema cannot say: no two records or trials
-/// with the same key, every device class listed, low <= median <= high. Throws Error(InvalidArgument) at
-/// "FILE /json/pointer".
-Table read_table(std::string_view text, const std::string& file);
+/// Of its text. Whoever takes or gives tables keeps to it, so that what was exported can be imported.
+inline constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
+
+/// Reads a table and checks it against the schema, then what a schema cannot say: names of at most 256 bytes
+/// without control characters, dims from 0 to 2^48, no two records or trials with the same key, every device
+/// class listed, low <= median <= high. Throws Error(InvalidArgument) at "FILE /json/pointer", and
+/// ResourceExhausted above kMaxTableBytes.
+Table read_table(std::string_view text, const std::string& file, const Interrupt& interrupt = {});
 
 /// Puts everything in the order in which it prints: that of the keys, sizes by value.
 void sort_table(Table& table);

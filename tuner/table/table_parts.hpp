@@ -23,8 +23,13 @@ struct TableParts {
 /// schemas/table.schema.json.
 const JsonSchema& table_schema();
 
+/// Throws the first violation of the schema. Goes through the lists in parts: a validator cannot be
+/// interrupted, and it collects every violation of what it is given.
+void validate_table(const OrderedJson& document, const std::string& file, const Interrupt& interrupt);
+
 /// Of a document that satisfies the schema. Throws the fault that makes `max_faults` full.
-TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults);
+TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults,
+                            const Interrupt& interrupt = {});
 
 /// The terms in which a table writes them. Throw Error(InvalidArgument) at `where`.
 Policy policy_from_table(const std::string& text, const std::string& where);

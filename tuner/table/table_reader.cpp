@@ -1,13 +1,19 @@
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/json_node.hpp"
-#include "schemas/table.schema.hpp"
+#include "base/text.hpp"
 #include "tuner/table/table_identity.hpp"
 #include "tuner/table/table_parts.hpp"
 
 namespace cubind {
 namespace {
+
+constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::size_t kMaxSymbolBytes = 16384;  // a mangled template
+constexpr std::size_t kMaxNames = 64;
+constexpr std::int64_t kLargestDim = std::int64_t{1} << 48;
 
 std::uint32_t count_or_zero(const JsonNode& node, std::string_view key) {
   return static_cast<std::uint32_t>(node.contains(key) ? node.at(key).as_int64(0, UINT32_MAX) : 0);
@@ -20,16 +26,54 @@ Digest read_digest(const JsonNode& node) {
   return *digest;
 }
 
+// What becomes part of keys and is printed to terminals.
+void check_text(const JsonNode& node, std::string_view text, std::string_view what,
+                std::size_t max = kMaxNameBytes) {
+  const std::string subject(what);
+  if (text.size() > max) {
+    node.fail(subject + " has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max) +
+              " are taken");
+  }
+  if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+    node.fail(subject + " holds a control character");
+  }
+}
+
+std::string read_text(const JsonNode& node, std::size_t max = kMaxNameBytes) {
+  std::string text = node.as_string();
+  check_text(node, text, "the text", max);
+  return text;
+}
+
+std::string text_or_empty(const JsonNode& node, std::string_view key) {
+  return node.contains(key) ? read_text(node.at(key)) : "";
+}
+
+std::vector<JsonNode> named_members(const JsonNode& node) {
+  std::vector<JsonNode> members = node.members();
+  if (members.size() > kMaxNames) {
+    node.fail("has " + std::to_string(members.size()) + " members, at most " + std::to_string(kMaxNames) +
+              " are taken");
+  }
+  for (const JsonNode& member : members) {
+    if (member.key().empty()) node.fail("has a member without a name");
+    check_text(node, member.key(), "the name " + quoted(member.key()));
+  }
+  return members;
+}
+
 std::vector<NamedValue> read_values(const JsonNode& node) {
   std::vector<NamedValue> values;
-  for (const JsonNode& member : node.members()) values.push_back({member.key(), member.as_int64()});
+  for (const JsonNode& member : named_members(node)) values.push_back({member.key(), member.as_int64()});
   return values;
 }
 
 Problem read_problem(const JsonNode& node) {
   Problem problem;
-  problem.dims = read_values(node.at("dims"));
-  for (const JsonNode& member : node.at("types").members()) {
+  for (const JsonNode& member : named_members(node.at("dims")))
+    problem.dims.push_back({member.key(), member.as_int64(0, kLargestDim)});
+  if (problem.dims.empty()) node.at("dims").fail("is empty, a problem has at least one dim");
+  for (const JsonNode& member : named_members(node.at("types"))) {
     const std::optional<DType> type = parse_dtype(member.as_string());
     if (!type)
       member.fail("'" + member.as_string() +
@@ -37,13 +81,13 @@ Problem read_problem(const JsonNode& node) {
     problem.types.push_back({member.key(), *type});
   }
   if (node.contains("flags")) problem.flags = read_values(node.at("flags"));
-  problem.scenario = node.string_or("scenario", "");
+  problem.scenario = text_or_empty(node, "scenario");
   return problem;
 }
 
 DeviceFacts read_facts(const JsonNode& node) {
   DeviceFacts facts;
-  facts.name = node.at("name").as_string();
+  facts.name = read_text(node.at("name"));
   facts.pci_device_id = count_or_zero(node, "pci_device_id");
   const std::string capability = node.at("compute_capability").as_string();
   const std::size_t dot = capability.find('.');
@@ -55,15 +99,15 @@ DeviceFacts read_facts(const JsonNode& node) {
   facts.shared_optin_bytes = static_cast<std::uint64_t>(node.at("shared_optin_bytes").as_int64());
   facts.memory_bytes = static_cast<std::uint64_t>(node.at("memory_bytes").as_int64());
   facts.memory_bus_bits = count_or_zero(node, "memory_bus_bits");
-  facts.mig_profile = node.string_or("mig_profile", "");
+  facts.mig_profile = text_or_empty(node, "mig_profile");
   facts.power_limit_mw = count_or_zero(node, "power_limit_mw");
   facts.max_sm_mhz = count_or_zero(node, "max_sm_mhz");
-  facts.replay_table = node.string_or("replay_table", "");
+  facts.replay_table = text_or_empty(node, "replay_table");
   return facts;
 }
 
 TableDevice read_device(const JsonNode& node) {
-  TableDevice device{read_digest(node.at("class")), node.at("label").as_string(),
+  TableDevice device{read_digest(node.at("class")), read_text(node.at("label")),
                      read_facts(node.at("facts"))};
   const Digest derived = derive_device_class(device.facts, node.where() + "/facts").digest;
   if (derived != device.device_class) node.at("class").fail("the facts give the class " + derived.hex());
@@ -72,22 +116,22 @@ TableDevice read_device(const JsonNode& node) {
 
 TableContext read_context(const JsonNode& node) {
   TableContext context;
-  context.kernel = node.at("kernel").as_string();
+  context.kernel = read_text(node.at("kernel"));
   context.problem = read_problem(node.at("problem"));
   context.device_class = read_digest(node.at("device"));
-  context.policy = node.at("policy").as_string();
+  context.policy = read_text(node.at("policy"));
   policy_from_table(context.policy, node.at("policy").where());
   context.configuration.values = read_values(node.at("configuration"));
   context.trial = read_digest(node.at("trial"));
-  context.driver = node.string_or("driver", "");
-  context.architecture = node.string_or("architecture", "");
+  context.driver = text_or_empty(node, "driver");
+  context.architecture = text_or_empty(node, "architecture");
   if (node.contains("artifact")) context.artifact = read_digest(node.at("artifact"));
   if (node.contains("toolchain")) {
     const JsonNode toolchain = node.at("toolchain");
-    context.toolchain = {toolchain.at("name").as_string(), read_digest(toolchain.at("nvrtc")),
+    context.toolchain = {read_text(toolchain.at("name")), read_digest(toolchain.at("nvrtc")),
                          read_digest(toolchain.at("builtins")), read_digest(toolchain.at("headers"))};
   }
-  context.timer = node.string_or("timer", "");
+  context.timer = text_or_empty(node, "timer");
   context.tick_us = node.number_or("tick_us", 0);
   return context;
 }
@@ -111,9 +155,9 @@ TableRecord read_record(const JsonNode& node) {
   TableRecord record;
   record.context = read_context(node);
   record.interface = read_digest(node.at("interface"));
-  record.numerics = node.at("numerics").as_string();
+  record.numerics = read_text(node.at("numerics"));
   numerics_from_table(record.numerics, node.at("numerics").where());
-  record.name_space = node.string_or("namespace", "");
+  record.name_space = text_or_empty(node, "namespace");
   record.evidence = *parse_evidence(node.at("evidence").as_string());
   record.provisional = node.bool_or("provisional", false);
   record.time_us = node.at("time_us").as_number();
@@ -150,9 +194,12 @@ std::vector<TableBlock> read_blocks(const JsonNode& node) {
 }
 
 TableResources read_resources(const JsonNode& node) {
-  return {node.at("entry_symbol").as_string(),        count_or_zero(node, "registers"),
-          count_or_zero(node, "static_shared_bytes"), count_or_zero(node, "local_bytes"),
-          count_or_zero(node, "spill_store_bytes"),   count_or_zero(node, "spill_load_bytes"),
+  return {read_text(node.at("entry_symbol"), kMaxSymbolBytes),
+          count_or_zero(node, "registers"),
+          count_or_zero(node, "static_shared_bytes"),
+          count_or_zero(node, "local_bytes"),
+          count_or_zero(node, "spill_store_bytes"),
+          count_or_zero(node, "spill_load_bytes"),
           node.bool_or("tensor_cores", false)};
 }
 
@@ -181,7 +228,8 @@ using Places = std::map<Identity, std::size_t>;
 
 class Reader {
  public:
-  Reader(const JsonNode& root, std::size_t max_faults) : root_(root), max_faults_(max_faults) {}
+  Reader(const JsonNode& root, std::size_t max_faults, const Interrupt& interrupt)
+      : root_(root), max_faults_(max_faults), interrupt_(interrupt) {}
 
   TableParts run() {
     std::set<Digest> seen;
@@ -214,6 +262,7 @@ class Reader {
     if (!root_.contains(list)) return;
     std::size_t place = 0;
     for (const JsonNode& node : root_.at(list).elements()) {
+      ask(interrupt_);
       try {
         read(node, place++);
       } catch (const Error& fault) {
@@ -237,6 +286,7 @@ class Reader {
 
   const JsonNode& root_;
   const std::size_t max_faults_;
+  const Interrupt& interrupt_;
   std::set<Digest> classes_;
   TableParts parts_;
 };
@@ -256,20 +306,19 @@ Numerics numerics_from_table(const std::string& text, const std::string& where) 
               "'" + text + "' is not tolerance, reproducible or invariant:DIM");
 }
 
-const JsonSchema& table_schema() {
-  static const JsonSchema schema(kTableSchema, "schemas/table.schema.json");
-  return schema;
-}
-
-TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults) {
+TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults,
+                            const Interrupt& interrupt) {
   const JsonNode root(document, file);
-  return Reader(root, max_faults).run();
+  return Reader(root, max_faults, interrupt).run();
 }
 
-Table read_table(std::string_view text, const std::string& file) {
-  const OrderedJson document = parse_json_strict(text, file);
-  table_schema().validate(document, file);
-  return read_table_parts(document, file, 1).table;
+Table read_table(std::string_view text, const std::string& file, const Interrupt& interrupt) {
+  JsonLimits limits;
+  limits.max_bytes = kMaxTableBytes;
+  limits.interrupt = interrupt;
+  const OrderedJson document = parse_json_strict(text, file, limits);
+  validate_table(document, file, interrupt);
+  return read_table_parts(document, file, 1, interrupt).table;
 }
 
 }  // namespace cubind

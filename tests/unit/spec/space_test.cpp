@@ -155,4 +155,17 @@ TEST_CASE("twelve million raw configurations are counted within seconds") {
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
 }
 
+TEST_CASE("counting a large space asks whether it is to go on") {
+  SpecBuilder builder;
+  for (const char* name : {"A", "B", "C", "E"}) {
+    for (int value = 1; value <= 10; ++value) builder.json["tunables"][name].push_back(value);
+    for (auto& configuration : builder.json["default"]) configuration[name] = 1;
+  }
+  builder.json["launches"][0]["shared_bytes"] = "A + B + C + E";
+  builder.json["constraints"].push_back("A + B + C + E > 100");
+  const auto spec = builder.parse();
+  const Interrupt stop = [] { throw Error(ErrorCode::Cancelled, "call", "the caller withdrew"); };
+  CHECK_THROWS_WITH(count_valid(*spec, problem_of(*spec), h200(), stop), Catch::Contains("withdrew"));
+}
+
 }  // namespace cubind::test

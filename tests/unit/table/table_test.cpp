@@ -123,5 +123,65 @@ TEST_CASE("another version of the format is refused") {
   CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains("/version"));
 }
 
+std::string fault_of(const Table& table) {
+  try {
+    read_table(print_table(table), "t.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a record whose problem no kernel can have is refused at the dim") {
+  Table table = example_table();
+  for (const std::int64_t size : {std::int64_t{-1}, INT64_MAX, (std::int64_t{1} << 48) + 1}) {
+    table.records[0].context.problem.dims[0].value = size;
+    CHECK_THAT(fault_of(table), Catch::StartsWith("t.json /records/0/problem/dims/N"));
+  }
+  table.records[0].context.problem.dims.clear();
+  CHECK_THAT(fault_of(table), Catch::StartsWith("t.json /records/0/problem/dims: is empty"));
+}
+
+TEST_CASE("names with control characters and long ones are refused at their place") {
+  Table table = example_table();
+  table.records[0].name_space = "a\x1b[2J";
+  CHECK(fault_of(table) == "t.json /records/0/namespace: the text holds a control character");
+  table.records[0].name_space = std::string(257, 'a');
+  CHECK(fault_of(table) == "t.json /records/0/namespace: the text has 257 bytes, at most 256 are taken");
+  table = example_table();
+  table.records[0].context.driver = "580\n";
+  CHECK_THAT(fault_of(table), Catch::StartsWith("t.json /records/0/driver"));
+  table = example_table();
+  table.trials[0].context.configuration.values[0].name = "THREADS\n";
+  CHECK_THAT(fault_of(table), Catch::Contains("/configuration: the name \"THREADS\\n\" holds a control"));
+}
+
+TEST_CASE("a table above the limit is refused before it is parsed") {
+  const std::string text(kMaxTableBytes + 1, ' ');
+  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains(std::to_string(kMaxTableBytes)));
+}
+
+TEST_CASE("a violation far down a list is told at its own index") {
+  Table table = example_table();
+  for (std::int64_t size = 1; size < 700; ++size) {
+    table.records.push_back(table.records[0]);
+    table.records.back().context.problem.dims[0].value = 4096 + size;
+  }
+  std::string text = print_table(table);
+  const std::size_t last = text.rfind("\"samples\":");
+  const std::size_t in_records = text.rfind("\"samples\":5", text.find("\"trials\""));
+  REQUIRE(in_records <= last);
+  text.replace(in_records, 11, "\"samples\":0");
+  CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::StartsWith("t.json /records/699/samples"));
+}
+
+TEST_CASE("reading a table asks whether it is to go on") {
+  int asked = 0;
+  const auto stop = [&] {
+    if (++asked == 3) throw Error(ErrorCode::Cancelled, "call", "the caller withdrew");
+  };
+  CHECK_THROWS_WITH(read_table(print_table(example_table()), "t.json", stop), Catch::Contains("withdrew"));
+}
+
 }  // namespace
 }  // namespace cubind
