@@ -30,7 +30,8 @@ bool matches(const DeviceClass& device, const std::string& label) {
   if (at == std::string::npos) {
     return device.label == label;
   }
-  return device.label == label.substr(0, at) && device.digest.hex().starts_with(label.substr(at + 1));
+  return at + 1 < label.size() && device.label == label.substr(0, at) &&
+         device.digest.hex().starts_with(label.substr(at + 1));
 }
 
 }  // namespace

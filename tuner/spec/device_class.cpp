@@ -21,6 +21,29 @@ void require(bool known, std::string_view field, std::string_view name) {
               "the fact is missing, a device class needs it");
 }
 
+// What no GPU can have: a slip of units, or nonsense that would become a class of its own and wait for an
+// agent for ever.
+void require_range(std::uint64_t value, std::uint64_t low, std::uint64_t high, std::string_view field,
+                   std::string_view name) {
+  if (value >= low && value <= high) {
+    return;
+  }
+  throw Error(ErrorCode::InvalidArgument, std::string(field) + (field.empty() ? "" : ".") + std::string(name),
+              std::to_string(value) + " is not in " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+void require_possible(const DeviceFacts& facts, std::string_view field) {
+  constexpr std::uint64_t kOldestMajor = 5;  // the oldest that NVRTC 12 compiles for
+  constexpr std::uint64_t kLastMajor = 19;
+  require_range(facts.cc_major, kOldestMajor, kLastMajor, field, "cc_major");
+  require_range(facts.cc_minor, 0, 9, field, "cc_minor");
+  require_range(facts.sm_count, 1, 1 << 16, field, "sm_count");
+  require_range(facts.l2_bytes, 1, (std::uint64_t{1} << 40) - 1, field, "l2_bytes");
+  require_range(facts.shared_optin_bytes, 1, (std::uint64_t{1} << 32) - 1, field, "shared_optin_bytes");
+  require_range(facts.memory_bytes, 1, (std::uint64_t{1} << 50) - 1, field, "memory_bytes");
+  require_range(facts.memory_bus_bits, 1, 1 << 20, field, "memory_bus_bits");
+}
+
 // k for 2^(k/4) GiB: boards of one model differ by what firmware and ECC reserve.
 std::int64_t memory_step(std::uint64_t bytes) {
   return std::llround(4.0 * std::log2(static_cast<double>(bytes) / 1073741824.0));
@@ -69,6 +92,7 @@ DeviceClass derive_device_class(const DeviceFacts& facts, std::string_view field
   require(facts.shared_optin_bytes != 0, field, "shared_optin_bytes");
   require(facts.memory_bytes != 0, field, "memory_bytes");
   require(facts.memory_bus_bits != 0, field, "memory_bus_bits");
+  require_possible(facts, field);
   KeyEncoder key("device_class", 1);
   key.field("pci_device_id", facts.pci_device_id)
       .field("cc_major", facts.cc_major)

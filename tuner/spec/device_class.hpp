@@ -34,7 +34,7 @@ struct DeviceClass {
 
 /// Key fields: PCI device id, compute capability, SM count, L2, opt-in shared memory, memory size to the
 /// nearest power of 2^(1/4) GiB, bus width, MIG profile, and the replayed table. Throws
-/// Error(InvalidArgument) where a fact is missing.
+/// Error(InvalidArgument) at "FIELD.l2_bytes" where a fact is missing or no GPU can have it.
 DeviceClass derive_device_class(const DeviceFacts& facts, std::string_view field);
 
 DeviceConstants device_constants(const DeviceFacts& facts);

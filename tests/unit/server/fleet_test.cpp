@@ -27,5 +27,14 @@ TEST_CASE("a toolchain that does not know the architecture is not the current on
   CHECK(chosen(DriverVersion{12080, "570.1"}, "sm_75") == "none");
 }
 
+TEST_CASE("a label is told apart by the first digits of its class and not by none") {
+  DeviceClass device;
+  device.label = "gpu";
+  device.digest = Digest::of("class");
+  CHECK(resolve_label("gpu", {device}, "device").digest == device.digest);
+  CHECK(resolve_label("gpu@" + device.digest.hex().substr(0, 8), {device}, "device").digest == device.digest);
+  CHECK_THROWS(resolve_label("gpu@", {device}, "device"));
+}
+
 }  // namespace
 }  // namespace cubind::test

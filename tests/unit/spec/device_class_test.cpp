@@ -132,4 +132,17 @@ TEST_CASE("the architecture has a suffix where the spec asks for architecture fe
   CHECK(device_constants(example_facts()) == DeviceConstants{132, 232448, 62914560, 90});
 }
 
+TEST_CASE("facts that no GPU can have are refused with their place and range") {
+  const auto fault = [](auto edit) {
+    DeviceFacts facts = example_facts();
+    edit(facts);
+    return [facts] { class_of(facts); };
+  };
+  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.l2_bytes = UINT64_MAX; })(),
+                    Catch::StartsWith("device.facts.l2_bytes: "));
+  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.cc_major = UINT32_MAX; })(),
+                    Catch::Contains("device.facts.cc_major") && Catch::Contains("5 to 19"));
+  CHECK_THROWS_WITH(fault([](DeviceFacts& facts) { facts.cc_major = 1; })(), Catch::Contains("cc_major"));
+}
+
 }  // namespace cubind::test
