@@ -1,6 +1,8 @@
 #include "server/service/status.hpp"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "base/text.hpp"
 
@@ -24,16 +26,30 @@ static_assert(same<ErrorCode::InvalidArgument, grpc::StatusCode::INVALID_ARGUMEN
               same<ErrorCode::Cancelled, grpc::StatusCode::CANCELLED> &&
               same<ErrorCode::Internal, grpc::StatusCode::INTERNAL>);
 
-/// A status travels in a header: gRPC drops the whole reply where that is too long.
-constexpr std::size_t kMaxMessage = 4000;
+/// A status travels in a header, percent-encoded: where all headers together are above 8 KiB, gRPC drops the
+/// whole reply.
+constexpr std::size_t kMaxMessage = 4096;
+constexpr std::size_t kMaxEncoded = 6144;
+
+/// As many of the first bytes as may travel.
+std::size_t length_that_travels(std::string_view message) {
+  std::size_t encoded = 0;
+  for (std::size_t i = 0; i < std::min(message.size(), kMaxMessage); ++i) {
+    const bool as_it_is = message[i] >= 0x20 && message[i] <= 0x7e && message[i] != '%';
+    encoded += as_it_is ? 1 : 3;
+    if (encoded > kMaxEncoded) {
+      return i;
+    }
+  }
+  return std::min(message.size(), kMaxMessage);
+}
 
 }  // namespace
 
 grpc::Status to_status(const Error& error) {
   std::string message = error.what();
-  if (message.size() > kMaxMessage) {
-    message = cut_utf8(message, kMaxMessage);
-    message += "...";
+  if (const std::size_t length = length_that_travels(message); length < message.size()) {
+    message = cut_utf8(message, length) + "...";
   }
   return {static_cast<grpc::StatusCode>(error.code()), message};
 }
