@@ -34,6 +34,7 @@ TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
                .failpoints = options_.failpoints,
                .environment = options_.environment}) {
   write_tiny_kernel(kernels());
+  create_folders(folder() / "locks");
   Table table = tiny_table(options_.problems);
   if (options_.edit_table) options_.edit_table(table);
   write_file_atomic(folder() / "table.json", print_table(std::move(table)));

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/zstd.hpp"
+#include "client/client.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
@@ -41,6 +42,22 @@ TEST_CASE("a problem of a measured bucket is answered by its record and says so"
   REQUIRE(reply.rule().intervals_size() >= 1);
   CHECK(reply.rule().intervals(0).lower() == 2049);
   CHECK(reply.rule().intervals(0).upper() == 4096);
+}
+
+TEST_CASE("the client answers the other problems of a measured bucket with no call") {
+  Tuned tuned;
+  Query query;
+  query.kernel = kTinyKernel;
+  query.device = DeviceLabel{offered_device(tuned.daemon->connect()).label()};
+  Client client({.address = tuned.daemon->address()});
+  for (const std::int64_t n : {4096, 4095, 3001, 2049}) {
+    query.problem = tiny_problem(2, n);
+    const Answer answer = client.get(query);
+    CHECK(answer.problem().dim("N") == n);
+    CHECK(answer.plan().launches.at(0).parameters.at(0).extent_bytes == 4 * static_cast<std::uint64_t>(n));
+    CHECK(to_string(answer.match()) == (n == 4096 ? "exact" : "bucket"));
+  }
+  CHECK(client.calls() == 1);
 }
 
 TEST_CASE("a neighbour's winner is carried over and compiled for the asked problem") {

@@ -68,6 +68,7 @@ TEST_CASE("a job that waits for an idle GPU ends the wait with its state") {
   const Got got = call.get();
   REQUIRE(got.status.ok());
   CHECK(got.reply.job_state() == "waiting_for_idle_gpu");
+  CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
 }
 
 TEST_CASE("who waits for a job behind one that waits for an idle GPU waits no longer either") {
@@ -84,6 +85,7 @@ TEST_CASE("who waits for a job behind one that waits for an idle GPU waits no lo
   const Got got = call.get();
   REQUIRE(got.status.ok());
   CHECK(got.reply.job_state() == "waiting_for_idle_gpu");
+  CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
   CHECK(daemon.get(waiting(16384)).reply.job_state() == "waiting_for_idle_gpu");
 }
 
