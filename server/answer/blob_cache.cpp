@@ -1,5 +1,7 @@
 #include "server/answer/blob_cache.hpp"
 
+#include "base/error.hpp"
+#include "base/log.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -8,14 +10,27 @@ std::shared_ptr<const Blob> BlobCache::find(const Digest& cubin) {
   if (auto blob = take(cubin)) {
     return blob;
   }
-  std::shared_ptr<const Blob> loaded;
-  store_.read([&](StoreReader& reader) {
-    if (auto blob = reader.blob(cubin)) {
-      loaded = std::make_shared<const Blob>(std::move(*blob));
-    }
-  });
+  auto loaded = load(cubin);
   if (loaded) {
     keep(loaded);
+  }
+  return loaded;
+}
+
+std::shared_ptr<const Blob> BlobCache::load(const Digest& cubin) {
+  std::shared_ptr<const Blob> loaded;
+  try {
+    store_.read([&](StoreReader& reader) {
+      if (auto blob = reader.blob(cubin)) {
+        loaded = std::make_shared<const Blob>(std::move(*blob));
+      }
+    });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::DataLoss) {
+      throw;
+    }
+    log_error(std::string(error.what()) + ": it is dropped and compiled again when it is asked for");
+    store_.write([&](StoreWriter& writer) { writer.drop_damaged_blob(cubin); });
   }
   return loaded;
 }

@@ -18,13 +18,14 @@ class BlobCache {
  public:
   BlobCache(Store& store, std::size_t max_bytes) : store_(store), max_bytes_(max_bytes) {}
 
-  /// Null: not stored. Throws DataLoss where the stored bytes are damaged.
+  /// Null: not stored. Damaged bytes are removed from the store and are then not stored.
   std::shared_ptr<const Blob> find(const Digest& cubin);
 
  private:
   using Entries = std::list<std::shared_ptr<const Blob>>;
 
   std::shared_ptr<const Blob> take(const Digest& cubin);
+  std::shared_ptr<const Blob> load(const Digest& cubin);
   void keep(std::shared_ptr<const Blob> blob);
 
   Store& store_;

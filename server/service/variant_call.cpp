@@ -284,6 +284,11 @@ void VariantCall::reply_now() {
   if (!resolution_.answer) {
     fail_without_answer();
   }
+  if (cubin_is_lost()) {
+    resolve();  // finds another artifact, or one to compile
+    context_.jobs.post([self = shared_from_this()] { self->step([&] { self->serve(); }); });
+    return;
+  }
   to_wire(*resolution_.answer, reply_);
   add_artifact(*resolution_.answer);
   if (job_) {
@@ -293,9 +298,19 @@ void VariantCall::reply_now() {
   finish(grpc::Status::OK);
 }
 
+bool VariantCall::caller_has(const Digest& cubin) const {
+  return std::ranges::find(asked_.have, cubin) != asked_.have.end();
+}
+
+bool VariantCall::cubin_is_lost() {
+  const Digest& cubin = resolution_.answer->artifact.cubin;
+  // Once: what is lost again is not the disk's single fault.
+  return !caller_has(cubin) && !context_.blobs.find(cubin) && !std::exchange(lost_cubin_, true);
+}
+
 void VariantCall::add_artifact(const ServedAnswer& answer) {
   const Digest& cubin = answer.artifact.cubin;
-  if (std::ranges::find(asked_.have, cubin) != asked_.have.end()) {
+  if (caller_has(cubin)) {
     return;
   }
   const auto blob = context_.blobs.find(cubin);

@@ -50,6 +50,9 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   [[noreturn]] void fail_without_answer() const;
 
   void reply_now();
+  bool caller_has(const Digest& cubin) const;
+  /// The answer's bytes are no longer in the store, or were damaged; true once for a call.
+  bool cubin_is_lost();
   void add_artifact(const ServedAnswer& answer);
   void finish(const grpc::Status& status);
   /// Runs a step; what it throws finishes the call.
@@ -71,6 +74,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::optional<Strand::Time> compile_deadline_;
   std::uint64_t watch_ = 0;
   std::uint64_t waits_ = 0;  // tells a timer of an earlier wait from today's
+  bool lost_cubin_ = false;
   bool finished_ = false;
 };
 

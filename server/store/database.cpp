@@ -133,7 +133,11 @@ Database::Database(const std::filesystem::path& path, Mode mode) {
     const std::unique_ptr<sqlite3, int (*)(sqlite3*)> failed(connection_, sqlite3_close_v2);
     throw sqlite_error(failed.get(), code, "open " + path.string());
   }
-  sqlite3_busy_timeout(connection_, 5000);
+  set_patience(std::chrono::seconds(5));
+}
+
+void Database::set_patience(std::chrono::milliseconds patience) {
+  sqlite3_busy_timeout(connection_, static_cast<int>(patience.count()));
 }
 
 Database::~Database() {

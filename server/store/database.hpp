@@ -1,6 +1,7 @@
 // One SQLite connection with its prepared statements. Used within server/store only; not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -89,6 +90,9 @@ class Database {
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
+
+  /// How long a statement waits for another process's lock; 5 s at first.
+  void set_patience(std::chrono::milliseconds patience);
 
   /// Prepared once per text. `sql` must be a constant: its address is the cache's key.
   Query query(const std::string& sql);

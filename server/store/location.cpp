@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 
 namespace cubind::store {
 namespace {
@@ -46,9 +47,21 @@ void refuse_network_file_system(const std::filesystem::path& folder) {
   }
 }
 
+std::filesystem::path resolved(std::filesystem::path file) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::error_code failed;
+  for (int links = 0; std::filesystem::is_symlink(file, failed); ++links) {
+    if (links == kMostLinks) {
+      throw system_error(file.string(), "cannot resolve the path", ELOOP);
+    }
+    file = file.parent_path() / std::filesystem::read_symlink(file);
+  }
+  return canonical_path(file.parent_path()) / file.filename();
+}
+
 UniqueFd lock_file(const std::filesystem::path& path) {
   const std::string name = path.string() + ".lock";
-  UniqueFd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  UniqueFd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) {
     throw system_error(name, "open", errno);
   }

@@ -40,6 +40,7 @@ class Session final : public StoreWriter {
 
   std::uint64_t next_generation() override;
   void put_blob(const Blob& blob) override;
+  void drop_damaged_blob(const Digest& cubin) override;
   void put_artifact(const ArtifactRow& artifact) override;
   void put_device_class(const DeviceClass& device) override;
   bool put_trial(const TrialRow& trial) override;

@@ -34,7 +34,19 @@ std::uint64_t Session::next_generation() {
   return generation().number;
 }
 
+void Session::drop_damaged_blob(const Digest& cubin) {
+  try {
+    blob(cubin);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::DataLoss) {
+      throw;
+    }
+    database_.query(sql::kDeleteBlob).bind(cubin).run();
+  }
+}
+
 void Session::put_blob(const Blob& blob) {
+  drop_damaged_blob(blob.cubin);
   if (has_blob(blob.cubin)) {
     return;
   }

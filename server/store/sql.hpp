@@ -19,6 +19,7 @@ inline const std::string kCounts =
 
 // ---- Blobs and artifacts ----
 inline const std::string kHasBlob = "SELECT 1 FROM blobs WHERE cubin = ?";
+inline const std::string kDeleteBlob = "DELETE FROM blobs WHERE cubin = ?";
 inline const std::string kBlob = "SELECT cubin_bytes, zstd, zstd_sha256 FROM blobs WHERE cubin = ?";
 inline const std::string kInsertBlob =
     "INSERT INTO blobs (cubin, cubin_bytes, zstd, zstd_sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING";

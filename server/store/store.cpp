@@ -24,6 +24,10 @@ using store::Database;
 using store::Query;
 using store::Session;
 
+/// For another process's lock on the file, once a write has waited in vain: neither the job thread nor a caller
+/// waits for each of the next ones.
+constexpr std::chrono::milliseconds kPatienceWhileReadOnly{50};
+
 std::string random_store_id() {
   const std::string bytes = read_file("/proc/sys/kernel/random/uuid");
   return std::string(Digest::of(bytes).view().substr(0, 16));
@@ -104,6 +108,7 @@ class SqliteStore final : public Store {
   SqliteStore(const StoreOptions& options, UniqueFd lock)
       : path_(options.path),
         lock_(std::move(lock)),
+        patience_(options.patience),
         mark_(options.path),
         writer_(options.path, Database::Mode::Create),
         readers_(options.path, options.readers) {
@@ -161,6 +166,7 @@ class SqliteStore final : public Store {
   void set_up(const StoreOptions& options) {
     // Before anything is written, the journal's mode too: a file of others stays as it is.
     store::require_ours(writer_, store::schema_steps(), path_.string());
+    writer_.set_patience(patience_);
     writer_.execute("PRAGMA journal_mode = WAL");
     writer_.execute("PRAGMA synchronous = NORMAL");
     writer_.execute("PRAGMA foreign_keys = ON");
@@ -259,6 +265,7 @@ class SqliteStore final : public Store {
   void note_success() {
     const std::lock_guard lock(mutex_);
     if (read_only_reason_) {
+      writer_.set_patience(patience_);
       log_info("store: takes writes again");
     }
     read_only_reason_.reset();
@@ -272,6 +279,7 @@ class SqliteStore final : public Store {
     }
     const std::lock_guard lock(mutex_);
     if (!read_only_reason_) {
+      writer_.set_patience(kPatienceWhileReadOnly);
       log_error(std::string("store: read-only until a write succeeds: ") + error.what());
     }
     read_only_reason_ = error.what();
@@ -279,6 +287,7 @@ class SqliteStore final : public Store {
 
   const std::filesystem::path path_;
   const UniqueFd lock_;
+  const std::chrono::milliseconds patience_;
   store::GenerationMark mark_;  // this and writer_ are used by thread_ alone once that runs
   Database writer_;
   ReaderPool readers_;
@@ -293,8 +302,8 @@ class SqliteStore final : public Store {
 }  // namespace
 
 std::unique_ptr<Store> Store::open(const StoreOptions& options) {
-  const std::filesystem::path path = absolute_path(options.path);
-  create_folders(path.parent_path(), 0700);
+  create_folders(absolute_path(options.path).parent_path(), 0700);
+  const std::filesystem::path path = store::resolved(absolute_path(options.path));
   store::refuse_network_file_system(path.parent_path());
   UniqueFd lock = store::lock_file(path);
   StoreOptions absolute = options;

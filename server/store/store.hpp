@@ -10,6 +10,7 @@
 // system, a newer schema).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -27,6 +28,8 @@ struct StoreOptions {
   std::filesystem::path path;   // of the database file; its folder is made
   std::uint32_t max_pages = 0;  // of 4 KiB; 0: no limit
   unsigned readers = 4;         // connections kept for reading
+  // Of the first write for another process's lock; those after it hardly wait until one succeeds.
+  std::chrono::milliseconds patience{5000};
 };
 
 /// Trials of one tuning question: what a lease is granted with.
@@ -104,8 +107,12 @@ class StoreWriter : public StoreReader {
   /// The next generation: the first call within a transaction raises the number, later ones return the same.
   virtual std::uint64_t next_generation() = 0;
 
-  /// Known digests are left as they are. Throws InvalidArgument where the bytes do not decompress to `cubin`.
+  /// Known digests are left as they are, unless their bytes are damaged: these are replaced. Throws
+  /// InvalidArgument where the bytes do not decompress to `cubin`.
   virtual void put_blob(const Blob& blob) = 0;
+  /// Removes the bytes if they no longer have their digest; the artifact that names them is then compiled
+  /// again.
+  virtual void drop_damaged_blob(const Digest& cubin) = 0;
   /// A known key keeps its row (compilation is deterministic; the first one stands). The blob may come later.
   virtual void put_artifact(const ArtifactRow& artifact) = 0;
   virtual void put_device_class(const DeviceClass& device) = 0;

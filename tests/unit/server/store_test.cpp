@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "server/answer/blob_cache.hpp"
 #include "server/store/location.hpp"
 #include "server/store/migration.hpp"
 #include "tests/unit/server/rows.hpp"
@@ -499,6 +500,53 @@ TEST_CASE("of two open jobs with the same key the second is refused") {
   job.id = "b";
   CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_job(job); }), Error);
   CHECK(f.read([](StoreReader& reader) { return reader.jobs(false); }).size() == 1);
+}
+
+TEST_CASE("damaged bytes of a cubin are replaced by those that are put again") {
+  StoreFixture f;
+  const auto put = [](StoreWriter& writer) { writer.put_blob(blob_of("cubin")); };
+  f.write(put);
+  f.damage("UPDATE blobs SET zstd = x'00'");
+  f.write(put);
+  CHECK(f.read([](StoreReader& reader) { return reader.blob(Digest::of("cubin")); })->zstd ==
+        blob_of("cubin").zstd);
+}
+
+TEST_CASE("a damaged cubin found by the cache is no longer stored") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) { writer.put_blob(blob_of("cubin")); });
+  f.damage("UPDATE blobs SET zstd = x'00'");
+  BlobCache cache(*f.store, 1 << 20);
+  CHECK(cache.find(Digest::of("cubin")) == nullptr);
+  CHECK_FALSE(f.read([](StoreReader& reader) { return reader.has_blob(Digest::of("cubin")); }));
+}
+
+TEST_CASE("a store is the same one by a link that leads to it") {
+  StoreFixture f;
+  const auto link = f.folder.path() / "link.db";
+  std::filesystem::create_symlink("store.db", link);
+  CHECK_THROWS_WITH(Store::open({link}), Contains("another cubind"));
+  f.store.reset();
+  CHECK(Store::open({link})->path() == f.path);
+}
+
+TEST_CASE("one write waits for another process's lock and those after it do not") {
+  using std::chrono::steady_clock;
+  StoreFixture f;
+  f.store.reset();
+  StoreOptions options{f.path};
+  options.patience = std::chrono::milliseconds(1500);
+  f.store = Store::open(options);
+  sqlite3* other = nullptr;
+  REQUIRE(sqlite3_open(f.path.c_str(), &other) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK);
+  const auto put = [](StoreWriter& writer) { writer.put_device_class(h200_class()); };
+  CHECK_THROWS_AS(f.write(put), Error);
+  const auto before = steady_clock::now();
+  for (int i = 0; i < 5; ++i) CHECK_THROWS_AS(f.write(put), Error);
+  CHECK(steady_clock::now() - before < 2 * options.patience);
+  sqlite3_close(other);
+  CHECK_NOTHROW(f.write(put));
 }
 
 }  // namespace
