@@ -5,6 +5,11 @@
 #include "server/service/status.hpp"
 
 namespace cubind {
+namespace {
+
+constexpr int kMissedHeartbeats = 5;
+
+}  // namespace
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentStream::start(ServiceContext& context) {
   const std::shared_ptr<AgentStream> self(new AgentStream(context));
@@ -20,6 +25,7 @@ void AgentStream::OnReadDone(bool ok) {
       self->finish(grpc::Status::OK);
       return;
     }
+    self->heard_ = self->context_.clock.steady_now();
     const grpc::Status status = guarded([&] { self->handle(); });
     if (!status.ok()) {
       self->leave();
@@ -90,6 +96,25 @@ void AgentStream::join() {
   welcome.mutable_welcome()->set_store_id(context_.index.snapshot()->generation().store_id);
   send(std::move(welcome));
   agent_ = context_.scheduler.agent_joined(std::move(profile), *this);
+  end_if_silent();
+}
+
+void AgentStream::end_if_silent() {
+  const std::chrono::milliseconds limit = context_.heartbeat * kMissedHeartbeats;
+  if (finished_ || agent_ == 0) {
+    return;
+  }
+  if (context_.clock.steady_now() - heard_ >= limit) {
+    leave();
+    finish({grpc::StatusCode::UNAVAILABLE,
+            "the agent said nothing for " + std::to_string(limit.count()) + " ms"});
+    return;
+  }
+  context_.jobs.post_at(heard_ + limit, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) {
+      self->end_if_silent();
+    }
+  });
 }
 
 void AgentStream::acknowledge() {

@@ -43,6 +43,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   void send(v1::DaemonMessage message);
   void write_next();
   void leave();
+  /// Ends the stream of an agent that says nothing, not even that it is there; looks again when it may next
+  /// be so.
+  void end_if_silent();
   void finish(const grpc::Status& status);
 
   ServiceContext& context_;
@@ -50,6 +53,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   v1::AgentMessage message_;
   // On the job thread:
   std::uint64_t agent_ = 0;  // 0: has not said hello
+  std::chrono::steady_clock::time_point heard_{};
   std::deque<v1::DaemonMessage> waiting_;
   v1::DaemonMessage writing_;
   bool is_writing_ = false;

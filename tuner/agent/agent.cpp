@@ -122,6 +122,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kWelcome:
       log_info("works for the daemon at " + options_.address + ", version " +
                message.welcome().daemon_version());
+      heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
       return;
     case v1::DaemonMessage::kLease:
       return begin(message.lease());
@@ -268,12 +269,24 @@ void Agent::reap(bool all) {
 }
 
 void Agent::send_heartbeats() {
+  say_it_is_there();
   const auto now = steady_clock::now();
   for (const auto& work : works()) {
     if (!work->channel || work->done || now - work->heard < work->heartbeat) continue;
     work->heard = now;
     work->channel->heartbeat();
   }
+}
+
+// The daemon takes a silent agent for a lost one, also while it has no lease.
+void Agent::say_it_is_there() {
+  const milliseconds every = heartbeat_;
+  const auto now = steady_clock::now();
+  if (every.count() == 0 || now - said_ < every) return;
+  said_ = now;
+  v1::AgentMessage message;
+  message.mutable_heartbeat();
+  stream_->send(message);
 }
 
 }  // namespace cubind

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <memory>
@@ -54,6 +55,7 @@ class Agent {
   void stop_all(JobStop::Kind kind);
   void reap(bool all);
   void send_heartbeats();
+  void say_it_is_there();
 
   const AgentOptions options_;
   RealClock clock_;
@@ -61,6 +63,8 @@ class Agent {
   std::vector<std::unique_ptr<Place>> places_;
   std::unique_ptr<Toolbox> toolbox_;
   std::unique_ptr<LeaseStream> stream_;
+  std::atomic<std::chrono::milliseconds> heartbeat_{};  // as the daemon welcomed it; 0: not yet
+  std::chrono::steady_clock::time_point said_{};
 
   std::mutex mutex_;
   std::list<std::shared_ptr<Work>> works_;  // guarded by mutex_

@@ -19,14 +19,16 @@ struct FakeAgent::State {
   std::unique_ptr<v1::AgentService::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>> stream;
-  std::thread reader;
+  std::thread reader, beater;
   std::uint64_t last_sequence = 0;
   v1::Welcome welcome;
 
+  std::mutex writing;  // held while a message is written
   std::mutex mutex;
   std::condition_variable changed;
   std::list<v1::DaemonMessage> inbox;  // guarded by mutex
   bool ended = false;                  // guarded by mutex
+  bool silent = false;                 // guarded by mutex
   grpc::Status status;                 // guarded by mutex, once ended
 
   using Wanted = std::function<bool(const v1::DaemonMessage&)>;
@@ -69,7 +71,21 @@ struct FakeAgent::State {
     changed.notify_all();
   }
 
-  void send(const v1::AgentMessage& message) { stream->Write(message); }
+  void send(const v1::AgentMessage& message) {
+    const std::lock_guard lock(writing);
+    stream->Write(message);
+  }
+
+  void beat(std::chrono::milliseconds every) {
+    v1::AgentMessage heartbeat;
+    heartbeat.mutable_heartbeat();
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, every, [&] { return silent || ended; })) {
+      lock.unlock();
+      send(heartbeat);
+      lock.lock();
+    }
+  }
 
   bool send_and_wait(v1::AgentMessage message) {
     message.set_sequence(++last_sequence);
@@ -110,12 +126,27 @@ FakeAgent::FakeAgent(const std::string& address, const v1::Hello& hello) : state
       state_->take([](const v1::DaemonMessage& item) { return item.has_welcome(); }, kPatience);
   if (welcome) {
     state_->welcome = welcome->welcome();
+    state_->beater = std::thread([this, every = welcome->welcome().heartbeat_ms()] {
+      state_->beat(std::chrono::milliseconds(every));
+    });
   }
 }
 
 FakeAgent::~FakeAgent() {
+  fall_silent();
   state_->context.TryCancel();
   state_->reader.join();
+}
+
+void FakeAgent::fall_silent() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->silent = true;
+  }
+  state_->changed.notify_all();
+  if (state_->beater.joinable()) {
+    state_->beater.join();
+  }
 }
 
 const v1::Welcome& FakeAgent::welcome() const { return state_->welcome; }
@@ -234,11 +265,11 @@ AutoAgent::AutoAgent(const std::string& address, const v1::Hello& hello)
         continue;
       }
       if (lease->kind() == v1::Job::TUNE) {
+        ++state->tuned;  // before anybody hears that it was
         state->agent.tune(*lease);
-        ++state->tuned;
       } else {
-        state->agent.compile(*lease);
         ++state->compiled;
+        state->agent.compile(*lease);
       }
     }
   });

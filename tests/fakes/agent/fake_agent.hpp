@@ -48,6 +48,8 @@ class FakeAgent {
   /// What a COMPILE_WINNER lease asks for.
   bool compile(const v1::LeaseGrant& lease);
 
+  /// No more heartbeats, as if it were stopped.
+  void fall_silent();
   /// How the stream ended, once it has: "" for OK.
   std::string wait_for_end();
 

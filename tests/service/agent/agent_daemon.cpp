@@ -28,7 +28,10 @@ struct AgentDaemon::Server final : v1::AgentService::Service {
       }
       messages.push_back(message);
       v1::DaemonMessage answer;
-      if (message.has_hello()) answer.mutable_welcome()->set_daemon_version("test");
+      if (message.has_hello()) {
+        answer.mutable_welcome()->set_daemon_version("test");
+        answer.mutable_welcome()->set_heartbeat_ms(200);
+      }
       if (message.sequence() != 0) answer.mutable_ack()->set_sequence(message.sequence());
       if (answer.body_case() != v1::DaemonMessage::BODY_NOT_SET && !owner.silent) stream->Write(answer);
       changed.notify_all();

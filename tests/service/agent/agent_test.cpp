@@ -270,6 +270,15 @@ TEST_CASE("heartbeats renew a lease while nothing else is said") {
   AgentFixture fixture;
   write_file_atomic(fixture.folder.path() / "faults.json", R"({"pace_us": 1000000})");
   fixture.grant(fixture.lease());
+  CHECK(fixture.daemon.find(
+      [](const auto& message) { return message.has_heartbeat() && !message.lease_id().empty(); },
+      seconds(20)));
+}
+
+TEST_CASE("an agent without a lease says that it is there") {
+  AgentFixture fixture;
+  REQUIRE(fixture.daemon.hello());
+  fixture.daemon.forget();
   CHECK(fixture.daemon.find([](const auto& message) { return message.has_heartbeat(); }, seconds(20)));
 }
 

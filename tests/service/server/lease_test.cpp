@@ -32,6 +32,19 @@ TEST_CASE("a lease expires by the daemon's clock and its job is granted again wi
   CHECK(second.fence() > first.fence());
 }
 
+TEST_CASE("an agent that says nothing is dropped and its job goes to another") {
+  DaemonFixture daemon;
+  daemon.config().heartbeat = std::chrono::milliseconds(100);
+  daemon.restart();
+  FakeAgent stuck(daemon.address(), hello_with(h200_facts(), "stuck"));
+  daemon.tune(detached(4096));
+  const v1::LeaseGrant first = stuck.wait_for_lease();
+  FakeAgent other(daemon.address(), hello_with(h200_facts(), "other"));
+  stuck.fall_silent();
+  CHECK(stuck.wait_for_end() == "the agent said nothing for 500 ms");
+  CHECK(other.wait_for_lease().job_id() == first.job_id());
+}
+
 TEST_CASE("a batch with a stale fence is refused and nothing of it is stored") {
   ShortLeases daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
