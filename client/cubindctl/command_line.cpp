@@ -30,6 +30,7 @@ class Builder {
     add_get();
     add_export();
     add_import();
+    add_table();
     add_kernels();
     add_wanted();
     add_listings();
@@ -126,6 +127,29 @@ class Builder {
     auto [command, options] = add<ImportOptions>(app_, "import", "take in tuning tables");
     option(command, "file", options->files, kFile, "table as `export` writes it")->required();
     option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
+  }
+
+  void add_table() {
+    CLI::App* table = app_.add_subcommand("table", "tuning tables as files; asks no daemon");
+    table->require_subcommand(1);
+    auto [check, check_options] = add<TableCheckOptions>(
+        *table, "check", "schema, configurations and source of tables against the kernel specs");
+    option(check, "file", check_options->files, kFile, "table as `export` writes it")->required();
+    add_repeated(check, "--kernels", check_options->kernels, kFolder,
+                 "folder of kernel specs, looked at before the shipped ones; repeatable");
+    check->add_flag("--allow-outdated", check_options->allow_outdated,
+                    "a source, reference or tolerance that has changed since is a warning");
+    auto [diff, diff_options] = add<TableDiffOptions>(
+        *table, "diff",
+        "records of one table alone, changed winners and times; exit code 1 with --fail-above");
+    option(diff, "a", diff_options->a, kFile, "the table before")->required();
+    option(diff, "b", diff_options->b, kFile, "the table after")->required();
+    option(diff, "--fail-above", diff_options->fail_above, "PERCENT",
+           "end with 1 if a record is slower in B by more, as in 2%");
+    auto [merge, merge_options] = add<TableMergeOptions>(
+        *table, "merge", "several tables as one; what was measured is never replaced by what was imported");
+    option(merge, "file", merge_options->files, kFile, "table as `export` writes it")->required();
+    option(merge, "-o,--output", merge_options->output, kFile, "file; default: standard output");
   }
 
   void add_kernels() {

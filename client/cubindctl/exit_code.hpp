@@ -7,7 +7,7 @@ namespace cubind::ctl {
 
 enum class ExitCode : int {
   Ok = 0,
-  Failure = 1,       // everything that has no code of its own
+  Failure = 1,       // everything that has no code of its own; a check that found something
   Invalid = 2,       // wrong usage or input
   Unavailable = 3,   // no daemon answers, or it cannot answer now
   NotFound = 4,      // no such kernel, device, job, file, or no acceptable record with --on-miss fail

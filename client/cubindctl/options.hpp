@@ -58,6 +58,22 @@ struct ImportOptions {
   std::string name_space;
 };
 
+struct TableCheckOptions {
+  std::vector<std::string> files;
+  std::vector<std::string> kernels;  // folders of specs before the shipped ones
+  bool allow_outdated = false;
+};
+
+struct TableDiffOptions {
+  std::string a, b;                       // files
+  std::optional<std::string> fail_above;  // percent, "2%"
+};
+
+struct TableMergeOptions {
+  std::vector<std::string> files;
+  std::string output;  // file; empty: standard output
+};
+
 struct KernelsOptions {};
 
 struct CheckOptions {
@@ -98,9 +114,10 @@ struct ManOptions {
   std::string folder;                // for every page; empty: one page on standard output
 };
 
-using Command = std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, KernelsOptions,
-                             CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
-                             CancelOptions, StatusOptions, CompletionOptions, ManOptions>;
+using Command =
+    std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions, TableDiffOptions,
+                 TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions,
+                 JobsOptions, CancelOptions, StatusOptions, CompletionOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -181,7 +181,8 @@ class Checker {
                                         context.architecture, context.toolchain});
     if (today != context.trial) {
       add_outdated("/trial",
-                   "other_revision: " + spec.file + " or a source of it has changed since this was measured");
+                   "other_revision: not the key that " + spec.file +
+                       " gives this configuration today; the spec or a source of it has changed since");
     }
   }
 

@@ -1,0 +1,107 @@
+// cubindctl table check and merge: tuning tables as files. No daemon and no GPU.
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "tuner/table/table_check.hpp"
+#include "tuner/table/table_merge.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+// The user's folders first: a changed copy of a shipped kernel stands before it.
+KnownSpecs known_specs(const std::vector<std::string>& folders) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& folder : folders) {
+    if (!std::filesystem::is_directory(folder)) {
+      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder, "is no folder");
+    }
+    paths.emplace_back(folder);
+  }
+  if (const auto shipped = shipped_variants()) {
+    paths.push_back(*shipped);
+  }
+  return load_specs(paths);
+}
+
+bool fails(const TableCheck& check, const TableCheckOptions& options) {
+  return std::ranges::any_of(check.findings, [&](const TableFinding& finding) {
+    return !finding.outdated || !options.allow_outdated;
+  });
+}
+
+void print(const TableCheck& check, const std::string& file, const TableCheckOptions& options) {
+  for (const TableFinding& finding : check.findings) {
+    const bool tolerated = finding.outdated && options.allow_outdated;
+    std::cout << finding.where << ": " << (tolerated ? "warning: " : "") << finding.cause << "\n";
+  }
+  if (check.findings.empty()) {
+    std::cout << file << ": " << check.records << " records and " << check.trials << " trials are in order\n";
+  }
+}
+
+OutputJson json_of(const TableCheck& check, const std::string& file, const TableCheckOptions& options) {
+  OutputJson findings = OutputJson::array();
+  for (const TableFinding& finding : check.findings) {
+    findings.push_back({{"where", finding.where}, {"cause", finding.cause}, {"outdated", finding.outdated}});
+  }
+  return {{"file", file},
+          {"ok", !fails(check, options)},
+          {"records", check.records},
+          {"trials", check.trials},
+          {"findings", std::move(findings)}};
+}
+
+}  // namespace
+
+ExitCode run(const TableCheckOptions& options, const CommonOptions& common) {
+  const KnownSpecs known = known_specs(options.kernels);
+  OutputJson files = OutputJson::array();
+  bool failed = false;
+  for (const std::string& file : options.files) {
+    const TableCheck check = check_table(read_file(file), file, known);
+    failed = failed || fails(check, options);
+    if (common.json) {
+      files.push_back(json_of(check, file, options));
+    } else {
+      print(check, file, options);
+    }
+  }
+  if (common.json) {
+    print_json({{"files", std::move(files)}});
+  }
+  return failed ? ExitCode::Failure : ExitCode::Ok;
+}
+
+ExitCode run(const TableMergeOptions& options, const CommonOptions& common) {
+  std::vector<NamedTable> tables;
+  for (const std::string& file : options.files) {
+    tables.push_back({file, read_table(read_file(file), file)});
+  }
+  const Table merged = merge_tables(tables);
+  const std::string text = print_table(merged);
+  if (options.output.empty()) {
+    std::cout << text << std::flush;
+    return ExitCode::Ok;
+  }
+  write_output(options.output, text);
+  if (common.json) {
+    print_json({{"file", options.output},
+                {"size_bytes", text.size()},
+                {"devices", merged.devices.size()},
+                {"records", merged.records.size()},
+                {"trials", merged.trials.size()}});
+  } else {
+    std::cout << "wrote " << options.output << ", " << text.size() << " bytes: " << merged.records.size()
+              << " records and " << merged.trials.size() << " trials of " << tables.size()
+              << (tables.size() == 1 ? " table\n" : " tables\n");
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl

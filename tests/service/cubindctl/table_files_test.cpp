@@ -1,0 +1,157 @@
+// cubindctl table check, diff and merge on what a real daemon exports, and shape lists that it tunes.
+#include <catch2/catch.hpp>
+
+#include "base/json.hpp"
+#include "tests/fakes/program_run.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/tiny_daemon.hpp"
+
+namespace cubind::test {
+namespace {
+
+struct TableFiles {
+  TinyDaemon daemon{{.problems = {tiny_problem(2), tiny_problem(3)}}};
+
+  // No command of `table` finds a daemon here; the others are told of it.
+  ProgramResult ctl(std::vector<std::string> arguments, bool with_daemon = false) const {
+    ProgramRun run;
+    run.program = "cubindctl";
+    run.arguments = std::move(arguments);
+    run.environment = {"CUBIND_ADDRESS=" + (with_daemon ? daemon_address() : "unix:///nowhere"),
+                       "CUDA_VISIBLE_DEVICES="};
+    return run_program(run);
+  }
+  std::string daemon_address() const { return const_cast<TinyDaemon&>(daemon)->address(); }
+  std::string file(const std::string& name) const { return (daemon.folder() / name).string(); }
+  std::string kernels() const { return daemon.kernels().string(); }
+  void write(const std::string& name, const std::string& text) const { write_file_atomic(file(name), text); }
+
+  // Tunes and exports all that is known, as the user does.
+  std::string tuned(const std::string& name, const std::string& problem) const {
+    CHECK(ctl({"tune", kTinyKernel, "--problem", problem}, true).exit_code == 0);
+    CHECK(ctl({"export", "--replayed", "--all-trials", "--samples", "-o", file(name)}, true).exit_code == 0);
+    return file(name);
+  }
+};
+
+using Catch::Matchers::Contains;
+
+TEST_CASE_METHOD(TableFiles, "what a daemon exports passes table check against its specs") {
+  const std::string table = tuned("t.json", "N=4096,K=2,T=f32");
+  const ProgramResult result = ctl({"table", "check", table, "--kernels", kernels()});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == table + ": 1 records and 12 trials are in order\n");
+  const ProgramResult unknown = ctl({"table", "check", table});
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.out, Contains(table + " /records/0/kernel: no spec has the name \"scale\""));
+}
+
+TEST_CASE_METHOD(TableFiles, "table check tells every finding on a line with its pointer and ends with 1") {
+  Table table = read_table(read_file(tuned("t.json", "N=4096,K=2,T=f32")), "t.json");
+  table.records[0].context.configuration.values[1].value = 3;
+  table.trials[0].context.configuration.values[0].value = 48;
+  write("bad.json", print_table(table));
+  const ProgramResult result = ctl({"table", "check", file("bad.json"), "--kernels", kernels()});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, Contains("bad.json /records/0/configuration/VECTOR: 3 is not listed") &&
+                             Contains("/configuration/THREADS: 48 is not listed"));
+  CHECK(std::ranges::count(result.out, '\n') == 2);
+  const Json json =
+      Json::parse(ctl({"table", "check", file("bad.json"), "--kernels", kernels(), "--json"}).out);
+  CHECK(json["files"][0]["ok"] == false);
+  CHECK(json["files"][0]["findings"].size() == 2);
+}
+
+TEST_CASE_METHOD(TableFiles, "a source that has changed since fails table check unless it may be outdated") {
+  const std::string table = tuned("t.json", "N=4096,K=2,T=f32");
+  write_tiny_kernel(daemon.kernels(), "another revision");
+  const ProgramResult refused = ctl({"table", "check", table, "--kernels", kernels()});
+  CHECK(refused.exit_code == 1);
+  CHECK_THAT(refused.out, Contains("/records/0/trial: other_revision: "));
+  const ProgramResult allowed = ctl({"table", "check", table, "--kernels", kernels(), "--allow-outdated"});
+  CHECK(allowed.exit_code == 0);
+  CHECK_THAT(allowed.out, Contains("/records/0/trial: warning: other_revision: "));
+}
+
+TEST_CASE_METHOD(TableFiles, "table diff of a table with itself prints nothing") {
+  const std::string table = tuned("t.json", "N=4096,K=2,T=f32");
+  const ProgramResult result = ctl({"table", "diff", table, table, "--fail-above", "0%"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.empty());
+  const Json json = Json::parse(ctl({"table", "diff", table, table, "--json"}).out);
+  CHECK(json == Json{{"only_in_a", Json::array()}, {"only_in_b", Json::array()}, {"changed", Json::array()}});
+}
+
+TEST_CASE_METHOD(TableFiles,
+                 "table diff tells records of one table and changes and ends with 1 above the limit") {
+  const std::string before = tuned("a.json", "N=4096,K=2,T=f32"), both = tuned("b.json", "N=4096,K=3,T=f32");
+  CHECK_THAT(ctl({"table", "diff", before, both}).out, Contains("only in B") &&
+                                                           Contains("N=4096,K=3,T=f32") &&
+                                                           Contains("0 only in A, 1 only in B, 0 changed"));
+  Table slower = read_table(read_file(before), "a.json");
+  slower.records[0].time_us *= 1.03;
+  slower.records[0].time_high_us *= 1.1;
+  write("slower.json", print_table(slower));
+  const ProgramResult result = ctl({"table", "diff", before, file("slower.json"), "--fail-above", "2%"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, Contains("+3.0 %") && Contains("1 slower by more than 2 %"));
+  CHECK(ctl({"table", "diff", before, file("slower.json"), "--fail-above", "5"}).exit_code == 0);
+  CHECK(ctl({"table", "diff", file("slower.json"), before, "--fail-above", "2%"}).exit_code == 0);
+  CHECK(ctl({"table", "diff", before, both, "--fail-above", "2 percent"}).exit_code == 2);
+}
+
+TEST_CASE_METHOD(TableFiles, "merged tables are imported and the order of merging leaves no trace") {
+  const std::string first = tuned("a.json", "N=4096,K=2,T=f32"), second = tuned("b.json", "N=4096,K=3,T=f32");
+  const ProgramResult merged = ctl({"table", "merge", first, second, "-o", file("m.json")});
+  CHECK(merged.exit_code == 0);
+  CHECK_THAT(merged.out, Contains("2 records and 24 trials of 2 tables"));
+  CHECK(ctl({"table", "merge", second, first}).out == read_file(file("m.json")));
+  CHECK(ctl({"table", "diff", second, file("m.json")}).out.empty());
+  TinyDaemon other;
+  CHECK(other->connect().import_table(read_file(file("m.json")), "m.json", "", kPatience).records_added() ==
+        2);
+}
+
+TEST_CASE_METHOD(TableFiles, "an imported row does not replace a measured one in a merge") {
+  tuned("a.json", "N=4096,K=2,T=f32");
+  Table measured = daemon.as_of_a_real_gpu();
+  Table imported = measured;
+  imported.records[0].evidence = Evidence::Imported;
+  imported.records[0].measured_at = "2100-01-01T00:00:00Z";
+  write("measured.json", print_table(measured));
+  write("imported.json", print_table(imported));
+  CHECK(ctl({"table", "merge", file("imported.json"), file("measured.json")}).out == print_table(measured));
+}
+
+TEST_CASE_METHOD(TableFiles, "tables that contradict each other are not merged and both places are named") {
+  const std::string good = tuned("a.json", "N=4096,K=2,T=f32");
+  Table other = read_table(read_file(good), "a.json");
+  other.trials[4].context.problem.dims[0].value = 8;
+  write("b.json", print_table(other));
+  const ProgramResult result = ctl({"table", "merge", good, file("b.json"), "-o", file("m.json")});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err,
+             Contains("b.json /trials/") && Contains("has the trial key of " + good + " /trials/"));
+  CHECK_FALSE(std::filesystem::exists(file("m.json")));
+}
+
+TEST_CASE_METHOD(TableFiles, "shape lists as JSON lines and CSV are tuned") {
+  write("shapes.jsonl", "{\"kernel\": \"scale\", \"N\": 4096, \"K\": 2, \"T\": \"torch.float32\"}\n");
+  write("shapes.csv", "N,K,T\n4096,2,np.single\n4096,3,fp32\n");
+  CHECK(ctl({"tune", "--shapes", file("shapes.jsonl")}, true).exit_code == 0);
+  const ProgramResult result = ctl({"tune", "scale", "--shapes", file("shapes.csv"), "--json"}, true);
+  CHECK(result.exit_code == 0);
+  const Json jobs = Json::parse(result.out)["jobs"];
+  REQUIRE(jobs.size() == 2);
+  CHECK(daemon->connect().get_status(kPatience).records() == 2);
+}
+
+TEST_CASE("the shipped table passes table check as it is shipped") {
+  ProgramRun run;
+  run.program = "cubindctl";
+  run.arguments = {"table", "check", (source_dir() / "variants/tables/nvidia-h200.json").string()};
+  CHECK(run_program(run).exit_code == 0);
+}
+
+}  // namespace
+}  // namespace cubind::test
