@@ -92,11 +92,11 @@ struct Daemon::Parts {
   void import_tables();
   void listen();
   void start_agent();
+  void watch_port();
+  void set_not_serving();
   void schedule_tick();
   void tick();
   void agents_changed();
-  void watch_port();
-  void set_not_serving();
   void drain();
 
   const Config config;
@@ -119,12 +119,12 @@ struct Daemon::Parts {
   AgentService agent_service;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<AgentProcess> agent;
+  std::unique_ptr<PortWatch> watch;
+  std::atomic<bool> deaf{false};
   std::string address, tcp_address;
   // On the job thread:
   std::string offer;
   std::chrono::steady_clock::time_point next_recovery{};
-  std::unique_ptr<PortWatch> watch;
-  std::atomic<bool> deaf{false};
   bool stopped = false;
 };
 
@@ -247,15 +247,15 @@ void Daemon::Parts::set_not_serving() {
   if (auto* health = server ? server->GetHealthCheckService() : nullptr) {
     health->SetServingStatus(false);
   }
-  jobs.run([this] { scheduler.drain(); });
-  const auto deadline = clock.steady_now() + kDrain;
-  bool idle = false;
-  while (!idle && clock.steady_now() < deadline) {
 }
 
 void Daemon::Parts::drain() {
   context.draining = true;
   set_not_serving();
+  jobs.run([this] { scheduler.drain(); });
+  const auto deadline = clock.steady_now() + kDrain;
+  bool idle = false;
+  while (!idle && clock.steady_now() < deadline) {
     jobs.run([&] { idle = scheduler.idle(); });
     if (!idle) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -270,11 +270,11 @@ Daemon::Daemon(Config config) : parts_(std::make_unique<Parts>(std::move(config)
   parts_->prepare();
   parts_->listen();
   parts_->start_agent();
+  parts_->watch_port();
 }
 
 Daemon::~Daemon() {
   try {
-  parts_->watch_port();
     stop();
   } catch (const std::exception& fault) {
     log_error(std::string("stopping failed: ") + fault.what());
@@ -285,21 +285,21 @@ const std::string& Daemon::address() const { return parts_->address; }
 
 const std::string& Daemon::tcp_address() const { return parts_->tcp_address; }
 
+bool Daemon::is_deaf() const { return parts_->deaf; }
+
 void Daemon::reload() { parts_->kernels.reload(); }
 
 ServiceContext& Daemon::context() { return parts_->context; }
-
-bool Daemon::is_deaf() const { return parts_->deaf; }
 
 void Daemon::stop() {
   if (std::exchange(parts_->stopped, true)) {
     return;
   }
+  parts_->watch.reset();
   parts_->drain();
   if (parts_->agent) {
     parts_->agent->stop();
   }
-  parts_->watch.reset();
   parts_->server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
   parts_->server->Wait();
   parts_->agent.reset();

@@ -45,7 +45,7 @@ struct ServiceContext {
 
 /// Throws Unavailable while the daemon shuts down.
 void refuse_while_draining(const ServiceContext& context);
-
-}  // namespace cubind
 /// The same, and Cancelled for a caller that has withdrawn: long work asks now and then.
 void refuse_to_go_on(const ServiceContext& context, const std::atomic<bool>& cancelled);
+
+}  // namespace cubind
