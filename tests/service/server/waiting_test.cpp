@@ -153,6 +153,17 @@ TEST_CASE("tune never starts no job and the miss is counted in the want list") {
   CHECK(agent.tuned() == 0);
 }
 
+TEST_CASE("what is wanted of a bucket is wanted no longer when its representative was tuned") {
+  DaemonFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::GetVariantRequest request = vector_add(3000);
+  request.set_tune(v1::NEVER);
+  REQUIRE(daemon.get(request).status.ok());
+  DaemonFixture::eventually([&] { return daemon.status().misses_wanted() == 1; });
+  daemon.tune(tune_vector_add({4096}));
+  CHECK(daemon.status().misses_wanted() == 0);
+}
+
 TEST_CASE("a miss whose job has failed lately starts none and is counted in the want list") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));

@@ -97,6 +97,22 @@ TEST_CASE("a bucket answers with the record of its largest measured problem") {
   CHECK(measured(best) == 4000);
 }
 
+TEST_CASE("the record that leads a bucket is the one that its other problems are answered with") {
+  LookupFixture f;
+  RecordRow imported = f.record(4096);
+  imported.evidence = Evidence::Imported;
+  f.add({imported, f.record(3000)});
+  const Question asked = f.ask(4096);
+  const CarryOver carry = [&](const RecordRow& row, const DeviceFacts& facts) {
+    return carry_over(*asked.spec, row, facts);
+  };
+  const RecordPtr leader = bucket_leader(asked, *f.index.snapshot(), carry);
+  REQUIRE(leader);
+  CHECK(measured(f.best(asked)) == 4096);
+  CHECK(leader == f.best(f.ask(2500)).record);
+  CHECK(leader->question.problem == problem_of(3000));
+}
+
 TEST_CASE("beyond the bucket the nearest problem within distance 2 answers and beyond that the default") {
   LookupFixture f;
   f.add({f.record(4096), f.record(1024)});
