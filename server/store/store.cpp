@@ -24,8 +24,8 @@ using store::Database;
 using store::Query;
 using store::Session;
 
-/// For another process's lock on the file, once a write has waited in vain: neither the job thread nor a caller
-/// waits for each of the next ones.
+/// For another process's lock on the file, once a write has waited in vain: neither the job thread nor a
+/// caller waits for each of the next ones.
 constexpr std::chrono::milliseconds kPatienceWhileReadOnly{50};
 
 std::string random_store_id() {
