@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "server/lookup/todays_trial.hpp"
 #include "tuner/spec/space.hpp"
+#include "tuner/spec/todays_terms.hpp"
 
 namespace cubind {
 namespace {
@@ -168,21 +169,6 @@ class Ranking {
   bool asks_for_bucket_ = false;
   std::vector<Ranked> ranked_;
 };
-
-std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Configuration& recorded) {
-  Configuration configuration;
-  for (const Tunable& tunable : spec.tunables) {
-    std::optional<std::int64_t> value = recorded.value(tunable.name);
-    if (!value && !spec.defaults.empty()) {
-      value = spec.defaults.front().value(tunable.name);
-    }
-    if (!value || std::ranges::find(tunable.values, *value) == tunable.values.end()) {
-      return std::nullopt;
-    }
-    configuration.values.push_back({tunable.name, *value});
-  }
-  return configuration;
-}
 
 }  // namespace
 

@@ -2,9 +2,7 @@
 
 #include <sstream>
 
-#include "tuner/plan/launch_plan.hpp"
-#include "tuner/spec/kernel_spec.hpp"
-#include "tuner/spec/keys.hpp"
+#include "tuner/spec/todays_terms.hpp"
 
 namespace cubind::test {
 namespace {
@@ -12,13 +10,10 @@ namespace {
 // The class is a part of the trial's key.
 void move_to(TableContext& context, const KernelSpec& spec, const DeviceClass& device) {
   context.device_class = device.digest;
-  const PlanEvaluator evaluator(spec.plan_template(context.problem, context.configuration), context.problem,
-                                context.configuration, device_constants(device.facts));
-  const auto plan = evaluator.evaluate(context.problem, context.configuration).plan;
-  const Key artifact = artifact_key(
-      artifact_source(spec, context.problem, context.configuration, context.architecture), context.toolchain);
-  const TrialContext trial{&spec, context.problem, device.digest, Policy{}, driver_branch(context.driver)};
-  context.trial = trial_key(trial, artifact, plan.value()).digest;
+  context.trial = trial_key_under(spec, context.configuration,
+                                  {context.problem, device.digest, device_constants(device.facts), Policy{},
+                                   context.driver, context.architecture, context.toolchain})
+                      .value();
 }
 
 }  // namespace

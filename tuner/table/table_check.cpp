@@ -8,7 +8,7 @@
 #include "base/json_node.hpp"
 #include "base/text.hpp"
 #include "tuner/spec/space.hpp"
-#include "tuner/spec/trial_conditions.hpp"
+#include "tuner/spec/todays_terms.hpp"
 #include "tuner/table/table_identity.hpp"
 #include "tuner/table/table_parts.hpp"
 
@@ -108,7 +108,8 @@ class Checker {
   void check_context(const KernelSpec& spec, const TableContext& context, bool valid) {
     if (!check_problem(spec, context)) return;
     const std::size_t before = findings_.size();
-    const auto configuration = todays_configuration(spec, context);
+    check_tunables(spec, context);
+    const auto configuration = in_todays_terms(spec, context.configuration);  // as a daemon carries it over
     if (!configuration || !valid || !check_limits(spec, context, *configuration)) return;
     if (findings_.size() == before) check_revision(spec, context, *configuration);
   }
@@ -123,21 +124,6 @@ class Checker {
       add("/problem", error.cause());
     }
     return false;
-  }
-
-  // As a daemon carries it over: a tunable that is newer than the row takes the value of the first default.
-  std::optional<Configuration> todays_configuration(const KernelSpec& spec, const TableContext& context) {
-    check_tunables(spec, context);
-    Configuration configuration;
-    for (const Tunable& tunable : spec.tunables) {
-      const auto recorded = context.configuration.value(tunable.name);
-      const auto value =
-          recorded || spec.defaults.empty() ? recorded : spec.defaults.front().value(tunable.name);
-      const bool is_listed = value && std::ranges::find(tunable.values, *value) != tunable.values.end();
-      if (!is_listed) return std::nullopt;
-      configuration.values.push_back({tunable.name, *value});
-    }
-    return configuration;
   }
 
   void check_tunables(const KernelSpec& spec, const TableContext& context) {

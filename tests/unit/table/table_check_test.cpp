@@ -6,7 +6,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tests/unit/table/example_table.hpp"
-#include "tuner/spec/trial_conditions.hpp"
+#include "tuner/spec/todays_terms.hpp"
 
 namespace cubind::test {
 namespace {

@@ -1,5 +1,5 @@
-// The trial key that a configuration has under a kernel spec: told from a stored one, whether the source has
-// changed since.
+// What was stored once in terms of today's kernel spec: a row's configuration, and the key that its trial
+// would have. Another key than the stored one: the source has changed since.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,11 @@
 #include "tuner/spec/keys.hpp"
 
 namespace cubind {
+
+/// Absent: the spec does not have such a configuration any more. A tunable that the row does not know takes
+/// the value of the first default, so that a new tunable orphans no table; one that the spec does not know is
+/// dropped.
+std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Configuration& recorded);
 
 /// What a trial's key depends on beside the spec and the configuration.
 struct TrialConditions {

@@ -1,8 +1,25 @@
-#include "tuner/spec/trial_conditions.hpp"
+#include "tuner/spec/todays_terms.hpp"
+
+#include <algorithm>
 
 #include "tuner/plan/launch_plan.hpp"
 
 namespace cubind {
+
+std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Configuration& recorded) {
+  Configuration configuration;
+  for (const Tunable& tunable : spec.tunables) {
+    std::optional<std::int64_t> value = recorded.value(tunable.name);
+    if (!value && !spec.defaults.empty()) {
+      value = spec.defaults.front().value(tunable.name);
+    }
+    if (!value || std::ranges::find(tunable.values, *value) == tunable.values.end()) {
+      return std::nullopt;
+    }
+    configuration.values.push_back({tunable.name, *value});
+  }
+  return configuration;
+}
 
 std::optional<Digest> trial_key_under(const KernelSpec& spec, const Configuration& configuration,
                                       const TrialConditions& conditions) {
