@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/log.hpp"
 #include "tuner/plan/facts_wire.hpp"
 #include "tuner/worker/graph_timer.hpp"
