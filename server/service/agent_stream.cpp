@@ -1,5 +1,6 @@
 #include "server/service/agent_stream.hpp"
 
+#include "base/log.hpp"
 #include "base/version.hpp"
 #include "server/convert/agent_messages.hpp"
 #include "server/service/status.hpp"
@@ -105,9 +106,10 @@ void AgentStream::end_if_silent() {
     return;
   }
   if (context_.clock.steady_now() - heard_ >= limit) {
+    const std::string reason = "the agent said nothing for " + std::to_string(limit.count()) + " ms";
+    log_warning(reason + ": it is taken for lost");
     leave();
-    finish({grpc::StatusCode::UNAVAILABLE,
-            "the agent said nothing for " + std::to_string(limit.count()) + " ms"});
+    finish({grpc::StatusCode::UNAVAILABLE, reason});
     return;
   }
   context_.jobs.post_at(heard_ + limit, [weak = weak_from_this()] {
