@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/text_table.hpp"
 #include "tuner/table/table_check.hpp"
 #include "tuner/table/table_merge.hpp"
 
@@ -85,6 +86,11 @@ ExitCode run(const TableMergeOptions& options, const CommonOptions& common) {
   }
   const Table merged = merge_tables(tables);
   const std::string text = print_table(merged);
+  if (text.size() > kMaxTableBytes) {
+    throw Error(
+        ErrorCode::ResourceExhausted, options.output.empty() ? "merged table" : options.output,
+        size_text(text.size()) + ", a table that can be read has at most " + size_text(kMaxTableBytes));
+  }
   if (options.output.empty()) {
     std::cout << text << std::flush;
     return ExitCode::Ok;
