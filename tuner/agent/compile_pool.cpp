@@ -198,7 +198,14 @@ class CompilePool::Implementation {
   }
 
   void compile(const Job& job, std::optional<CompileProcess>& process) {
-    CompileProcess::Answer answer = process->compile(*job.request, [&] { return !is_pending(job.id); });
+    const auto is_withdrawn = [&] { return !is_pending(job.id); };
+    if (options_.slots && !options_.slots->take(is_withdrawn)) {
+      return;
+    }
+    CompileProcess::Answer answer = process->compile(*job.request, is_withdrawn);
+    if (options_.slots) {
+      options_.slots->give();
+    }
     if (answer.ended || process->compiles() >= options_.compiles_per_worker) {
       forget(process, answer.ended && !answer.withdrawn && !answer.reply.worker_ends());
     }

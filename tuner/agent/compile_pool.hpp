@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "schemas/worker.pb.h"
+#include "tuner/agent/compile_slots.hpp"
 
 namespace cubind {
 
@@ -28,6 +29,7 @@ struct CompilePoolOptions {
   unsigned compiles_per_worker =
       1000;  // then a fresh one takes over: what a compiler leaks or keeps stays small
   int nice = 10;
+  std::shared_ptr<CompileSlots> slots = {};  // shared with other pools; null: `jobs` alone counts
 };
 
 // What became of one request. A refused option, an error of the compiler, a crash, a kill at the deadline and

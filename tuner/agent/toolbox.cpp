@@ -10,13 +10,15 @@
 namespace cubind {
 namespace {
 
-CompilePoolOptions pool_options(const AgentOptions& options, const Toolchain& toolchain) {
+CompilePoolOptions pool_options(const AgentOptions& options, const Toolchain& toolchain,
+                                std::shared_ptr<CompileSlots> slots) {
   CompilePoolOptions pool;
   pool.worker_program = options.worker_program;
   pool.nvrtc = toolchain.nvrtc;
   pool.builtins = toolchain.builtins;
   pool.jobs = options.compile_jobs;
   pool.deadline = options.compile_deadline;
+  pool.slots = std::move(slots);
   return pool;
 }
 
@@ -37,9 +39,10 @@ bool knows(const Tool& tool, const std::string& architecture) {
 }  // namespace
 
 Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : searched_(found.tried) {
+  const auto slots = std::make_shared<CompileSlots>(options.compile_jobs);
   for (const Toolchain& toolchain : found.toolchains) {
     try {
-      auto compiler = std::make_unique<PoolCompiler>(pool_options(options, toolchain));
+      auto compiler = std::make_unique<PoolCompiler>(pool_options(options, toolchain, slots));
       v1::Toolchain offer = offer_of(toolchain, compiler->probe());
       tools_.push_back(
           {toolchain, std::move(offer), std::move(compiler), std::make_unique<KernelBuilds>(toolchain)});

@@ -1,6 +1,7 @@
 #include "tuner/agent/compile_pool.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -302,6 +303,31 @@ TEST_CASE("as many processes work at a time as there are jobs") {
   std::this_thread::sleep_for(100ms);
   CHECK(pool.worker_pids().size() == 3);
   CHECK(pool.pending() == 5);
+}
+
+TEST_CASE("pools that share slots run no more compiles at a time than there are") {
+  CompilePoolOptions options = newest();
+  options.slots = std::make_shared<CompileSlots>(1);
+  CompilePool first(options), second(options);
+  const std::uint64_t id = first.submit(endless());
+  busy_worker(first);
+  second.submit(good());
+  CHECK_FALSE(second.next(1s).has_value());
+  first.cancel(id);
+  const auto result = second.next(60s);
+  REQUIRE(result.has_value());
+  CHECK(result->reply.outcome() == v1::CORRECT);
+}
+
+TEST_CASE("compile workers are started by exec and niced") {
+  CompilePool pool(newest());
+  pool.probe();
+  REQUIRE(pool.worker_pids().size() == 1);
+  const int worker = pool.worker_pids().front();
+  CHECK(std::filesystem::read_symlink("/proc/" + std::to_string(worker) + "/exe") ==
+        std::filesystem::canonical(bin_dir() / "cubind-worker"));
+  CHECK(getpriority(PRIO_PROCESS, static_cast<id_t>(worker)) >=
+        std::min(getpriority(PRIO_PROCESS, 0) + 10, 19));
 }
 
 TEST_CASE("processes compile in parallel and give the bytes that one of them gives") {

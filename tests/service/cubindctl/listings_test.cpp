@@ -98,6 +98,20 @@ TEST_CASE("devices tells which are here") {
         std::uint64_t{141} << 30);
 }
 
+TEST_CASE("status says by which rule the use of a GPU by others is seen") {
+  FakeDaemon daemon;
+  daemon.scripts.get_status = [] {
+    v1::GetStatusReply status;
+    *status.add_devices() = h200();
+    status.mutable_devices(0)->set_offered(true);
+    status.mutable_devices(0)->set_consent("idle (memory and utilization)");
+    return status;
+  };
+  CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("idle (memory and utilization)"));
+  CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["devices"][0]["consent"] ==
+        "idle (memory and utilization)");
+}
+
 TEST_CASE("jobs lists what runs and with all what has ended") {
   FakeDaemon daemon;
   bool all = false;

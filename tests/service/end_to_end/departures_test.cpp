@@ -124,6 +124,24 @@ TEST_CASE("an edited source makes the answer another revision compiled from the 
   CHECK(after.configuration().SerializeAsString() == before.configuration().SerializeAsString());
 }
 
+TEST_CASE("an edited tolerance is called verified only when that has been repeated and keeps the timings") {
+  Tuned tuned;
+  const Connection connection = tuned.daemon->connect();
+  const auto spec = tuned.daemon.kernels() / "scale.json";
+  std::string text = read_file(spec);
+  text.replace(text.find("1e-6"), 4, "1e-5");
+  write_file_atomic(spec, text);
+  const auto verified = [&] {
+    return ask(connection, tiny_problem(2)).provenance().verification().verified();
+  };
+  REQUIRE(eventually([&] { return !verified(); }));
+  CHECK(departures(ask(connection, tiny_problem(2))).empty());
+  const std::size_t measured = tuned.daemon.measured_blocks().size();
+  CHECK_FALSE(tune(connection, {tiny_problem(2)}).at(0).already_fresh());
+  CHECK(verified());
+  CHECK(tuned.daemon.measured_blocks().size() == measured);
+}
+
 TEST_CASE("a caller of another driver branch gets a stale answer") {
   Tuned tuned;
   const Connection connection = tuned.daemon->connect();

@@ -132,6 +132,39 @@ TEST_CASE("workers die with an agent that is killed") {
   CHECK(wait_until_gone(workers, std::chrono::seconds(5)).empty());
 }
 
+bool holds(pid_t pid, const std::string& what, const std::string& where) {
+  if (where == "maps")
+    return read_file("/proc/" + std::to_string(pid) + "/maps").find(what) != std::string::npos;
+  const std::filesystem::directory_iterator descriptors("/proc/" + std::to_string(pid) + "/fd");
+  return std::ranges::any_of(descriptors, [&](const auto& descriptor) {
+    std::error_code gone;
+    return std::filesystem::read_symlink(descriptor, gone).string().find(what) != std::string::npos;
+  });
+}
+
+TEST_CASE("neither daemon nor agent ever loads CUDA or NVRTC") {
+  TinyDaemon daemon;
+  tune(daemon->connect(), {tiny_problem(2)});
+  const auto agent = find_process(daemon->pid(), "cubind-agent");
+  const auto compiler = find_process(daemon->pid(), "cubind-worker compile");
+  REQUIRE(agent);
+  REQUIRE(compiler);
+  for (const char* library : {"libcuda.so", "libnvrtc", "libcupti", "libnvidia-ml"}) {
+    CHECK_FALSE(holds(daemon->pid(), library, "maps"));
+    CHECK_FALSE(holds(agent->pid, library, "maps"));
+  }
+  CHECK(holds(compiler->pid, "libnvrtc", "maps"));
+}
+
+TEST_CASE("only the daemon opens the database") {
+  TinyDaemon daemon;
+  tune(daemon->connect(), {tiny_problem(2)});
+  CHECK(holds(daemon->pid(), "store.db", "fd"));
+  const auto others = descendants(daemon->pid());
+  CHECK(others.size() >= 2);
+  for (const ProcessId& other : others) CHECK_FALSE(holds(other.pid, "store.db", "fd"));
+}
+
 TEST_CASE("between jobs no device worker lives") {
   TinyDaemon daemon;
   tune(daemon->connect(), {tiny_problem(2)});

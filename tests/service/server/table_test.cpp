@@ -11,6 +11,9 @@ struct TableFixture : DaemonFixture {
     if (!kernel.empty()) {
       request.add_kernels(kernel);
     }
+    return export_table(request, status);
+  }
+  std::string export_table(const v1::ExportTableRequest& request, grpc::Status* status = nullptr) {
     grpc::ClientContext context;
     const auto reader = stub().ExportTable(&context, request);
     std::string text;
@@ -52,6 +55,27 @@ TEST_CASE("exporting an unchanged table gives the same bytes") {
   const std::string first = daemon.export_table();
   CHECK(first.find("cubind-table") != std::string::npos);
   CHECK(daemon.export_table() == first);
+}
+
+TEST_CASE("a provisional record is not exported unless it is asked for") {
+  TableFixture daemon;
+  v1::Hello hello = hello_with(h200_facts());
+  hello.mutable_devices(0)->set_consent("always (processes)");
+  FakeAgent agent(daemon.address(), hello);
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.set_detach(true);
+  daemon.tune(request);
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  const auto trials = fake_trials(lease, 1);
+  REQUIRE(agent.send_batch(lease, batch_of(trials)));
+  v1::JobResult beside_others = result_of(lease, trials[0]);
+  beside_others.mutable_provenance()->set_contended(true);
+  REQUIRE(agent.send_result(lease, beside_others));
+  DaemonFixture::eventually([&] { return daemon.status().records() == 1; });
+  CHECK(daemon.export_table().find("\"trial\"") == std::string::npos);
+  v1::ExportTableRequest all;
+  all.set_include_provisional(true);
+  CHECK(daemon.export_table(all).find("\"provisional\":true") != std::string::npos);
 }
 
 TEST_CASE("an imported table answers with evidence imported once its winner is compiled") {

@@ -52,6 +52,19 @@ TEST_CASE("NVML that does not start is absent with its error") {
   CHECK_THAT(tried, Contains("nvmlInit fails with 9"));
 }
 
+TEST_CASE("NVML is asked and never told to change a clock or anything else") {
+#define CUBIND_NAME(member, exported, parameters) #exported,
+  const std::vector<std::string> names{CUBIND_NVML_FUNCTIONS(CUBIND_NAME)};
+#undef CUBIND_NAME
+  const std::vector<std::string> allowed{"nvmlDeviceGet", "nvmlSystemGet", "nvmlInit", "nvmlShutdown",
+                                         "nvmlErrorString"};
+  for (const std::string& name : names) {
+    INFO(name);
+    CHECK(std::any_of(allowed.begin(), allowed.end(),
+                      [&](const std::string& prefix) { return name.starts_with(prefix); }));
+  }
+}
+
 TEST_CASE("errors that lose the context are told from those that do not") {
   for (const int code : {214, 700, 702, 710, 714, 715, 716, 717, 718, 719}) CHECK(is_sticky(Result{code}));
   for (const int code : {0, 1, 2, 200, 209, 500, 600, 701, 801}) CHECK_FALSE(is_sticky(Result{code}));

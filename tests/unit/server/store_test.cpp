@@ -152,6 +152,41 @@ TEST_CASE("a block is stored once") {
         std::vector{block_row(trial, 0)});
 }
 
+TEST_CASE("every block keeps clocks and temperature and power and throttle reasons and tick") {
+  StoreFixture f;
+  const TrialRow trial = trial_row("a");
+  BlockRow block = block_row(trial, 0);
+  block.conditions = {1980, 3201, 61, 689'000, 0x44, true, true};
+  block.timer = "cupti";
+  block.tick_us = 0.032;
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(trial);
+    writer.put_block(block);
+  });
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks(trial); }) == std::vector{block});
+}
+
+TEST_CASE(
+    "a verification keeps its worst excess with place and count and whether two runs gave the same bits") {
+  StoreFixture f;
+  VerificationRow row;
+  row.trial = trial_row("a").key.digest;
+  row.verification_digest = Digest::of("reference and tolerance");
+  row.problem = problem_of(4097);
+  row.after_timing = true;
+  row.outcome = Outcome::WrongResult;
+  row.worst_excess = 17.5;
+  row.worst_output = "y";
+  row.worst_index = 4096;
+  row.mismatches = 3;
+  row.same_bits = true;
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(trial_row("a"));
+    writer.put_verification(row);
+  });
+  CHECK(f.read([](StoreReader& reader) { return reader.verifications(trial_row("a")); }) == std::vector{row});
+}
+
 TEST_CASE("a block without its trial is refused and the whole batch with it") {
   StoreFixture f;
   const TrialRow trial = trial_row("a");

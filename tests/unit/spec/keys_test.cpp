@@ -29,6 +29,7 @@ struct Question {
   ToolchainIdentity toolchain = kToolchain;
   Policy policy;
   std::string driver_branch = "580";
+  Digest device_class = Digest::of("device");
 
   Key artifact() const {
     const auto spec = builder.parse();
@@ -40,7 +41,7 @@ struct Question {
     const auto spec = builder.parse();
     const Problem asked = problem_of(*spec, problem);
     const PlanEvaluator plan(spec->plan_template(asked, configuration), asked, configuration, test::h200());
-    const TrialContext context{spec.get(), asked, Digest::of("device"), policy, driver_branch};
+    const TrialContext context{spec.get(), asked, device_class, policy, driver_branch};
     return trial_key(context, artifact(), plan.evaluate(asked, configuration).plan.value());
   }
 
@@ -266,6 +267,17 @@ TEST_CASE("device class and policy and driver branch are in the trial key") {
   changed = {};
   changed.policy.warm_l2 = true;
   CHECK(changed.trial() != Question().trial());
+  changed = {};
+  changed.device_class = Digest::of("another");
+  CHECK(changed.trial() != Question().trial());
+}
+
+TEST_CASE("the problem is in the trial key also where the launches are the same") {
+  Question wide, tall;
+  wide.problem = "N=64,D=128,T=f32";
+  tall.problem = "N=128,D=64,T=f32";
+  CHECK(wide.artifact() == tall.artifact());
+  CHECK(wide.trial() != tall.trial());
 }
 
 TEST_CASE("lowered names are in no trial key") {
