@@ -183,7 +183,7 @@ class Builder {
   void add_jobs() {
     auto [command, options] = add<JobsOptions>(app_, "jobs", "tuning jobs that have not ended");
     command->add_flag("--all", options->all, "also those that have ended");
-    option(command, "--watch", options->watch, "ID", "follow this job to its end");
+    option(command, "--watch", options->watch, "ID", "follow these jobs to their ends");
     auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
     option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
   }

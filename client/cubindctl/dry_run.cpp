@@ -1,5 +1,6 @@
 #include "client/cubindctl/dry_run.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 
 #include "client/connection.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -52,6 +54,23 @@ std::string time_of(const v1::PlannedProblem& problem, bool retune) {
   return problem.has_estimate_ms() ? rough_time(problem.estimate_ms()) : "unknown";
 }
 
+std::string counted(std::uint64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string summary(const Totals& totals, bool retune) {
+  const std::uint64_t measured = totals.problems - (retune ? 0 : totals.fresh);
+  std::string text = counted(totals.problems, "problem") + ", " + std::to_string(totals.fresh) + " fresh; ";
+  if (measured == 0) {
+    return text + "there is nothing to measure.";
+  }
+  text += counted(totals.configurations, "configuration") + " to measure, ";
+  text += totals.estimate_ms
+              ? "about " + rough_time(*totals.estimate_ms) + " on one GPU, as earlier jobs took"
+              : "time unknown: no such job has ended on this device class";
+  return text + ". Nothing was started.";
+}
+
 void print(const v1::PlanTuneReply& plan, bool retune) {
   TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">VALID", ">OF", "STATE", ">TIME"});
   for (const v1::PlannedProblem& problem : plan.problems()) {
@@ -59,16 +78,13 @@ void print(const v1::PlanTuneReply& plan, bool retune) {
                std::to_string(problem.valid()), std::to_string(problem.total()), state_of(problem, retune),
                time_of(problem, retune)});
   }
-  table.print(std::cout);
-  const Totals totals = totals_of(plan, retune);
-  const std::uint64_t measured = totals.problems - (retune ? 0 : totals.fresh);
-  std::cout << totals.problems << (totals.problems == 1 ? " problem, " : " problems, ") << totals.fresh
-            << " fresh: " << measured << " to measure with " << totals.configurations
-            << " configurations, time "
-            << (totals.estimate_ms
-                    ? rough_time(*totals.estimate_ms) + " on one GPU, by what earlier jobs took"
-                    : "unknown: no job of the kernel has ended on this device class")
-            << ". Nothing was started.\n";
+  const auto is_replay = [](const v1::PlannedProblem& problem) {
+    return !replay_prefix(problem.device()).empty();
+  };
+  const bool replayed = std::ranges::all_of(plan.problems(), is_replay);
+  const std::string prefix = replayed ? replay_prefix(plan.problems(0).device()) : "";
+  table.print(std::cout, prefix);
+  std::cout << prefix << summary(totals_of(plan, retune), retune) << "\n";
 }
 
 OutputJson json_of(const v1::PlannedProblem& problem) {

@@ -9,7 +9,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
-#include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/gpu.hpp"
 

@@ -20,12 +20,17 @@ std::string detail_of(const v1::Job& job) {
   return has_ended(job.state()) || job.phase().empty() ? "-" : job.phase();
 }
 
+std::string done_of(const v1::Job& job) {
+  return job.configurations() == 0
+             ? "-"
+             : std::to_string(job.configurations_done()) + "/" + std::to_string(job.configurations());
+}
+
 void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
   TextTable table({"JOB", "STATE", "KERNEL", "PROBLEM", "DEVICE", ">DONE", ">SECONDS", "DETAIL"});
   for (const v1::Job& job : jobs) {
     table.add({job.id(), state_name(job.state()), job.kernel(),
-               to_string(problem_from_wire(job.problem(), "job.problem")), job.device(),
-               std::to_string(job.configurations_done()) + "/" + std::to_string(job.configurations()),
+               to_string(problem_from_wire(job.problem(), "job.problem")), job.device(), done_of(job),
                fixed(job.elapsed_ms() / 1000, 1), detail_of(job)});
   }
   table.print(std::cout);
@@ -35,10 +40,14 @@ void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
 
 ExitCode run(const JobsOptions& options, const CommonOptions& common) {
   if (!options.watch.empty()) {
-    return follow(common, 1,
-                  [&](Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
-                    connection.watch_job(options.watch, on_event, stop, common.timeout);
-                  });
+    // One after the other, in the order in which they were submitted: so they run, too.
+    const auto stream = [&](Connection& connection, const OnTuneEvent& on_event,
+                            const std::stop_token& stop) {
+      for (const std::string& id : options.watch) {
+        connection.watch_job(id, on_event, stop, common.timeout);
+      }
+    };
+    return follow(common, options.watch.size(), stream);
   }
   const v1::ListJobsReply reply =
       Connection(resolve_address(common.address)).list_jobs(options.all, common.deadline());

@@ -96,7 +96,7 @@ struct DevicesOptions {};
 
 struct JobsOptions {
   bool all = false;
-  std::string watch;  // job id
+  std::vector<std::string> watch;  // job ids
 };
 
 struct CancelOptions {

@@ -3,20 +3,19 @@
 #include <algorithm>
 
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/text_table.hpp"
+#include "client/cubindctl/text_wrap.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::ctl {
 namespace {
 
-constexpr std::size_t kBarWidth = 20;
+// Of the line at the terminal's right: for the cursor, and for the ^C that the terminal prints at it.
+constexpr std::size_t kMargin = 3;
 
 std::string subject(const v1::Job& job) {
   return job.kernel() + " " + to_string(problem_from_wire(job.problem(), "job.problem"));
-}
-
-std::string count_text(const v1::Job& job) {
-  return std::to_string(job.configurations_done()) + "/" + std::to_string(job.configurations());
 }
 
 // An error of several lines in one.
@@ -36,40 +35,10 @@ std::string winner_text(const v1::TuneEvent& event) {
          evidence_name(provenance.evidence()) + (provenance.provisional() ? ", provisional" : "");
 }
 
-// What a job that has not ended is at.
-std::string state_text(const v1::Job& job) {
-  switch (job.state()) {
-    case v1::Job::NO_DEVICE:
-      return "waits: no agent offers " + job.device();
-    case v1::Job::WAITING_FOR_IDLE_GPU:
-      return "waits: another process uses the GPU";
-    case v1::Job::QUEUED:
-      return "queued";
-    default:
-      return job.phase().empty() ? "running" : job.phase();
-  }
-}
-
 }  // namespace
 
 bool has_ended(v1::Job::State state) {
   return state == v1::Job::DONE || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
-}
-
-std::string replay_prefix(const std::string& device) {
-  return device.starts_with("replay") ? "replayed: " : "";
-}
-
-std::string bar_text(const v1::TuneEvent& event) {
-  const v1::Job& job = event.job();
-  const std::size_t total = std::max(1u, job.configurations());
-  const std::size_t filled = std::min(kBarWidth, kBarWidth * job.configurations_done() / total);
-  std::string text = "[" + std::string(filled, '#') + std::string(kBarWidth - filled, '-') + "] " +
-                     count_text(job) + " " + state_text(job);
-  if (event.best_us() > 0) {
-    text += ", best " + fixed(event.best_us(), 2) + " us";
-  }
-  return replay_prefix(job.device()) + text + ", " + subject(job);
 }
 
 std::string result_text(const v1::TuneEvent& event) {
@@ -89,8 +58,8 @@ std::string result_text(const v1::TuneEvent& event) {
          fixed(job.elapsed_ms() / 1000, 1) + " s";
 }
 
-Progress::Progress(std::ostream& out, bool terminal, std::size_t columns, std::size_t jobs)
-    : out_(out), terminal_(terminal), columns_(columns), expected_(jobs) {}
+Progress::Progress(std::ostream& out, Terminal terminal, std::size_t jobs)
+    : out_(out), terminal_(std::move(terminal)), expected_(jobs) {}
 
 void Progress::event(const v1::TuneEvent& event) {
   remember(event);
@@ -98,8 +67,9 @@ void Progress::event(const v1::TuneEvent& event) {
   const bool ended = has_ended(job.state());
   if (ended) {
     finish();
-    line(result_text(event));
-  } else if (terminal_) {
+    line(wrapped(result_text(event), terminal_.columns ? terminal_.columns() : 0,
+                 replay_prefix(job.device())));
+  } else if (terminal_.columns) {
     draw(event);
   } else if (said_.emplace(job.id(), state_text(job)).second) {
     // Phases alternate while a job compiles ahead of its measurements: each is told once.
@@ -120,24 +90,39 @@ void Progress::remember(const v1::TuneEvent& event) {
   }
 }
 
+// Several jobs may be told of in turn: the line is about one that runs, if one does.
+const v1::TuneEvent& Progress::shown(const v1::TuneEvent& event) const {
+  const auto runs = [](const v1::TuneEvent& seen) { return seen.job().state() == v1::Job::RUNNING; };
+  const auto running = std::ranges::find_if(jobs_, runs);
+  return runs(event) || running == jobs_.end() ? event : *running;
+}
+
 void Progress::draw(const v1::TuneEvent& event) {
-  std::string text = bar_text(event);
-  if (const std::size_t expected = std::max(expected_, jobs_.size()); expected > 1) {
-    const auto done =
-        std::ranges::count_if(jobs_, [](const auto& seen) { return has_ended(seen.job().state()); });
-    text = std::to_string(done) + " of " + std::to_string(expected) + " done " + text;
+  const auto done =
+      std::ranges::count_if(jobs_, [](const auto& seen) { return has_ended(seen.job().state()); });
+  const Tally tally{static_cast<std::size_t>(done), std::max(expected_, jobs_.size())};
+  const std::size_t columns = terminal_.columns();
+  const std::string text = bar_text(shown(event), tally, columns > kMargin ? columns - kMargin : 1);
+  if (text == drawn_) {
+    return;
   }
-  if (columns_ > 1 && text.size() >= columns_) {
-    text.resize(columns_ - 1);  // a line that wraps could not be taken back
+  out_ << to_line_start() << text << "\x1b[K" << std::flush;
+  drawn_ = text;
+}
+
+// A terminal that has become narrower has broken the line into several.
+std::string Progress::to_line_start() const {
+  const std::size_t columns = terminal_.columns();
+  if (!terminal_.reflows || columns == 0 || drawn_.size() <= columns) {
+    return "\r";
   }
-  out_ << '\r' << text << "\x1b[K" << std::flush;
-  drawn_ = true;
+  return "\r\x1b[" + std::to_string((drawn_.size() - 1) / columns) + "A\x1b[J";
 }
 
 void Progress::finish() {
-  if (drawn_) {
-    out_ << "\r\x1b[K" << std::flush;
-    drawn_ = false;
+  if (!drawn_.empty()) {
+    out_ << to_line_start() << "\x1b[K" << std::flush;
+    drawn_.clear();
   }
 }
 

@@ -1,6 +1,8 @@
 // What a person sees of running jobs: one redrawn line on a terminal, plain lines elsewhere.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -11,13 +13,18 @@
 
 namespace cubind::ctl {
 
-/// A terminal's line is drawn again with each event and cut to `columns`; elsewhere there is a line when a
-/// job starts, when its phase changes and when it ends. Lines about a replay device begin with "replayed: ".
-/// One thread.
+struct Terminal {
+  std::function<std::size_t()> columns;  // now: a window is made wider and narrower; empty: there is none
+  bool reflows = true;                   // breaks a line that no longer fits into several
+};
+
+/// A terminal's line is drawn again with each event and never wraps; elsewhere there is a line when a job
+/// starts, when its phase changes and when it ends. Lines about a replay device begin with "replayed: ". One
+/// thread.
 class Progress {
  public:
   /// `jobs`: how many are expected at least, for "2 of 4".
-  Progress(std::ostream& out, bool terminal, std::size_t columns, std::size_t jobs);
+  Progress(std::ostream& out, Terminal terminal, std::size_t jobs);
 
   void event(const v1::TuneEvent& event);
   /// Takes the redrawn line away.
@@ -31,25 +38,22 @@ class Progress {
 
  private:
   void remember(const v1::TuneEvent& event);
+  const v1::TuneEvent& shown(const v1::TuneEvent& event) const;
   void draw(const v1::TuneEvent& event);
+  std::string to_line_start() const;
   void line(const std::string& text);
 
   std::ostream& out_;
-  const bool terminal_;
-  const std::size_t columns_;
+  const Terminal terminal_;
   const std::size_t expected_;
   std::vector<v1::TuneEvent> jobs_;
   std::set<std::pair<std::string, std::string>> said_;  // job and phase that a plain line has told
-  bool drawn_ = false;
+  std::string drawn_;  // the line as it stands on the terminal; empty: there is none
 };
 
 bool has_ended(v1::Job::State state);
 
-/// "[#####-----] 42/96 screening, best 24.30 us, rmsnorm_forward N=4096,D=4096,T=bf16".
-std::string bar_text(const v1::TuneEvent& event);
 /// What became of a job, in one line.
 std::string result_text(const v1::TuneEvent& event);
-/// "replayed: " for a replay device, else empty.
-std::string replay_prefix(const std::string& device);
 
 }  // namespace cubind::ctl

@@ -3,9 +3,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -16,9 +18,23 @@
 namespace cubind::ctl {
 namespace {
 
-std::size_t terminal_columns() {
+std::size_t columns_of(int fd) {
   winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// One that takes a line back.
+bool is_terminal(int fd) {
+  const char* kind = std::getenv("TERM");
+  return isatty(fd) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+Terminal terminal_of(const CommonOptions& common) {
+  if (common.json || !is_terminal(STDOUT_FILENO)) {
+    return {};
+  }
+  // xterm cuts what no longer fits; all others break it into lines.
+  return {[] { return columns_of(STDOUT_FILENO); }, std::getenv("XTERM_VERSION") == nullptr};
 }
 
 void print_document(const Progress& progress, bool detached) {
@@ -34,9 +50,10 @@ void say_detached(std::ostream& out, const std::vector<std::string>& ids) {
     out << "Interrupted before the daemon told of a job; `cubindctl jobs` lists what runs.\n";
     return;
   }
-  out << "Detached; the daemon goes on with job " << join(ids, ", ") << ".\n"
-      << "Watch it with `cubindctl jobs --watch " << ids.front() << "`, end it with `cubindctl cancel "
-      << join(ids, " ") << "`.\n";
+  const std::string all = join(ids, " ");
+  out << "Detached; the daemon goes on with "
+      << (ids.size() == 1 ? "job " + all : std::to_string(ids.size()) + " jobs")
+      << ".\n  watch:  cubindctl jobs --watch " << all << "\n  end:    cubindctl cancel " << all << "\n";
 }
 
 }  // namespace
@@ -45,9 +62,7 @@ ExitCode follow(const CommonOptions& common, std::size_t jobs, const EventStream
   const Interrupt interrupt;  // before the connection: its threads inherit the blocked signals
   Connection connection(resolve_address(common.address));
   std::ostringstream unseen;
-  const bool terminal = isatty(STDOUT_FILENO) == 1 && !common.json;
-  Progress progress(common.json ? static_cast<std::ostream&>(unseen) : std::cout, terminal,
-                    terminal_columns(), jobs);
+  Progress progress(common.json ? static_cast<std::ostream&>(unseen) : std::cout, terminal_of(common), jobs);
   try {
     stream(
         connection, [&](const v1::TuneEvent& event) { progress.event(event); }, interrupt.token());

@@ -123,8 +123,8 @@ TEST_CASE_METHOD(TuneFixture, "Ctrl-C detaches and prints the job's id and how t
   run.then = [](int pid) { kill(pid, SIGINT); };
   const ProgramResult result = run_program(run);
   CHECK(result.exit_code == 130);
-  CHECK_THAT(result.err, Catch::Contains("Detached") && Catch::Contains("`cubindctl jobs --watch j1`") &&
-                             Catch::Contains("`cubindctl cancel j1`"));
+  CHECK_THAT(result.err, Catch::Contains("Detached") && Catch::Contains("  cubindctl jobs --watch j1\n") &&
+                             Catch::Contains("  cubindctl cancel j1\n"));
 }
 
 TEST_CASE_METHOD(TuneFixture, "a timeout of tune ends with 6") {
@@ -141,6 +141,7 @@ TEST_CASE_METHOD(TuneFixture, "jobs with watch follows one job to its end") {
   const ProgramResult result = ctl(daemon, {"jobs", "--watch", "j1"});
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Catch::Contains("24.10 us"));
+  CHECK(Json::parse(ctl(daemon, {"jobs", "--watch", "j1", "j2", "--json"}).out)["jobs"].size() == 2);
 }
 
 }  // namespace cubind::test

@@ -33,7 +33,7 @@ v1::TuneEvent event(v1::Job::State state, const std::string& phase = "",
 
 TEST_CASE("plain lines tell each phase once and the winner at the end") {
   std::ostringstream out;
-  Progress progress(out, false, 80, 1);
+  Progress progress(out, {}, 1);
   progress.event(event(v1::Job::QUEUED));
   progress.event(event(v1::Job::RUNNING, "compiling"));
   progress.event(event(v1::Job::RUNNING, "screening"));
@@ -48,21 +48,62 @@ TEST_CASE("plain lines tell each phase once and the winner at the end") {
         "THREADS=256,VECTOR=4, measured; 96 configurations in 6.1 s\n");
 }
 
-TEST_CASE("a terminal gets one line that is redrawn and cut to its width") {
+TEST_CASE("a terminal gets one line that is redrawn and leaves room for what Ctrl-C prints") {
   std::ostringstream out;
-  Progress progress(out, true, 40, 1);
+  Progress progress(out, {[] { return 40; }}, 1);
   progress.event(event(v1::Job::RUNNING, "screening"));
   const std::string drawn = out.str();
-  CHECK(drawn.starts_with("\r[##########----------] 48/96 screening"));
-  CHECK(drawn.ends_with("\x1b[K"));
-  CHECK(drawn.size() == 1 + 39 + 3);
+  CHECK(drawn == "\r[#########----------] 48/96 screening\x1b[K");
+  CHECK(drawn.size() - 4 <= 37);
   progress.finish();
-  CHECK(out.str().ends_with("\r\x1b[K"));
+  CHECK(out.str() == drawn + "\r\x1b[K");
+}
+
+TEST_CASE("what has not changed is not drawn again") {
+  std::ostringstream out;
+  Progress progress(out, {[] { return 80; }}, 1);
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  const std::string drawn = out.str();
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  CHECK(out.str() == drawn);
+}
+
+TEST_CASE("a terminal that has become narrower loses all rows of the line") {
+  std::ostringstream out;
+  std::size_t columns = 100;
+  Progress progress(out, {[&] { return columns; }}, 1);
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  out.str("");
+  columns = 30;  // the line of 66 now stands in three rows
+  progress.event(event(v1::Job::RUNNING, "finalists"));
+  CHECK(out.str().starts_with("\r\x1b[2A\x1b[J"));
+}
+
+TEST_CASE("the line is about a job that runs while others are queued") {
+  std::ostringstream out;
+  Progress progress(out, {[] { return 80; }}, 2);
+  progress.event(event(v1::Job::RUNNING, "screening"));
+  out.str("");
+  v1::TuneEvent queued = event(v1::Job::QUEUED);
+  queued.mutable_job()->set_id("j2");
+  progress.event(queued);
+  CHECK(out.str().empty());  // the line stays as it is
+}
+
+TEST_CASE("a result is broken at words on a terminal") {
+  std::ostringstream out;
+  Progress progress(out, {[] { return 60; }}, 1);
+  progress.event(event(v1::Job::DONE, "", "replay-1a2b3c4d"));
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.size() <= 60);
+    CHECK(line.starts_with("replayed: "));
+  }
 }
 
 TEST_CASE("every line about a replay device says so") {
   std::ostringstream out;
-  Progress progress(out, false, 80, 1);
+  Progress progress(out, {}, 1);
   progress.event(event(v1::Job::RUNNING, "screening", "replay-1a2b3c4d"));
   progress.event(event(v1::Job::DONE, "", "replay-1a2b3c4d"));
   std::istringstream lines(out.str());
@@ -73,7 +114,7 @@ TEST_CASE("every line about a replay device says so") {
 
 TEST_CASE("what has not ended and what failed is known") {
   std::ostringstream out;
-  Progress progress(out, false, 80, 1);
+  Progress progress(out, {}, 1);
   progress.event(event(v1::Job::RUNNING, "screening"));
   CHECK(progress.unfinished() == std::vector<std::string>{"j1"});
   CHECK_FALSE(progress.any_failed());
@@ -87,7 +128,7 @@ TEST_CASE("what has not ended and what failed is known") {
 
 TEST_CASE("problems that are fresh already have no job and are kept apart") {
   std::ostringstream out;
-  Progress progress(out, false, 80, 2);
+  Progress progress(out, {}, 2);
   v1::TuneEvent fresh = event(v1::Job::DONE);
   fresh.mutable_job()->clear_id();
   fresh.set_already_fresh(true);
@@ -101,7 +142,7 @@ TEST_CASE("problems that are fresh already have no job and are kept apart") {
 
 TEST_CASE("a job that waits says for what") {
   std::ostringstream out;
-  Progress progress(out, false, 80, 1);
+  Progress progress(out, {}, 1);
   progress.event(event(v1::Job::NO_DEVICE));
   progress.event(event(v1::Job::WAITING_FOR_IDLE_GPU));
   CHECK(out.str().find("waits: no agent offers nvidia-h200") != std::string::npos);

@@ -1,0 +1,13 @@
+// Lines that fit a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace cubind::ctl {
+
+/// The text in lines of at most `columns`, broken behind a space, else behind a comma; what has neither is
+/// left as long as it is. Each line but the first begins with `prefix` and four spaces. 0 columns: as it is.
+std::string wrapped(const std::string& text, std::size_t columns, const std::string& prefix = {});
+
+}  // namespace cubind::ctl
