@@ -71,6 +71,7 @@ void CheckCall::check() {
   }
   check_count(static_cast<int>(architectures_.size()), kMaxArchitectures, "architectures");
   check_count(request_.problems_size(), kMaxCheckedProblems, "problems");
+  warn_about_spec();
   for (int i = 0; i < request_.problems_size(); ++i) {
     const std::string field = "problems[" + std::to_string(i) + "]";
     check_problem(request_.problems(i), field);
@@ -93,6 +94,18 @@ void CheckCall::parse() {
   wire.set_spec_json(request_.spec_json());
   *wire.mutable_files() = request_.files();
   spec_ = parse_kernel_spec(bundle_from_wire(wire));
+}
+
+void CheckCall::warn_about_spec() {
+  for (const Tunable& tunable : spec_->tunables) {
+    if (tunable.values.size() == 1) {
+      reply_.add_warnings("/tunables/" + tunable.name + ": has one value, so it tunes nothing");
+    }
+  }
+  if (spec_->work.min_read_bytes.empty()) {
+    reply_.add_warnings(
+        "/work/min_read_bytes: is missing, so a time that memory cannot allow is not refused");
+  }
 }
 
 void CheckCall::go_on() {
@@ -129,9 +142,13 @@ void CheckCall::count(const Problem& problem) {
     }
     if (!first) {
       reply_.add_warnings("no configuration is valid for " + to_string(problem) + " on " + label);
-    } else {
-      order(problem, *first, architecture);
+      continue;
     }
+    if (std::ranges::find(spec_->defaults, *first) == spec_->defaults.end()) {
+      reply_.add_warnings("/default: none of it is valid for " + to_string(problem) + " on " + label +
+                          ", the first valid configuration stands in: " + to_string(*first));
+    }
+    order(problem, *first, architecture);
   }
 }
 

@@ -29,6 +29,7 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
 
   void check();
   void parse();
+  void warn_about_spec();
   void count(const Problem& problem);
   /// The caller is there, the daemon stays, and the call has not yet cost more than it may.
   void go_on();

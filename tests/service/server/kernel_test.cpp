@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <future>
 
 #include "base/json.hpp"
@@ -11,6 +12,7 @@
 namespace cubind::test {
 namespace {
 
+using Catch::VectorContains;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
@@ -78,6 +80,26 @@ TEST_CASE("a spec that does not parse is refused with file pointer and cause") {
   const grpc::Status status = daemon.check(request, reply);
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK_THAT(status.error_message(), StartsWith("mine.json"));
+}
+
+TEST_CASE("what is no error of a kernel is a warning with its place") {
+  CheckFixture daemon;
+  v1::CheckKernelRequest request = check_vector_add();
+  Json spec = Json::parse(request.spec_json());
+  spec["tunables"]["VECTOR"] = {2};
+  spec["default"] = {{{"THREADS", 256}, {"VECTOR", 2}, {"UNROLL", 1}}};
+  spec["constraints"].push_back("THREADS != 256");
+  spec["work"].erase("min_read_bytes");
+  request.set_spec_json(spec.dump());
+  v1::CheckKernelReply reply;
+  REQUIRE(daemon.check(request, reply).ok());
+  const std::vector<std::string> warnings(reply.warnings().begin(), reply.warnings().end());
+  CHECK_THAT(warnings, VectorContains(std::string("/tunables/VECTOR: has one value, so it tunes nothing")));
+  CHECK(std::ranges::count_if(warnings, [](const std::string& one) {
+          return one.starts_with("/default: none of it is valid for N=4096,T=f32 on");
+        }) == 1);
+  CHECK(std::ranges::count_if(
+            warnings, [](const std::string& one) { return one.starts_with("/work/min_read_bytes"); }) == 1);
 }
 
 TEST_CASE("without an agent a kernel is checked and said not to be compiled") {
