@@ -55,6 +55,8 @@ class Connection {
   v1::ListJobsReply list_jobs(bool include_ended, Milliseconds deadline) const;
   v1::Job cancel_job(const std::string& id, Milliseconds deadline) const;
   v1::GetStatusReply get_status(Milliseconds deadline) const;
+  /// What gRPC's health service says of the daemon as a whole.
+  bool is_serving(Milliseconds deadline) const;
   v1::ListWantedReply list_wanted(const v1::ListWantedRequest& request, Milliseconds deadline) const;
 
   /// The table's text.

@@ -18,6 +18,7 @@
 #include "server/listener.hpp"
 #include "server/port_watch.hpp"
 #include "server/service/cubind_service.hpp"
+#include "server/service/reply_cache.hpp"
 #include "server/service/table_call.hpp"
 #include "server/store/store.hpp"
 #include "server/warm_up.hpp"
@@ -32,6 +33,7 @@ constexpr std::chrono::seconds kRecovery{1};
 constexpr std::chrono::seconds kAgentStarts{20};
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::chrono::seconds kLastCalls{1};
+constexpr std::size_t kReplyCacheBytes = std::size_t{64} << 20;
 
 SchedulerOptions scheduler_options(const Config& config) {
   SchedulerOptions options;
@@ -81,10 +83,11 @@ struct Daemon::Parts {
         pins(*store, index),
         answerer(artifacts),
         blobs(*store, config.cache_bytes),
+        replies(kReplyCacheBytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store,   index, kernels,   fleet, scheduler, pins,
-                answerer, blobs, questions, clock, jobs,      background},
+        context{*store,   index, kernels, fleet,     scheduler, artifacts, pins,
+                answerer, blobs, replies, questions, clock,     jobs,      background},
         service(context),
         agent_service(context) {}
 
@@ -110,6 +113,7 @@ struct Daemon::Parts {
   Pins pins;
   Answerer answerer;
   BlobCache blobs;
+  ReplyCache replies;
   QuestionReader questions;
   Scheduler scheduler;
   Strand background;

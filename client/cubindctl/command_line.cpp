@@ -80,7 +80,7 @@ class Builder {
     auto [command, options] = add<TuneOptions>(app_, "tune", "measure problems and store the winners");
     option(command, "kernel", options->kernel, "KERNEL", "name; may be left out if the shape list names it");
     option(command, "--shapes", options->shapes, kFile,
-           "shape list: {\"problems\": [{\"N\": 1024, \"T\": \"bf16\"}]}");
+           "shape list, .json, .jsonl or .csv: {\"problems\": [{\"N\": 1024, \"T\": \"bf16\"}]}");
     add_repeated(command, "--problem", options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; repeatable");
     command->add_flag("--wanted", options->wanted,
@@ -178,6 +178,8 @@ class Builder {
   void add_listings() {
     add<DevicesOptions>(app_, "devices", "device classes with records or agents");
     add<StatusOptions>(app_, "status", "the daemon's state");
+    add<HealthOptions>(app_, "health",
+                       "whether the daemon serves, by gRPC's health service; exit code 0 or 3");
   }
 
   void add_jobs() {

@@ -94,4 +94,14 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
   return ExitCode::Ok;
 }
 
+ExitCode run(const HealthOptions&, const CommonOptions& common) {
+  const bool serving = Connection(resolve_address(common.address)).is_serving(common.deadline());
+  if (common.json) {
+    print_json({{"serving", serving}});
+  } else {
+    std::cout << (serving ? "serving" : "not serving") << "\n";
+  }
+  return serving ? ExitCode::Ok : ExitCode::Unavailable;
+}
+
 }  // namespace cubind::ctl

@@ -105,6 +105,8 @@ struct CancelOptions {
 
 struct StatusOptions {};
 
+struct HealthOptions {};
+
 struct CompletionOptions {
   std::string shell;
 };
@@ -117,7 +119,7 @@ struct ManOptions {
 using Command =
     std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions, TableDiffOptions,
                  TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions,
-                 JobsOptions, CancelOptions, StatusOptions, CompletionOptions, ManOptions>;
+                 JobsOptions, CancelOptions, StatusOptions, HealthOptions, CompletionOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -10,9 +10,9 @@ bool is_within_bucket(const Match& match) {
   return match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
 }
 
-bool contains(const std::vector<BucketRule::Interval>& intervals, const Problem& problem) {
+bool contains(const std::vector<BucketRule::Interval>& intervals, Dims dims) {
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    if (problem.dims[i].value < intervals[i].lower || problem.dims[i].value > intervals[i].upper) {
+    if (dims[i] < intervals[i].lower || dims[i] > intervals[i].upper) {
       return false;
     }
   }
@@ -38,9 +38,13 @@ std::vector<Problem> measured_in_bucket(const Question& question,
                                         const IndexSnapshot& index) {
   std::vector<Problem> problems;
   const ClassRecords* records = index.records(question.key);
-  for (const RecordPtr& record : records ? records->records : std::vector<RecordPtr>{}) {
+  if (!records) {
+    return problems;
+  }
+  const auto within = [&](Dims dims) { return contains(bucket, dims); };
+  for (const RecordPtr& record : records->select(bucket.size(), within)) {
     const Problem& problem = record->question.problem;
-    if (same_but_for_dims(problem, question.key.problem) && contains(bucket, problem) &&
+    if (same_but_for_dims(problem, question.key.problem) &&
         std::ranges::find(problems, problem) == problems.end()) {
       problems.push_back(problem);
     }
@@ -102,10 +106,11 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
   const Match tolerated = accepted.value_or(all_departures());
   Resolution resolution;
   bool first = true;
-  for (const AnswerCandidate& candidate : candidates(question, index)) {
+  // Returns whether a worse candidate is of interest.
+  const auto consider = [&](const AnswerCandidate& candidate) {
     if (!candidate.match.within(tolerated)) {
       resolution.best_refused = resolution.best_refused.value_or(candidate.match);
-      continue;
+      return true;
     }
     if (std::exchange(first, false)) {
       resolution.hit = is_hit(candidate, accepted.has_value());
@@ -114,10 +119,7 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
     FoundArtifact found = artifacts_.find(question, candidate.configuration, candidate.record.get());
     if (found.artifact) {
       resolution.answer = complete(question, candidate, *found.artifact, index);
-      if (resolution.answer) {
-        break;
-      }
-      continue;
+      return !resolution.answer;
     }
     if (found.refused_toolchain) {
       resolution.refused_toolchain = found.refused_toolchain;
@@ -126,7 +128,9 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
     if (!resolution.compile && !failed.contains(key)) {
       resolution.compile = compile_order(question, candidate.configuration, key);
     }
-  }
+    return true;
+  };
+  visit_candidates(question, index, revisions_.for_question(question), consider);
   return resolution;
 }
 

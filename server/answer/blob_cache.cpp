@@ -7,7 +7,7 @@
 namespace cubind {
 
 std::shared_ptr<const Blob> BlobCache::find(const Digest& cubin) {
-  if (auto blob = take(cubin)) {
+  if (auto blob = remembered(cubin)) {
     return blob;
   }
   auto loaded = load(cubin);
@@ -35,7 +35,7 @@ std::shared_ptr<const Blob> BlobCache::load(const Digest& cubin) {
   return loaded;
 }
 
-std::shared_ptr<const Blob> BlobCache::take(const Digest& cubin) {
+std::shared_ptr<const Blob> BlobCache::remembered(const Digest& cubin) {
   const std::lock_guard lock(mutex_);
   const auto found = places_.find(cubin);
   if (found == places_.end()) {

@@ -20,11 +20,12 @@ class BlobCache {
 
   /// Null: not stored. Damaged bytes are removed from the store and are then not stored.
   std::shared_ptr<const Blob> find(const Digest& cubin);
+  /// Null: not in RAM. Reads nothing from the store.
+  std::shared_ptr<const Blob> remembered(const Digest& cubin);
 
  private:
   using Entries = std::list<std::shared_ptr<const Blob>>;
 
-  std::shared_ptr<const Blob> take(const Digest& cubin);
   std::shared_ptr<const Blob> load(const Digest& cubin);
   void keep(std::shared_ptr<const Blob> blob);
 

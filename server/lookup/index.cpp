@@ -14,20 +14,52 @@ std::string group_key(const RecordQuestion& question) {
          to_string(question.numerics) + '\n' + question.name_space;
 }
 
-std::shared_ptr<ClassRecords> with_records(const ClassRecords* old, const std::string& problem,
-                                           std::vector<RecordPtr> added) {
-  auto records = old ? std::make_shared<ClassRecords>(*old) : std::make_shared<ClassRecords>();
-  std::erase_if(records->records,
-                [&](const RecordPtr& record) { return to_string(record->question.problem) == problem; });
-  records->by_problem.erase(problem);
-  if (!added.empty()) {
-    records->records.insert(records->records.end(), added.begin(), added.end());
-    records->by_problem[problem] = std::move(added);
+}  // namespace
+
+std::vector<RecordPtr> ClassRecords::select(std::size_t dim_count,
+                                            const std::function<bool(Dims)>& wanted) const {
+  std::vector<RecordPtr> selected;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < records.size(); begin = dim_ends[i++]) {
+    const Dims own = Dims(dims).subspan(begin, dim_ends[i] - begin);
+    if (own.size() == dim_count && wanted(own)) {
+      selected.push_back(records[i]);
+    }
   }
-  return records;
+  return selected;
 }
 
-}  // namespace
+void ClassRecords::add(const RecordPtr& record) {
+  const Problem& problem = record->question.problem;
+  records.push_back(record);
+  append_dims(problem);
+  by_problem[to_string(problem)].push_back(record);
+}
+
+void ClassRecords::append_dims(const Problem& problem) {
+  for (const NamedValue& dim : problem.dims) {
+    dims.push_back(dim.value);
+  }
+  dim_ends.push_back(dims.size());
+}
+
+void ClassRecords::drop(const std::string& problem) {
+  const auto found = by_problem.find(problem);
+  if (found == by_problem.end()) {
+    return;
+  }
+  const std::vector<RecordPtr> gone = std::move(found->second);
+  by_problem.erase(found);
+  const std::vector<RecordPtr> before = std::exchange(records, {});
+  dims.clear();
+  dim_ends.clear();
+  for (const RecordPtr& record : before) {
+    if (std::ranges::find(gone, record) == gone.end()) {
+      records.push_back(record);
+      append_dims(record->question.problem);
+    }
+  }
+}
 
 const RecordGroup* IndexSnapshot::group(const RecordQuestion& question) const {
   const auto found = groups_.find(group_key(question));
@@ -117,8 +149,7 @@ void IndexSnapshot::add(std::vector<RecordRow> rows) {
     if (!records) {
       records = std::make_shared<ClassRecords>();
     }
-    records->records.push_back(record);
-    records->by_problem[to_string(record->question.problem)].push_back(record);
+    records->add(record);
   }
   for (auto& [key, classes] : groups) {
     groups_[key] = std::make_shared<const RecordGroup>(classes.begin(), classes.end());
@@ -153,8 +184,13 @@ void Index::refresh(Store& store, const RecordQuestion& question) {
   const auto old = next->groups_.find(key);
   auto group = old == next->groups_.end() ? std::make_shared<RecordGroup>()
                                           : std::make_shared<RecordGroup>(*old->second);
-  auto& records = (*group)[question.device_class];
-  records = with_records(records.get(), to_string(question.problem), std::move(added));
+  auto& known = (*group)[question.device_class];
+  const auto records = known ? std::make_shared<ClassRecords>(*known) : std::make_shared<ClassRecords>();
+  records->drop(to_string(question.problem));
+  for (const RecordPtr& record : added) {
+    records->add(record);
+  }
+  known = records;
   next->groups_[key] = std::move(group);
   publish(std::move(next));
 }

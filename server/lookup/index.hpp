@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,10 +20,22 @@ class Store;
 
 using RecordPtr = std::shared_ptr<const RecordRow>;
 
+using Dims = std::span<const std::int64_t>;
+
 /// The records of one device class within a group.
 struct ClassRecords {
-  std::vector<RecordPtr> records;  // by problem, then as the store orders them
+  std::vector<RecordPtr> records;     // by problem, then as the store orders them
+  std::vector<std::int64_t> dims;     // of each record's problem, record by record
+  std::vector<std::size_t> dim_ends;  // where each record's end
   std::unordered_map<std::string, std::vector<RecordPtr>> by_problem;  // to_string(problem)
+
+  /// The records whose dims (their values, in the problem's order) are wanted. Reads `dims`, not the records.
+  std::vector<RecordPtr> select(std::size_t dim_count, const std::function<bool(Dims)>& wanted) const;
+  void add(const RecordPtr& record);
+  void drop(const std::string& problem);
+
+ private:
+  void append_dims(const Problem& problem);
 };
 
 /// The records that one question may draw on: same kernel, interface, policy, numerics and namespace.

@@ -56,14 +56,29 @@ double device_distance(const DeviceFacts& a, const DeviceFacts& b) {
   return (same_capability ? 0 : 100) + std::abs(std::log2(ratio));
 }
 
-bool in_bucket(const std::vector<BucketRule::Interval>& bucket, const Problem& problem) {
+bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims) {
   for (std::size_t i = 0; i < bucket.size(); ++i) {
-    const std::int64_t value = problem.dims[i].value;
-    if (value < bucket[i].lower || value > bucket[i].upper) {
+    if (dims[i] < bucket[i].lower || dims[i] > bucket[i].upper) {
       return false;
     }
   }
   return true;
+}
+
+/// KernelSpec::distance() is within the limit, as far as the dims go.
+bool is_near(const Problem& problem, Dims dims) {
+  double sum = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::int64_t asked = problem.dims[i].value;
+    if (asked == dims[i]) {
+      continue;
+    }
+    if (asked <= 0 || dims[i] <= 0) {
+      return false;
+    }
+    sum += std::abs(std::log2(static_cast<double>(dims[i]) / static_cast<double>(asked)));
+  }
+  return sum <= kNearestLimit;
 }
 
 class Ranking {
@@ -74,23 +89,34 @@ class Ranking {
         carry_(carry),
         bucket_(question.spec->bucket(question.key.problem)) {}
 
-  std::vector<Ranked> rank() {
+  /// Those of the problem and its bucket, measured on the question's own class, best first: whatever else
+  /// speaks against them, they precede what others() gives.
+  std::vector<Ranked> own() {
+    if (const ClassRecords* records = index_.records(question_.key)) {
+      consider_class(question_.key.device_class, *records,
+                     [&](Dims dims) { return in_bucket(bucket_, dims); });
+    }
+    return take();
+  }
+
+  /// Those of neighbouring problems and other classes, best first.
+  std::vector<Ranked> others() {
     const RecordGroup* group = index_.group(question_.key);
-    if (!group) {
-      return {};
+    for (const auto& [device_class, records] : group ? *group : RecordGroup{}) {
+      const bool same_device = device_class == question_.key.device_class;
+      consider_class(device_class, *records, [&](Dims dims) {
+        return in_bucket(bucket_, dims) ? !same_device : is_near(question_.key.problem, dims);
+      });
     }
-    for (const auto& [device_class, records] : *group) {
-      consider_class(device_class, *records);
-    }
-    std::ranges::sort(ranked_, leads);
-    return std::move(ranked_);
+    return take();
   }
 
   /// As a problem of the bucket sees it that has no record of its own.
   RecordPtr bucket_leader() {
     asks_for_bucket_ = true;
     if (const ClassRecords* records = index_.records(question_.key)) {
-      consider_class(question_.key.device_class, *records);
+      consider_class(question_.key.device_class, *records,
+                     [&](Dims dims) { return in_bucket(bucket_, dims); });
     }
     std::erase_if(ranked_, [](const Ranked& item) { return !item.match.has(Departure::Bucket); });
     if (ranked_.empty()) {
@@ -116,16 +142,30 @@ class Ranking {
            std::tuple(-b.evidence, -size(b), b.distance, -b.record->id);
   }
 
-  void consider_class(const Digest& device_class, const ClassRecords& records) {
+  std::vector<Ranked> take() {
+    std::ranges::sort(ranked_, leads);
+    return std::exchange(ranked_, {});
+  }
+
+  void consider_class(const Digest& device_class, const ClassRecords& records,
+                      const std::function<bool(Dims)>& wanted) {
     const bool same_device = device_class == question_.key.device_class;
     const DeviceClass* device = same_device ? &question_.device : index_.device(device_class);
     // A table that is played back is a device of its own.
     if (!device || device->facts.replay_table != question_.device.facts.replay_table) {
       return;
     }
-    for (const RecordPtr& record : records.records) {
+    for (const RecordPtr& record : records.select(question_.key.problem.dims.size(), wanted)) {
       consider(record, *device, same_device);
     }
+  }
+
+  bool is_of_bucket(const Problem& problem) const {
+    std::vector<std::int64_t> dims;
+    for (const NamedValue& dim : problem.dims) {
+      dims.push_back(dim.value);
+    }
+    return in_bucket(bucket_, dims);
   }
 
   void consider(const RecordPtr& record, const DeviceClass& device, bool same_device) {
@@ -136,7 +176,7 @@ class Ranking {
     }
     Match match;
     if (asks_for_bucket_ || record->question.problem != question_.key.problem) {
-      if (in_bucket(bucket_, record->question.problem)) {
+      if (is_of_bucket(record->question.problem)) {
         match.add(Departure::Bucket);
       } else if (*distance <= kNearestLimit) {
         match.add(Departure::NearestProblem);
@@ -203,25 +243,39 @@ std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& r
   return carried;
 }
 
-std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,
-                                             const CarryOver& carry, std::size_t limit) {
+void visit_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
+                      const std::function<bool(AnswerCandidate&&)>& visit, std::size_t limit) {
   const DeviceConstants constants = device_constants(question.device.facts);
-  const auto fits = [&](const Configuration& configuration) {
-    return !violation(*question.spec, question.key.problem, configuration, constants);
-  };
-  std::vector<AnswerCandidate> candidates;
-  for (Ranked& ranked : Ranking(question, index, carry).rank()) {
-    if (candidates.size() == limit) {
+  Ranking ranking(question, index, carry);
+  std::size_t visited = 0;
+  for (const auto rank : {&Ranking::own, &Ranking::others}) {
+    if (visited == limit) {
       break;
     }
-    if (fits(ranked.carried.configuration)) {
-      candidates.push_back(
-          {ranked.match, ranked.record->evidence, ranked.record, ranked.carried.configuration});
+    for (Ranked& ranked : (ranking.*rank)()) {
+      const Configuration& configuration = ranked.carried.configuration;
+      if (visited == limit || violation(*question.spec, question.key.problem, configuration, constants)) {
+        continue;
+      }
+      ++visited;
+      if (!visit({ranked.match, ranked.record->evidence, ranked.record, configuration})) {
+        return;
+      }
     }
   }
   if (auto configuration = default_configuration(*question.spec, question.key.problem, constants)) {
-    candidates.push_back({Match{Departure::Default}, Evidence::None, nullptr, std::move(*configuration)});
+    visit({Match{Departure::Default}, Evidence::None, nullptr, std::move(*configuration)});
   }
+}
+
+std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,
+                                             const CarryOver& carry, std::size_t limit) {
+  std::vector<AnswerCandidate> candidates;
+  const auto keep = [&](AnswerCandidate&& candidate) {
+    candidates.push_back(std::move(candidate));
+    return true;
+  };
+  visit_candidates(question, index, carry, keep, limit);
   return candidates;
 }
 

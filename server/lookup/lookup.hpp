@@ -61,6 +61,12 @@ inline constexpr double kNearestLimit = 2.0;
 /// (measured, provisional, imported, predicted), then for buckets the larger problem, else the smaller
 /// distance. What a replay device yielded never answers for a real class, nor the other way round, and what
 /// clients reported answers nothing.
+///
+/// Calls `visit` with one after the other, until it returns false: what nobody asks for is not ranked.
+void visit_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
+                      const std::function<bool(AnswerCandidate&&)>& visit, std::size_t limit = 8);
+
+/// All of visit_candidates().
 std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,
                                              const CarryOver& carry, std::size_t limit = 8);
 

@@ -18,6 +18,7 @@
 
 namespace cubind {
 
+class ReplyCache;
 class Store;
 
 struct ServiceContext {
@@ -26,9 +27,11 @@ struct ServiceContext {
   KernelLibrary& kernels;
   Fleet& fleet;
   Scheduler& scheduler;  // on `jobs` alone
+  ArtifactFinder& artifacts;
   Pins& pins;
   Answerer& answerer;
   BlobCache& blobs;
+  ReplyCache& replies;
   QuestionReader& questions;
   const Clock& clock;
   Strand& jobs;        // the job thread

@@ -38,8 +38,8 @@ void refuse_to_go_on(const ServiceContext& context, const std::atomic<bool>& can
 }
 
 grpc::ServerUnaryReactor* CubindService::GetVariant(grpc::CallbackServerContext* call,
-                                                    const v1::GetVariantRequest* request,
-                                                    v1::GetVariantReply* reply) {
+                                                    const grpc::ByteBuffer* request,
+                                                    grpc::ByteBuffer* reply) {
   return VariantCall::start(context_, *call, *request, *reply);
 }
 

@@ -7,13 +7,13 @@
 
 namespace cubind {
 
-class CubindService final : public v1::Cubind::CallbackService {
+/// GetVariant is taken in wire format: most answers were given before and are sent again as they were.
+class CubindService final : public v1::Cubind::WithRawCallbackMethod_GetVariant<v1::Cubind::CallbackService> {
  public:
   explicit CubindService(ServiceContext& context) : context_(context) {}
 
-  grpc::ServerUnaryReactor* GetVariant(grpc::CallbackServerContext* call,
-                                       const v1::GetVariantRequest* request,
-                                       v1::GetVariantReply* reply) override;
+  grpc::ServerUnaryReactor* GetVariant(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* reply) override;
   grpc::ServerWriteReactor<v1::ArtifactChunk>* GetArtifact(grpc::CallbackServerContext* call,
                                                            const v1::GetArtifactRequest* request) override;
   grpc::ServerWriteReactor<v1::TuneEvent>* Tune(grpc::CallbackServerContext* call,
@@ -41,7 +41,8 @@ class CubindService final : public v1::Cubind::CallbackService {
                                                        v1::ImportTableReply* reply) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest* request,
                                       v1::GetStatusReply* reply) override;
-  grpc::ServerUnaryReactor* ListWanted(grpc::CallbackServerContext* call, const v1::ListWantedRequest* request,
+  grpc::ServerUnaryReactor* ListWanted(grpc::CallbackServerContext* call,
+                                       const v1::ListWantedRequest* request,
                                        v1::ListWantedReply* reply) override;
 
  private:

@@ -25,18 +25,48 @@ std::string newest_toolchain(const AgentProfiles& agents) {
   return newest ? newest->name : "";
 }
 
+std::string_view as_text(const grpc::Slice& slice) {
+  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
+}
+
+/// False: not answered before, or no longer so. What is wrong with it comes out when it is worked out anew.
+bool answer_again(ServiceContext& context, std::string_view request, grpc::ByteBuffer& reply) {
+  if (context.draining) {
+    return false;
+  }
+  const auto known = context.replies.find(request, reply_state(context));
+  if (!known) {
+    return false;
+  }
+  const auto blob = known->cubin ? context.blobs.remembered(*known->cubin) : nullptr;
+  if (known->cubin && !blob) {
+    return false;
+  }
+  reply = assemble(*known, blob);
+  ++context.hits;
+  return true;
+}
+
 }  // namespace
 
 VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call,
-                         v1::GetVariantReply& reply)
-    : context_(context), reply_(reply), deadline_(call.deadline()) {}
+                         grpc::Slice request, grpc::ByteBuffer& reply)
+    : context_(context), request_(std::move(request)), reply_(reply), deadline_(call.deadline()) {}
 
-grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, const grpc::CallbackServerContext& call,
-                                             const v1::GetVariantRequest& request,
-                                             v1::GetVariantReply& reply) {
-  const std::shared_ptr<VariantCall> self(new VariantCall(context, call, reply));
+grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, grpc::CallbackServerContext& call,
+                                             const grpc::ByteBuffer& request, grpc::ByteBuffer& reply) {
+  grpc::Slice bytes;
+  if (!request.TrySingleSlice(&bytes).ok() && !request.DumpToSingleSlice(&bytes).ok()) {
+    bytes = grpc::Slice();
+  }
+  if (answer_again(context, as_text(bytes), reply)) {
+    grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  const std::shared_ptr<VariantCall> self(new VariantCall(context, call, std::move(bytes), reply));
   self->self_ = self;
-  self->step([&] { self->begin(request); });
+  self->step([&] { self->begin(); });
   return self.get();
 }
 
@@ -50,8 +80,14 @@ void VariantCall::step(const std::function<void()>& body) {
   }
 }
 
-void VariantCall::begin(const v1::GetVariantRequest& request) {
+void VariantCall::begin() {
   refuse_while_draining(context_);
+  v1::GetVariantRequest request;
+  if (!request.ParseFromArray(request_.begin(), static_cast<int>(request_.size()))) {
+    throw Error(ErrorCode::InvalidArgument, "request",
+                "is not a GetVariantRequest in protobuf's wire format");
+  }
+  state_ = reply_state(context_);
   asked_ = context_.questions.read(request);
   pinned_ = asked_.job.empty() ? nullptr : context_.pins.snapshot(asked_.job);
   resolve();
@@ -289,11 +325,18 @@ void VariantCall::reply_now() {
     context_.jobs.post([self = shared_from_this()] { self->step([&] { self->serve(); }); });
     return;
   }
-  to_wire(*resolution_.answer, reply_);
-  add_artifact(*resolution_.answer);
+  v1::GetVariantReply reply;
+  to_wire(*resolution_.answer, reply);
   if (job_) {
-    reply_.set_job_id(job_->job.id);
-    reply_.set_job_state(job_state_name(job_->job.state));
+    reply.set_job_id(job_->job.id);
+    reply.set_job_state(job_state_name(job_->job.state));
+  }
+  const auto cubin = cubin_to_send(*resolution_.answer);
+  const WireReply wire = to_wire_reply(reply, cubin ? std::optional(cubin->cubin) : std::nullopt);
+  reply_ = assemble(wire, cubin);
+  // A training job's question keeps its pin alive: it is asked anew each time.
+  if (resolution_.hit && !resolution_.compile && !job_ && asked_.job.empty()) {
+    context_.replies.keep(as_text(request_), state_, wire);
   }
   finish(grpc::Status::OK);
 }
@@ -308,18 +351,16 @@ bool VariantCall::cubin_is_lost() {
   return !caller_has(cubin) && !context_.blobs.find(cubin) && !std::exchange(lost_cubin_, true);
 }
 
-void VariantCall::add_artifact(const ServedAnswer& answer) {
+std::shared_ptr<const Blob> VariantCall::cubin_to_send(const ServedAnswer& answer) const {
   const Digest& cubin = answer.artifact.cubin;
   if (caller_has(cubin)) {
-    return;
+    return nullptr;
   }
-  const auto blob = context_.blobs.find(cubin);
+  auto blob = context_.blobs.find(cubin);
   if (!blob) {
     throw Error(ErrorCode::DataLoss, "cubin " + cubin.hex(), "is named by an artifact and is not stored");
   }
-  if (blob->zstd.size() <= kMaxInlineCubinBytes) {
-    reply_.mutable_artifact()->set_zstd_cubin(blob->zstd);
-  }
+  return blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
 }
 
 void VariantCall::fail_without_answer() const {

@@ -9,6 +9,7 @@
 
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
+#include "server/service/reply_cache.hpp"
 
 namespace cubind {
 
@@ -16,16 +17,18 @@ namespace cubind {
 /// until gRPC has said OnDone and nothing on the job thread holds it.
 class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<VariantCall> {
  public:
-  static grpc::ServerUnaryReactor* start(ServiceContext& context, const grpc::CallbackServerContext& call,
-                                         const v1::GetVariantRequest& request, v1::GetVariantReply& reply);
+  /// Request and reply in wire format. What was answered before goes out again without a call of its own.
+  static grpc::ServerUnaryReactor* start(ServiceContext& context, grpc::CallbackServerContext& call,
+                                         const grpc::ByteBuffer& request, grpc::ByteBuffer& reply);
 
   void OnCancel() override;
   void OnDone() override { self_.reset(); }
 
  private:
-  VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call, v1::GetVariantReply& reply);
+  VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call, grpc::Slice request,
+              grpc::ByteBuffer& reply);
 
-  void begin(const v1::GetVariantRequest& request);
+  void begin();
   void resolve();
   // All of these on the job thread:
   void on_miss();
@@ -53,16 +56,19 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   bool caller_has(const Digest& cubin) const;
   /// The answer's bytes are no longer in the store, or were damaged; true once for a call.
   bool cubin_is_lost();
-  void add_artifact(const ServedAnswer& answer);
+  /// The bytes that the reply carries; null: none.
+  std::shared_ptr<const Blob> cubin_to_send(const ServedAnswer& answer) const;
   void finish(const grpc::Status& status);
   /// Runs a step; what it throws finishes the call.
   void step(const std::function<void()>& body);
 
   ServiceContext& context_;
-  v1::GetVariantReply& reply_;
+  const grpc::Slice request_;
+  grpc::ByteBuffer& reply_;
   const std::chrono::system_clock::time_point deadline_;
   std::shared_ptr<VariantCall> self_;
 
+  ReplyState state_;  // before the lookup
   VariantQuestion asked_;
   std::shared_ptr<const IndexSnapshot> pinned_;  // by the asking training job; null: the newest
   Resolution resolution_;

@@ -22,8 +22,10 @@ std::optional<v1::Kernel> find_kernel(const Connection& connection, const std::s
 TEST_CASE("the health service says SERVING and nothing once the daemon is gone") {
   TinyDaemon daemon;
   CHECK(health_of(daemon->address()) == 1);
+  CHECK(Connection(daemon->address()).is_serving(kPatience));
   REQUIRE(daemon->stop().has_value());
   CHECK_FALSE(health_of(daemon->address()).has_value());
+  CHECK_THROWS_AS(Connection(daemon->address()).is_serving(kPatience), Error);
 }
 
 TEST_CASE("the socket is its owner's alone") {
