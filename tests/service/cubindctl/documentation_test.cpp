@@ -1,0 +1,94 @@
+// Completion and manual pages as shells and readers of them take them.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "base/file.hpp"
+#include "tests/service/cubindctl/ctl.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Contains;
+namespace fs = std::filesystem;
+
+ProgramResult run(const std::string& program, std::vector<std::string> arguments) {
+  ProgramRun run;
+  run.program = program;
+  run.arguments = std::move(arguments);
+  run.environment = {"PATH=/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"};
+  return run_program(run);
+}
+
+fs::path completion(const TempDir& folder, const std::string& shell) {
+  const ProgramResult result = ctl("unix:///nowhere", {"completion", shell});
+  REQUIRE(result.exit_code == 0);
+  const fs::path file = folder.path() / ("completion." + shell);
+  write_file_atomic(file, result.out);
+  return file;
+}
+
+/// What bash completes the words with.
+std::string completed(const fs::path& script, const std::string& words) {
+  const std::string program =
+      "source " + script.string() + "; COMP_WORDS=(" + words +
+      "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cubindctl 2>/dev/null; echo \"${COMPREPLY[*]}\"";
+  return run("/bin/bash", {"--norc", "-c", program}).out;
+}
+
+}  // namespace
+
+TEST_CASE("shells that are here accept their completion") {
+  TempDir folder;
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const fs::path program = fs::path("/usr/bin") / shell;
+    if (!fs::exists(program)) {
+      WARN(shell << " is not on this machine");
+      continue;
+    }
+    const ProgramResult result = run(program, {"-n", completion(folder, shell)});
+    INFO(shell << ": " << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.err.empty());
+  }
+}
+
+TEST_CASE("bash completes commands and options and choices") {
+  TempDir folder;
+  const fs::path script = completion(folder, "bash");
+  CHECK(completed(script, "cubindctl ker") == "kernels\n");
+  CHECK(completed(script, "cubindctl kernels ''") == "check init\n");
+  CHECK(completed(script, "cubindctl --address tune get --on-miss = w") == "wait\n");
+  CHECK(completed(script, "cubindctl tune --dry") == "--dry-run\n");
+  CHECK(completed(script, "cubindctl tune --problem ''") == "\n");
+}
+
+TEST_CASE("every command has a manual page that man renders without a warning") {
+  TempDir folder;
+  REQUIRE(ctl("unix:///nowhere", {"man", "-o", folder.path() / "man1"}).exit_code == 0);
+  std::set<std::string> pages;
+  for (const auto& item : fs::directory_iterator(folder.path() / "man1")) {
+    pages.insert(item.path().filename());
+    if (fs::exists("/usr/bin/man")) {
+      const ProgramResult result = run("/usr/bin/man", {"--warnings", "-l", "-E", "UTF-8", item.path()});
+      INFO(item.path() << ": " << result.err);
+      CHECK(result.exit_code == 0);
+      CHECK(result.err.empty());
+    }
+    if (fs::exists("/usr/bin/mandoc")) {
+      CHECK(run("/usr/bin/mandoc", {"-Tlint", "-W", "error", item.path()}).exit_code == 0);
+    }
+  }
+  CHECK(pages.contains("cubindctl.1"));
+  CHECK(pages.contains("cubindctl-kernels-init.1"));
+}
+
+TEST_CASE("one page is printed and a command that there is not is refused with what is near") {
+  CHECK_THAT(ctl("unix:///nowhere", {"man", "kernels", "check"}).out,
+             Contains("cubindctl\\-kernels\\-check"));
+  CHECK_THAT(ctl("unix:///nowhere", {"man"}).out, Contains(".SH COMMANDS"));
+  const ProgramResult result = ctl("unix:///nowhere", {"man", "kernel", "check"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("did you mean \"cubindctl kernels check\"?"));
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,72 @@
+// tune --dry-run and --retune.
+#include <catch2/catch.hpp>
+
+#include "tests/service/cubindctl/live.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Contains;
+
+std::vector<std::string> tune(const Problem& problem, const std::vector<std::string>& further = {}) {
+  std::vector<std::string> arguments{"tune", kTinyKernel, "--problem", text_of(problem)};
+  arguments.insert(arguments.end(), further.begin(), further.end());
+  return arguments;
+}
+
+struct DryRunFixture {
+  TinyDaemon daemon{{.problems = {tiny_problem(2), tiny_problem(3)}}};
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(DryRunFixture, "a dry run counts configurations and starts nothing") {
+  const Json plan = ctl_json(daemon, tune(tiny_problem(2), {"--dry-run"}));
+  const Json& problem = plan["problems"][0];
+  CHECK(problem["valid_configurations"] == kTinyConfigurations);
+  CHECK(problem["configurations"] == kTinyConfigurations);
+  CHECK(problem["fresh"] == false);
+  CHECK(problem["estimate_ms"].is_null());
+  CHECK(ctl_json(daemon, {"jobs", "--all"})["jobs"].empty());
+  CHECK_THAT(ctl(daemon, tune(tiny_problem(2), {"--dry-run"})).out,
+             Contains("to measure") && Contains("time unknown") && Contains("Nothing was started."));
+}
+
+TEST_CASE_METHOD(DryRunFixture, "a dry run estimates from what earlier jobs of the kernel took") {
+  REQUIRE(ctl(daemon, tune(tiny_problem(2))).exit_code == 0);
+  const double took = ctl_json(daemon, {"jobs", "--all"})["jobs"][0]["elapsed_ms"];
+  const Json plan = ctl_json(daemon, tune(tiny_problem(3), {"--dry-run"}));
+  CHECK(plan["problems"][0]["estimate_ms"].get<double>() == Approx(took));
+  CHECK(plan["problems"][0]["estimated_from_jobs"] == 1);
+  CHECK(plan["estimate_ms"].get<double>() == Approx(took));
+}
+
+TEST_CASE_METHOD(DryRunFixture, "what is fresh is told and costs nothing unless it is to be measured again") {
+  REQUIRE(ctl(daemon, tune(tiny_problem(2))).exit_code == 0);
+  const Json plan = ctl_json(daemon, tune(tiny_problem(2), {"--dry-run"}));
+  CHECK(plan["fresh"] == 1);
+  CHECK(plan["estimate_ms"] == 0);
+  CHECK(ctl_json(daemon, tune(tiny_problem(2), {"--dry-run", "--retune"}))["estimate_ms"] > 0);
+  CHECK_THAT(ctl(daemon, tune(tiny_problem(2), {"--dry-run"})).out,
+             Contains("1 problem, 1 fresh; there is nothing to measure."));
+}
+
+TEST_CASE_METHOD(DryRunFixture, "tune measures nothing twice and --retune measures it again") {
+  REQUIRE(ctl(daemon, tune(tiny_problem(2))).exit_code == 0);
+  const std::size_t once = daemon.measured_blocks().size();
+  CHECK_THAT(ctl(daemon, tune(tiny_problem(2))).out, Contains("fresh already, nothing was measured"));
+  CHECK(daemon.measured_blocks().size() == once);
+  REQUIRE(ctl(daemon, tune(tiny_problem(2), {"--retune"})).exit_code == 0);
+  CHECK(daemon.measured_blocks().size() > once);
+}
+
+TEST_CASE("a dry run tells of a job that is open") {
+  TinyDaemon daemon({.hold = true});
+  REQUIRE(ctl(daemon, tune(tiny_problem(2), {"--detach"})).exit_code == 0);
+  const Json plan = ctl_json(daemon, tune(tiny_problem(2), {"--dry-run"}));
+  CHECK(plan["problems"][0]["job"]["id"] == ctl_json(daemon, {"jobs"})["jobs"][0]["id"]);
+  CHECK(ctl(daemon, tune(tiny_problem(2), {"--dry-run", "--detach"})).exit_code == 2);
+  daemon.let_go();
+}
+
+}  // namespace cubind::test

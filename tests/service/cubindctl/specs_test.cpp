@@ -1,0 +1,174 @@
+// Kernel specs as a user edits them beside a running daemon: begun by `kernels init`, changed, broken,
+// removed.
+#include <catch2/catch.hpp>
+
+#include "base/file.hpp"
+#include "tests/service/cubindctl/live.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/space.hpp"
+
+namespace cubind::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Contains;
+
+constexpr const char* kMine = "mine";
+
+Problem problem_of_mine() { return parse_problem("N=4096,T=f32"); }
+
+/// Trials of what `kernels init` writes, on the table's device.
+void add_mine(Table& table) {
+  TempDir folder;
+  REQUIRE(ctl("unix:///nowhere", {"kernels", "init", kMine, "--dir", folder.path()}).exit_code == 0);
+  const auto spec = load_kernel_spec(folder.path() / "mine.json");
+  const TableDevice& device = table.devices.at(0);
+  double time_us = 5;
+  for (const Configuration& configuration :
+       enumerate_valid(*spec, problem_of_mine(), device_constants(device.facts))) {
+    TableTrial trial = table.trials.front();
+    trial.context.kernel = kMine;
+    trial.context.problem = problem_of_mine();
+    trial.context.configuration = configuration;
+    trial.context.trial = Digest::of("mine " + to_string(configuration));
+    trial.screening = {{{time_us, time_us, time_us}, 1980, false, false, 0}};
+    trial.finals = {{std::vector<double>(60, time_us), 1980, false, false, 0}};
+    table.trials.push_back(trial);
+    time_us += 1;
+  }
+}
+
+void replace_in(const fs::path& file, const std::string& what, const std::string& with) {
+  std::string text = read_file(file);
+  const std::size_t at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, what.size(), with);
+  write_file_atomic(file, text);
+}
+
+Json kernel_of(TinyDaemon& daemon, const std::string& name) {
+  const Json kernels = ctl_json(daemon, {"kernels"});
+  for (const Json& kernel : kernels["kernels"]) {
+    if (kernel["name"] == name) {
+      return kernel;
+    }
+  }
+  return nullptr;
+}
+
+Json plan_of_tiny(TinyDaemon& daemon) {
+  const Json plan =
+      ctl_json(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--dry-run"});
+  return plan["problems"][0];
+}
+
+}  // namespace
+
+TEST_CASE("what kernels init writes is taken up by a running daemon and checked and tuned at once") {
+  TinyDaemon daemon({.edit_table = add_mine});
+  REQUIRE(kernel_of(daemon, kMine).is_null());
+  REQUIRE(ctl(daemon, {"kernels", "init", kMine, "--dir", daemon.kernels()}).exit_code == 0);
+  const fs::path spec = daemon.kernels() / "mine.json";
+  const ProgramResult checked = ctl(daemon, {"kernels", "check", spec, "--problem", "N=4096,T=bf16"});
+  CHECK(checked.exit_code == 0);
+  CHECK_THAT(checked.out, Contains("15 of 16 configurations are valid") && Contains("compiled for sm_90"));
+  const ProgramResult tuned = ctl(daemon, {"tune", kMine, "--problem", text_of(problem_of_mine())});
+  CHECK(tuned.exit_code == 0);
+  CHECK_THAT(tuned.out, Contains("THREADS=64,ITEMS=1") && Contains("15 configurations"));
+}
+
+TEST_CASE("kernels init overwrites nothing and leaves nothing half written") {
+  TempDir folder;
+  write_file_atomic(folder.path() / "mine_reference.cu", "precious");
+  const ProgramResult result = ctl("unix:///nowhere", {"kernels", "init", kMine, "--dir", folder.path()});
+  CHECK(result.exit_code == 7);
+  CHECK_THAT(result.err, Contains("mine_reference.cu: is there already and is not overwritten"));
+  CHECK(read_file(folder.path() / "mine_reference.cu") == "precious");
+  CHECK_FALSE(fs::exists(folder.path() / "mine.cu"));
+  CHECK_FALSE(fs::exists(folder.path() / "mine.json"));
+}
+
+TEST_CASE("kernels init refuses what cannot be a kernel's name") {
+  for (const char* name : {"2fast", "a-b", "../up", "", "a b"}) {
+    const ProgramResult result = ctl("unix:///nowhere", {"kernels", "init", name});
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Contains("no kernel's name"));
+  }
+}
+
+TEST_CASE("a changed spec is in force for the next command without a restart") {
+  TinyDaemon daemon;
+  CHECK(plan_of_tiny(daemon)["valid_configurations"] == 12);
+  replace_in(daemon.kernels() / "scale.json", "\"VECTOR\": [1, 2, 4]", "\"VECTOR\": [1, 2]");
+  CHECK(plan_of_tiny(daemon)["valid_configurations"] == 8);
+}
+
+TEST_CASE("a changed source makes fresh records other revisions without a restart") {
+  TinyDaemon daemon;
+  REQUIRE(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
+  CHECK(plan_of_tiny(daemon)["fresh"] == true);
+  write_tiny_kernel(daemon.kernels(), "edited");
+  CHECK(plan_of_tiny(daemon)["fresh"] == false);
+  CHECK(eventually([&] {
+    return ctl_json(daemon, {"get", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--tune",
+                             "never"})["match"] == "other_revision";
+  }));
+}
+
+TEST_CASE(
+    "a spec that becomes broken keeps its last good version and is told with file and pointer and cause") {
+  TinyDaemon daemon;
+  const fs::path spec = daemon.kernels() / "scale.json";
+  replace_in(spec, "\"tunables\"", "\"tunable\"");
+  const Json kernel = kernel_of(daemon, kTinyKernel);
+  CHECK(kernel["keeps_last_good"] == true);
+  CHECK(kernel["tunables"].size() == 2);
+  const std::string error = spec.string() + " /tunable: unexpected key, did you mean \"tunables\"?";
+  CHECK(kernel["error"] == error);
+  CHECK_THAT(ctl(daemon, {"kernels"}).out, Contains("the last good version stays in force: " + error));
+  CHECK_THAT(ctl(daemon, {"status"}).out, Contains("BAD SPEC    " + error));
+  CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))}).exit_code == 0);
+  replace_in(spec, "\"tunable\"", "\"tunables\"");
+  CHECK_FALSE(kernel_of(daemon, kTinyKernel).contains("error"));
+}
+
+TEST_CASE("a spec that is broken from the start is told and not usable") {
+  TinyDaemon daemon;
+  write_file_atomic(daemon.kernels() / "worse.json", R"({"name": "worse", "tunables": {"A": "x"}})");
+  CHECK_THAT(ctl(daemon, {"kernels"}).out, Contains("not usable: ") && Contains("worse.json"));
+  const ProgramResult tuned = ctl(daemon, {"tune", "worse", "--problem", "N=1"});
+  CHECK(tuned.exit_code == 7);
+  CHECK_THAT(tuned.err, Contains("worse.json"));
+}
+
+TEST_CASE("a spec that is removed is gone and one that is added is there without a restart") {
+  TinyDaemon daemon;
+  const fs::path spec = daemon.kernels() / "scale.json";
+  const std::string text = read_file(spec);
+  fs::remove(spec);
+  CHECK(kernel_of(daemon, kTinyKernel).is_null());
+  CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--dry-run"}).exit_code ==
+        4);
+  write_file_atomic(spec, text);
+  CHECK_FALSE(kernel_of(daemon, kTinyKernel).is_null());
+}
+
+TEST_CASE("a running job keeps the spec that it began with") {
+  TinyDaemon daemon({.hold = true});
+  const std::vector<std::string> tune = {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))};
+  std::vector<std::string> detached = tune;
+  detached.emplace_back("--detach");
+  const std::string id = ctl_json(daemon, detached)["jobs"][0]["id"];
+  const auto verifies = [&] { return ctl_json(daemon, {"jobs"})["jobs"][0]["configurations"] == 12; };
+  REQUIRE(eventually(verifies));
+  replace_in(daemon.kernels() / "scale.json", "\"VECTOR\": [1, 2, 4]", "\"VECTOR\": [1, 2]");
+  write_file_atomic(daemon.kernels() / "scale.cu",
+                    "#error \"no longer\"\n" + read_file(daemon.kernels() / "scale.cu"));
+  CHECK(plan_of_tiny(daemon)["valid_configurations"] == 8);
+  daemon.let_go();
+  const Json job = ctl_json(daemon, {"jobs", "--watch", id})["jobs"][0];
+  CHECK(job["state"] == "done");
+  CHECK(job["configurations"] == 12);
+}
+
+}  // namespace cubind::test
