@@ -1,0 +1,102 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <thread>
+
+#include "tests/gpu/device_worker/device_worker_process.hpp"
+#include "tests/gpu/device_worker/requests.hpp"
+#include "tests/support/paths.hpp"
+#include "tuner/worker/driver_context.hpp"
+
+namespace cubind::test {
+namespace {
+
+std::vector<std::string> environment_without(std::string_view name) {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with(name)) environment.emplace_back(*variable);
+  }
+  return environment;
+}
+
+// The other process of the test below: this program again.
+TEST_CASE("a gigabyte of the GPU is taken until the process is killed", "[.other process]") {
+  worker::DriverContext context("");
+  context.activate();
+  cuda::DevicePtr memory = 0;
+  REQUIRE(context.api().mem_alloc(&memory, std::size_t{1} << 30) == cuda::Result::Success);
+  REQUIRE(::write(STDOUT_FILENO, "held", 4) == 4);
+  while (true) ::pause();
+}
+
+Subprocess hold_a_gigabyte() {
+  SubprocessOptions other;
+  other.program = "/proc/self/exe";
+  other.arguments = {"a gigabyte of the GPU is taken until the process is killed"};
+  other.environment = environment_without("-");
+  other.stdout_to = ChildStream::Pipe;
+  Subprocess process = Subprocess::spawn(other);
+  std::string said;
+  for (char next = 0; said.find("held") == std::string::npos; said += next) {
+    INFO(said);
+    REQUIRE(::read(process.stdout_pipe().get(), &next, 1) == 1);
+  }
+  return process;
+}
+
+bool is_foreign(DeviceWorkerProcess& worker, bool wanted) {
+  for (int i = 0; i < 100; ++i) {
+    if (worker.ask(Requests::probe()).foreign_use() == wanted) return wanted;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return !wanted;
+}
+
+TEST_CASE("a process that takes memory of the GPU is foreign use for as long as it lives") {
+  DeviceWorkerProcess worker;
+  REQUIRE_FALSE(is_foreign(worker, false));
+  {
+    Subprocess other = hold_a_gigabyte();
+    CHECK(is_foreign(worker, true));
+    other.kill_group();
+    other.wait();
+  }
+  CHECK_FALSE(is_foreign(worker, false));
+}
+
+v1::Hello offered(const std::string& visible, std::vector<std::string> arguments = {}) {
+  SubprocessOptions agent;
+  agent.program = bin_dir() / "cubind-agent";
+  agent.arguments = std::move(arguments);
+  agent.arguments.push_back("--list-devices");
+  agent.environment = environment_without("CUDA_VISIBLE_DEVICES=");
+  agent.environment.push_back("CUDA_VISIBLE_DEVICES=" + visible);
+  agent.stdout_to = ChildStream::Pipe;
+  Subprocess process = Subprocess::spawn(agent);
+  std::string printed(1 << 16, '\0');
+  std::size_t size = 0;
+  while (true) {
+    const ssize_t count = ::read(process.stdout_pipe().get(), printed.data() + size, printed.size() - size);
+    if (count <= 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  CHECK(process.wait().success());
+  v1::Hello hello;
+  REQUIRE(hello.ParseFromString(printed.substr(0, size)));
+  return hello;
+}
+
+TEST_CASE("the GPUs that are offered are those of CUDA_VISIBLE_DEVICES or the named ones") {
+  CHECK(offered("").devices_size() == 0);
+  const v1::Hello first = offered("0");
+  REQUIRE(first.devices_size() == 1);
+  const std::string uuid = first.devices(0).uuid();
+  std::cout << uuid << " " << first.devices(0).facts().name() << "\n";
+  CHECK(uuid.starts_with("GPU-"));
+  CHECK(offered("0", {"--gpus", uuid}).devices(0).uuid() == uuid);
+  CHECK(offered(uuid).devices(0).uuid() == uuid);
+}
+
+}  // namespace
+}  // namespace cubind::test
