@@ -1,0 +1,100 @@
+// The want list and PlanTune over gRPC.
+#include <catch2/catch.hpp>
+
+#include "tests/service/server/daemon_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+grpc::Status plan(DaemonFixture& daemon, const v1::TuneRequest& request, v1::PlanTuneReply* reply = nullptr) {
+  grpc::ClientContext context;
+  v1::PlanTuneReply unused;
+  return daemon.stub().PlanTune(&context, request, reply ? reply : &unused);
+}
+
+v1::ListWantedReply wanted(DaemonFixture& daemon) {
+  grpc::ClientContext context;
+  v1::ListWantedReply reply;
+  REQUIRE(daemon.stub().ListWanted(&context, {}, &reply).ok());
+  return reply;
+}
+
+v1::GetVariantRequest exact(std::int64_t n) {
+  v1::GetVariantRequest request = vector_add(n);
+  request.set_restrict_accept(true);
+  request.set_on_miss(v1::FAIL);
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a Tune of the want list with problems of its own is refused at the field") {
+  DaemonFixture daemon;
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.mutable_wanted();
+  const grpc::Status status = plan(daemon, request);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(), Contains("problems: stays empty with `wanted`"));
+  request.clear_problems();
+  CHECK_THAT(plan(daemon, request).error_message(), Contains("device: stays empty"));
+}
+
+TEST_CASE("more of the want list than a Tune may have is refused with the limit") {
+  DaemonFixture daemon;
+  v1::TuneRequest request;
+  request.mutable_wanted()->set_top(1001);
+  const grpc::Status status = plan(daemon, request);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(), Contains("wanted.top") && Contains("1000"));
+}
+
+TEST_CASE("a plan of an unknown kernel is NOT_FOUND with what is near") {
+  DaemonFixture daemon;
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.set_kernel("vector_ad");
+  const grpc::Status status = plan(daemon, request);
+  CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK_THAT(status.error_message(), Contains("vector_add"));
+}
+
+TEST_CASE("a plan is made for a device that no agent offers") {
+  DaemonFixture daemon;
+  v1::PlanTuneReply reply;
+  REQUIRE(plan(daemon, tune_vector_add({4096, 8192}), &reply).ok());
+  REQUIRE(reply.problems_size() == 2);
+  CHECK(reply.problems(1).problem().dims(0).value() == 8192);
+  CHECK(reply.problems(0).valid() > 0);
+  CHECK_FALSE(reply.problems(0).has_estimate_ms());
+  CHECK(daemon.jobs(true).empty());
+}
+
+TEST_CASE("a want for a device that no agent offers says so") {
+  DaemonFixture daemon;
+  v1::GetVariantRequest request = exact(4096);
+  request.set_tune(v1::NEVER);
+  daemon.get(request);
+  DaemonFixture::eventually([&] { return wanted(daemon).total() == 1; });
+  CHECK(wanted(daemon).wants(0).device() == "nvidia-h200");
+  CHECK(wanted(daemon).wants(0).obstacle() == "no agent offers nvidia-h200");
+}
+
+TEST_CASE("who accepts no answer of the bucket has its own problem measured or wanted") {
+  DaemonFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  REQUIRE(daemon.tune(tune_vector_add({4096})).size() >= 1);
+  v1::GetVariantRequest request = exact(3000);
+  request.set_tune(v1::NEVER);
+  CHECK(daemon.get(request).status.error_code() == grpc::StatusCode::NOT_FOUND);
+  DaemonFixture::eventually([&] { return wanted(daemon).total() == 1; });
+  CHECK(wanted(daemon).wants(0).problem().dims(0).value() == 3000);
+  request.set_tune(v1::AUTO);
+  request.set_on_miss(v1::WAIT);
+  const Got got = daemon.get(request);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.provenance().departures().empty());
+  CHECK(wanted(daemon).total() == 0);
+}
+
+}  // namespace cubind::test
