@@ -112,11 +112,7 @@ std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const
   common.kernel = kernels_.find(request.kernel());
   common.device = request.has_device() ? device(request.device(), "device")
                                        : only_offered_device(*fleet_.agents(), "device");
-  // What is measured now is measured under the driver and the power limit of the agent's GPU.
-  if (const auto offered = offered_device(*fleet_.agents(), common.device.digest)) {
-    common.driver = offered->driver;
-    common.power_limit_mw = offered->device.facts.power_limit_mw;
-  }
+  ask_as_measured(common);
   common.policy = policy_from_wire(request.policy(), "policy");
   common.numerics = supported_numerics(request.numerics());
   common.name_space = request.namespace_();
@@ -135,13 +131,21 @@ Question QuestionReader::read(const RecordQuestion& stored, const DeviceClass& d
                 "its interface has changed since this was asked");
   }
   common.device = device;
-  common.driver = offered_driver(*fleet_.agents(), device.digest);
+  ask_as_measured(common);
   common.policy = stored.policy;
   common.numerics = stored.numerics;
   common.name_space = stored.name_space;
   v1::Problem problem;
   to_wire(stored.problem, problem);
   return question(common, problem, "problem");
+}
+
+// What is measured now is measured under the driver and the power limit of the agent's GPU.
+void QuestionReader::ask_as_measured(Common& common) const {
+  if (const auto offered = offered_device(*fleet_.agents(), common.device.digest)) {
+    common.driver = offered->driver;
+    common.power_limit_mw = offered->device.facts.power_limit_mw;
+  }
 }
 
 DeviceClass QuestionReader::device(const v1::Device& device, const std::string& field) const {

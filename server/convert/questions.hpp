@@ -50,6 +50,7 @@ class QuestionReader {
     Numerics numerics;
     std::string name_space;
   };
+  void ask_as_measured(Common& common) const;
   Question question(const Common& common, const v1::Problem& problem, const std::string& field) const;
 
   KernelLibrary& kernels_;
