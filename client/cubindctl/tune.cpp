@@ -65,7 +65,7 @@ v1::TuneRequest request_of(const TuneOptions& options) {
   }
   if (list.problems.empty()) {
     throw Error(ErrorCode::InvalidArgument, "problems",
-                "give --shapes FILE.json, --problem N=4096,T=bf16 or --wanted");
+                "give --shapes FILE, --problem N=4096,T=bf16 or --wanted");
   }
   request.set_kernel(kernel_of(options, list));
   for (const Problem& problem : list.problems) {

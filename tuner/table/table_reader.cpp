@@ -279,7 +279,7 @@ class Reader {
       node.at("device").fail("this class is not among /devices");
     const auto [first, added] = seen.try_emplace(identity_of(element), place);
     if (added) return;
-    const std::string pointer = node.pointer();
+    const std::string& pointer = node.pointer();
     node.fail("the table has this twice, the first is " + pointer.substr(0, pointer.rfind('/') + 1) +
               std::to_string(first->second));
   }
