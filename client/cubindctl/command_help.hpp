@@ -22,6 +22,7 @@ struct CommandHelp {
   std::vector<OptionHelp> options;
   std::vector<OptionHelp> positionals;  // in order
   std::vector<CommandHelp> commands;
+  bool needs_command = false;  // does nothing by itself
 };
 
 /// {"serve", "wait", "fail"} of "serve|wait|fail"; empty where the value is anything of a kind.

@@ -249,6 +249,7 @@ CommandHelp help_of(const CLI::App& app) {
   CommandHelp help;
   help.name = app.get_name();
   help.text = app.get_description();
+  help.needs_command = app.get_require_subcommand_min() > 0;
   for (const CLI::Option* option : app.get_options()) {
     (option->get_positional() ? help.positionals : help.options).push_back(help_of(*option));
     if (option->get_positional()) {

@@ -79,8 +79,7 @@ std::string synopsis(const CommandPath& path) {
     text += " " + (positional.required ? name : "[" + name + "]");
   }
   if (!command.commands.empty()) {
-    // `cubindctl` alone does nothing, `cubindctl kernels` does.
-    text += path.size() == 1 ? " " + italic("COMMAND") : " [" + italic("COMMAND") + "]";
+    text += command.needs_command ? " " + italic("COMMAND") : " [" + italic("COMMAND") + "]";
   }
   return text + "\n";
 }
