@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/version.hpp"
+#include "tuner/spec/spec_folder.hpp"
 
 namespace cubind {
 namespace {

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "tuner/spec/spec_folder.hpp"
-
 namespace cubind {
 
 struct Config {

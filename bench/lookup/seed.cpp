@@ -13,12 +13,12 @@
 #include "base/zstd.hpp"
 #include "bench/lookup/requests.hpp"
 #include "schemas/cubind.pb.h"
-#include "server/config.hpp"
 #include "server/lookup/todays_trial.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/keys.hpp"
 #include "tuner/spec/space.hpp"
+#include "tuner/spec/spec_folder.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::bench {
