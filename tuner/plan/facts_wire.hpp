@@ -1,5 +1,5 @@
-// The facts of a GPU as a message. One conversion for whoever holds them: as they were read (cuda_api), or as they
-// are kept (tuner/spec), in structs whose members have the message's names.
+// The facts of a GPU as a message. One conversion for whoever holds them: as they were read (cuda_api), or as
+// they are kept (tuner/spec), in structs whose members have the message's names.
 #pragma once
 
 #include "schemas/cubind.pb.h"

@@ -86,7 +86,8 @@ class Finder {
       look_into_packages(folder);
     }
     if (search_.site_packages.empty()) {
-      found_.tried.emplace_back("Python wheels: no folder of packages belongs to VIRTUAL_ENV, python3 or HOME");
+      found_.tried.emplace_back(
+          "Python wheels: no folder of packages belongs to VIRTUAL_ENV, python3 or HOME");
     }
     look_into_homes(search_.install_folders);
     if (found_.toolchains.empty()) {
