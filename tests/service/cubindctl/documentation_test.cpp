@@ -22,7 +22,7 @@ ProgramResult run(const std::string& program, std::vector<std::string> arguments
 fs::path completion(const TempDir& folder, const std::string& shell) {
   const ProgramResult result = ctl("unix:///nowhere", {"completion", shell});
   REQUIRE(result.exit_code == 0);
-  const fs::path file = folder.path() / ("completion." + shell);
+  fs::path file = folder.path() / ("completion." + shell);
   write_file_atomic(file, result.out);
   return file;
 }
