@@ -145,6 +145,7 @@ TEST_CASE("an ambiguous label is an error that lists the classes") {
   v1::DeviceFacts smaller = h200_facts();
   smaller.set_sm_count(114);
   AutoAgent other(daemon.address(), hello_with(smaller, "other"));
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 2; });
   v1::GetVariantRequest request = vector_add(4096);
   request.mutable_device()->set_label("nvidia-h200");
   const grpc::Status status = daemon.get(request).status;
