@@ -18,7 +18,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # Two cores build everything here: -g1 keeps line numbers in backtraces at a third of the cost of -g.
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
-set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -fno-semantic-interposition")
 
 add_library(cubind_options INTERFACE)
 target_include_directories(cubind_options INTERFACE "${CMAKE_SOURCE_DIR}" "${CUBIND_GENERATED_DIR}")

@@ -1,10 +1,11 @@
-# cubind_add_library(NAME cubind_x [SOURCES a.cpp ...] [LIBS public ...] [PRIVATE_LIBS ...] [GRPC_PCH])
-#   A static library. Without SOURCES: every .cpp of the folder but main.cpp. PRIVATE_LIBS stay out of sight of those
-#   who link it, which is how the layers are kept apart. GRPC_PCH precompiles gRPC's and the schemas' headers.
+# cubind_add_library(NAME cubind_x [SHARED] [SOURCES a.cpp ...] [LIBS public ...] [PRIVATE_LIBS ...] [GRPC_PCH])
+#   A static library; SHARED for what several programs need, so that a package holds it once. Without SOURCES: every .cpp
+#   of the folder but main.cpp. PRIVATE_LIBS stay out of sight of those who link it, which is how the layers are kept
+#   apart. GRPC_PCH precompiles gRPC's and the schemas' headers.
 # cubind_add_executable(NAME cubind SOURCES main.cpp [LIBS ...] [SHIP bin|bench|none])
 #   Lands in <build>/bin and is packaged in bin/; with SHIP bench in bench/ of both; with SHIP none it is not packaged.
 function(cubind_add_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "GRPC_PCH" "NAME" "SOURCES;LIBS;PRIVATE_LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "GRPC_PCH;SHARED" "NAME" "SOURCES;LIBS;PRIVATE_LIBS")
   cubind_check_arguments(cubind_add_library)
   if(NOT arg_SOURCES)
     file(GLOB arg_SOURCES CONFIGURE_DEPENDS "*.cpp")
@@ -14,7 +15,12 @@ function(cubind_add_library)
     message(WARNING "cubind_add_library(${arg_NAME}): ${CMAKE_CURRENT_SOURCE_DIR} has no sources; the target is left out")
     return()
   endif()
-  add_library(${arg_NAME} STATIC ${arg_SOURCES})
+  if(arg_SHARED)
+    add_library(${arg_NAME} SHARED ${arg_SOURCES})
+    cubind_ship_library(${arg_NAME})
+  else()
+    add_library(${arg_NAME} STATIC ${arg_SOURCES})
+  endif()
   target_link_libraries(${arg_NAME} PUBLIC cubind_options ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
   if(arg_GRPC_PCH)
     target_link_libraries(${arg_NAME} PRIVATE cubind_proto)
@@ -44,6 +50,12 @@ function(cubind_ship target folder component)
   set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   install(TARGETS ${target} RUNTIME DESTINATION ${folder} COMPONENT ${component})
   set_property(GLOBAL APPEND PROPERTY CUBIND_SHIPPED_${component} ${target})
+endfunction()
+
+# Packages the shared library in lib/, where it finds others beside itself.
+function(cubind_ship_library target)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN" DEFINE_SYMBOL "")
+  install(TARGETS ${target} LIBRARY DESTINATION lib COMPONENT programs)
 endfunction()
 
 macro(cubind_check_arguments function)

@@ -62,7 +62,7 @@ carry_licences() {
   local library package
   mkdir -p "$1/lib/licenses"
   for library in "$1"/lib/*.so*; do
-    package=$(dpkg-query -S "*/$(basename "$library")" 2>/dev/null | head -n 1 | cut -d: -f1)
+    package=$(dpkg-query -S "*/$(basename "$library")" 2>/dev/null | head -n 1 | cut -d: -f1) || continue # ours
     if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
       cp -L "/usr/share/doc/$package/copyright" "$1/lib/licenses/$package"
     fi
