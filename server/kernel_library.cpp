@@ -198,7 +198,11 @@ std::shared_ptr<const KernelEntry> KernelLibrary::parsed(std::shared_ptr<const K
   entry->verification = verification_digest(*spec);
   const bool same = known && known->spec && same_files(known->spec->bundle, spec->bundle);
   entry->revision = same ? known->revision : ++last_revision_;
-  entry->spec = same ? known->spec : std::move(spec);
+  if (same) {
+    entry->spec = known->spec;
+  } else {
+    entry->spec = std::move(spec);
+  }
   if (known && !same) {
     log_info("kernels: " + entry->file + " has changed and is in force");
   }

@@ -10,21 +10,21 @@ namespace cubind {
 namespace {
 
 template <ErrorCode code, grpc::StatusCode status>
-constexpr bool same = static_cast<int>(code) == static_cast<int>(status);
+constexpr bool kSame = static_cast<int>(code) == static_cast<int>(status);
 
-static_assert(same<ErrorCode::InvalidArgument, grpc::StatusCode::INVALID_ARGUMENT> &&
-              same<ErrorCode::NotFound, grpc::StatusCode::NOT_FOUND> &&
-              same<ErrorCode::AlreadyExists, grpc::StatusCode::ALREADY_EXISTS> &&
-              same<ErrorCode::FailedPrecondition, grpc::StatusCode::FAILED_PRECONDITION> &&
-              same<ErrorCode::ResourceExhausted, grpc::StatusCode::RESOURCE_EXHAUSTED> &&
-              same<ErrorCode::Unavailable, grpc::StatusCode::UNAVAILABLE> &&
-              same<ErrorCode::DeadlineExceeded, grpc::StatusCode::DEADLINE_EXCEEDED> &&
-              same<ErrorCode::Aborted, grpc::StatusCode::ABORTED> &&
-              same<ErrorCode::PermissionDenied, grpc::StatusCode::PERMISSION_DENIED> &&
-              same<ErrorCode::DataLoss, grpc::StatusCode::DATA_LOSS> &&
-              same<ErrorCode::Unimplemented, grpc::StatusCode::UNIMPLEMENTED> &&
-              same<ErrorCode::Cancelled, grpc::StatusCode::CANCELLED> &&
-              same<ErrorCode::Internal, grpc::StatusCode::INTERNAL>);
+static_assert(kSame<ErrorCode::InvalidArgument, grpc::StatusCode::INVALID_ARGUMENT> &&
+              kSame<ErrorCode::NotFound, grpc::StatusCode::NOT_FOUND> &&
+              kSame<ErrorCode::AlreadyExists, grpc::StatusCode::ALREADY_EXISTS> &&
+              kSame<ErrorCode::FailedPrecondition, grpc::StatusCode::FAILED_PRECONDITION> &&
+              kSame<ErrorCode::ResourceExhausted, grpc::StatusCode::RESOURCE_EXHAUSTED> &&
+              kSame<ErrorCode::Unavailable, grpc::StatusCode::UNAVAILABLE> &&
+              kSame<ErrorCode::DeadlineExceeded, grpc::StatusCode::DEADLINE_EXCEEDED> &&
+              kSame<ErrorCode::Aborted, grpc::StatusCode::ABORTED> &&
+              kSame<ErrorCode::PermissionDenied, grpc::StatusCode::PERMISSION_DENIED> &&
+              kSame<ErrorCode::DataLoss, grpc::StatusCode::DATA_LOSS> &&
+              kSame<ErrorCode::Unimplemented, grpc::StatusCode::UNIMPLEMENTED> &&
+              kSame<ErrorCode::Cancelled, grpc::StatusCode::CANCELLED> &&
+              kSame<ErrorCode::Internal, grpc::StatusCode::INTERNAL>);
 
 /// A status travels in a header, percent-encoded: where all headers together are above 8 KiB, gRPC drops the
 /// whole reply.
