@@ -10,14 +10,13 @@
 #include "client/answer_cache.hpp"
 #include "client/connection.hpp"
 #include "client/request.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {
 
-// Far above any cubin that is served: a wrong size in a reply must not take the process's memory.
-constexpr std::uint64_t kMaxCubinBytes = std::uint64_t{1} << 30;
 // Digests sent along so that known bytes are not sent back; of one kernel and device there are few.
 constexpr std::size_t kMaxHeldArtifacts = 32;
 
@@ -100,7 +99,7 @@ std::shared_ptr<const std::string> Client::Impl::cubin_of(v1::GetVariantReply& r
     compressed = connection.get_artifact(digest, deadline);
   }
   const std::uint64_t size = reply.artifact().cubin_bytes();
-  if (size > kMaxCubinBytes) {
+  if (size > kMaxCubinBytes) {  // a wrong size must not take the process's memory
     throw Error(ErrorCode::ResourceExhausted, "artifact.cubin_bytes",
                 std::to_string(size) + " bytes, a cubin may have at most " + std::to_string(kMaxCubinBytes));
   }

@@ -14,13 +14,13 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "schemas/cubind.grpc.pb.h"
+#include "schemas/limits.hpp"
 
 namespace cubind {
 namespace {
 
 constexpr const char* kSystemSocket = "/run/cubind/cubind.sock";
 // Tables of all trials with their samples are larger than any reply: they come and go in pieces of this size.
-constexpr std::size_t kChunkBytes = 1 << 20;
 
 void check_address(const std::string& address) {
   const bool is_unix = address.starts_with("unix:/") && address.size() > 6;

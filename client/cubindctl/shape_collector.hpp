@@ -9,8 +9,6 @@
 
 namespace cubind::ctl {
 
-inline constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;
-
 /// Places are within the file: "/problems/3", "line 4". Each call throws Error(InvalidArgument) at "FILE
 /// PLACE".
 class ShapeCollector {

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "client/cubindctl/shape_collector.hpp"
+#include "schemas/limits.hpp"
 
 namespace cubind::ctl {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "client/cubindctl/shape_collector.hpp"
 #include "client/cubindctl/shape_csv.hpp"
+#include "schemas/limits.hpp"
 
 namespace cubind::ctl {
 namespace {

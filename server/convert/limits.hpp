@@ -6,14 +6,12 @@
 #include <string_view>
 
 #include "schemas/cubind.pb.h"
+#include "schemas/limits.hpp"
 
 namespace cubind {
 
-inline constexpr int kMaxMessageBytes = 4 << 20;                           // gRPC's own default
-inline constexpr std::size_t kMaxInlineCubinBytes = std::size_t{3} << 20;  // zstd bytes in a reply
-inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
-inline constexpr int kMaxNames = 64;  // dims, types or flags of a problem
+inline constexpr int kMaxMessageBytes = 4 << 20;  // gRPC's own default
+inline constexpr int kMaxNames = 64;              // dims, types or flags of a problem
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr int kMaxProblems = 1000;  // of one Tune
 inline constexpr int kMaxHaveArtifacts = 64;

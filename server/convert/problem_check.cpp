@@ -5,12 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {
-
-constexpr std::int64_t kLargestDim = std::int64_t{1} << 48;
 
 [[noreturn]] void refuse(const std::string& field, std::string cause) {
   throw Error(ErrorCode::InvalidArgument, field, std::move(cause));
@@ -43,7 +42,7 @@ void check_name_of(const std::string& name, const std::vector<std::string>& know
 }
 
 void check_value(const DimSpec& dim, std::int64_t value, const std::string& field) {
-  if (value < dim.minimum || value > kLargestDim) {
+  if (value < dim.minimum || value > kMaxDim) {
     refuse(field, dim.name + " = " + std::to_string(value) + " is not in " + std::to_string(dim.minimum) +
                       " to 2^48");
   }

@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "schemas/limits.hpp"
 #include "server/convert/agent_messages.hpp"
 #include "server/service/status.hpp"
 
@@ -85,10 +86,10 @@ void AgentStream::join() {
     throw Error(ErrorCode::InvalidArgument, "message", "the first message of an agent is its hello");
   }
   const v1::Hello& hello = message_.hello();
-  if (hello.protocol() != kProtocol) {
+  if (hello.protocol() != kAgentProtocol) {
     throw Error(ErrorCode::FailedPrecondition, "hello.protocol",
                 "the agent speaks " + std::to_string(hello.protocol()) + ", this daemon " +
-                    std::to_string(kProtocol));
+                    std::to_string(kAgentProtocol));
   }
   AgentProfile profile = profile_from_wire(hello);
   v1::DaemonMessage welcome;

@@ -17,8 +17,6 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
                           public AgentLink,
                           public std::enable_shared_from_this<AgentStream> {
  public:
-  static constexpr std::uint32_t kProtocol = 1;
-
   static grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* start(ServiceContext& context);
 
   void OnReadDone(bool ok) override;

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/agent/compile_job.hpp"
 #include "tuner/agent/tune_job.hpp"
 #include "tuner/agent/worker_link.hpp"
@@ -18,7 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr std::uint32_t kProtocol = 1;
 constexpr milliseconds kTick{100};
 constexpr milliseconds kReconnect{500};
 // Jobs that are handed back have this long; what has not ended then is dropped.
@@ -59,7 +59,7 @@ v1::Hello Agent::hello() {
   const std::lock_guard lock(mutex_);
   v1::Hello hello;
   hello.set_agent_id(options_.agent_id);
-  hello.set_protocol(kProtocol);
+  hello.set_protocol(kAgentProtocol);
   hello.set_version(kVersion);
   hello.set_compile_jobs(options_.compile_jobs);
   for (const auto& place : places_) *hello.add_devices() = place->device.offer;

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/zstd.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -121,7 +122,7 @@ void CompileSource::add_to(v1::Batch& batch, const Digest& key) {
   const auto found = done_.find(key);
   if (found == done_.end() || found->second.stored || found->second.outcome != v1::CORRECT) return;
   v1::ArtifactUpload upload = upload_of(found->second);
-  if (upload.info().zstd_cubin().size() > kMaxInlineBytes) {
+  if (upload.info().zstd_cubin().size() > kMaxInlineCubinBytes) {
     const std::string bytes = std::move(*upload.mutable_info()->mutable_zstd_cubin());
     upload.mutable_info()->clear_zstd_cubin();
     channel_.put_artifact(upload.info(), bytes);

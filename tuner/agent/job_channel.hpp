@@ -22,12 +22,9 @@ class JobChannel {
   virtual void progress(const v1::Progress& progress) = 0;
   // The cubin of this digest; absent where the daemon no longer has it.
   virtual std::optional<std::string> fetch_cubin(const Digest& digest) = 0;
-  // For cubins whose compressed form is above kMaxInlineBytes: before the Batch that names them without
+  // For cubins whose compressed form is above kMaxInlineCubinBytes: before the Batch that names them without
   // bytes.
   virtual void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) = 0;
 };
-
-// What rides in a message; gRPC's limit of 4 MiB would end the stream with all its leases.
-inline constexpr std::size_t kMaxInlineBytes = std::size_t{3} << 20;
 
 }  // namespace cubind

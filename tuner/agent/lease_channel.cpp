@@ -1,11 +1,8 @@
 #include "tuner/agent/lease_channel.hpp"
 
+#include "schemas/limits.hpp"
+
 namespace cubind {
-namespace {
-
-constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
-
-}  // namespace
 
 v1::AgentMessage LeaseChannel::message() const {
   v1::AgentMessage message;

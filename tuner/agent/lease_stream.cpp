@@ -14,6 +14,7 @@
 #include "base/zstd.hpp"
 #include "schemas/agent.grpc.pb.h"
 #include "schemas/cubind.grpc.pb.h"
+#include "schemas/limits.hpp"
 
 namespace cubind {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMaxMessageBytes = 256 << 20;  // a lease holds all that is known of its trials
-constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr milliseconds kPoll{50};
 // A job that is handed back sends its last batch and its result; the daemon wants that within 5 s.
 constexpr milliseconds kGrace{3000};

@@ -7,12 +7,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/expr/expression.hpp"
 
 namespace cubind {
 namespace {
-
-constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;
 
 [[noreturn]] void fail(std::string_view where, std::string cause) {
   throw Error(ErrorCode::InvalidArgument, std::string(where), std::move(cause));

@@ -3,6 +3,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/spec/spec_sections.hpp"
 
 namespace cubind {
@@ -62,7 +63,7 @@ std::vector<std::int64_t> read_edges(const JsonNode& node) {
   check_size(node, SpecLimits::kEdges, "edges");
   std::vector<std::int64_t> edges;
   for (const JsonNode& element : node.elements()) {
-    const std::int64_t edge = element.as_int64(1, std::int64_t{1} << 48);
+    const std::int64_t edge = element.as_int64(1, kMaxDim);
     if (!edges.empty() && edge <= edges.back()) {
       element.fail("edges ascend: " + std::to_string(edge) + " follows " + std::to_string(edges.back()));
     }

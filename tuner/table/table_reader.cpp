@@ -4,6 +4,7 @@
 
 #include "base/json_node.hpp"
 #include "base/text.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/table/table_identity.hpp"
 #include "tuner/table/table_parts.hpp"
 
@@ -13,7 +14,6 @@ namespace {
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::size_t kMaxSymbolBytes = 16384;  // a mangled template
 constexpr std::size_t kMaxNames = 64;
-constexpr std::int64_t kLargestDim = std::int64_t{1} << 48;
 
 std::uint32_t count_or_zero(const JsonNode& node, std::string_view key) {
   return static_cast<std::uint32_t>(node.contains(key) ? node.at(key).as_int64(0, UINT32_MAX) : 0);
@@ -71,7 +71,7 @@ std::vector<NamedValue> read_values(const JsonNode& node) {
 Problem read_problem(const JsonNode& node) {
   Problem problem;
   for (const JsonNode& member : named_members(node.at("dims")))
-    problem.dims.push_back({member.key(), member.as_int64(0, kLargestDim)});
+    problem.dims.push_back({member.key(), member.as_int64(0, kMaxDim)});
   if (problem.dims.empty()) node.at("dims").fail("is empty, a problem has at least one dim");
   for (const JsonNode& member : named_members(node.at("types"))) {
     const std::optional<DType> type = parse_dtype(member.as_string());

@@ -69,7 +69,7 @@ v1::Hello offered(const std::string& visible, std::vector<std::string> arguments
   SubprocessOptions agent;
   agent.program = bin_dir() / "cubind-agent";
   agent.arguments = std::move(arguments);
-  agent.arguments.push_back("--list-devices");
+  agent.arguments.emplace_back("--list-devices");
   agent.environment = environment_without("CUDA_VISIBLE_DEVICES=");
   agent.environment.push_back("CUDA_VISIBLE_DEVICES=" + visible);
   agent.stdout_to = ChildStream::Pipe;

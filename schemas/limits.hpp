@@ -1,0 +1,17 @@
+// Limits that both ends of the protocols keep.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cubind {
+
+inline constexpr std::uint32_t kAgentProtocol = 1;                // what Hello says
+inline constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;    // extents stay within 64 bits
+inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;  // of what is streamed
+inline constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
+// zstd bytes of a cubin within another message: gRPC's limit of 4 MiB would end a lease stream with all its
+// leases.
+inline constexpr std::size_t kMaxInlineCubinBytes = std::size_t{3} << 20;
+
+}  // namespace cubind
