@@ -172,6 +172,4 @@ std::int64_t Database::changes() const { return sqlite3_changes64(connection_); 
 
 bool Database::in_transaction() const { return sqlite3_get_autocommit(connection_) == 0; }
 
-std::int64_t Database::last_row_id() const { return sqlite3_last_insert_rowid(connection_); }
-
 }  // namespace cubind::store

@@ -100,7 +100,6 @@ class Database {
   void execute(const std::string& sql);
   std::int64_t changes() const;
   bool in_transaction() const;
-  std::int64_t last_row_id() const;
 
  private:
   sqlite3* connection_ = nullptr;

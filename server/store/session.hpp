@@ -18,7 +18,6 @@ class Session final : public StoreWriter {
   StoreCounts counts() override;
   std::optional<ArtifactRow> artifact(const Key& key) override;
   std::optional<ArtifactRow> artifact_by_cubin(const Digest& cubin) override;
-  std::vector<ArtifactRow> artifacts(const std::string& kernel) override;
   std::vector<ToolchainIdentity> toolchains(const std::string& kernel) override;
   bool has_blob(const Digest& cubin) override;
   std::optional<Blob> blob(const Digest& cubin) override;

@@ -84,11 +84,6 @@ std::optional<ArtifactRow> Session::artifact_by_cubin(const Digest& cubin) {
   return read_one(query.bind(cubin), read_artifact);
 }
 
-std::vector<ArtifactRow> Session::artifacts(const std::string& kernel) {
-  Query query = database_.query(sql::kArtifactsOfKernel);
-  return read_all(query.bind(kernel), read_artifact);
-}
-
 std::vector<ToolchainIdentity> Session::toolchains(const std::string& kernel) {
   Query query = database_.query(sql::kToolchains);
   return read_all(query.bind(kernel), read_toolchain);

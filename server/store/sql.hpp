@@ -30,7 +30,6 @@ inline const std::string kArtifactColumns =
     "builtins, headers, compile_ms FROM artifacts ";
 inline const std::string kArtifact = kArtifactColumns + "WHERE key = ?";
 inline const std::string kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
-inline const std::string kArtifactsOfKernel = kArtifactColumns + "WHERE kernel = ? ORDER BY key";
 inline const std::string kArtifactsOfGroup = kArtifactColumns +
                                              "WHERE key IN (SELECT artifact_key FROM trials WHERE kernel = ? "
                                              "AND problem = ? AND device_class = ? AND policy = ? AND "

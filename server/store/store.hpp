@@ -70,7 +70,6 @@ class StoreReader {
   /// Absent: not stored. The full key is compared, the blob's digest is checked.
   virtual std::optional<ArtifactRow> artifact(const Key& key) = 0;
   virtual std::optional<ArtifactRow> artifact_by_cubin(const Digest& cubin) = 0;
-  virtual std::vector<ArtifactRow> artifacts(const std::string& kernel) = 0;
   virtual std::vector<ToolchainIdentity> toolchains(const std::string& kernel) = 0;  // newest first
   virtual bool has_blob(const Digest& cubin) = 0;
   virtual std::optional<Blob> blob(const Digest& cubin) = 0;

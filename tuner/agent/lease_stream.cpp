@@ -68,7 +68,6 @@ struct LeaseStream::State {
   std::condition_variable changed;
   std::set<std::uint64_t> unacknowledged;  // guarded by mutex
   std::optional<std::string> broken;       // guarded by mutex
-  bool welcomed = false;                   // guarded by mutex
   std::thread reader;
 };
 
@@ -79,10 +78,9 @@ void LeaseStream::State::read() {
   stream->Write(first);
   v1::DaemonMessage message;
   while (stream->Read(&message)) {
-    if (message.has_ack() || message.has_welcome()) {
+    if (message.has_ack()) {
       const std::lock_guard lock(mutex);
-      if (message.has_welcome()) welcomed = true;
-      if (message.has_ack()) unacknowledged.erase(message.ack().sequence());
+      unacknowledged.erase(message.ack().sequence());
       changed.notify_all();
     }
     if (!message.has_ack()) on_message(message);
@@ -219,11 +217,6 @@ void LeaseStream::put_artifact(const v1::ArtifactInfo& info, const std::string& 
 std::optional<std::string> LeaseStream::broken() const {
   const std::lock_guard lock(state_->mutex);
   return state_->broken;
-}
-
-bool LeaseStream::welcomed() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->welcomed;
 }
 
 }  // namespace cubind

@@ -44,8 +44,6 @@ class LeaseStream {
 
   // Absent while it is alive; why it broke.
   std::optional<std::string> broken() const;
-  // Whether a welcome has come.
-  bool welcomed() const;
 
  private:
   struct State;
