@@ -67,7 +67,8 @@ int check(const std::string& address, const std::vector<std::string>& requests) 
     GetVariantReply reply;
     grpc::ClientContext call;
     const grpc::Status status = stub->GetVariant(&call, request, &reply);
-    const char* fault = status.ok() ? fault_of(request, reply) : status.error_message().c_str();
+    const std::string error = status.error_message();
+    const char* fault = status.ok() ? fault_of(request, reply) : error.c_str();
     if (fault) {
       std::fprintf(stderr, "%s: the reply %s\n", request.problem().ShortDebugString().c_str(), fault);
       return 1;
