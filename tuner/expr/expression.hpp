@@ -17,16 +17,19 @@
 // Expressions of kernel specs: constraints, extents, grids, scalars. One evaluator for daemon, agent and
 // clients, pinned by schemas/expression_vectors.json.
 //
-//   expression     = or [ "?" expression ":" expression ]        ; groups from the right
+//   expression     = or [ "?" expression ":" expression ]      ; groups from the right
 //   or             = and { "||" and }
 //   and            = equality { "&&" equality }
-//   equality       = relation [ ( "==" | "!=" ) relation ]       ; a chain is an error: a == b == c means two
-//   things relation       = sum [ ( "<" | "<=" | ">" | ">=" ) sum ]     ; likewise sum            = product {
-//   ( "+" | "-" ) product } product        = unary { ( "*" | "/" | "%" ) unary } unary          = { "-" | "!"
-//   } primary primary        = literal | name | call | "sizeof" "(" type ")" | "(" expression ")" call = (
-//   "cdiv" | "min" | "max" | "abs" ) "(" expression { "," expression } ")" literal        = "0" | nonzero
-//   digit { digit }               ; decimal; 010, 0x10, 1.5 and 1e3 are errors name           = identifier {
-//   "." identifier }               ; N, THREADS, device.sm_count type           = identifier
+//   equality       = relation [ ( "==" | "!=" ) relation ]     ; a chain is an error: a == b == c means two things
+//   relation       = sum [ ( "<" | "<=" | ">" | ">=" ) sum ]   ; likewise
+//   sum            = product { ( "+" | "-" ) product }
+//   product        = unary { ( "*" | "/" | "%" ) unary }
+//   unary          = { "-" | "!" } primary
+//   primary        = literal | name | call | "sizeof" "(" type ")" | "(" expression ")"
+//   call           = ( "cdiv" | "min" | "max" | "abs" ) "(" expression { "," expression } ")"
+//   literal        = "0" | nonzero digit { digit }             ; decimal; 010, 0x10, 1.5 and 1e3 are errors
+//   name           = identifier { "." identifier }             ; N, THREADS, device.sm_count
+//   type           = identifier
 //
 // Values are signed 64-bit integers and nothing wraps: overflow and division by zero are errors.
 //   /  truncates toward zero and % has the sign of its left operand, as in C: -7 / 2 == -3, -7 % 2 == -1.
@@ -34,9 +37,10 @@
 //   cdiv(a, b) is the smallest integer not below a/b, for either sign.
 //   min and max take two arguments or more, abs takes one.
 //   Comparisons and ! && || give 0 or 1; any value but 0 is true.
-//   && || ?: do not evaluate the operand that they do not need, so `V == 0 || N % V == 0` never divides by
-//   zero. -9223372036854775808 is INT64_MIN. sizeof(T) is the size in bytes of an element: of f64 f32 f16
-//   bf16 e4m3 e5m2 i64 i32 i8 u8 a literal, of any other T the variable named "sizeof(T)".
+//   && || ?: do not evaluate the operand that they do not need, so `V == 0 || N % V == 0` never divides by zero.
+//   -9223372036854775808 is INT64_MIN.
+//   sizeof(T) is the size in bytes of an element: of f64 f32 f16 bf16 e4m3 e5m2 i64 i32 i8 u8 a literal, of any other T
+//   the variable named "sizeof(T)".
 namespace cubind {
 
 enum class ExpressionFault {
