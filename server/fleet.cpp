@@ -45,6 +45,7 @@ void Fleet::set(AgentProfiles agents) {
   auto next = std::make_shared<const AgentProfiles>(std::move(agents));
   const std::lock_guard lock(mutex_);
   agents_.swap(next);
+  ++published_;
 }
 
 std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexSnapshot& index) {

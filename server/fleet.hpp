@@ -1,6 +1,8 @@
 // The agents that are connected and what they offer, as a snapshot for any thread; and what follows from it.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,11 +22,14 @@ class Fleet {
   Fleet() : agents_(std::make_shared<AgentProfiles>()) {}
 
   std::shared_ptr<const AgentProfiles> agents() const;
+  /// How many snapshots were set: read before agents(), it is no newer than what that gives.
+  std::uint64_t published() const { return published_; }
   void set(AgentProfiles agents);
 
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const AgentProfiles> agents_;  // guarded by mutex_
+  std::atomic<std::uint64_t> published_{0};      // grows under mutex_
 };
 
 /// Every class that is known, from agents, records and tables, by label.

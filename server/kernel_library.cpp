@@ -44,6 +44,11 @@ std::shared_ptr<const KernelLibrary::Entries> KernelLibrary::kernels() {
   return entries_;
 }
 
+std::uint64_t KernelLibrary::published() {
+  look_again();
+  return published_;
+}
+
 std::shared_ptr<const KernelEntry> KernelLibrary::find(const std::string& name) {
   const auto entries = kernels();
   std::vector<std::string> names;
@@ -65,12 +70,10 @@ std::shared_ptr<const KernelEntry> KernelLibrary::find(const std::string& name) 
 }
 
 void KernelLibrary::look_again() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (clock_.steady_now() < next_look_) {
-      return;
-    }
-    next_look_ = clock_.steady_now() + kBetweenLooks;
+  const auto now = clock_.steady_now();
+  auto next = next_look_.load();
+  if (now < next || !next_look_.compare_exchange_strong(next, now + kBetweenLooks)) {
+    return;
   }
   // Files are read under this lock, which nobody waits for who only wants to know a kernel: a caller that
   // finds it taken goes on with what is known.
@@ -229,6 +232,7 @@ void KernelLibrary::publish() {
   std::ranges::stable_sort(*entries, {}, [](const auto& entry) { return entry->name; });
   const std::lock_guard lock(mutex_);
   entries_ = std::move(entries);
+  ++published_;
   next_look_ = clock_.steady_now() + kBetweenLooks;
 }
 

@@ -1,6 +1,7 @@
 // The kernel specs that a daemon knows: read from folders, read again when their files change.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -41,6 +42,8 @@ class KernelLibrary {
   KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock);
 
   std::shared_ptr<const Entries> kernels();
+  /// How many lists were published, after a look: read before kernels(), it is no newer than what that gives.
+  std::uint64_t published();
   /// Throws NotFound with a suggestion, or FailedPrecondition with the error of a spec that has never parsed.
   std::shared_ptr<const KernelEntry> find(const std::string& name);
   /// Looks at the files now, after somebody else's look where there is one: whoever has just edited a file
@@ -79,8 +82,9 @@ class KernelLibrary {
   std::map<std::filesystem::path, std::error_code> unlisted_;  // guarded by loading_; folders
   std::uint64_t last_revision_ = 0;                            // guarded by loading_
   mutable std::mutex mutex_;
-  std::shared_ptr<const Entries> entries_;           // guarded by mutex_
-  std::chrono::steady_clock::time_point next_look_;  // guarded by mutex_
+  std::shared_ptr<const Entries> entries_;   // guarded by mutex_
+  std::atomic<std::uint64_t> published_{0};  // grows under mutex_
+  std::atomic<std::chrono::steady_clock::time_point> next_look_{};
 };
 
 }  // namespace cubind

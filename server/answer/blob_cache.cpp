@@ -6,7 +6,7 @@
 
 namespace cubind {
 
-std::shared_ptr<const Blob> BlobCache::find(const Digest& cubin) {
+std::shared_ptr<const CachedBlob> BlobCache::find(const Digest& cubin) {
   if (auto blob = remembered(cubin)) {
     return blob;
   }
@@ -17,12 +17,12 @@ std::shared_ptr<const Blob> BlobCache::find(const Digest& cubin) {
   return loaded;
 }
 
-std::shared_ptr<const Blob> BlobCache::load(const Digest& cubin) {
-  std::shared_ptr<const Blob> loaded;
+std::shared_ptr<const CachedBlob> BlobCache::load(const Digest& cubin) {
+  std::shared_ptr<const CachedBlob> loaded;
   try {
     store_.read([&](StoreReader& reader) {
       if (auto blob = reader.blob(cubin)) {
-        loaded = std::make_shared<const Blob>(std::move(*blob));
+        loaded = std::make_shared<const CachedBlob>(std::move(*blob));
       }
     });
   } catch (const Error& error) {
@@ -35,17 +35,17 @@ std::shared_ptr<const Blob> BlobCache::load(const Digest& cubin) {
   return loaded;
 }
 
-std::shared_ptr<const Blob> BlobCache::remembered(const Digest& cubin) {
+std::shared_ptr<const CachedBlob> BlobCache::remembered(const Digest& cubin) {
   const std::lock_guard lock(mutex_);
   const auto found = places_.find(cubin);
   if (found == places_.end()) {
     return nullptr;
   }
-  entries_.splice(entries_.begin(), entries_, found->second);
-  return entries_.front();
+  (*found->second)->mark_used();
+  return *found->second;
 }
 
-void BlobCache::keep(std::shared_ptr<const Blob> blob) {
+void BlobCache::keep(std::shared_ptr<const CachedBlob> blob) {
   const std::lock_guard lock(mutex_);
   if (blob->zstd.size() > max_bytes_ || places_.contains(blob->cubin)) {
     return;
@@ -53,7 +53,18 @@ void BlobCache::keep(std::shared_ptr<const Blob> blob) {
   bytes_ += blob->zstd.size();
   entries_.push_front(std::move(blob));
   places_[entries_.front()->cubin] = entries_.begin();
+  make_room();
+}
+
+void BlobCache::make_room() {
+  // At most one round: what others use meanwhile does not keep it going.
+  std::size_t chances = entries_.size();
   while (bytes_ > max_bytes_) {
+    if (chances > 0 && entries_.back()->used_.exchange(false)) {
+      --chances;
+      entries_.splice(entries_.begin(), entries_, std::prev(entries_.end()));
+      continue;
+    }
     bytes_ -= entries_.back()->zstd.size();
     places_.erase(entries_.back()->cubin);
     entries_.pop_back();

@@ -1,6 +1,7 @@
 // The compressed cubins that were served last, in RAM. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -14,25 +15,44 @@ namespace cubind {
 
 class Store;
 
+/// A blob in RAM. Who remembers it (weakly) and serves it again without asking the cache says so by
+/// mark_used().
+class CachedBlob : public Blob {
+ public:
+  explicit CachedBlob(Blob blob) : Blob(std::move(blob)) {}
+
+  void mark_used() const {
+    // Written only where it changes something: many threads serve the same blob.
+    if (!used_.load(std::memory_order_relaxed)) {
+      used_.store(true, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  friend class BlobCache;
+  mutable std::atomic<bool> used_{true};  // since the cache last looked for room
+};
+
+/// What was not used since the cache last looked for room makes room (second chance).
 class BlobCache {
  public:
   BlobCache(Store& store, std::size_t max_bytes) : store_(store), max_bytes_(max_bytes) {}
 
   /// Null: not stored. Damaged bytes are removed from the store and are then not stored.
-  std::shared_ptr<const Blob> find(const Digest& cubin);
-  /// Null: not in RAM. Reads nothing from the store.
-  std::shared_ptr<const Blob> remembered(const Digest& cubin);
+  std::shared_ptr<const CachedBlob> find(const Digest& cubin);
 
  private:
-  using Entries = std::list<std::shared_ptr<const Blob>>;
+  using Entries = std::list<std::shared_ptr<const CachedBlob>>;
 
-  std::shared_ptr<const Blob> load(const Digest& cubin);
-  void keep(std::shared_ptr<const Blob> blob);
+  std::shared_ptr<const CachedBlob> remembered(const Digest& cubin);
+  std::shared_ptr<const CachedBlob> load(const Digest& cubin);
+  void keep(std::shared_ptr<const CachedBlob> blob);
+  void make_room();  // with mutex_ held
 
   Store& store_;
   const std::size_t max_bytes_;
   std::mutex mutex_;
-  Entries entries_;                                       // guarded by mutex_; used last first
+  Entries entries_;                                       // guarded by mutex_; looked at from the end
   std::unordered_map<Digest, Entries::iterator> places_;  // guarded by mutex_
   std::size_t bytes_ = 0;                                 // guarded by mutex_
 };

@@ -127,6 +127,7 @@ std::shared_ptr<const IndexSnapshot> Index::snapshot() const {
 void Index::publish(std::shared_ptr<const IndexSnapshot> snapshot) {
   const std::lock_guard lock(mutex_);
   snapshot_.swap(snapshot);
+  ++published_;
 }
 
 std::shared_ptr<const IndexSnapshot> IndexSnapshot::at(Store& store, std::uint64_t generation) {

@@ -2,6 +2,7 @@
 // publishes the next. No lock is held while anything is looked up or read from the store.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -69,12 +70,14 @@ class IndexSnapshot {
   std::map<Digest, DeviceClass> devices_;
 };
 
-/// snapshot() is called from any thread; the others from one thread at a time (the job thread).
+/// snapshot() and published() are called from any thread; the others from one thread at a time (the job thread).
 class Index {
  public:
   Index();
 
   std::shared_ptr<const IndexSnapshot> snapshot() const;
+  /// How many snapshots were published: read before snapshot(), it is no newer than what that gives.
+  std::uint64_t published() const { return published_; }
 
   /// Reads everything anew: at start, after an import.
   void load(Store& store);
@@ -86,6 +89,7 @@ class Index {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const IndexSnapshot> snapshot_;  // guarded by mutex_
+  std::atomic<std::uint64_t> published_{0};        // grows under mutex_
 };
 
 }  // namespace cubind

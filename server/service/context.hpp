@@ -40,7 +40,7 @@ struct ServiceContext {
   std::chrono::steady_clock::time_point started_at{};
   std::chrono::milliseconds heartbeat{2000};
   std::atomic<bool> draining{false};
-  std::atomic<std::uint64_t> hits{0};
+  std::atomic<std::uint64_t> hits{0};  // but for those that the replies count
   std::atomic<std::uint64_t> misses{0};
   /// Queues compiles of winners for the classes that agents offer; from any thread.
   std::function<void()> warm_up = {};

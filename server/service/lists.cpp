@@ -5,6 +5,7 @@
 #include "base/version.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
+#include "server/service/reply_cache.hpp"
 #include "server/store/store.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -115,7 +116,7 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   }
   reply.mutable_toolchains()->Add(toolchains.begin(), toolchains.end());
   reply.set_misses_wanted(counts.wants);
-  reply.set_hits(context.hits);
+  reply.set_hits(context.hits + context.replies.found());
   reply.set_misses(context.misses);
 }
 

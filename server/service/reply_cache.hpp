@@ -2,80 +2,67 @@
 // ask the same, and a hit is neither parsed nor evaluated nor serialized again.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
-#include "schemas/cubind.pb.h"
-#include "server/fleet.hpp"
-#include "server/kernel_library.hpp"
+#include "server/service/reply_table.hpp"
 
 namespace cubind {
 
-class BlobCache;
-struct Blob;
 struct ServiceContext;
 
-/// All that the answer to given bytes depends on, by identity: while none of it is replaced, the answer
-/// stands.
+/// All that the answer to given bytes depends on, as the number of times that it has been replaced: while none
+/// of it is, the answer stands. To be read before what it counts.
 struct ReplyState {
-  std::shared_ptr<const IndexSnapshot> index;
-  std::shared_ptr<const KernelLibrary::Entries> kernels;
-  std::shared_ptr<const AgentProfiles> agents;
-  std::uint64_t artifacts = 0;  // how many were stored since the start
+  std::uint64_t index = 0;
+  std::uint64_t kernels = 0;
+  std::uint64_t agents = 0;
+  std::uint64_t artifacts = 0;
   bool operator==(const ReplyState&) const = default;
 };
 
 ReplyState reply_state(ServiceContext& context);
 
-/// A reply in wire format; the cubin's bytes stay where the blob cache has them.
-struct WireReply {
-  grpc::Slice head;             // everything but the cubin
-  std::optional<Digest> cubin;  // of the bytes that follow; absent: none do
+struct KnownReply {
+  grpc::Slice head;
+  std::optional<CubinAtEnd> cubin;
+  std::shared_ptr<const CachedBlob> blob;  // the cubin's; null: none follows, or it is no longer in RAM
 };
 
-/// `reply` without the cubin's bytes, which are to follow where `cubin` is given.
-WireReply to_wire_reply(const v1::GetVariantReply& reply, std::optional<Digest> cubin);
-
-/// The whole message. The blob is borrowed, not copied, until gRPC has sent it. Null: none follows.
-grpc::ByteBuffer assemble(const WireReply& reply, const std::shared_ptr<const Blob>& blob);
-
-/// Thread-safe. Holds the replies of one state, those that were asked for last, and none after the state has
-/// changed.
+/// Thread-safe. Holds the replies of one state, roughly those that were asked for last, and none after the state
+/// has changed. In parts with a lock each: hits on many cores do not wait for one another.
 class ReplyCache {
  public:
   /// `max_bytes` limits the sum of requests and heads.
-  explicit ReplyCache(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit ReplyCache(std::size_t max_bytes, std::size_t parts = kParts);
 
-  std::optional<WireReply> find(std::string_view request, const ReplyState& state);
-  /// `state` is that before the reply was worked out; nothing is kept if another one holds by now.
-  void keep(std::string_view request, const ReplyState& state, const WireReply& reply);
+  std::optional<KnownReply> find(std::string_view request, const ReplyState& state);
+  /// `state` is that before the reply was worked out; nothing is kept if another one holds by now. Replaces what
+  /// was kept for the request. `blob` is the one that `reply` ends with.
+  void keep(std::string_view request, const ReplyState& state, const WireReply& reply,
+            const std::shared_ptr<const CachedBlob>& blob);
+  /// How many were found whole.
+  std::uint64_t found() const;
 
  private:
-  struct Entry {
-    std::string request;
-    WireReply reply;
-    std::size_t bytes() const { return request.size() + reply.head.size() + kOverhead; }
+  static constexpr std::size_t kParts = 16;
+
+  struct alignas(64) Part {
+    mutable std::mutex mutex;
+    ReplyState state;         // guarded by mutex
+    ReplyTable replies;       // guarded by mutex
+    std::uint64_t found = 0;  // guarded by mutex
   };
-  using Entries = std::list<Entry>;
 
-  static constexpr std::size_t kOverhead = 256;  // list, map and slice
+  Part& part_of(std::size_t hash) { return parts_[(hash >> 48) % parts_.size()]; }
 
-  const std::size_t max_bytes_;
-  std::mutex mutex_;
-  ReplyState state_;  // guarded by mutex_
-  Entries entries_;   // guarded by mutex_; asked for last first
-  std::unordered_map<std::string_view, Entries::iterator>
-      places_;             // guarded by mutex_; into the entries' requests
-  std::size_t bytes_ = 0;  // guarded by mutex_
+  const std::size_t max_bytes_;  // of a part
+  std::vector<Part> parts_;
 };
 
 }  // namespace cubind

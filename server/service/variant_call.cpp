@@ -6,6 +6,8 @@
 #include "server/answer/freshness.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
+#include "server/service/known_answer.hpp"
+#include "server/service/no_answer.hpp"
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
 
@@ -14,38 +16,6 @@ namespace {
 
 /// What the network and the reply need of the caller's deadline.
 constexpr std::chrono::milliseconds kDeadlineMargin{50};
-
-std::string driver_text(const DriverVersion& driver) {
-  return "driver " + (driver.version.empty() ? std::string("of the caller") : driver.version) + " (CUDA " +
-         std::to_string(driver.cuda / 1000) + "." + std::to_string(driver.cuda % 1000 / 10) + ")";
-}
-
-std::string newest_toolchain(const AgentProfiles& agents) {
-  const auto newest = current_toolchain(agents, std::nullopt);
-  return newest ? newest->name : "";
-}
-
-std::string_view as_text(const grpc::Slice& slice) {
-  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
-}
-
-/// False: not answered before, or no longer so. What is wrong with it comes out when it is worked out anew.
-bool answer_again(ServiceContext& context, std::string_view request, grpc::ByteBuffer& reply) {
-  if (context.draining) {
-    return false;
-  }
-  const auto known = context.replies.find(request, reply_state(context));
-  if (!known) {
-    return false;
-  }
-  const auto blob = known->cubin ? context.blobs.remembered(*known->cubin) : nullptr;
-  if (known->cubin && !blob) {
-    return false;
-  }
-  reply = assemble(*known, blob);
-  ++context.hits;
-  return true;
-}
 
 }  // namespace
 
@@ -59,9 +29,11 @@ grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, grpc::Call
   if (!request.TrySingleSlice(&bytes).ok() && !request.DumpToSingleSlice(&bytes).ok()) {
     bytes = grpc::Slice();
   }
-  if (answer_again(context, as_text(bytes), reply)) {
+  bool answered = false;
+  const grpc::Status status = guarded([&] { answered = answer_again(context, as_text(bytes), reply); });
+  if (answered || !status.ok()) {
     grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
+    reactor->Finish(status);
     return reactor;
   }
   const std::shared_ptr<VariantCall> self(new VariantCall(context, call, std::move(bytes), reply));
@@ -133,8 +105,9 @@ void VariantCall::on_miss() {
   serve();
 }
 
-std::optional<RecordQuestion> VariantCall::job_question(bool& retune) const {
-  RecordQuestion question = asked_.question.key;
+std::optional<VariantCall::Wish> VariantCall::job_wish() const {
+  Wish wish{{asked_.question.key, asked_.question.device}};
+  RecordQuestion& question = wish.order.question;
   const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
   const bool in_bucket =
       !candidates.empty() && candidates.front().record &&
@@ -145,34 +118,35 @@ std::optional<RecordQuestion> VariantCall::job_question(bool& retune) const {
     // What was measured before is measured again, under today's driver, toolchain or source.
     const AnswerCandidate& best = candidates.front();
     question.problem = best.record->question.problem;
-    retune = best.match.has(Departure::Stale);
-    const bool is_only_stale = retune && best.match.within(Match{Departure::Bucket, Departure::Stale});
+    wish.retune = best.match.has(Departure::Stale);
+    const bool is_only_stale = wish.retune && best.match.within(Match{Departure::Bucket, Departure::Stale});
     if (is_only_stale && !tuning_refreshes(asked_.question, *context_.fleet.agents())) {
       return std::nullopt;
     }
   } else {
     question.problem = asked_.question.spec->representative(question.problem);
+    wish.order.for_bucket = true;
   }
-  return question;
+  return wish;
 }
 
 void VariantCall::start_job() {
-  bool retune = false;
-  const auto question = job_question(retune);
-  job_ = question ? context_.scheduler.find_open(*question) : std::nullopt;
+  const auto wish = job_wish();
+  job_ = wish ? context_.scheduler.find_open(wish->order.question) : std::nullopt;
   if (job_) {
     return;
   }
-  if (question && asked_.may_tune && !context_.scheduler.failed_lately(job_key(*question))) {
+  if (wish && asked_.may_tune &&
+      !context_.scheduler.failed_lately(job_key(wish->order.question), wish->order.for_bucket)) {
     try {
-      job_ = context_.scheduler.submit_tune(*question, asked_.question.device, retune);
+      job_ = context_.scheduler.submit_tunes({wish->order}, wish->retune).front();
       return;
     } catch (const Error& error) {
       // A full queue or disk is no reason not to serve what there is.
       log_warning(std::string("a miss started no job: ") + error.what());
     }
   }
-  count_want(question.value_or(asked_.question.key));
+  count_want(wish ? wish->order.question : asked_.question.key);
 }
 
 void VariantCall::count_want(const RecordQuestion& wanted) {
@@ -318,7 +292,8 @@ void VariantCall::stop_waiting() {
 
 void VariantCall::reply_now() {
   if (!resolution_.answer) {
-    fail_without_answer();
+    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(),
+                    {compile_job_, compile_error_, !failed_compiles_.empty()});
   }
   if (cubin_is_lost()) {
     resolve();  // finds another artifact, or one to compile
@@ -332,11 +307,11 @@ void VariantCall::reply_now() {
     reply.set_job_state(job_state_name(job_->job.state));
   }
   const auto cubin = cubin_to_send(*resolution_.answer);
-  const WireReply wire = to_wire_reply(reply, cubin ? std::optional(cubin->cubin) : std::nullopt);
-  reply_ = assemble(wire, cubin);
+  const WireReply wire = to_wire_reply(reply, cubin.get());
+  reply_ = assemble(wire.head, cubin);
   // A training job's question keeps its pin alive: it is asked anew each time.
   if (resolution_.hit && !resolution_.compile && !job_ && asked_.job.empty()) {
-    context_.replies.keep(as_text(request_), state_, wire);
+    context_.replies.keep(as_text(request_), state_, wire, cubin);
   }
   finish(grpc::Status::OK);
 }
@@ -351,7 +326,7 @@ bool VariantCall::cubin_is_lost() {
   return !caller_has(cubin) && !context_.blobs.find(cubin) && !std::exchange(lost_cubin_, true);
 }
 
-std::shared_ptr<const Blob> VariantCall::cubin_to_send(const ServedAnswer& answer) const {
+std::shared_ptr<const CachedBlob> VariantCall::cubin_to_send(const ServedAnswer& answer) const {
   const Digest& cubin = answer.artifact.cubin;
   if (caller_has(cubin)) {
     return nullptr;
@@ -361,35 +336,6 @@ std::shared_ptr<const Blob> VariantCall::cubin_to_send(const ServedAnswer& answe
     throw Error(ErrorCode::DataLoss, "cubin " + cubin.hex(), "is named by an artifact and is not stored");
   }
   return blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
-}
-
-void VariantCall::fail_without_answer() const {
-  const Question& question = asked_.question;
-  const std::string where = "kernel " + question.key.kernel;
-  const std::string what = to_string(question.key.problem) + " on " + question.device.label;
-  const AgentProfiles& agents = *context_.fleet.agents();
-  const std::string toolchain = resolution_.refused_toolchain.value_or(newest_toolchain(agents));
-  if (question.driver && !toolchain.empty() && !current_toolchain(agents, question.driver) &&
-      (resolution_.refused_toolchain || resolution_.compile)) {
-    throw Error(ErrorCode::FailedPrecondition, "device.driver",
-                driver_text(*question.driver) + " cannot load what " + toolchain +
-                    " compiles: it needs a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1));
-  }
-  if (!resolution_.compile && compile_job_.empty() && failed_compiles_.empty()) {
-    if (resolution_.best_refused) {
-      throw Error(ErrorCode::NotFound, where,
-                  "no answer within `accept` for " + what + "; the best there is departs by " +
-                      to_string(*resolution_.best_refused));
-    }
-    throw Error(ErrorCode::FailedPrecondition, where, "no configuration is valid for " + what);
-  }
-  if (!resolution_.compile && !compile_error_.empty()) {
-    throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compile_error_);
-  }
-  const std::string job = compile_job_.empty() ? "a compile could not be queued: " + compile_error_
-                                               : "job " + compile_job_ + " compiles one";
-  throw Error(ErrorCode::Unavailable, where,
-              "no candidate for " + what + " has a compiled artifact yet; " + job);
 }
 
 void VariantCall::OnCancel() {

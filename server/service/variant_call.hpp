@@ -37,8 +37,12 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void start_job();
   /// The miss started no job: this one.
   void count_want(const RecordQuestion& wanted);
+  struct Wish {
+    TuneOrder order;
+    bool retune = false;
+  };
   /// What would be tuned; absent: agents can measure nothing that would answer better.
-  std::optional<RecordQuestion> job_question(bool& retune) const;
+  std::optional<Wish> job_wish() const;
   void wait_for_job();
   void serve();
   bool wait_for_compile();
@@ -50,14 +54,13 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::optional<JobEvent> submit_compile();
   void compiled(const Digest& key, const JobEvent& event);
   void stop_waiting();
-  [[noreturn]] void fail_without_answer() const;
 
   void reply_now();
   bool caller_has(const Digest& cubin) const;
   /// The answer's bytes are no longer in the store, or were damaged; true once for a call.
   bool cubin_is_lost();
   /// The bytes that the reply carries; null: none.
-  std::shared_ptr<const Blob> cubin_to_send(const ServedAnswer& answer) const;
+  std::shared_ptr<const CachedBlob> cubin_to_send(const ServedAnswer& answer) const;
   void finish(const grpc::Status& status);
   /// Runs a step; what it throws finishes the call.
   void step(const std::function<void()>& body);

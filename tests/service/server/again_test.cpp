@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <future>
 
+#include "server/service/known_answer.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -54,6 +55,39 @@ TEST_CASE("who has the cubin already is not sent the bytes that others are sent"
     CHECK(daemon.get(request).reply.artifact().zstd_cubin().empty());
     CHECK(daemon.get(vector_add(4096)).reply.artifact().zstd_cubin() == bytes.reply.artifact().zstd_cubin());
   }
+}
+
+struct NoCubinInRam : Tuned {
+  NoCubinInRam() {
+    config().cache_bytes = 0;
+    restart();
+  }
+};
+
+TEST_CASE("a hit whose cubin is no longer in RAM reads the cubin and looks nothing up") {
+  NoCubinInRam daemon;
+  const std::string request = vector_add(4096).SerializeAsString();
+  grpc::ByteBuffer reply;
+  CHECK_FALSE(answer_again(daemon.context(), request, reply));
+  const Got first = daemon.get(vector_add(4096));
+  REQUIRE(first.status.ok());
+  const auto hits = daemon.status().hits();
+  REQUIRE(answer_again(daemon.context(), request, reply));
+  CHECK(daemon.status().hits() == hits + 1);
+  grpc::Slice bytes;
+  REQUIRE(reply.DumpToSingleSlice(&bytes).ok());
+  v1::GetVariantReply again;
+  REQUIRE(again.ParseFromArray(bytes.begin(), static_cast<int>(bytes.size())));
+  CHECK(again.SerializeAsString() == first.reply.SerializeAsString());
+}
+
+TEST_CASE("a hit whose cubin can no longer be read is looked up again") {
+  NoCubinInRam daemon;
+  const std::string request = vector_add(4096).SerializeAsString();
+  REQUIRE(daemon.get(vector_add(4096)).status.ok());
+  daemon.damage_cubins();
+  grpc::ByteBuffer reply;
+  CHECK_FALSE(answer_again(daemon.context(), request, reply));
 }
 
 TEST_CASE("a request that is no message is refused by name") {

@@ -1,7 +1,5 @@
 #include <catch2/catch.hpp>
 
-#include <sqlite3.h>
-
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -196,15 +194,6 @@ TEST_CASE("an answer survives a restart of the daemon") {
   CHECK(got.reply.provenance().evidence() == v1::MEASURED);
 }
 
-/// In a file that a daemon has open, as a flipped bit on the disk would.
-void damage_cubins(const std::filesystem::path& store) {
-  sqlite3* database = nullptr;
-  REQUIRE(sqlite3_open(store.c_str(), &database) == SQLITE_OK);
-  sqlite3_busy_timeout(database, 10'000);
-  CHECK(sqlite3_exec(database, "UPDATE blobs SET zstd = x'00'", nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(database);
-}
-
 TEST_CASE("a cubin that is damaged on the disk is compiled again and served") {
   DaemonFixture daemon;
   v1::GetVariantRequest request = vector_add(4096);
@@ -215,7 +204,7 @@ TEST_CASE("a cubin that is damaged on the disk is compiled again and served") {
     daemon.tune(tune_vector_add({4096}));
     digest = daemon.get(request).reply.artifact().digest();
   }
-  damage_cubins(daemon.config().database);
+  daemon.damage_cubins();
   daemon.restart();
   AutoAgent agent(daemon.address(), hello_with(h200_facts()));
   DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });

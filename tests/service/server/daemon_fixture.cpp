@@ -1,5 +1,8 @@
 #include "tests/service/server/daemon_fixture.hpp"
 
+#include <catch2/catch.hpp>
+#include <sqlite3.h>
+
 #include <stdexcept>
 #include <thread>
 
@@ -33,6 +36,14 @@ void DaemonFixture::restart() {
 }
 
 void DaemonFixture::stop() { daemon_->stop(); }
+
+void DaemonFixture::damage_cubins() const {
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(config_.database.c_str(), &database) == SQLITE_OK);
+  sqlite3_busy_timeout(database, 10'000);
+  CHECK(sqlite3_exec(database, "UPDATE blobs SET zstd = x'00'", nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+}
 
 std::string DaemonFixture::address() const { return daemon_->address(); }
 

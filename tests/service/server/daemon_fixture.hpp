@@ -33,6 +33,8 @@ class DaemonFixture {
   /// As if it were killed and started again: the same store and socket.
   void restart();
   void stop();
+  /// Those in the database, as flipped bits on the disk would.
+  void damage_cubins() const;
 
   std::string address() const;
   ServiceContext& context();

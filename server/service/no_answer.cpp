@@ -1,0 +1,49 @@
+#include "server/service/no_answer.hpp"
+
+#include "base/error.hpp"
+#include "server/answer/freshness.hpp"
+
+namespace cubind {
+namespace {
+
+std::string driver_text(const DriverVersion& driver) {
+  return "driver " + (driver.version.empty() ? std::string("of the caller") : driver.version) + " (CUDA " +
+         std::to_string(driver.cuda / 1000) + "." + std::to_string(driver.cuda % 1000 / 10) + ")";
+}
+
+}  // namespace
+
+std::string newest_toolchain(const AgentProfiles& agents) {
+  const auto newest = current_toolchain(agents, std::nullopt);
+  return newest ? newest->name : "";
+}
+
+void throw_no_answer(const Question& question, const Resolution& resolution, const AgentProfiles& agents,
+                     const CompileAttempts& compiles) {
+  const std::string where = "kernel " + question.key.kernel;
+  const std::string what = to_string(question.key.problem) + " on " + question.device.label;
+  const std::string toolchain = resolution.refused_toolchain.value_or(newest_toolchain(agents));
+  if (question.driver && !toolchain.empty() && !current_toolchain(agents, question.driver) &&
+      (resolution.refused_toolchain || resolution.compile)) {
+    throw Error(ErrorCode::FailedPrecondition, "device.driver",
+                driver_text(*question.driver) + " cannot load what " + toolchain +
+                    " compiles: it needs a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1));
+  }
+  if (!resolution.compile && compiles.job.empty() && !compiles.any_failed) {
+    if (resolution.best_refused) {
+      throw Error(ErrorCode::NotFound, where,
+                  "no answer within `accept` for " + what + "; the best there is departs by " +
+                      to_string(*resolution.best_refused));
+    }
+    throw Error(ErrorCode::FailedPrecondition, where, "no configuration is valid for " + what);
+  }
+  if (!resolution.compile && !compiles.error.empty()) {
+    throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compiles.error);
+  }
+  const std::string job = compiles.job.empty() ? "a compile could not be queued: " + compiles.error
+                                               : "job " + compiles.job + " compiles one";
+  throw Error(ErrorCode::Unavailable, where,
+              "no candidate for " + what + " has a compiled artifact yet; " + job);
+}
+
+}  // namespace cubind

@@ -1,0 +1,25 @@
+// Why a GetVariant has no answer.
+#pragma once
+
+#include <string>
+
+#include "server/answer/answerer.hpp"
+#include "server/fleet.hpp"
+
+namespace cubind {
+
+/// What a call has tried to have compiled.
+struct CompileAttempts {
+  std::string job;    // id; empty: none was queued
+  std::string error;  // of the latest that failed or was not queued
+  bool any_failed = false;
+};
+
+/// Throws NotFound, FailedPrecondition or Unavailable with what would be right.
+[[noreturn]] void throw_no_answer(const Question& question, const Resolution& resolution,
+                                  const AgentProfiles& agents, const CompileAttempts& compiles);
+
+/// Its name; empty: no agent offers one.
+std::string newest_toolchain(const AgentProfiles& agents);
+
+}  // namespace cubind
