@@ -141,6 +141,13 @@ NvmlDevice find_nvml_device(const DriverApi& driver, const NvmlApi& nvml, Device
   return nullptr;
 }
 
+std::uint64_t free_memory_bytes(const NvmlApi& nvml, NvmlDevice device) {
+  NvmlMemory memory{};
+  const bool told = device != nullptr && nvml.device_get_memory != nullptr &&
+                    nvml.device_get_memory(device, &memory) == NvmlResult::Success;
+  return told ? memory.free : 0;
+}
+
 DeviceFacts read_device_facts(const DriverApi& driver, const NvmlApi* nvml, DeviceOrdinal device) {
   NvmlDevice handle = nvml != nullptr ? find_nvml_device(driver, *nvml, device) : nullptr;
   DeviceFacts facts;

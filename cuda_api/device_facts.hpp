@@ -48,6 +48,9 @@ DriverVersion read_driver_version(const DriverApi& driver, const NvmlApi* nvml);
 /// The NVML handle of a CUDA device, by UUID and then by PCI bus id; null where NVML does not know it.
 NvmlDevice find_nvml_device(const DriverApi& driver, const NvmlApi& nvml, DeviceOrdinal device);
 
+/// What nobody uses of the GPU's memory, needing no context; 0: NVML does not say, or `device` is null.
+std::uint64_t free_memory_bytes(const NvmlApi& nvml, NvmlDevice device);
+
 /// The device of a UUID ("GPU-..." or "MIG-...", or its first characters where they are enough) or of an
 /// index among the visible ones; empty is index 0. Throws Error(NotFound) that lists the visible ones.
 DeviceOrdinal select_device(const DriverApi& driver, std::string_view gpu);

@@ -17,6 +17,9 @@ std::string detail_of(const v1::Job& job) {
   if (!job.error().empty()) {
     return job.error();
   }
+  if (!job.note().empty()) {
+    return job.note();
+  }
   return has_ended(job.state()) || job.phase().empty() ? "-" : job.phase();
 }
 

@@ -222,6 +222,9 @@ OutputJson json_of(const v1::Job& job) {
   if (!job.error().empty()) {
     json["error"] = job.error();
   }
+  if (!job.note().empty()) {
+    json["note"] = job.note();
+  }
   return json;
 }
 

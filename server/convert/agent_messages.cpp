@@ -139,6 +139,8 @@ WorkResult::Status status_from_wire(v1::JobResult::Status status) {
       return WorkResult::Status::Failed;
     case v1::JobResult::INTERRUPTED:
       return WorkResult::Status::Interrupted;
+    case v1::JobResult::SMALLER:
+      return WorkResult::Status::Smaller;
     default:
       throw Error(ErrorCode::InvalidArgument, "result.status", std::to_string(status) + " is not known");
   }
@@ -280,6 +282,10 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
         {outcome_from_wire(wire.outcomes(i).outcome(), at("result.outcomes", i, "outcome")),
          wire.outcomes(i).count()});
   }
+  result.needs_free_bytes = wire.needs_free_bytes();
+  if (result.status == WorkResult::Status::Smaller) {
+    result.smaller_problem = problem_from_wire(wire.smaller_problem(), "result.smaller_problem");
+  }
   if (wire.winner_trial().empty()) {
     return result;
   }
@@ -342,6 +348,7 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_architecture(lease.job.architecture);
   to.set_driver_cuda(lease.job.driver_cuda);
   to.set_only_when_idle(lease.only_when_idle);
+  to.set_for_bucket(lease.job.for_bucket);
 }
 
 void to_wire(const CheckOrder& order, v1::CheckOrder& to) {

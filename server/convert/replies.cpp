@@ -128,6 +128,7 @@ void to_wire(const JobEvent& from, v1::Job& to) {
   to.set_finished_at(job.finished_at);
   to.set_elapsed_ms(job.elapsed_ms);
   to.set_waiters(from.waiters);
+  to.set_note(job.note);
 }
 
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to) {

@@ -88,11 +88,13 @@ struct WorkBatch {
 };
 
 struct WorkResult {
-  enum class Status : std::uint8_t { Done, Failed, Interrupted };
+  enum class Status : std::uint8_t { Done, Failed, Interrupted, Smaller };
   Status status = Status::Done;
   std::string error;
   RecordRow record;  // winner, statistics, verification, finalists; the queue adds the rest
   std::vector<OutcomeCount> outcomes;
+  Problem smaller_problem;             // Smaller: what fits; `error` says what does not
+  std::uint64_t needs_free_bytes = 0;  // Failed or Smaller, for the lack of memory
 };
 
 /// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with
@@ -103,6 +105,8 @@ class AgentLink {
   virtual void grant(const Lease& lease) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
+  /// The devices are to be offered again when so much memory is free on this one.
+  virtual void watch_memory(const std::string& gpu_uuid, std::uint64_t free_bytes) = 0;
   virtual void drain() = 0;
 };
 

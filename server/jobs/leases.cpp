@@ -42,6 +42,7 @@ std::uint64_t Scheduler::agent_joined(AgentProfile profile, AgentLink& link) {
   if (state_->draining) {
     link.drain();
   }
+  state_->watch_memory();
   for (const auto& listener : state_->agent_listeners) {
     listener();
   }
@@ -55,6 +56,7 @@ void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> de
     return;
   }
   found->second.profile.devices = std::move(devices);
+  state_->watch_memory();
   for (const auto& listener : state_->agent_listeners) {
     listener();
   }
@@ -255,12 +257,13 @@ void Scheduler::State::grant(OpenJob& job, const Place& place) {
   row.fence += 1;
   // Its trials are shared with jobs of other numerics and namespaces: a retune of those has begun anew for
   // all.
-  store.read(
-      [&](StoreReader& reader) { row.series = std::max(row.series, reader.last_series(row.question)); });
+  const RecordQuestion measured = job.measured();
+  store.read([&](StoreReader& reader) { row.series = std::max(row.series, reader.last_series(measured)); });
   Lease lease;
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
   lease.fence = row.fence;
   lease.job = row;
+  lease.job.question = measured;
   lease.facts = place.device ? place.device->device.facts : job.device.facts;
   lease.gpu_uuid = place.device ? place.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options.lease.count());

@@ -5,6 +5,7 @@
 #include "base/failpoint.hpp"
 #include "base/log.hpp"
 #include "server/jobs/scheduler_state.hpp"
+#include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -145,16 +146,18 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
     return false;
   }
   job->row.outcomes = result.outcomes;
+  const bool is_smaller = result.status == WorkResult::Status::Smaller;
   const bool gpu_in_use = job->row.state == JobState::WaitingForIdleGpu;
   if (result.status == WorkResult::Status::Interrupted && gpu_in_use && state_->only_when_idle(job->row)) {
     state_->wait_for_idle_gpu(*job);
   } else if (result.status == WorkResult::Status::Interrupted) {
     state_->requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
-  } else if (result.status == WorkResult::Status::Failed) {
+  } else if (result.status == WorkResult::Status::Failed || (is_smaller && !job->row.for_bucket)) {
+    job->row.needs_free_bytes = result.needs_free_bytes;
     state_->end(*job, JobState::Failed, result.error, nullptr);
   } else {
     try {
-      state_->complete_tune(*job, result);
+      is_smaller ? state_->measure_smaller(*job, result) : state_->complete_tune(*job, result);
     } catch (const Error& error) {
       if (is_storage_fault(error)) {
         state_->requeue(*job, error.what());
@@ -183,7 +186,8 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
       Problem measured = std::move(record.question.problem);
       record.question = row.question;
       if (!measured.dims.empty() && measured != row.question.problem) {
-        row.note = "measured " + to_string(measured) + " for " + to_string(row.question.problem);
+        row.note = "measured " + to_string(measured) + " for " + to_string(row.question.problem) +
+                   (row.note.empty() ? "" : ": " + row.note);
         record.question.problem = std::move(measured);
       }
       record.configuration = trial->configuration;
@@ -213,6 +217,29 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
   if (has_record) {
     measure_again_when_idle(record.question, device);
   }
+}
+
+void Scheduler::State::measure_smaller(OpenJob& job, const WorkResult& result) {
+  const auto kernel = kernels.find(job.row.question.kernel);
+  const Problem before = job.measured().problem;
+  const Problem problem = kernel->spec->canonicalize(result.smaller_problem, "result.smaller_problem");
+  const bool same_bucket = kernel->spec->representative(problem) == kernel->spec->representative(before);
+  const auto shrinks = [](const NamedValue& now, const NamedValue& then) { return now.value <= then.value; };
+  if (!same_bucket || problem == before || !std::ranges::equal(problem.dims, before.dims, shrinks)) {
+    throw Error(ErrorCode::InvalidArgument, "result.smaller_problem",
+                to_string(problem) + " is no smaller problem of the bucket of " + to_string(before));
+  }
+  log_info("job " + job.row.id + " measures " + to_string(problem) + ": " + result.error);
+  release(job);
+  job.smaller = problem;
+  job.row.note = result.error;
+  job.row.state = JobState::Queued;
+  job.row.series = 0;
+  store.read([&](StoreReader& reader) {
+    job.row.series = reader.last_series(job.measured()) + (job.row.retune ? 1 : 0);
+  });
+  job.phase.clear();
+  tell(job);
 }
 
 void Scheduler::State::measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device) {

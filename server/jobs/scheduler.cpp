@@ -42,6 +42,7 @@ void Scheduler::load() {
       state_->measure_again_when_idle(record->question, device->second);
     }
   }
+  state_->load_failures();
   state_->dispatch();
 }
 
@@ -58,6 +59,7 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
       row.key = job_key(order.question);
       row.question = order.question;
       row.retune = retune || state_->power_limit_has_changed(order.question);
+      row.for_bucket = order.for_bucket;
       ids.push_back(state_->enqueue(std::move(row), order.device).row.id);
     }
   } catch (const std::exception&) {
@@ -81,8 +83,12 @@ JobEvent Scheduler::submit_compile(const CompileOrder& order) {
 OpenJob& Scheduler::State::enqueue(JobRow row, const DeviceClass& device) {
   if (const auto met = by_key.find(row.key); met != by_key.end()) {
     OpenJob& job = *met->second;
-    if (row.retune && !job.row.retune) {
-      begin_anew(job);
+    const bool only_exactly = job.row.for_bucket && !row.for_bucket;
+    if ((row.retune && !job.row.retune) || (only_exactly && job.smaller)) {
+      begin_anew(job, row);
+    } else if (only_exactly) {
+      job.row.for_bucket = false;
+      persist(job.row);
     }
     return job;
   }
@@ -112,19 +118,23 @@ OpenJob& Scheduler::State::add(JobRow row, const DeviceClass& device) {
   return *job;
 }
 
-void Scheduler::State::begin_anew(OpenJob& job) {
+void Scheduler::State::begin_anew(OpenJob& job, const JobRow& asked) {
   JobRow row = job.row;
-  row.retune = true;
+  row.retune = row.retune || asked.retune;
+  row.for_bucket = row.for_bucket && asked.for_bucket;
+  row.note.clear();
   row.state = JobState::Queued;
   store.write([&](StoreWriter& writer) {
-    row.series = writer.last_series(row.question) + 1;
+    row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
     writer.put_job(row);
   });
   if (job.leased()) {
-    agents.at(job.agent).link->end_lease(job.lease_id, "a retune was asked for: it is measured anew");
+    agents.at(job.agent).link->end_lease(job.lease_id,
+                                         "its problem is to be measured anew: a Tune asks for it");
   }
   drop_lease(job);
   job.row = std::move(row);
+  job.smaller.reset();
   job.phase.clear();
   job.not_before = {};
   tell(job);
@@ -160,15 +170,6 @@ std::optional<JobEvent> Scheduler::find_open(const RecordQuestion& question) con
 std::optional<JobEvent> Scheduler::find(const std::string& id) const {
   const OpenJob* job = state_->find(id);
   return job ? std::optional(state_->event_of(*job)) : std::nullopt;
-}
-
-std::optional<std::string> Scheduler::failed_lately(const Digest& key) const {
-  const auto found = state_->failures.find(key);
-  if (found == state_->failures.end() || found->second.until <= state_->clock.steady_now() ||
-      found->second.revision != state_->revision_of(found->second.kernel)) {
-    return std::nullopt;
-  }
-  return found->second.error;
 }
 
 std::vector<JobEvent> Scheduler::open_jobs() const {
@@ -333,16 +334,6 @@ std::uint64_t Scheduler::State::revision_of(const std::string& kernel) const {
     return kernels.find(kernel)->revision;
   } catch (const Error&) {
     return 0;
-  }
-}
-
-void Scheduler::State::note_failure(const JobRow& row) {
-  const SteadyTime now = clock.steady_now();
-  std::erase_if(failures,
-                [&](const auto& item) { return item.second.until <= now || item.first == row.key; });
-  if (row.state == JobState::Failed) {
-    failures[row.key] = {row.error, now + options.failure_pause, row.question.kernel,
-                         revision_of(row.question.kernel)};
   }
 }
 

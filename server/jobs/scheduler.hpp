@@ -47,6 +47,9 @@ struct CompileOrder {
 struct TuneOrder {
   RecordQuestion question;
   DeviceClass device;
+  /// The problem stands for its bucket: where it does not fit into the GPU's memory, the largest smaller one
+  /// that does is measured. Otherwise exactly this problem is.
+  bool for_bucket = false;
 };
 
 class Scheduler {
@@ -64,9 +67,9 @@ class Scheduler {
   // ---- Asking ----
 
   /// The open job for the question, or a new one; an open job that is no retune becomes one where one is
-  /// asked for. A job that has ended already (it could not be granted) comes with its last event. Throws
-  /// ResourceExhausted where the queue is full, Unavailable while draining, and what the store throws where
-  /// the job cannot be persisted.
+  /// asked for, and one for a bucket measures exactly its problem where that is asked for. A job that has
+  /// ended already (it could not be granted) comes with its last event. Throws ResourceExhausted where the
+  /// queue is full, Unavailable while draining, and what the store throws where the job cannot be persisted.
   JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune);
   /// Many at once, in their order. Where one throws, those before it stay.
   std::vector<JobEvent> submit_tunes(const std::vector<TuneOrder>& orders, bool retune);
@@ -75,9 +78,11 @@ class Scheduler {
   std::optional<JobEvent> find(const std::string& id) const;  // open jobs
   std::vector<JobEvent> open_jobs() const;
 
-  /// The error of the latest job with this key, if it failed within failure_pause and the kernel's spec
-  /// is still the same. A miss does not start such a job again; whoever asks for it by name (Tune) does.
-  std::optional<std::string> failed_lately(const Digest& key) const;
+  /// The error of the latest job with this key, if the kernel's spec is still the same and it failed within
+  /// failure_pause or, for the lack of memory, while no GPU has had enough of it free since. A miss does not
+  /// start such a job again; whoever asks for it by name (Tune) does. That exactly the problem did not fit
+  /// says nothing to who asks for its bucket.
+  std::optional<std::string> failed_lately(const Digest& key, bool for_bucket = false) const;
 
   /// Tells every change from now on. 0: the job is not open.
   std::uint64_t watch(const std::string& job_id, Watcher watcher);

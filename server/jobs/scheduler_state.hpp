@@ -18,6 +18,9 @@ struct OpenJob {
   double best_us = 0;
   std::map<std::uint64_t, Watcher> watchers;
   SteadyTime not_before{};  // after an interruption
+  /// Measured in the place of the question's, which does not fit into the GPU's memory. Not stored: after a
+  /// restart the agent says so again.
+  std::optional<Problem> smaller;
 
   // While leased:
   std::string lease_id;  // empty: not leased
@@ -28,6 +31,12 @@ struct OpenJob {
   SteadyTime leased_at{};
 
   bool leased() const { return !lease_id.empty(); }
+  /// What is measured.
+  RecordQuestion measured() const {
+    RecordQuestion question = row.question;
+    question.problem = smaller.value_or(question.problem);
+    return question;
+  }
 };
 
 struct JoinedAgent {
@@ -50,8 +59,8 @@ struct Scheduler::State {
   /// which is none makes it one.
   OpenJob& enqueue(JobRow row, const DeviceClass& device);
   OpenJob& add(JobRow row, const DeviceClass& device);
-  /// What the job has measured so far does not count.
-  void begin_anew(OpenJob& job);
+  /// What the job has measured so far does not count: it is done again as `asked`.
+  void begin_anew(OpenJob& job, const JobRow& asked);
   /// Dispatches, then says how these open jobs are: of one that has ended meanwhile, its last event.
   std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);
   std::uint64_t watch(OpenJob& job, Watcher watcher);
@@ -63,7 +72,6 @@ struct Scheduler::State {
   /// Ends the job in the store, tells its watchers and forgets it.
   void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
   void forget(const std::string& id, const JobEvent& last);
-  void note_failure(const JobRow& row);
   /// Whether there is such a kernel with this interface today.
   bool knows(const RecordQuestion& question) const;
   /// 0: the kernel is not known.
@@ -103,9 +111,18 @@ struct Scheduler::State {
   /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
   OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
 
+  // ---- failures.cpp ----
+  void note_failure(const JobRow& row);
+  /// Failures for the lack of memory outlive the daemon.
+  void load_failures();
+  /// Asks the agents to say when a job that was out of memory may be repeated.
+  void watch_memory();
+
   // ---- results.cpp ----
   void store_rows(const OpenJob& job, WorkBatch& batch);
   void complete_tune(OpenJob& job, WorkResult& result);
+  /// Queues the job again for the smaller problem that the agent has found to fit.
+  void measure_smaller(OpenJob& job, const WorkResult& result);
   /// Enqueues the measurement that replaces the question's provisional record, if it has one.
   void measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device);
 
@@ -127,7 +144,11 @@ struct Scheduler::State {
     SteadyTime until;
     std::string kernel;
     std::uint64_t revision = 0;  // of the kernel's spec
+    Digest device_class;
+    bool for_bucket = false;
+    std::uint64_t needs_free_bytes = 0;  // 0: not for the lack of memory
   };
+  bool may_fit(const Failure& failure) const;
   std::map<Digest, Failure> failures;  // by key
   std::vector<std::function<void(const ArtifactRow&)>> artifact_listeners;
   std::vector<std::function<void()>> agent_listeners;

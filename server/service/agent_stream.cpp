@@ -148,6 +148,13 @@ void AgentStream::check(const CheckOrder& order) {
   send(std::move(message));
 }
 
+void AgentStream::watch_memory(const std::string& gpu_uuid, std::uint64_t free_bytes) {
+  v1::DaemonMessage message;
+  message.mutable_watch_memory()->set_gpu_uuid(gpu_uuid);
+  message.mutable_watch_memory()->set_free_bytes(free_bytes);
+  send(std::move(message));
+}
+
 void AgentStream::drain() {
   v1::DaemonMessage message;
   message.mutable_drain();

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "schemas/store.hpp"
+#include "schemas/store_2.hpp"
 
 namespace cubind::store {
 namespace {
@@ -63,7 +64,7 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
 }
 
 std::span<const std::string> schema_steps() {
-  static const std::array<std::string, 1> steps{std::string(kStoreSchema)};
+  static const std::array<std::string, 2> steps{std::string(kStoreSchema), std::string(kStoreSchema2)};
   return steps;
 }
 

@@ -165,6 +165,8 @@ JobRow read_job(Query& row) {
   job.compile = read_configurations(row.text());
   job.architecture = row.text();
   job.driver_cuda = row.word();
+  job.for_bucket = row.flag();
+  job.needs_free_bytes = row.unsigned_integer();
   return job;
 }
 

@@ -33,6 +33,7 @@ class Session final : public StoreWriter {
   std::vector<VerificationRow> verifications(const TrialRow& trial) override;
   std::vector<ArtifactRow> artifacts_of(const TrialGroup& group) override;
   std::vector<JobRow> jobs(bool include_ended) override;
+  std::vector<JobRow> out_of_memory_jobs() override;
   std::uint32_t last_series(const RecordQuestion& question) override;
   std::vector<WantRow> wants() override;
   std::optional<std::uint64_t> pinned_generation(const std::string& job) override;

@@ -244,6 +244,11 @@ std::vector<ArtifactRow> Session::artifacts_of(const TrialGroup& group) {
                   read_artifact);
 }
 
+std::vector<JobRow> Session::out_of_memory_jobs() {
+  Query query = database_.query(sql::kOutOfMemoryJobs);
+  return read_all(query, read_job);
+}
+
 std::vector<JobRow> Session::jobs(bool include_ended) {
   Query query = database_.query(include_ended ? sql::kAllJobs : sql::kOpenJobs);
   return read_all(query, read_job);

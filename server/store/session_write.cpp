@@ -239,12 +239,14 @@ void Session::put_job(const JobRow& job) {
   const std::string outcomes = write_outcomes(job.outcomes);
   const std::string compile = write_configurations(job.compile);
   database_.query(sql::kDeleteJob).bind(job.id).run();
+  database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
   database_.query(sql::kInsertJob)
       .bind(job.id, kind_name(job.kind), job.key, question.kernel, question.interface, problem,
             question.device_class, policy, numerics, question.name_space, state_name(job.state),
             has_ended(job.state), job.fence, job.series, job.retune, job.interruptions, job.error, job.note,
             job.created_at, job.finished_at, job.elapsed_ms, job.configurations, job.configurations_done,
-            job.nvrtc_calls, outcomes, job.record_trial, compile, job.architecture, job.driver_cuda)
+            job.nvrtc_calls, outcomes, job.record_trial, compile, job.architecture, job.driver_cuda,
+            job.for_bucket, job.needs_free_bytes)
       .run();
 }
 

@@ -94,6 +94,8 @@ class StoreReader {
   virtual std::vector<ArtifactRow> artifacts_of(const TrialGroup& group) = 0;
 
   virtual std::vector<JobRow> jobs(bool include_ended) = 0;  // oldest first
+  /// Those that have failed for the lack of memory, of each key the latest job alone.
+  virtual std::vector<JobRow> out_of_memory_jobs() = 0;
   /// Of the trials that jobs of this question share with those of other numerics and namespaces.
   virtual std::uint32_t last_series(const RecordQuestion& question) = 0;
   virtual std::vector<WantRow> wants() = 0;  // most asked first

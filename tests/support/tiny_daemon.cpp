@@ -41,8 +41,14 @@ void TinyDaemon::write_faults(const std::string& faults) {
   std::string text = R"({"pace_us": )" + std::to_string(options_.pace_us);
   text += R"(, "log": ")" + (folder() / "blocks").string() + '"';
   text += R"(, "lock": ")" + (folder() / "locks").string() + '"';
+  if (options_.free_memory > 0) text += R"(, "free_memory_bytes": )" + std::to_string(options_.free_memory);
   if (options_.hold) text += R"(, "hold": ")" + (folder() / "go").string() + '"';
   write_file_atomic(folder() / "faults.json", text + R"(, "faults": )" + faults + "}\n");
+}
+
+void TinyDaemon::set_free_memory(std::uint64_t bytes) {
+  options_.free_memory = bytes;
+  write_faults(options_.faults);
 }
 
 Table TinyDaemon::as_of_a_real_gpu() const {

@@ -15,6 +15,7 @@ struct TinyDaemonOptions {
   std::vector<Problem> problems = {tiny_problem(2)};  // of the table
   std::function<void(Table&)> edit_table = {};        // before it is written
   std::string faults = "[]";                          // the array of the faults file
+  std::uint64_t free_memory = 0;                      // of the device; 0: enough for everything
   int pace_us = 0;
   bool hold = false;  // until let_go()
   std::vector<std::string> arguments = {};
@@ -38,6 +39,8 @@ class TinyDaemon {
   Table as_of_a_real_gpu() const;
   void let_go();
   void write_faults(const std::string& faults);
+  /// From now on.
+  void set_free_memory(std::uint64_t bytes);
 
  private:
   TinyDaemonOptions options_;

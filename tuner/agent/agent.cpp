@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -53,6 +54,7 @@ Agent::Agent(AgentOptions options) : options_(std::move(options)) {
 Agent::~Agent() {
   stop_all(JobStop::Kind::Drop);
   reap(true);
+  if (looking_.valid()) looking_.wait();
 }
 
 v1::Hello Agent::hello() {
@@ -85,6 +87,7 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   while (!ending && !stream_->broken()) {
     ending = wait(kTick);
     send_heartbeats();
+    look_at_memory();
     reap(false);
   }
   if (stream_->broken()) {
@@ -135,6 +138,8 @@ void Agent::handle(const v1::DaemonMessage& message) {
         work->stop.request(JobStop::Kind::Drop);
       }
       return;
+    case v1::DaemonMessage::kWatchMemory:
+      return begin(message.watch_memory());
     case v1::DaemonMessage::kDrain:
       return stop_all(JobStop::Kind::HandBack);
     default:
@@ -222,7 +227,10 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.open = place.device.open;
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
   TuneJob job({*tool.compiler, *tool.builds, link, *work.channel, work.stop, clock_}, options);
-  return job.run(lease);
+  v1::JobResult result = job.run(lease);
+  const bool refused = result.status() == v1::JobResult::FAILED && result.needs_free_bytes() > 0;
+  if (refused) say_what_is_free(place, result);
+  return result;
 }
 
 // Says which rule of consent is in force, once a context has shown it.
@@ -234,10 +242,86 @@ void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
     const std::string consent = consent_text(options_.tune_when, info.consent_rule());
     if (offer.consent() == consent) return;
     offer.set_consent(consent);
-    offer.set_free_memory_bytes(info.free_memory_bytes());
-    for (const auto& one : places_) *message.mutable_devices()->add_devices() = one->device.offer;
+    message = offers();
   }
   stream_->send(message);
+}
+
+v1::AgentMessage Agent::offers() {
+  v1::AgentMessage message;
+  for (const auto& one : places_) *message.mutable_devices()->add_devices() = one->device.offer;
+  return message;
+}
+
+// What is free without a worker of ours, as it will be compared with later. The job has just found that this
+// is not enough, whatever was reckoned: its context takes some, too.
+void Agent::say_what_is_free(Place& place, v1::JobResult& refused) {
+  const std::optional<std::uint64_t> free = free_memory(place);
+  v1::AgentMessage message;
+  {
+    const std::lock_guard lock(mutex_);
+    if (free) place.device.offer.set_free_memory_bytes(*free);
+    message = offers();
+  }
+  refused.set_needs_free_bytes(std::max(refused.needs_free_bytes(), free.value_or(0) + 1));
+  stream_->send(message);
+}
+
+void Agent::begin(const v1::WatchMemory& order) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& place : places_) {
+    if (place->device.offer.uuid() == order.gpu_uuid()) place->watched_bytes = order.free_bytes();
+  }
+}
+
+std::optional<std::uint64_t> Agent::free_memory(Place& place) {
+  try {
+    return free_memory_of(place.device.offer.uuid(), options_, spawner_);
+  } catch (const Error& error) {
+    log_warning("a device's free memory is not known: " + std::string(error.what()));
+    return std::nullopt;
+  }
+}
+
+// Aside: a driver may take its time, and heartbeats go on.
+void Agent::look_at_memory() {
+  const auto now = steady_clock::now();
+  send_if_memory_is_free();
+  const bool looks = looking_.valid() && looking_.wait_for(milliseconds(0)) != std::future_status::ready;
+  if (looks || now - looked_ < options_.memory_poll) return;
+  looked_ = now;
+  std::vector<Place*> watched;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& place : places_) {
+      if (place->watched_bytes > 0) watched.push_back(place.get());
+    }
+  }
+  if (watched.empty()) return;
+  looking_ = std::async(std::launch::async, [this, watched] {
+    for (Place* place : watched) look_at_memory(*place);
+  });
+}
+
+void Agent::send_if_memory_is_free() {
+  v1::AgentMessage message;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(memory_is_free_, false)) return;
+    message = offers();
+  }
+  stream_->send(message);
+}
+
+void Agent::look_at_memory(Place& place) {
+  const std::unique_lock unused(place.busy, std::try_to_lock);
+  if (!unused) return;
+  const std::optional<std::uint64_t> free = free_memory(place);
+  const std::lock_guard lock(mutex_);
+  if (!free || *free < place.watched_bytes) return;
+  place.watched_bytes = 0;
+  place.device.offer.set_free_memory_bytes(*free);
+  memory_is_free_ = true;
 }
 
 std::list<std::shared_ptr<Agent::Work>> Agent::works() {

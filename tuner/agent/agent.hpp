@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -36,8 +37,9 @@ class Agent {
  private:
   struct Work;
   struct Place {
-    LocalDevice device;  // its offer: guarded by Agent::mutex_
-    std::mutex busy;     // held by the tuning job that uses it
+    LocalDevice device;               // its offer: guarded by Agent::mutex_
+    std::mutex busy;                  // held by the tuning job that uses it
+    std::uint64_t watched_bytes = 0;  // guarded by Agent::mutex_; offered again with so much free; 0: not
   };
 
   v1::Hello hello();
@@ -49,6 +51,13 @@ class Agent {
   v1::JobResult work_result(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
   void offer_again(Place& place, const v1::DeviceInfo& info);
+  v1::AgentMessage offers();  // with mutex_ held
+  void say_what_is_free(Place& place, v1::JobResult& refused);
+  void begin(const v1::WatchMemory& order);
+  void look_at_memory();
+  void look_at_memory(Place& place);
+  void send_if_memory_is_free();
+  std::optional<std::uint64_t> free_memory(Place& place);
   Place& place_for(const v1::LeaseGrant& lease);
   std::list<std::shared_ptr<Work>> works();
   bool has_work();
@@ -65,9 +74,12 @@ class Agent {
   std::unique_ptr<LeaseStream> stream_;
   std::atomic<std::chrono::milliseconds> heartbeat_{};  // as the daemon welcomed it; 0: not yet
   std::chrono::steady_clock::time_point said_{};
+  std::chrono::steady_clock::time_point looked_{};  // at free memory
+  std::future<void> looking_;                       // at a GPU's driver, which may take its time
 
   std::mutex mutex_;
   std::list<std::shared_ptr<Work>> works_;  // guarded by mutex_
+  bool memory_is_free_ = false;             // guarded by mutex_: the devices are to be offered again
   bool draining_ = false;                   // guarded by mutex_: no new work
 };
 

@@ -54,6 +54,7 @@ v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner) {
 
 LocalDevice open_replay(const AgentOptions& options, const std::string& table, Spawner& spawner) {
   LocalDevice device;
+  device.open.set_memory_fraction(options.memory_fraction);
   device.worker_arguments = {"--replay", absolute_path(table).string()};
   if (!options.replay_faults.empty()) {
     device.worker_arguments.insert(device.worker_arguments.end(), {"--faults", options.replay_faults});
@@ -96,6 +97,9 @@ std::string list_gpus(const std::vector<std::string>& gpus) {
     facts_to_wire(facts, *offer.mutable_facts());
     offer.mutable_driver()->set_cuda(version.cuda);
     offer.mutable_driver()->set_version(version.version);
+    if (nvml)
+      offer.set_free_memory_bytes(
+          cuda::free_memory_bytes(*nvml, cuda::find_nvml_device(*driver, *nvml, device)));
   }
   return hello.SerializeAsString();
 }
@@ -125,6 +129,14 @@ std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spaw
     devices.push_back(std::move(device));
   }
   return devices;
+}
+
+std::optional<std::uint64_t> free_memory_of(const std::string& uuid, const AgentOptions& options,
+                                            Spawner& spawner) {
+  for (const LocalDevice& device : find_devices(options, spawner)) {
+    if (device.offer.uuid() == uuid) return device.offer.free_memory_bytes();
+  }
+  return std::nullopt;
 }
 
 }  // namespace cubind

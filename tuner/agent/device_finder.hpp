@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,11 @@ struct LocalDevice {
 // GPUs by a short-lived process of our own (`--list-devices`), replay devices by asking their worker.
 // `--tune-when never` finds none. What does not work is left out with a warning.
 std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner);
+
+// What of the device's memory is free now, found as find_devices() finds it; absent: it is not found. Without
+// NVML a GPU says 0.
+std::optional<std::uint64_t> free_memory_of(const std::string& uuid, const AgentOptions& options,
+                                            Spawner& spawner);
 
 // What that process prints: the GPUs as a serialized Hello. Loads the driver; makes no context.
 std::string list_gpus(const std::vector<std::string>& gpus);

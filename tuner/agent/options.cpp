@@ -38,7 +38,7 @@ std::string default_agent_id() {
 }
 
 struct Milliseconds {
-  long long compile = 30'000, run = 10'000, idle_poll = 2'000;
+  long long compile = 30'000, run = 10'000, idle_poll = 2'000, memory_poll = 10'000;
 };
 
 void add_options(CLI::App& app, AgentOptions& options, Milliseconds& times, std::string& when,
@@ -69,6 +69,10 @@ void add_options(CLI::App& app, AgentOptions& options, Milliseconds& times, std:
       ->check(CLI::PositiveNumber);
   app.add_option("--idle-poll-ms", times.idle_poll, "how often a GPU that is in use is looked at")
       ->check(CLI::PositiveNumber);
+  app.add_option("--memory-poll-ms", times.memory_poll,
+                 "how often a GPU that a job was out of memory on is looked at")
+      ->envname("CUBIND_MEMORY_POLL_MS")
+      ->check(CLI::PositiveNumber);
   app.add_option("--parent-pid", options.parent_pid, "end when this process does");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
@@ -86,6 +90,7 @@ void complete(AgentOptions& options, const Milliseconds& times, const std::strin
   options.compile_deadline = std::chrono::milliseconds(times.compile);
   options.deadlines.run = std::chrono::milliseconds(times.run);
   options.idle_poll = std::chrono::milliseconds(times.idle_poll);
+  options.memory_poll = std::chrono::milliseconds(times.memory_poll);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct AgentOptions {
   std::chrono::milliseconds compile_deadline{30'000};
   DeviceDeadlines deadlines;
   std::chrono::milliseconds idle_poll{2'000};
+  std::chrono::milliseconds memory_poll{10'000};
   std::optional<int> parent_pid;  // the agent ends when this process does
   std::string log_level = "info";
   bool list_devices = false;  // print the GPUs of this machine as a Hello and end

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "tuner/agent/trial_log.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -106,7 +105,7 @@ v1::DeviceReply TrialDevice::prepare(const Place& place) {
   if (reply.outcome() == v1::CORRECT) return reply;
   const std::string where = input_.spec->name + " at " + to_string(place.problem);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
-    throw Error(ErrorCode::ResourceExhausted, where, "out of device memory: " + reply.detail());
+    throw OutOfDeviceMemory(where, "out of device memory: " + reply.detail());
   }
   throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/error.hpp"
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/consent_gate.hpp"
 #include "tuner/agent/device_session.hpp"
@@ -21,12 +22,19 @@ struct Place {
   LaunchPlan plan;  // of the candidate for this problem, without symbols
 };
 
+// ResourceExhausted: the device has no memory for the buffers of a problem.
+class OutOfDeviceMemory : public Error {
+ public:
+  OutOfDeviceMemory(std::string where, const std::string& what)
+      : Error(ErrorCode::ResourceExhausted, std::move(where), what) {}
+};
+
 // The job's trials on the device. Prepares, loads and compiles whatever a request needs and a fresh worker
 // has not, and gives way while somebody else uses the GPU. Knows nothing of what is stored. Used from the
 // job's thread.
 //
-// A problem that the device cannot be made ready for ends the job: Error(ResourceExhausted) where its buffers
-// do not fit, Error(FailedPrecondition) where its reference fails.
+// A problem that the device cannot be made ready for ends the job: OutOfDeviceMemory where its buffers do not
+// fit, Error(FailedPrecondition) where its reference fails.
 class TrialDevice {
  public:
   TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,

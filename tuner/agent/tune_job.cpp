@@ -9,6 +9,7 @@
 #include "tuner/agent/job_input.hpp"
 #include "tuner/agent/job_progress.hpp"
 #include "tuner/agent/job_result.hpp"
+#include "tuner/agent/memory_refusal.hpp"
 #include "tuner/agent/screen_stage.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/agent/trial_device.hpp"
@@ -71,7 +72,18 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   consent.enter();
   const JobInput input = make_job_input(lease, build, session.info());
   progress.total(static_cast<std::uint32_t>(input.candidates.size()));
+  const MemoryRefusal memory(lease, input, session.info());
+  if (auto refused = memory.foreseen()) return *std::move(refused);
+  try {
+    return measure(lease, input, build, {session, progress, consent});
+  } catch (const OutOfDeviceMemory& error) {
+    return memory.met(error.what());
+  }
+}
 
+v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
+                               const OnDevice& on) {
+  auto& [session, progress, consent] = on;
   CompileSource artifacts(parts_.compiler, parts_.channel, parts_.stop, lease.artifacts());
   TrialDevice device(input, build, artifacts, session, consent);
   device.want_reference();

@@ -8,6 +8,8 @@
 #include "tuner/agent/consent_gate.hpp"
 #include "tuner/agent/device_session.hpp"
 #include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/job_input.hpp"
+#include "tuner/agent/job_progress.hpp"
 #include "tuner/agent/job_stop.hpp"
 #include "tuner/agent/kernel_builds.hpp"
 #include "tuner/measure/measure_settings.hpp"
@@ -48,7 +50,15 @@ class TuneJob {
   v1::JobResult run(const v1::LeaseGrant& lease);
 
  private:
+  struct OnDevice {
+    DeviceSession& session;
+    JobProgress& progress;
+    ConsentGate& consent;
+  };
   v1::JobResult search(const v1::LeaseGrant& lease);
+  // Throws OutOfDeviceMemory where the problem does not fit.
+  v1::JobResult measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
+                        const OnDevice& on);
 
   Parts parts_;
   Options options_;

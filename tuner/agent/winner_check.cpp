@@ -1,6 +1,5 @@
 #include "tuner/agent/winner_check.hpp"
 
-#include "base/error.hpp"
 #include "base/log.hpp"
 #include "tuner/search/tails.hpp"
 
@@ -34,8 +33,7 @@ bool WinnerCheck::passes(const Candidate& candidate) {
     bool passed = true;
     try {
       passed = passes_at(candidate, place);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::ResourceExhausted) throw;
+    } catch (const OutOfDeviceMemory& error) {
       log_warning("a tail is not verified: " + std::string(error.what()));
     }
     bench_.release(place);

@@ -1,7 +1,5 @@
 #include "tuner/worker/device_session.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "tuner/plan/facts_wire.hpp"
@@ -10,7 +8,6 @@
 namespace cubind::worker {
 namespace {
 
-constexpr double kDefaultMemoryFraction = 0.9;
 // NVML's utilization is that of up to a second before.
 constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 
@@ -47,10 +44,7 @@ void DeviceSession::activate() {
   }
   context_.activate();
   consent_.context_made(monitor_.use());
-  const double fraction =
-      request_.memory_fraction() > 0 ? request_.memory_fraction() : kDefaultMemoryFraction;
-  const double free = static_cast<double>(context_.free_memory_bytes());
-  budget_.emplace(context_.api(), static_cast<std::uint64_t>(std::min(fraction, 1.0) * free));
+  budget_.emplace(context_.api(), memory_share(request_.memory_fraction(), context_.free_memory_bytes()));
   kernels_ = std::make_unique<OwnKernels>(context_, *budget_);
   choose_timer();
   worked();
@@ -85,6 +79,8 @@ v1::DeviceInfo DeviceSession::info() const {
   info.set_uuid(context_.facts().uuid);
   info.set_free_memory_bytes(free_memory_bytes());
   info.set_consent_rule(consent_.rule());
+  info.set_memory_limit_bytes(budget_ ? budget_->limit_bytes()
+                                      : memory_share(request_.memory_fraction(), free_memory_bytes()));
   if (!active()) return info;
   info.set_timer(timer_->name());
   info.set_tick_us(timer_->tick_us());

@@ -32,12 +32,7 @@ std::uint64_t DriverContext::free_memory_bytes() const {
   std::size_t free = 0;
   std::size_t total = 0;
   if (active() && driver_->mem_get_info(&free, &total) == cuda::Result::Success) return free;
-  cuda::NvmlMemory memory{};
-  if (nvml_device_ != nullptr && nvml_->device_get_memory != nullptr &&
-      nvml_->device_get_memory(nvml_device_, &memory) == cuda::NvmlResult::Success) {
-    return memory.free;
-  }
-  return 0;
+  return nvml_ != nullptr ? cuda::free_memory_bytes(*nvml_, nvml_device_) : 0;
 }
 
 }  // namespace cubind::worker

@@ -4,18 +4,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind::worker {
-namespace {
-
-constexpr std::uint64_t kAllocatorAlignment = 256;
-
-std::uint64_t allocation_bytes(std::uint64_t payload) {
-  // The minimal placement starts up to one alignment later.
-  return payload + 2 * verify::kRedZoneBytes + kAllocatorAlignment;
-}
-
-}  // namespace
 
 GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, DType type,
                              std::uint32_t number)
@@ -30,12 +21,12 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
     throw Error(ErrorCode::InvalidArgument, "buffer " + name_,
                 "alignment " + std::to_string(align_) + " is not a power of two");
   }
-  memory_ = DeviceMemory(budget, allocation_bytes(bytes_));
+  memory_ = DeviceMemory(budget, verify::guarded_bytes(bytes_));
   place(Placement::Aligned);
 }
 
 bool GuardedBuffer::place(Placement placement) {
-  const bool minimal = placement == Placement::Minimal && align_ < kAllocatorAlignment;
+  const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
   const cuda::DevicePtr address = memory_.address() + verify::kRedZoneBytes + (minimal ? align_ : 0);
   placement_ = placement;
   return std::exchange(address_, address) != address;
@@ -43,9 +34,9 @@ bool GuardedBuffer::place(Placement placement) {
 
 void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
   bytes_ = bytes;
-  if (memory_.bytes() >= allocation_bytes(bytes)) return;
+  if (memory_.bytes() >= verify::guarded_bytes(bytes)) return;
   memory_ = DeviceMemory();
-  memory_ = DeviceMemory(budget, allocation_bytes(bytes));
+  memory_ = DeviceMemory(budget, verify::guarded_bytes(bytes));
   place(placement_);
 }
 

@@ -1,17 +1,11 @@
 #include "tuner/worker/l2_flush.hpp"
 
-#include <algorithm>
+#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind::worker {
-namespace {
-
-// Where the driver does not tell the L2's size.
-constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;
-
-}  // namespace
 
 L2Flush::L2Flush(const DriverContext& context, MemoryBudget& budget)
-    : context_(context), memory_(budget, std::max(2 * context.facts().l2_bytes, kLeastBytes)) {}
+    : context_(context), memory_(budget, verify::flush_bytes(context.facts().l2_bytes)) {}
 
 void L2Flush::enqueue() const {
   cuda::check(context_.api(),

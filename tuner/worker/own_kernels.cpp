@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/device_kernels.hpp"  // made from device_kernels.ptx
 
 namespace cubind::worker {
@@ -62,7 +63,8 @@ void OwnKernels::launch(cuda::Function function, unsigned blocks, unsigned rows,
 }
 
 cuda::DevicePtr OwnKernels::workspace(std::uint64_t bytes) {
-  if (workspace_.bytes() < bytes) workspace_ = DeviceMemory(budget_, std::max<std::uint64_t>(bytes, 1 << 20));
+  if (workspace_.bytes() < bytes)
+    workspace_ = DeviceMemory(budget_, std::max(bytes, verify::kWorkspaceBytes));
   return workspace_.address();
 }
 

@@ -10,7 +10,9 @@
 #include "base/file.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
+#include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/device_backend.hpp"
+#include "tuner/worker/device_memory.hpp"
 #include "tuner/worker/gpu_lock.hpp"
 #include "tuner/worker/replay_faults.hpp"
 #include "tuner/worker/replay_table.hpp"
@@ -38,6 +40,7 @@ struct Setup {
   std::string kernel;
   Problem problem;
   std::string reference;
+  std::uint64_t bytes = 0;
 };
 
 struct Loaded {
@@ -65,6 +68,9 @@ class ReplayDevice final : public DeviceBackend {
   const Setup& setup(std::uint32_t number) const;
   const Loaded& loaded(std::uint32_t number) const;
   void pace(std::uint32_t steps) const { std::this_thread::sleep_for(faults_.pace() * steps); }
+  std::uint64_t free_memory_bytes() const;
+  // OUT_OF_MEMORY as a GPU with so little memory would say it; none: it fits.
+  std::optional<v1::DeviceReply> refuse_for_memory(std::uint64_t bytes) const;
   // The fault's reply, or none where the fault leaves the request to go on. Hangs and crashes do not return.
   std::optional<v1::DeviceReply> suffer(std::optional<FaultKind> fault) const;
   v1::MeasuredItem measured(const v1::MeasureTrials& request, const v1::MeasureTrials::Item& item,
@@ -73,6 +79,7 @@ class ReplayDevice final : public DeviceBackend {
   ReplayTable table_;
   ReplayFaults faults_;
   std::optional<GpuLock> lock_;
+  std::uint64_t memory_limit_ = 0;  // 0: none
   std::map<std::uint32_t, Setup> setups_;
   std::map<std::uint32_t, Loaded> loaded_;
 };
@@ -89,6 +96,19 @@ const Loaded& ReplayDevice::loaded(std::uint32_t number) const {
   if (found == loaded_.end())
     throw Error(ErrorCode::InvalidArgument, "trial", "no loaded trial " + std::to_string(number));
   return found->second;
+}
+
+std::uint64_t ReplayDevice::free_memory_bytes() const {
+  return faults_.free_memory_bytes() > 0 ? faults_.free_memory_bytes() : table_.facts().memory_bytes;
+}
+
+std::optional<v1::DeviceReply> ReplayDevice::refuse_for_memory(std::uint64_t bytes) const {
+  std::uint64_t taken = 0;
+  for (const auto& [number, setup] : setups_) taken += setup.bytes;
+  if (memory_limit_ == 0 || taken + bytes <= memory_limit_) return std::nullopt;
+  return failed(v1::OUT_OF_MEMORY, std::to_string(bytes) + " bytes beside the " + std::to_string(taken) +
+                                       " in use exceed the share of " + std::to_string(memory_limit_) +
+                                       " bytes (--memory-fraction)");
 }
 
 std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fault) const {
@@ -118,7 +138,7 @@ std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fau
   return std::nullopt;
 }
 
-v1::DeviceReply ReplayDevice::open(const v1::OpenDevice&) {
+v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
   const std::string uuid = "replay-" + table_.digest().hex().substr(0, 12);
   if (!faults_.lock_folder().empty() && !lock_) {
     lock_ = GpuLock::try_acquire(faults_.lock_folder(), uuid);
@@ -131,16 +151,23 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice&) {
   info.mutable_driver()->set_version(table_.driver());
   info.set_uuid(uuid);
   info.set_timer("replay");
-  info.set_free_memory_bytes(table_.facts().memory_bytes);
+  info.set_free_memory_bytes(free_memory_bytes());
+  if (faults_.free_memory_bytes() > 0) {
+    memory_limit_ = memory_share(request.memory_fraction(), faults_.free_memory_bytes());
+  }
+  info.set_memory_limit_bytes(memory_limit_);
   info.set_consent_rule("a replayed table is nobody else's");
   reply.set_timer("replay");
-  reply.set_free_memory_bytes(table_.facts().memory_bytes);
+  reply.set_free_memory_bytes(free_memory_bytes());
   return reply;
 }
 
 v1::DeviceReply ReplayDevice::prepare(const v1::PrepareProblem& request) {
   faults_.wait_while_held();
-  Setup setup{request.kernel(), problem_from_wire(request.problem(), "problem"), request.reference()};
+  Setup setup{request.kernel(), problem_from_wire(request.problem(), "problem"), request.reference(),
+              verify::setup_bytes(request)};
+  setups_.erase(request.setup());
+  if (auto full = refuse_for_memory(setup.bytes)) return *full;
   if (auto fault = suffer(faults_.take(FaultPoint::Prepare, setup.problem, nullptr))) return *fault;
   setups_[request.setup()] = std::move(setup);
   return correct();
@@ -268,7 +295,7 @@ v1::DeviceReply ReplayDevice::release(const v1::ReleaseProblem& request) {
 
 v1::DeviceReply ReplayDevice::probe(const v1::ProbeDevice&) {
   v1::DeviceReply reply = correct();
-  reply.set_free_memory_bytes(table_.facts().memory_bytes);
+  reply.set_free_memory_bytes(free_memory_bytes());
   return reply;
 }
 

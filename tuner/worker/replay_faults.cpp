@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <thread>
 
 #include "base/error.hpp"
@@ -33,10 +34,14 @@ bool all_among(const std::vector<NamedValue>& wanted, const std::vector<NamedVal
 ReplayFaults ReplayFaults::read(const std::string& file) {
   const OrderedJson document = parse_json_strict(read_file(file), file);
   const JsonNode root(document, file);
-  root.expect_keys({"pace_us", "hold", "log", "lock", "faults"});
+  root.expect_keys({"pace_us", "hold", "log", "lock", "free_memory_bytes", "faults"});
   ReplayFaults faults;
   faults.file_ = file;
   faults.pace_ = std::chrono::microseconds(root.int64_or("pace_us", 0));
+  if (root.contains("free_memory_bytes")) {
+    faults.free_memory_ = static_cast<std::uint64_t>(
+        root.at("free_memory_bytes").as_int64(1, std::numeric_limits<std::int64_t>::max()));
+  }
   faults.hold_ = root.string_or("hold", "");
   faults.log_ = root.string_or("log", "");
   faults.lock_ = root.string_or("lock", "");

@@ -1,7 +1,8 @@
 // Faults that a replay device is told to have, so that everything above a device can be tested without one.
 //
 // A JSON file:
-//   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "lock": "/tmp/locks", "faults": [
+//   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "lock": "/tmp/locks", "free_memory_bytes": 65536,
+//   "faults": [
 //     {"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 256},
 //      "problem": {"N": 4096}, "times": 1}]}
 //
@@ -9,6 +10,9 @@
 //   log            each measured block is a line of this file: trial key, stage, first sample, samples
 //   lock           a folder in which a worker holds the lock of its device, as it would that of a GPU
 //   hold           no request is answered before this file exists
+//   free_memory_bytes   of the device; what a problem takes beyond the share of it (--memory-fraction) is out
+//   of
+//                  memory. Default: there is room for whatever was recorded
 //   at             "prepare", "load", "verify" or "measure"
 //   fault          "hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result",
 //                  "throttled", "below_floor", "foreign_process" (and no answer), "contended" (measured
@@ -51,6 +55,8 @@ class ReplayFaults {
   std::chrono::microseconds pace() const { return pace_; }
   /// Returns at once without `hold`, else when the file exists.
   void wait_while_held() const;
+  /// 0: memory plays no part.
+  std::uint64_t free_memory_bytes() const { return free_memory_; }
   /// Empty: the device is not locked.
   const std::string& lock_folder() const { return lock_; }
   /// Appends a line to the log, where there is one.
@@ -70,6 +76,7 @@ class ReplayFaults {
 
   std::string file_, hold_, log_, lock_;
   std::chrono::microseconds pace_{0};
+  std::uint64_t free_memory_ = 0;
   std::vector<Fault> faults_;
 };
 

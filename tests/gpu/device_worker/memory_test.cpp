@@ -4,6 +4,7 @@
 
 #include "tests/gpu/device_worker/device_worker_process.hpp"
 #include "tests/gpu/device_worker/requests.hpp"
+#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind::test {
 namespace {
@@ -38,6 +39,28 @@ TEST_CASE("more memory than the granted share is an outcome that names the share
   const v1::DeviceReply reply = worker.ask(large_problem(worker.info().free_memory_bytes() / 50).prepare());
   CHECK(reply.outcome() == v1::OUT_OF_MEMORY);
   CHECK_THAT(reply.detail(), Contains("--memory-fraction"));
+}
+
+TEST_CASE("a problem takes exactly the memory that was reckoned for it and a trial no more than that") {
+  DeviceWorkerProcess worker;
+  Requests problem = large_problem(100 << 20);
+  problem.buffer("x", "f32", v1::IN, 1 << 20, {});
+  const v1::DeviceRequest request = problem.prepare();
+  const std::uint64_t before = worker.ask(Requests::probe()).allocated_bytes();
+  const v1::DeviceReply prepared = worker.ask(request);
+  REQUIRE(prepared.outcome() == v1::CORRECT);
+  const std::uint64_t own =
+      verify::trial_bytes(request.prepare(), 0) - verify::setup_bytes(request.prepare());
+  CHECK(prepared.allocated_bytes() - before >= verify::setup_bytes(request.prepare()));
+  CHECK(prepared.allocated_bytes() <= verify::setup_bytes(request.prepare()) + own);
+}
+
+TEST_CASE("the share of the free memory that trials may use is told") {
+  v1::OpenDevice open;
+  open.set_memory_fraction(0.5);
+  DeviceWorkerProcess worker(open);
+  const auto free = static_cast<double>(worker.info().free_memory_bytes());
+  CHECK(static_cast<double>(worker.info().memory_limit_bytes()) == Approx(free / 2).epsilon(0.02));
 }
 
 TEST_CASE("a released problem gives its memory back") {

@@ -3,9 +3,12 @@
 #include "base/digest.hpp"
 #include "base/random.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind::test {
 namespace {
+
+constexpr std::uint64_t kL2Bytes = 50 << 20;
 
 v1::DeviceReply reply_of(v1::Outcome outcome) {
   v1::DeviceReply reply;
@@ -36,6 +39,13 @@ v1::Outcome SimulatedDevice::outcome(const Configuration& configuration, const s
 double SimulatedDevice::sample(const Loaded& trial, int stage, std::uint32_t k) const {
   Random random(Digest::of(trial.key + std::to_string(stage) + ":" + std::to_string(k)));
   return behaviour_.time_us(trial.configuration) * (1 + behaviour_.noise * (random.uniform() - 0.5));
+}
+
+bool SimulatedDevice::refuses(const v1::PrepareProblem& request) const {
+  const std::uint64_t bytes = verify::trial_bytes(request, kL2Bytes);
+  return (behaviour_.memory_limit > 0 && bytes > behaviour_.memory_limit) ||
+         (behaviour_.refuses_to_prepare &&
+          behaviour_.refuses_to_prepare(problem_from_wire(request.problem(), "problem")));
 }
 
 v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
@@ -112,7 +122,7 @@ DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::
       facts.set_pci_device_id(1);
       facts.set_cc_major(9);
       facts.set_sm_count(132);
-      facts.set_l2_bytes(50 << 20);
+      facts.set_l2_bytes(kL2Bytes);
       facts.set_shared_optin_bytes(232448);
       facts.set_memory_bytes(std::uint64_t{141} << 30);
       facts.set_memory_bus_bits(6144);
@@ -120,9 +130,12 @@ DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::
       reply.mutable_info()->mutable_driver()->set_version("580.1");
       reply.mutable_info()->set_timer("cupti");
       reply.mutable_info()->set_tick_us(behaviour_.tick_us);
+      reply.mutable_info()->set_memory_limit_bytes(behaviour_.memory_limit);
+      reply.mutable_info()->set_free_memory_bytes(behaviour_.free_memory);
       break;
     }
     case v1::DeviceRequest::kPrepare:
+      if (refuses(request.prepare())) return answer(reply_of(v1::OUT_OF_MEMORY));
       setups_[request.prepare().setup()] = problem_from_wire(request.prepare().problem(), "problem");
       break;
     case v1::DeviceRequest::kLoad:

@@ -27,6 +27,9 @@ struct Behaviour {
   bool dies = false;   // faults take the worker with them, without a reply
   bool throttled = false;
   double tick_us = 0.032;
+  std::uint64_t memory_limit = 0;  // what trials may use; 0: not told, nothing is refused for it
+  std::uint64_t free_memory = 0;
+  std::function<bool(const Problem&)> refuses_to_prepare = {};  // out of memory
 };
 
 class SimulatedDevice final : public DeviceLink {
@@ -51,6 +54,7 @@ class SimulatedDevice final : public DeviceLink {
     Configuration configuration;
     std::string key;
   };
+  bool refuses(const v1::PrepareProblem& request) const;
   v1::DeviceReply verify(const v1::VerifyTrial& request);
   v1::DeviceReply measure(const v1::MeasureTrials& request);
   double sample(const Loaded& trial, int stage, std::uint32_t k) const;

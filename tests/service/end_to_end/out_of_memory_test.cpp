@@ -1,0 +1,115 @@
+// A bucket whose representative the GPU has no memory for.
+#include <catch2/catch.hpp>
+
+#include "tests/support/tiny_daemon.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Of f32 the representative takes 256 MiB a buffer: x, y and the reference's y are 768 MiB, beside the 102 MiB of
+// flush and workspace. Half way down its bucket it is 576 MiB.
+const Problem kAsked = tiny_problem(2, 60'000'000);
+const Problem kRepresentative = tiny_problem(2, 1 << 26);
+const Problem kSmaller = tiny_problem(2, (1 << 25) + (1 << 24));
+constexpr std::uint64_t kMiB = 1 << 20;
+// Trials may use 0.9 of it.
+constexpr std::uint64_t kForTheSmaller = 800 * kMiB;
+constexpr std::uint64_t kForNone = 200 * kMiB;
+
+TinyDaemonOptions with_free(std::uint64_t bytes) {
+  return {.problems = {kSmaller}, .free_memory = bytes, .environment = {"CUBIND_MEMORY_POLL_MS=50"}};
+}
+
+v1::GetVariantReply ask(const Connection& connection, const Problem& problem) {
+  v1::GetVariantRequest request = question(connection, problem);
+  request.set_on_miss(v1::WAIT);
+  return connection.get_variant(request, kPatience);
+}
+
+std::vector<v1::Job> tune_jobs(const Connection& connection) {
+  std::vector<v1::Job> result;
+  const auto reply = connection.list_jobs(true, kPatience);
+  for (const v1::Job& job : reply.jobs()) {
+    if (job.kind() == v1::Job::TUNE) result.push_back(job);
+  }
+  return result;
+}
+
+Problem measured(const v1::GetVariantReply& reply) {
+  return problem_from_wire(reply.provenance().measured_problem(), "measured_problem");
+}
+
+TEST_CASE(
+    "where a bucket's representative does not fit who waits is answered by the largest smaller problem") {
+  TinyDaemon daemon(with_free(kForTheSmaller));
+  const Connection connection = daemon->connect();
+  const v1::GetVariantReply reply = ask(connection, kAsked);
+  CHECK(measured(reply) == kSmaller);
+  REQUIRE(reply.provenance().departures_size() == 1);
+  CHECK(reply.provenance().departures(0) == v1::BUCKET);
+  CHECK(reply.job_state() == "done");
+  const auto jobs = tune_jobs(connection);
+  REQUIRE(jobs.size() == 1);
+  CHECK_THAT(jobs[0].note(),
+             Contains("measured " + to_string(kSmaller) + " for " + to_string(kRepresentative)) &&
+                 Contains("--memory-fraction"));
+}
+
+TEST_CASE("the record of the smaller problem answers its whole bucket and no further job is started") {
+  TinyDaemon daemon(with_free(kForTheSmaller));
+  const Connection connection = daemon->connect();
+  ask(connection, kAsked);
+  for (const Problem& problem : {kAsked, kRepresentative, tiny_problem(2, (1 << 25) + 1)}) {
+    const v1::GetVariantReply again = ask(connection, problem);
+    CHECK(measured(again) == kSmaller);
+    CHECK(again.job_id().empty());
+  }
+  CHECK(tune_jobs(connection).size() == 1);
+}
+
+TEST_CASE("a Tune of exactly the representative fails with the reason and measures nothing in its place") {
+  TinyDaemon daemon(with_free(kForTheSmaller));
+  const Connection connection = daemon->connect();
+  const auto ended = tune(connection, {kRepresentative});
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].job().state() == v1::Job::FAILED);
+  CHECK_THAT(ended[0].job().error(), Contains("out of device memory") && Contains("--memory-fraction"));
+  CHECK(connection.get_status(kPatience).records() == 0);
+}
+
+TEST_CASE("after a Tune that lacked memory a miss in the bucket still finds the smaller problem") {
+  TinyDaemon daemon(with_free(kForTheSmaller));
+  const Connection connection = daemon->connect();
+  tune(connection, {kRepresentative});
+  CHECK(measured(ask(connection, kAsked)) == kSmaller);
+}
+
+TEST_CASE("a bucket none of whose problems fits is not tried again until more memory is free") {
+  TinyDaemon daemon(with_free(kForNone));
+  const Connection connection = daemon->connect();
+  CHECK(ask(connection, kAsked).job_state() == "failed");
+  CHECK_THAT(tune_jobs(connection).at(0).error(),
+             Contains("of its bucket N=33554433") && Contains("still needs"));
+  CHECK(ask(connection, kAsked).job_id().empty());
+  daemon.set_free_memory(kForTheSmaller);
+  CHECK(eventually([&] { return !ask(connection, kAsked).job_id().empty(); }));
+  CHECK(measured(ask(connection, kAsked)) == kSmaller);
+  CHECK(tune_jobs(connection).size() == 2);
+}
+
+TEST_CASE("after a restart of daemon and agent a bucket that lacked memory is still not tried again") {
+  TinyDaemon daemon(with_free(kForNone));
+  ask(daemon->connect(), kAsked);
+  daemon->stop();
+  daemon->start();
+  const Connection connection = daemon->connect();
+  CHECK(ask(connection, kAsked).job_id().empty());
+  daemon.set_free_memory(kForTheSmaller);
+  CHECK(eventually([&] { return measured(ask(connection, kAsked)) == kSmaller; }));
+}
+
+}  // namespace
+}  // namespace cubind::test

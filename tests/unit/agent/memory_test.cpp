@@ -1,0 +1,81 @@
+// Problems that the device has no memory for.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/agent/job_world.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// What the trials of N=n take: x, y and the reference's y with their red zones, twice an L2 of 50 MiB, and the
+// worker's own 2 MiB.
+std::uint64_t bytes_for(std::uint64_t n) {
+  constexpr std::uint64_t kGuard = 2 * (64 << 10) + 256;
+  return 3 * (n * sizeof(float) + kGuard) + (102 << 20);
+}
+
+// The lease is for N=1024 of the bucket from 257 to 1024.
+struct LimitedWorld : World {
+  LimitedWorld(std::uint64_t limit, bool for_bucket) : World({}) {
+    device.behaviour().memory_limit = limit;
+    channel.frame.set_for_bucket(for_bucket);
+  }
+};
+
+std::string smaller(const v1::JobResult& result) {
+  return to_string(problem_from_wire(result.smaller_problem(), "smaller"));
+}
+
+TEST_CASE("a job for a bucket names the first smaller problem that fits and has compiled nothing") {
+  LimitedWorld world(bytes_for(640), true);
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::SMALLER);
+  CHECK(smaller(result) == "N=640,T=f32");
+  CHECK_THAT(result.error(), Contains("simulated at N=1024,T=f32: out of device memory") &&
+                                 Contains(std::to_string(bytes_for(1024)) + " bytes are needed"));
+  CHECK(world.compiler.compiled.empty());
+}
+
+TEST_CASE("one byte less of memory and the next smaller problem is named") {
+  CHECK(smaller(LimitedWorld(bytes_for(640) - 1, true).run()) == "N=448,T=f32");
+}
+
+TEST_CASE("a job for exactly its problem fails with the device's reason and what it needs") {
+  const v1::JobResult result = LimitedWorld(bytes_for(640), false).run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(), Contains("simulated at N=1024,T=f32: out of device memory: simulated"));
+  CHECK(result.needs_free_bytes() == bytes_for(1024));
+}
+
+TEST_CASE("a job for a bucket none of whose problems fits fails with what the smallest one needs") {
+  const v1::JobResult result = LimitedWorld(bytes_for(257) - 1, true).run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK(result.needs_free_bytes() == bytes_for(257));
+  CHECK_THAT(result.error(), Contains("of its bucket N=257,T=f32 still needs"));
+}
+
+TEST_CASE("what a failed job needs is told as free memory and not as the share of it") {
+  LimitedWorld world(bytes_for(640), false);
+  world.device.behaviour().free_memory = 2 * bytes_for(640);
+  CHECK(world.run().needs_free_bytes() == 2 * bytes_for(1024));
+}
+
+TEST_CASE(
+    "a problem that the device refuses although it was reckoned to fit is replaced by the next smaller") {
+  LimitedWorld world(0, true);
+  world.device.behaviour().refuses_to_prepare = [](const Problem& one) { return *one.dim("N") > 800; };
+  CHECK(smaller(world.run()) == "N=640,T=f32");
+}
+
+TEST_CASE("a lease for the smaller problem is measured to its end under that problem") {
+  LimitedWorld world(bytes_for(640), true);
+  to_wire(parse_problem("N=640,T=f32"), *world.channel.frame.mutable_problem());
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::DONE);
+  CHECK(to_string(problem_from_wire(result.measured_problem(), "measured")) == "N=640,T=f32");
+}
+
+}  // namespace
+}  // namespace cubind::test

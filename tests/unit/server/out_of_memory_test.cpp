@@ -1,0 +1,195 @@
+// Jobs whose problem a GPU has no memory for.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/server/scheduler_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kFree = 1000;
+constexpr std::uint64_t kNeeded = 5000;
+
+AgentProfile agent_with_free(std::uint64_t bytes) {
+  AgentProfile profile = agent_with();
+  profile.devices[0].free_memory_bytes = bytes;
+  return profile;
+}
+
+// A job for the bucket of N=4096 (from 2049), leased to an agent.
+struct BucketJob : SchedulerFixture {
+  std::uint64_t agent = scheduler->agent_joined(agent_with_free(kFree), link);
+  JobEvent job = ask();
+
+  JobEvent ask() { return scheduler->submit_tunes({{question(4096), h200_class(), true}}, false).front(); }
+  bool finish(const WorkResult& result) {
+    const Lease lease = link.leases.back();
+    return scheduler->finish(agent, lease.id, lease.fence, result);
+  }
+  bool say_smaller(std::int64_t n) {
+    WorkResult result;
+    result.status = WorkResult::Status::Smaller;
+    result.error = "9 GiB are needed";
+    result.smaller_problem = problem_of(n);
+    result.needs_free_bytes = kNeeded;
+    return finish(result);
+  }
+  bool fail_for_memory() {
+    WorkResult result;
+    result.status = WorkResult::Status::Failed;
+    result.error = "out of device memory";
+    result.needs_free_bytes = kNeeded;
+    return finish(result);
+  }
+  void offer(std::uint64_t free) { scheduler->agent_devices(agent, agent_with_free(free).devices); }
+  std::optional<std::string> blocked(bool for_bucket = true) {
+    return scheduler->failed_lately(job.job.key, for_bucket);
+  }
+  JobRow stored() {
+    std::vector<JobRow> rows;
+    store->read([&](StoreReader& reader) { rows = reader.jobs(true); });
+    return rows.at(0);
+  }
+  void restart() {
+    scheduler = make();
+    scheduler->load();
+  }
+};
+
+TEST_CASE("a job for a bucket whose problem does not fit is leased at once for the smaller one") {
+  BucketJob f;
+  CHECK(f.link.leases.at(0).job.for_bucket);
+  CHECK(f.say_smaller(3072));
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK(f.link.leases[1].job.question.problem == problem_of(3072));
+  CHECK(f.link.leases[1].job.for_bucket);
+  CHECK(f.scheduler->find(f.job.job.id)->job.interruptions == 0);
+}
+
+TEST_CASE("the record of a smaller problem is stored under it and the job notes which and why") {
+  BucketJob f;
+  f.say_smaller(3072);
+  RecordPtr told;
+  f.scheduler->watch(f.job.job.id, [&](const JobEvent& event) { told = event.record; });
+  f.scheduler->store_batch(f.agent, f.link.leases[1].id, f.link.leases[1].fence, f.batch("a"));
+  WorkResult done = f.done("a");
+  done.record.question.problem = problem_of(3072);
+  CHECK(f.finish(done));
+  REQUIRE(told);
+  CHECK(told->question.problem == problem_of(3072));
+  CHECK(f.stored().question.problem == problem_of(4096));
+  CHECK(f.stored().note == "measured N=3072,T=f32 for N=4096,T=f32: 9 GiB are needed");
+}
+
+TEST_CASE("a lease that was lost is granted again for the smaller problem") {
+  BucketJob f;
+  f.say_smaller(3072);
+  f.scheduler->agent_left(f.agent);
+  f.agent = f.scheduler->agent_joined(agent_with_free(kFree), f.link);
+  f.clock.advance(1s);
+  f.scheduler->tick();
+  CHECK(f.link.leases.at(2).job.question.problem == problem_of(3072));
+}
+
+TEST_CASE("what is no smaller problem of the bucket fails the job with the reason") {
+  const std::int64_t n = GENERATE(4096, 8192, 2048);
+  BucketJob f;
+  f.say_smaller(n);
+  CHECK(f.link.leases.size() == 1);
+  CHECK(f.stored().state == JobState::Failed);
+  CHECK_THAT(f.stored().error, Catch::Contains("no smaller problem of the bucket of N=4096"));
+}
+
+TEST_CASE("a job for exactly its problem fails where the agent names a smaller one") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  CHECK_FALSE(f.link.leases.at(0).job.for_bucket);
+  WorkResult smaller;
+  smaller.status = WorkResult::Status::Smaller;
+  smaller.smaller_problem = problem_of(3072);
+  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, smaller);
+  CHECK(f.scheduler->open_jobs().empty());
+  CHECK(f.link.leases.size() == 1);
+}
+
+TEST_CASE("a Tune that meets a job for a bucket makes it measure exactly its problem") {
+  BucketJob f;
+  f.say_smaller(3072);
+  CHECK(f.submit(4096).job.id == f.job.job.id);
+  REQUIRE(f.link.leases.size() == 3);
+  CHECK(f.link.leases[2].job.question.problem == problem_of(4096));
+  CHECK_FALSE(f.link.leases[2].job.for_bucket);
+}
+
+TEST_CASE(
+    "a Tune that meets a job for a bucket before it has shrunk lets it go on and forbids it to shrink") {
+  BucketJob f;
+  f.submit(4096);
+  CHECK(f.link.ended.empty());
+  f.say_smaller(3072);
+  CHECK(f.stored().state == JobState::Failed);
+}
+
+TEST_CASE("a job that was out of memory is not repeated by a miss until enough is free") {
+  BucketJob f;
+  f.fail_for_memory();
+  f.clock.advance(60min);
+  CHECK(f.blocked() == "out of device memory");
+  f.offer(kNeeded - 1);
+  CHECK(f.blocked());
+  f.offer(kNeeded);
+  CHECK_FALSE(f.blocked());
+}
+
+TEST_CASE("after a restart of the daemon a job that was out of memory still waits for more") {
+  BucketJob f;
+  f.fail_for_memory();
+  f.restart();
+  CHECK(f.blocked() == "out of device memory");
+  f.scheduler->agent_joined(agent_with_free(kNeeded), f.link);
+  CHECK_FALSE(f.blocked());
+}
+
+TEST_CASE("a GPU that does not say how much is free is tried again after the pause") {
+  BucketJob f;
+  f.fail_for_memory();
+  f.offer(0);
+  CHECK(f.blocked());
+  f.clock.advance(11min);
+  CHECK_FALSE(f.blocked());
+}
+
+TEST_CASE("that exactly the problem did not fit keeps no miss from trying its bucket") {
+  BucketJob f;
+  f.submit(4096);
+  f.fail_for_memory();
+  CHECK(f.blocked(false));
+  CHECK_FALSE(f.blocked(true));
+}
+
+TEST_CASE("agents are asked to watch for the memory that the least demanding job needs") {
+  BucketJob f;
+  f.fail_for_memory();
+  CHECK(f.link.watched["GPU-1"] == kNeeded);
+  f.link.watched.clear();
+  f.offer(kFree + 1);
+  CHECK(f.link.watched["GPU-1"] == kNeeded);
+  f.link.watched.clear();
+  f.offer(kNeeded);
+  CHECK(f.link.watched.empty());
+}
+
+TEST_CASE("a job that is tried again and succeeds is no longer out of memory after a restart") {
+  BucketJob f;
+  f.fail_for_memory();
+  f.ask();
+  f.scheduler->store_batch(f.agent, f.link.leases[1].id, f.link.leases[1].fence, f.batch("a"));
+  f.finish(f.done("a"));
+  f.restart();
+  CHECK_FALSE(f.blocked());
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,78 @@
+// A scheduler over a store in a temporary folder, the shipped kernels and agents that are only recorded.
+#pragma once
+
+#include <map>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "server/jobs/scheduler.hpp"
+#include "server/kernel_library.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/unit/server/rows.hpp"
+
+namespace cubind::test {
+
+struct RecordingLink final : AgentLink {
+  std::vector<Lease> leases;
+  std::vector<std::string> ended;
+  std::map<std::string, std::uint64_t> watched;  // free bytes by GPU
+  bool drained = false;
+  bool fails_once = false;
+  void grant(const Lease& lease) override {
+    if (std::exchange(fails_once, false)) {
+      throw std::runtime_error("not an error of ours");
+    }
+    leases.push_back(lease);
+  }
+  void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
+  void check(const CheckOrder&) override {}
+  void watch_memory(const std::string& gpu_uuid, std::uint64_t free_bytes) override {
+    watched[gpu_uuid] = free_bytes;
+  }
+  void drain() override { drained = true; }
+};
+
+inline AgentProfile agent_with(const std::string& consent = "idle") {
+  AgentProfile profile;
+  profile.id = "agent";
+  profile.devices = {{"GPU-1", h200_class(), {13000, "580.159.04"}, consent, 0}};
+  profile.toolchains = {{"nvrtc 13.0", 13, 0, {"sm_90"}}};
+  return profile;
+}
+
+struct SchedulerFixture {
+  TempDir folder;
+  ManualClock clock;
+  std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
+  Index index;
+  KernelLibrary kernels{{source_dir() / "variants"}, clock};
+  SchedulerOptions options;
+  std::unique_ptr<Scheduler> scheduler = make();
+  RecordingLink link;
+
+  std::unique_ptr<Scheduler> make() {
+    return std::make_unique<Scheduler>(*store, index, kernels, clock, options);
+  }
+
+  RecordQuestion question(std::int64_t n) {
+    RecordQuestion question = question_of(n);
+    question.interface = kernels.find("vector_add")->interface;
+    return question;
+  }
+  JobEvent submit(std::int64_t n = 4096) { return scheduler->submit_tune(question(n), h200_class(), false); }
+  JobState state() { return scheduler->open_jobs().at(0).job.state; }
+  WorkBatch batch(const std::string& name) {
+    WorkBatch batch;
+    batch.trials = {trial_row(name)};
+    batch.blocks = {block_row(batch.trials[0], 0)};
+    return batch;
+  }
+  WorkResult done(const std::string& name) {
+    WorkResult result;
+    result.record = record_row(4096);
+    result.record.trial = key_of("trial " + name).digest;
+    return result;
+  }
+};
+
+}  // namespace cubind::test

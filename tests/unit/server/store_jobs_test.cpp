@@ -1,0 +1,74 @@
+// What the store keeps of jobs that a GPU had no memory for.
+#include <catch2/catch.hpp>
+
+#include "base/file.hpp"
+#include "server/store/database.hpp"
+#include "server/store/store.hpp"
+#include "tests/unit/server/rows.hpp"
+
+namespace cubind::test {
+namespace {
+
+JobRow failed_job(const std::string& id, std::uint64_t needs_free_bytes) {
+  JobRow job;
+  job.id = id;
+  job.key = Digest::of("key");
+  job.question = question_of(4096);
+  job.state = JobState::Failed;
+  job.error = "out of device memory";
+  job.for_bucket = true;
+  job.needs_free_bytes = needs_free_bytes;
+  return job;
+}
+
+void put(Store& store, const JobRow& job) {
+  store.write([&](StoreWriter& writer) { writer.put_job(job); });
+}
+
+std::vector<JobRow> out_of_memory(Store& store) {
+  std::vector<JobRow> jobs;
+  store.read([&](StoreReader& reader) { jobs = reader.out_of_memory_jobs(); });
+  return jobs;
+}
+
+TEST_CASE("a job that failed for the lack of memory is kept with what it needs") {
+  const TempDir folder;
+  put(*Store::open({folder.path() / "store.db"}), failed_job("a", 77));
+  const auto jobs = out_of_memory(*Store::open({folder.path() / "store.db"}));
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].needs_free_bytes == 77);
+  CHECK(jobs[0].for_bucket);
+}
+
+TEST_CASE("of the jobs with one key the latest alone tells of the lack of memory") {
+  const TempDir folder;
+  const auto store = Store::open({folder.path() / "store.db"});
+  put(*store, failed_job("b", 77));
+  put(*store, failed_job("a", 88));
+  REQUIRE(out_of_memory(*store).size() == 1);
+  CHECK(out_of_memory(*store)[0].id == "a");
+  put(*store, failed_job("c", 0));
+  CHECK(out_of_memory(*store).empty());
+}
+
+TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {
+  const TempDir folder;
+  const auto path = folder.path() / "store.db";
+  put(*Store::open({path}), failed_job("a", 77));
+  {
+    store::Database database(path, store::Database::Mode::Create);
+    database.execute("DROP INDEX jobs_out_of_memory");
+    database.execute("ALTER TABLE jobs DROP COLUMN needs_free_bytes");
+    database.execute("ALTER TABLE jobs DROP COLUMN for_bucket");
+    database.execute("PRAGMA user_version = 1");
+  }
+  const auto store = Store::open({path});
+  CHECK(out_of_memory(*store).empty());
+  store->read([](StoreReader& reader) {
+    REQUIRE(reader.jobs(true).size() == 1);
+    CHECK(reader.jobs(true)[0].error == "out of device memory");
+  });
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,93 @@
+#include "tuner/agent/memory_refusal.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tuner/agent/problem_setup.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/search/fitting_problem.hpp"
+#include "tuner/spec/space.hpp"
+#include "tuner/verify/setup_memory.hpp"
+
+namespace cubind {
+namespace {
+
+// Of a reference kernel; without symbols, for the buffers that it uses.
+ReferenceLaunch reference_of(const JobInput& input, const Problem& problem) {
+  ReferenceLaunch reference{"default", "", {}};
+  if (input.spec->reference.kind != ReferenceSpec::Kind::Kernel) return reference;
+  reference.kind = "kernel";
+  const PlanEvaluator evaluator(input.spec->reference_template(problem), problem, {}, input.constants);
+  reference.plan = evaluator.evaluate(problem, {}).plan.value_or(LaunchPlan{});
+  return reference;
+}
+
+std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+}  // namespace
+
+std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& problem) {
+  std::vector<LaunchPlan> plans;
+  for (const Configuration& configuration : enumerate_valid(*input.spec, problem, input.constants)) {
+    auto plan = plan_for(*input.spec, problem, configuration, input.constants);
+    if (plan && !plan->launches.empty()) plans.push_back(*std::move(plan));
+  }
+  if (plans.empty()) return std::nullopt;
+  std::vector<const LaunchPlan*> all;
+  for (const LaunchPlan& plan : plans) all.push_back(&plan);
+  return verify::trial_bytes(make_problem_setup(input, 0, problem, all, reference_of(input, problem)),
+                             input.facts.l2_bytes());
+}
+
+MemoryRefusal::MemoryRefusal(const v1::LeaseGrant& lease, const JobInput& input, const v1::DeviceInfo& device)
+    : input_(input), device_(device), for_bucket_(lease.for_bucket()) {}
+
+std::optional<v1::JobResult> MemoryRefusal::foreseen() const {
+  const std::uint64_t limit = device_.memory_limit_bytes();
+  if (!for_bucket_ || limit == 0) return std::nullopt;
+  const std::uint64_t need = needed_bytes(input_, input_.problem).value_or(0);
+  if (need <= limit) return std::nullopt;
+  return result(need, limit,
+                input_.spec->name + " at " + to_string(input_.problem) +
+                    ": out of device memory: " + bytes_text(need) + " are needed and trials may use " +
+                    bytes_text(limit) + " (--memory-fraction)");
+}
+
+v1::JobResult MemoryRefusal::met(const std::string& error) const {
+  const std::uint64_t need = needed_bytes(input_, input_.problem).value_or(1);
+  const std::uint64_t limit = device_.memory_limit_bytes();
+  return result(need, limit == 0 ? need - 1 : std::min(limit, need - 1), error);
+}
+
+v1::JobResult MemoryRefusal::result(std::uint64_t need, std::uint64_t limit, const std::string& error) const {
+  v1::JobResult result;
+  result.set_status(v1::JobResult::FAILED);
+  result.set_error(error);
+  result.set_needs_free_bytes(free_for(need));
+  if (!for_bucket_) return result;
+  std::optional<std::pair<Problem, std::uint64_t>> smallest;
+  const auto fits = [&](const Problem& problem) {
+    const auto bytes = needed_bytes(input_, problem);
+    if (bytes) smallest = {problem, *bytes};
+    return bytes && *bytes <= limit;
+  };
+  if (const auto smaller = fitting_problem(*input_.spec, input_.problem, fits)) {
+    result.set_status(v1::JobResult::SMALLER);
+    to_wire(*smaller, *result.mutable_smaller_problem());
+  } else if (smallest) {
+    result.set_needs_free_bytes(free_for(smallest->second));
+    result.set_error(error + "; of its bucket " + to_string(smallest->first) + " still needs " +
+                     bytes_text(smallest->second));
+  }
+  return result;
+}
+
+// With how much free memory the share that trials may use holds so many bytes.
+std::uint64_t MemoryRefusal::free_for(std::uint64_t bytes) const {
+  const auto limit = static_cast<double>(device_.memory_limit_bytes());
+  const auto free = static_cast<double>(device_.free_memory_bytes());
+  const double share = limit > 0 && free > limit ? limit / free : 1;
+  return static_cast<std::uint64_t>(std::ceil(static_cast<double>(bytes) / share));
+}
+
+}  // namespace cubind

@@ -1,0 +1,50 @@
+#include "tuner/verify/setup_memory.hpp"
+
+#include <algorithm>
+
+#include "tuner/plan/wire.hpp"
+#include "tuner/verify/red_zone.hpp"
+
+namespace cubind::verify {
+namespace {
+
+// Where the driver does not tell the L2's size.
+constexpr std::uint64_t kLeastFlush = std::uint64_t{64} << 20;
+
+// The distribution of a fill with many choices lies in the workspace.
+std::uint64_t workspace_bytes(const v1::PrepareProblem& request) {
+  std::uint64_t most = kWorkspaceBytes;
+  for (const v1::BufferSpec& buffer : request.buffers()) {
+    if (buffer.fill().kind() != "choice" || buffer.fill().parameters_size() == 0) continue;
+    most = std::max(most, static_cast<std::uint64_t>(buffer.fill().parameters(0)) * sizeof(double));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::uint64_t guarded_bytes(std::uint64_t payload) {
+  // The minimal placement starts up to one alignment later.
+  return payload + 2 * kRedZoneBytes + kAllocatorAlignment;
+}
+
+std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
+  std::uint64_t total = 0;
+  for (const v1::BufferSpec& buffer : request.buffers()) {
+    const DType type = dtype_from_wire(buffer.type(), "prepare.buffers[" + buffer.name() + "].type");
+    const std::uint64_t payload = buffer.elements() * size_of(type);
+    total += guarded_bytes(payload);
+    if (buffer.role() != v1::IN && request.reference() != "expected") total += guarded_bytes(payload);
+    if (buffer.role() == v1::INOUT) total += payload;
+  }
+  for (const v1::ExpectedOutput& output : request.expected()) total += output.data().size();
+  return total;
+}
+
+std::uint64_t flush_bytes(std::uint64_t l2_bytes) { return std::max(2 * l2_bytes, kLeastFlush); }
+
+std::uint64_t trial_bytes(const v1::PrepareProblem& request, std::uint64_t l2_bytes) {
+  return setup_bytes(request) + flush_bytes(l2_bytes) + 2 * workspace_bytes(request);
+}
+
+}  // namespace cubind::verify
