@@ -1,0 +1,25 @@
+// A source of any bytes: it names its includes, or the line that cannot be followed.
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tests/fuzz/refusal.hpp"
+#include "tuner/includes/include_closure.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace cubind;
+  const std::string source(reinterpret_cast<const char*>(data), size);
+  const auto own = [&](const std::string& path) -> std::optional<std::string> {
+    if (path == "kernel.cu") return source;
+    if (path == "inner/other.cuh") return "#include \"../kernel.cu\"\n" + source;
+    return std::nullopt;
+  };
+  fuzz::refuse_or([&] {
+    const IncludeClosure closure =
+        include_closure("kernel.cu", {.own = own, .header_folders = {"inner"}, .toolkit = {}});
+    fuzz::require(
+        closure.own_digests() ==
+        include_closure("kernel.cu", {.own = own, .header_folders = {"inner"}, .toolkit = {}}).own_digests());
+  });
+  return 0;
+}
