@@ -11,7 +11,7 @@ package() {
   esac
   need package
   configure release
-  ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests}
+  ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests lookup_bench}
   local version folder
   version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' build/release/CMakeCache.txt)
   folder=dist/cubind-$version-linux-x86_64

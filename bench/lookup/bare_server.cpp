@@ -1,11 +1,17 @@
 // The least that a gRPC server can do for GetVariant: it ignores the request and answers one constant
-// message. usage: lookup_bare_server SOCKET REPLY_BYTES
+// message. usage: lookup_bare_server SOCKET REPLY_BYTES [MESSAGES]
+//
+// With MESSAGES above 1 it answers any of so many constant messages, drawn at random: what it costs to send
+// as many bytes out of RAM instead of out of the processor's cache.
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "schemas/cubind.grpc.pb.h"
 
@@ -15,33 +21,46 @@ using Service = cubind::v1::Cubind::WithRawCallbackMethod_GetVariant<cubind::v1:
 
 class BareService final : public Service {
  public:
-  explicit BareService(std::size_t reply_bytes) : reply_(std::string(reply_bytes, 'x')) {}
+  BareService(std::size_t reply_bytes, std::size_t messages) {
+    for (std::size_t i = 0; i < messages; ++i) {
+      replies_.emplace_back(std::string(reply_bytes, 'x'));
+    }
+  }
 
   grpc::ServerUnaryReactor* GetVariant(grpc::CallbackServerContext* call, const grpc::ByteBuffer*,
                                        grpc::ByteBuffer* reply) override {
-    *reply = grpc::ByteBuffer(&reply_, 1);
+    *reply = grpc::ByteBuffer(replies_.size() == 1 ? &replies_.front() : &any_reply(), 1);
     grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
 
  private:
-  const grpc::Slice reply_;
+  const grpc::Slice& any_reply() const {
+    thread_local std::minstd_rand random(std::random_device{}());
+    return replies_[random() % replies_.size()];
+  }
+
+  std::vector<grpc::Slice> replies_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fputs("usage: lookup_bare_server SOCKET REPLY_BYTES\n", stderr);
+  if (argc != 3 && argc != 4) {
+    std::fputs("usage: lookup_bare_server SOCKET REPLY_BYTES [MESSAGES]\n", stderr);
     return 2;
   }
   sigset_t end;
   sigemptyset(&end);
   sigaddset(&end, SIGTERM);
   sigprocmask(SIG_BLOCK, &end, nullptr);
-  BareService service(std::strtoull(argv[2], nullptr, 10));
+  const std::size_t messages = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 1;
+  BareService service(std::strtoull(argv[2], nullptr, 10), std::max<std::size_t>(messages, 1));
+  // As the daemon's.
+  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(std::string("unix://") + argv[1], grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   const auto server = builder.BuildAndStart();

@@ -19,8 +19,8 @@ namespace cubind {
 /// when room is made.
 class ReplyTable {
  public:
-  /// 64 bytes are read to find it.
-  struct Entry {
+  /// Its first 64 bytes, one line of the processor's caches, are read to find it.
+  struct alignas(64) Entry {
     std::size_t hash = 0;
     grpc::Slice bytes;  // the request, then the reply's head; empty: the slot is free
     std::weak_ptr<const CachedBlob> blob;
