@@ -222,7 +222,7 @@ std::vector<OfferedDevice> devices_from_wire(
     device.device = derive_device_class(device_facts_from_wire(devices[i].facts()), at(field, i, "facts"));
     device.driver = {devices[i].driver().cuda(), devices[i].driver().version()};
     device.consent = devices[i].consent();
-    device.free_memory_bytes = devices[i].free_memory_bytes();
+    device.trial_memory_bytes = devices[i].trial_memory_bytes();
     offered.push_back(std::move(device));
   }
   return offered;
@@ -282,7 +282,7 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
         {outcome_from_wire(wire.outcomes(i).outcome(), at("result.outcomes", i, "outcome")),
          wire.outcomes(i).count()});
   }
-  result.needs_free_bytes = wire.needs_free_bytes();
+  result.needs_bytes = wire.needs_bytes();
   if (result.status == WorkResult::Status::Smaller) {
     result.smaller_problem = problem_from_wire(wire.smaller_problem(), "result.smaller_problem");
   }

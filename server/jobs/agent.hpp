@@ -17,7 +17,7 @@ struct OfferedDevice {
   DeviceClass device;
   DriverVersion driver;
   std::string consent;  // idle (NVML processes), idle (memory and utilization), always, never
-  std::uint64_t free_memory_bytes = 0;
+  std::uint64_t trial_memory_bytes = 0;  // what trials may use now; 0: unknown
 };
 
 struct OfferedToolchain {
@@ -93,8 +93,8 @@ struct WorkResult {
   std::string error;
   RecordRow record;  // winner, statistics, verification, finalists; the queue adds the rest
   std::vector<OutcomeCount> outcomes;
-  Problem smaller_problem;             // Smaller: what fits; `error` says what does not
-  std::uint64_t needs_free_bytes = 0;  // Failed or Smaller, for the lack of memory
+  Problem smaller_problem;        // Smaller: what fits; `error` says what does not
+  std::uint64_t needs_bytes = 0;  // Failed or Smaller, for the lack of memory
 };
 
 /// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with
@@ -105,8 +105,8 @@ class AgentLink {
   virtual void grant(const Lease& lease) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
-  /// The devices are to be offered again when so much memory is free on this one.
-  virtual void watch_memory(const std::string& gpu_uuid, std::uint64_t free_bytes) = 0;
+  /// The devices are to be offered again when trials may use so much memory of this one.
+  virtual void watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) = 0;
   virtual void drain() = 0;
 };
 

@@ -14,7 +14,7 @@ std::optional<std::string> Scheduler::failed_lately(const Digest& key, bool for_
     return std::nullopt;
   }
   const State::Failure& failure = found->second;
-  const bool out_of_memory = failure.needs_free_bytes > 0;
+  const bool out_of_memory = failure.needs_bytes > 0;
   if (out_of_memory && for_bucket && !failure.for_bucket) {
     return std::nullopt;
   }
@@ -22,12 +22,12 @@ std::optional<std::string> Scheduler::failed_lately(const Digest& key, bool for_
   return over ? std::nullopt : std::optional(failure.error);
 }
 
-// An agent that cannot tell how much is free (no NVML) is tried again after the pause.
+// An agent that cannot tell what is free (no NVML) is tried again after the pause.
 bool Scheduler::State::may_fit(const Failure& failure) const {
   const auto fits = [&](const OfferedDevice& device) {
     return device.device.digest == failure.device_class &&
-           (device.free_memory_bytes == 0 ? failure.until <= clock.steady_now()
-                                          : device.free_memory_bytes >= failure.needs_free_bytes);
+           (device.trial_memory_bytes == 0 ? failure.until <= clock.steady_now()
+                                           : device.trial_memory_bytes >= failure.needs_bytes);
   };
   return std::ranges::any_of(
       agents, [&](const auto& agent) { return std::ranges::any_of(agent.second.profile.devices, fits); });
@@ -36,7 +36,7 @@ bool Scheduler::State::may_fit(const Failure& failure) const {
 void Scheduler::State::note_failure(const JobRow& row) {
   const SteadyTime now = clock.steady_now();
   std::erase_if(failures, [&](const auto& item) {
-    return item.first == row.key || (item.second.needs_free_bytes == 0 && item.second.until <= now);
+    return item.first == row.key || (item.second.needs_bytes == 0 && item.second.until <= now);
   });
   if (row.state == JobState::Failed) {
     failures[row.key] = {row.error,
@@ -45,7 +45,7 @@ void Scheduler::State::note_failure(const JobRow& row) {
                          revision_of(row.question.kernel),
                          row.question.device_class,
                          row.for_bucket,
-                         row.needs_free_bytes};
+                         row.needs_bytes};
   }
   watch_memory();
 }
@@ -65,12 +65,11 @@ void Scheduler::State::watch_memory() {
       const std::uint64_t all = device.device.facts.memory_bytes;
       std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
       for (const auto& [key, failure] : failures) {
-        if (failure.device_class == device.device.digest &&
-            failure.needs_free_bytes > device.free_memory_bytes) {
-          least = std::min(least, failure.needs_free_bytes);
+        if (failure.device_class == device.device.digest && failure.needs_bytes > device.trial_memory_bytes) {
+          least = std::min(least, failure.needs_bytes);
         }
       }
-      if (device.free_memory_bytes > 0 && least <= all) {
+      if (device.trial_memory_bytes > 0 && least <= all) {
         agent.link->watch_memory(device.uuid, least);
       }
     }

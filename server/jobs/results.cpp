@@ -153,7 +153,7 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
   } else if (result.status == WorkResult::Status::Interrupted) {
     state_->requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
   } else if (result.status == WorkResult::Status::Failed || (is_smaller && !job->row.for_bucket)) {
-    job->row.needs_free_bytes = result.needs_free_bytes;
+    job->row.needs_bytes = result.needs_bytes;
     state_->end(*job, JobState::Failed, result.error, nullptr);
   } else {
     try {

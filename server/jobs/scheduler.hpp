@@ -79,7 +79,7 @@ class Scheduler {
   std::vector<JobEvent> open_jobs() const;
 
   /// The error of the latest job with this key, if the kernel's spec is still the same and it failed within
-  /// failure_pause or, for the lack of memory, while no GPU has had enough of it free since. A miss does not
+  /// failure_pause or, for the lack of memory, while no GPU offers enough of it. A miss does not
   /// start such a job again; whoever asks for it by name (Tune) does. That exactly the problem did not fit
   /// says nothing to who asks for its bucket.
   std::optional<std::string> failed_lately(const Digest& key, bool for_bucket = false) const;

@@ -146,7 +146,7 @@ struct Scheduler::State {
     std::uint64_t revision = 0;  // of the kernel's spec
     Digest device_class;
     bool for_bucket = false;
-    std::uint64_t needs_free_bytes = 0;  // 0: not for the lack of memory
+    std::uint64_t needs_bytes = 0;  // 0: not for the lack of memory
   };
   bool may_fit(const Failure& failure) const;
   std::map<Digest, Failure> failures;  // by key

@@ -166,7 +166,7 @@ JobRow read_job(Query& row) {
   job.architecture = row.text();
   job.driver_cuda = row.word();
   job.for_bucket = row.flag();
-  job.needs_free_bytes = row.unsigned_integer();
+  job.needs_bytes = row.unsigned_integer();
   return job;
 }
 

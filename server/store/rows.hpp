@@ -220,7 +220,7 @@ struct JobRow {
   std::uint32_t driver_cuda = 0;
   // Tune:
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
-  std::uint64_t needs_free_bytes = 0;  // failed for the lack of memory: with so much free it may be repeated
+  std::uint64_t needs_bytes = 0;  // failed for the lack of memory: what its trials need
 };
 
 }  // namespace cubind

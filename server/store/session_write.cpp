@@ -246,7 +246,7 @@ void Session::put_job(const JobRow& job) {
             has_ended(job.state), job.fence, job.series, job.retune, job.interruptions, job.error, job.note,
             job.created_at, job.finished_at, job.elapsed_ms, job.configurations, job.configurations_done,
             job.nvrtc_calls, outcomes, job.record_trial, compile, job.architecture, job.driver_cuda,
-            job.for_bucket, job.needs_free_bytes)
+            job.for_bucket, job.needs_bytes)
       .run();
 }
 

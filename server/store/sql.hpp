@@ -148,13 +148,12 @@ inline const std::string kJobColumns =
     "fence, series, retune, "
     "interruptions, error, note, created_at, finished_at, elapsed_ms, configurations, configurations_done, "
     "nvrtc_calls, "
-    "outcomes, record_trial, compile, architecture, driver_cuda, for_bucket, needs_free_bytes FROM jobs ";
+    "outcomes, record_trial, compile, architecture, driver_cuda, for_bucket, needs_bytes FROM jobs ";
 inline const std::string kOpenJobs = kJobColumns + "WHERE ended = 0 ORDER BY created_at, id";
 inline const std::string kAllJobs = kJobColumns + "ORDER BY created_at, id";
-inline const std::string kOutOfMemoryJobs =
-    kJobColumns + "WHERE needs_free_bytes > 0 ORDER BY created_at, id";
+inline const std::string kOutOfMemoryJobs = kJobColumns + "WHERE needs_bytes > 0 ORDER BY created_at, id";
 inline const std::string kSettleOutOfMemory =
-    "UPDATE jobs SET needs_free_bytes = 0 WHERE needs_free_bytes > 0 AND key = ?";
+    "UPDATE jobs SET needs_bytes = 0 WHERE needs_bytes > 0 AND key = ?";
 inline const std::string kLastSeries =
     "SELECT coalesce(max(series), 0) FROM jobs WHERE kernel = ? AND problem = ? AND device_class = ? AND "
     "policy = ?";
@@ -166,7 +165,7 @@ inline const std::string kInsertJob =
     "ended, fence, series, retune, interruptions, error, note, created_at, finished_at, elapsed_ms, "
     "configurations, "
     "configurations_done, nvrtc_calls, outcomes, record_trial, compile, architecture, driver_cuda, "
-    "for_bucket, needs_free_bytes) "
+    "for_bucket, needs_bytes) "
     "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 
 inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";

@@ -228,8 +228,8 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
   TuneJob job({*tool.compiler, *tool.builds, link, *work.channel, work.stop, clock_}, options);
   v1::JobResult result = job.run(lease);
-  const bool refused = result.status() == v1::JobResult::FAILED && result.needs_free_bytes() > 0;
-  if (refused) say_what_is_free(place, result);
+  const bool refused = result.status() == v1::JobResult::FAILED && result.needs_bytes() > 0;
+  if (refused) say_what_there_is(place, result);
   return result;
 }
 
@@ -255,28 +255,28 @@ v1::AgentMessage Agent::offers() {
 
 // What is free without a worker of ours, as it will be compared with later. The job has just found that this
 // is not enough, whatever was reckoned: its context takes some, too.
-void Agent::say_what_is_free(Place& place, v1::JobResult& refused) {
-  const std::optional<std::uint64_t> free = free_memory(place);
+void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
+  const std::optional<std::uint64_t> allowed = trial_memory(place);
   v1::AgentMessage message;
   {
     const std::lock_guard lock(mutex_);
-    if (free) place.device.offer.set_free_memory_bytes(*free);
+    if (allowed) place.device.offer.set_trial_memory_bytes(*allowed);
     message = offers();
   }
-  refused.set_needs_free_bytes(std::max(refused.needs_free_bytes(), free.value_or(0) + 1));
+  refused.set_needs_bytes(std::max(refused.needs_bytes(), allowed.value_or(0) + 1));
   stream_->send(message);
 }
 
 void Agent::begin(const v1::WatchMemory& order) {
   const std::lock_guard lock(mutex_);
   for (const auto& place : places_) {
-    if (place->device.offer.uuid() == order.gpu_uuid()) place->watched_bytes = order.free_bytes();
+    if (place->device.offer.uuid() == order.gpu_uuid()) place->watched_bytes = order.trial_memory_bytes();
   }
 }
 
-std::optional<std::uint64_t> Agent::free_memory(Place& place) {
+std::optional<std::uint64_t> Agent::trial_memory(Place& place) {
   try {
-    return free_memory_of(place.device.offer.uuid(), options_, spawner_);
+    return trial_memory_of(place.device.offer.uuid(), options_, spawner_);
   } catch (const Error& error) {
     log_warning("a device's free memory is not known: " + std::string(error.what()));
     return std::nullopt;
@@ -316,11 +316,11 @@ void Agent::send_if_memory_is_free() {
 void Agent::look_at_memory(Place& place) {
   const std::unique_lock unused(place.busy, std::try_to_lock);
   if (!unused) return;
-  const std::optional<std::uint64_t> free = free_memory(place);
+  const std::optional<std::uint64_t> allowed = trial_memory(place);
   const std::lock_guard lock(mutex_);
-  if (!free || *free < place.watched_bytes) return;
+  if (!allowed || *allowed < place.watched_bytes) return;
   place.watched_bytes = 0;
-  place.device.offer.set_free_memory_bytes(*free);
+  place.device.offer.set_trial_memory_bytes(*allowed);
   memory_is_free_ = true;
 }
 

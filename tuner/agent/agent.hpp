@@ -37,9 +37,10 @@ class Agent {
  private:
   struct Work;
   struct Place {
-    LocalDevice device;               // its offer: guarded by Agent::mutex_
-    std::mutex busy;                  // held by the tuning job that uses it
-    std::uint64_t watched_bytes = 0;  // guarded by Agent::mutex_; offered again with so much free; 0: not
+    LocalDevice device;  // its offer: guarded by Agent::mutex_
+    std::mutex busy;     // held by the tuning job that uses it
+    std::uint64_t watched_bytes =
+        0;  // guarded by Agent::mutex_; offered again with so much for trials; 0: not
   };
 
   v1::Hello hello();
@@ -52,12 +53,12 @@ class Agent {
   v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
   void offer_again(Place& place, const v1::DeviceInfo& info);
   v1::AgentMessage offers();  // with mutex_ held
-  void say_what_is_free(Place& place, v1::JobResult& refused);
+  void say_what_there_is(Place& place, v1::JobResult& refused);
   void begin(const v1::WatchMemory& order);
   void look_at_memory();
   void look_at_memory(Place& place);
   void send_if_memory_is_free();
-  std::optional<std::uint64_t> free_memory(Place& place);
+  std::optional<std::uint64_t> trial_memory(Place& place);
   Place& place_for(const v1::LeaseGrant& lease);
   std::list<std::shared_ptr<Work>> works();
   bool has_work();

@@ -11,6 +11,7 @@
 #include "tuner/agent/job_stop.hpp"
 #include "tuner/agent/worker_link.hpp"
 #include "tuner/plan/facts_wire.hpp"
+#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind {
 namespace {
@@ -37,7 +38,8 @@ std::vector<std::string> own_environment() {
 v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner) {
   SubprocessOptions child;
   child.program = canonical_path("/proc/self/exe").string();
-  child.arguments = {"--list-devices", "--log-level", options.log_level};
+  child.arguments = {"--list-devices", "--log-level", options.log_level, "--memory-fraction",
+                     std::to_string(options.memory_fraction)};
   for (const std::string& gpu : options.gpus) child.arguments.insert(child.arguments.end(), {"--gpus", gpu});
   child.environment = own_environment();
   child.stdout_to = ChildStream::Pipe;
@@ -68,7 +70,8 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
   *device.offer.mutable_facts() = info.facts();
   *device.offer.mutable_driver() = info.driver();
   device.offer.set_consent(consent_text(options.tune_when, info.consent_rule()));
-  device.offer.set_free_memory_bytes(info.free_memory_bytes());
+  device.offer.set_trial_memory_bytes(
+      verify::memory_share(options.memory_fraction, info.free_memory_bytes()));
   return device;
 }
 
@@ -80,7 +83,7 @@ std::string consent_text(TuneWhen when, const std::string& rule) {
   return rule.empty() ? word : word + " (" + rule + ")";
 }
 
-std::string list_gpus(const std::vector<std::string>& gpus) {
+std::string list_gpus(const std::vector<std::string>& gpus, double memory_fraction) {
   v1::Hello hello;
   std::string tried;
   const auto driver = cuda::find_driver(tried);
@@ -97,9 +100,10 @@ std::string list_gpus(const std::vector<std::string>& gpus) {
     facts_to_wire(facts, *offer.mutable_facts());
     offer.mutable_driver()->set_cuda(version.cuda);
     offer.mutable_driver()->set_version(version.version);
-    if (nvml)
-      offer.set_free_memory_bytes(
-          cuda::free_memory_bytes(*nvml, cuda::find_nvml_device(*driver, *nvml, device)));
+    if (!nvml) continue;
+    const cuda::NvmlDevice handle = cuda::find_nvml_device(*driver, *nvml, device);
+    offer.set_trial_memory_bytes(
+        verify::memory_share(memory_fraction, cuda::free_memory_bytes(*nvml, handle)));
   }
   return hello.SerializeAsString();
 }
@@ -131,10 +135,10 @@ std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spaw
   return devices;
 }
 
-std::optional<std::uint64_t> free_memory_of(const std::string& uuid, const AgentOptions& options,
-                                            Spawner& spawner) {
+std::optional<std::uint64_t> trial_memory_of(const std::string& uuid, const AgentOptions& options,
+                                             Spawner& spawner) {
   for (const LocalDevice& device : find_devices(options, spawner)) {
-    if (device.offer.uuid() == uuid) return device.offer.free_memory_bytes();
+    if (device.offer.uuid() == uuid) return device.offer.trial_memory_bytes();
   }
   return std::nullopt;
 }

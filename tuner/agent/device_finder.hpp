@@ -24,13 +24,13 @@ struct LocalDevice {
 // `--tune-when never` finds none. What does not work is left out with a warning.
 std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner);
 
-// What of the device's memory is free now, found as find_devices() finds it; absent: it is not found. Without
-// NVML a GPU says 0.
-std::optional<std::uint64_t> free_memory_of(const std::string& uuid, const AgentOptions& options,
-                                            Spawner& spawner);
+// What trials may use of the device's memory now, found as find_devices() finds it; absent: it is not found.
+// Without NVML a GPU says 0.
+std::optional<std::uint64_t> trial_memory_of(const std::string& uuid, const AgentOptions& options,
+                                             Spawner& spawner);
 
 // What that process prints: the GPUs as a serialized Hello. Loads the driver; makes no context.
-std::string list_gpus(const std::vector<std::string>& gpus);
+std::string list_gpus(const std::vector<std::string>& gpus, double memory_fraction);
 
 // "idle", "idle (processes)", "always": the rule in force; `rule` as the device worker calls it, empty where
 // it is not known before the first context.

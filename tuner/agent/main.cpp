@@ -29,7 +29,7 @@ bool wait_for_end(const sigset_t& set, const cubind::AgentOptions& options, std:
 
 int run(const cubind::AgentOptions& options) {
   if (options.list_devices) {
-    const std::string gpus = cubind::list_gpus(options.gpus);
+    const std::string gpus = cubind::list_gpus(options.gpus, options.memory_fraction);
     return std::fwrite(gpus.data(), 1, gpus.size(), stdout) == gpus.size() ? 0 : 1;
   }
   const sigset_t set = ending_signals();

@@ -1,7 +1,6 @@
 #include "tuner/agent/memory_refusal.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tuner/agent/problem_setup.hpp"
 #include "tuner/plan/wire.hpp"
@@ -40,30 +39,28 @@ std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& 
 }
 
 MemoryRefusal::MemoryRefusal(const v1::LeaseGrant& lease, const JobInput& input, const v1::DeviceInfo& device)
-    : input_(input), device_(device), for_bucket_(lease.for_bucket()) {}
+    : input_(input), limit_(device.memory_limit_bytes()), for_bucket_(lease.for_bucket()) {}
 
 std::optional<v1::JobResult> MemoryRefusal::foreseen() const {
-  const std::uint64_t limit = device_.memory_limit_bytes();
-  if (!for_bucket_ || limit == 0) return std::nullopt;
+  if (!for_bucket_ || limit_ == 0) return std::nullopt;
   const std::uint64_t need = needed_bytes(input_, input_.problem).value_or(0);
-  if (need <= limit) return std::nullopt;
-  return result(need, limit,
+  if (need <= limit_) return std::nullopt;
+  return result(need, limit_,
                 input_.spec->name + " at " + to_string(input_.problem) +
                     ": out of device memory: " + bytes_text(need) + " are needed and trials may use " +
-                    bytes_text(limit) + " (--memory-fraction)");
+                    bytes_text(limit_) + " (--memory-fraction)");
 }
 
 v1::JobResult MemoryRefusal::met(const std::string& error) const {
   const std::uint64_t need = needed_bytes(input_, input_.problem).value_or(1);
-  const std::uint64_t limit = device_.memory_limit_bytes();
-  return result(need, limit == 0 ? need - 1 : std::min(limit, need - 1), error);
+  return result(need, limit_ == 0 ? need - 1 : std::min(limit_, need - 1), error);
 }
 
 v1::JobResult MemoryRefusal::result(std::uint64_t need, std::uint64_t limit, const std::string& error) const {
   v1::JobResult result;
   result.set_status(v1::JobResult::FAILED);
   result.set_error(error);
-  result.set_needs_free_bytes(free_for(need));
+  result.set_needs_bytes(need);
   if (!for_bucket_) return result;
   std::optional<std::pair<Problem, std::uint64_t>> smallest;
   const auto fits = [&](const Problem& problem) {
@@ -75,19 +72,11 @@ v1::JobResult MemoryRefusal::result(std::uint64_t need, std::uint64_t limit, con
     result.set_status(v1::JobResult::SMALLER);
     to_wire(*smaller, *result.mutable_smaller_problem());
   } else if (smallest) {
-    result.set_needs_free_bytes(free_for(smallest->second));
+    result.set_needs_bytes(smallest->second);
     result.set_error(error + "; of its bucket " + to_string(smallest->first) + " still needs " +
                      bytes_text(smallest->second));
   }
   return result;
-}
-
-// With how much free memory the share that trials may use holds so many bytes.
-std::uint64_t MemoryRefusal::free_for(std::uint64_t bytes) const {
-  const auto limit = static_cast<double>(device_.memory_limit_bytes());
-  const auto free = static_cast<double>(device_.free_memory_bytes());
-  const double share = limit > 0 && free > limit ? limit / free : 1;
-  return static_cast<std::uint64_t>(std::ceil(static_cast<double>(bytes) / share));
 }
 
 }  // namespace cubind

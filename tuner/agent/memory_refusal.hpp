@@ -15,7 +15,7 @@ std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& 
 
 // The result of a job whose problem the device has no memory for. A job for a bucket goes on with the first
 // smaller problem of the bucket that fits (see fitting_problem()): SMALLER. Where none does, and for a job
-// that measures exactly its problem: FAILED, with the free memory that it needs. Pure.
+// that measures exactly its problem: FAILED, with what the trials would need. Pure.
 class MemoryRefusal {
  public:
   MemoryRefusal(const v1::LeaseGrant& lease, const JobInput& input, const v1::DeviceInfo& device);
@@ -28,10 +28,9 @@ class MemoryRefusal {
 
  private:
   v1::JobResult result(std::uint64_t need, std::uint64_t limit, const std::string& error) const;
-  std::uint64_t free_for(std::uint64_t bytes) const;
 
   const JobInput& input_;
-  const v1::DeviceInfo device_;
+  const std::uint64_t limit_;  // what trials may use; 0: unknown
   const bool for_bucket_;
 };
 

@@ -11,6 +11,8 @@ namespace {
 // Where the driver does not tell the L2's size.
 constexpr std::uint64_t kLeastFlush = std::uint64_t{64} << 20;
 
+constexpr double kDefaultFraction = 0.9;
+
 // The distribution of a fill with many choices lies in the workspace.
 std::uint64_t workspace_bytes(const v1::PrepareProblem& request) {
   std::uint64_t most = kWorkspaceBytes;
@@ -22,6 +24,11 @@ std::uint64_t workspace_bytes(const v1::PrepareProblem& request) {
 }
 
 }  // namespace
+
+std::uint64_t memory_share(double fraction, std::uint64_t free_bytes) {
+  const double share = fraction > 0 ? std::min(fraction, 1.0) : kDefaultFraction;
+  return static_cast<std::uint64_t>(share * static_cast<double>(free_bytes));
+}
 
 std::uint64_t guarded_bytes(std::uint64_t payload) {
   // The minimal placement starts up to one alignment later.

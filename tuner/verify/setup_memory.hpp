@@ -8,6 +8,9 @@
 
 namespace cubind::verify {
 
+/// The share of the free memory that trials may use; fraction 0: the default, 0.9.
+std::uint64_t memory_share(double fraction, std::uint64_t free_bytes);
+
 /// As allocators give it; where a buffer starts within its allocation, see GuardedBuffer.
 inline constexpr std::uint64_t kAllocatorAlignment = 256;
 

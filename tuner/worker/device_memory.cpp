@@ -1,19 +1,8 @@
 #include "tuner/worker/device_memory.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace cubind::worker {
-namespace {
-
-constexpr double kDefaultFraction = 0.9;
-
-}  // namespace
-
-std::uint64_t memory_share(double fraction, std::uint64_t free_bytes) {
-  const double share = fraction > 0 ? std::min(fraction, 1.0) : kDefaultFraction;
-  return static_cast<std::uint64_t>(share * static_cast<double>(free_bytes));
-}
 
 void MemoryBudget::take(std::uint64_t bytes) {
   if (bytes > limit_ - taken_) {

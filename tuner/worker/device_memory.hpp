@@ -27,9 +27,6 @@ class MemoryBudget {
   std::uint64_t taken_ = 0;
 };
 
-/// The share of the free memory that trials may use; fraction 0: the default, 0.9.
-std::uint64_t memory_share(double fraction, std::uint64_t free_bytes);
-
 /// One allocation. Of size 0: none, address 0.
 class DeviceMemory {
  public:

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "tuner/plan/facts_wire.hpp"
+#include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/graph_timer.hpp"
 
 namespace cubind::worker {
@@ -44,7 +45,8 @@ void DeviceSession::activate() {
   }
   context_.activate();
   consent_.context_made(monitor_.use());
-  budget_.emplace(context_.api(), memory_share(request_.memory_fraction(), context_.free_memory_bytes()));
+  budget_.emplace(context_.api(),
+                  verify::memory_share(request_.memory_fraction(), context_.free_memory_bytes()));
   kernels_ = std::make_unique<OwnKernels>(context_, *budget_);
   choose_timer();
   worked();
@@ -79,8 +81,9 @@ v1::DeviceInfo DeviceSession::info() const {
   info.set_uuid(context_.facts().uuid);
   info.set_free_memory_bytes(free_memory_bytes());
   info.set_consent_rule(consent_.rule());
-  info.set_memory_limit_bytes(budget_ ? budget_->limit_bytes()
-                                      : memory_share(request_.memory_fraction(), free_memory_bytes()));
+  info.set_memory_limit_bytes(budget_
+                                  ? budget_->limit_bytes()
+                                  : verify::memory_share(request_.memory_fraction(), free_memory_bytes()));
   if (!active()) return info;
   info.set_timer(timer_->name());
   info.set_tick_us(timer_->tick_us());

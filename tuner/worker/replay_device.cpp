@@ -12,7 +12,6 @@
 #include "tuner/spec/wire.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/device_backend.hpp"
-#include "tuner/worker/device_memory.hpp"
 #include "tuner/worker/gpu_lock.hpp"
 #include "tuner/worker/replay_faults.hpp"
 #include "tuner/worker/replay_table.hpp"
@@ -153,7 +152,7 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
   info.set_timer("replay");
   info.set_free_memory_bytes(free_memory_bytes());
   if (faults_.free_memory_bytes() > 0) {
-    memory_limit_ = memory_share(request.memory_fraction(), faults_.free_memory_bytes());
+    memory_limit_ = verify::memory_share(request.memory_fraction(), faults_.free_memory_bytes());
   }
   info.set_memory_limit_bytes(memory_limit_);
   info.set_consent_rule("a replayed table is nobody else's");

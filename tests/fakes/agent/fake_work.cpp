@@ -89,7 +89,7 @@ v1::Hello hello_with(const v1::DeviceFacts& facts, const std::string& agent_id) 
   *device.mutable_facts() = facts;
   *device.mutable_driver() = driver_580();
   device.set_consent("idle (NVML processes)");
-  device.set_free_memory_bytes(std::uint64_t{100} << 30);
+  device.set_trial_memory_bytes(std::uint64_t{100} << 30);
   return hello;
 }
 

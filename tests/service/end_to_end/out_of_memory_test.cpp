@@ -9,8 +9,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// Of f32 the representative takes 256 MiB a buffer: x, y and the reference's y are 768 MiB, beside the 102 MiB of
-// flush and workspace. Half way down its bucket it is 576 MiB.
+// Of f32 the representative takes 256 MiB a buffer: x, y and the reference's y are 768 MiB, beside the
+// 102 MiB of flush and workspace. Half way down its bucket it is 576 MiB.
 const Problem kAsked = tiny_problem(2, 60'000'000);
 const Problem kRepresentative = tiny_problem(2, 1 << 26);
 const Problem kSmaller = tiny_problem(2, (1 << 25) + (1 << 24));
@@ -108,6 +108,18 @@ TEST_CASE("after a restart of daemon and agent a bucket that lacked memory is st
   const Connection connection = daemon->connect();
   CHECK(ask(connection, kAsked).job_id().empty());
   daemon.set_free_memory(kForTheSmaller);
+  CHECK(eventually([&] { return measured(ask(connection, kAsked)) == kSmaller; }));
+}
+
+TEST_CASE("a larger share of the memory lets a bucket that lacked it be tried again") {
+  TinyDaemon daemon(with_free(2 * kForTheSmaller), false);
+  daemon->options().arguments = {"--memory-fraction", "0.1"};
+  daemon->start();
+  CHECK(ask(daemon->connect(), kAsked).job_state() == "failed");
+  daemon->stop();
+  daemon->options().arguments = {"--memory-fraction", "0.45"};
+  daemon->start();
+  const Connection connection = daemon->connect();
   CHECK(eventually([&] { return measured(ask(connection, kAsked)) == kSmaller; }));
 }
 

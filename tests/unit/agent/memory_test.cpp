@@ -9,8 +9,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// What the trials of N=n take: x, y and the reference's y with their red zones, twice an L2 of 50 MiB, and the
-// worker's own 2 MiB.
+// What the trials of N=n take: x, y and the reference's y with their red zones, twice an L2 of 50 MiB, and
+// the worker's own 2 MiB.
 std::uint64_t bytes_for(std::uint64_t n) {
   constexpr std::uint64_t kGuard = 2 * (64 << 10) + 256;
   return 3 * (n * sizeof(float) + kGuard) + (102 << 20);
@@ -46,20 +46,14 @@ TEST_CASE("a job for exactly its problem fails with the device's reason and what
   const v1::JobResult result = LimitedWorld(bytes_for(640), false).run();
   CHECK(result.status() == v1::JobResult::FAILED);
   CHECK_THAT(result.error(), Contains("simulated at N=1024,T=f32: out of device memory: simulated"));
-  CHECK(result.needs_free_bytes() == bytes_for(1024));
+  CHECK(result.needs_bytes() == bytes_for(1024));
 }
 
 TEST_CASE("a job for a bucket none of whose problems fits fails with what the smallest one needs") {
   const v1::JobResult result = LimitedWorld(bytes_for(257) - 1, true).run();
   CHECK(result.status() == v1::JobResult::FAILED);
-  CHECK(result.needs_free_bytes() == bytes_for(257));
+  CHECK(result.needs_bytes() == bytes_for(257));
   CHECK_THAT(result.error(), Contains("of its bucket N=257,T=f32 still needs"));
-}
-
-TEST_CASE("what a failed job needs is told as free memory and not as the share of it") {
-  LimitedWorld world(bytes_for(640), false);
-  world.device.behaviour().free_memory = 2 * bytes_for(640);
-  CHECK(world.run().needs_free_bytes() == 2 * bytes_for(1024));
 }
 
 TEST_CASE(

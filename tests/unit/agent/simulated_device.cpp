@@ -131,7 +131,6 @@ DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::
       reply.mutable_info()->set_timer("cupti");
       reply.mutable_info()->set_tick_us(behaviour_.tick_us);
       reply.mutable_info()->set_memory_limit_bytes(behaviour_.memory_limit);
-      reply.mutable_info()->set_free_memory_bytes(behaviour_.free_memory);
       break;
     }
     case v1::DeviceRequest::kPrepare:

@@ -28,7 +28,6 @@ struct Behaviour {
   bool throttled = false;
   double tick_us = 0.032;
   std::uint64_t memory_limit = 0;  // what trials may use; 0: not told, nothing is refused for it
-  std::uint64_t free_memory = 0;
   std::function<bool(const Problem&)> refuses_to_prepare = {};  // out of memory
 };
 

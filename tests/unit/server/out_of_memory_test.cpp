@@ -8,18 +8,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kFree = 1000;
+constexpr std::uint64_t kOffered = 1000;
 constexpr std::uint64_t kNeeded = 5000;
 
-AgentProfile agent_with_free(std::uint64_t bytes) {
+AgentProfile agent_with_memory(std::uint64_t bytes) {
   AgentProfile profile = agent_with();
-  profile.devices[0].free_memory_bytes = bytes;
+  profile.devices[0].trial_memory_bytes = bytes;
   return profile;
 }
 
 // A job for the bucket of N=4096 (from 2049), leased to an agent.
 struct BucketJob : SchedulerFixture {
-  std::uint64_t agent = scheduler->agent_joined(agent_with_free(kFree), link);
+  std::uint64_t agent = scheduler->agent_joined(agent_with_memory(kOffered), link);
   JobEvent job = ask();
 
   JobEvent ask() { return scheduler->submit_tunes({{question(4096), h200_class(), true}}, false).front(); }
@@ -32,17 +32,17 @@ struct BucketJob : SchedulerFixture {
     result.status = WorkResult::Status::Smaller;
     result.error = "9 GiB are needed";
     result.smaller_problem = problem_of(n);
-    result.needs_free_bytes = kNeeded;
+    result.needs_bytes = kNeeded;
     return finish(result);
   }
   bool fail_for_memory() {
     WorkResult result;
     result.status = WorkResult::Status::Failed;
     result.error = "out of device memory";
-    result.needs_free_bytes = kNeeded;
+    result.needs_bytes = kNeeded;
     return finish(result);
   }
-  void offer(std::uint64_t free) { scheduler->agent_devices(agent, agent_with_free(free).devices); }
+  void offer(std::uint64_t free) { scheduler->agent_devices(agent, agent_with_memory(free).devices); }
   std::optional<std::string> blocked(bool for_bucket = true) {
     return scheduler->failed_lately(job.job.key, for_bucket);
   }
@@ -86,7 +86,7 @@ TEST_CASE("a lease that was lost is granted again for the smaller problem") {
   BucketJob f;
   f.say_smaller(3072);
   f.scheduler->agent_left(f.agent);
-  f.agent = f.scheduler->agent_joined(agent_with_free(kFree), f.link);
+  f.agent = f.scheduler->agent_joined(agent_with_memory(kOffered), f.link);
   f.clock.advance(1s);
   f.scheduler->tick();
   CHECK(f.link.leases.at(2).job.question.problem == problem_of(3072));
@@ -148,7 +148,7 @@ TEST_CASE("after a restart of the daemon a job that was out of memory still wait
   f.fail_for_memory();
   f.restart();
   CHECK(f.blocked() == "out of device memory");
-  f.scheduler->agent_joined(agent_with_free(kNeeded), f.link);
+  f.scheduler->agent_joined(agent_with_memory(kNeeded), f.link);
   CHECK_FALSE(f.blocked());
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("agents are asked to watch for the memory that the least demanding job
   f.fail_for_memory();
   CHECK(f.link.watched["GPU-1"] == kNeeded);
   f.link.watched.clear();
-  f.offer(kFree + 1);
+  f.offer(kOffered + 1);
   CHECK(f.link.watched["GPU-1"] == kNeeded);
   f.link.watched.clear();
   f.offer(kNeeded);

@@ -15,7 +15,7 @@ namespace cubind::test {
 struct RecordingLink final : AgentLink {
   std::vector<Lease> leases;
   std::vector<std::string> ended;
-  std::map<std::string, std::uint64_t> watched;  // free bytes by GPU
+  std::map<std::string, std::uint64_t> watched;  // bytes by GPU
   bool drained = false;
   bool fails_once = false;
   void grant(const Lease& lease) override {
@@ -26,8 +26,8 @@ struct RecordingLink final : AgentLink {
   }
   void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
   void check(const CheckOrder&) override {}
-  void watch_memory(const std::string& gpu_uuid, std::uint64_t free_bytes) override {
-    watched[gpu_uuid] = free_bytes;
+  void watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) override {
+    watched[gpu_uuid] = trial_bytes;
   }
   void drain() override { drained = true; }
 };

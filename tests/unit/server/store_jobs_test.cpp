@@ -9,7 +9,7 @@
 namespace cubind::test {
 namespace {
 
-JobRow failed_job(const std::string& id, std::uint64_t needs_free_bytes) {
+JobRow failed_job(const std::string& id, std::uint64_t needs_bytes) {
   JobRow job;
   job.id = id;
   job.key = Digest::of("key");
@@ -17,7 +17,7 @@ JobRow failed_job(const std::string& id, std::uint64_t needs_free_bytes) {
   job.state = JobState::Failed;
   job.error = "out of device memory";
   job.for_bucket = true;
-  job.needs_free_bytes = needs_free_bytes;
+  job.needs_bytes = needs_bytes;
   return job;
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("a job that failed for the lack of memory is kept with what it needs")
   put(*Store::open({folder.path() / "store.db"}), failed_job("a", 77));
   const auto jobs = out_of_memory(*Store::open({folder.path() / "store.db"}));
   REQUIRE(jobs.size() == 1);
-  CHECK(jobs[0].needs_free_bytes == 77);
+  CHECK(jobs[0].needs_bytes == 77);
   CHECK(jobs[0].for_bucket);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {
   {
     store::Database database(path, store::Database::Mode::Create);
     database.execute("DROP INDEX jobs_out_of_memory");
-    database.execute("ALTER TABLE jobs DROP COLUMN needs_free_bytes");
+    database.execute("ALTER TABLE jobs DROP COLUMN needs_bytes");
     database.execute("ALTER TABLE jobs DROP COLUMN for_bucket");
     database.execute("PRAGMA user_version = 1");
   }
