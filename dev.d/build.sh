@@ -39,9 +39,10 @@ run_tests() {
 
 # A finding ends the program that made it, child processes included.
 sanitizer_options() {
-  export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1}"
-  export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}"
-  export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
+  local symbols=external_symbolizer_path=/usr/bin/llvm-symbolizer-16
+  export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:$symbols}"
+  export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1:$symbols}"
+  export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:$symbols:suppressions=$CUBIND_ROOT/tests/thread_sanitizer.supp}"
 }
 
 # client/demo/demo.sh BIN_DIR [ARGUMENTS]: BIN_DIR holds the programs.

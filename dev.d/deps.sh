@@ -7,7 +7,7 @@ declare -A PACKAGES=(
     libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev
     libzstd-dev libssl-dev libbenchmark-dev catch2"
   [lint]="clang-format-16 clang-tidy-16 shellcheck"
-  [clang]="clang-16 libclang-rt-16-dev"
+  [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils"
 )
 
