@@ -110,6 +110,17 @@ v1::DeviceReply TrialDevice::prepare(const Place& place) {
   throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
 }
 
+// A problem that fills the memory leaves no room for another beside it; it is made again when it is next
+// needed.
+v1::DeviceReply TrialDevice::prepare_tail(const Place& place) {
+  try {
+    return prepare(place);
+  } catch (const OutOfDeviceMemory&) {
+    session_.release(Place::kMain);
+    return prepare(place);
+  }
+}
+
 void TrialDevice::make_ready() {
   const Place main{Place::kMain, input_.problem, input_.candidates.front().plan};
   while (has_to_repeat(prepare(main), true)) {
@@ -154,9 +165,13 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
   while (true) {
     const Place main{Place::kMain, input_.problem, candidate.plan};
     v1::DeviceReply reply = prepare(main);
-    if (!has_to_repeat(reply, true) && place.setup != Place::kMain) reply = prepare(place);
     if (has_to_repeat(reply, true)) continue;
     reply = load(candidate);
+    if (!has_to_repeat(reply, true) && reply.outcome() == v1::CORRECT && place.setup != Place::kMain) {
+      reply = prepare_tail(place);
+      if (has_to_repeat(reply, true)) continue;
+      reply = load(candidate);  // again, should that have taken a fresh worker
+    }
     if (has_to_repeat(reply, true)) continue;
     if (reply.outcome() != v1::CORRECT) return reply;
     v1::VerifyTrial request;

@@ -71,6 +71,7 @@ class TrialDevice {
   CompileSource::Wanted wanted_reference() const;
   ReferenceLaunch reference_for(const Problem& problem);
   v1::DeviceReply prepare(const Place& place);
+  v1::DeviceReply prepare_tail(const Place& place);
   v1::DeviceReply load(const Candidate& candidate);
   LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
   Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);

@@ -71,5 +71,20 @@ TEST_CASE("a lease for the smaller problem is measured to its end under that pro
   CHECK(to_string(problem_from_wire(result.measured_problem(), "measured")) == "N=640,T=f32");
 }
 
+TEST_CASE("a tail that does not fit beside the measured problem is verified in its place") {
+  LimitedWorld world(bytes_for(1024), false);
+  REQUIRE(world.run().status() == v1::JobResult::DONE);
+  CHECK(world.device.verified.contains("A=3,B=2 at N=257,T=f32 after"));
+  CHECK(world.device.verified.contains("A=3,B=2 at N=1022,T=f32 after"));
+}
+
+TEST_CASE("a tail that is larger than what fits is left out") {
+  LimitedWorld world(bytes_for(640), true);
+  to_wire(parse_problem("N=640,T=f32"), *world.channel.frame.mutable_problem());
+  REQUIRE(world.run().status() == v1::JobResult::DONE);
+  CHECK(world.device.verified.contains("A=3,B=2 at N=257,T=f32 after"));
+  CHECK_FALSE(world.device.verified.contains("A=3,B=2 at N=1022,T=f32 after"));
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -29,6 +29,7 @@ void SimulatedDevice::start() {
 void SimulatedDevice::stop() noexcept {
   running = false;
   setups_.clear();
+  bytes_.clear();
   loaded_.clear();
 }
 
@@ -42,7 +43,8 @@ double SimulatedDevice::sample(const Loaded& trial, int stage, std::uint32_t k) 
 }
 
 bool SimulatedDevice::refuses(const v1::PrepareProblem& request) const {
-  const std::uint64_t bytes = verify::trial_bytes(request, kL2Bytes);
+  std::uint64_t bytes = verify::trial_bytes(request, kL2Bytes);
+  for (const auto& [setup, taken] : bytes_) bytes += setup == request.setup() ? 0 : taken;
   return (behaviour_.memory_limit > 0 && bytes > behaviour_.memory_limit) ||
          (behaviour_.refuses_to_prepare &&
           behaviour_.refuses_to_prepare(problem_from_wire(request.problem(), "problem")));
@@ -135,6 +137,7 @@ DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::
     }
     case v1::DeviceRequest::kPrepare:
       if (refuses(request.prepare())) return answer(reply_of(v1::OUT_OF_MEMORY));
+      bytes_[request.prepare().setup()] = verify::setup_bytes(request.prepare());
       setups_[request.prepare().setup()] = problem_from_wire(request.prepare().problem(), "problem");
       break;
     case v1::DeviceRequest::kLoad:
@@ -151,6 +154,7 @@ DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::
       break;
     case v1::DeviceRequest::kRelease:
       setups_.erase(request.release().setup());
+      bytes_.erase(request.release().setup());
       break;
     default:
       break;

@@ -62,6 +62,7 @@ class SimulatedDevice final : public DeviceLink {
 
   Behaviour behaviour_;
   std::map<std::uint32_t, Problem> setups_;
+  std::map<std::uint32_t, std::uint64_t> bytes_;  // of the setups
   std::map<std::uint32_t, Loaded> loaded_;
 };
 
