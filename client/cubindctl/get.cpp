@@ -12,6 +12,7 @@
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/gpu.hpp"
+#include "tuner/plan/wire.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -97,10 +98,17 @@ class Printer {
       text += ", provisional";
     }
     if (provenance_.samples() > 0) {
-      text += ": " + provenance_.measured_device() + ", driver " + provenance_.driver().version() + ", " +
-              provenance_.toolchain() + ", " + provenance_.measured_at();
+      text += ": " + provenance_.measured_device() + measured_elsewhere() + ", driver " +
+              provenance_.driver().version() + ", " + provenance_.toolchain() + ", " +
+              provenance_.measured_at();
     }
     return text + "; generation " + std::to_string(provenance_.generation().number());
+  }
+
+  // Times and gain are those of the measured problem, which need not be the one that was asked for.
+  std::string measured_elsewhere() const {
+    const Problem measured = problem_from_wire(provenance_.measured_problem(), "measured_problem");
+    return measured == answer_.problem() ? "" : " at " + to_string(measured);
   }
 
   void print_measurement() const {

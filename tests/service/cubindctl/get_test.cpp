@@ -41,6 +41,16 @@ TEST_CASE_METHOD(GetFixture, "get prints configuration match evidence and where 
   CHECK(asked_.device().label() == "nvidia-h200");
 }
 
+TEST_CASE_METHOD(GetFixture, "get says which other problem was measured") {
+  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
+    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
+    reply.mutable_provenance()->mutable_measured_problem()->mutable_dims(0)->set_value(4096);
+    return reply;
+  };
+  CHECK_THAT(get({"--device", "nvidia-h200"}).out,
+             Catch::Contains("measured: nvidia-h200 at N=4096,D=4096,T=f16, driver 580.159.04"));
+}
+
 TEST_CASE_METHOD(GetFixture, "get writes the cubin beside the printed answer") {
   const std::string file = (folder_.path() / "k.cubin").string();
   CHECK(get({"--device", "nvidia-h200", "-o", file}).exit_code == 0);
