@@ -1,7 +1,7 @@
 #include "tests/service/server/daemon_fixture.hpp"
 
-#include <catch2/catch.hpp>
 #include <sqlite3.h>
+#include <catch2/catch.hpp>
 
 #include <stdexcept>
 #include <thread>
