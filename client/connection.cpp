@@ -20,7 +20,6 @@ namespace cubind {
 namespace {
 
 constexpr const char* kSystemSocket = "/run/cubind/cubind.sock";
-// Tables of all trials with their samples are larger than any reply: they come and go in pieces of this size.
 
 void check_address(const std::string& address) {
   const bool is_unix = address.starts_with("unix:/") && address.size() > 6;

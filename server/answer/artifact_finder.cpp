@@ -73,14 +73,13 @@ FoundArtifact ArtifactFinder::find(const Question& question, const Configuration
 }
 
 void ArtifactFinder::note(const ArtifactRow& artifact) {
-  ++noted_;
   const std::lock_guard lock(mutex_);
-  const auto found = known_.find(artifact.kernel);
-  if (found == known_.end()) {
-    return;  // read from the store when it is asked for
+  // A kernel that is not known is read from the store when it is asked for.
+  if (const auto found = known_.find(artifact.kernel); found != known_.end()) {
+    std::erase(found->second, artifact.toolchain);
+    found->second.insert(found->second.begin(), artifact.toolchain);
   }
-  std::erase(found->second, artifact.toolchain);
-  found->second.insert(found->second.begin(), artifact.toolchain);
+  ++noted_;  // after the change: who reads the old count and the old list keeps nothing under the new count
 }
 
 std::vector<ToolchainIdentity> ArtifactFinder::toolchains(const std::string& kernel) {

@@ -309,11 +309,18 @@ void VariantCall::reply_now() {
   const auto cubin = cubin_to_send(*resolution_.answer);
   const WireReply wire = to_wire_reply(reply, cubin.get());
   reply_ = assemble(wire.head, cubin);
-  // A training job's question keeps its pin alive: it is asked anew each time.
-  if (resolution_.hit && !resolution_.compile && !job_ && asked_.job.empty()) {
+  if (stays_the_answer(*resolution_.answer, cubin != nullptr)) {
     context_.replies.keep(as_text(request_), state_, wire, cubin);
   }
   finish(grpc::Status::OK);
+}
+
+// What is asked again is looked up again where the answer started something, where a better one failed to be compiled and
+// may be tried anew, where a training job's pin is kept alive by its questions, and where the reply leaves the cubin to
+// GetArtifact: that it is still there, each question makes sure of.
+bool VariantCall::stays_the_answer(const ServedAnswer& answer, bool has_cubin) const {
+  return resolution_.hit && !resolution_.compile && !job_ && failed_compiles_.empty() && asked_.job.empty() &&
+         (has_cubin || caller_has(answer.artifact.cubin));
 }
 
 bool VariantCall::caller_has(const Digest& cubin) const {

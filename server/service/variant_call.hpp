@@ -57,6 +57,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
 
   void reply_now();
   bool caller_has(const Digest& cubin) const;
+  bool stays_the_answer(const ServedAnswer& answer, bool has_cubin) const;
   /// The answer's bytes are no longer in the store, or were damaged; true once for a call.
   bool cubin_is_lost();
   /// The bytes that the reply carries; null: none.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "server/service/context.hpp"
+#include "server/service/known_answer.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -263,6 +264,19 @@ TEST_CASE("after compile_wait the best candidate that has an artifact is served"
   CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::milliseconds(300));
   REQUIRE(got.status.ok());
   CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
+}
+
+TEST_CASE("an answer in the place of a candidate that failed to compile is looked up again each time") {
+  BetterIsNotCompiled daemon;
+  daemon.request.set_compile_wait_ms(20000);
+  auto call = std::async(std::launch::async, [&] { return daemon.get(daemon.request); });
+  v1::JobResult failed;
+  failed.set_status(v1::JobResult::FAILED);
+  REQUIRE(daemon.agent.send_result(daemon.agent.wait_for_lease(), failed));
+  REQUIRE(call.get().reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
+  REQUIRE(daemon.get(daemon.request).status.ok());
+  grpc::ByteBuffer kept;
+  CHECK_FALSE(answer_again(daemon.context(), daemon.request.SerializeAsString(), kept));
 }
 
 TEST_CASE("a candidate that is compiled within compile_wait is served") {
