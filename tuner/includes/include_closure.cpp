@@ -1,6 +1,7 @@
 #include "tuner/includes/include_closure.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -94,6 +95,7 @@ class ClosureBuilder {
     source_path_ = path;
     const std::string name = claim_name(path);
     closure_.source = make_file(name, process_own(path, *content));
+    follow();
     finish();
     return std::move(closure_);
   }
@@ -190,17 +192,13 @@ class ClosureBuilder {
     return entry->second ? &*entry->second : nullptr;
   }
 
-  // Adds the file and what it includes; the name that it has for NVRTC.
+  // The file belongs to the closure; the name that it has for NVRTC.
   std::string visit_own(const std::string& path) {
-    if (const auto known = own_names_.find(path); known != own_names_.end() && own_visited_.contains(path)) {
-      return known->second;
+    if (own_visited_.insert(path).second) {
+      count(load_own(path)->size());
+      own_to_do_.push_back(path);
     }
-    std::string name = claim_name(path);
-    own_visited_.insert(path);
-    count(load_own(path)->size());
-    const std::string text = process_own(path, *load_own(path));
-    closure_.own.push_back(make_file(name, text));
-    return name;
+    return claim_name(path);
   }
 
   // A file of a headers folder is called by its path below that folder, so that a folder may move; another
@@ -234,7 +232,8 @@ class ClosureBuilder {
     return climbs(name) ? reference.name : name;
   }
 
-  // Adds a toolkit header and what it includes. `__has_include` of an absent one is answered by its absence.
+  // The toolkit's header belongs to the closure, if it is there. `__has_include` of an absent one is answered by its
+  // absence.
   bool visit_toolkit(const std::string& name, Kind kind) {
     if (toolkit_visited_.contains(name)) {
       return true;
@@ -251,8 +250,7 @@ class ClosureBuilder {
     }
     toolkit_visited_.insert(name);
     count(content->size());
-    const std::string text = process_toolkit(name, *content);
-    closure_.toolkit.push_back(make_file(name, text));
+    toolkit_to_do_.emplace_back(name, std::move(*content));
     return true;
   }
 
@@ -285,6 +283,21 @@ class ClosureBuilder {
   }
 
   // ---- both ----
+
+  // One file after the other: a chain of includes may be longer than a stack is deep.
+  void follow() {
+    while (!own_to_do_.empty() || !toolkit_to_do_.empty()) {
+      if (!own_to_do_.empty()) {
+        const std::string path = std::move(own_to_do_.front());
+        own_to_do_.pop_front();
+        closure_.own.push_back(make_file(claim_name(path), process_own(path, *load_own(path))));
+      } else {
+        const auto [name, content] = std::move(toolkit_to_do_.front());
+        toolkit_to_do_.pop_front();
+        closure_.toolkit.push_back(make_file(name, process_toolkit(name, content)));
+      }
+    }
+  }
 
   static CompilerFile make_file(const std::string& name, std::string content) {
     const Digest digest = Digest::of(content);
@@ -321,8 +334,10 @@ class ClosureBuilder {
   std::map<std::string, std::optional<std::string>> own_content_;
   std::map<std::string, std::string> own_names_;  // path to name
   std::set<std::string> own_visited_;             // paths
+  std::deque<std::string> own_to_do_;             // paths
   std::set<std::string> taken_;                   // names
   std::set<std::string> toolkit_visited_;
+  std::deque<std::pair<std::string, std::string>> toolkit_to_do_;  // name, content
   std::set<std::string> absent_;
   std::size_t files_ = 0;
   std::size_t bytes_ = 0;
