@@ -1,6 +1,6 @@
 // Jobs that have failed, so that misses do not repeat them.
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "server/jobs/scheduler_state.hpp"
 #include "server/store/store.hpp"
@@ -58,19 +58,33 @@ void Scheduler::State::load_failures() {
   }
 }
 
+std::uint64_t Scheduler::State::memory_needed(const Digest& key) const {
+  const auto found = failures.find(key);
+  return found == failures.end() || found->second.revision != revision_of(found->second.kernel)
+             ? 0
+             : found->second.needs_bytes;
+}
+
+// 0: nothing. What the GPU does not have in all is not waited for, nor what a kernel of another spec needed.
+std::uint64_t Scheduler::State::memory_to_watch(const OfferedDevice& device) const {
+  std::uint64_t least = 0;
+  for (const auto& [key, failure] : failures) {
+    const std::uint64_t needs = memory_needed(key);
+    const bool is_waited_for = failure.device_class == device.device.digest &&
+                               needs > device.trial_memory_bytes && needs <= device.device.facts.memory_bytes;
+    if (is_waited_for && (least == 0 || needs < least)) {
+      least = needs;
+    }
+  }
+  return device.trial_memory_bytes == 0 ? 0 : least;
+}
+
 void Scheduler::State::watch_memory() {
-  for (const auto& [id, agent] : agents) {
+  for (auto& [id, agent] : agents) {
     for (const OfferedDevice& device : agent.profile.devices) {
-      // What the GPU does not have in all is not waited for.
-      const std::uint64_t all = device.device.facts.memory_bytes;
-      std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-      for (const auto& [key, failure] : failures) {
-        if (failure.device_class == device.device.digest && failure.needs_bytes > device.trial_memory_bytes) {
-          least = std::min(least, failure.needs_bytes);
-        }
-      }
-      if (device.trial_memory_bytes > 0 && least <= all) {
-        agent.link->watch_memory(device.uuid, least);
+      const std::uint64_t bytes = memory_to_watch(device);
+      if (std::exchange(agent.watched[device.uuid], bytes) != bytes) {
+        agent.link->watch_memory(device.uuid, bytes);
       }
     }
   }

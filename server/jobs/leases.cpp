@@ -37,7 +37,7 @@ class Raised {
 
 std::uint64_t Scheduler::agent_joined(AgentProfile profile, AgentLink& link) {
   const std::uint64_t id = ++state_->last_agent;
-  state_->agents[id] = {std::move(profile), &link};
+  state_->agents[id] = {std::move(profile), &link, {}};
   state_->agent_expected_until = {};
   if (state_->draining) {
     link.drain();
@@ -205,18 +205,24 @@ void Scheduler::State::mark_without_device(OpenJob& job) {
 }
 
 std::optional<Scheduler::State::Place> Scheduler::State::find_place(const OpenJob& job, bool& exists) const {
+  const std::uint64_t needed = memory_needed(job.row.key);
+  std::optional<Place> enough, other;
+  bool enough_exists = false;
   for (const auto& [id, agent] : agents) {
     for (const OfferedDevice& device : agent.profile.devices) {
       if (device.device.digest != job.row.question.device_class || !may_measure(device)) {
         continue;
       }
       exists = true;
-      if (!gpu_is_leased(id, device.uuid)) {
-        return Place{id, &device};
+      const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
+      enough_exists = enough_exists || is_enough;
+      std::optional<Place>& place = is_enough ? enough : other;
+      if (!place && !gpu_is_leased(id, device.uuid)) {
+        place = Place{id, &device};
       }
     }
   }
-  return std::nullopt;
+  return enough_exists ? enough : other;
 }
 
 std::optional<Scheduler::State::Place> Scheduler::State::find_compiler(const OpenJob& job,

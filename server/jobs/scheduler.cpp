@@ -87,8 +87,10 @@ OpenJob& Scheduler::State::enqueue(JobRow row, const DeviceClass& device) {
     if ((row.retune && !job.row.retune) || (only_exactly && job.smaller)) {
       begin_anew(job, row);
     } else if (only_exactly) {
-      job.row.for_bucket = false;
-      persist(job.row);
+      JobRow exact = job.row;
+      exact.for_bucket = false;
+      persist(exact);
+      job.row = std::move(exact);
     }
     return job;
   }

@@ -42,6 +42,7 @@ struct OpenJob {
 struct JoinedAgent {
   AgentProfile profile;
   AgentLink* link = nullptr;
+  std::map<std::string, std::uint64_t> watched;  // by GPU: what it was last told to watch for; 0: nothing
 };
 
 struct WaitingCheck {
@@ -88,7 +89,8 @@ struct Scheduler::State {
     std::uint64_t agent = 0;
     const OfferedDevice* device = nullptr;  // null: a job that compiles
   };
-  /// Where the job can run now. `exists` tells whether it could run anywhere, were it free.
+  /// Where the job can run now: where it was out of memory, on a GPU with enough of it, if there is one (it is
+  /// waited for). `exists` tells whether it could run anywhere, were it free.
   std::optional<Place> find_place(const OpenJob& job, bool& exists) const;
   std::optional<Place> find_compiler(const OpenJob& job, bool& exists) const;
   bool gpu_is_leased(std::uint64_t agent, const std::string& uuid) const;
@@ -115,8 +117,11 @@ struct Scheduler::State {
   void note_failure(const JobRow& row);
   /// Failures for the lack of memory outlive the daemon.
   void load_failures();
-  /// Asks the agents to say when a job that was out of memory may be repeated.
+  /// Tells the agents, where it has changed, how much memory a job that was out of it waits for.
   void watch_memory();
+  std::uint64_t memory_to_watch(const OfferedDevice& device) const;
+  /// Of a job with this key that has failed for the lack of memory; 0: of none.
+  std::uint64_t memory_needed(const Digest& key) const;
 
   // ---- results.cpp ----
   void store_rows(const OpenJob& job, WorkBatch& batch);

@@ -1,6 +1,7 @@
 // Jobs whose problem a GPU has no memory for.
 #include <catch2/catch.hpp>
 
+#include "tests/unit/server/full_disk.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 
 namespace cubind::test {
@@ -174,11 +175,61 @@ TEST_CASE("agents are asked to watch for the memory that the least demanding job
   f.fail_for_memory();
   CHECK(f.link.watched["GPU-1"] == kNeeded);
   f.link.watched.clear();
-  f.offer(kOffered + 1);
-  CHECK(f.link.watched["GPU-1"] == kNeeded);
-  f.link.watched.clear();
   f.offer(kNeeded);
+  CHECK(f.link.watched["GPU-1"] == 0);
+}
+
+TEST_CASE("an agent is not told again what it watches for and is told anew when it comes back") {
+  BucketJob f;
+  f.fail_for_memory();
+  f.link.watched.clear();
+  f.offer(kOffered + 1);
   CHECK(f.link.watched.empty());
+  f.scheduler->agent_left(f.agent);
+  f.scheduler->agent_joined(agent_with_memory(kOffered), f.link);
+  CHECK(f.link.watched["GPU-1"] == kNeeded);
+}
+
+TEST_CASE("an agent is told to watch for nothing once the job that waited for memory has succeeded") {
+  BucketJob f;
+  f.fail_for_memory();
+  f.ask();
+  f.scheduler->store_batch(f.agent, f.link.leases[1].id, f.link.leases[1].fence, f.batch("a"));
+  f.finish(f.done("a"));
+  CHECK(f.link.watched.at("GPU-1") == 0);
+}
+
+// The failed job was leased to the first of two agents.
+struct SecondAgent : BucketJob {
+  explicit SecondAgent(std::uint64_t memory) {
+    fail_for_memory();
+    scheduler->agent_joined(agent_with_memory(memory), larger);
+  }
+  RecordingLink larger;
+};
+
+TEST_CASE("a job that was out of memory is leased to the GPU that has enough of it and others to any") {
+  SecondAgent f(kNeeded);
+  f.ask();
+  REQUIRE(f.larger.leases.size() == 1);
+  CHECK(f.link.leases.size() == 1);
+  f.scheduler->submit_tune(f.question(1024), h200_class(), false);
+  CHECK(f.link.leases.size() == 2);
+}
+
+TEST_CASE("a Tune of a job that no GPU has the memory for is tried at once") {
+  SecondAgent f(kNeeded - 1);
+  f.submit(4096);
+  CHECK(f.link.leases.size() == 2);
+}
+
+TEST_CASE("a Tune that cannot be stored leaves the job for its bucket as it is") {
+  BucketJob f;
+  {
+    const FullDisk full(0);
+    CHECK_THROWS_AS(f.submit(4096), Error);
+  }
+  CHECK(f.scheduler->find(f.job.job.id)->job.for_bucket);
 }
 
 TEST_CASE("a job that is tried again and succeeds is no longer out of memory after a restart") {

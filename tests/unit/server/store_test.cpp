@@ -10,6 +10,7 @@
 #include "server/answer/blob_cache.hpp"
 #include "server/store/location.hpp"
 #include "server/store/migration.hpp"
+#include "tests/unit/server/full_disk.hpp"
 #include "tests/unit/server/rows.hpp"
 
 namespace cubind::test {
@@ -379,22 +380,6 @@ TEST_CASE("network file systems are told from local ones") {
   CHECK_FALSE(store::is_network_file_system(0xef53));      // ext4
   CHECK_FALSE(store::is_network_file_system(0x01021994));  // tmpfs
 }
-
-/// No file of this process grows beyond the limit, as on a disk that is full, while this object lives.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 TEST_CASE("a store that could not write is read-only until it can and then goes on by itself") {
   StoreFixture f;
