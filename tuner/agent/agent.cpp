@@ -10,9 +10,11 @@
 #include "base/version.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/agent/compile_job.hpp"
+#include "tuner/agent/memory_refusal.hpp"
 #include "tuner/agent/tune_job.hpp"
 #include "tuner/agent/worker_link.hpp"
 #include "tuner/spec/wire.hpp"
+#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind {
 namespace {
@@ -52,6 +54,7 @@ Agent::Agent(AgentOptions options) : options_(std::move(options)) {
 }
 
 Agent::~Agent() {
+  ending_.request_stop();
   stop_all(JobStop::Kind::Drop);
   reap(true);
   if (looking_.valid()) looking_.wait();
@@ -95,6 +98,7 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
     stop_all(JobStop::Kind::Drop);
   } else {
     log_info("ending: leases are handed back");
+    ending_.request_stop();
     {
       const std::lock_guard lock(mutex_);
       draining_ = true;
@@ -126,7 +130,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
       log_info("works for the daemon at " + options_.address + ", version " +
                message.welcome().daemon_version());
       heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
-      return;
+      return watch_nothing();
     case v1::DaemonMessage::kLease:
       return begin(message.lease());
     case v1::DaemonMessage::kCheck:
@@ -139,7 +143,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
       }
       return;
     case v1::DaemonMessage::kWatchMemory:
-      return begin(message.watch_memory());
+      return watch(message.watch_memory());
     case v1::DaemonMessage::kDrain:
       return stop_all(JobStop::Kind::HandBack);
     default:
@@ -256,31 +260,39 @@ v1::AgentMessage Agent::offers() {
 // What is free without a worker of ours, as it will be compared with later. The job has just found that this
 // is not enough, whatever was reckoned: its context takes some, too.
 void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
-  const std::optional<std::uint64_t> allowed = trial_memory(place);
+  const auto found = trial_memory(options_, spawner_, ending_.get_token());
   v1::AgentMessage message;
   {
     const std::lock_guard lock(mutex_);
-    if (allowed) place.device.offer.set_trial_memory_bytes(*allowed);
+    v1::OfferedDevice& offer = place.device.offer;
+    const auto allowed = found.find(offer.uuid());
+    if (allowed != found.end()) {
+      offer.set_trial_memory_bytes(allowed->second);
+      refused.set_needs_bytes(
+          worth_another_try(refused.needs_bytes(), allowed->second, most_trial_memory(place)));
+    }
     message = offers();
   }
-  refused.set_needs_bytes(std::max(refused.needs_bytes(), allowed.value_or(0) + 1));
   stream_->send(message);
 }
 
-void Agent::begin(const v1::WatchMemory& order) {
+void Agent::watch_nothing() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& place : places_) place->watched_bytes = 0;
+}
+
+// What trials may not use were the whole GPU free never comes, and is not looked for.
+void Agent::watch(const v1::WatchMemory& order) {
   const std::lock_guard lock(mutex_);
   for (const auto& place : places_) {
-    if (place->device.offer.uuid() == order.gpu_uuid()) place->watched_bytes = order.trial_memory_bytes();
+    if (place->device.offer.uuid() != order.gpu_uuid()) continue;
+    const bool may_come = order.trial_memory_bytes() <= most_trial_memory(*place);
+    place->watched_bytes = may_come ? order.trial_memory_bytes() : 0;
   }
 }
 
-std::optional<std::uint64_t> Agent::trial_memory(Place& place) {
-  try {
-    return trial_memory_of(place.device.offer.uuid(), options_, spawner_);
-  } catch (const Error& error) {
-    log_warning("a device's free memory is not known: " + std::string(error.what()));
-    return std::nullopt;
-  }
+std::uint64_t Agent::most_trial_memory(const Place& place) const {
+  return verify::memory_share(options_.memory_fraction, place.device.offer.facts().memory_bytes());
 }
 
 // Aside: a driver may take its time, and heartbeats go on.
@@ -298,9 +310,7 @@ void Agent::look_at_memory() {
     }
   }
   if (watched.empty()) return;
-  looking_ = std::async(std::launch::async, [this, watched] {
-    for (Place* place : watched) look_at_memory(*place);
-  });
+  looking_ = std::async(std::launch::async, [this, watched] { look_at_memory(watched); });
 }
 
 void Agent::send_if_memory_is_free() {
@@ -313,15 +323,23 @@ void Agent::send_if_memory_is_free() {
   stream_->send(message);
 }
 
-void Agent::look_at_memory(Place& place) {
-  const std::unique_lock unused(place.busy, std::try_to_lock);
-  if (!unused) return;
-  const std::optional<std::uint64_t> allowed = trial_memory(place);
+// One look for all of them. A place stays watched: the daemon says when that is over.
+void Agent::look_at_memory(const std::vector<Place*>& watched) {
+  std::vector<std::pair<Place*, std::unique_lock<std::mutex>>> unused;
+  for (Place* place : watched) {
+    std::unique_lock lock(place->busy, std::try_to_lock);
+    if (lock) unused.emplace_back(place, std::move(lock));
+  }
+  if (unused.empty()) return;
+  const auto found = trial_memory(options_, spawner_, ending_.get_token());
   const std::lock_guard lock(mutex_);
-  if (!allowed || *allowed < place.watched_bytes) return;
-  place.watched_bytes = 0;
-  place.device.offer.set_trial_memory_bytes(*allowed);
-  memory_is_free_ = true;
+  for (const auto& [place, held] : unused) {
+    const auto allowed = found.find(place->device.offer.uuid());
+    if (allowed == found.end() || place->watched_bytes == 0 || allowed->second < place->watched_bytes)
+      continue;
+    place->device.offer.set_trial_memory_bytes(allowed->second);
+    memory_is_free_ = true;
+  }
 }
 
 std::list<std::shared_ptr<Agent::Work>> Agent::works() {

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,8 +40,8 @@ class Agent {
   struct Place {
     LocalDevice device;  // its offer: guarded by Agent::mutex_
     std::mutex busy;     // held by the tuning job that uses it
-    std::uint64_t watched_bytes =
-        0;  // guarded by Agent::mutex_; offered again with so much for trials; 0: not
+    // Guarded by Agent::mutex_: offered again with so much for trials, until the daemon says otherwise; 0: not.
+    std::uint64_t watched_bytes = 0;
   };
 
   v1::Hello hello();
@@ -54,11 +55,12 @@ class Agent {
   void offer_again(Place& place, const v1::DeviceInfo& info);
   v1::AgentMessage offers();  // with mutex_ held
   void say_what_there_is(Place& place, v1::JobResult& refused);
-  void begin(const v1::WatchMemory& order);
+  void watch(const v1::WatchMemory& order);
+  void watch_nothing();
   void look_at_memory();
-  void look_at_memory(Place& place);
+  void look_at_memory(const std::vector<Place*>& watched);
   void send_if_memory_is_free();
-  std::optional<std::uint64_t> trial_memory(Place& place);
+  std::uint64_t most_trial_memory(const Place& place) const;  // with mutex_ held; were all of it free
   Place& place_for(const v1::LeaseGrant& lease);
   std::list<std::shared_ptr<Work>> works();
   bool has_work();
@@ -77,6 +79,7 @@ class Agent {
   std::chrono::steady_clock::time_point said_{};
   std::chrono::steady_clock::time_point looked_{};  // at free memory
   std::future<void> looking_;                       // at a GPU's driver, which may take its time
+  std::stop_source ending_;                         // ends what waits for a driver
 
   std::mutex mutex_;
   std::list<std::shared_ptr<Work>> works_;  // guarded by mutex_

@@ -1,5 +1,6 @@
 #include "tuner/agent/device_finder.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <set>
@@ -16,16 +17,7 @@
 namespace cubind {
 namespace {
 
-std::string read_all(int fd) {
-  std::string result;
-  char buffer[4096];
-  while (true) {
-    const ssize_t count = ::read(fd, buffer, sizeof(buffer));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return result;
-    result.append(buffer, static_cast<std::size_t>(count));
-  }
-}
+constexpr int kLooksAtStopMs = 50;
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> result;
@@ -35,7 +27,7 @@ std::vector<std::string> own_environment() {
 
 // In a process of its own: cuInit maps gigabytes of address space and holds the device files open for as long
 // as it lives.
-v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner) {
+v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop) {
   SubprocessOptions child;
   child.program = canonical_path("/proc/self/exe").string();
   child.arguments = {"--list-devices", "--log-level", options.log_level, "--memory-fraction",
@@ -45,10 +37,11 @@ v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner) {
   child.stdout_to = ChildStream::Pipe;
   Subprocess process = spawner.spawn(child);
   v1::Hello hello;
-  const std::string printed = read_all(process.stdout_pipe().get());
+  const auto printed = output_of(process, std::chrono::steady_clock::now() + options.deadlines.open, stop);
   const ExitStatus status = process.wait();
-  if (!status.success() || !hello.ParseFromString(printed)) {
-    log_warning("the GPUs of this machine cannot be listed: " + status.describe());
+  if (!printed || !status.success() || !hello.ParseFromString(*printed)) {
+    log_warning("the GPUs of this machine cannot be listed: " + status.describe() +
+                (printed ? "" : ": the driver did not answer in time, or the agent ends"));
     return {};
   }
   return hello;
@@ -108,7 +101,25 @@ std::string list_gpus(const std::vector<std::string>& gpus, double memory_fracti
   return hello.SerializeAsString();
 }
 
-std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner) {
+std::optional<std::string> output_of(Subprocess& child, std::chrono::steady_clock::time_point deadline,
+                                     const std::stop_token& stop) {
+  const int fd = child.stdout_pipe().get();
+  std::string result;
+  char buffer[4096];
+  while (!stop.stop_requested() && std::chrono::steady_clock::now() < deadline) {
+    pollfd ready{fd, POLLIN, 0};
+    if (::poll(&ready, 1, kLooksAtStopMs) <= 0) continue;
+    const ssize_t count = ::read(fd, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return result;
+    result.append(buffer, static_cast<std::size_t>(count));
+  }
+  child.kill_group();
+  return std::nullopt;
+}
+
+std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner,
+                                      const std::stop_token& stop) {
   std::vector<LocalDevice> devices;
   if (options.tune_when == TuneWhen::Never) return devices;
   std::set<std::string> seen;
@@ -121,7 +132,7 @@ std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spaw
     }
   }
   if (!options.replay.empty() && options.gpus.empty()) return devices;
-  const v1::Hello found = ask_for_gpus(options, spawner);
+  const v1::Hello found = ask_for_gpus(options, spawner, stop);
   for (const v1::OfferedDevice& offer : found.devices()) {
     if (!seen.insert(offer.uuid()).second) continue;
     LocalDevice device;
@@ -135,12 +146,17 @@ std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spaw
   return devices;
 }
 
-std::optional<std::uint64_t> trial_memory_of(const std::string& uuid, const AgentOptions& options,
-                                             Spawner& spawner) {
-  for (const LocalDevice& device : find_devices(options, spawner)) {
-    if (device.offer.uuid() == uuid) return device.offer.trial_memory_bytes();
+std::map<std::string, std::uint64_t> trial_memory(const AgentOptions& options, Spawner& spawner,
+                                                  const std::stop_token& stop) {
+  std::map<std::string, std::uint64_t> result;
+  try {
+    for (const LocalDevice& device : find_devices(options, spawner, stop)) {
+      result[device.offer.uuid()] = device.offer.trial_memory_bytes();
+    }
+  } catch (const Error& error) {
+    log_warning("the devices' free memory is not known: " + std::string(error.what()));
   }
-  return std::nullopt;
+  return result;
 }
 
 }  // namespace cubind

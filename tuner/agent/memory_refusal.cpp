@@ -79,4 +79,9 @@ v1::JobResult MemoryRefusal::result(std::uint64_t need, std::uint64_t limit, con
   return result;
 }
 
+std::uint64_t worth_another_try(std::uint64_t needs, std::uint64_t allowed, std::uint64_t most) {
+  const std::uint64_t more = std::max(std::min(allowed + allowed / 16, most), allowed + 1);
+  return std::max(needs, more);
+}
+
 }  // namespace cubind

@@ -34,4 +34,8 @@ class MemoryRefusal {
   const bool for_bucket_;
 };
 
+// What a job that was refused with so much allowed is to be repeated for: what it needs, and a sixteenth more
+// than what was not enough, lest a few bytes that come free repeat it; yet no more than trials may ever use.
+std::uint64_t worth_another_try(std::uint64_t needs, std::uint64_t allowed, std::uint64_t most);
+
 }  // namespace cubind

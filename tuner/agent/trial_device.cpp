@@ -29,6 +29,13 @@ bool exceeds_threads(const v1::DeviceReply& loaded, const LaunchPlan& plan, std:
   return false;
 }
 
+v1::DeviceReply taken_by_others() {
+  v1::DeviceReply reply;
+  reply.set_outcome(v1::CORRECT);
+  reply.set_foreign_use(true);
+  return reply;
+}
+
 }  // namespace
 
 TrialDevice::TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
@@ -105,6 +112,8 @@ v1::DeviceReply TrialDevice::prepare(const Place& place) {
   if (reply.outcome() == v1::CORRECT) return reply;
   const std::string where = input_.spec->name + " at " + to_string(place.problem);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
+    // What somebody else has taken says nothing about what fits.
+    if (consent_.gives_way() && session_.probe().foreign_use()) return taken_by_others();
     throw OutOfDeviceMemory(where, "out of device memory: " + reply.detail());
   }
   throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
@@ -167,12 +176,13 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
     v1::DeviceReply reply = prepare(main);
     if (has_to_repeat(reply, true)) continue;
     reply = load(candidate);
-    if (!has_to_repeat(reply, true) && reply.outcome() == v1::CORRECT && place.setup != Place::kMain) {
+    if (has_to_repeat(reply, true)) continue;
+    if (reply.outcome() == v1::CORRECT && place.setup != Place::kMain) {
       reply = prepare_tail(place);
       if (has_to_repeat(reply, true)) continue;
       reply = load(candidate);  // again, should that have taken a fresh worker
+      if (has_to_repeat(reply, true)) continue;
     }
-    if (has_to_repeat(reply, true)) continue;
     if (reply.outcome() != v1::CORRECT) return reply;
     v1::VerifyTrial request;
     request.set_trial(candidate.number);

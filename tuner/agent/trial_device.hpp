@@ -70,6 +70,7 @@ class TrialDevice {
  private:
   CompileSource::Wanted wanted_reference() const;
   ReferenceLaunch reference_for(const Problem& problem);
+  // A reply of foreign use where it does not fit beside somebody else whom the job gives way to.
   v1::DeviceReply prepare(const Place& place);
   v1::DeviceReply prepare_tail(const Place& place);
   v1::DeviceReply load(const Candidate& candidate);

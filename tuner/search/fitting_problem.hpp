@@ -13,7 +13,8 @@ namespace cubind {
 /// order; each turn halves, rounding down, what a dim has above its bucket's open lower edge, until the dim
 /// is at its smallest value. From 4096 in the bucket from 1025 to 4096: 2560, 1792, 1408, ..., 1027, 1025. So
 /// the sizes stay round and, where the free memory differs a little between two runs, mostly the same. It
-/// begins anew where it ended: a problem that it gave steps on as the one that it was given for.
+/// begins anew with the first dim where it is given a problem that it gave: of several bucketed dims the
+/// sizes then differ from those of one go, and are smaller all the same.
 std::optional<Problem> fitting_problem(const KernelSpec& spec, const Problem& problem,
                                        const std::function<bool(const Problem&)>& fits);
 

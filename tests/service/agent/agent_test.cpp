@@ -283,6 +283,25 @@ TEST_CASE("an agent without a lease says that it is there") {
   CHECK(fixture.daemon.find([](const auto& message) { return message.has_heartbeat(); }, seconds(20)));
 }
 
+TEST_CASE("an agent says what memory is free while it is to watch for it and no longer") {
+  AgentFixture fixture(R"({"free_memory_bytes": 1000000000})", {"--memory-poll-ms", "20"});
+  const auto hello = fixture.daemon.hello();
+  REQUIRE(hello);
+  const auto watch = [&](std::uint64_t bytes) {
+    v1::DaemonMessage message;
+    message.mutable_watch_memory()->set_gpu_uuid(hello->hello().devices(0).uuid());
+    message.mutable_watch_memory()->set_trial_memory_bytes(bytes);
+    fixture.daemon.send(message);
+  };
+  const auto offers = [](const auto& message) { return message.has_devices(); };
+  watch(800'000'000);
+  CHECK(fixture.daemon.find(offers));
+  watch(0);
+  std::this_thread::sleep_for(seconds(1));
+  fixture.daemon.forget();
+  CHECK_FALSE(fixture.daemon.find(offers, seconds(1)));
+}
+
 TEST_CASE("a configuration that hangs is killed at the deadline and timed out and the others go on") {
   AgentFixture fixture(
       R"({"faults": [{"at": "measure", "fault": "hang", "configuration": {"A": 4, "B": 2}}]})");

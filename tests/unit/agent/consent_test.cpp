@@ -40,6 +40,13 @@ TEST_CASE("a foreign process that appears ends the block and what was seen besid
   for (const auto& [key, block] : world.channel.blocks) CHECK_FALSE(block.conditions().contended());
 }
 
+TEST_CASE("a foreign process that is seen once is waited for once") {
+  const int call = GENERATE(range(3, 30));
+  World world({.foreign = foreign_during(call, call + 1)});
+  world.run();
+  CHECK(world.device.starts == 2);
+}
+
 TEST_CASE("with always samples are taken beside others and the record is provisional") {
   World world({.foreign = [] { return true; }, .answers_beside_others = true});
   world.options.when = TuneWhen::Always;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/unit/agent/job_world.hpp"
+#include "tuner/agent/memory_refusal.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
@@ -69,6 +70,43 @@ TEST_CASE("a lease for the smaller problem is measured to its end under that pro
   const v1::JobResult result = world.run();
   CHECK(result.status() == v1::JobResult::DONE);
   CHECK(to_string(problem_from_wire(result.measured_problem(), "measured")) == "N=640,T=f32");
+}
+
+// A device that is refused once because somebody else has taken it, who stays for a few looks.
+struct TakenWorld : World {
+  TakenWorld() : World({.answers_beside_others = true}) {
+    device.behaviour().refuses_to_prepare = [this](const Problem&) {
+      const bool now = std::exchange(comes_, false);
+      stays_ = now ? 3 : stays_;
+      return now;
+    };
+    device.behaviour().foreign = [this] { return stays_ > 0 && stays_-- > 0; };
+    channel.frame.set_for_bucket(true);
+  }
+
+ private:
+  bool comes_ = true;
+  int stays_ = 0;
+};
+
+TEST_CASE("memory that somebody else has taken is waited for and the bucket's own problem is measured") {
+  TakenWorld world;
+  const v1::JobResult result = world.run();
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(to_string(problem_from_wire(result.measured_problem(), "measured")) == "N=1024,T=f32");
+}
+
+TEST_CASE("a job for an idle GPU alone is handed back where somebody else has taken the memory") {
+  TakenWorld world;
+  world.channel.frame.set_only_when_idle(true);
+  CHECK(world.run().status() == v1::JobResult::INTERRUPTED);
+}
+
+TEST_CASE("a refused job is repeated for a sixteenth more than was allowed and never for what cannot come") {
+  CHECK(worth_another_try(500, 1600, 9000) == 1700);
+  CHECK(worth_another_try(5000, 1600, 9000) == 5000);
+  CHECK(worth_another_try(500, 1600, 1650) == 1650);
+  CHECK(worth_another_try(500, 1600, 1600) == 1601);
 }
 
 TEST_CASE("a tail that does not fit beside the measured problem is verified in its place") {
