@@ -13,16 +13,6 @@
 namespace cubind::ctl {
 namespace {
 
-std::string detail_of(const v1::Job& job) {
-  if (!job.error().empty()) {
-    return job.error();
-  }
-  if (!job.note().empty()) {
-    return job.note();
-  }
-  return has_ended(job.state()) || job.phase().empty() ? "-" : job.phase();
-}
-
 std::string done_of(const v1::Job& job) {
   return job.configurations() == 0
              ? "-"

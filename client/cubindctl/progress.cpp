@@ -37,6 +37,16 @@ std::string winner_text(const v1::TuneEvent& event) {
 
 }  // namespace
 
+std::string detail_of(const v1::Job& job) {
+  if (!job.error().empty()) {
+    return job.error();
+  }
+  if (!has_ended(job.state()) && !job.phase().empty()) {
+    return job.phase();
+  }
+  return job.note().empty() ? "-" : job.note();
+}
+
 bool has_ended(v1::Job::State state) {
   return state == v1::Job::DONE || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
 }

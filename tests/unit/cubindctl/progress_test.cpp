@@ -31,6 +31,18 @@ v1::TuneEvent event(v1::Job::State state, const std::string& phase = "",
 
 }  // namespace
 
+TEST_CASE("of a job that runs its phase is told and of one that has ended what else is to be known") {
+  v1::Job job = event(v1::Job::RUNNING, "screening").job();
+  job.set_note("9 GiB are needed");
+  CHECK(detail_of(job) == "screening");
+  job.set_state(v1::Job::DONE);
+  CHECK(detail_of(job) == "9 GiB are needed");
+  job.clear_note();
+  CHECK(detail_of(job) == "-");
+  job.set_error("no configuration survived");
+  CHECK(detail_of(job) == "no configuration survived");
+}
+
 TEST_CASE("plain lines tell each phase once and the winner at the end") {
   std::ostringstream out;
   Progress progress(out, {}, 1);
