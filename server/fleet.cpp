@@ -92,7 +92,9 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
     }
   }
   if (offered.empty()) {
-    throw Error(ErrorCode::FailedPrecondition, field, "no agent offers a GPU: name the device class");
+    throw Error(ErrorCode::FailedPrecondition, field,
+                "no agent offers a GPU, so the device class must be named; on a machine without one "
+                "`cubind --replay TABLE` plays recorded measurements");
   }
   if (offered.size() > 1) {
     std::vector<DeviceClass> classes;

@@ -178,8 +178,11 @@ class Builder {
   void add_listings() {
     add<DevicesOptions>(app_, "devices", "device classes with records or agents");
     add<StatusOptions>(app_, "status", "the daemon's state");
-    add<HealthOptions>(app_, "health",
-                       "whether the daemon serves, by gRPC's health service; exit code 0 or 3");
+    auto [health, options] = add<HealthOptions>(
+        app_, "health", "whether the daemon serves, by gRPC's health service; exit code 0 or 3");
+    option(health, "--wait", options->wait_s, "SECONDS",
+           "wait so long at most until the daemon serves and has its own agent, if it starts one")
+        ->check(CLI::Range(0u, 3600u).description(""));
   }
 
   void add_jobs() {

@@ -1,7 +1,10 @@
-// cubindctl devices and status.
+// cubindctl devices, status and health.
+#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
@@ -94,8 +97,36 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
   return ExitCode::Ok;
 }
 
-ExitCode run(const HealthOptions&, const CommonOptions& common) {
-  const bool serving = Connection(resolve_address(common.address)).is_serving(common.deadline());
+namespace {
+
+bool is_ready(const Connection& connection, const CommonOptions& common) {
+  return connection.is_serving(common.deadline()) &&
+         !connection.get_status(common.deadline()).agent_expected();
+}
+
+void wait_until_ready(const Connection& connection, const CommonOptions& common,
+                      std::chrono::seconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < end) {
+    try {
+      if (is_ready(connection, common)) {
+        return;
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Unavailable) {
+        throw;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+}  // namespace
+
+ExitCode run(const HealthOptions& options, const CommonOptions& common) {
+  const Connection connection(resolve_address(common.address));
+  wait_until_ready(connection, common, std::chrono::seconds(options.wait_s));
+  const bool serving = connection.is_serving(common.deadline());
   if (common.json) {
     print_json({{"serving", serving}});
   } else {

@@ -326,6 +326,7 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"jobs_queued", status.jobs_queued()},
           {"jobs_running", status.jobs_running()},
           {"agents", status.agents()},
+          {"agent_expected", status.agent_expected()},
           {"toolchains", strings(status.toolchains())},
           {"store_path", status.store_path()},
           {"store_bytes", status.store_bytes()},

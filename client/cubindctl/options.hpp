@@ -105,7 +105,9 @@ struct CancelOptions {
 
 struct StatusOptions {};
 
-struct HealthOptions {};
+struct HealthOptions {
+  unsigned wait_s = 0;  // for a daemon that serves and the agent that it starts
+};
 
 struct CompletionOptions {
   std::string shell;

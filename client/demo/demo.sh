@@ -132,7 +132,7 @@ fi
 
 say ""
 "$bin/cubindctl" export ${replay:+--replayed} -o "$folder/table.json" | label
-say "The exported table begins with:"
+say "The exported table, which goes with the demo's folder, begins with:"
 head -c 160 "$folder/table.json" | head -n 2 | label
 
 if [ -z "$replay" ] && [ -x "$bin/rmsnorm-example" ]; then

@@ -135,11 +135,15 @@ def main():
             reply = stub.GetVariant(request, timeout=30)
             cubin = fetch_cubin(stub, reply.artifact)
         except grpc.RpcError as error:
-            sys.exit(f"query.py: {error.code().name}: {error.details()}")
+            hint = (
+                " (is a daemon there? Start one with `cubind`)" if error.code().name == "UNAVAILABLE" else ""
+            )
+            sys.exit(f"query.py: {error.code().name}: {error.details()}{hint}")
         except ValueError as error:
             sys.exit(f"query.py: {error}")
     if arguments.output:
         arguments.output.write_bytes(cubin)
+        print(f"wrote {arguments.output}, {len(cubin)} bytes", file=sys.stderr)
     print(json.dumps(describe(reply), indent=2))
 
 

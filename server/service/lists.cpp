@@ -102,6 +102,7 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   reply.set_jobs_running(context.scheduler.running());
   const auto agents = context.scheduler.agents();
   reply.set_agents(static_cast<std::uint32_t>(agents.size()));
+  reply.set_agent_expected(agents.empty() && context.scheduler.agent_expected());
   reply.set_store_bytes(counts.file_bytes);
   reply.set_store_path(context.store.path().string());
   const auto reason = context.store.read_only_reason();

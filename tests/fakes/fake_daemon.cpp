@@ -27,6 +27,7 @@ grpc::Status run(const Script& script, const Use& use) {
 
 struct FakeDaemon::Server final : v1::Cubind::Service {
   explicit Server(const Scripts& given) : scripts(given) {
+    grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address(), grpc::InsecureServerCredentials());
     builder.RegisterService(this);

@@ -257,8 +257,7 @@ v1::AgentMessage Agent::offers() {
   return message;
 }
 
-// What is free without a worker of ours, as it will be compared with later. The job has just found that this
-// is not enough, whatever was reckoned: its context takes some, too.
+// What is free without a worker of ours, as it will be compared with later.
 void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
   const auto found = trial_memory(options_, spawner_, ending_.get_token());
   v1::AgentMessage message;
@@ -268,8 +267,7 @@ void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
     const auto allowed = found.find(offer.uuid());
     if (allowed != found.end()) {
       offer.set_trial_memory_bytes(allowed->second);
-      refused.set_needs_bytes(
-          worth_another_try(refused.needs_bytes(), allowed->second, most_trial_memory(place)));
+      refused.set_needs_bytes(memory_to_wait_for(refused.needs_bytes(), allowed->second));
     }
     message = offers();
   }

@@ -136,6 +136,8 @@ LeaseStream::LeaseStream(const std::string& address, const v1::Hello& hello,
 
 void LeaseStream::start() {
   state_->context.set_wait_for_ready(true);
+  // With the first message, which the reader sends: nobody else waits for a daemon that is not there.
+  state_->context.set_initial_metadata_corked(true);
   state_->stream = state_->agents->Serve(&state_->context);
   state_->reader = std::thread([state = state_.get()] { state->read(); });
 }

@@ -53,7 +53,9 @@ std::optional<v1::JobResult> MemoryRefusal::foreseen() const {
 
 v1::JobResult MemoryRefusal::met(const std::string& error) const {
   const std::uint64_t need = needed_bytes(input_, input_.problem).value_or(1);
-  return result(need, limit_ == 0 ? need - 1 : std::min(limit_, need - 1), error);
+  v1::JobResult refused = result(need, limit_ == 0 ? need - 1 : std::min(limit_, need - 1), error);
+  if (limit_ > 0) refused.set_needs_bytes(memory_to_wait_for(refused.needs_bytes(), limit_));
+  return refused;
 }
 
 v1::JobResult MemoryRefusal::result(std::uint64_t need, std::uint64_t limit, const std::string& error) const {
@@ -79,9 +81,8 @@ v1::JobResult MemoryRefusal::result(std::uint64_t need, std::uint64_t limit, con
   return result;
 }
 
-std::uint64_t worth_another_try(std::uint64_t needs, std::uint64_t allowed, std::uint64_t most) {
-  const std::uint64_t more = std::max(std::min(allowed + allowed / 16, most), allowed + 1);
-  return std::max(needs, more);
+std::uint64_t memory_to_wait_for(std::uint64_t needs, std::uint64_t allowed) {
+  return needs > allowed ? needs : 0;
 }
 
 }  // namespace cubind

@@ -34,8 +34,8 @@ class MemoryRefusal {
   const bool for_bucket_;
 };
 
-// What a job that was refused with so much allowed is to be repeated for: what it needs, and a sixteenth more
-// than what was not enough, lest a few bytes that come free repeat it; yet no more than trials may ever use.
-std::uint64_t worth_another_try(std::uint64_t needs, std::uint64_t allowed, std::uint64_t most);
+// What a refused job waits for: what it needs, where that is more than was allowed. Where it is not, free memory does not
+// tell what is wrong (a context took some, or another process that is gone): 0, the job is put off as any that failed.
+std::uint64_t memory_to_wait_for(std::uint64_t needs, std::uint64_t allowed);
 
 }  // namespace cubind

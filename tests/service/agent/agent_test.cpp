@@ -170,6 +170,22 @@ TEST_CASE("SIGTERM hands the lease back within five seconds") {
   CHECK(ended->code == 0);
 }
 
+TEST_CASE("SIGTERM ends an agent whose daemon is not there") {
+  const TempDir folder;
+  write_file_atomic(folder.path() / "table.json", replayed_table());
+  SubprocessOptions options;
+  options.program = (bin_dir() / "cubind-agent").string();
+  options.arguments = {"--address", "unix://" + (folder.path() / "no.sock").string(), "--replay",
+                       (folder.path() / "table.json").string()};
+  options.environment = environment({});
+  Subprocess agent = Subprocess::spawn(options);
+  std::this_thread::sleep_for(seconds(2));  // it has begun to wait for its daemon
+  agent.send_signal(SIGTERM);
+  const auto ended = agent.wait_until(steady_clock::now() + seconds(5));
+  REQUIRE(ended);
+  CHECK(ended->code == 0);
+}
+
 TEST_CASE("a draining daemon gets its leases back and the agent stays") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());

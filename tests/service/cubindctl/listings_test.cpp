@@ -112,6 +112,30 @@ TEST_CASE("status says by which rule the use of a GPU by others is seen") {
         "idle (memory and utilization)");
 }
 
+TEST_CASE("health waits for the agent that the daemon has started") {
+  FakeDaemon daemon;
+  std::atomic<int> asked = 0;
+  daemon.scripts.get_status = [&] {
+    v1::GetStatusReply status;
+    status.set_agent_expected(++asked < 3);
+    return status;
+  };
+  CHECK(ctl(daemon, {"health"}).exit_code == 0);
+  CHECK(asked == 0);
+  CHECK(ctl(daemon, {"health", "--wait", "20"}).out == "serving\n");
+  CHECK(asked == 3);
+}
+
+TEST_CASE("health waits for a daemon as long as it is told to") {
+  const TempDir folder;
+  const auto begun = std::chrono::steady_clock::now();
+  const ProgramResult result =
+      ctl("unix://" + (folder.path() / "no.sock").string(), {"health", "--wait", "1"});
+  CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::seconds(1));
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err, Catch::Contains("no daemon answers there"));
+}
+
 TEST_CASE("jobs lists what runs and with all what has ended") {
   FakeDaemon daemon;
   bool all = false;

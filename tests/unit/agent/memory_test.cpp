@@ -102,11 +102,21 @@ TEST_CASE("a job for an idle GPU alone is handed back where somebody else has ta
   CHECK(world.run().status() == v1::JobResult::INTERRUPTED);
 }
 
-TEST_CASE("a refused job is repeated for a sixteenth more than was allowed and never for what cannot come") {
-  CHECK(worth_another_try(500, 1600, 9000) == 1700);
-  CHECK(worth_another_try(5000, 1600, 9000) == 5000);
-  CHECK(worth_another_try(500, 1600, 1650) == 1650);
-  CHECK(worth_another_try(500, 1600, 1600) == 1601);
+TEST_CASE("a refused job waits for the memory that it needs and only where it was allowed less") {
+  CHECK(memory_to_wait_for(1601, 1600) == 1601);
+  CHECK(memory_to_wait_for(1600, 1600) == 0);
+}
+
+TEST_CASE("a job that a device refuses with memory enough is put off by time and not by memory") {
+  LimitedWorld world(std::uint64_t{1} << 40, true);
+  world.device.behaviour().refuses_to_prepare = [](const Problem&) { return true; };
+  v1::JobResult result = world.run();
+  while (result.status() == v1::JobResult::SMALLER) {
+    *world.channel.frame.mutable_problem() = result.smaller_problem();
+    result = world.run();
+  }
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK(result.needs_bytes() == 0);
 }
 
 TEST_CASE("a tail that does not fit beside the measured problem is verified in its place") {
