@@ -246,7 +246,15 @@ std::vector<ArtifactRow> Session::artifacts_of(const TrialGroup& group) {
 
 std::vector<JobRow> Session::out_of_memory_jobs() {
   Query query = database_.query(sql::kOutOfMemoryJobs);
-  return read_all(query, read_job);
+  std::vector<JobRow> rows;
+  while (query.step()) {
+    try {
+      rows.push_back(read_job(query));
+    } catch (const Error& error) {
+      log_warning(std::string("a job that had no memory is forgotten: ") + error.what());
+    }
+  }
+  return rows;
 }
 
 std::vector<JobRow> Session::jobs(bool include_ended) {

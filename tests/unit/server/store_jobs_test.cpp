@@ -51,6 +51,20 @@ TEST_CASE("of the jobs with one key the latest alone tells of the lack of memory
   CHECK(out_of_memory(*store).empty());
 }
 
+TEST_CASE("a damaged job that had no memory is forgotten and the others are told") {
+  const TempDir folder;
+  const auto path = folder.path() / "store.db";
+  JobRow other = failed_job("b", 88);
+  other.key = Digest::of("other key");
+  put(*Store::open({path}), failed_job("a", 77));
+  put(*Store::open({path}), other);
+  store::Database(path, store::Database::Mode::Create)
+      .execute("UPDATE jobs SET problem = '{' WHERE id = 'a'");
+  const auto jobs = out_of_memory(*Store::open({path}));
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].id == "b");
+}
+
 TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {
   const TempDir folder;
   const auto path = folder.path() / "store.db";
