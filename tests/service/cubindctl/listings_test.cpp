@@ -1,6 +1,10 @@
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <chrono>
+
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
 #include "tests/fakes/sample_reply.hpp"
 #include "tests/service/cubindctl/ctl.hpp"
