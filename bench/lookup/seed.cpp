@@ -15,6 +15,7 @@
 #include "schemas/cubind.pb.h"
 #include "server/lookup/todays_trial.hpp"
 #include "server/store/store.hpp"
+#include "tests/support/example_facts.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/keys.hpp"
 #include "tuner/spec/space.hpp"
@@ -27,25 +28,10 @@ namespace {
 constexpr std::size_t kCubinBytes = 50'000;
 constexpr std::int64_t kRows[] = {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536};
 
-DeviceFacts h200() {
-  DeviceFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.pci_device_id = 0x233510de;
-  facts.cc_major = 9;
-  facts.sm_count = 132;
-  facts.l2_bytes = 62914560;
-  facts.shared_optin_bytes = 232448;
-  facts.memory_bytes = 150109880320;
-  facts.memory_bus_bits = 6016;
-  facts.power_limit_mw = 700000;
-  facts.max_sm_mhz = 1980;
-  return facts;
-}
-
 class Seed {
  public:
   Seed(Store& store, const KernelSpec& spec)
-      : store_(store), spec_(spec), device_(derive_device_class(h200(), "facts")) {}
+      : store_(store), spec_(spec), device_(derive_device_class(test::example_facts(), "facts")) {}
 
   void add(std::size_t count) {
     store_.write([&](StoreWriter& writer) {
