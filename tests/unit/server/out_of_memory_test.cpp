@@ -43,6 +43,12 @@ struct BucketJob : SchedulerFixture {
     result.needs_bytes = kNeeded;
     return finish(result);
   }
+  void fail_for_memory_and_succeed() {
+    fail_for_memory();
+    ask();
+    scheduler->store_batch(agent, link.leases[1].id, link.leases[1].fence, batch("a"));
+    finish(done("a"));
+  }
   void offer(std::uint64_t free) { scheduler->agent_devices(agent, agent_with_memory(free).devices); }
   std::optional<std::string> blocked(bool for_bucket = true) {
     return scheduler->failed_lately(job.job.key, for_bucket);
@@ -192,10 +198,7 @@ TEST_CASE("an agent is not told again what it watches for and is told anew when 
 
 TEST_CASE("an agent is told to watch for nothing once the job that waited for memory has succeeded") {
   BucketJob f;
-  f.fail_for_memory();
-  f.ask();
-  f.scheduler->store_batch(f.agent, f.link.leases[1].id, f.link.leases[1].fence, f.batch("a"));
-  f.finish(f.done("a"));
+  f.fail_for_memory_and_succeed();
   CHECK(f.link.watched.at("GPU-1") == 0);
 }
 
@@ -234,10 +237,7 @@ TEST_CASE("a Tune that cannot be stored leaves the job for its bucket as it is")
 
 TEST_CASE("a job that is tried again and succeeds is no longer out of memory after a restart") {
   BucketJob f;
-  f.fail_for_memory();
-  f.ask();
-  f.scheduler->store_batch(f.agent, f.link.leases[1].id, f.link.leases[1].fence, f.batch("a"));
-  f.finish(f.done("a"));
+  f.fail_for_memory_and_succeed();
   f.restart();
   CHECK_FALSE(f.blocked());
 }
