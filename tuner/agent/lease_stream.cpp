@@ -82,8 +82,9 @@ void LeaseStream::State::read() {
       const std::lock_guard lock(mutex);
       unacknowledged.erase(message.ack().sequence());
       changed.notify_all();
+    } else {
+      on_message(message);
     }
-    if (!message.has_ack()) on_message(message);
   }
   const std::string why = end();
   const std::lock_guard lock(mutex);
