@@ -227,6 +227,7 @@ void Daemon::Parts::listen() {
 
 void Daemon::Parts::start_agent() {
   if (!config.local_agent) {
+    log_info("starts no agent of its own (--no-local-agent): nothing is measured until one connects");
     return;
   }
   AgentProcessOptions options;

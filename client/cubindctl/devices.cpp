@@ -84,6 +84,9 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
             << status.misses_wanted() << " of them wanted\n"
             << "toolchains  " << toolchains_text(status) << "\n"
             << "agents      " << status.agents() << "\n";
+  for (const std::string& reason : status.no_device_because()) {
+    std::cout << "no GPU      " << reason << "\n";
+  }
   for (const std::string& error : status.kernel_errors()) {
     std::cout << "BAD SPEC    " << error << "\n";
   }

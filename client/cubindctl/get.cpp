@@ -1,4 +1,5 @@
 // cubindctl get: prints an answer, writes the cubin.
+#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/text_table.hpp"
+#include "client/cubindctl/text_wrap.hpp"
 #include "client/gpu.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -83,6 +85,9 @@ class Printer {
                       reply_.artifact().toolchain() + ", sha256 " + answer_.cubin_digest().hex());
     if (!reply_.job_id().empty()) {
       line("job", reply_.job_id() + " " + reply_.job_state());
+    }
+    if (!reply_.why().empty()) {
+      line("why", one_line(reply_.why()));
     }
   }
 
@@ -157,6 +162,31 @@ void print_table(const std::vector<Answer>& answers) {
   table.print(std::cout, replay_prefix(answers.front().reply().device()));
 }
 
+// Beside the table, which a program may read.
+void tell_why(const std::vector<Answer>& answers) {
+  std::cout.flush();
+  for (const Answer& answer : answers) {
+    if (!answer.reply().why().empty()) {
+      std::cerr << to_string(answer.problem()) << ": " << one_line(answer.reply().why()) << "\n";
+    }
+  }
+}
+
+// A wait that is over tells what it waited for.
+Answer ask(Client& client, const Query& query, const CommonOptions& common) {
+  try {
+    return client.get(query);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::DeadlineExceeded || query.on_miss != OnMiss::Wait) {
+      throw;
+    }
+    throw Error(ErrorCode::DeadlineExceeded, to_string(query.problem),
+                "had not been measured after " +
+                    fixed(std::chrono::duration<double>(common.deadline()).count(), 1) +
+                    " s (--timeout); a job goes on: `cubindctl jobs` tells its state");
+  }
+}
+
 void print_table_json(const std::vector<Answer>& answers) {
   OutputJson list = OutputJson::array();
   for (const Answer& answer : answers) {
@@ -183,13 +213,18 @@ ExitCode run(const GetOptions& options, const CommonOptions& common) {
   std::vector<Answer> answers;
   for (const Problem& problem : problems) {
     query.problem = problem;
-    answers.push_back(client.get(query));
+    answers.push_back(ask(client, query, common));
   }
   if (!options.output.empty()) {
     write_output(options.output, answers.front().cubin());
   }
   if (answers.size() > 1) {
-    common.json ? print_table_json(answers) : print_table(answers);
+    if (common.json) {
+      print_table_json(answers);
+    } else {
+      print_table(answers);
+      tell_why(answers);
+    }
     return ExitCode::Ok;
   }
   if (common.json) {

@@ -198,6 +198,9 @@ OutputJson json_of(const Answer& answer) {
   if (!reply.job_id().empty()) {
     json["job"] = {{"id", reply.job_id()}, {"state", reply.job_state()}};
   }
+  if (!reply.why().empty()) {
+    json["why"] = reply.why();
+  }
   return json;
 }
 
@@ -336,6 +339,7 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"misses", status.misses()},
           {"misses_wanted", status.misses_wanted()},
           {"kernel_errors", strings(status.kernel_errors())},
+          {"no_device_because", strings(status.no_device_because())},
           {"devices", devices}};
 }
 

@@ -18,12 +18,6 @@ std::string subject(const v1::Job& job) {
   return job.kernel() + " " + to_string(problem_from_wire(job.problem(), "job.problem"));
 }
 
-// An error of several lines in one.
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
-
 std::string winner_text(const v1::TuneEvent& event) {
   const v1::Provenance& provenance = event.provenance();
   std::string text = fixed(provenance.median_us(), 2) + " us [" + fixed(provenance.median_low_us(), 2) +

@@ -1,5 +1,7 @@
 #include "client/cubindctl/text_wrap.hpp"
 
+#include <algorithm>
+
 namespace cubind::ctl {
 namespace {
 
@@ -37,6 +39,11 @@ std::string wrapped(const std::string& text, std::size_t columns, const std::str
     from = end < text.size() && text[end] == ' ' ? end + 1 : end;
   }
   return lines;
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
 }
 
 }  // namespace cubind::ctl

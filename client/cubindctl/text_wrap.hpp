@@ -10,4 +10,7 @@ namespace cubind::ctl {
 /// left as long as it is. Each line but the first begins with `prefix` and four spaces. 0 columns: as it is.
 std::string wrapped(const std::string& text, std::size_t columns, const std::string& prefix = {});
 
+/// A message of several lines in one.
+std::string one_line(std::string text);
+
 }  // namespace cubind::ctl

@@ -235,6 +235,8 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
   profile.version = hello.version();
   profile.compile_jobs = hello.compile_jobs();
   profile.devices = devices_from_wire(hello.devices(), "hello.devices");
+  check_text(hello.no_device_because(), "hello.no_device_because", kMaxReasonBytes);
+  profile.no_device_because = hello.no_device_because();
   for (const v1::Toolchain& wire : hello.toolchains()) {
     profile.toolchains.push_back({wire.name(),
                                   wire.major(),

@@ -32,6 +32,7 @@ struct AgentProfile {
   std::vector<OfferedDevice> devices;        // empty: compiles only
   std::vector<OfferedToolchain> toolchains;  // newest first
   std::uint32_t compile_jobs = 1;
+  std::string no_device_because;  // without devices
 };
 
 /// A job handed to an agent, with everything that is known: nothing of it is measured, compiled or verified

@@ -111,6 +111,9 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   list_devices(context, *reply.mutable_devices());
   std::set<std::string> toolchains;
   for (const AgentProfile& agent : agents) {
+    if (agent.devices.empty() && !agent.no_device_because.empty()) {
+      reply.add_no_device_because(agent.no_device_because);
+    }
     for (const OfferedToolchain& toolchain : agent.toolchains) {
       toolchains.insert(toolchain.name);
     }

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/answer/freshness.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/service/known_answer.hpp"
+#include "server/service/miss_reason.hpp"
 #include "server/service/no_answer.hpp"
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
@@ -91,6 +93,9 @@ void VariantCall::on_miss() {
   } else if (asked_.on_miss == OnMiss::Wait) {
     pinned_ = nullptr;  // what others of the job have waited for
     resolve();
+  } else {
+    no_job_because_ = "it was measured after the generation that the training job " + quoted(asked_.job) +
+                      " has pinned; who waits (on_miss=wait) gets it";
   }
   if (asked_.on_miss == OnMiss::Fail) {
     const std::string job = job_ ? "; job " + job_->job.id + " is " + job_state_name(job_->job.state) : "";
@@ -136,17 +141,31 @@ void VariantCall::start_job() {
   if (job_) {
     return;
   }
-  if (wish && asked_.may_tune &&
-      !context_.scheduler.failed_lately(job_key(wish->order.question), wish->order.for_bucket)) {
-    try {
-      job_ = context_.scheduler.submit_tunes({wish->order}, wish->retune).front();
-      return;
-    } catch (const Error& error) {
-      // A full queue or disk is no reason not to serve what there is.
-      log_warning(std::string("a miss started no job: ") + error.what());
-    }
+  if (!wish) {
+    no_job_because_ = "no agent measures under the caller's driver, toolchain and power limit";
+  } else if (!asked_.may_tune) {
+    no_job_because_ = "the question starts no job (tune=never)";
+  } else {
+    submit_job(*wish);
   }
-  count_want(wish ? wish->order.question : asked_.question.key);
+  if (!job_) {
+    count_want(wish ? wish->order.question : asked_.question.key);
+  }
+}
+
+void VariantCall::submit_job(const Wish& wish) {
+  const Digest key = job_key(wish.order.question);
+  if (const auto failure = context_.scheduler.failed_lately(key, wish.order.for_bucket)) {
+    no_job_because_ = "no job was started, the last one failed: " + *failure;
+    return;
+  }
+  try {
+    job_ = context_.scheduler.submit_tunes({wish.order}, wish.retune).front();
+  } catch (const Error& error) {
+    // A full queue or disk is no reason not to serve what there is.
+    log_warning(std::string("a miss started no job: ") + error.what());
+    no_job_because_ = std::string("no job could be started: ") + error.what();
+  }
 }
 
 void VariantCall::count_want(const RecordQuestion& wanted) {
@@ -306,6 +325,7 @@ void VariantCall::reply_now() {
     reply.set_job_id(job_->job.id);
     reply.set_job_state(job_state_name(job_->job.state));
   }
+  reply.set_why(why());
   const auto cubin = cubin_to_send(*resolution_.answer);
   const WireReply wire = to_wire_reply(reply, cubin.get());
   reply_ = assemble(wire.head, cubin);
@@ -313,6 +333,21 @@ void VariantCall::reply_now() {
     context_.replies.keep(as_text(request_), state_, wire, cubin);
   }
   finish(grpc::Status::OK);
+}
+
+std::string VariantCall::why() const {
+  const std::string job = job_ ? obstacle_of(*job_, *context_.fleet.agents()) : no_job_because_;
+  if (!job.empty()) {
+    return job;
+  }
+  if (!compile_error_.empty()) {
+    return "a better configuration was not compiled: " + compile_error_;
+  }
+  if (resolution_.compile) {
+    return "a better configuration has no cubin yet: " +
+           (compile_job_.empty() ? "no agent compiles it" : "job " + compile_job_ + " compiles it");
+  }
+  return "";
 }
 
 // What is asked again is looked up again where the answer started something, where a better one failed to be compiled and

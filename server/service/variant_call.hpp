@@ -35,12 +35,14 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   /// Whether what the job's pinned generation does not answer has been measured since.
   bool measured_since_pinned();
   void start_job();
-  /// The miss started no job: this one.
-  void count_want(const RecordQuestion& wanted);
   struct Wish {
     TuneOrder order;
     bool retune = false;
   };
+  /// Leaves job_, or the reason in no_job_because_.
+  void submit_job(const Wish& wish);
+  /// The miss started no job: this one.
+  void count_want(const RecordQuestion& wanted);
   /// What would be tuned; absent: agents can measure nothing that would answer better.
   std::optional<Wish> job_wish() const;
   void wait_for_job();
@@ -56,6 +58,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void stop_waiting();
 
   void reply_now();
+  /// Why there is nothing better than the answer; empty: there is no more to be said than the job's state.
+  std::string why() const;
   bool caller_has(const Digest& cubin) const;
   bool stays_the_answer(const ServedAnswer& answer, bool has_cubin) const;
   /// The answer's bytes are no longer in the store, or were damaged; true once for a call.
@@ -77,6 +81,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::shared_ptr<const IndexSnapshot> pinned_;  // by the asking training job; null: the newest
   Resolution resolution_;
   std::optional<JobEvent> job_;  // that the miss started or met
+  std::string no_job_because_;   // the miss started none
   std::string compile_job_;      // id
   std::set<Digest> failed_compiles_;
   std::string compile_error_;  // of the latest of them

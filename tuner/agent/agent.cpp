@@ -42,12 +42,13 @@ struct Agent::Work {
 
 Agent::Agent(AgentOptions options) : options_(std::move(options)) {
   // Devices are looked at while the compilers start.
-  std::vector<LocalDevice> devices;
-  std::thread finder([&] { devices = find_devices(options_, spawner_); });
+  FoundDevices found;
+  std::thread finder([&] { found = find_devices(options_, spawner_); });
   FileDigests digests;
   toolbox_ = std::make_unique<Toolbox>(options_, find_toolchains(ToolchainSearch::of_process(), digests));
   finder.join();
-  for (LocalDevice& device : devices) {
+  no_device_because_ = found.none_because;
+  for (LocalDevice& device : found.devices) {
     places_.push_back(std::make_unique<Place>());
     places_.back()->device = std::move(device);
   }
@@ -67,6 +68,7 @@ v1::Hello Agent::hello() {
   hello.set_protocol(kAgentProtocol);
   hello.set_version(kVersion);
   hello.set_compile_jobs(options_.compile_jobs);
+  hello.set_no_device_because(no_device_because_);
   for (const auto& place : places_) *hello.add_devices() = place->device.offer;
   for (const Tool& tool : toolbox_->tools()) *hello.add_toolchains() = tool.offer;
   return hello;
@@ -76,6 +78,7 @@ void Agent::run(const std::function<bool(milliseconds)>& wait) {
   for (const auto& place : places_) {
     log_info("offers " + place->device.offer.facts().name() + " (" + place->device.offer.uuid() + ")");
   }
+  if (places_.empty()) log_warning("offers no GPU and measures nothing: " + no_device_because_);
   bool ending = false;
   while (!ending) {
     serve(wait, ending);

@@ -73,6 +73,7 @@ class Agent {
   RealClock clock_;
   Spawner spawner_;
   std::vector<std::unique_ptr<Place>> places_;
+  std::string no_device_because_;  // without places
   std::unique_ptr<Toolbox> toolbox_;
   std::unique_ptr<LeaseStream> stream_;
   std::atomic<std::chrono::milliseconds> heartbeat_{};  // as the daemon welcomed it; 0: not yet

@@ -3,11 +3,14 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "cuda_api/device_facts.hpp"
 #include "tuner/agent/job_stop.hpp"
 #include "tuner/agent/worker_link.hpp"
@@ -18,6 +21,7 @@ namespace cubind {
 namespace {
 
 constexpr int kLooksAtStopMs = 50;
+constexpr std::size_t kMaxReason = 1000;
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> result;
@@ -27,7 +31,7 @@ std::vector<std::string> own_environment() {
 
 // In a process of its own: cuInit maps gigabytes of address space and holds the device files open for as long
 // as it lives.
-v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop) {
+v1::FoundGpus ask_for_gpus(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop) {
   SubprocessOptions child;
   child.program = canonical_path("/proc/self/exe").string();
   child.arguments = {"--list-devices", "--log-level", options.log_level, "--memory-fraction",
@@ -36,15 +40,56 @@ v1::Hello ask_for_gpus(const AgentOptions& options, Spawner& spawner, const std:
   child.environment = own_environment();
   child.stdout_to = ChildStream::Pipe;
   Subprocess process = spawner.spawn(child);
-  v1::Hello hello;
+  v1::FoundGpus found;
   const auto printed = output_of(process, std::chrono::steady_clock::now() + options.deadlines.open, stop);
   const ExitStatus status = process.wait();
-  if (!printed || !status.success() || !hello.ParseFromString(*printed)) {
-    log_warning("the GPUs of this machine cannot be listed: " + status.describe() +
-                (printed ? "" : ": the driver did not answer in time, or the agent ends"));
-    return {};
+  if (!printed || !status.success() || !found.ParseFromString(*printed)) {
+    found.Clear();
+    found.set_none_because("the GPUs of this machine cannot be listed: " + status.describe() +
+                           (printed ? "" : ": the driver did not answer in time, or the agent ends"));
   }
-  return hello;
+  return found;
+}
+
+// A loader's and a driver's words have lines.
+std::string one_line(std::string text) {
+  text = valid_utf8(std::move(text));
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  return cut_utf8(text, kMaxReason);
+}
+
+std::string no_visible_gpu() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return std::string("the driver shows no GPU") +
+         (visible ? " (CUDA_VISIBLE_DEVICES=" + quoted(visible) + ")" : "");
+}
+
+void add_gpus(const std::vector<std::string>& gpus, double memory_fraction, v1::FoundGpus& found) {
+  std::string tried;
+  const auto driver = cuda::find_driver(tried);
+  if (!driver) {
+    found.set_none_because("no NVIDIA driver is here: tried " + tried);
+    return;
+  }
+  const auto nvml = cuda::find_nvml(tried);
+  std::vector<cuda::DeviceOrdinal> devices;
+  if (gpus.empty()) devices = cuda::visible_devices(*driver);
+  for (const std::string& gpu : gpus) devices.push_back(cuda::select_device(*driver, gpu));
+  if (devices.empty()) found.set_none_because(no_visible_gpu());
+  const cuda::DriverVersion version = cuda::read_driver_version(*driver, nvml.get());
+  for (const cuda::DeviceOrdinal device : devices) {
+    const cuda::DeviceFacts facts = cuda::read_device_facts(*driver, nvml.get(), device);
+    v1::OfferedDevice& offer = *found.add_devices();
+    offer.set_uuid(facts.uuid);
+    facts_to_wire(facts, *offer.mutable_facts());
+    offer.mutable_driver()->set_cuda(version.cuda);
+    offer.mutable_driver()->set_version(version.version);
+    if (!nvml) continue;
+    const cuda::NvmlDevice handle = cuda::find_nvml_device(*driver, *nvml, device);
+    offer.set_trial_memory_bytes(
+        verify::memory_share(memory_fraction, cuda::free_memory_bytes(*nvml, handle)));
+  }
 }
 
 LocalDevice open_replay(const AgentOptions& options, const std::string& table, Spawner& spawner) {
@@ -77,28 +122,14 @@ std::string consent_text(TuneWhen when, const std::string& rule) {
 }
 
 std::string list_gpus(const std::vector<std::string>& gpus, double memory_fraction) {
-  v1::Hello hello;
-  std::string tried;
-  const auto driver = cuda::find_driver(tried);
-  if (!driver) return hello.SerializeAsString();
-  const auto nvml = cuda::find_nvml(tried);
-  std::vector<cuda::DeviceOrdinal> devices;
-  if (gpus.empty()) devices = cuda::visible_devices(*driver);
-  for (const std::string& gpu : gpus) devices.push_back(cuda::select_device(*driver, gpu));
-  const cuda::DriverVersion version = cuda::read_driver_version(*driver, nvml.get());
-  for (const cuda::DeviceOrdinal device : devices) {
-    const cuda::DeviceFacts facts = cuda::read_device_facts(*driver, nvml.get(), device);
-    v1::OfferedDevice& offer = *hello.add_devices();
-    offer.set_uuid(facts.uuid);
-    facts_to_wire(facts, *offer.mutable_facts());
-    offer.mutable_driver()->set_cuda(version.cuda);
-    offer.mutable_driver()->set_version(version.version);
-    if (!nvml) continue;
-    const cuda::NvmlDevice handle = cuda::find_nvml_device(*driver, *nvml, device);
-    offer.set_trial_memory_bytes(
-        verify::memory_share(memory_fraction, cuda::free_memory_bytes(*nvml, handle)));
+  v1::FoundGpus found;
+  try {
+    add_gpus(gpus, memory_fraction, found);
+  } catch (const Error& error) {
+    found.Clear();
+    found.set_none_because(valid_utf8(error.what()));
   }
-  return hello.SerializeAsString();
+  return found.SerializeAsString();
 }
 
 std::optional<std::string> output_of(Subprocess& child, std::chrono::steady_clock::time_point deadline,
@@ -118,10 +149,9 @@ std::optional<std::string> output_of(Subprocess& child, std::chrono::steady_cloc
   return std::nullopt;
 }
 
-std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner,
-                                      const std::stop_token& stop) {
+FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop) {
+  if (options.tune_when == TuneWhen::Never) return {{}, "--tune-when never gives no consent to measure"};
   std::vector<LocalDevice> devices;
-  if (options.tune_when == TuneWhen::Never) return devices;
   std::set<std::string> seen;
   for (const std::string& table : options.replay) {
     try {
@@ -131,8 +161,10 @@ std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spaw
       log_error("the table " + table + " cannot be replayed: " + error.what());
     }
   }
-  if (!options.replay.empty() && options.gpus.empty()) return devices;
-  const v1::Hello found = ask_for_gpus(options, spawner, stop);
+  if (!options.replay.empty() && options.gpus.empty()) {
+    return {std::move(devices), devices.empty() ? "no table of --replay can be replayed" : ""};
+  }
+  const v1::FoundGpus found = ask_for_gpus(options, spawner, stop);
   for (const v1::OfferedDevice& offer : found.devices()) {
     if (!seen.insert(offer.uuid()).second) continue;
     LocalDevice device;
@@ -143,14 +175,19 @@ std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spaw
     device.open.set_memory_fraction(options.memory_fraction);
     devices.push_back(std::move(device));
   }
-  return devices;
+  const std::string none_because = devices.empty() ? one_line(found.none_because()) : "";
+  return {std::move(devices), none_because};
 }
 
 std::map<std::string, std::uint64_t> trial_memory(const AgentOptions& options, Spawner& spawner,
                                                   const std::stop_token& stop) {
   std::map<std::string, std::uint64_t> result;
   try {
-    for (const LocalDevice& device : find_devices(options, spawner, stop)) {
+    const FoundDevices found = find_devices(options, spawner, stop);
+    if (found.devices.empty()) {
+      log_warning("the devices' free memory is not known: " + found.none_because);
+    }
+    for (const LocalDevice& device : found.devices) {
       result[device.offer.uuid()] = device.offer.trial_memory_bytes();
     }
   } catch (const Error& error) {

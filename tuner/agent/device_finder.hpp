@@ -22,11 +22,15 @@ struct LocalDevice {
   std::vector<std::string> worker_arguments;  // after `device --fd N`
 };
 
+struct FoundDevices {
+  std::vector<LocalDevice> devices;
+  std::string none_because;  // without devices: one line of UTF-8
+};
+
 // GPUs by a short-lived process of our own (`--list-devices`), replay devices by asking their worker.
-// `--tune-when never` finds none. What does not work is left out with a warning, so are the GPUs of a driver
-// that does not answer within the deadline for opening a device, or until `stop`.
-std::vector<LocalDevice> find_devices(const AgentOptions& options, Spawner& spawner,
-                                      const std::stop_token& stop = {});
+// `--tune-when never` finds none. A table that does not work is left out with a message in the log, so are all
+// GPUs where a driver does not answer within the deadline for opening a device, or until `stop`.
+FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop = {});
 
 // What trials may use of each device's memory now, by UUID, found as find_devices() finds it; what is not found
 // is not in it. Without NVML a GPU says 0.
@@ -37,7 +41,8 @@ std::map<std::string, std::uint64_t> trial_memory(const AgentOptions& options, S
 std::optional<std::string> output_of(Subprocess& child, std::chrono::steady_clock::time_point deadline,
                                      const std::stop_token& stop);
 
-// What that process prints: the GPUs as a serialized Hello. Loads the driver; makes no context.
+// What that process prints: the GPUs, or why there are none, as a serialized FoundGpus. Loads the driver; makes
+// no context. Throws Error(NotFound) for one of `gpus` that is not there, and what a broken driver throws.
 std::string list_gpus(const std::vector<std::string>& gpus, double memory_fraction);
 
 // "idle", "idle (processes)", "always": the rule in force; `rule` as the device worker calls it, empty where

@@ -350,11 +350,12 @@ TEST_CASE("a foreign process makes the job wait and say so") {
   CHECK_FALSE(result.provenance().contended());
 }
 
-TEST_CASE("an agent that must never tune offers no device") {
+TEST_CASE("an agent that must never tune offers no device and says so") {
   AgentFixture fixture("{}", {"--tune-when", "never"});
   const auto hello = fixture.daemon.hello();
   REQUIRE(hello);
   CHECK(hello->hello().devices_size() == 0);
+  CHECK(hello->hello().no_device_because() == "--tune-when never gives no consent to measure");
   CHECK(hello->hello().toolchains_size() >= 1);
 }
 

@@ -1,4 +1,6 @@
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -71,6 +73,37 @@ TEST_CASE_METHOD(GetFixture, "get of several problems prints a table and as JSON
   const Json json = Json::parse(get({"--problem", "N=1024,D=4096,T=f16", "--device", "x", "--json"}).out);
   CHECK(json["answers"].size() == 2);
   CHECK(get({"--problem", "N=1024,D=4096,T=f16", "-o", "k.cubin"}).exit_code == 2);
+}
+
+TEST_CASE_METHOD(GetFixture, "get says why nothing better answers") {
+  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
+    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
+    reply.set_why("the job failed: no configuration\nsurvived");
+    return reply;
+  };
+  const std::string line = "the job failed: no configuration survived\n";
+  CHECK_THAT(get({"--device", "x"}).out, Catch::EndsWith("  why           " + line));
+  CHECK(Json::parse(get({"--device", "x", "--json"}).out)["why"] ==
+        "the job failed: no configuration\nsurvived");
+  const ProgramResult several = get({"--problem", "N=1024,D=4096,T=f16", "--device", "x"});
+  CHECK_THAT(several.err, Catch::StartsWith("N=1024,D=4096,T=f16: " + line));
+  CHECK_THAT(several.out, !Catch::Contains("failed"));
+}
+
+TEST_CASE_METHOD(GetFixture, "a hit has no reason") {
+  CHECK_THAT(get({"--device", "x"}).out, !Catch::Contains("  why "));
+  CHECK_FALSE(Json::parse(get({"--device", "x", "--json"}).out).contains("why"));
+}
+
+TEST_CASE_METHOD(GetFixture, "a wait that outlasts the timeout says that the job goes on and ends with 6") {
+  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return v1::GetVariantReply();
+  };
+  const ProgramResult result = get({"--device", "x", "--on-miss", "wait", "--timeout", "0.5"});
+  CHECK(result.exit_code == 6);
+  CHECK_THAT(result.err, Catch::Contains("N=1024,D=4096,T=f16: had not been measured after 0.5 s") &&
+                             Catch::Contains("`cubindctl jobs`"));
 }
 
 TEST_CASE_METHOD(GetFixture, "get passes on how far it goes along") {

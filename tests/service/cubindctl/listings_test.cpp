@@ -182,6 +182,17 @@ TEST_CASE("status says how to name a toolkit where the agents have no NVRTC") {
   CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("toolchains  nvrtc 13.0"));
 }
 
+TEST_CASE("status tells of an agent without a GPU why it has none") {
+  FakeDaemon daemon;
+  daemon.scripts.get_status = [] {
+    v1::GetStatusReply status;
+    status.add_no_device_because("the driver shows no GPU");
+    return status;
+  };
+  CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("no GPU      the driver shows no GPU\n"));
+  CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["no_device_because"].size() == 1);
+}
+
 TEST_CASE("status tells store and jobs and a read only store") {
   FakeDaemon daemon;
   daemon.scripts.get_status = [] {

@@ -3,10 +3,13 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/json.hpp"
 #include "tests/support/tiny_daemon.hpp"
 
 namespace cubind::test {
 namespace {
+
+using Catch::Matchers::Contains;
 
 // No device at all. The table of another daemon, with K=2 at N=4096, lies in the folder of shipped tables.
 class WithoutGpu {
@@ -57,7 +60,20 @@ TEST_CASE("what no table covers gets the default configuration without a GPU") {
   CHECK(reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
   CHECK(reply.provenance().evidence() == v1::NONE);
   CHECK(reply.job_state() == "no_device");
+  CHECK_THAT(reply.why(), Contains("no agent offers a GPU: "));
   CHECK_FALSE(reply.artifact().zstd_cubin().empty());
+}
+
+TEST_CASE("the log and the status tell once why no GPU is offered") {
+  WithoutGpu machine;
+  const auto reasons = [&] { return machine.daemon.connect().get_status(kPatience).no_device_because(); };
+  REQUIRE(eventually([&] { return reasons().size() == 1; }));
+  const std::string reason = reasons().at(0);
+  CHECK_THAT(reason, Contains("no NVIDIA driver is here: tried libcuda.so.1") ||
+                         Contains("the driver shows no GPU (CUDA_VISIBLE_DEVICES=\"\")"));
+  const std::string log = machine.daemon.log(), line = "offers no GPU and measures nothing: " + reason + "\n";
+  CHECK_THAT(log, Contains(line));
+  CHECK(log.find("no GPU", log.find(line) + line.size()) == std::string::npos);
 }
 
 TEST_CASE("a label that names no device is refused with the labels that there are") {

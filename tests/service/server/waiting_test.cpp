@@ -13,6 +13,9 @@
 namespace cubind::test {
 namespace {
 
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
 v1::GetVariantRequest waiting(std::int64_t n) {
   v1::GetVariantRequest request = vector_add(n);
   request.set_on_miss(v1::WAIT);
@@ -41,10 +44,13 @@ TEST_CASE("256 waiters for one cold key cause one job and get byte-identical rep
 
 TEST_CASE("a job that no agent can take is no_device and ends the wait with what serve would give") {
   DaemonFixture daemon;
-  AutoAgent compiler(daemon.address(), compiling_hello());
+  v1::Hello hello = compiling_hello();
+  hello.set_no_device_because("a test has none");
+  AutoAgent compiler(daemon.address(), hello);
   const Got got = daemon.get(waiting(4096));
   REQUIRE(got.status.ok());
   CHECK(got.reply.job_state() == "no_device");
+  CHECK_THAT(got.reply.why(), StartsWith("no agent offers a GPU: a test has none; the job begins"));
   REQUIRE(got.reply.provenance().departures_size() == 1);
   CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
   CHECK(got.reply.provenance().evidence() == v1::NONE);
@@ -58,7 +64,7 @@ TEST_CASE("a job that is no_device is taken up when an agent offers its class") 
   CHECK(agent.wait_for_lease().problem().dims(0).value() == 4096);
 }
 
-TEST_CASE("a job that waits for an idle GPU ends the wait with its state") {
+TEST_CASE("a job that waits for an idle GPU ends the wait with its state and the reason") {
   DaemonFixture daemon;
   v1::Hello measures_only = hello_with(h200_facts());
   measures_only.clear_toolchains();
@@ -68,6 +74,7 @@ TEST_CASE("a job that waits for an idle GPU ends the wait with its state") {
   agent.send_progress(agent.wait_for_lease(), "screening", v1::Job::WAITING_FOR_IDLE_GPU);
   const Got got = call.get();
   REQUIRE(got.status.ok());
+  CHECK_THAT(got.reply.why(), Contains("others use the GPU"));
   CHECK(got.reply.job_state() == "waiting_for_idle_gpu");
   CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
 }
@@ -90,7 +97,7 @@ TEST_CASE("who waits for a job behind one that waits for an idle GPU waits no lo
   CHECK(daemon.get(waiting(16384)).reply.job_state() == "waiting_for_idle_gpu");
 }
 
-TEST_CASE("all who wait for a job that fails get what serve would give and its state") {
+TEST_CASE("all who wait for a job that fails get what serve would give with its state and error") {
   DaemonFixture daemon;
   v1::Hello measures_only = hello_with(h200_facts());
   measures_only.clear_toolchains();
@@ -111,6 +118,7 @@ TEST_CASE("all who wait for a job that fails get what serve would give and its s
     REQUIRE(got.status.ok());
     CHECK(got.reply.job_id() == lease.job_id());
     CHECK(got.reply.job_state() == "failed");
+    CHECK(got.reply.why() == "the job failed: no configuration survived");
     CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
   }
 }
@@ -152,6 +160,37 @@ TEST_CASE("tune never starts no job and the miss is counted in the want list") {
   CHECK(got.reply.job_id().empty());
   DaemonFixture::eventually([&] { return daemon.status().misses_wanted() == 1; });
   CHECK(agent.tuned() == 0);
+}
+
+TEST_CASE("who waits for what no job may be started for is told why and a hit tells nothing") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::GetVariantRequest request = waiting(4096);
+  request.set_tune(v1::NEVER);
+  auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
+  REQUIRE(agent.compile(agent.wait_for_lease()));
+  CHECK(call.get().reply.why() == "the question starts no job (tune=never)");
+  v1::TuneRequest tune = tune_vector_add({4096});
+  tune.set_detach(true);
+  daemon.tune(tune);
+  REQUIRE(agent.tune(agent.wait_for_lease()));
+  DaemonFixture::eventually([&] { return daemon.get(request).reply.why().empty(); });
+}
+
+TEST_CASE("a miss whose job has failed lately is told the error of that job") {
+  DaemonFixture daemon;
+  v1::Hello measures_only = hello_with(h200_facts());
+  measures_only.clear_toolchains();
+  FakeAgent agent(daemon.address(), measures_only);
+  AutoAgent compiler(daemon.address(), compiling_hello());
+  auto call = std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); });
+  v1::JobResult failed;
+  failed.set_status(v1::JobResult::FAILED);
+  failed.set_error("no configuration survived");
+  REQUIRE(agent.send_result(agent.wait_for_lease(), failed));
+  REQUIRE(call.get().status.ok());
+  CHECK(daemon.get(waiting(4096)).reply.why() ==
+        "no job was started, the last one failed: no configuration survived");
 }
 
 TEST_CASE("what is wanted of a bucket is wanted no longer when its representative was tuned") {
@@ -336,7 +375,7 @@ TEST_CASE("where no compile can be queued the answer is UNAVAILABLE with the rea
     status = daemon.get(vector_add(4096)).status;
   }
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK_THAT(status.error_message(), Catch::Matchers::Contains("a compile could not be queued: store"));
+  CHECK_THAT(status.error_message(), Contains("a compile could not be queued: store"));
   DaemonFixture::eventually([&] { return daemon.get(vector_add(4096)).status.ok(); });
 }
 

@@ -1,0 +1,55 @@
+#include "server/service/miss_reason.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace cubind {
+namespace {
+
+std::string joined(const std::set<std::string>& parts, const std::string& separator) {
+  return join(std::vector<std::string>(parts.begin(), parts.end()), separator);
+}
+
+std::string without_device(const std::string& wanted, const AgentProfiles& agents) {
+  if (agents.empty()) {
+    return "no agent is connected";
+  }
+  std::set<std::string> offered, reasons;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      offered.insert(device.device.label);
+    }
+    if (agent.devices.empty() && !agent.no_device_because.empty()) {
+      reasons.insert(agent.no_device_because);
+    }
+  }
+  if (!offered.empty()) {
+    return "no agent offers " + wanted + " for measurements (offered: " + joined(offered, ", ") + ")";
+  }
+  return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + joined(reasons, "; "));
+}
+
+}  // namespace
+
+std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
+  switch (job.job.state) {
+    case JobState::NoDevice:
+      return without_device(job.device, agents) + "; the job begins as soon as one does";
+    case JobState::WaitingForIdleGpu:
+      return "others use the GPU, the job goes on when it is idle";
+    case JobState::Failed:
+      return "the job failed: " + job.job.error;
+    case JobState::Cancelled:
+      return "the job was cancelled";
+    case JobState::Queued:
+    case JobState::Running:
+    case JobState::Done:
+      break;
+  }
+  return "";
+}
+
+}  // namespace cubind

@@ -1,0 +1,14 @@
+// Why a question that was missed gets nothing better.
+#pragma once
+
+#include <string>
+
+#include "server/fleet.hpp"
+#include "server/jobs/job_event.hpp"
+
+namespace cubind {
+
+/// What keeps the job from answering. Empty: it is under way, or done.
+std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents);
+
+}  // namespace cubind

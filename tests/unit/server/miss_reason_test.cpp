@@ -1,0 +1,48 @@
+#include "server/service/miss_reason.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/server/rows.hpp"
+
+namespace cubind::test {
+namespace {
+
+JobEvent job_in(JobState state, const std::string& error = "") {
+  JobEvent event;
+  event.job.state = state;
+  event.job.error = error;
+  event.device = "nvidia-h200";
+  return event;
+}
+
+AgentProfile agent_without(const std::string& reason) {
+  AgentProfile agent;
+  agent.no_device_because = reason;
+  return agent;
+}
+
+TEST_CASE("a job that is under way or done has no obstacle") {
+  for (const JobState state : {JobState::Queued, JobState::Running, JobState::Done}) {
+    CHECK(obstacle_of(job_in(state), {}).empty());
+  }
+}
+
+TEST_CASE("a job without a device tells whether agents are there and what they offer") {
+  const std::string begins = "; the job begins as soon as one does";
+  const JobEvent job = job_in(JobState::NoDevice);
+  CHECK(obstacle_of(job, {}) == "no agent is connected" + begins);
+  CHECK(obstacle_of(job, {agent_without("no driver"), agent_without("no driver"), agent_without("no GPU")}) ==
+        "no agent offers a GPU: no GPU; no driver" + begins);
+  AgentProfile agent = agent_without("");
+  agent.devices = {{"GPU-1", h200_class(), {}, "idle", 0}};
+  CHECK(obstacle_of(job, {agent}) ==
+        "no agent offers nvidia-h200 for measurements (offered: " + h200_class().label + ")" + begins);
+}
+
+TEST_CASE("a job that ended without a winner tells its error") {
+  CHECK(obstacle_of(job_in(JobState::Failed, "nothing survived"), {}) == "the job failed: nothing survived");
+  CHECK(obstacle_of(job_in(JobState::Cancelled), {}) == "the job was cancelled");
+}
+
+}  // namespace
+}  // namespace cubind::test
