@@ -11,7 +11,7 @@
 namespace cubind {
 
 struct JobEvent {
-  JobRow job;
+  JobRow job;          // with the time that a running job has taken so far
   std::string device;  // label
   std::string phase;   // compiling, verifying, screening, finalists, commit
   double best_us = 0;

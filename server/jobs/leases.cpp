@@ -294,7 +294,7 @@ void Scheduler::State::release(OpenJob& job) {
   if (!job.leased()) {
     return;
   }
-  job.row.elapsed_ms += std::chrono::duration<double, std::milli>(clock.steady_now() - job.leased_at).count();
+  job.row.elapsed_ms += job.leased_ms(clock.steady_now());
   drop_lease(job);
 }
 

@@ -174,7 +174,7 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
   JobRow row = job.row;
   row.state = JobState::Done;
   row.finished_at = clock.wall_text();
-  row.elapsed_ms += std::chrono::duration<double, std::milli>(clock.steady_now() - job.leased_at).count();
+  row.elapsed_ms += job.leased_ms(clock.steady_now());
   RecordRow& record = result.record;
   const bool has_record = row.kind == JobKind::Tune;
   store.write([&](StoreWriter& writer) {

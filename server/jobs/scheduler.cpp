@@ -281,8 +281,11 @@ void Scheduler::on_agents(std::function<void()> listener) {
 }
 
 JobEvent Scheduler::State::event_of(const OpenJob& job) const {
-  return {job.row, job.device.label, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
-          nullptr};
+  JobEvent event{
+      job.row, job.device.label, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
+      nullptr};
+  event.job.elapsed_ms += job.leased_ms(clock.steady_now());
+  return event;
 }
 
 OpenJob* Scheduler::State::find(const std::string& id) {

@@ -31,6 +31,10 @@ struct OpenJob {
   SteadyTime leased_at{};
 
   bool leased() const { return !lease_id.empty(); }
+  /// How long the lease that it has is old; 0: it has none.
+  double leased_ms(SteadyTime now) const {
+    return leased() ? std::chrono::duration<double, std::milli>(now - leased_at).count() : 0;
+  }
   /// What is measured.
   RecordQuestion measured() const {
     RecordQuestion question = row.question;

@@ -22,6 +22,7 @@ v1::Job job(const std::string& id) {
   job.set_phase("screening");
   job.set_configurations(10);
   job.set_configurations_done(4);
+  job.set_elapsed_ms(2340);
   return job;
 }
 
@@ -150,7 +151,7 @@ TEST_CASE("jobs lists what runs and with all what has ended") {
     return reply;
   };
   CHECK_THAT(ctl(daemon, {"jobs"}).out,
-             Catch::Contains("j1") && Catch::Contains("running") && Catch::Contains("4/10"));
+             Catch::Contains("j1") && Catch::Contains("running") && Catch::Contains("4/10      2.3  "));
   CHECK_FALSE(all);
   CHECK(Json::parse(ctl(daemon, {"jobs", "--all", "--json"}).out)["jobs"][0]["phase"] == "screening");
   CHECK(all);

@@ -43,6 +43,22 @@ TEST_CASE("one GPU has one job at a time") {
   CHECK(f.scheduler->queued() == 1);
 }
 
+TEST_CASE("the time of a running job is how long it has been running so far") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  f.clock.advance(3s);
+  const auto elapsed = [&] { return f.scheduler->open_jobs().at(0).job.elapsed_ms; };
+  CHECK(elapsed() == 3000);
+  f.scheduler->agent_left(agent);
+  f.clock.advance(5s);
+  CHECK(elapsed() == 3000);
+  f.scheduler->agent_joined(agent_with(), f.link);
+  f.scheduler->tick();
+  f.clock.advance(2s);
+  CHECK(elapsed() == 5000);
+}
+
 TEST_CASE("a job queued behind one that waits for an idle GPU waits for the same") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
