@@ -1,10 +1,13 @@
 #include "client/cubindctl/command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <span>
 
+#include "base/text.hpp"
 #include "base/version.hpp"
 
 namespace cubind::ctl {
@@ -233,6 +236,31 @@ void set_up(CLI::App& app, CommandLine& line) {
 
 constexpr const char* kDescription = "Tunes CUDA kernels through a cubind daemon and fetches the winners.";
 
+/// What to say of a word that stands where a command should; absent: that is not the error.
+std::optional<std::string> unknown_command(const CLI::App& app, const CLI::ParseError& error,
+                                           std::span<const char* const> words) {
+  const std::vector<std::string> left = app.remaining(true);  // in no certain order
+  const auto first =
+      std::ranges::find_first_of(words, left, {}, [](const char* word) { return std::string(word); });
+  const bool is_word = first != words.end() && **first != '-';
+  const CLI::App* parent = &app;
+  std::string place = parent->get_name();
+  while (!parent->get_subcommands().empty()) {
+    parent = parent->get_subcommands().back();
+    place += " " + parent->get_name();
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : parent->get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  const bool is_about_words = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                              dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (!is_word || names.empty() || !is_about_words) {
+    return std::nullopt;
+  }
+  return place + ": " + quoted(*first) + " is no command" + suggestion(*first, names);
+}
+
 OptionHelp help_of(const CLI::Option& option) {
   OptionHelp help;
   for (const std::string& name : option.get_snames()) {
@@ -276,6 +304,10 @@ std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* con
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (const auto message = unknown_command(app, error, {argv, static_cast<std::size_t>(argc)})) {
+      std::cerr << *message << "\nRun with --help for more information.\n";
+      return ExitCode::Invalid;
+    }
     return app.exit(error) == 0 ? ExitCode::Ok : ExitCode::Invalid;
   }
   return line;
