@@ -225,13 +225,18 @@ v1::ListWantedReply Connection::list_wanted(const v1::ListWantedRequest& request
   return impl_->call(&v1::Cubind::Stub::ListWanted, request, deadline);
 }
 
-std::string Connection::export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const {
+v1::TableChunk Connection::export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const {
   grpc::ClientContext context;
   apply_deadline(context, deadline);
+  v1::TableChunk table;
   std::string text;
-  impl_->read_all(*impl_->stub->ExportTable(&context, request),
-                  [&](const v1::TableChunk& chunk) { text += chunk.json(); });
-  return text;
+  impl_->read_all(*impl_->stub->ExportTable(&context, request), [&](v1::TableChunk& chunk) {
+    text += chunk.json();
+    chunk.clear_json();
+    table.MergeFrom(chunk);
+  });
+  table.set_json(std::move(text));
+  return table;
 }
 
 v1::ImportTableReply Connection::import_table(const std::string& text, const std::string& file,

@@ -59,8 +59,8 @@ class Connection {
   bool is_serving(Milliseconds deadline) const;
   v1::ListWantedReply list_wanted(const v1::ListWantedRequest& request, Milliseconds deadline) const;
 
-  /// The table's text.
-  std::string export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const;
+  /// The table in one chunk, with all that the first one tells.
+  v1::TableChunk export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const;
   /// `file` is for the daemon's messages.
   v1::ImportTableReply import_table(const std::string& text, const std::string& file,
                                     const std::string& name_space, Milliseconds deadline) const;

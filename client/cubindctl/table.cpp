@@ -9,6 +9,20 @@
 #include "client/cubindctl/json_output.hpp"
 
 namespace cubind::ctl {
+namespace {
+
+void tell_what_is_left_out(const v1::TableChunk& table) {
+  const auto tell = [](std::uint32_t rows, const char* of, const char* option) {
+    if (rows > 0) {
+      std::cerr << "left out " << rows << (rows == 1 ? " row" : " rows") << of << ": " << option
+                << (rows == 1 ? " takes it along\n" : " takes them along\n");
+    }
+  };
+  tell(table.replayed_left_out(), " of a replay device", "--replayed");
+  tell(table.provisional_left_out(), " measured beside other processes", "--provisional");
+}
+
+}  // namespace
 
 ExitCode run(const ExportOptions& options, const CommonOptions& common) {
   v1::ExportTableRequest request;
@@ -21,15 +35,20 @@ ExitCode run(const ExportOptions& options, const CommonOptions& common) {
   request.set_include_samples(options.samples);
   request.set_include_replayed(options.replayed);
   request.set_include_provisional(options.provisional);
-  const std::string text =
+  const v1::TableChunk table =
       Connection(resolve_address(common.address)).export_table(request, common.deadline());
+  const std::string& text = table.json();
+  tell_what_is_left_out(table);
   if (options.output.empty()) {
     std::cout << text << std::flush;
     return ExitCode::Ok;
   }
   write_output(options.output, text);
   if (common.json) {
-    print_json({{"file", options.output}, {"size_bytes", text.size()}});
+    print_json({{"file", options.output},
+                {"size_bytes", text.size()},
+                {"replayed_left_out", table.replayed_left_out()},
+                {"provisional_left_out", table.provisional_left_out()}});
   } else {
     std::cout << "wrote " << options.output << ", " << text.size() << " bytes\n";
   }

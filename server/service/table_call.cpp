@@ -62,10 +62,12 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
   options.samples = request.include_samples();
   options.replayed = request.include_replayed();
   options.provisional = request.include_provisional();
-  Table table;
-  context_.store.read([&](StoreReader& reader) { table = export_table(reader, options); });
+  ExportedTable exported;
+  context_.store.read([&](StoreReader& reader) { exported = export_table(reader, options); });
   refuse_to_go_on(context_, cancelled_);
-  text_ = print_table(std::move(table));
+  chunk_.set_replayed_left_out(exported.replayed_left_out);
+  chunk_.set_provisional_left_out(exported.provisional_left_out);
+  text_ = print_table(std::move(exported.table));
   if (text_.size() > kMaxTableBytes) {
     throw Error(ErrorCode::ResourceExhausted, "table",
                 "has " + std::to_string(text_.size()) + " bytes, more than the " +
@@ -86,6 +88,7 @@ void ExportCall::OnWriteDone(bool ok) {
   } else if (sent_ >= text_.size()) {
     Finish(grpc::Status::OK);
   } else {
+    chunk_.Clear();  // what the first one told
     write_next();
   }
 }

@@ -94,21 +94,31 @@ class Export {
     for (DeviceClass& device : store.device_classes()) classes_.emplace(device.digest, std::move(device));
   }
 
-  Table run() {
+  ExportedTable run() {
     const RecordFilter filter{options_.kernels, options_.device_class, options_.name_space, true};
     add_records(store_.records(filter));
     if (options_.all_trials) add_trials(store_.all_trials(filter));
     for (const Digest& device : used_) {
       const DeviceClass& known = classes_.at(device);
-      table_.devices.push_back({device, known.label, known.facts});
+      exported_.table.devices.push_back({device, known.label, known.facts});
     }
-    return std::move(table_);
+    return std::move(exported_);
   }
 
  private:
-  bool wanted(const Digest& device_class) const {
+  bool wanted(const Digest& device_class) {
     const auto found = classes_.find(device_class);
-    return found != classes_.end() && (options_.replayed || found->second.facts.replay_table.empty());
+    if (found == classes_.end()) return false;
+    const bool left_out = !options_.replayed && !found->second.facts.replay_table.empty();
+    exported_.replayed_left_out += left_out ? 1 : 0;
+    return !left_out;
+  }
+
+  bool wanted(const RecordRow& row) {
+    if (!wanted(row.question.device_class)) return false;
+    const bool left_out = row.provisional && !options_.provisional;
+    exported_.provisional_left_out += left_out ? 1 : 0;
+    return !left_out;
   }
 
   // Strongest evidence first, so that a weaker row of the same identity is the one left out.
@@ -116,11 +126,11 @@ class Export {
     std::ranges::stable_sort(rows, std::ranges::greater{}, &RecordRow::evidence);
     std::set<std::tuple<Digest, std::string, std::uint32_t>> seen;
     for (const RecordRow& row : rows) {
-      if (!wanted(row.question.device_class) || (row.provisional && !options_.provisional)) continue;
+      if (!wanted(row)) continue;
       if (!seen.emplace(row.key, driver_branch(row.driver.version), toolchain_major(row.toolchain)).second)
         continue;
       used_.insert(row.question.device_class);
-      table_.records.push_back(to_table(row));
+      exported_.table.records.push_back(to_table(row));
     }
   }
 
@@ -128,10 +138,10 @@ class Export {
     std::ranges::stable_sort(rows, {}, &TrialRow::origin);  // the store's own first
     std::set<Digest> seen;
     for (const TrialRow& row : rows) {
-      if (!wanted(row.device_class) || row.outcome == Outcome::OutOfMemory) continue;
+      if (row.outcome == Outcome::OutOfMemory || !wanted(row.device_class)) continue;
       if (!seen.insert(row.key.digest).second) continue;
       used_.insert(row.device_class);
-      table_.trials.push_back(to_table(store_, row, options_.samples));
+      exported_.table.trials.push_back(to_table(store_, row, options_.samples));
     }
   }
 
@@ -139,11 +149,13 @@ class Export {
   const ExportOptions& options_;
   std::map<Digest, DeviceClass> classes_;
   std::set<Digest> used_;
-  Table table_;
+  ExportedTable exported_;
 };
 
 }  // namespace
 
-Table export_table(StoreReader& store, const ExportOptions& options) { return Export(store, options).run(); }
+ExportedTable export_table(StoreReader& store, const ExportOptions& options) {
+  return Export(store, options).run();
+}
 
 }  // namespace cubind

@@ -1,6 +1,7 @@
 // From the store to a table.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,14 @@ struct ExportOptions {
   bool provisional = false;
 };
 
+struct ExportedTable {
+  Table table;
+  // Records, and with all_trials trials, that lack `replayed` or `provisional` alone.
+  std::uint32_t replayed_left_out = 0, provisional_left_out = 0;
+};
+
 /// The current records, and the trials behind them and beside them. Of a measured and an imported record of
 /// the same question, driver branch and toolchain major version the measured one is exported.
-Table export_table(StoreReader& store, const ExportOptions& options);
+ExportedTable export_table(StoreReader& store, const ExportOptions& options);
 
 }  // namespace cubind

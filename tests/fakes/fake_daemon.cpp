@@ -87,11 +87,7 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
   }
   grpc::Status ExportTable(grpc::ServerContext*, const v1::ExportTableRequest* request,
                            grpc::ServerWriter<v1::TableChunk>* writer) override {
-    return run(scripts.export_table, [&] {
-      v1::TableChunk chunk;
-      chunk.set_json(scripts.export_table(*request));
-      writer->Write(chunk);
-    });
+    return run(scripts.export_table, [&] { writer->Write(scripts.export_table(*request)); });
   }
   grpc::Status ImportTable(grpc::ServerContext*, grpc::ServerReader<v1::TableChunk>* reader,
                            v1::ImportTableReply* reply) override {

@@ -24,7 +24,7 @@ struct Scripts {
   std::function<v1::ListDevicesReply()> list_devices;
   std::function<v1::ListJobsReply(bool include_ended)> list_jobs;
   std::function<v1::Job(const std::string& id)> cancel_job;
-  std::function<std::string(const v1::ExportTableRequest&)> export_table;
+  std::function<v1::TableChunk(const v1::ExportTableRequest&)> export_table;
   std::function<v1::ImportTableReply(const std::string& json, const std::string& file)> import_table;
   std::function<v1::GetStatusReply()> get_status;
 };

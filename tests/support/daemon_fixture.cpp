@@ -186,7 +186,7 @@ std::string export_everything(const Connection& connection) {
   request.set_include_samples(true);
   request.set_include_replayed(true);
   request.set_include_provisional(true);
-  return connection.export_table(request, kPatience);
+  return connection.export_table(request, kPatience).json();
 }
 
 }  // namespace cubind::test

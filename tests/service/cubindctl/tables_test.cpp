@@ -13,7 +13,9 @@ TEST_CASE("export prints the daemon's bytes unchanged or writes them to a file")
   v1::ExportTableRequest asked;
   daemon.scripts.export_table = [&](const v1::ExportTableRequest& request) {
     asked = request;
-    return table;
+    v1::TableChunk chunk;
+    chunk.set_json(table);
+    return chunk;
   };
   const TempDir folder;
   const std::string file = (folder.path() / "t.json").string();
@@ -23,6 +25,24 @@ TEST_CASE("export prints the daemon's bytes unchanged or writes them to a file")
   CHECK(asked.include_replayed());
   CHECK(ctl(daemon, {"export", "-o", file}).exit_code == 0);
   CHECK(read_file(file) == table);
+}
+
+TEST_CASE("export says on standard error what it left out and which option takes it along") {
+  FakeDaemon daemon;
+  v1::TableChunk chunk;
+  chunk.set_json("{}\n");
+  daemon.scripts.export_table = [&](const v1::ExportTableRequest&) { return chunk; };
+  CHECK(ctl(daemon, {"export"}).err.empty());
+  chunk.set_replayed_left_out(13);
+  chunk.set_provisional_left_out(1);
+  const ProgramResult result = ctl(daemon, {"export"});
+  CHECK(result.out == "{}\n");
+  CHECK(result.err ==
+        "left out 13 rows of a replay device: --replayed takes them along\n"
+        "left out 1 row measured beside other processes: --provisional takes it along\n");
+  const TempDir folder;
+  const ProgramResult json = ctl(daemon, {"export", "--json", "-o", (folder.path() / "t.json").string()});
+  CHECK(Json::parse(json.out)["replayed_left_out"] == 13);
 }
 
 TEST_CASE("import sends the file in chunks with its name and prints the counts") {

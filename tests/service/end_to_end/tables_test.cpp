@@ -31,13 +31,18 @@ TEST_CASE("an export of all trials has every sample and names the measured cubin
   CHECK(blocks == daemon.measured_blocks().size());
 }
 
-TEST_CASE("what was replayed is not exported unless it is asked for") {
+TEST_CASE("what was replayed is not exported but counted unless it is asked for") {
   TinyDaemon daemon;
   const Connection connection = daemon->connect();
   tune(connection, {tiny_problem(2)});
-  const Table table = read_table(connection.export_table({}, kPatience), "export");
+  const v1::TableChunk exported = connection.export_table({}, kPatience);
+  CHECK(exported.replayed_left_out() == 1);
+  const Table table = read_table(exported.json(), "export");
   CHECK(table.records.empty());
   CHECK(table.devices.empty());
+  v1::ExportTableRequest trials;
+  trials.set_all_trials(true);
+  CHECK(connection.export_table(trials, kPatience).replayed_left_out() == 1 + kTinyConfigurations);
 }
 
 TEST_CASE("an imported winner answers a second daemon with evidence imported") {
