@@ -20,6 +20,9 @@ namespace cubind {
 namespace {
 
 constexpr const char* kSystemSocket = "/run/cubind/cubind.sock";
+// By default a channel looks at a daemon that is not there after 1 s first, and at last every two minutes.
+constexpr int kFirstReconnectMs = 100;
+constexpr int kLastReconnectMs = 2000;
 
 void check_address(const std::string& address) {
   const bool is_unix = address.starts_with("unix:/") && address.size() > 6;
@@ -124,7 +127,10 @@ struct Connection::Impl {
 Connection::Connection(std::string address) : impl_(std::make_unique<Impl>()) {
   check_address(address);
   impl_->address = std::move(address);
-  impl_->channel = grpc::CreateChannel(impl_->address, grpc::InsecureChannelCredentials());
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastReconnectMs);
+  impl_->channel = grpc::CreateCustomChannel(impl_->address, grpc::InsecureChannelCredentials(), arguments);
   impl_->stub = v1::Cubind::NewStub(impl_->channel);
 }
 Connection::~Connection() = default;

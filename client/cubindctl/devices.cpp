@@ -1,4 +1,5 @@
 // cubindctl devices, status and health.
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -102,25 +103,39 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
 
 namespace {
 
-bool is_ready(const Connection& connection, const CommonOptions& common) {
-  return connection.is_serving(common.deadline()) &&
-         !connection.get_status(common.deadline()).agent_expected();
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kBetweenQuestions{50};
+// What the last question has left of the time.
+constexpr milliseconds kLastQuestion{100};
+
+milliseconds until(steady_clock::time_point end) {
+  return std::chrono::ceil<milliseconds>(end - steady_clock::now());
 }
 
-void wait_until_ready(const Connection& connection, const CommonOptions& common,
-                      std::chrono::seconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < end) {
+/// Asks until the daemon serves and has its own agent; no question outlasts `patience`. Says whether it served
+/// when it was asked last, and throws Error(Unavailable) where that was not answered.
+bool serves_within(const Connection& connection, const CommonOptions& common, milliseconds patience) {
+  const auto end = steady_clock::now() + patience;
+  const auto limit = [&] { return std::min(common.deadline(), until(end)); };
+  while (true) {
+    const bool is_last = until(end) < kBetweenQuestions + kLastQuestion;
     try {
-      if (is_ready(connection, common)) {
-        return;
+      const bool serves = connection.is_serving(limit());
+      if (is_last || (serves && !connection.get_status(limit()).agent_expected())) {
+        return serves;
       }
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::Unavailable) {
+      const bool is_late = error.code() == ErrorCode::DeadlineExceeded;
+      if (is_last && is_late) {
+        throw Error(ErrorCode::Unavailable, connection.address(), "the daemon there does not answer in time");
+      }
+      if (is_last || (error.code() != ErrorCode::Unavailable && !is_late)) {
         throw;
       }
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(kBetweenQuestions);
   }
 }
 
@@ -128,8 +143,9 @@ void wait_until_ready(const Connection& connection, const CommonOptions& common,
 
 ExitCode run(const HealthOptions& options, const CommonOptions& common) {
   const Connection connection(resolve_address(common.address));
-  wait_until_ready(connection, common, std::chrono::seconds(options.wait_s));
-  const bool serving = connection.is_serving(common.deadline());
+  const bool serving = options.wait_s == 0
+                           ? connection.is_serving(common.deadline())
+                           : serves_within(connection, common, std::chrono::seconds(options.wait_s));
   if (common.json) {
     print_json({{"serving", serving}});
   } else {
