@@ -309,6 +309,9 @@ CheckOutcome check_from_wire(const v1::CheckResult& wire) {
   CheckOutcome outcome;
   outcome.outcome = outcome_from_wire(wire.outcome(), "check.outcome");
   outcome.log = wire.log();
+  for (const v1::SpecFault& fault : wire.faults()) {
+    outcome.faults.push_back({fault.pointer(), fault.cause()});
+  }
   outcome.artifact.architecture = wire.info().architecture();
   outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
   outcome.artifact.toolchain.name = wire.info().toolchain();

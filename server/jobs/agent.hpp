@@ -8,6 +8,7 @@
 
 #include "server/store/rows.hpp"
 #include "tuner/spec/device_class.hpp"
+#include "tuner/spec/entry_parameters.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
@@ -65,6 +66,7 @@ struct CheckOrder {
 struct CheckOutcome {
   Outcome outcome = Outcome::Correct;
   std::string log;
+  std::vector<ArgumentFault> faults;
   ArtifactRow artifact;  // key and toolchain digests may be empty
 };
 

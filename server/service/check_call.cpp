@@ -46,6 +46,15 @@ Problem some_problem(const KernelSpec& spec) {
   return problem;
 }
 
+/// The first fault is the error's own, each other one has a line with its place.
+Error to_error(const KernelSpec& spec, const std::vector<ArgumentFault>& faults) {
+  std::string cause = faults.front().cause;
+  for (std::size_t i = 1; i < faults.size(); ++i) {
+    cause += "\n" + spec.file + " " + faults[i].pointer + ": " + faults[i].cause;
+  }
+  return {ErrorCode::InvalidArgument, spec.file + " " + faults.front().pointer, cut_utf8(cause, kMaxLog)};
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* CheckCall::start(ServiceContext& context, const v1::CheckKernelRequest& request,
@@ -183,6 +192,8 @@ void CheckCall::compiled(const CheckOrder& order, const CheckOutcome& outcome, c
     const std::string cause = "does not compile for " + order.architecture + " with " +
                               to_string(order.configuration) + ": " + cut_utf8(outcome.log, kMaxLog);
     failure_ = to_status(Error(ErrorCode::InvalidArgument, spec_->file + " /source", cause));
+  } else if (!outcome.faults.empty()) {
+    failure_ = to_status(to_error(*spec_, outcome.faults));
   } else {
     v1::ArtifactInfo& info = *reply_.add_compiled();
     to_wire(outcome.artifact, info);

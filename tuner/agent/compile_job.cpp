@@ -4,6 +4,7 @@
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/kernel_build.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/spec/entry_parameters.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -93,6 +94,11 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     result.set_outcome(compiled.outcome);
     result.set_log(compiled.log);
     if (compiled.outcome != v1::CORRECT) return result;
+    for (const ArgumentFault& fault : argument_faults(*build.spec(), problem, compiled.symbols)) {
+      v1::SpecFault& told = *result.add_faults();
+      told.set_pointer(fault.pointer);
+      told.set_cause(fault.cause);
+    }
     *result.mutable_info() = upload_of(compiled).info();
     result.mutable_info()->clear_zstd_cubin();
   } catch (const Error& error) {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "tuner/measure/margins.hpp"
+#include "tuner/spec/entry_parameters.hpp"
 
 namespace cubind {
 namespace {
@@ -71,11 +72,22 @@ void TrialBench::want(const Candidate& candidate) {
   artifacts_.want(device_.wanted(candidate));
 }
 
+// The spec is wrong, whatever the configuration: nothing of it is launched.
+void TrialBench::check_arguments(const Compiled& compiled) const {
+  const auto faults = argument_faults(*input_.spec, input_.problem, compiled.symbols);
+  if (faults.empty()) return;
+  throw Error(ErrorCode::InvalidArgument, input_.spec->file + " " + faults.front().pointer,
+              faults.front().cause);
+}
+
 Attempt TrialBench::compile(const Candidate& candidate) {
   const v1::TrialHeader* header = log_.header(candidate);
   if (header && header->outcome() == v1::COMPILE) return out(candidate, v1::COMPILE);
   const Compiled& compiled = artifacts_.get(device_.wanted(candidate));
-  if (compiled.outcome == v1::CORRECT) return Attempt::Done;
+  if (compiled.outcome == v1::CORRECT) {
+    check_arguments(compiled);
+    return Attempt::Done;
+  }
   reject(candidate, v1::COMPILE, compiled.log);
   return Attempt::Out;
 }

@@ -68,6 +68,7 @@ class TrialBench {
   void learn_tick(double tick_us);
 
  private:
+  void check_arguments(const Compiled& compiled) const;
   bool settled(const Candidate& candidate);
   Attempt judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);

@@ -377,6 +377,24 @@ TEST_CASE("a lease to compile uploads the named configurations and measures noth
   CHECK(stored.blocks_size() == 0);
 }
 
+TEST_CASE("a job whose arguments do not fit the compiled entry fails before anything is launched") {
+  AgentFixture fixture;
+  v1::LeaseGrant lease = fixture.lease();
+  std::string& source = *lease.mutable_spec()->mutable_files(1)->mutable_content();
+  const std::size_t at = source.find("long long n)");
+  REQUIRE(at != std::string::npos);
+  source.replace(at, 9, "float");
+  fixture.grant(lease);
+  const auto result = fixture.daemon.result();
+  REQUIRE(result);
+  CHECK(result->result().status() == v1::JobResult::FAILED);
+  CHECK(result->result().error() ==
+        lease.spec().file() +
+            " /launches/0/arguments/2: N is a scalar i64 (long long), the entry's parameter is float");
+  CHECK(fixture.stored().blocks_size() == 0);
+  CHECK(fixture.stored().verifications_size() == 0);
+}
+
 TEST_CASE("a check answers with the compiler's log and stores nothing") {
   AgentFixture fixture;
   const v1::LeaseGrant lease = fixture.lease();

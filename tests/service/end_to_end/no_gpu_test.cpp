@@ -110,6 +110,36 @@ TEST_CASE("checking a kernel compiles its default and counts its configurations 
   CHECK(connection.get_status(kPatience).artifacts() == artifacts);
 }
 
+TEST_CASE("checking a kernel whose entry takes other types than the spec passes names argument and types") {
+  WithoutGpu machine;
+  v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");
+  std::string& source = *request.mutable_files(0)->mutable_content();
+  const std::size_t at = source.find("long long N) {");
+  REQUIRE(at != std::string::npos);
+  source.replace(at, 9, "int");
+  try {
+    machine.daemon.connect().check_kernel(request, kPatience);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::InvalidArgument);
+    CHECK(std::string(error.what()) ==
+          "scale.json /launches/0/arguments/2: N is a scalar i64 (long long), the entry's parameter is int");
+  }
+}
+
+TEST_CASE("checking a kernel with C names compiles it and compares no types") {
+  WithoutGpu machine;
+  v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");
+  request.mutable_files(0)->set_content("extern \"C\" __global__ void plain(int only) {}");
+  std::string& spec = *request.mutable_spec_json();
+  const std::string entry = "scale<{T}, {THREADS}, {VECTOR}, {K}>";
+  spec.replace(spec.find(entry), entry.size(), "plain");
+  Json json = Json::parse(spec);
+  json["defines"] = {"FACTOR={K}"};
+  request.set_spec_json(json.dump());
+  CHECK(machine.daemon.connect().check_kernel(request, kPatience).compiled_size() == 1);
+}
+
 TEST_CASE("checking a kernel that does not compile says what the compiler said") {
   WithoutGpu machine;
   v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");

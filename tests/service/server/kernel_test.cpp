@@ -71,6 +71,24 @@ TEST_CASE("a kernel that does not compile is refused with its file and the compi
   CHECK_THAT(status.error_message(), Contains("is undefined"));
 }
 
+TEST_CASE("arguments that do not fit the compiled entries are told with their places and types") {
+  CheckFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::CheckKernelReply reply;
+  auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
+  v1::CheckResult result = answer(agent.wait_for_check(), v1::CORRECT, "");
+  for (const char* index : {"0", "3"}) {
+    v1::SpecFault& fault = *result.add_faults();
+    fault.set_pointer(std::string("/launches/0/arguments/") + index);
+    fault.set_cause("does not fit");
+  }
+  agent.send_check(result);
+  const grpc::Status status = call.get();
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(status.error_message() ==
+        "mine.json /launches/0/arguments/0: does not fit\nmine.json /launches/0/arguments/3: does not fit");
+}
+
 TEST_CASE("a spec that does not parse is refused with file pointer and cause") {
   CheckFixture daemon;
   v1::CheckKernelRequest request = check_vector_add();

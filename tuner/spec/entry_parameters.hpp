@@ -1,0 +1,28 @@
+// Whether what a spec's launches pass is what the compiled entries take, as far as their mangled names tell.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/spec/kernel_spec.hpp"
+
+namespace cubind {
+
+/// The parameters' types of a C++ function, as the demangler spells them: "__nv_bfloat16 const*", "long".
+/// Absent for a symbol that tells none: extern "C".
+std::optional<std::vector<std::string>> parameter_types(const std::string& symbol);
+
+struct ArgumentFault {
+  std::string pointer;  // "/launches/0/arguments/3"
+  std::string cause;
+  bool operator==(const ArgumentFault&) const = default;
+};
+
+/// Compares number, pointer or value, and element type. What has the element's size and no type of its own fits
+/// (unsigned integers, void); types that cubind does not know are not compared, nor are those of scratch.
+/// `symbols`: the lowered names of the spec's launches, in their order.
+std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem& problem,
+                                           const std::vector<std::string>& symbols);
+
+}  // namespace cubind
