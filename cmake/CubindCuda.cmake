@@ -4,7 +4,7 @@
 #   CUBIND_TEST_CUDA12_HOME  the same with NVRTC 12.x; empty if there is none
 # The first of these folders that has every header is taken: a toolkit without NVRTC is passed over for the Python
 # wheels that ./dev deps unpacks into .deps.
-set(CUBIND_DEPS_DIR "${CMAKE_SOURCE_DIR}/.deps" CACHE PATH "Where ./dev deps puts what Debian does not package")
+set(CUBIND_DEPS_DIR "${PROJECT_SOURCE_DIR}/.deps" CACHE PATH "Where ./dev deps puts what Debian does not package")
 
 function(cubind_find_cuda_home out)
   foreach(home IN ITEMS "$ENV{CUBIND_CUDA_HOME}" "$ENV{CUDA_HOME}" "/usr/local/cuda" "${CUBIND_DEPS_DIR}/cuda")

@@ -3,7 +3,7 @@
 #   HEADER names another header, for files that differ in their extension alone.
 function(cubind_embed)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;FILE;NAME;HEADER" "")
-  set(source "${CMAKE_SOURCE_DIR}/${arg_FILE}")
+  set(source "${PROJECT_SOURCE_DIR}/${arg_FILE}")
   if(arg_HEADER)
     set(header "${arg_HEADER}")
   else()

@@ -1,5 +1,12 @@
 # How every target is compiled and linked. Carried by the interface target cubind_options.
-option(CUBIND_BUILD_TESTS "Build the tests" ON)
+include(CMakeDependentOption)
+if(PROJECT_IS_TOP_LEVEL)
+  set(CUBIND_IS_PART OFF)
+else()
+  set(CUBIND_IS_PART ON) # of another project, by add_subdirectory
+endif()
+option(CUBIND_CLIENT_ONLY "Only the client library, which needs no CUDA headers" ${CUBIND_IS_PART})
+cmake_dependent_option(CUBIND_BUILD_TESTS "Build the tests" ON "NOT CUBIND_CLIENT_ONLY" OFF)
 option(CUBIND_WERROR "Warnings are errors in our own code" OFF)
 set(CUBIND_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (address,undefined or thread)")
 
@@ -8,12 +15,12 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-set(CUBIND_GENERATED_DIR "${CMAKE_BINARY_DIR}/generated")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CUBIND_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 
-if(NOT CMAKE_BUILD_TYPE)
+if(NOT CMAKE_BUILD_TYPE AND NOT CUBIND_IS_PART)
   set(CMAKE_BUILD_TYPE Debug CACHE STRING "Debug or Release" FORCE)
 endif()
 # Two cores build everything here: -g1 keeps line numbers in backtraces at a third of the cost of -g.
@@ -21,15 +28,22 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -fno-semantic-interposition")
 
 add_library(cubind_options INTERFACE)
-target_include_directories(cubind_options INTERFACE "${CMAKE_SOURCE_DIR}" "${CUBIND_GENERATED_DIR}")
-target_compile_options(cubind_options INTERFACE
+target_include_directories(cubind_options INTERFACE "${PROJECT_SOURCE_DIR}" "${CUBIND_GENERATED_DIR}")
+set(CUBIND_WARNINGS
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   $<$<BOOL:${CUBIND_WERROR}>:-Werror>)
+if(CUBIND_IS_PART)
+  # Whoever links the client has warnings of its own.
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${CUBIND_WARNINGS}>")
+  target_compile_features(cubind_options INTERFACE cxx_std_20)
+else()
+  target_compile_options(cubind_options INTERFACE ${CUBIND_WARNINGS})
+endif()
 
 # The same for every target, so that executables and libraries can share a precompiled header.
 add_compile_options(-fPIC -pthread)
 # Paths in messages and debug information are relative to the checkout.
-add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
 if(CUBIND_SANITIZE)
   add_compile_options(-fsanitize=${CUBIND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -65,7 +79,7 @@ endif()
 # ---- ccache, also across build folders and checkouts, and with precompiled headers ----
 find_program(CUBIND_CCACHE ccache)
 if(CUBIND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${CUBIND_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()

@@ -1,6 +1,6 @@
 # cubind_proto: the protobuf and gRPC code of every schemas/*.proto, included as "schemas/cubind.pb.h" and
 # "schemas/cubind.grpc.pb.h". Generated code answers to no warning of ours.
-file(GLOB protos CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/schemas/*.proto")
+file(GLOB protos CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/schemas/*.proto")
 file(MAKE_DIRECTORY "${CUBIND_GENERATED_DIR}/schemas")
 set(sources)
 foreach(proto IN LISTS protos)
@@ -9,7 +9,7 @@ foreach(proto IN LISTS protos)
   set(outputs "${base}.pb.cc" "${base}.pb.h" "${base}.grpc.pb.cc" "${base}.grpc.pb.h")
   # Every file depends on all protos: they import each other, and protoc is quick.
   add_custom_command(OUTPUT ${outputs}
-    COMMAND protobuf::protoc "--proto_path=${CMAKE_SOURCE_DIR}" "--cpp_out=${CUBIND_GENERATED_DIR}"
+    COMMAND protobuf::protoc "--proto_path=${PROJECT_SOURCE_DIR}" "--cpp_out=${CUBIND_GENERATED_DIR}"
             "--grpc_out=${CUBIND_GENERATED_DIR}" "--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>" "${proto}"
     DEPENDS ${protos}
     COMMENT "Generating schemas/${stem}.pb.h")
