@@ -67,7 +67,7 @@ TEST_CASE_METHOD(GetFixture, "get asks for the bits that its options name") {
   CHECK(asked_.numerics().invariant_dim() == "N");
   const ProgramResult both = get({"--reproducible", "--invariant", "N"});
   CHECK(both.exit_code == 2);
-  CHECK_THAT(both.err, Catch::Contains("--invariant excludes --reproducible"));
+  CHECK_THAT(both.err, Catch::Contains("excludes"));
 }
 
 TEST_CASE_METHOD(GetFixture, "get as JSON is one document with the launch plan") {
