@@ -70,6 +70,9 @@ struct Scheduler::State {
   OpenJob* find(const std::string& id);
   void tell(const OpenJob& job);
   void persist(const JobRow& row);
+  /// Of the store's open jobs, those that nobody can go on with.
+  void fail_damaged_jobs();
+  void fail_before_loaded(JobRow row, std::string error);
   /// Ends the job in the store, tells its watchers and forgets it.
   void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
   void forget(const std::string& id, const JobEvent& last);
