@@ -217,13 +217,25 @@ bool VariantCall::pass_over(const Digest& key, const std::string& error) {
   return resolution_.compile && wait_for_compile();
 }
 
+void VariantCall::leave_compile_to_an_agent() {
+  if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
+    submit_compile();
+  }
+}
+
+Strand::Time VariantCall::compile_deadline() {
+  if (!compile_deadline_) {
+    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
+    compile_deadline_ =
+        std::chrono::steady_clock::now() +
+        std::min<std::chrono::nanoseconds>(asked_.compile_wait, std::chrono::nanoseconds(until_deadline));
+  }
+  return *compile_deadline_;
+}
+
 bool VariantCall::wait_for_compile() {
   if (compiles_given_up_ || !may_be_compiled_soon()) {
-    // No agent is there, or none whose cubins the driver loads. The job waits for one, nobody waits for the
-    // job.
-    if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
-      submit_compile();
-    }
+    leave_compile_to_an_agent();
     return false;
   }
   if (const auto error = context_.scheduler.failed_lately(resolution_.compile->key)) {
@@ -233,33 +245,32 @@ bool VariantCall::wait_for_compile() {
   if (!job) {
     return false;
   }
-  const auto now = std::chrono::steady_clock::now();
-  if (!compile_deadline_) {
-    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
-    compile_deadline_ = now + std::min<std::chrono::nanoseconds>(asked_.compile_wait,
-                                                                 std::chrono::nanoseconds(until_deadline));
-  }
+  const auto deadline = compile_deadline();
   if (has_ended(job->job.state)) {
     return pass_over(resolution_.compile->key, job->job.error);
   }
-  if (ends_the_wait(job->job.state) || now >= *compile_deadline_) {
+  if (ends_the_wait(job->job.state) || std::chrono::steady_clock::now() >= deadline) {
     return false;
   }
+  watch_compile(deadline);
+  return watch_ != 0;
+}
+
+void VariantCall::watch_compile(Strand::Time deadline) {
   const auto self = shared_from_this();
   const std::uint64_t wait = ++waits_;
   const Digest key = resolution_.compile->key;
   watch_ = context_.scheduler.watch(compile_job_,
                                     [self, key](const JobEvent& event) { self->compiled(key, event); });
   if (watch_ == 0) {
-    return false;
+    return;
   }
-  context_.jobs.post_at(*compile_deadline_, [self, wait] {
+  context_.jobs.post_at(deadline, [self, wait] {
     if (self->waits_ == wait && self->watch_ != 0) {
       self->stop_waiting();
       self->step([&] { self->reply_now(); });
     }
   });
-  return true;
 }
 
 void VariantCall::compiled(const Digest& key, const JobEvent& event) {
