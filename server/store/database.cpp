@@ -132,7 +132,7 @@ std::string Query::row_name() {
   const bool is_digest = sqlite3_column_type(statement_, 0) == SQLITE_BLOB;
   const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, 0));
   const std::string name(data ? data : "", static_cast<std::size_t>(sqlite3_column_bytes(statement_, 0)));
-  return is_digest ? Digest::from_bytes(name).value_or(Digest{}).hex() : valid_utf8(name);
+  return is_digest ? Digest::from_bytes(name).value_or(Digest{}).hex() : name;
 }
 
 std::string Query::column() const { return sqlite3_column_name(statement_, next_column_ - 1); }

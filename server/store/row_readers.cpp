@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/store/columns.hpp"
 
 namespace cubind::store {
@@ -17,9 +18,10 @@ void throw_with_place(const Error& error, Query& row, std::string_view table) {
     throw;
   }
   const std::string column = error.where().empty() ? row.column() : error.where();
-  throw Error(ErrorCode::DataLoss,
-              "store, table " + std::string(table) + ", row " + row.row_name() + ", column " + column,
-              error.cause());
+  throw Error(
+      ErrorCode::DataLoss,
+      "store, table " + std::string(table) + ", row " + valid_utf8(row.row_name()) + ", column " + column,
+      error.cause());
 }
 
 ToolchainIdentity read_toolchain(Query& row) {

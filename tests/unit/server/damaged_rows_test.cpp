@@ -176,6 +176,11 @@ TEST_CASE("an open job with a damaged value has failed with table and row and co
   CHECK(f.store->damaged_rows() == 1);
 }
 
+TEST_CASE("an open job whose very id is damaged has failed all the same") {
+  DamagedJob f("UPDATE jobs SET id = CAST(x'e1' AS TEXT)");
+  CHECK_THAT(f.error(), Contains("row ?, column id: is not in UTF-8"));
+}
+
 TEST_CASE("an open job whose problem has become another one has failed and measures neither") {
   DamagedJob f("UPDATE jobs SET problem = replace(problem, '4096', '4097')");
   CHECK(f.scheduler->open_jobs().empty());
