@@ -185,6 +185,8 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
     state_->wait_for_idle_gpu(*job);
   } else if (result.status == WorkResult::Status::Interrupted) {
     state_->requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
+  } else if (result.needs_bytes > 0 && state_->move_to_more_room(*job, result)) {
+    // It goes on there.
   } else if (result.status == WorkResult::Status::Failed || (is_smaller && !job->row.for_bucket)) {
     job->row.needs_bytes = result.needs_bytes;
     state_->end(*job, JobState::Failed, result.error, nullptr);
@@ -233,6 +235,26 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
   }
 }
 
+bool Scheduler::State::move_to_more_room(OpenJob& job, const WorkResult& result) {
+  const auto has_room = [&](const OfferedDevice& device) {
+    return device.device.digest == job.row.question.device_class && may_measure(device) &&
+           device.uuid != job.gpu_uuid && device.trial_memory_bytes >= result.needs_bytes;
+  };
+  const bool exists = std::ranges::any_of(
+      agents, [&](const auto& agent) { return std::ranges::any_of(agent.second.profile.devices, has_room); });
+  // Once: what is offered may have been taken meanwhile, and two GPUs could send it to and fro for ever.
+  if (job.needs_bytes != 0 || !exists) {
+    return false;
+  }
+  log_info("job " + job.row.id + " goes to another GPU: " + result.error);
+  release(job);
+  job.needs_bytes = result.needs_bytes;
+  job.row.state = JobState::Queued;
+  job.phase.clear();
+  tell(job);
+  return true;
+}
+
 void Scheduler::State::measure_smaller(OpenJob& job, const WorkResult& result) {
   const auto kernel = kernels.find(job.row.question.kernel);
   const Problem before = job.measured().problem;
@@ -246,6 +268,7 @@ void Scheduler::State::measure_smaller(OpenJob& job, const WorkResult& result) {
   log_info("job " + job.row.id + " measures " + to_string(problem) + ": " + result.error);
   release(job);
   job.smaller = problem;
+  job.needs_bytes = 0;
   job.row.note = result.error;
   job.row.state = JobState::Queued;
   job.row.series = 0;

@@ -159,6 +159,7 @@ void Scheduler::State::begin_anew(OpenJob& job, const JobRow& asked) {
   drop_lease(job);
   job.row = std::move(row);
   job.smaller.reset();
+  job.needs_bytes = 0;
   job.phase.clear();
   job.not_before = {};
   tell(job);

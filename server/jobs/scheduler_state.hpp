@@ -21,6 +21,8 @@ struct OpenJob {
   /// Measured in the place of the question's, which does not fit into the GPU's memory. Not stored: after a
   /// restart the agent says so again.
   std::optional<Problem> smaller;
+  /// By a GPU that had no room: it waits for one that has. 0: none has said so. Not stored.
+  std::uint64_t needs_bytes = 0;
 
   // While leased:
   std::string lease_id;  // empty: not leased
@@ -129,6 +131,8 @@ struct Scheduler::State {
   // ---- results.cpp ----
   void store_rows(const OpenJob& job, WorkBatch& batch);
   void complete_tune(OpenJob& job, WorkResult& result);
+  /// Queues the job again, once, for another GPU that offers the room that it needs. False: there is none.
+  bool move_to_more_room(OpenJob& job, const WorkResult& result);
   /// Queues the job again for the smaller problem that the agent has found to fit.
   void measure_smaller(OpenJob& job, const WorkResult& result);
   /// Enqueues the measurement that replaces the question's provisional record, if it has one.
