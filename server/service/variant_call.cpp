@@ -109,9 +109,7 @@ std::optional<VariantCall::Wish> VariantCall::job_wish() const {
   Wish wish{{asked_.question.key, asked_.question.device}};
   RecordQuestion& question = wish.order.question;
   const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
-  const bool in_bucket =
-      !candidates.empty() && candidates.front().record &&
-      candidates.front().match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
+  const bool in_bucket = !candidates.empty() && is_of_bucket(candidates.front());
   if (in_bucket && candidates.front().match == Match{Departure::Bucket}) {
     // There is nothing better to be had of the bucket: the caller wants its own problem measured.
   } else if (in_bucket) {
