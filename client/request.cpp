@@ -61,6 +61,17 @@ void to_wire(const DeviceChoice& from, v1::Device& to) {
   }
 }
 
+v1::Numerics make_numerics(bool reproducible, const std::string& invariant_dim) {
+  v1::Numerics numerics;
+  if (!invariant_dim.empty()) {
+    numerics.set_kind(v1::Numerics::INVARIANT);
+    numerics.set_invariant_dim(invariant_dim);
+  } else if (reproducible) {
+    numerics.set_kind(v1::Numerics::REPRODUCIBLE);
+  }
+  return numerics;
+}
+
 v1::GetVariantRequest make_request(const Query& query) {
   v1::GetVariantRequest request;
   request.set_kernel(query.kernel);
@@ -68,8 +79,7 @@ v1::GetVariantRequest make_request(const Query& query) {
   to_wire(query.device, *request.mutable_device());
   request.mutable_policy()->set_warm_l2(query.warm_l2);
   request.mutable_policy()->set_graph_launch(query.graph_launch);
-  request.mutable_numerics()->set_kind(query.reproducible ? v1::Numerics::REPRODUCIBLE
-                                                          : v1::Numerics::TOLERANCE);
+  *request.mutable_numerics() = make_numerics(query.reproducible, query.invariant_dim);
   request.set_namespace_(query.name_space);
   request.set_job(query.job);
   request.set_on_miss(to_wire(query.on_miss));

@@ -12,6 +12,9 @@ namespace cubind {
 /// for an unknown departure in `accept` and what current_gpu() throws.
 v1::GetVariantRequest make_request(const Query& query);
 
+/// Invariance is more than reproducibility and includes it. `invariant_dim` empty: none is asked for.
+v1::Numerics make_numerics(bool reproducible, const std::string& invariant_dim);
+
 /// Of a tuning request too.
 void to_wire(const DeviceChoice& from, v1::Device& to);
 

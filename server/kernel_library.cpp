@@ -212,23 +212,49 @@ std::shared_ptr<const KernelEntry> KernelLibrary::parsed(std::shared_ptr<const K
   return entry;
 }
 
+void KernelLibrary::choose_holders() {
+  std::map<std::string, fs::path> holders;
+  for (const fs::path& file : order_) {
+    const KernelEntry* entry = loaded_.at(file).entry.get();
+    if (!entry || !entry->spec) {
+      continue;
+    }
+    const auto before = holders_.find(entry->name);
+    const auto [holder, is_first] = holders.try_emplace(entry->name, file);
+    if (!is_first && before != holders_.end() && before->second == file) {
+      holder->second = file;
+    }
+  }
+  holders_ = std::move(holders);
+}
+
+std::shared_ptr<const KernelEntry> KernelLibrary::refused(const KernelEntry& entry) {
+  auto refused = std::make_shared<KernelEntry>(entry);
+  refused->spec.reset();
+  refused->error = entry.file + " /name: " + quoted(entry.name) + " is the name of " +
+                   holders_.at(entry.name).string() + ", which stays in force until it is gone or renamed";
+  return refused;
+}
+
 void KernelLibrary::publish() {
+  choose_holders();
   auto entries = std::make_shared<Entries>();
-  std::map<std::string, std::string> first;  // name to file
+  std::set<std::string> refusals;
   for (const fs::path& file : order_) {
     std::shared_ptr<const KernelEntry> entry = loaded_.at(file).entry;
     if (!entry) {
       continue;
     }
-    if (entry->spec && !first.try_emplace(entry->name, entry->file).second) {
-      auto duplicate = std::make_shared<KernelEntry>(*entry);
-      duplicate->spec.reset();
-      duplicate->error = entry->file + " /name: " + quoted(entry->name) + " is the name of " +
-                         first.at(entry->name) + " already, which stands";
-      entry = std::move(duplicate);
+    if (entry->spec && holders_.at(entry->name) != file) {
+      entry = refused(*entry);
+      refusals.insert(entry->error);
+      if (!refusals_.contains(entry->error)) {
+        log_warning("kernels: " + entry->error);
+      }
     }
     entries->push_back(std::move(entry));
   }
+  refusals_ = std::move(refusals);
   std::ranges::stable_sort(*entries, {}, [](const auto& entry) { return entry->name; });
   const std::lock_guard lock(mutex_);
   entries_ = std::move(entries);

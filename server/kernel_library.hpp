@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ class KernelLibrary {
 
   /// Every *.json of the folders and of their sub-folders is a spec, but for tables and files whose name
   /// begins with a dot. A file that is reached twice (a folder given twice, a link) is one spec. Of two specs
-  /// with one name the first stands, in the order of folders and paths; the other is listed with an error.
+  /// with one name the one in force stays so until its file goes or is renamed, at first the first in the
+  /// order of folders and paths; the other is listed with an error that names both files.
   KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock);
 
   std::shared_ptr<const Entries> kernels();
@@ -72,6 +74,9 @@ class KernelLibrary {
   static bool is_as_it_was(const Loaded& known);
   Loaded load(const std::filesystem::path& file, const KernelEntry* known);
   std::shared_ptr<const KernelEntry> parsed(std::shared_ptr<const KernelSpec> spec, const KernelEntry* known);
+  /// Decides which of the files with one name is in force.
+  void choose_holders();
+  std::shared_ptr<const KernelEntry> refused(const KernelEntry& entry);
   void publish();
 
   const std::vector<std::filesystem::path> folders_;
@@ -80,6 +85,8 @@ class KernelLibrary {
   std::map<std::filesystem::path, Loaded> loaded_;  // guarded by loading_
   std::vector<std::filesystem::path> order_;        // guarded by loading_
   std::map<std::filesystem::path, std::error_code> unlisted_;  // guarded by loading_; folders
+  std::map<std::string, std::filesystem::path> holders_;       // guarded by loading_; in force, by name
+  std::set<std::string> refusals_;                             // guarded by loading_; of those that are not
   std::uint64_t last_revision_ = 0;                            // guarded by loading_
   mutable std::mutex mutex_;
   std::shared_ptr<const Entries> entries_;   // guarded by mutex_

@@ -75,8 +75,11 @@ class Builder {
     command->add_flag("--warm-l2", options.warm_l2, "times with a warm L2 cache; default: cold");
     command->add_flag("--graph", options.graph_launch,
                       "times of launches in a CUDA graph; default: on a stream");
-    command->add_flag("--reproducible", options.reproducible,
-                      "only variants with the same bits from run to run");
+    auto* reproducible = command->add_flag("--reproducible", options.reproducible,
+                                           "only variants with the same bits from run to run");
+    option(command, "--invariant", options.invariant_dim, "DIM",
+           "only variants whose outputs' rows have the same bits whatever the size of DIM")
+        ->excludes(reproducible);
   }
 
   void add_tune() {

@@ -94,6 +94,10 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
   if (status.read_only()) {
     std::cout << "READ ONLY   " << status.read_only_reason() << "\n";
   }
+  if (status.damaged_rows() > 0) {
+    std::cout << "DAMAGED     " << status.damaged_rows() << (status.damaged_rows() == 1 ? " row" : " rows")
+              << " of the store left out, which the daemon's log names\n";
+  }
   if (status.devices_size() > 0) {
     std::cout << "\n";
     print(status.devices());

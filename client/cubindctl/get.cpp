@@ -52,6 +52,7 @@ Query query_of(const GetOptions& options, const CommonOptions& common) {
   query.warm_l2 = options.warm_l2;
   query.graph_launch = options.graph_launch;
   query.reproducible = options.reproducible;
+  query.invariant_dim = options.invariant_dim;
   query.name_space = options.name_space;
   return query;
 }

@@ -335,6 +335,7 @@ OutputJson json_of(const v1::GetStatusReply& status) {
           {"store_bytes", status.store_bytes()},
           {"read_only", status.read_only()},
           {"read_only_reason", status.read_only_reason()},
+          {"damaged_rows", status.damaged_rows()},
           {"hits", status.hits()},
           {"misses", status.misses()},
           {"misses_wanted", status.misses_wanted()},

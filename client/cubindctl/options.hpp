@@ -21,6 +21,7 @@ struct TuneOptions {
   bool warm_l2 = false;
   bool graph_launch = false;
   bool reproducible = false;
+  std::string invariant_dim;
   std::uint32_t top = 0;  // of the want list; 0: all
   bool wanted = false;    // the want list's problems
   bool retune = false;
@@ -40,6 +41,7 @@ struct GetOptions {
   bool warm_l2 = false;
   bool graph_launch = false;
   bool reproducible = false;
+  std::string invariant_dim;
 };
 
 struct ExportOptions {

@@ -8,6 +8,7 @@
 #include "client/cubindctl/dry_run.hpp"
 #include "client/cubindctl/shape_list.hpp"
 #include "client/cubindctl/watch.hpp"
+#include "client/request.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::ctl {
@@ -44,6 +45,7 @@ void check_combination(const TuneOptions& options) {
   refuse(options.warm_l2, "--warm-l2", kOwn);
   refuse(options.graph_launch, "--graph", kOwn);
   refuse(options.reproducible, "--reproducible", kOwn);
+  refuse(!options.invariant_dim.empty(), "--invariant", kOwn);
 }
 
 v1::TuneRequest request_of(const TuneOptions& options) {
@@ -76,8 +78,7 @@ v1::TuneRequest request_of(const TuneOptions& options) {
   }
   request.mutable_policy()->set_warm_l2(options.warm_l2);
   request.mutable_policy()->set_graph_launch(options.graph_launch);
-  request.mutable_numerics()->set_kind(options.reproducible ? v1::Numerics::REPRODUCIBLE
-                                                            : v1::Numerics::TOLERANCE);
+  *request.mutable_numerics() = make_numerics(options.reproducible, options.invariant_dim);
   request.set_namespace_(options.name_space);
   return request;
 }

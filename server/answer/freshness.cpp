@@ -50,6 +50,19 @@ std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer
   return candidates.front();
 }
 
+bool is_of_bucket(const AnswerCandidate& candidate) {
+  return candidate.record &&
+         candidate.match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
+}
+
+bool stands_for_bucket(const Question& question, Answerer& answerer, const IndexSnapshot& index) {
+  if (question.spec->representative(question.key.problem) != question.key.problem) {
+    return false;
+  }
+  const auto candidates = answerer.candidates(question, index);
+  return candidates.empty() || !is_of_bucket(candidates.front());
+}
+
 bool tuning_refreshes(const Question& question, const AgentProfiles& agents) {
   const auto device = offered_device(agents, question.key.device_class);
   if (!device) {

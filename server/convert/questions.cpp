@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
 #include "tuner/spec/wire.hpp"
@@ -10,13 +11,21 @@
 namespace cubind {
 namespace {
 
-Numerics supported_numerics(const v1::Numerics& wire) {
+Numerics numerics_of(const KernelSpec& spec, const v1::Numerics& wire) {
   Numerics numerics = numerics_from_wire(wire, "numerics");
-  if (numerics.kind == Numerics::Kind::Invariant) {
-    throw Error(ErrorCode::Unimplemented, "numerics.kind",
-                to_string(numerics) + " is not supported yet, tolerance and reproducible are");
+  const std::string& dim = numerics.invariant_dim;
+  if (dim.empty() || !spec.outputs_along(dim).empty()) {
+    return numerics;
   }
-  return numerics;
+  std::string dims;
+  for (const DimSpec& one : spec.dims) {
+    if (!spec.outputs_along(one.name).empty()) {
+      dims += (dims.empty() ? "" : ", ") + one.name;
+    }
+  }
+  throw Error(ErrorCode::InvalidArgument, "numerics.invariant_dim",
+              quoted(dim) + " is no dim of " + spec.name + " along which an output has rows (" +
+                  (dims.empty() ? "there is none" : "there is " + dims) + ")");
 }
 
 std::optional<DriverVersion> driver_from_wire(const v1::Device& device) {
@@ -81,7 +90,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   common.driver = driver_from_wire(request.device());
   common.power_limit_mw = request.device().facts().power_limit_mw();
   common.policy = policy_from_wire(request.policy(), "policy");
-  common.numerics = supported_numerics(request.numerics());
+  common.numerics = numerics_of(*common.kernel->spec, request.numerics());
   check_text(request.namespace_(), "namespace");
   common.name_space = request.namespace_();
 
@@ -114,7 +123,7 @@ std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const
                                        : only_offered_device(*fleet_.agents(), "device");
   ask_as_measured(common);
   common.policy = policy_from_wire(request.policy(), "policy");
-  common.numerics = supported_numerics(request.numerics());
+  common.numerics = numerics_of(*common.kernel->spec, request.numerics());
   common.name_space = request.namespace_();
   std::vector<Question> questions;
   for (int i = 0; i < request.problems_size(); ++i) {

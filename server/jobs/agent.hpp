@@ -21,6 +21,8 @@ struct OfferedDevice {
   std::uint64_t trial_memory_bytes = 0;  // what trials may use now; 0: unknown
 };
 
+inline bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }
+
 struct OfferedToolchain {
   std::string name;  // "nvrtc 13.0"
   std::uint32_t major = 0, minor = 0;

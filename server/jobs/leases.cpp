@@ -19,8 +19,6 @@ bool compiles_for(const OfferedToolchain& toolchain, const JobRow& job) {
          (job.driver_cuda == 0 || driver_loads(job.driver_cuda, toolchain.major));
 }
 
-bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }
-
 /// Sets a flag for as long as it lives.
 class Raised {
  public:
@@ -205,7 +203,7 @@ void Scheduler::State::mark_without_device(OpenJob& job) {
 }
 
 std::optional<Scheduler::State::Place> Scheduler::State::find_place(const OpenJob& job, bool& exists) const {
-  const std::uint64_t needed = memory_needed(job.row.key);
+  const std::uint64_t needed = std::max(memory_needed(job.row.key), job.needs_bytes);
   std::optional<Place> enough, other;
   bool enough_exists = false;
   for (const auto& [id, agent] : agents) {

@@ -32,6 +32,86 @@ RecordPtr stored_record(const RecordRow& record, const IndexSnapshot& index) {
   return std::make_shared<const RecordRow>(record);
 }
 
+/// What the agent leaves to the queue.
+void stamp(const OpenJob& job, WorkBatch& batch) {
+  const RecordQuestion& question = job.row.question;
+  const auto stamp_row = [&](auto& row) {
+    row.origin = Origin::Worker;
+    row.series = job.row.series;
+    row.job_id = job.row.id;
+  };
+  for (ArtifactUpload& upload : batch.artifacts) {
+    upload.row.kernel = question.kernel;
+  }
+  for (TrialRow& trial : batch.trials) {
+    stamp_row(trial);
+    trial.kernel = question.kernel;
+    trial.device_class = question.device_class;
+    trial.policy = question.policy;
+    trial.driver = job.driver;
+  }
+  std::ranges::for_each(batch.blocks, stamp_row);
+  std::ranges::for_each(batch.verifications, stamp_row);
+}
+
+void put_artifacts(const std::vector<ArtifactUpload>& uploads, StoreWriter& writer) {
+  for (const ArtifactUpload& upload : uploads) {
+    if (!upload.zstd.empty()) {
+      writer.put_blob({upload.row.cubin, upload.row.cubin_bytes, upload.zstd});
+    } else if (!writer.has_blob(upload.row.cubin)) {
+      throw Error(ErrorCode::InvalidArgument, "artifact " + upload.row.cubin.hex().substr(0, 16),
+                  "has no bytes and was not uploaded before by PutArtifact");
+    }
+    writer.put_artifact(upload.row);
+  }
+}
+
+/// Trials with their blocks and verifications. What ran out of memory is not stored, nor what belongs to it.
+void put_trials(const WorkBatch& batch, StoreWriter& writer) {
+  std::vector<Digest> passing;
+  for (const TrialRow& trial : batch.trials) {
+    if (!writer.put_trial(trial)) {
+      passing.push_back(trial.key.digest);
+    }
+  }
+  const auto stays = [&](const Digest& trial) { return std::ranges::find(passing, trial) == passing.end(); };
+  for (const BlockRow& block : batch.blocks) {
+    if (stays(block.trial)) {
+      writer.put_block(block);
+    }
+  }
+  for (const VerificationRow& verification : batch.verifications) {
+    if (stays(verification.trial)) {
+      writer.put_verification(verification);
+    }
+  }
+}
+
+/// Question, winner and origin of the record that the job has found; its row notes where another problem than
+/// the asked one was measured. Throws FailedPrecondition where the winner's trial was never stored.
+void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreReader& reader) {
+  const auto trial = reader.trial_by_digest(record.trial);
+  if (!trial) {
+    throw Error(ErrorCode::FailedPrecondition, "job " + row.id, "the winner's trial was never stored");
+  }
+  Problem measured = std::move(record.question.problem);
+  record.question = row.question;
+  if (!measured.dims.empty() && measured != row.question.problem) {
+    row.note = "measured " + to_string(measured) + " for " + to_string(row.question.problem) +
+               (row.note.empty() ? "" : ": " + row.note);
+    record.question.problem = std::move(measured);
+  }
+  record.configuration = trial->configuration;
+  record.cubin = trial->cubin;
+  record.architecture = trial->architecture;
+  record.toolchain = trial->toolchain;
+  record.driver = trial->driver;
+  record.evidence = evidence_for(job.device.facts);
+  record.provisional = record.provisional || record.contended;
+  record.job_id = row.id;
+  row.record_trial = record.trial;
+}
+
 }  // namespace
 
 bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
@@ -85,57 +165,10 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
 }
 
 void Scheduler::State::store_rows(const OpenJob& job, WorkBatch& batch) {
-  const RecordQuestion& question = job.row.question;
-  for (ArtifactUpload& upload : batch.artifacts) {
-    upload.row.kernel = question.kernel;
-  }
-  for (TrialRow& trial : batch.trials) {
-    trial.origin = Origin::Worker;
-    trial.kernel = question.kernel;
-    trial.device_class = question.device_class;
-    trial.policy = question.policy;
-    trial.driver = job.driver;
-    trial.series = job.row.series;
-    trial.job_id = job.row.id;
-  }
-  const auto stamp = [&](auto& row) {
-    row.origin = Origin::Worker;
-    row.series = job.row.series;
-    row.job_id = job.row.id;
-  };
-  std::ranges::for_each(batch.blocks, stamp);
-  std::ranges::for_each(batch.verifications, stamp);
-
+  stamp(job, batch);
   store.write([&](StoreWriter& writer) {
-    for (const ArtifactUpload& upload : batch.artifacts) {
-      if (!upload.zstd.empty()) {
-        writer.put_blob({upload.row.cubin, upload.row.cubin_bytes, upload.zstd});
-      } else if (!writer.has_blob(upload.row.cubin)) {
-        throw Error(ErrorCode::InvalidArgument, "artifact " + upload.row.cubin.hex().substr(0, 16),
-                    "has no bytes and was not uploaded before by PutArtifact");
-      }
-      writer.put_artifact(upload.row);
-    }
-    // What ran out of memory is not stored, nor what belongs to it.
-    std::vector<Digest> passing;
-    for (const TrialRow& trial : batch.trials) {
-      if (!writer.put_trial(trial)) {
-        passing.push_back(trial.key.digest);
-      }
-    }
-    const auto stays = [&](const Digest& trial) {
-      return std::ranges::find(passing, trial) == passing.end();
-    };
-    for (const BlockRow& block : batch.blocks) {
-      if (stays(block.trial)) {
-        writer.put_block(block);
-      }
-    }
-    for (const VerificationRow& verification : batch.verifications) {
-      if (stays(verification.trial)) {
-        writer.put_verification(verification);
-      }
-    }
+    put_artifacts(batch.artifacts, writer);
+    put_trials(batch, writer);
   });
 }
 
@@ -152,6 +185,8 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
     state_->wait_for_idle_gpu(*job);
   } else if (result.status == WorkResult::Status::Interrupted) {
     state_->requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
+  } else if (result.needs_bytes > 0 && state_->move_to_more_room(*job, result)) {
+    // It goes on there.
   } else if (result.status == WorkResult::Status::Failed || (is_smaller && !job->row.for_bucket)) {
     job->row.needs_bytes = result.needs_bytes;
     state_->end(*job, JobState::Failed, result.error, nullptr);
@@ -179,26 +214,7 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
   const bool has_record = row.kind == JobKind::Tune;
   store.write([&](StoreWriter& writer) {
     if (has_record) {
-      const auto trial = writer.trial_by_digest(record.trial);
-      if (!trial) {
-        throw Error(ErrorCode::FailedPrecondition, "job " + row.id, "the winner's trial was never stored");
-      }
-      Problem measured = std::move(record.question.problem);
-      record.question = row.question;
-      if (!measured.dims.empty() && measured != row.question.problem) {
-        row.note = "measured " + to_string(measured) + " for " + to_string(row.question.problem) +
-                   (row.note.empty() ? "" : ": " + row.note);
-        record.question.problem = std::move(measured);
-      }
-      record.configuration = trial->configuration;
-      record.cubin = trial->cubin;
-      record.architecture = trial->architecture;
-      record.toolchain = trial->toolchain;
-      record.driver = trial->driver;
-      record.evidence = evidence_for(job.device.facts);
-      record.provisional = record.provisional || record.contended;
-      record.job_id = row.id;
-      row.record_trial = record.trial;
+      complete_record(job, row, record, writer);
       writer.put_record(record);
       writer.drop_want(row.question);
     }
@@ -219,6 +235,26 @@ void Scheduler::State::complete_tune(OpenJob& job, WorkResult& result) {
   }
 }
 
+bool Scheduler::State::move_to_more_room(OpenJob& job, const WorkResult& result) {
+  const auto has_room = [&](const OfferedDevice& device) {
+    return device.device.digest == job.row.question.device_class && may_measure(device) &&
+           device.uuid != job.gpu_uuid && device.trial_memory_bytes >= result.needs_bytes;
+  };
+  const bool exists = std::ranges::any_of(
+      agents, [&](const auto& agent) { return std::ranges::any_of(agent.second.profile.devices, has_room); });
+  // Once: what is offered may have been taken meanwhile, and two GPUs could send it to and fro for ever.
+  if (job.needs_bytes != 0 || !exists) {
+    return false;
+  }
+  log_info("job " + job.row.id + " goes to another GPU: " + result.error);
+  release(job);
+  job.needs_bytes = result.needs_bytes;
+  job.row.state = JobState::Queued;
+  job.phase.clear();
+  tell(job);
+  return true;
+}
+
 void Scheduler::State::measure_smaller(OpenJob& job, const WorkResult& result) {
   const auto kernel = kernels.find(job.row.question.kernel);
   const Problem before = job.measured().problem;
@@ -232,6 +268,7 @@ void Scheduler::State::measure_smaller(OpenJob& job, const WorkResult& result) {
   log_info("job " + job.row.id + " measures " + to_string(problem) + ": " + result.error);
   release(job);
   job.smaller = problem;
+  job.needs_bytes = 0;
   job.row.note = result.error;
   job.row.state = JobState::Queued;
   job.row.series = 0;

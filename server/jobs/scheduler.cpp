@@ -19,6 +19,7 @@ Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const C
 Scheduler::~Scheduler() = default;
 
 void Scheduler::load() {
+  state_->fail_damaged_jobs();
   std::vector<JobRow> rows;
   std::map<Digest, DeviceClass> devices;
   state_->store.read([&](StoreReader& reader) {
@@ -30,7 +31,7 @@ void Scheduler::load() {
   for (JobRow& row : rows) {
     const auto device = devices.find(row.question.device_class);
     if (device == devices.end()) {
-      log_warning("job " + row.id + " is dropped: its device class is not in the store");
+      state_->fail_before_loaded(std::move(row), "its device class is not in the store or is damaged there");
       continue;
     }
     row.state = JobState::Queued;
@@ -44,6 +45,27 @@ void Scheduler::load() {
   }
   state_->load_failures();
   state_->dispatch();
+}
+
+void Scheduler::State::fail_damaged_jobs() {
+  try {
+    store.write([](StoreWriter& writer) { writer.fail_damaged_jobs(); });
+  } catch (const Error& error) {
+    // The store is read-only: they stay open in the file, and nobody goes on with them.
+    log_warning(std::string("damaged jobs are not ended: ") + error.what());
+  }
+}
+
+void Scheduler::State::fail_before_loaded(JobRow row, std::string error) {
+  log_error("job " + row.id + " has failed: " + error);
+  row.state = JobState::Failed;
+  row.error = std::move(error);
+  row.finished_at = clock.wall_text();
+  try {
+    persist(row);
+  } catch (const Error& fault) {
+    log_warning("job " + row.id + ": its end is not stored: " + fault.what());
+  }
 }
 
 JobEvent Scheduler::submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune) {
@@ -137,6 +159,7 @@ void Scheduler::State::begin_anew(OpenJob& job, const JobRow& asked) {
   drop_lease(job);
   job.row = std::move(row);
   job.smaller.reset();
+  job.needs_bytes = 0;
   job.phase.clear();
   job.not_before = {};
   tell(job);

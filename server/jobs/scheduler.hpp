@@ -60,8 +60,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Takes up the open jobs of the store. What was leased is queued again. Provisional records are measured
-  /// again: the index has been loaded before.
+  /// Takes up the open jobs of the store. What was leased is queued again, what is damaged has failed.
+  /// Provisional records are measured again: the index has been loaded before.
   void load();
 
   // ---- Asking ----

@@ -21,6 +21,8 @@ struct OpenJob {
   /// Measured in the place of the question's, which does not fit into the GPU's memory. Not stored: after a
   /// restart the agent says so again.
   std::optional<Problem> smaller;
+  /// By a GPU that had no room: it waits for one that has. 0: none has said so. Not stored.
+  std::uint64_t needs_bytes = 0;
 
   // While leased:
   std::string lease_id;  // empty: not leased
@@ -74,6 +76,9 @@ struct Scheduler::State {
   OpenJob* find(const std::string& id);
   void tell(const OpenJob& job);
   void persist(const JobRow& row);
+  /// Of the store's open jobs, those that nobody can go on with.
+  void fail_damaged_jobs();
+  void fail_before_loaded(JobRow row, std::string error);
   /// Ends the job in the store, tells its watchers and forgets it.
   void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
   void forget(const std::string& id, const JobEvent& last);
@@ -130,6 +135,8 @@ struct Scheduler::State {
   // ---- results.cpp ----
   void store_rows(const OpenJob& job, WorkBatch& batch);
   void complete_tune(OpenJob& job, WorkResult& result);
+  /// Queues the job again, once, for another GPU that offers the room that it needs. False: there is none.
+  bool move_to_more_room(OpenJob& job, const WorkResult& result);
   /// Queues the job again for the smaller problem that the agent has found to fit.
   void measure_smaller(OpenJob& job, const WorkResult& result);
   /// Enqueues the measurement that replaces the question's provisional record, if it has one.

@@ -81,6 +81,19 @@ bool is_near(const Problem& problem, Dims dims) {
   return sum <= kNearestLimit;
 }
 
+bool has_other_toolchain(const Question& question, const RecordRow& record) {
+  return question.toolchain && !record.toolchain.name.empty() && record.toolchain.name != *question.toolchain;
+}
+
+/// Whether the bits of the record's variant are what the question's numerics want of it.
+bool keeps_bits(const Question& question, const RecordRow& record, const Match& match) {
+  if (question.key.numerics.kind != Numerics::Kind::Invariant) {
+    return true;
+  }
+  return !match.has(Departure::NearestProblem) && !match.has(Departure::OtherDevice) &&
+         !match.has(Departure::OtherRevision) && !has_other_toolchain(question, record);
+}
+
 class Ranking {
  public:
   Ranking(const Question& question, const IndexSnapshot& index, const CarryOver& carry)
@@ -197,6 +210,9 @@ class Ranking {
     if (is_stale(question_, *record, same_device)) {
       match.add(Departure::Stale);
     }
+    if (!keeps_bits(question_, *record, match)) {
+      return;
+    }
     ranked_.push_back({record, *carried, match, evidence,
                        *distance + (same_device ? 0 : device_distance(device.facts, question_.device.facts)),
                        log_size(record->question.problem)});
@@ -217,7 +233,7 @@ bool is_stale(const Question& question, const RecordRow& record, bool same_devic
       driver_branch(question.driver->version) != driver_branch(record.driver.version)) {
     return true;
   }
-  if (question.toolchain && !record.toolchain.name.empty() && record.toolchain.name != *question.toolchain) {
+  if (has_other_toolchain(question, record)) {
     return true;
   }
   return same_device && question.power_limit_mw != 0 && record.power_limit_mw != 0 &&

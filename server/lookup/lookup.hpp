@@ -60,7 +60,8 @@ inline constexpr double kNearestLimit = 2.0;
 /// Validators add `stale`, a changed source adds `other_revision`. Order: the match, then the evidence
 /// (measured, provisional, imported, predicted), then for buckets the larger problem, else the smaller
 /// distance. What a replay device yielded never answers for a real class, nor the other way round, and what
-/// clients reported answers nothing.
+/// clients reported answers nothing. Numerics `invariant:DIM` are answered only by what was compared with
+/// today's default: no other problem than the bucket's, device class, revision or toolchain.
 ///
 /// Calls `visit` with one after the other, until it returns false: what nobody asks for is not ranked.
 void visit_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,

@@ -108,6 +108,7 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   const auto reason = context.store.read_only_reason();
   reply.set_read_only(reason.has_value());
   reply.set_read_only_reason(reason.value_or(""));
+  reply.set_damaged_rows(context.store.damaged_rows());
   list_devices(context, *reply.mutable_devices());
   std::set<std::string> toolchains;
   for (const AgentProfile& agent : agents) {

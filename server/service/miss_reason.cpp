@@ -52,4 +52,15 @@ std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
   return "";
 }
 
+std::string obstacle_of(const CompileAttempts& compiles, bool wanted) {
+  if (!compiles.error.empty()) {
+    return "a better configuration was not compiled: " + compiles.error;
+  }
+  if (!wanted) {
+    return "";
+  }
+  return "a better configuration has no cubin yet: " +
+         (compiles.job.empty() ? "no agent compiles it" : "job " + compiles.job + " compiles it");
+}
+
 }  // namespace cubind

@@ -34,6 +34,7 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
 
 void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
   const bool retune = request.retune();
+  const bool is_wanted = request.has_wanted();
   std::vector<Asked> asked;
   std::vector<RecordQuestion> fresh;
   const grpc::Status looked = guarded([&] {
@@ -46,7 +47,9 @@ void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
       if (settled) {
         fresh.push_back(question.key);
       }
-      asked.push_back({question, std::move(settled)});
+      // A miss noted it in the place of its job: it may shrink as that would have.
+      const bool for_bucket = is_wanted && stands_for_bucket(question, context_.answerer, *snapshot);
+      asked.push_back({question, std::move(settled), for_bucket});
     }
   });
   if (!fresh.empty() && !context_.store.read_only_reason()) {
@@ -71,7 +74,7 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
     std::vector<TuneOrder> orders;
     for (std::size_t i = first; i < end; ++i) {
       if (const Asked& one = (*asked)[i]; !one.fresh) {
-        orders.push_back({one.question.key, one.question.device});
+        orders.push_back({one.question.key, one.question.device, one.for_bucket});
       }
     }
     const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);

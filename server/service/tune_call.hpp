@@ -36,6 +36,7 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
   struct Asked {
     Question question;
     std::optional<AnswerCandidate> fresh;  // there is nothing left to tune
+    bool for_bucket = false;
   };
   /// On the background thread: it reads specs and the store and enumerates search spaces.
   void look_for_fresh(const v1::TuneRequest& request);

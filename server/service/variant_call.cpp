@@ -114,9 +114,7 @@ std::optional<VariantCall::Wish> VariantCall::job_wish() const {
   Wish wish{{asked_.question.key, asked_.question.device}};
   RecordQuestion& question = wish.order.question;
   const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
-  const bool in_bucket =
-      !candidates.empty() && candidates.front().record &&
-      candidates.front().match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
+  const bool in_bucket = !candidates.empty() && is_of_bucket(candidates.front());
   if (in_bucket && candidates.front().match == Match{Departure::Bucket}) {
     // There is nothing better to be had of the bucket: the caller wants its own problem measured.
   } else if (in_bucket) {
@@ -236,13 +234,25 @@ bool VariantCall::pass_over(const Digest& key, const std::string& error) {
   return resolution_.compile && wait_for_compile();
 }
 
+void VariantCall::leave_compile_to_an_agent() {
+  if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
+    submit_compile();
+  }
+}
+
+Strand::Time VariantCall::compile_deadline() {
+  if (!compile_deadline_) {
+    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
+    compile_deadline_ =
+        std::chrono::steady_clock::now() +
+        std::min<std::chrono::nanoseconds>(asked_.compile_wait, std::chrono::nanoseconds(until_deadline));
+  }
+  return *compile_deadline_;
+}
+
 bool VariantCall::wait_for_compile() {
   if (compiles_given_up_ || !may_be_compiled_soon()) {
-    // No agent is there, or none whose cubins the driver loads. The job waits for one, nobody waits for the
-    // job.
-    if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
-      submit_compile();
-    }
+    leave_compile_to_an_agent();
     return false;
   }
   if (const auto error = context_.scheduler.failed_lately(resolution_.compile->key)) {
@@ -252,33 +262,32 @@ bool VariantCall::wait_for_compile() {
   if (!job) {
     return false;
   }
-  const auto now = std::chrono::steady_clock::now();
-  if (!compile_deadline_) {
-    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
-    compile_deadline_ = now + std::min<std::chrono::nanoseconds>(asked_.compile_wait,
-                                                                 std::chrono::nanoseconds(until_deadline));
-  }
+  const auto deadline = compile_deadline();
   if (has_ended(job->job.state)) {
     return pass_over(resolution_.compile->key, job->job.error);
   }
-  if (ends_the_wait(job->job.state) || now >= *compile_deadline_) {
+  if (ends_the_wait(job->job.state) || std::chrono::steady_clock::now() >= deadline) {
     return false;
   }
+  watch_compile(deadline);
+  return watch_ != 0;
+}
+
+void VariantCall::watch_compile(Strand::Time deadline) {
   const auto self = shared_from_this();
   const std::uint64_t wait = ++waits_;
   const Digest key = resolution_.compile->key;
   watch_ = context_.scheduler.watch(compile_job_,
                                     [self, key](const JobEvent& event) { self->compiled(key, event); });
   if (watch_ == 0) {
-    return false;
+    return;
   }
-  context_.jobs.post_at(*compile_deadline_, [self, wait] {
+  context_.jobs.post_at(deadline, [self, wait] {
     if (self->waits_ == wait && self->watch_ != 0) {
       self->stop_waiting();
       self->step([&] { self->reply_now(); });
     }
   });
-  return true;
 }
 
 void VariantCall::compiled(const Digest& key, const JobEvent& event) {
@@ -311,8 +320,7 @@ void VariantCall::stop_waiting() {
 
 void VariantCall::reply_now() {
   if (!resolution_.answer) {
-    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(),
-                    {compile_job_, compile_error_, !failed_compiles_.empty()});
+    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), compiles());
   }
   if (cubin_is_lost()) {
     resolve();  // finds another artifact, or one to compile
@@ -337,17 +345,7 @@ void VariantCall::reply_now() {
 
 std::string VariantCall::why() const {
   const std::string job = job_ ? obstacle_of(*job_, *context_.fleet.agents()) : no_job_because_;
-  if (!job.empty()) {
-    return job;
-  }
-  if (!compile_error_.empty()) {
-    return "a better configuration was not compiled: " + compile_error_;
-  }
-  if (resolution_.compile) {
-    return "a better configuration has no cubin yet: " +
-           (compile_job_.empty() ? "no agent compiles it" : "job " + compile_job_ + " compiles it");
-  }
-  return "";
+  return job.empty() ? obstacle_of(compiles(), resolution_.compile.has_value()) : job;
 }
 
 // What is asked again is looked up again where the answer started something, where a better one failed to be compiled and

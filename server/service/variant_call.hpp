@@ -9,6 +9,7 @@
 
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
+#include "server/service/no_answer.hpp"
 #include "server/service/reply_cache.hpp"
 
 namespace cubind {
@@ -47,7 +48,15 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   std::optional<Wish> job_wish() const;
   void wait_for_job();
   void serve();
+  /// False: nothing is waited for, or no longer.
   bool wait_for_compile();
+  /// No agent is there, or none whose cubins the driver loads: the job waits for one, nobody waits for the
+  /// job.
+  void leave_compile_to_an_agent();
+  /// Of all compiles that the call waits for.
+  Strand::Time compile_deadline();
+  /// Until then. `watch_` is 0 where the job is over.
+  void watch_compile(Strand::Time deadline);
   /// An agent is there, or on its way, whose cubins the caller's driver may load.
   bool may_be_compiled_soon() const;
   /// Goes on without the candidate whose compile has failed.
@@ -58,6 +67,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void stop_waiting();
 
   void reply_now();
+  CompileAttempts compiles() const { return {compile_job_, compile_error_, !failed_compiles_.empty()}; }
   /// Why there is nothing better than the answer; empty: there is no more to be said than the job's state.
   std::string why() const;
   bool caller_has(const Digest& cubin) const;

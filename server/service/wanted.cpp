@@ -23,7 +23,7 @@ struct Wanted {
 bool is_offered(const AgentProfiles& agents, const Digest& device_class) {
   return std::ranges::any_of(agents, [&](const AgentProfile& agent) {
     return std::ranges::any_of(agent.devices, [&](const OfferedDevice& device) {
-      return device.device.digest == device_class && !device.consent.starts_with("never");
+      return device.device.digest == device_class && may_measure(device);
     });
   });
 }

@@ -16,8 +16,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "samples are stored as little-endian doubles");
 
 [[noreturn]] void damaged(std::string_view what, std::string_view text) {
-  throw Error(ErrorCode::DataLoss, "store",
-              "a column does not hold " + std::string(what) + ": " + quoted(text));
+  throw Error(ErrorCode::DataLoss, "", "does not hold " + std::string(what) + ": " + quoted(text));
 }
 
 /// What JSON and its conversions throw becomes DataLoss: the store wrote this text itself.
@@ -83,7 +82,7 @@ OrderedJson to_json(const std::vector<NamedValue>& values) {
 
 std::vector<NamedValue> values_from(const OrderedJson& object) {
   std::vector<NamedValue> values;
-  for (const auto& [name, value] : object.items()) {
+  for (const auto& [name, value] : object.get_ref<const OrderedJson::object_t&>()) {
     values.push_back({name, value.get<std::int64_t>()});
   }
   return values;
@@ -103,7 +102,7 @@ OrderedJson to_json(const Problem& problem) {
 Problem problem_from(const OrderedJson& json) {
   Problem problem;
   problem.dims = values_from(json.at("dims"));
-  for (const auto& [name, spelling] : json.at("types").items()) {
+  for (const auto& [name, spelling] : json.at("types").get_ref<const OrderedJson::object_t&>()) {
     const auto text = spelling.get<std::string>();
     problem.types.push_back({name, known(parse_dtype(text), "a type", text)});
   }
@@ -125,7 +124,7 @@ template <typename Item, typename Read>
 std::vector<Item> read_list(const std::string& text, std::string_view what, Read read) {
   return read_json(text, what, [&](const OrderedJson& list) {
     std::vector<Item> items;
-    for (const OrderedJson& item : list) {
+    for (const OrderedJson& item : list.get_ref<const OrderedJson::array_t&>()) {
       items.push_back(read(item));
     }
     return items;
@@ -208,7 +207,7 @@ std::string write_outcomes(const std::vector<OutcomeCount>& outcomes) {
 std::vector<OutcomeCount> read_outcomes(const std::string& text) {
   return read_json(text, "counts of outcomes", [](const OrderedJson& object) {
     std::vector<OutcomeCount> outcomes;
-    for (const auto& [name, count] : object.items()) {
+    for (const auto& [name, count] : object.get_ref<const OrderedJson::object_t&>()) {
       outcomes.push_back({read_outcome(name), count.get<std::uint32_t>()});
     }
     return outcomes;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace cubind::store {
 
@@ -88,8 +89,12 @@ double Query::real() { return sqlite3_column_double(statement_, next_column_++);
 std::string Query::text() {
   const int column = next_column_++;
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-  return data ? std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
-              : std::string();
+  std::string text(data ? data : "", static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
+  // A protobuf string with such a byte is written and never read.
+  if (valid_utf8(text) != text) {
+    throw Error(ErrorCode::DataLoss, "", "is not in UTF-8: " + quoted(valid_utf8(text)));
+  }
+  return text;
 }
 
 std::string Query::blob() {
@@ -100,12 +105,9 @@ std::string Query::blob() {
 }
 
 Digest Query::digest() {
-  const int column = next_column_;
   const auto digest = Digest::from_bytes(blob());
   if (!digest) {
-    throw Error(
-        ErrorCode::DataLoss, "store",
-        std::string("column ") + sqlite3_column_name(statement_, column) + " holds no digest of 32 bytes");
+    throw Error(ErrorCode::DataLoss, "", "holds no digest of 32 bytes");
   }
   return *digest;
 }
@@ -125,6 +127,15 @@ std::optional<std::uint64_t> Query::optional_unsigned() {
   }
   return unsigned_integer();
 }
+
+std::string Query::row_name() {
+  const bool is_digest = sqlite3_column_type(statement_, 0) == SQLITE_BLOB;
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, 0));
+  const std::string name(data ? data : "", static_cast<std::size_t>(sqlite3_column_bytes(statement_, 0)));
+  return is_digest ? Digest::from_bytes(name).value_or(Digest{}).hex() : name;
+}
+
+std::string Query::column() const { return sqlite3_column_name(statement_, next_column_ - 1); }
 
 Database::Database(const std::filesystem::path& path, Mode mode) {
   const int flags = mode == Mode::Create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;

@@ -47,12 +47,18 @@ class Query {
   std::uint32_t word() { return static_cast<std::uint32_t>(integer()); }
   bool flag() { return integer() != 0; }
   double real();
+  /// Throws DataLoss where it is not in UTF-8.
   std::string text();
   std::string blob();
   /// Throws DataLoss where it has not 32 bytes.
   Digest digest();
   std::optional<Digest> optional_digest();
   std::optional<std::uint64_t> optional_unsigned();
+
+  /// What names the row: its first column, a number, a text or a digest.
+  std::string row_name();
+  /// Of the column that was read last.
+  std::string column() const;
 
  private:
   void put(std::int64_t value);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/store/columns.hpp"
 
 namespace cubind::store {
@@ -10,6 +11,17 @@ namespace cubind::store {
 void damaged(std::string_view what, const Digest& key, std::string cause) {
   throw Error(ErrorCode::DataLoss, "store " + std::string(what) + " " + key.hex().substr(0, 16),
               std::move(cause));
+}
+
+void throw_with_place(const Error& error, Query& row, std::string_view table) {
+  if (error.code() != ErrorCode::DataLoss) {
+    throw;
+  }
+  const std::string column = error.where().empty() ? row.column() : error.where();
+  throw Error(
+      ErrorCode::DataLoss,
+      "store, table " + std::string(table) + ", row " + valid_utf8(row.row_name()) + ", column " + column,
+      error.cause());
 }
 
 ToolchainIdentity read_toolchain(Query& row) {
@@ -22,19 +34,19 @@ ToolchainIdentity read_toolchain(Query& row) {
 }
 
 /// A full key that hashes to its digest; empty ones (imports) are not checked.
-Key read_key(Query& row, std::string_view what) {
+Key read_key(Query& row) {
   Key key;
   key.digest = row.digest();
   key.full = row.blob();
   if (!key.full.empty() && Digest::of(key.full) != key.digest) {
-    damaged(what, key.digest, "its full key does not have its digest");
+    throw Error(ErrorCode::DataLoss, "full_key", "does not have the digest that is the row's key");
   }
   return key;
 }
 
 ArtifactRow read_artifact(Query& row) {
   ArtifactRow artifact;
-  artifact.key = read_key(row, "artifact");
+  artifact.key = read_key(row);
   artifact.cubin = row.digest();
   artifact.kernel = row.text();
   artifact.architecture = row.text();
@@ -49,7 +61,7 @@ ArtifactRow read_artifact(Query& row) {
 
 TrialRow read_trial(Query& row) {
   TrialRow trial;
-  trial.key = read_key(row, "trial");
+  trial.key = read_key(row);
   trial.origin = read_origin(row.text());
   trial.artifact_key = row.optional_digest();
   trial.kernel = row.text();
@@ -84,7 +96,33 @@ RecordQuestion read_question(Query& row) {
   return question;
 }
 
+DeviceClass read_device_class(Query& row) {
+  const Key key = read_key(row);
+  DeviceClass device;
+  device.digest = key.digest;
+  device.full = key.full;
+  device.label = row.text();
+  device.facts = read_facts(row.text());
+  std::string derived;
+  try {
+    derived = derive_device_class(device.facts, "").full;
+  } catch (const Error& error) {
+    throw Error(ErrorCode::DataLoss, "facts", error.what());
+  }
+  if (derived != device.full) {
+    throw Error(ErrorCode::DataLoss, "facts", "are those of another device class");
+  }
+  return device;
+}
+
 namespace {
+
+/// Digest and full key of a question, which the row has besides.
+void require_key_of(const RecordQuestion& question, const Key& stored) {
+  if (record_key(question) != stored) {
+    throw Error(ErrorCode::DataLoss, "full_key", "is not that of the row's other columns");
+  }
+}
 
 void read_measurement(Query& row, RecordRow& record) {
   record.median_us = row.real();
@@ -118,11 +156,8 @@ RecordRow read_record(Query& row) {
   record.id = row.integer();
   const Key stored{row.digest(), row.blob()};
   record.question = read_question(row);
-  const Key key = record_key(record.question);
-  if (key != stored) {
-    damaged("record", stored.digest, "its full key is not that of its columns");
-  }
-  record.key = key.digest;
+  require_key_of(record.question, stored);
+  record.key = stored.digest;
   record.from_generation = row.unsigned_integer();
   record.to_generation = row.optional_unsigned();
   record.configuration = read_configuration(row.text());
@@ -148,6 +183,9 @@ JobRow read_job(Query& row) {
   job.key = row.digest();
   job.question = read_question(row);
   job.state = read_state(row.text());
+  if (job.kind == JobKind::Tune && !has_ended(job.state) && job.key != job_key(job.question)) {
+    throw Error(ErrorCode::DataLoss, "key", "is not that of the row's other columns");
+  }
   job.fence = row.unsigned_integer();
   job.series = row.word();
   job.retune = row.flag();
@@ -168,6 +206,17 @@ JobRow read_job(Query& row) {
   job.for_bucket = row.flag();
   job.needs_bytes = row.unsigned_integer();
   return job;
+}
+
+WantRow read_want(Query& row) {
+  const Key stored{row.digest(), row.blob()};
+  WantRow want;
+  want.question = read_question(row);
+  require_key_of(want.question, stored);
+  want.count = row.unsigned_integer();
+  want.first_at = row.text();
+  want.last_at = row.text();
+  return want;
 }
 
 }  // namespace cubind::store

@@ -1,42 +1,85 @@
-// Rows of a query as structs: the columns in the order in which sql.hpp selects them. Every key is checked
-// against its digest.
+// Rows of a query as structs: the columns in the order in which sql.hpp selects them, first what names the
+// row. Every key is checked against its digest. A value that is damaged throws DataLoss.
 #pragma once
 
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "server/store/damaged_rows.hpp"
 #include "server/store/database.hpp"
 #include "server/store/rows.hpp"
 
 namespace cubind::store {
 
-/// Throws DataLoss, naming the row.
+/// Throws DataLoss, naming what it is about.
 [[noreturn]] void damaged(std::string_view what, const Digest& key, std::string cause);
 
 ToolchainIdentity read_toolchain(Query& row);
-Key read_key(Query& row, std::string_view what);
+Key read_key(Query& row);
 ArtifactRow read_artifact(Query& row);
 TrialRow read_trial(Query& row);
 /// Kernel to namespace.
 RecordQuestion read_question(Query& row);
+DeviceClass read_device_class(Query& row);
+WantRow read_want(Query& row);
 RecordRow read_record(Query& row);
 JobRow read_job(Query& row);
 
-/// Every row of the query, as `read` makes it.
+/// What is being handled in a catch block: damage with table, row and column, anything else as it is.
+[[noreturn]] void throw_with_place(const Error& error, Query& row, std::string_view table);
+
+/// The row as `read` makes it. Damage is told with table, row and column.
 template <typename Read>
-auto read_all(Query& query, Read read) {
-  std::vector<decltype(read(query))> rows;
-  while (query.step()) {
-    rows.push_back(read(query));
+auto read_row(Query& row, std::string_view table, Read read) {
+  try {
+    return read(row);
+  } catch (const Error& error) {
+    throw_with_place(error, row, table);
   }
-  return rows;
 }
 
 /// Absent: the query has no row.
 template <typename Read>
-auto read_one(Query& query, Read read) {
-  return query.step() ? std::optional(read(query)) : std::nullopt;
+auto read_one(Query& query, std::string_view table, Read read) {
+  return query.step() ? std::optional(read_row(query, table, read)) : std::nullopt;
+}
+
+/// Every row of the query.
+template <typename Read>
+auto read_all(Query& query, std::string_view table, Read read) {
+  std::vector<decltype(read(query))> rows;
+  while (query.step()) {
+    rows.push_back(read_row(query, table, read));
+  }
+  return rows;
+}
+
+/// The row; absent where it is damaged, which is noted.
+template <typename Read>
+auto sound_row(Query& row, std::string_view table, DamagedRows& damaged, Read read)
+    -> std::optional<decltype(read(row))> {
+  try {
+    return read_row(row, table, read);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::DataLoss) {
+      throw;
+    }
+    damaged.leave_out(error);
+    return std::nullopt;
+  }
+}
+
+/// Every row of the query but for those that are damaged.
+template <typename Read>
+auto read_sound(Query& query, std::string_view table, DamagedRows& damaged, Read read) {
+  std::vector<decltype(read(query))> rows;
+  while (query.step()) {
+    if (auto row = sound_row(query, table, damaged, read)) {
+      rows.push_back(std::move(*row));
+    }
+  }
+  return rows;
 }
 
 }  // namespace cubind::store

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "server/store/damaged_rows.hpp"
 #include "server/store/database.hpp"
 #include "server/store/store.hpp"
 
@@ -11,8 +12,9 @@ namespace cubind::store {
 
 class Session final : public StoreWriter {
  public:
-  /// `now` is the date that new rows get.
-  Session(Database& database, std::string now) : database_(database), now_(std::move(now)) {}
+  /// `now` is the date that new rows get; lists leave the rows out that are damaged, and note them.
+  Session(Database& database, DamagedRows& damaged, std::string now)
+      : database_(database), damaged_(damaged), now_(std::move(now)) {}
 
   Generation generation() override;
   StoreCounts counts() override;
@@ -48,6 +50,7 @@ class Session final : public StoreWriter {
   void put_verification(const VerificationRow& verification) override;
   bool put_record(const RecordRow& record) override;
   void put_job(const JobRow& job) override;
+  void fail_damaged_jobs() override;
   void count_want(const RecordQuestion& question, const std::string& now) override;
   void drop_want(const RecordQuestion& question) override;
   std::uint64_t pin_generation(const std::string& job, std::uint64_t generation) override;
@@ -62,11 +65,17 @@ class Session final : public StoreWriter {
   std::int64_t trial_id(const Digest& key, Origin origin);
   void update_trial(const TrialRow& trial, const TrialIdentity& known);
   void insert_trial(const TrialRow& trial);
+  bool is_damaged_class(const Digest& digest);
   void insert_record(const RecordRow& record, const Key& key);
-  std::vector<RecordRow> rivals(const RecordRow& record, const Digest& key);
+  struct Rival {
+    std::int64_t id = 0;
+    std::optional<RecordRow> record;  // absent: it is damaged
+  };
+  std::vector<Rival> rivals(const RecordRow& record, const Digest& key);
   void end_record(std::int64_t id);
 
   Database& database_;
+  DamagedRows& damaged_;
   std::string now_;
   bool generation_raised_ = false;
 };

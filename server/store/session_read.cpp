@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "server/store/columns.hpp"
 #include "server/store/row_readers.hpp"
 #include "server/store/session.hpp"
@@ -15,25 +14,6 @@ bool selects(const RecordFilter& filter, const std::string& kernel, const Digest
     return false;
   }
   return filter.kernels.empty() || std::ranges::find(filter.kernels, kernel) != filter.kernels.end();
-}
-
-DeviceClass read_device_class(Query& row) {
-  const Key key = read_key(row, "device class");
-  DeviceClass device;
-  device.digest = key.digest;
-  device.full = key.full;
-  device.label = row.text();
-  device.facts = read_facts(row.text());
-  return device;
-}
-
-WantRow read_want(Query& row) {
-  WantRow want;
-  want.question = read_question(row);
-  want.count = row.unsigned_integer();
-  want.first_at = row.text();
-  want.last_at = row.text();
-  return want;
 }
 
 }  // namespace
@@ -71,22 +51,22 @@ StoreCounts Session::counts() {
 
 std::optional<ArtifactRow> Session::artifact(const Key& key) {
   Query query = database_.query(sql::kArtifact);
-  if (!query.bind(key.digest).step()) {
+  auto found = read_sound(query.bind(key.digest), "artifacts", damaged_, read_artifact);
+  if (found.empty()) {
     return std::nullopt;
   }
-  ArtifactRow artifact = read_artifact(query);
-  require_full_key(key, artifact.key.full, "artifact");
-  return artifact;
+  require_full_key(key, found.front().key.full, "artifact");
+  return std::move(found.front());
 }
 
 std::optional<ArtifactRow> Session::artifact_by_cubin(const Digest& cubin) {
   Query query = database_.query(sql::kArtifactByCubin);
-  return read_one(query.bind(cubin), read_artifact);
+  return read_one(query.bind(cubin), "artifacts", read_artifact);
 }
 
 std::vector<ToolchainIdentity> Session::toolchains(const std::string& kernel) {
   Query query = database_.query(sql::kToolchains);
-  return read_all(query.bind(kernel), read_toolchain);
+  return read_sound(query.bind(kernel), "artifacts", damaged_, read_toolchain);
 }
 
 bool Session::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }
@@ -100,7 +80,7 @@ std::optional<Blob> Session::blob(const Digest& cubin) {
   blob.cubin = cubin;
   blob.cubin_bytes = query.unsigned_integer();
   blob.zstd = query.blob();
-  if (Digest::of(blob.zstd) != query.digest()) {
+  if (Digest::of(blob.zstd).view() != query.blob()) {
     damaged("cubin", cubin, "its stored bytes no longer have their SHA-256");
   }
   return blob;
@@ -108,12 +88,12 @@ std::optional<Blob> Session::blob(const Digest& cubin) {
 
 std::vector<DeviceClass> Session::device_classes() {
   Query query = database_.query(sql::kDeviceClasses);
-  return read_all(query, read_device_class);
+  return read_sound(query, "device_classes", damaged_, read_device_class);
 }
 
 std::vector<RecordRow> Session::records(const RecordFilter& filter) {
   Query query = database_.query(filter.current_only ? sql::kCurrentRecords : sql::kEveryRecord);
-  std::vector<RecordRow> records = read_all(query, read_record);
+  std::vector<RecordRow> records = read_sound(query, "records", damaged_, read_record);
   std::erase_if(records, [&](const RecordRow& record) {
     const bool elsewhere = filter.name_space && record.question.name_space != *filter.name_space;
     return elsewhere || !selects(filter, record.question.kernel, record.question.device_class);
@@ -124,39 +104,39 @@ std::vector<RecordRow> Session::records(const RecordFilter& filter) {
 std::vector<RecordRow> Session::records_of(const RecordQuestion& question) {
   const Key key = record_key(question);
   Query query = database_.query(sql::kRecordsOfQuestion);
-  return read_all(query.bind(key.digest), read_record);
+  return read_sound(query.bind(key.digest), "records", damaged_, read_record);
 }
 
 std::vector<RecordRow> Session::records_at(std::uint64_t generation) {
   Query query = database_.query(sql::kRecordsAt);
-  query.bind(generation);
-  std::vector<RecordRow> records;
-  while (query.step()) {
-    records.push_back(read_record(query));
-  }
-  return records;
+  return read_sound(query.bind(generation), "records", damaged_, read_record);
 }
 
-std::vector<RecordRow> Session::rivals(const RecordRow& record, const Digest& key) {
+std::vector<Session::Rival> Session::rivals(const RecordRow& record, const Digest& key) {
   const std::string branch = driver_branch(record.driver.version);
   const std::string evidence(to_string(record.evidence));
   Query query = database_.query(sql::kCurrentOfQuestion);
-  return read_all(query.bind(key, branch, toolchain_major(record.toolchain), evidence), read_record);
+  query.bind(key, branch, toolchain_major(record.toolchain), evidence);
+  std::vector<Rival> rivals;
+  while (query.step()) {
+    auto rival = sound_row(query, "records", damaged_, read_record);
+    rivals.push_back({std::stoll(query.row_name()), std::move(rival)});
+  }
+  return rivals;
 }
 
 std::optional<TrialRow> Session::trial(const Key& key) {
   Query query = database_.query(sql::kTrial);
-  if (!query.bind(key.digest).step()) {
-    return std::nullopt;
+  auto trial = read_one(query.bind(key.digest), "trials", read_trial);
+  if (trial) {
+    require_full_key(key, trial->key.full, "trial");
   }
-  TrialRow trial = read_trial(query);
-  require_full_key(key, trial.key.full, "trial");
   return trial;
 }
 
 std::optional<TrialRow> Session::trial_by_digest(const Digest& key) {
   Query query = database_.query(sql::kTrial);
-  return read_one(query.bind(key), read_trial);
+  return read_one(query.bind(key), "trials", read_trial);
 }
 
 std::vector<TrialRow> Session::trials(const TrialGroup& group) {
@@ -164,23 +144,12 @@ std::vector<TrialRow> Session::trials(const TrialGroup& group) {
   const std::string policy = to_string(group.policy);
   Query query = database_.query(sql::kTrialsOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
-  std::vector<TrialRow> trials;
-  while (query.step()) {
-    try {
-      trials.push_back(read_trial(query));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::DataLoss) {
-        throw;
-      }
-      log_warning(std::string("a trial is passed over: ") + error.what());
-    }
-  }
-  return trials;
+  return read_sound(query, "trials", damaged_, read_trial);
 }
 
 std::vector<TrialRow> Session::all_trials(const RecordFilter& filter) {
   Query query = database_.query(sql::kAllTrials);
-  std::vector<TrialRow> trials = read_all(query, read_trial);
+  std::vector<TrialRow> trials = read_sound(query, "trials", damaged_, read_trial);
   std::erase_if(trials,
                 [&](const TrialRow& trial) { return !selects(filter, trial.kernel, trial.device_class); });
   return trials;
@@ -189,8 +158,9 @@ std::vector<TrialRow> Session::all_trials(const RecordFilter& filter) {
 std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
   Query query = database_.query(sql::kBlocks);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
-  return read_all(query, [&](Query& row) {
+  return read_all(query, "blocks", [&](Query& row) {
     BlockRow block;
+    row.text();  // the row's name
     block.trial = trial.key.digest;
     block.origin = trial.origin;
     block.series = trial.series;
@@ -215,8 +185,9 @@ std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
 std::vector<VerificationRow> Session::verifications(const TrialRow& trial) {
   Query query = database_.query(sql::kVerifications);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
-  return read_all(query, [&](Query& columns) {
+  return read_all(query, "verifications", [&](Query& columns) {
     VerificationRow row;
+    columns.text();  // the row's name
     row.trial = trial.key.digest;
     row.origin = trial.origin;
     row.series = trial.series;
@@ -240,26 +211,18 @@ std::vector<ArtifactRow> Session::artifacts_of(const TrialGroup& group) {
   const std::string problem = write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Query query = database_.query(sql::kArtifactsOfGroup);
-  return read_all(query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch),
-                  read_artifact);
+  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
+  return read_sound(query, "artifacts", damaged_, read_artifact);
 }
 
 std::vector<JobRow> Session::out_of_memory_jobs() {
   Query query = database_.query(sql::kOutOfMemoryJobs);
-  std::vector<JobRow> rows;
-  while (query.step()) {
-    try {
-      rows.push_back(read_job(query));
-    } catch (const Error& error) {
-      log_warning(std::string("a job that had no memory is forgotten: ") + error.what());
-    }
-  }
-  return rows;
+  return read_sound(query, "jobs", damaged_, read_job);
 }
 
 std::vector<JobRow> Session::jobs(bool include_ended) {
   Query query = database_.query(include_ended ? sql::kAllJobs : sql::kOpenJobs);
-  return read_all(query, read_job);
+  return read_sound(query, "jobs", damaged_, read_job);
 }
 
 std::uint32_t Session::last_series(const RecordQuestion& question) {
@@ -280,7 +243,7 @@ std::optional<std::uint64_t> Session::pinned_generation(const std::string& job) 
 
 std::vector<WantRow> Session::wants() {
   Query query = database_.query(sql::kWants);
-  return read_all(query, read_want);
+  return read_sound(query, "wants", damaged_, read_want);
 }
 
 }  // namespace cubind::store

@@ -1,6 +1,7 @@
 #include "base/error.hpp"
 #include "base/zstd.hpp"
 #include "server/store/columns.hpp"
+#include "server/store/row_readers.hpp"
 #include "server/store/session.hpp"
 #include "server/store/sql.hpp"
 
@@ -64,9 +65,10 @@ void Session::put_artifact(const ArtifactRow& artifact) {
   if (Digest::of(artifact.key.full) != artifact.key.digest) {
     throw Error(ErrorCode::InvalidArgument, "artifact key", "the full key does not have the digest");
   }
-  if (const auto known = this->artifact(artifact.key)) {
+  if (this->artifact(artifact.key)) {
     return;
   }
+  database_.query(sql::kDeleteArtifact).bind(artifact.key.digest).run();  // a damaged one
   const std::string entries = write_strings(artifact.entries);
   const std::string symbols = write_strings(artifact.entry_symbols);
   const std::string resources = write_resources(artifact.resources);
@@ -83,9 +85,19 @@ void Session::put_device_class(const DeviceClass& device) {
     throw Error(ErrorCode::InvalidArgument, "device class", "the full key does not have the digest");
   }
   const std::string facts = write_facts(device.facts);
+  if (is_damaged_class(device.digest)) {
+    database_.query(sql::kMendDeviceClass)
+        .bind(Query::bytes(device.full), device.label, facts, device.digest)
+        .run();
+  }
   database_.query(sql::kInsertDeviceClass)
       .bind(device.digest, Query::bytes(device.full), device.label, facts, now_)
       .run();
+}
+
+bool Session::is_damaged_class(const Digest& digest) {
+  Query query = database_.query(sql::kDeviceClass);
+  return query.bind(digest).step() && !sound_row(query, "device_classes", damaged_, read_device_class);
 }
 
 std::optional<Session::TrialIdentity> Session::find_trial(const Digest& key, Origin origin) {
@@ -192,12 +204,12 @@ void Session::end_record(std::int64_t id) {
 bool Session::put_record(const RecordRow& record) {
   const Key key = record_key(record.question);
   drop_want(record.question);
-  for (const RecordRow& rival : rivals(record, key.digest)) {
+  for (const Rival& rival : rivals(record, key.digest)) {
     // A measurement taken beside a foreign process never replaces one that had the GPU to itself.
-    if (record.provisional && !rival.provisional) {
+    if (rival.record && record.provisional && !rival.record->provisional) {
       return false;
     }
-    if (record.evidence == Evidence::Imported && says_the_same(record, rival)) {
+    if (rival.record && record.evidence == Evidence::Imported && says_the_same(record, *rival.record)) {
       return false;
     }
     end_record(rival.id);
@@ -248,6 +260,25 @@ void Session::put_job(const JobRow& job) {
             job.nvrtc_calls, outcomes, job.record_trial, compile, job.architecture, job.driver_cuda,
             job.for_bucket, job.needs_bytes)
       .run();
+}
+
+void Session::fail_damaged_jobs() {
+  std::vector<std::pair<std::string, std::string>> damaged;  // id and what is wrong
+  Query query = database_.query(sql::kOpenJobs);
+  while (query.step()) {
+    try {
+      read_row(query, "jobs", read_job);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::DataLoss) {
+        throw;
+      }
+      damaged_.leave_out(error);
+      damaged.emplace_back(query.row_name(), error.what());
+    }
+  }
+  for (const auto& [id, error] : damaged) {
+    database_.query(sql::kFailJob).bind(error, now_, id).run();
+  }
 }
 
 void Session::count_want(const RecordQuestion& question, const std::string& now) {

@@ -38,6 +38,7 @@ inline const std::string kToolchains =
     "SELECT toolchain_name, nvrtc, builtins, headers FROM artifacts WHERE kernel = ? GROUP BY nvrtc, "
     "builtins, headers "
     "ORDER BY max(created_at) DESC, nvrtc, builtins, headers";
+inline const std::string kDeleteArtifact = "DELETE FROM artifacts WHERE key = ?";
 inline const std::string kInsertArtifact =
     "INSERT INTO artifacts (key, full_key, cubin, kernel, architecture, cubin_bytes, entries, entry_symbols, "
     "resources, "
@@ -48,6 +49,10 @@ inline const std::string kInsertArtifact =
 // ---- Device classes ----
 inline const std::string kDeviceClasses =
     "SELECT digest, full_key, label, facts FROM device_classes ORDER BY digest";
+inline const std::string kDeviceClass =
+    "SELECT digest, full_key, label, facts FROM device_classes WHERE digest = ?";
+inline const std::string kMendDeviceClass =
+    "UPDATE device_classes SET full_key = ?, label = ?, facts = ? WHERE digest = ?";
 inline const std::string kInsertDeviceClass =
     "INSERT INTO device_classes (digest, full_key, label, facts, first_seen) VALUES (?,?,?,?,?) ON CONFLICT "
     "DO NOTHING";
@@ -82,7 +87,8 @@ inline const std::string kUpdateTrial =
     "series = max(series, ?), job = ? WHERE id = ?";
 
 inline const std::string kBlocks =
-    "SELECT stage, position, samples_us, sm_mhz, memory_mhz, temperature_c, power_mw, throttle_reasons, "
+    "SELECT trial || '/' || series || '/' || stage || '/' || position, stage, position, samples_us, sm_mhz, "
+    "memory_mhz, temperature_c, power_mw, throttle_reasons, "
     "throttled, contended, "
     "timer, tick_us, judged_against_us, job FROM blocks WHERE series = ? AND trial = (SELECT id FROM trials "
     "WHERE key = ? AND "
@@ -94,7 +100,8 @@ inline const std::string kInsertBlock =
     "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING";
 
 inline const std::string kVerifications =
-    "SELECT verification_digest, problem, after_timing, outcome, worst_excess, worst_output, worst_index, "
+    "SELECT trial || '/' || series || '/' || problem, verification_digest, problem, after_timing, outcome, "
+    "worst_excess, worst_output, worst_index, "
     "mismatches, "
     "same_bits, detail, reference, job FROM verifications WHERE series = ? AND trial = (SELECT id FROM "
     "trials WHERE key = ? AND "
@@ -159,6 +166,8 @@ inline const std::string kLastSeries =
     "policy = ?";
 // Not OR REPLACE: that would drop another open job with the same key instead of refusing this one.
 inline const std::string kDeleteJob = "DELETE FROM jobs WHERE id = ?";
+inline const std::string kFailJob =
+    "UPDATE jobs SET state = 'failed', ended = 1, error = ?, finished_at = ? WHERE id = ?";
 inline const std::string kInsertJob =
     "INSERT INTO jobs (id, kind, key, kernel, interface, problem, device_class, policy, numerics, namespace, "
     "state, "
@@ -173,8 +182,8 @@ inline const std::string kInsertPin =
     "INSERT INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING";
 
 inline const std::string kWants =
-    "SELECT kernel, interface, problem, device_class, policy, numerics, namespace, count, first_at, last_at "
-    "FROM wants "
+    "SELECT key, full_key, kernel, interface, problem, device_class, policy, numerics, namespace, count, "
+    "first_at, last_at FROM wants "
     "ORDER BY count DESC, key";
 inline const std::string kCountWant = "UPDATE wants SET count = count + 1, last_at = ? WHERE key = ?";
 inline const std::string kInsertWant =

@@ -20,6 +20,7 @@
 namespace cubind {
 namespace {
 
+using store::DamagedRows;
 using store::Database;
 using store::Query;
 using store::Session;
@@ -34,10 +35,11 @@ std::string random_store_id() {
 }
 
 /// Runs `body` in a transaction; on any exception nothing of it stays.
-void in_transaction(Database& database, const char* begin, const std::function<void(Session&)>& body) {
+void in_transaction(Database& database, DamagedRows& damaged, const char* begin,
+                    const std::function<void(Session&)>& body) {
   database.execute(begin);
   try {
-    Session session(database, RealClock().wall_text());
+    Session session(database, damaged, RealClock().wall_text());
     body(session);
     database.execute("COMMIT");
   } catch (...) {
@@ -52,12 +54,13 @@ void in_transaction(Database& database, const char* begin, const std::function<v
 /// Connections for reading. Thread-safe: a connection is used by one thread at a time.
 class ReaderPool {
  public:
-  ReaderPool(std::filesystem::path path, unsigned size) : path_(std::move(path)), size_(size) {}
+  ReaderPool(std::filesystem::path path, unsigned size, DamagedRows& damaged)
+      : path_(std::move(path)), size_(size), damaged_(damaged) {}
 
   void read(const std::function<void(StoreReader&)>& body) {
     std::unique_ptr<Database> database = take();
     try {
-      in_transaction(*database, "BEGIN", [&](Session& session) { body(session); });
+      in_transaction(*database, damaged_, "BEGIN", [&](Session& session) { body(session); });
     } catch (...) {
       give(std::move(database));
       throw;
@@ -97,6 +100,7 @@ class ReaderPool {
 
   const std::filesystem::path path_;
   const unsigned size_;
+  DamagedRows& damaged_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Database>> idle_;  // guarded by mutex_
@@ -111,7 +115,7 @@ class SqliteStore final : public Store {
         patience_(options.patience),
         mark_(options.path),
         writer_(options.path, Database::Mode::Create),
-        readers_(options.path, options.readers) {
+        readers_(options.path, options.readers, damaged_) {
     set_up(options);
     thread_ = std::thread([this] { run(); });
   }
@@ -141,6 +145,8 @@ class SqliteStore final : public Store {
     const std::lock_guard lock(mutex_);
     return read_only_reason_;
   }
+
+  std::uint64_t damaged_rows() const override { return damaged_.count(); }
 
   bool try_recover() override {
     if (!read_only_reason()) {
@@ -186,7 +192,7 @@ class SqliteStore final : public Store {
         .run();
   }
 
-  Generation generation() { return Session(writer_, RealClock().wall_text()).generation(); }
+  Generation generation() { return Session(writer_, damaged_, RealClock().wall_text()).generation(); }
 
   /// A copy in the place of the file or written over it gets a new id: its numbers of generations mean
   /// something else from here on.
@@ -243,7 +249,7 @@ class SqliteStore final : public Store {
         writer_.query(store::sql::kDeleteBallast).run();
       } else {
         Generation after;
-        in_transaction(writer_, "BEGIN IMMEDIATE", [&](Session& session) {
+        in_transaction(writer_, damaged_, "BEGIN IMMEDIATE", [&](Session& session) {
           task.body(session);
           after = session.generation();
         });
@@ -290,6 +296,7 @@ class SqliteStore final : public Store {
   const std::chrono::milliseconds patience_;
   store::GenerationMark mark_;  // this and writer_ are used by thread_ alone once that runs
   Database writer_;
+  store::DamagedRows damaged_;
   ReaderPool readers_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

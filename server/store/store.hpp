@@ -4,7 +4,8 @@
 // time; reads run on the calling thread with a connection of their own and see the last committed state. A
 // reader or writer object is used only within the function that it was handed to.
 //
-// Errors: DataLoss where a row no longer has its digest or its full key (it is never returned),
+// Errors: DataLoss where a row no longer has its digest or its full key, or a value that does not read back:
+// it is never returned, and where several rows are asked for the others are (damaged_rows()).
 // ResourceExhausted where the disk is full and Unavailable where it fails (the store is then read-only until
 // a write succeeds again), FailedPrecondition from open() (another daemon has the store, a network file
 // system, a newer schema).
@@ -114,9 +115,10 @@ class StoreWriter : public StoreReader {
   /// Removes the bytes if they no longer have their digest; the artifact that names them is then compiled
   /// again.
   virtual void drop_damaged_blob(const Digest& cubin) = 0;
-  /// A known key keeps its row (compilation is deterministic; the first one stands). The blob may come later.
+  /// A known key keeps its row (compilation is deterministic; the first one stands), unless it is damaged.
+  /// The blob may come later.
   virtual void put_artifact(const ArtifactRow& artifact) = 0;
-  virtual void put_device_class(const DeviceClass& device) = 0;
+  virtual void put_device_class(const DeviceClass& device) = 0;  // known ones stay, damaged ones are mended
   /// Inserts or updates; false where nothing was stored: out of memory is no property of a configuration, and
   /// an imported trial that is known stays as it is.
   virtual bool put_trial(const TrialRow& trial) = 0;
@@ -129,6 +131,9 @@ class StoreWriter : public StoreReader {
   virtual bool put_record(const RecordRow& record) = 0;
 
   virtual void put_job(const JobRow& job) = 0;  // inserts or replaces
+  /// Ends the open jobs that are damaged as failed, with what is damaged as their error: nobody can go on
+  /// with them, and they keep the next job with their key away.
+  virtual void fail_damaged_jobs() = 0;
   /// Above kMaxWants questions the one least asked for, of these the one longest ago, makes room.
   virtual void count_want(const RecordQuestion& question, const std::string& now) = 0;
   virtual void drop_want(const RecordQuestion& question) = 0;
@@ -153,6 +158,8 @@ class Store {
 
   /// Why the store takes no writes now; absent: it does. Ends with the first write that succeeds.
   virtual std::optional<std::string> read_only_reason() const = 0;
+  /// Rows that were left out of what was read since the store was opened, because a value in them is damaged.
+  virtual std::uint64_t damaged_rows() const = 0;
   /// Tries a write if the store is read-only; true if it takes writes now.
   virtual bool try_recover() = 0;
 };

@@ -32,22 +32,18 @@ std::vector<Candidate> make_candidates(const JobInput& input, const KernelBuild&
   std::vector<Candidate> candidates;
   std::map<Digest, std::size_t> seen;
   std::uint32_t number = 0;
-  for (Configuration& configuration : enumerate_valid(*input.spec, input.problem, input.constants)) {
-    Candidate one;
-    one.number = number++;
-    one.configuration = std::move(configuration);
-    const auto plan = plan_for(*input.spec, input.problem, one.configuration, input.constants);
-    if (!plan || plan->launches.empty()) continue;
-    one.plan = *plan;
-    one.source = artifact_source(*input.spec, input.problem, one.configuration, input.architecture);
-    one.artifact_key = artifact_key(one.source, build.identity());
-    one.trial_key = trial_key(context, one.artifact_key, one.plan);
-    one.is_default = default_one == one.configuration;
-    const auto [at, added] = seen.try_emplace(one.trial_key.digest, candidates.size());
+  for (const Configuration& configuration : enumerate_valid(*input.spec, input.problem, input.constants)) {
+    auto one = candidate_at(input, build, input.problem, configuration);
+    const std::uint32_t place = number++;
+    if (!one) continue;
+    one->number = place;
+    one->trial_key = trial_key(context, one->artifact_key, one->plan);
+    one->is_default = default_one == one->configuration;
+    const auto [at, added] = seen.try_emplace(one->trial_key.digest, candidates.size());
     if (added)
-      candidates.push_back(std::move(one));
-    else if (one.is_default)
-      candidates[at->second] = std::move(one);
+      candidates.push_back(*std::move(one));
+    else if (one->is_default)
+      candidates[at->second] = *std::move(one);
   }
   return candidates;
 }
@@ -96,6 +92,18 @@ std::optional<LaunchPlan> plan_for(const KernelSpec& spec, const Problem& proble
   const PlanEvaluator evaluator(spec.plan_template(problem, configuration), problem, configuration,
                                 constants);
   return evaluator.evaluate(problem, configuration).plan;
+}
+
+std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& build, const Problem& problem,
+                                      const Configuration& configuration) {
+  auto plan = plan_for(*input.spec, problem, configuration, input.constants);
+  if (!plan || plan->launches.empty()) return std::nullopt;
+  Candidate one;
+  one.configuration = configuration;
+  one.plan = *std::move(plan);
+  one.source = artifact_source(*input.spec, problem, configuration, input.architecture);
+  one.artifact_key = artifact_key(one.source, build.identity());
+  return one;
 }
 
 JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device) {

@@ -48,6 +48,11 @@ struct JobInput {
 // no configuration is valid.
 JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device);
 
+// A configuration of the job's kernel at some problem, without number and trial key. Absent where a constraint
+// or launch limit excludes it or nothing is launched.
+std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& build, const Problem& problem,
+                                      const Configuration& configuration);
+
 // The candidate that stands for the default configuration; null where none was valid.
 const Candidate* default_candidate(const JobInput& input);
 

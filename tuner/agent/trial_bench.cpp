@@ -26,11 +26,12 @@ const v1::MeasuredItem* find_item(const v1::DeviceReply& reply, const Candidate&
 }  // namespace
 
 TrialBench::TrialBench(const JobInput& input, CompileSource& artifacts, TrialDevice& device, TrialLog& log,
-                       MeasureSettings settings)
+                       RowInvariance* rows, MeasureSettings settings)
     : input_(input),
       artifacts_(artifacts),
       device_(device),
       log_(log),
+      rows_(rows),
       settings_(settings),
       tick_us_(log.stored_tick_us()) {}
 
@@ -140,7 +141,7 @@ Attempt TrialBench::keep_verification(const Candidate& candidate, const Place& p
   v1::VerificationResult result = reply.verification();
   if (result.outcome() == v1::OUTCOME_UNSPECIFIED) result.set_outcome(reply.outcome());
   result.set_after_timing(after_timing);
-  log_.add(candidate, place.problem, result);
+  if (!log_.verification(candidate, place.problem, after_timing)) log_.add(candidate, place.problem, result);
   if (result.outcome() != v1::CORRECT) {
     reject(candidate, result.outcome(), to_string(place.problem) + ": " + result.detail());
     return Attempt::Out;
@@ -151,23 +152,28 @@ Attempt TrialBench::keep_verification(const Candidate& candidate, const Place& p
   return Attempt::Done;
 }
 
+bool TrialBench::has_wanted_bits(const Place& place, bool after_timing, const v1::DeviceReply& reply) {
+  if (input_.numerics.kind == Numerics::Kind::Tolerance) return true;
+  return reply.verification().same_bits() && (!rows_ || rows_->holds(place, after_timing, reply));
+}
+
 Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool after_timing) {
   if (const v1::VerificationResult* stored = log_.verification(candidate, place.problem, after_timing)) {
-    const bool bits = stored->same_bits() || input_.numerics.kind != Numerics::Kind::Reproducible;
-    if (stored->outcome() == v1::CORRECT && bits) return Attempt::Done;
-    return out(candidate, v1::WRONG_RESULT);
+    const bool bits = stored->same_bits() || input_.numerics.kind == Numerics::Kind::Tolerance;
+    if (stored->outcome() != v1::CORRECT || !bits) return out(candidate, v1::WRONG_RESULT);
+    if (!rows_) return Attempt::Done;
   }
   const v1::TrialHeader* header = log_.header(candidate);
   if (header && header->outcome() != v1::WRONG_RESULT && settled(candidate)) return Attempt::Out;
-  const v1::DeviceReply reply = device_.verify(candidate, place, after_timing);
+  const std::vector<v1::OutputParts> hashed =
+      rows_ ? std::vector<v1::OutputParts>{rows_->rows_at(place.problem)} : std::vector<v1::OutputParts>{};
+  const v1::DeviceReply reply = device_.verify(candidate, place, after_timing, hashed);
   if (!reply.has_verification()) return judge(candidate, reply.outcome(), reply.detail());
   if (is_fault(reply.outcome()) || reply.outcome() == v1::OUT_OF_MEMORY) {
     return judge(candidate, reply.outcome(), reply.detail());
   }
   const Attempt attempt = keep_verification(candidate, place, after_timing, reply);
-  const bool differs =
-      !reply.verification().same_bits() && input_.numerics.kind == Numerics::Kind::Reproducible;
-  if (attempt != Attempt::Done || !differs) return attempt;
+  if (attempt != Attempt::Done || has_wanted_bits(place, after_timing, reply)) return attempt;
   // Correct, but not what this job looks for: that is no outcome of the trial.
   log_.commit();
   return out(candidate, v1::WRONG_RESULT);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/agent/row_invariance.hpp"
 #include "tuner/agent/trial_device.hpp"
 #include "tuner/agent/trial_log.hpp"
 #include "tuner/measure/measure_settings.hpp"
@@ -24,8 +25,9 @@ enum class Attempt : std::uint8_t {
 // is remembered for this job alone, for it is no property of the configuration. Used from the job's thread.
 class TrialBench {
  public:
+  // `rows`: absent where the job does not ask for invariance.
   TrialBench(const JobInput& input, CompileSource& artifacts, TrialDevice& device, TrialLog& log,
-             MeasureSettings settings);
+             RowInvariance* rows, MeasureSettings settings);
 
   // Lets the compiler run ahead.
   void want(const Candidate& candidate);
@@ -75,6 +77,8 @@ class TrialBench {
   Attempt out(const Candidate& candidate, v1::Outcome outcome);
   Attempt keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
                             const v1::DeviceReply& reply);
+  // Whether a correct trial is also what the job's numerics want.
+  bool has_wanted_bits(const Place& place, bool after_timing, const v1::DeviceReply& reply);
   Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
   v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;
   std::optional<Round> stored_round(std::uint32_t round, const std::vector<const Candidate*>& order) const;
@@ -84,6 +88,7 @@ class TrialBench {
   CompileSource& artifacts_;
   TrialDevice& device_;
   TrialLog& log_;
+  RowInvariance* rows_;
   MeasureSettings settings_;
   double tick_us_ = 0;
   std::map<std::uint32_t, v1::Outcome> out_;           // by candidate number

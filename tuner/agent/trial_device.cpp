@@ -170,9 +170,10 @@ bool TrialDevice::has_to_repeat(const v1::DeviceReply& reply, bool complete) {
   return true;
 }
 
-v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& place, bool after_timing) {
+v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& place, bool after_timing,
+                                    const std::vector<v1::OutputParts>& hashed) {
+  const Place main{Place::kMain, input_.problem, input_.candidates.front().plan};
   while (true) {
-    const Place main{Place::kMain, input_.problem, candidate.plan};
     v1::DeviceReply reply = prepare(main);
     if (has_to_repeat(reply, true)) continue;
     reply = load(candidate);
@@ -191,6 +192,7 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
     request.set_input_seed(after_timing ? kSeedAfter : kSeedBefore);
     request.set_check_same_bits(true);
     request.set_after_timing(after_timing);
+    request.mutable_hashed()->Assign(hashed.begin(), hashed.end());
     reply = session_.verify(request);
     if (!has_to_repeat(reply, reply.has_verification())) return reply;
   }

@@ -46,8 +46,10 @@ class TrialDevice {
 
   // Makes the device ready for the measured problem. Needed only for what it tells of itself then.
   void make_ready();
-  // The reply is about the trial: an outcome of loading it, or of verifying it.
-  v1::DeviceReply verify(const Candidate& candidate, const Place& place, bool after_timing);
+  // The reply is about the trial: an outcome of loading it, or of verifying it. It has hashes of these parts
+  // of a correct trial's outputs.
+  v1::DeviceReply verify(const Candidate& candidate, const Place& place, bool after_timing,
+                         const std::vector<v1::OutputParts>& hashed = {});
 
   struct Item {
     const Candidate* candidate = nullptr;

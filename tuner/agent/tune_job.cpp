@@ -10,6 +10,7 @@
 #include "tuner/agent/job_progress.hpp"
 #include "tuner/agent/job_result.hpp"
 #include "tuner/agent/memory_refusal.hpp"
+#include "tuner/agent/row_invariance.hpp"
 #include "tuner/agent/screen_stage.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/agent/trial_device.hpp"
@@ -89,7 +90,9 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   device.want_reference();
   if (session.info().timer().empty()) device.make_ready();
   TrialLog log(lease, input, {session.info().timer(), consent.gives_way()}, artifacts, parts_.channel);
-  TrialBench bench(input, artifacts, device, log, options_.settings);
+  std::optional<RowInvariance> rows;
+  if (wants_row_invariance(input)) rows.emplace(input, build, artifacts, device);
+  TrialBench bench(input, artifacts, device, log, rows ? &*rows : nullptr, options_.settings);
   bench.learn_tick(session.info().tick_us());
 
   ScreenStage screen(input, bench, progress, artifacts, {options_.compile_window, options_.settings});

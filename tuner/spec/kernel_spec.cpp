@@ -261,6 +261,21 @@ const ArgumentSpec* KernelSpec::argument(std::string_view wanted) const {
   return found == arguments.end() ? nullptr : &*found;
 }
 
+std::vector<std::string> KernelSpec::outputs_along(std::string_view dim) const {
+  std::vector<std::string> names;
+  for (const ArgumentSpec& one : arguments) {
+    const bool output = one.role == Role::Out || one.role == Role::InOut || one.role == Role::Zero;
+    if (!one.buffer || !output) {
+      continue;
+    }
+    const std::vector<std::string> variables = Expression::parse(one.extent).variables();
+    if (std::ranges::find(variables, dim) != variables.end()) {
+      names.push_back(one.name);
+    }
+  }
+  return names;
+}
+
 std::optional<Tolerance> KernelSpec::tolerance(DType type) const {
   const auto found = std::ranges::find(tolerances, type, &Tolerance::type);
   return found == tolerances.end() ? std::nullopt : std::optional(*found);

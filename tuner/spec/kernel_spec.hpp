@@ -191,6 +191,8 @@ class KernelSpec {
   static std::optional<double> distance(const Problem& a, const Problem& b);
 
   const ArgumentSpec* argument(std::string_view name) const;
+  /// The outputs that have rows along a dim: those whose extent depends on it.
+  std::vector<std::string> outputs_along(std::string_view dim) const;
   std::optional<Tolerance> tolerance(DType type) const;
   const SourceFile* bundled_file(std::string_view path) const;
   /// The element type of an argument for the problem's types.

@@ -141,6 +141,8 @@ v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
     done.set_outcome(result.outcome());
     done.set_detail(result.detail());
     *done.mutable_verification() = result;
+    if (result.outcome() != v1::CORRECT) return done;
+    for (const v1::OutputParts& parts : request.hashed()) done.add_hashes(problem.hash_of(parts));
     return done;
   } catch (...) {
     const auto failure = current_failure();

@@ -322,4 +322,18 @@ std::uint64_t ProblemSetup::output_hash() {
   return hash;
 }
 
+std::uint64_t ProblemSetup::hash_of(const v1::OutputParts& parts) {
+  std::uint64_t hash = 0;
+  for (const v1::OutputParts::Part& part : parts.parts()) {
+    const GuardedBuffer& buffer = find(part.output()).variant;
+    if (!is_output(buffer.role()) || part.elements() > buffer.elements()) {
+      throw Error(
+          ErrorCode::InvalidArgument, "verify.hashed",
+          std::to_string(part.elements()) + " elements of " + part.output() + " are no part of an output");
+    }
+    hash = mix_seeds(hash, kernels_.hash(buffer.address(), part.elements() * size_of(buffer.type())));
+  }
+  return hash;
+}
+
 }  // namespace cubind::worker

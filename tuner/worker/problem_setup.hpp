@@ -57,6 +57,8 @@ class ProblemSetup {
   std::vector<OutputComparison> compare_outputs();
   /// Of all outputs together.
   std::uint64_t output_hash();
+  /// Of the first elements of some. Throws Error(InvalidArgument) where a buffer is no output or shorter.
+  std::uint64_t hash_of(const v1::OutputParts& parts);
   /// Something may have been overwritten: inputs and reference are made again before the next run.
   void distrust() {
     inputs_of_.reset();

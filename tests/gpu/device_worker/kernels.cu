@@ -21,6 +21,14 @@ extern "C" __global__ void right(const float* x, const float* w, float* y, long 
   if (inside) y[row * columns + column] = x[row * columns + column] * w[column];
 }
 
+// Within any tolerance, but the size decides about the last bit.
+extern "C" __global__ void bits_of_the_size(const float* x, const float* w, float* y, long long rows,
+                                            long long columns) {
+  ROW_AND_COLUMN;
+  const float product = x[row * columns + column] * w[column];
+  if (inside) y[row * columns + column] = rows > 16 ? product : product * 1.0000002f;
+}
+
 extern "C" __global__ void no_row_guard(const float* x, const float* w, float* y, long long rows,
                                         long long columns) {
   ROW_AND_COLUMN;

@@ -59,6 +59,19 @@ TEST_CASE_METHOD(GetFixture, "get writes the cubin beside the printed answer") {
   CHECK(read_file(file) == "cubin");
 }
 
+TEST_CASE_METHOD(GetFixture, "get asks for the bits that its options name") {
+  get({"--device", "nvidia-h200"});
+  CHECK(asked_.numerics().kind() == v1::Numerics::TOLERANCE);
+  get({"--device", "nvidia-h200", "--reproducible"});
+  CHECK(asked_.numerics().kind() == v1::Numerics::REPRODUCIBLE);
+  get({"--device", "nvidia-h200", "--invariant", "N"});
+  CHECK(asked_.numerics().kind() == v1::Numerics::INVARIANT);
+  CHECK(asked_.numerics().invariant_dim() == "N");
+  const ProgramResult both = get({"--reproducible", "--invariant", "N"});
+  CHECK(both.exit_code == 2);
+  CHECK_THAT(both.err, Catch::Contains("excludes"));
+}
+
 TEST_CASE_METHOD(GetFixture, "get as JSON is one document with the launch plan") {
   const ProgramResult result = get({"--device", "nvidia-h200", "--json"});
   const Json json = Json::parse(result.out);

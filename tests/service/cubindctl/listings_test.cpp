@@ -219,7 +219,7 @@ TEST_CASE("status tells of an agent without a GPU why it has none") {
   CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["no_device_because"].size() == 1);
 }
 
-TEST_CASE("status tells store and jobs and a read only store") {
+TEST_CASE("status tells store and jobs and a read only store and damaged rows") {
   FakeDaemon daemon;
   daemon.scripts.get_status = [] {
     v1::GetStatusReply status;
@@ -228,11 +228,13 @@ TEST_CASE("status tells store and jobs and a read only store") {
     status.set_jobs_running(1);
     status.set_read_only(true);
     status.set_read_only_reason("disk full");
+    status.set_damaged_rows(2);
     *status.add_devices() = h200();
     return status;
   };
   CHECK_THAT(ctl(daemon, {"status"}).out, Catch::Contains("cubind 0.1.0") && Catch::Contains("1 running") &&
                                               Catch::Contains("READ ONLY   disk full") &&
+                                              Catch::Contains("DAMAGED     2 rows") &&
                                               Catch::Contains("nvidia-h200"));
   CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["store_path"] == "/var/lib/cubind/cubind.db");
 }

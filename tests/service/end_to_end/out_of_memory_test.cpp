@@ -80,6 +80,24 @@ TEST_CASE("a Tune of exactly the representative fails with the reason and measur
   CHECK(connection.get_status(kPatience).records() == 0);
 }
 
+TEST_CASE("a Tune of the want list measures the largest problem of a bucket that fits") {
+  TinyDaemon daemon(with_free(kForTheSmaller));
+  const Connection connection = daemon->connect();
+  v1::GetVariantRequest miss = question(connection, kAsked);
+  miss.set_tune(v1::NEVER);
+  miss.set_compile_wait_ms(60'000);
+  connection.get_variant(miss, kPatience);
+  REQUIRE(eventually([&] { return connection.get_status(kPatience).misses_wanted() == 1; }));
+  v1::TuneRequest wanted;
+  wanted.mutable_wanted();
+  connection.tune(
+      wanted, [](const v1::TuneEvent&) {}, {}, kPatience);
+  REQUIRE(tune_jobs(connection).size() == 1);
+  CHECK(tune_jobs(connection)[0].state() == v1::Job::DONE);
+  CHECK(measured(connection.get_variant(miss, kPatience)) == kSmaller);
+  CHECK(connection.get_status(kPatience).misses_wanted() == 0);
+}
+
 TEST_CASE("after a Tune that lacked memory a miss in the bucket still finds the smaller problem") {
   TinyDaemon daemon(with_free(kForTheSmaller));
   const Connection connection = daemon->connect();

@@ -91,19 +91,23 @@ TEST_CASE("what ran out of memory in a job does not have the problem tuned again
   CHECK(daemon.tune(detached()).at(0).already_fresh());
 }
 
-TEST_CASE("reproducible results are asked of the agent and have a record of their own") {
+TEST_CASE("reproducible and invariant results are asked of the agent and have records of their own") {
+  v1::Numerics numerics;
+  numerics.set_kind(GENERATE(v1::Numerics::REPRODUCIBLE, v1::Numerics::INVARIANT));
+  if (numerics.kind() == v1::Numerics::INVARIANT) numerics.set_invariant_dim("N");
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   v1::TuneRequest tune = detached();
-  tune.mutable_numerics()->set_kind(v1::Numerics::REPRODUCIBLE);
+  *tune.mutable_numerics() = numerics;
   daemon.tune(tune);
   const v1::LeaseGrant lease = agent.wait_for_lease();
-  CHECK(lease.numerics().kind() == v1::Numerics::REPRODUCIBLE);
+  CHECK(lease.numerics().kind() == numerics.kind());
+  CHECK(lease.numerics().invariant_dim() == numerics.invariant_dim());
   REQUIRE(agent.tune(lease));
   v1::GetVariantRequest request = vector_add(5000);
   request.set_tune(v1::NEVER);
   CHECK(daemon.get(request).reply.provenance().evidence() == v1::NONE);
-  request.mutable_numerics()->set_kind(v1::Numerics::REPRODUCIBLE);
+  *request.mutable_numerics() = numerics;
   CHECK(daemon.get(request).reply.provenance().evidence() == v1::MEASURED);
 }
 

@@ -66,6 +66,12 @@ v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
   result.set_worst_excess(wrong ? 7 : 0.25);
   result.set_same_bits(!behaviour_.bits_differ || !behaviour_.bits_differ(trial.configuration));
   result.set_reference("kernel");
+  for (const v1::OutputParts& parts : request.hashed()) {
+    const std::uint64_t elements = parts.parts(0).elements();
+    const std::uint64_t bits =
+        behaviour_.row_bits ? behaviour_.row_bits(trial.configuration, problem, elements) : 0;
+    reply.add_hashes(1000 * elements + bits);
+  }
   return reply;
 }
 

@@ -23,6 +23,8 @@ struct Behaviour {
   std::function<bool()> foreign = {};
   bool answers_beside_others = false;  // foreign use is seen, and requests are answered all the same
   std::function<bool(const Configuration&)> bits_differ = {};
+  // What the bits of the first elements of an output depend on beside their place: 0 where on nothing.
+  std::function<std::uint64_t(const Configuration&, const Problem&, std::uint64_t elements)> row_bits = {};
   bool sticky = true;  // faults lose the context
   bool dies = false;   // faults take the worker with them, without a reply
   bool throttled = false;

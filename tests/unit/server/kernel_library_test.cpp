@@ -75,7 +75,8 @@ TEST_CASE("a broken spec that is repaired is taken up") {
   CHECK(library.find("vector_add")->spec);
 }
 
-TEST_CASE("of two specs with one name the first stands and the other is listed with both files") {
+TEST_CASE(
+    "at first the first of two specs with one name is in force and the other is listed with both files") {
   LibraryFixture f;
   KernelLibrary library({source_dir() / "variants", f.folder.path()}, f.clock);
   CHECK(library.find("vector_add")->file.starts_with((source_dir() / "variants").string()));
@@ -85,6 +86,64 @@ TEST_CASE("of two specs with one name the first stands and the other is listed w
   REQUIRE(duplicate != kernels->end());
   CHECK_THAT((*duplicate)->error, Contains((source_dir() / "variants").string()));
   CHECK_THAT((*duplicate)->error, Contains(f.spec.string()));
+}
+
+/// vector_add in two folders; the first one comes when the second is in force.
+struct SecondSpec : LibraryFixture {
+  SecondSpec() {
+    fs::rename(spec.parent_path(), later);
+    library.reload();
+    fs::create_directory(earlier);
+    for (const auto& item : fs::directory_iterator(later)) {
+      fs::copy(item.path(), earlier / item.path().filename());
+    }
+    library.reload();
+  }
+  std::string file() { return library.find("vector_add")->file; }
+  std::string error() {
+    for (const auto& entry : *library.kernels()) {
+      if (!entry->error.empty()) return entry->error;
+    }
+    return "";
+  }
+  fs::path earlier = folder.path() / "a";
+  fs::path later = folder.path() / "z";
+  KernelLibrary library{{folder.path()}, clock};
+};
+
+TEST_CASE(
+    "a spec that comes with an earlier path does not displace the one in force and is told both files") {
+  SecondSpec f;
+  const std::string second = (f.later / "vector_add.json").string();
+  CHECK(f.file() == second);
+  CHECK_THAT(f.error(), Contains((f.earlier / "vector_add.json").string() + " /name") && Contains(second));
+}
+
+TEST_CASE("who is in force stays so while its file is broken") {
+  SecondSpec f;
+  write_file_atomic(f.later / "vector_add.json", "{");
+  f.library.reload();
+  CHECK(f.file() == (f.later / "vector_add.json").string());
+}
+
+TEST_CASE("a name is free for another spec once the file of who had it is gone or has another name") {
+  const bool is_gone = GENERATE(true, false);
+  SecondSpec f;
+  if (is_gone) {
+    fs::remove(f.later / "vector_add.json");
+  } else {
+    f.spec = f.later / "vector_add.json";
+    f.replace("\"vector_add\"", "\"other_add\"");
+  }
+  f.library.reload();
+  CHECK(f.file() == (f.earlier / "vector_add.json").string());
+  CHECK(f.error().empty());
+}
+
+TEST_CASE("a daemon that is started anew puts the first of two specs in force") {
+  SecondSpec f;
+  KernelLibrary anew({f.folder.path()}, f.clock);
+  CHECK(anew.find("vector_add")->file == (f.earlier / "vector_add.json").string());
 }
 
 TEST_CASE("a spec that several folders and links lead to is one kernel without an error") {

@@ -160,6 +160,27 @@ TEST_CASE("a record answers only for its own policy and numerics and namespace")
   CHECK(other([](RecordQuestion& key) { key.name_space = "team"; }) == none);
 }
 
+TEST_CASE("where rows must be invariant nothing answers that was not compared with the default of today") {
+  LookupFixture f;
+  const auto invariant = [](RecordQuestion key) {
+    key.numerics = {Numerics::Kind::Invariant, "N"};
+    return key;
+  };
+  RecordRow row = f.record(8192);
+  row.question = invariant(row.question);
+  f.add({row});
+  const auto match = [&](std::int64_t n, const std::string& toolchain) {
+    Question question = f.ask(n);
+    question.key = invariant(question.key);
+    question.toolchain = toolchain;
+    return f.best(question).match;
+  };
+  CHECK(match(8192, "nvrtc 13.0").exact());
+  CHECK(match(8191, "nvrtc 13.0") == Match{Departure::Bucket});
+  CHECK(match(8192, "nvrtc 13.1") == Match{Departure::Default});
+  CHECK(match(16384, "nvrtc 13.0") == Match{Departure::Default});
+}
+
 TEST_CASE("another device class answers last before the default") {
   LookupFixture f;
   DeviceFacts a100 = h200();

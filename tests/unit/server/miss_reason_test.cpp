@@ -44,5 +44,15 @@ TEST_CASE("a job that ended without a winner tells its error") {
   CHECK(obstacle_of(job_in(JobState::Cancelled), {}) == "the job was cancelled");
 }
 
+TEST_CASE("a better configuration without a cubin tells its error or who compiles it") {
+  CHECK(obstacle_of(CompileAttempts{}, false).empty());
+  CHECK(obstacle_of(CompileAttempts{"", "expected a ';'", true}, false) ==
+        "a better configuration was not compiled: expected a ';'");
+  CHECK(obstacle_of(CompileAttempts{"j1", "", false}, true) ==
+        "a better configuration has no cubin yet: job j1 compiles it");
+  CHECK(obstacle_of(CompileAttempts{}, true) ==
+        "a better configuration has no cubin yet: no agent compiles it");
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -226,6 +226,50 @@ TEST_CASE("a Tune of a job that no GPU has the memory for is tried at once") {
   CHECK(f.link.leases.size() == 2);
 }
 
+// The job is leased to the first of two GPUs and does not fit there.
+struct OtherGpu : BucketJob {
+  explicit OtherGpu(std::uint64_t memory) { scheduler->agent_joined(second_gpu(memory), other); }
+  static AgentProfile second_gpu(std::uint64_t bytes) {
+    AgentProfile profile = agent_with_memory(bytes);
+    profile.devices[0].uuid = "GPU-2";
+    return profile;
+  }
+  RecordingLink other;
+};
+
+TEST_CASE("a job that does not fit goes to another GPU with room for it before it shrinks or fails") {
+  OtherGpu f(kNeeded);
+  GENERATE(true, false) ? f.say_smaller(3072) : f.fail_for_memory();
+  REQUIRE(f.other.leases.size() == 1);
+  CHECK(f.other.leases[0].job.question.problem == problem_of(4096));
+  CHECK(f.other.leases[0].job.id == f.job.job.id);
+  CHECK(f.link.leases.size() == 1);
+  CHECK(f.scheduler->find(f.job.job.id)->job.interruptions == 0);
+}
+
+TEST_CASE("a job shrinks where it is while no other GPU has room for it") {
+  OtherGpu f(kNeeded - 1);
+  f.say_smaller(3072);
+  CHECK(f.link.leases.size() + f.other.leases.size() == 2);
+  CHECK(f.scheduler->find(f.job.job.id)->job.note == "9 GiB are needed");
+}
+
+TEST_CASE("a job that does not fit on the GPU with room for it either shrinks and is not sent back") {
+  OtherGpu f(kNeeded);
+  f.say_smaller(3072);
+  f.offer(kNeeded);
+  const Lease lease = f.other.leases.at(0);
+  WorkResult smaller;
+  smaller.status = WorkResult::Status::Smaller;
+  smaller.smaller_problem = problem_of(3072);
+  smaller.needs_bytes = kNeeded;
+  CHECK(f.scheduler->finish(f.agent + 1, lease.id, lease.fence, smaller));
+  CHECK(f.scheduler->open_jobs().at(0).job.state == JobState::Running);
+  CHECK(f.link.leases.size() + f.other.leases.size() == 3);
+  CHECK((f.link.leases.size() == 2 ? f.link : f.other).leases.back().job.question.problem ==
+        problem_of(3072));
+}
+
 TEST_CASE("a Tune that cannot be stored leaves the job for its bucket as it is") {
   BucketJob f;
   {

@@ -60,6 +60,18 @@ TEST_CASE("a question's policy is cold and stream and its numerics are tolerance
   CHECK(to_string(other.numerics) == "reproducible");
 }
 
+TEST_CASE("numerics are invariant in a dim along which an output of the kernel has rows") {
+  QuestionFixture f;
+  v1::GetVariantRequest request = f.request();
+  request.mutable_numerics()->set_kind(v1::Numerics::INVARIANT);
+  request.mutable_numerics()->set_invariant_dim("N");
+  CHECK(to_string(f.reader.read(request).question.key.numerics) == "invariant:N");
+  request.mutable_numerics()->set_invariant_dim("M");
+  CHECK_THROWS_WITH(
+      f.reader.read(request),
+      "numerics.invariant_dim: \"M\" is no dim of vector_add along which an output has rows (there is N)");
+}
+
 TEST_CASE("a question is put in canonical form whatever the spelling and the order of its problem") {
   QuestionFixture f;
   v1::GetVariantRequest request = f.request();

@@ -1,0 +1,25 @@
+// Rows of the store in which a value is damaged: they are left out of what is read and stay in the file.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace cubind::store {
+
+/// Thread-safe.
+class DamagedRows {
+ public:
+  /// Logs and counts each row once; `damage` names table, row and column.
+  void leave_out(const Error& damage);
+  std::uint64_t count() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string> places_;  // guarded by mutex_
+};
+
+}  // namespace cubind::store

@@ -1,0 +1,216 @@
+// One damaged value in the store: its row is left out, and nothing else is.
+#include <catch2/catch.hpp>
+
+#include "server/lookup/index.hpp"
+#include "server/store/database.hpp"
+#include "tests/unit/server/full_disk.hpp"
+#include "tests/unit/server/scheduler_fixture.hpp"
+#include "tests/unit/server/store_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+struct TwoRecords : RecordStore {
+  TwoRecords() {
+    put(record_row(1));
+    put(record_row(2));
+  }
+  void damage_first(const std::string& assignment) {
+    damage("UPDATE records SET " + assignment + " WHERE id = 1");
+  }
+  std::int64_t rows() {
+    RecordFilter all;
+    all.current_only = false;
+    return static_cast<std::int64_t>(read([&](StoreReader& reader) { return reader.records(all); }).size());
+  }
+};
+
+TEST_CASE("a record with a damaged value is left out and the others are told") {
+  const std::string value =
+      GENERATE("finalists = x'00'", "problem = '{'", "problem = replace(problem, '1', '3')",
+               "kernel = 'vector_bdd'", "full_key = x'00'", "interface = x'00'", "policy = 'cald/1,stream'",
+               "numerics = 'toleranse'", "configuration = '7'", "configuration = '{\"THREADS\":\"x\"}'",
+               "evidence = 'measurec'", "verified_problems = '[7]'", "verification_digest = x'00'",
+               "nvrtc = x'00'", "timer = CAST(x'e375707469' AS TEXT)");
+  CAPTURE(value);
+  TwoRecords f;
+  f.damage_first(value);
+  REQUIRE(f.records().size() == 1);
+  CHECK(f.records()[0].question.problem == problem_of(2));
+  CHECK(f.store->damaged_rows() == 1);
+}
+
+TEST_CASE("a record with a damaged value answers neither its question nor a pinned generation") {
+  TwoRecords f;
+  f.damage_first("finalists = x'00'");
+  Index index;
+  index.load(*f.store);
+  CHECK(index.snapshot()->record_count() == 1);
+  index.refresh(*f.store, question_of(1));
+  CHECK(index.snapshot()->record_count() == 1);
+  CHECK(IndexSnapshot::at(*f.store, 2)->record_count() == 1);
+}
+
+TEST_CASE(
+    "the next record of a damaged one's question takes its place and the damaged row stays in the file") {
+  TwoRecords f;
+  f.damage_first("finalists = x'00'");
+  CHECK(f.put(record_row(1, 30)));
+  CHECK(f.records().size() == 2);
+  f.damage("UPDATE records SET finalists = x'' WHERE id = 1");
+  CHECK(f.rows() == 3);
+}
+
+TEST_CASE("a provisional record takes the place of a damaged one") {
+  TwoRecords f;
+  f.damage_first("configuration = '{'");
+  RecordRow provisional = record_row(1);
+  provisional.provisional = true;
+  CHECK(f.put(provisional));
+}
+
+TEST_CASE("a device class with damaged facts is left out until it is put again") {
+  const std::string facts = GENERATE("'{'", "replace(facts, '132', '133')", "replace(facts, '132', '0')",
+                                     "replace(facts, 'sm_count', 'sm_counu')");
+  CAPTURE(facts);
+  RecordStore f;
+  const auto classes = [&] { return f.read([](StoreReader& reader) { return reader.device_classes(); }); };
+  f.damage("UPDATE device_classes SET facts = " + facts);
+  CHECK(classes().empty());
+  CHECK(f.store->damaged_rows() == 1);
+  f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
+  REQUIRE(classes().size() == 1);
+  CHECK(classes()[0].facts == h200());
+}
+
+TEST_CASE("a damaged trial is passed over until the next one with its key repairs it") {
+  StoreFixture f;
+  const TrialRow trial = trial_row("a");
+  const TrialGroup group{trial.kernel, trial.problem, trial.device_class, trial.policy, "580"};
+  const auto found = [&] { return f.read([&](StoreReader& reader) { return reader.trials(group).size(); }); };
+  f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
+  f.damage("UPDATE trials SET full_key = x'00', configuration = '{'");
+  CHECK(found() == 0);
+  f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
+  CHECK(found() == 1);
+}
+
+TEST_CASE("a damaged artifact is absent until the next one with its key replaces it") {
+  StoreFixture f;
+  const ArtifactRow artifact = artifact_row("a", "cubin");
+  const auto found = [&] {
+    return f.read([&](StoreReader& reader) { return reader.artifact(artifact.key); });
+  };
+  f.write([&](StoreWriter& writer) { writer.put_artifact(artifact); });
+  f.damage("UPDATE artifacts SET entry_symbols = '[7]'");
+  CHECK_FALSE(found());
+  f.write([&](StoreWriter& writer) { writer.put_artifact(artifact); });
+  CHECK(found() == artifact);
+}
+
+TEST_CASE("a damaged want is left out of the list") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) {
+    writer.count_want(question_of(1), "t1");
+    writer.count_want(question_of(2), "t1");
+  });
+  f.damage("UPDATE wants SET problem = replace(problem, '1', '3')");
+  const auto wants = f.read([](StoreReader& reader) { return reader.wants(); });
+  REQUIRE(wants.size() == 1);
+  CHECK(wants[0].question.problem == problem_of(2));
+}
+
+TEST_CASE("damage is told with table and row and column") {
+  StoreFixture f;
+  const TrialRow trial = trial_row("a");
+  f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
+  f.damage("UPDATE trials SET configuration = '{'");
+  CHECK_THROWS_WITH(f.read([&](StoreReader& reader) { return reader.trial(trial.key); }),
+                    "store, table trials, row " + trial.key.digest.hex() +
+                        ", column configuration: does not hold a configuration: \"{\"");
+}
+
+TEST_CASE("a row that is damaged is counted once however often it is read") {
+  TwoRecords f;
+  f.damage_first("finalists = x'00'");
+  f.records();
+  f.records();
+  CHECK(f.store->damaged_rows() == 1);
+}
+
+// A daemon's job queue that meets the damage at its start.
+struct DamagedJob : SchedulerFixture {
+  explicit DamagedJob(const std::string& sql) {
+    id = submit().job.id;
+    scheduler.reset();
+    store.reset();
+    beside_the_store().execute(sql);
+    store = Store::open({path()});
+    scheduler = make();
+    scheduler->load();
+  }
+  std::filesystem::path path() { return folder.path() / "store.db"; }
+  store::Database beside_the_store() { return {path(), store::Database::Mode::Create}; }
+  std::string error() {
+    const std::string sql =
+        "SELECT error FROM jobs WHERE ended = 1 AND state = 'failed' AND finished_at <> ''";
+    store::Database database(path(), store::Database::Mode::Create);
+    store::Query query = database.query(sql);
+    return query.step() ? query.text() : "";
+  }
+  std::string id;
+};
+
+TEST_CASE("an open job with a damaged value has failed with table and row and column as its error") {
+  const auto [column, value] = GENERATE(table<std::string, std::string>({{"problem", "'{'"},
+                                                                         {"key", "zeroblob(32)"},
+                                                                         {"state", "'runninh'"},
+                                                                         {"device_class", "x'00'"},
+                                                                         {"compile", "'7'"},
+                                                                         {"outcomes", "'{\"fine\":1}'"}}));
+  DamagedJob f("UPDATE jobs SET " + column + " = " + value);
+  CHECK(f.scheduler->open_jobs().empty());
+  CHECK_THAT(f.error(), Contains("table jobs, row " + f.id + ", column " + column));
+  CHECK(f.store->damaged_rows() == 1);
+}
+
+TEST_CASE("an open job whose very id is damaged has failed all the same") {
+  DamagedJob f("UPDATE jobs SET id = CAST(x'e1' AS TEXT)");
+  CHECK_THAT(f.error(), Contains("row ?, column id: is not in UTF-8"));
+}
+
+TEST_CASE("an open job whose problem has become another one has failed and measures neither") {
+  DamagedJob f("UPDATE jobs SET problem = replace(problem, '4096', '4097')");
+  CHECK(f.scheduler->open_jobs().empty());
+  CHECK_THAT(f.error(), Contains("is not that of the row's other columns"));
+}
+
+TEST_CASE("the question of a damaged job is taken up by a job of its own when it is asked again") {
+  DamagedJob f("UPDATE jobs SET problem = '{'");
+  CHECK(f.submit().job.id != f.id);
+  CHECK(f.scheduler->open_jobs().size() == 1);
+}
+
+TEST_CASE("a job whose device class is damaged has failed and the next one mends the class") {
+  DamagedJob f("UPDATE device_classes SET facts = '{'");
+  CHECK(f.scheduler->open_jobs().empty());
+  CHECK_THAT(f.error(), Contains("device class"));
+  f.submit();
+  f.scheduler = f.make();
+  f.scheduler->load();
+  CHECK(f.scheduler->open_jobs().size() == 1);
+}
+
+TEST_CASE("a damaged job keeps no queue from starting where the disk is full") {
+  DamagedJob f("UPDATE jobs SET problem = problem");
+  f.beside_the_store().execute("UPDATE jobs SET problem = '{'");
+  const FullDisk full(0);
+  f.scheduler = f.make();
+  CHECK_NOTHROW(f.scheduler->load());
+  CHECK(f.scheduler->open_jobs().empty());
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,173 @@
+// What is measured again: provisional records, retunes, series of samples.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/server/scheduler_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("a contended record is provisional") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
+  WorkResult result = f.done("a");
+  result.record.contended = true;
+  f.scheduler->finish(agent, lease.id, lease.fence, result);
+  CHECK(f.index.snapshot()->all().at(0)->provisional);
+}
+
+struct Contended : SchedulerFixture {
+  /// A job ends with a record that was measured beside a foreign process.
+  Contended() {
+    agent = scheduler->agent_joined(agent_with("always"), link);
+    submit();
+    scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
+    WorkResult result = done("a");
+    result.record.contended = true;
+    scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
+  }
+  void hand_back(const Lease& lease) {
+    WorkProgress progress;
+    progress.state = JobState::WaitingForIdleGpu;
+    scheduler->progress(agent, lease.id, lease.fence, progress);
+    WorkResult back;
+    back.status = WorkResult::Status::Interrupted;
+    scheduler->finish(agent, lease.id, lease.fence, back);
+  }
+  std::uint64_t agent = 0;
+};
+
+TEST_CASE("a provisional record is measured again when the GPU is idle") {
+  Contended f;
+  REQUIRE(f.link.leases.size() == 2);
+  const Lease again = f.link.leases[1];
+  CHECK(again.only_when_idle);
+  CHECK_FALSE(f.link.leases[0].only_when_idle);
+  CHECK(again.job.key == f.link.leases[0].job.key);
+  f.scheduler->finish(f.agent, again.id, again.fence, f.done("a"));
+  REQUIRE(f.index.snapshot()->record_count() == 1);
+  CHECK_FALSE(f.index.snapshot()->all().at(0)->provisional);
+  CHECK(f.scheduler->open_jobs().empty());
+}
+
+TEST_CASE("a GPU that is in use is looked at again after a while and no attempt counts as an interruption") {
+  Contended f;
+  for (int i = 0; i < 20; ++i) {
+    f.hand_back(f.link.leases.back());
+    CHECK(f.state() == JobState::WaitingForIdleGpu);
+    const std::size_t leases = f.link.leases.size();
+    f.clock.advance(9s);
+    f.scheduler->tick();
+    CHECK(f.link.leases.size() == leases);
+    f.clock.advance(1s);
+    f.scheduler->tick();
+    REQUIRE(f.link.leases.size() == leases + 1);
+  }
+  CHECK(f.scheduler->open_jobs().at(0).job.interruptions == 0);
+}
+
+TEST_CASE("what has an answer already is measured again after everything else") {
+  Contended f;
+  f.submit(1024);
+  f.submit(64);
+  f.hand_back(f.link.leases[1]);
+  f.clock.advance(20s);
+  const Lease other = f.link.leases.at(2);
+  CHECK(other.job.question.problem == problem_of(1024));
+  WorkResult failed;
+  failed.status = WorkResult::Status::Failed;
+  f.scheduler->finish(f.agent, other.id, other.fence, failed);
+  CHECK(f.link.leases.at(3).job.question.problem == problem_of(64));
+}
+
+TEST_CASE("a provisional record is measured again after a restart") {
+  Contended f;
+  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.scheduler = f.make();
+  f.scheduler->load();
+  REQUIRE(f.scheduler->open_jobs().size() == 1);
+  CHECK(f.scheduler->open_jobs().at(0).job.key == f.link.leases[0].job.key);
+}
+
+TEST_CASE("a retune of a provisional record waits for no idle GPU") {
+  Contended f;
+  f.hand_back(f.link.leases[1]);
+  f.scheduler->submit_tune(f.question(4096), h200_class(), true);
+  CHECK_FALSE(f.link.leases.at(2).only_when_idle);
+}
+
+TEST_CASE("a retune that meets an open job makes it one and what it has measured does not count") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  const std::string id = f.submit().job.id;
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
+  CHECK(f.scheduler->submit_tune(f.question(4096), h200_class(), true).job.id == id);
+  CHECK(f.link.ended == std::vector{lease.id});
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK(f.link.leases[1].job.retune);
+  CHECK(f.link.leases[1].blocks.empty());
+  CHECK_FALSE(f.scheduler->finish(agent, lease.id, lease.fence, f.done("a")));
+  f.scheduler->submit_tune(f.question(4096), h200_class(), true);
+  CHECK(f.link.leases.size() == 2);
+}
+
+struct MeasuredAt700Watt : SchedulerFixture {
+  MeasuredAt700Watt() {
+    agent = scheduler->agent_joined(offering(700'000), link);
+    submit();
+    scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
+    WorkResult result = done("a");
+    result.record.power_limit_mw = 700'000;
+    scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
+  }
+  static AgentProfile offering(std::uint32_t power_limit_mw) {
+    AgentProfile profile = agent_with();
+    profile.devices[0].device.facts.power_limit_mw = power_limit_mw;
+    return profile;
+  }
+  std::uint64_t agent = 0;
+};
+
+TEST_CASE("samples under another power limit are not those of a record under today's") {
+  MeasuredAt700Watt f;
+  f.submit();
+  CHECK(f.link.leases.at(1).blocks.size() == 1);
+  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.scheduler->agent_devices(f.agent, f.offering(500'000).devices);
+  f.submit();
+  CHECK(f.link.leases.at(2).blocks.empty());
+  CHECK(f.link.leases.at(2).job.series == f.link.leases[1].job.series + 1);
+}
+
+TEST_CASE("jobs of one problem for other numerics share the samples of the newest series") {
+  MeasuredAt700Watt f;
+  RecordQuestion question = f.question(4096);
+  question.numerics.kind = Numerics::Kind::Reproducible;
+  f.scheduler->submit_tune(question, h200_class(), false);
+  CHECK(f.link.leases.at(1).blocks.size() == 1);
+  f.scheduler->cancel(f.link.leases[1].job.id);
+  f.scheduler->submit_tune(question, h200_class(), true);
+  f.scheduler->cancel(f.link.leases[2].job.id);
+  f.submit();
+  CHECK(f.link.leases.at(3).job.series == f.link.leases[2].job.series);
+}
+
+TEST_CASE("a job that was queued before a retune for other numerics takes up the newer series") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit(1024);
+  CHECK(f.submit(4096).job.series == 0);
+  RecordQuestion reproducible = f.question(4096);
+  reproducible.numerics.kind = Numerics::Kind::Reproducible;
+  CHECK(f.scheduler->submit_tune(reproducible, h200_class(), true).job.series == 1);
+  f.scheduler->cancel(f.link.leases.at(0).job.id);
+  CHECK(f.link.leases.at(1).job.series == 1);
+}
+
+}  // namespace
+}  // namespace cubind::test

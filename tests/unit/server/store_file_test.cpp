@@ -1,0 +1,193 @@
+// The store's file: its id, who may open it, its schema, a disk that takes no writes.
+#include <catch2/catch.hpp>
+
+#include "server/store/location.hpp"
+#include "server/store/migration.hpp"
+#include "tests/unit/server/full_disk.hpp"
+#include "tests/unit/server/store_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("a store id is drawn when a store is created and stays when it is opened again") {
+  StoreFixture f;
+  const std::string id = f.generation().store_id;
+  CHECK(id.size() == 16);
+  f.reopen();
+  CHECK(f.generation().store_id == id);
+}
+
+TEST_CASE("a store id is redrawn when the store is rebuilt") {
+  StoreFixture f;
+  const std::string id = f.generation().store_id;
+  f.store.reset();
+  std::filesystem::remove(f.path);
+  f.store = Store::open({f.path});
+  CHECK(f.generation().store_id != id);
+}
+
+TEST_CASE("a store id is redrawn when a copy is put in the store's place") {
+  StoreFixture f;
+  const std::string id = f.generation().store_id;
+  f.store.reset();
+  std::filesystem::copy_file(f.path, f.folder.path() / "backup.db");
+  std::filesystem::rename(f.folder.path() / "backup.db", f.path);
+  f.store = Store::open({f.path});
+  CHECK(f.generation().store_id != id);
+}
+
+TEST_CASE("a store id is redrawn when an older copy is written over the store") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) { writer.next_generation(); });
+  f.store.reset();
+  std::filesystem::copy_file(f.path, f.folder.path() / "backup.db");
+  f.store = Store::open({f.path});
+  const std::string id = f.generation().store_id;
+  f.write([](StoreWriter& writer) { writer.next_generation(); });
+  f.store.reset();
+  std::filesystem::copy_file(f.folder.path() / "backup.db", f.path,
+                             std::filesystem::copy_options::overwrite_existing);
+  f.store = Store::open({f.path});
+  CHECK(f.generation().number == 1);
+  CHECK(f.generation().store_id != id);
+}
+
+TEST_CASE("a store id stays when the generation has grown and the store is opened again") {
+  StoreFixture f;
+  const std::string id = f.generation().store_id;
+  f.write([](StoreWriter& writer) { writer.next_generation(); });
+  f.reopen();
+  CHECK(f.generation() == Generation{id, 1});
+}
+
+TEST_CASE("a second daemon on the same store is refused") {
+  StoreFixture f;
+  CHECK_THROWS_WITH(Store::open({f.path}), Contains("another cubind"));
+}
+
+TEST_CASE("network file systems are told from local ones") {
+  CHECK(store::is_network_file_system(0x6969));
+  CHECK(store::is_network_file_system(0xff534d42));
+  CHECK(store::is_network_file_system(0x0bd00bd0));
+  CHECK_FALSE(store::is_network_file_system(0xef53));      // ext4
+  CHECK_FALSE(store::is_network_file_system(0x01021994));  // tmpfs
+}
+
+TEST_CASE("a store that could not write is read-only until it can and then goes on by itself") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
+  const std::string large(200'000, 'x');
+  TrialRow trial = trial_row("a");
+  trial.detail = large;
+  {
+    const FullDisk full(100'000);
+    CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_trial(trial); }), Error);
+    CHECK(f.store->read_only_reason());
+    CHECK_FALSE(f.store->try_recover());
+    CHECK(f.read([](StoreReader& reader) { return reader.device_classes(); }).size() == 1);
+  }
+  CHECK(f.store->try_recover());
+  CHECK_FALSE(f.store->read_only_reason());
+  CHECK_NOTHROW(f.write([&](StoreWriter& writer) { writer.put_trial(trial); }));
+}
+
+TEST_CASE("a full store is read-only with a reason and nothing half-written in it") {
+  TempDir folder;
+  StoreOptions options{folder.path() / "store.db"};
+  options.max_pages = 200;
+  const auto store = Store::open(options);
+  const auto fill = [&](int i) {
+    std::string noise;
+    for (int k = 0; k < 2000; ++k) {
+      noise += Digest::of(std::to_string(i) + "/" + std::to_string(k)).view();
+    }
+    store->write([&](StoreWriter& writer) { writer.put_blob(blob_of(noise)); });
+  };
+  CHECK(code_of([&] {
+          for (int i = 0; i < 40; ++i) fill(i);
+        }) == ErrorCode::ResourceExhausted);
+  REQUIRE(store->read_only_reason());
+  CHECK_THAT(*store->read_only_reason(), Contains("full"));
+  CHECK_FALSE(store->try_recover());
+  std::uint64_t artifacts = 1;
+  store->read([&](StoreReader& reader) { artifacts = reader.counts().artifacts; });
+  CHECK(artifacts == 0);
+}
+
+TEST_CASE("a migration that fails leaves the file as it was") {
+  TempDir folder;
+  store::Database database(folder.path() / "x.db", store::Database::Mode::Create);
+  const std::vector<std::string> first{"CREATE TABLE a (x)"};
+  CHECK(store::migrate(database, first, "x.db"));
+  const std::vector<std::string> broken{first[0], "CREATE TABLE b (x); CREATE TABLE a (y)"};
+  CHECK_THROWS_AS(store::migrate(database, broken, "x.db"), Error);
+  CHECK_THROWS_AS(database.execute("SELECT * FROM b"), Error);
+  const std::vector<std::string> good{first[0], "CREATE TABLE b (x)"};
+  CHECK_FALSE(store::migrate(database, good, "x.db"));
+  CHECK_NOTHROW(database.execute("SELECT * FROM b"));
+}
+
+TEST_CASE("a new file whose first row cannot be written stays new") {
+  TempDir folder;
+  store::Database database(folder.path() / "x.db", store::Database::Mode::Create);
+  const std::vector<std::string> steps{"CREATE TABLE a (x)"};
+  CHECK_THROWS_AS(store::migrate(database, steps, "x.db", [] { throw Error(ErrorCode::Internal, "", ""); }),
+                  Error);
+  bool filled = false;
+  CHECK(store::migrate(database, steps, "x.db", [&] { filled = true; }));
+  CHECK(filled);
+}
+
+TEST_CASE("a database of another application is refused and stays as it was") {
+  const TempDir folder;
+  const auto path = folder.path() / "other.db";
+  store::Database(path, store::Database::Mode::Create).execute("CREATE TABLE t (x)");
+  const std::string before = read_file(path);
+  CHECK_THROWS_WITH(Store::open({path}), Contains("another application"));
+  CHECK(read_file(path) == before);
+}
+
+TEST_CASE("a store of a newer cubind and a database of another application are refused") {
+  StoreFixture f;
+  f.store.reset();
+  {
+    store::Database database(f.path, store::Database::Mode::Create);
+    database.execute("PRAGMA user_version = 99");
+  }
+  CHECK_THROWS_WITH(Store::open({f.path}), Contains("newer"));
+  store::Database(f.folder.path() / "other.db", store::Database::Mode::Create).execute("CREATE TABLE t (x)");
+  CHECK_THROWS_WITH(Store::open({f.folder.path() / "other.db"}), Contains("another application"));
+}
+
+TEST_CASE("a store is the same one by a link that leads to it") {
+  StoreFixture f;
+  const auto link = f.folder.path() / "link.db";
+  std::filesystem::create_symlink("store.db", link);
+  CHECK_THROWS_WITH(Store::open({link}), Contains("another cubind"));
+  f.store.reset();
+  CHECK(Store::open({link})->path() == f.path);
+}
+
+TEST_CASE("one write waits for another process's lock and those after it do not") {
+  using std::chrono::steady_clock;
+  StoreFixture f;
+  f.store.reset();
+  StoreOptions options{f.path};
+  options.patience = std::chrono::milliseconds(1500);
+  f.store = Store::open(options);
+  sqlite3* other = nullptr;
+  REQUIRE(sqlite3_open(f.path.c_str(), &other) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK);
+  const auto put = [](StoreWriter& writer) { writer.put_device_class(h200_class()); };
+  CHECK_THROWS_AS(f.write(put), Error);
+  const auto before = steady_clock::now();
+  for (int i = 0; i < 5; ++i) CHECK_THROWS_AS(f.write(put), Error);
+  CHECK(steady_clock::now() - before < 2 * options.patience);
+  sqlite3_close(other);
+  CHECK_NOTHROW(f.write(put));
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,129 @@
+// What the store keeps of records, wants and the queue.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/server/store_fixture.hpp"
+
+namespace cubind::test {
+namespace {
+
+TEST_CASE("records are append-only and a replaced one keeps the generations from and to which it held") {
+  RecordStore f;
+  f.put(record_row(4096, 20));
+  f.put(record_row(4096, 19));
+  RecordFilter all;
+  all.current_only = false;
+  const auto rows = f.read([&](StoreReader& reader) { return reader.records(all); });
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].from_generation == 1);
+  CHECK(rows[0].to_generation == 2);
+  CHECK(rows[1].from_generation == 2);
+  CHECK_FALSE(rows[1].to_generation);
+  CHECK(f.generation().number == 2);
+}
+
+TEST_CASE("one row per driver branch and toolchain major and none overwrites another") {
+  RecordStore f;
+  RecordRow other_driver = record_row(4096);
+  other_driver.driver.version = "590.11.01";
+  RecordRow other_toolchain = record_row(4096);
+  other_toolchain.toolchain = toolchain("nvrtc 12.8");
+  for (const RecordRow& row : {record_row(4096), other_driver, other_toolchain}) {
+    CHECK(f.put(row));
+  }
+  CHECK(f.records().size() == 3);
+}
+
+TEST_CASE("an import never replaces a measurement and the same import is known") {
+  RecordStore f;
+  f.put(record_row(4096));
+  RecordRow imported = record_row(4096, 15);
+  imported.evidence = Evidence::Imported;
+  CHECK(f.put(imported));
+  CHECK(f.records().size() == 2);
+  CHECK_FALSE(f.put(imported));
+}
+
+TEST_CASE("a provisional record never replaces an uncontended one which ends a provisional one") {
+  RecordStore f;
+  RecordRow provisional = record_row(4096);
+  provisional.provisional = true;
+  CHECK(f.put(provisional));
+  CHECK(f.put(record_row(4096)));
+  CHECK(f.records().size() == 1);
+  CHECK_FALSE(f.put(provisional));
+}
+
+TEST_CASE("every field of a record survives the store") {
+  RecordStore f;
+  RecordRow row = record_row(4096);
+  row.question.policy = {true, 1, true};
+  row.question.numerics = {Numerics::Kind::Invariant, "N"};
+  row.question.name_space = "team";
+  row.contended = row.throttled = row.provisional = true;
+  row.verification.digest = Digest::of("reference");
+  f.put(row);
+  const RecordRow read = f.records().at(0);
+  CHECK(record_key(read.question) == record_key(row.question));
+  CHECK(read.verification == row.verification);
+  CHECK(read.configuration == row.configuration);
+  CHECK(read.finalists == row.finalists);
+  CHECK(read.contended);
+}
+
+TEST_CASE("wants are counted by question most asked first") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) {
+    writer.count_want(question_of(1), "t1");
+    writer.count_want(question_of(2), "t1");
+    writer.count_want(question_of(2), "t2");
+  });
+  const auto wants = f.read([](StoreReader& reader) { return reader.wants(); });
+  REQUIRE(wants.size() == 2);
+  CHECK(wants[0].question.problem == problem_of(2));
+  CHECK(wants[0].count == 2);
+  CHECK(wants[0].last_at == "t2");
+}
+
+TEST_CASE("a want leaves the list when a record for it is stored") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) {
+    writer.put_device_class(h200_class());
+    writer.count_want(question_of(1), "t1");
+    writer.count_want(question_of(2), "t1");
+    writer.put_record(record_row(1));
+  });
+  const auto wants = f.read([](StoreReader& reader) { return reader.wants(); });
+  REQUIRE(wants.size() == 1);
+  CHECK(wants[0].question.problem == problem_of(2));
+}
+
+TEST_CASE("a full want list drops what was asked least and longest ago") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) {
+    writer.count_want(question_of(1), "t1");
+    writer.count_want(question_of(1), "t1");
+    for (std::int64_t n = 2; n <= kMaxWants + 1; ++n) {
+      writer.count_want(question_of(n), n == 7 ? "t0" : "t2");
+    }
+  });
+  const auto wants = f.read([](StoreReader& reader) { return reader.wants(); });
+  REQUIRE(wants.size() == kMaxWants);
+  CHECK(wants[0].question.problem == problem_of(1));
+  CHECK(std::ranges::none_of(wants,
+                             [](const WantRow& want) { return want.question.problem == problem_of(7); }));
+}
+
+TEST_CASE("of two open jobs with the same key the second is refused") {
+  StoreFixture f;
+  JobRow job;
+  job.id = "a";
+  job.question = question_of(1);
+  job.key = job_key(job.question);
+  f.write([&](StoreWriter& writer) { writer.put_job(job); });
+  job.id = "b";
+  CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_job(job); }), Error);
+  CHECK(f.read([](StoreReader& reader) { return reader.jobs(false); }).size() == 1);
+}
+
+}  // namespace
+}  // namespace cubind::test

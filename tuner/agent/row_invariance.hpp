@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tuner/agent/trial_device.hpp"
+
+namespace cubind {
+
+// The replay device's tables tell nothing of rows: there, numerics `invariant:DIM` are as `reproducible`.
+bool wants_row_invariance(const JobInput& input);
+
+// Numerics `invariant:DIM`: an output's rows have the same bits whatever the size of DIM.
+//
+// The measure of it is the default configuration, of each problem its own. A configuration passes at a problem
+// where all rows have the bits that the default gives them. The default has to pass as well: its first rows
+// have the bits that it gives at smaller sizes of DIM (the smallest, one from 7, half of the problem's). So
+// winners of different sizes agree with each other, and with the default, which answers before anything is
+// measured.
+//
+// Nothing of it is stored, for the default's bits are another toolchain's tomorrow; a resumed job compares
+// again. Used from the job's thread.
+class RowInvariance {
+ public:
+  RowInvariance(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
+                TrialDevice& device);
+
+  // All rows of the problem: what holds() wants a hash of.
+  const v1::OutputParts& rows_at(const Problem& problem);
+  // Whether a correct trial's rows, in the reply's only hash, are the default's. Runs the default for it where
+  // that was not done. Throws Error(FailedPrecondition) where the default has no such rows or fails.
+  bool holds(const Place& place, bool after_timing, const v1::DeviceReply& reply);
+
+ private:
+  // The default configuration at one problem.
+  struct Yardstick {
+    Candidate candidate;
+    v1::OutputParts rows;
+    std::map<bool, std::uint64_t> hashes;  // by whether it was after timing
+  };
+  [[noreturn]] void fail(const std::string& cause) const;
+  Yardstick& yardstick(const Problem& problem);
+  std::vector<Problem> smaller_problems(const Problem& problem);
+  // Of all rows of the default: at a place whose smaller problems have to agree with it, and at one of those.
+  std::uint64_t hash_at(const Place& at, bool after_timing);
+  std::uint64_t hash_of(const Problem& smaller, bool after_timing);
+  v1::DeviceReply run(const Yardstick& yardstick, const Place& place, bool after_timing,
+                      const std::vector<v1::OutputParts>& hashed);
+
+  const JobInput& input_;
+  const KernelBuild& build_;
+  CompileSource& artifacts_;
+  TrialDevice& device_;
+  std::size_t dim_ = 0;  // its place in the problem
+  std::uint32_t next_number_ = 0;
+  std::map<std::string, Yardstick> yardsticks_;  // by problem
+};
+
+}  // namespace cubind
