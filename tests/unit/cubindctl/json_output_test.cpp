@@ -34,6 +34,7 @@ bool names_its_unit(const std::string& key) {
                                                 "hits",
                                                 "misses",
                                                 "misses_wanted",
+                                                "damaged_rows",
                                                 "driver_cuda",
                                                 "pci_device_id",
                                                 "sm_count",
