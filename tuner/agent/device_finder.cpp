@@ -162,7 +162,8 @@ FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const s
     }
   }
   if (!options.replay.empty() && options.gpus.empty()) {
-    return {std::move(devices), devices.empty() ? "no table of --replay can be replayed" : ""};
+    const char* none_because = devices.empty() ? "no table of --replay can be replayed" : "";
+    return {std::move(devices), none_because};
   }
   const v1::FoundGpus found = ask_for_gpus(options, spawner, stop);
   for (const v1::OfferedDevice& offer : found.devices()) {

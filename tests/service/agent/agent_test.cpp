@@ -92,6 +92,7 @@ TEST_CASE("an agent offers the replay device under a class of its own and its to
   REQUIRE(hello.devices_size() == 1);
   CHECK(hello.devices(0).uuid().rfind("replay-", 0) == 0);
   CHECK_FALSE(hello.devices(0).facts().replay_table().empty());
+  CHECK(hello.no_device_because().empty());
   REQUIRE(hello.toolchains_size() >= 1);
   CHECK(hello.toolchains(0).architectures_size() > 0);
   for (int i = 1; i < hello.toolchains_size(); ++i) {
