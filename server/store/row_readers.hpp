@@ -45,16 +45,6 @@ auto read_one(Query& query, std::string_view table, Read read) {
   return query.step() ? std::optional(read_row(query, table, read)) : std::nullopt;
 }
 
-/// Every row of the query.
-template <typename Read>
-auto read_all(Query& query, std::string_view table, Read read) {
-  std::vector<decltype(read(query))> rows;
-  while (query.step()) {
-    rows.push_back(read_row(query, table, read));
-  }
-  return rows;
-}
-
 /// The row; absent where it is damaged, which is noted.
 template <typename Read>
 auto sound_row(Query& row, std::string_view table, DamagedRows& damaged, Read read)

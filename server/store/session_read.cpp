@@ -158,7 +158,7 @@ std::vector<TrialRow> Session::all_trials(const RecordFilter& filter) {
 std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
   Query query = database_.query(sql::kBlocks);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
-  return read_all(query, "blocks", [&](Query& row) {
+  return read_sound(query, "blocks", damaged_, [&](Query& row) {
     BlockRow block;
     row.text();  // the row's name
     block.trial = trial.key.digest;
@@ -185,7 +185,7 @@ std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
 std::vector<VerificationRow> Session::verifications(const TrialRow& trial) {
   Query query = database_.query(sql::kVerifications);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
-  return read_all(query, "verifications", [&](Query& columns) {
+  return read_sound(query, "verifications", damaged_, [&](Query& columns) {
     VerificationRow row;
     columns.text();  // the row's name
     row.trial = trial.key.digest;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/zstd.hpp"
 #include "server/store/columns.hpp"
@@ -177,6 +179,26 @@ void Session::insert_trial(const TrialRow& trial) {
 }
 
 bool Session::put_block(const BlockRow& block) {
+  if (insert_block(block)) {
+    return true;
+  }
+  TrialRow trial;
+  trial.key.digest = block.trial;
+  trial.origin = block.origin;
+  trial.series = block.series;
+  const bool is_sound = std::ranges::any_of(blocks(trial), [&](const BlockRow& known) {
+    return known.stage == block.stage && known.index == block.index;
+  });
+  if (is_sound) {
+    return false;
+  }
+  database_.query(sql::kDeleteBlock)
+      .bind(trial_id(block.trial, block.origin), block.series, static_cast<int>(block.stage), block.index)
+      .run();
+  return insert_block(block);
+}
+
+bool Session::insert_block(const BlockRow& block) {
   const std::string samples = write_doubles(block.samples_us);
   const BlockConditions& conditions = block.conditions;
   database_.query(sql::kInsertBlock)

@@ -93,6 +93,8 @@ inline const std::string kBlocks =
     "timer, tick_us, judged_against_us, job FROM blocks WHERE series = ? AND trial = (SELECT id FROM trials "
     "WHERE key = ? AND "
     "origin = ?) ORDER BY stage, position";
+inline const std::string kDeleteBlock =
+    "DELETE FROM blocks WHERE trial = ? AND series = ? AND stage = ? AND position = ?";
 inline const std::string kInsertBlock =
     "INSERT INTO blocks (trial, series, stage, position, samples_us, sm_mhz, memory_mhz, temperature_c, "
     "power_mw, "

@@ -122,7 +122,7 @@ class StoreWriter : public StoreReader {
   /// Inserts or updates; false where nothing was stored: out of memory is no property of a configuration, and
   /// an imported trial that is known stays as it is.
   virtual bool put_trial(const TrialRow& trial) = 0;
-  /// False where it is stored already. Throws InvalidArgument where the trial is not stored.
+  /// False where it is stored already and not damaged. Throws InvalidArgument where the trial is not stored.
   virtual bool put_block(const BlockRow& block) = 0;
   virtual void put_verification(const VerificationRow& verification) = 0;
   /// Appends in next_generation() and ends the row that it replaces. False: not stored, because a better row

@@ -97,6 +97,37 @@ TEST_CASE("a damaged trial is passed over until the next one with its key repair
   CHECK(found() == 1);
 }
 
+TEST_CASE("a damaged block of samples is left out until it is measured again") {
+  StoreFixture f;
+  const TrialRow trial = trial_row("a");
+  const auto found = [&] { return f.read([&](StoreReader& reader) { return reader.blocks(trial).size(); }); };
+  bool stored = false;
+  const auto put = [&](StoreWriter& writer) { stored = writer.put_block(block_row(trial, 0)); };
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(trial);
+    writer.put_block(block_row(trial, 0));
+    writer.put_block(block_row(trial, 1));
+  });
+  f.damage("UPDATE blocks SET samples_us = x'00' WHERE position = 0");
+  CHECK(found() == 1);
+  f.write(put);
+  CHECK(stored);
+  CHECK(found() == 2);
+}
+
+TEST_CASE("a damaged verification is left out") {
+  StoreFixture f;
+  VerificationRow row;
+  row.trial = trial_row("a").key.digest;
+  row.problem = problem_of(4097);
+  f.write([&](StoreWriter& writer) {
+    writer.put_trial(trial_row("a"));
+    writer.put_verification(row);
+  });
+  f.damage("UPDATE verifications SET outcome = 'korrect'");
+  CHECK(f.read([](StoreReader& reader) { return reader.verifications(trial_row("a")); }).empty());
+}
+
 TEST_CASE("a damaged artifact is absent until the next one with its key replaces it") {
   StoreFixture f;
   const ArtifactRow artifact = artifact_row("a", "cubin");
