@@ -254,6 +254,13 @@ TEST_CASE("a job shrinks where it is while no other GPU has room for it") {
   CHECK(f.scheduler->find(f.job.job.id)->job.note == "9 GiB are needed");
 }
 
+TEST_CASE("a job is not sent back to the GPU that it does not fit on whatever that offers meanwhile") {
+  BucketJob f;
+  f.offer(kNeeded);
+  f.say_smaller(3072);
+  CHECK(f.link.leases.at(1).job.question.problem == problem_of(3072));
+}
+
 TEST_CASE("a job that does not fit on the GPU with room for it either shrinks and is not sent back") {
   OtherGpu f(kNeeded);
   f.say_smaller(3072);
