@@ -124,6 +124,9 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
     if (found.refused_toolchain) {
       resolution.refused_toolchain = found.refused_toolchain;
     }
+    if (candidate.record && found.has_other_bits) {
+      return true;  // what is compiled today would have other bits again
+    }
     const Digest key = compile_key(question, candidate.configuration);
     if (!resolution.compile && !failed.contains(key)) {
       resolution.compile = compile_order(question, candidate.configuration, key);

@@ -40,6 +40,19 @@ Digest compile_key(const Question& question, const Configuration& configuration)
       .digest();
 }
 
+namespace {
+
+bool makes_wanted_bits(const Question& question, const RecordRow* record,
+                       const ToolchainIdentity& toolchain) {
+  if (question.key.numerics.kind != Numerics::Kind::Invariant) {
+    return true;
+  }
+  return record ? toolchain == record->toolchain
+                : !question.toolchain || toolchain.name == *question.toolchain;
+}
+
+}  // namespace
+
 FoundArtifact ArtifactFinder::find(const Question& question, const Configuration& configuration,
                                    const RecordRow* record) {
   std::vector<ToolchainIdentity> tried = toolchains(question.key.kernel);
@@ -60,6 +73,10 @@ FoundArtifact ArtifactFinder::find(const Question& question, const Configuration
           artifact.reset();
         }
       });
+      if (artifact && !makes_wanted_bits(question, record, toolchain)) {
+        found.has_other_bits = true;
+        continue;
+      }
       if (artifact && loads(question.driver, artifact->toolchain)) {
         found.artifact = std::move(artifact);
         return found;

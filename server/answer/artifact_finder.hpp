@@ -20,6 +20,8 @@ struct FoundArtifact {
   std::optional<ArtifactRow> artifact;
   /// An artifact is there, but the driver cannot load what its toolchain ("nvrtc 13.0") makes.
   std::optional<std::string> refused_toolchain;
+  /// An artifact is there whose bits are not known to be those that the numerics want.
+  bool has_other_bits = false;
 };
 
 /// Thread-safe.
@@ -27,8 +29,8 @@ class ArtifactFinder {
  public:
   explicit ArtifactFinder(Store& store) : store_(store) {}
 
-  /// `first` is the toolchain to try first: the record's, so that the very bytes that were measured are
-  /// served where they can be.
+  /// The record's toolchain is tried first, so that the very bytes that were measured are served where they
+  /// can be. Numerics `invariant:DIM` have no other one: the record's alone, for a default today's.
   FoundArtifact find(const Question& question, const Configuration& configuration, const RecordRow* record);
 
   /// A new artifact: its toolchain may not have been seen with this kernel.

@@ -33,6 +33,26 @@ std::size_t out_of_memory(const RecordRow& record, Store& store) {
   return count;
 }
 
+/// The validators of what is measured now. Absent: nobody knows what the agent that comes will be like.
+std::optional<RecordRow> made_by_tuning(const Question& question, const AgentProfiles& agents) {
+  for (const AgentProfile& agent : agents) {
+    const auto device = offered_device({agent}, question.key.device_class);
+    if (!device) {
+      continue;
+    }
+    RecordRow made;
+    made.driver = device->driver;
+    made.power_limit_mw = device->device.facts.power_limit_mw;
+    // An agent measures with its own toolchains, whatever others offer for compiling.
+    if (const auto toolchain =
+            current_toolchain({agent}, device->driver, architecture(device->device.facts, false))) {
+      made.toolchain.name = toolchain->name;
+    }
+    return made;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
@@ -64,18 +84,14 @@ bool stands_for_bucket(const Question& question, Answerer& answerer, const Index
 }
 
 bool tuning_refreshes(const Question& question, const AgentProfiles& agents) {
-  const auto device = offered_device(agents, question.key.device_class);
-  if (!device) {
-    return true;  // nobody knows what the one that comes will be like
-  }
-  RecordRow made;
-  made.driver = device->driver;
-  made.power_limit_mw = device->device.facts.power_limit_mw;
-  if (const auto toolchain =
-          current_toolchain(agents, device->driver, architecture(device->device.facts, false))) {
-    made.toolchain.name = toolchain->name;
-  }
-  return !is_stale(question, made, true);
+  const auto made = made_by_tuning(question, agents);
+  return !made || !is_stale(question, *made, true);
+}
+
+bool tuning_keeps_toolchain(const Question& question, const AgentProfiles& agents) {
+  const auto made = made_by_tuning(question, agents);
+  return !made || made->toolchain.name.empty() || !question.toolchain ||
+         made->toolchain.name == *question.toolchain;
 }
 
 }  // namespace cubind

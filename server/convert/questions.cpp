@@ -172,7 +172,9 @@ Question QuestionReader::question(const Common& common, const v1::Problem& probl
   Question question;
   question.spec = common.kernel->spec;
   question.spec_revision = common.kernel->revision;
-  question.verification = common.kernel->verification;
+  question.verification = common.numerics.kind == Numerics::Kind::Invariant
+                              ? verification_digest(*common.kernel->spec, common.numerics)
+                              : common.kernel->verification;
   question.device = common.device;
   question.driver = common.driver;
   question.power_limit_mw = common.power_limit_mw;

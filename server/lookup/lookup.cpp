@@ -91,7 +91,8 @@ bool keeps_bits(const Question& question, const RecordRow& record, const Match& 
     return true;
   }
   return !match.has(Departure::NearestProblem) && !match.has(Departure::OtherDevice) &&
-         !match.has(Departure::OtherRevision) && !has_other_toolchain(question, record);
+         !match.has(Departure::OtherRevision) && !has_other_toolchain(question, record) &&
+         record.verification.digest == question.verification;
 }
 
 class Ranking {

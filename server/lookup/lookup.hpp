@@ -19,7 +19,7 @@ namespace cubind {
 struct Question {
   std::shared_ptr<const KernelSpec> spec;
   std::uint64_t spec_revision = 0;  // another number for every spec that was ever loaded
-  Digest verification;              // today's digest of reference and tolerance
+  Digest verification;              // today's digest of what records of these numerics were compared with
   RecordQuestion key;               // kernel, interface, problem, device class, policy, numerics, namespace
   DeviceClass device;
   std::optional<DriverVersion> driver;  // absent: makes nothing stale

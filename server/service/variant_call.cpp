@@ -112,6 +112,10 @@ void VariantCall::on_miss() {
 
 std::optional<VariantCall::Wish> VariantCall::job_wish() const {
   Wish wish{{asked_.question.key, asked_.question.device}};
+  const bool is_invariant = asked_.question.key.numerics.kind == Numerics::Kind::Invariant;
+  if (is_invariant && !tuning_keeps_toolchain(asked_.question, *context_.fleet.agents())) {
+    return std::nullopt;
+  }
   RecordQuestion& question = wish.order.question;
   const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
   const bool in_bucket = !candidates.empty() && is_of_bucket(candidates.front());

@@ -129,6 +129,12 @@ void DeviceSession::release(std::uint32_t setup) {
   call(request, deadlines_.control);
 }
 
+bool DeviceSession::release_all() {
+  const std::set<std::uint32_t> setups = prepared_;
+  for (const std::uint32_t setup : setups) release(setup);
+  return !setups.empty();
+}
+
 v1::DeviceReply DeviceSession::load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make) {
   if (auto not_opened = open()) return *not_opened;
   if (const auto found = loaded_.find(trial); found != loaded_.end()) return found->second;

@@ -53,6 +53,8 @@ class DeviceSession {
   // Does nothing where the setup is prepared already; `make` builds the request otherwise.
   v1::DeviceReply prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make);
   void release(std::uint32_t setup);
+  // Whether there was any.
+  bool release_all();
   // Likewise for a trial.
   v1::DeviceReply load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make);
   void unload(std::uint32_t trial);

@@ -106,6 +106,11 @@ std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& 
   return one;
 }
 
+std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem) {
+  const auto configuration = default_configuration(*input.spec, problem, input.constants);
+  return configuration ? candidate_at(input, build, problem, *configuration) : std::nullopt;
+}
+
 JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device) {
   JobInput input = make_frame(lease, build, device);
   input.candidates = make_candidates(input, build);

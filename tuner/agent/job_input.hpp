@@ -53,6 +53,9 @@ JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, c
 std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& build, const Problem& problem,
                                       const Configuration& configuration);
 
+// Likewise for the default configuration of that problem.
+std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem);
+
 // The candidate that stands for the default configuration; null where none was valid.
 const Candidate* default_candidate(const JobInput& input);
 

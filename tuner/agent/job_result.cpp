@@ -93,7 +93,7 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
   for (const Finalist& finalist : decision.finalists) {
     result.add_finalists(bytes_of(finalist.candidate->trial_key.digest));
   }
-  result.set_verification_digest(bytes_of(input.verification));
+  result.set_verification_digest(bytes_of(verification_digest(*input.spec, input.numerics)));
   to_wire(input.problem, *result.mutable_measured_problem());
   count_outcomes(input, bench, result);
   return result;

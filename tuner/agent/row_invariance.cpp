@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "tuner/spec/space.hpp"
 
 namespace cubind {
 namespace {
@@ -51,6 +50,8 @@ bool wants_row_invariance(const JobInput& input) {
 RowInvariance::RowInvariance(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
                              TrialDevice& device)
     : input_(input), build_(build), artifacts_(artifacts), device_(device), dim_(place_of_dim(input)) {
+  if (input_.spec->outputs_along(input_.numerics.invariant_dim).empty())
+    fail("no output of " + input_.spec->name + " has rows along it");
   for (const Candidate& candidate : input_.candidates)
     next_number_ = std::max(next_number_, candidate.number + 1);
 }
@@ -63,8 +64,7 @@ RowInvariance::Yardstick& RowInvariance::yardstick(const Problem& problem) {
   const auto [at, added] = yardsticks_.try_emplace(to_string(problem));
   Yardstick& one = at->second;
   if (!added) return one;
-  const auto configuration = default_configuration(*input_.spec, problem, input_.constants);
-  auto candidate = configuration ? candidate_at(input_, build_, problem, *configuration) : std::nullopt;
+  auto candidate = default_at(input_, build_, problem);
   if (!candidate)
     fail(input_.spec->name + " at " + to_string(problem) + " has no default configuration to compare with");
   one.candidate = *std::move(candidate);
@@ -77,16 +77,20 @@ const v1::OutputParts& RowInvariance::rows_at(const Problem& problem) { return y
 
 std::vector<Problem> RowInvariance::smaller_problems(const Problem& problem) {
   const std::int64_t size = problem.dims[dim_].value;
-  const Configuration& configuration = yardstick(problem).candidate.configuration;
+  std::vector<Configuration> defaults = input_.spec->defaults;
+  defaults.push_back(yardstick(problem).candidate.configuration);
+  const auto has_default = [&](const Problem& one) {
+    return std::any_of(defaults.begin(), defaults.end(), [&](const Configuration& configuration) {
+      const auto plan = plan_for(*input_.spec, one, configuration, input_.constants);
+      return plan && !plan->launches.empty();
+    });
+  };
   std::vector<Problem> result;
   for (const std::int64_t start : {std::int64_t{1}, std::int64_t{7}, size / 2 + 1}) {
     Problem smaller = problem;
     std::int64_t& value = smaller.dims[dim_].value;
     const std::int64_t end = std::min(size, start + kMaxSteps);
-    for (value = start; value < end; ++value) {
-      const auto plan = plan_for(*input_.spec, smaller, configuration, input_.constants);
-      if (plan && !plan->launches.empty()) break;
-    }
+    for (value = start; value < end && !has_default(smaller);) ++value;
     if (value < end && std::find(result.begin(), result.end(), smaller) == result.end())
       result.push_back(smaller);
   }
@@ -133,8 +137,10 @@ std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
   const v1::DeviceReply reply = run(one, {at.setup, at.problem, one.candidate.plan}, after_timing, hashed);
   for (std::size_t i = 0; i < smaller.size(); ++i) {
     if (hash_of(smaller[i], after_timing) == reply.hashes(static_cast<int>(i) + 1)) continue;
-    fail("the default configuration gives the first rows other bits at " + to_string(at.problem) +
-         " than at " + to_string(smaller[i]));
+    fail("the default configuration gives the first rows other bits at " + to_string(at.problem) + " (" +
+         to_string(one.candidate.configuration) + ") than at " + to_string(smaller[i]) + " (" +
+         to_string(yardstick(smaller[i]).candidate.configuration) + "); " + input_.numerics.invariant_dim +
+         " has to be the slowest dim of inputs and outputs, and no fill may depend on it");
   }
   return one.hashes[after_timing] = reply.hashes(0);
 }

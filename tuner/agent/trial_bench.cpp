@@ -93,14 +93,18 @@ Attempt TrialBench::compile(const Candidate& candidate) {
   return Attempt::Out;
 }
 
-// Asked only where the device would be needed: what was measured before a trial failed goes on to count, so
-// that a resumed job compares the others with what the undisturbed one compared them with.
-bool TrialBench::settled(const Candidate& candidate) {
+bool TrialBench::is_settled(const Candidate& candidate) const {
   const v1::TrialHeader* header = log_.header(candidate);
   if (!header) return false;
   const bool faulted = is_fault(header->outcome()) && header->fault_count() >= kFaultsThatCount;
-  if (!faulted && header->outcome() != v1::WRONG_RESULT && header->outcome() != v1::CONSTRAINT) return false;
-  out(candidate, header->outcome());
+  return faulted || header->outcome() == v1::WRONG_RESULT || header->outcome() == v1::CONSTRAINT;
+}
+
+// Asked only where the device would be needed: what was measured before a trial failed goes on to count, so
+// that a resumed job compares the others with what the undisturbed one compared them with.
+bool TrialBench::settled(const Candidate& candidate) {
+  if (!is_settled(candidate)) return false;
+  out(candidate, log_.header(candidate)->outcome());
   return true;
 }
 
@@ -158,13 +162,16 @@ bool TrialBench::has_wanted_bits(const Place& place, bool after_timing, const v1
 }
 
 Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool after_timing) {
-  if (const v1::VerificationResult* stored = log_.verification(candidate, place.problem, after_timing)) {
+  const v1::VerificationResult* stored = log_.verification(candidate, place.problem, after_timing);
+  if (stored) {
     const bool bits = stored->same_bits() || input_.numerics.kind == Numerics::Kind::Tolerance;
     if (stored->outcome() != v1::CORRECT || !bits) return out(candidate, v1::WRONG_RESULT);
-    if (!rows_) return Attempt::Done;
+    // What is stored of a trial that failed later goes on to count; it cannot win.
+    if (!rows_ || (is_settled(candidate) && !after_timing)) return Attempt::Done;
   }
   const v1::TrialHeader* header = log_.header(candidate);
-  if (header && header->outcome() != v1::WRONG_RESULT && settled(candidate)) return Attempt::Out;
+  const bool verifies_anew = !stored && header && header->outcome() == v1::WRONG_RESULT;
+  if (!verifies_anew && settled(candidate)) return Attempt::Out;
   const std::vector<v1::OutputParts> hashed =
       rows_ ? std::vector<v1::OutputParts>{rows_->rows_at(place.problem)} : std::vector<v1::OutputParts>{};
   const v1::DeviceReply reply = device_.verify(candidate, place, after_timing, hashed);
@@ -172,7 +179,8 @@ Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool 
   if (is_fault(reply.outcome()) || reply.outcome() == v1::OUT_OF_MEMORY) {
     return judge(candidate, reply.outcome(), reply.detail());
   }
-  const Attempt attempt = keep_verification(candidate, place, after_timing, reply);
+  const bool is_known = stored && reply.outcome() == v1::CORRECT;
+  const Attempt attempt = is_known ? Attempt::Done : keep_verification(candidate, place, after_timing, reply);
   if (attempt != Attempt::Done || has_wanted_bits(place, after_timing, reply)) return attempt;
   // Correct, but not what this job looks for: that is no outcome of the trial.
   log_.commit();

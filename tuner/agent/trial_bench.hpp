@@ -71,6 +71,8 @@ class TrialBench {
 
  private:
   void check_arguments(const Compiled& compiled) const;
+  // Whether what is stored says that the trial is out; settled() also acts on it.
+  bool is_settled(const Candidate& candidate) const;
   bool settled(const Candidate& candidate);
   Attempt judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);

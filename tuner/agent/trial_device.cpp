@@ -47,15 +47,26 @@ CompileSource::Wanted TrialDevice::wanted(const Candidate& candidate) const {
           [this, &candidate] { return build_.request(candidate.source); }, 0};
 }
 
-CompileSource::Wanted TrialDevice::wanted_reference() const {
-  const ArtifactSource source = reference_artifact_source(*input_.spec, input_.problem, input_.architecture);
+CompileSource::Wanted TrialDevice::wanted_reference(const Problem& problem) const {
+  const ArtifactSource source = reference_artifact_source(*input_.spec, problem, input_.architecture);
   return {artifact_key(source, build_.reference_identity()), build_.reference_identity(),
           [this, source] { return build_.reference_request(source); }, 1};
 }
 
 void TrialDevice::want_reference() {
   if (input_.replayed || input_.spec->reference.kind != ReferenceSpec::Kind::Kernel) return;
-  artifacts_.want(wanted_reference());
+  artifacts_.want(wanted_reference(input_.problem));
+}
+
+ReferenceLaunch TrialDevice::default_reference(const Problem& problem) {
+  const auto candidate = default_at(input_, build_, problem);
+  if (!candidate) {
+    throw Error(ErrorCode::FailedPrecondition, input_.spec->name + " at " + to_string(problem),
+                "no default configuration to compare with");
+  }
+  ReferenceLaunch reference{"default", artifacts_.cubin(wanted(*candidate)), {}};
+  reference.plan = plan_with_symbols(*candidate, candidate->plan);
+  return reference;
 }
 
 ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
@@ -64,20 +75,9 @@ ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->file + " /reference/expected",
                 "not supported yet");
   }
-  ReferenceLaunch reference{by_default ? "default" : "kernel", "", {}};
-  if (input_.replayed) return reference;
-  if (by_default) {
-    const Candidate* candidate = default_candidate(input_);
-    if (!candidate) {
-      throw Error(ErrorCode::FailedPrecondition, input_.spec->name,
-                  "no default configuration to compare with");
-    }
-    const auto plan = plan_for(*input_.spec, problem, candidate->configuration, input_.constants);
-    reference.cubin = artifacts_.cubin(wanted(*candidate));
-    reference.plan = plan_with_symbols(*candidate, plan.value_or(LaunchPlan{}));
-    return reference;
-  }
-  const CompileSource::Wanted want = wanted_reference();
+  if (input_.replayed) return {by_default ? "default" : "kernel", "", {}};
+  if (by_default) return default_reference(problem);
+  const CompileSource::Wanted want = wanted_reference(problem);
   const Compiled& compiled = artifacts_.get(want);
   if (compiled.outcome != v1::CORRECT) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->reference.source,
@@ -89,9 +89,7 @@ ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
   if (!plan.plan) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->file + " /reference/launches", plan.violation);
   }
-  reference.cubin = artifacts_.cubin(want);
-  reference.plan = with_symbols(*plan.plan, compiled.entries, compiled.symbols);
-  return reference;
+  return {"kernel", artifacts_.cubin(want), with_symbols(*plan.plan, compiled.entries, compiled.symbols)};
 }
 
 LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const {
@@ -99,14 +97,20 @@ LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const Laun
   return with_symbols(plan, compiled.entries, compiled.symbols);
 }
 
-v1::DeviceReply TrialDevice::prepare(const Place& place) {
-  const auto make = [&] {
-    std::vector<const LaunchPlan*> plans = {&place.plan};
-    if (place.setup == Place::kMain) {
-      for (const Candidate& candidate : input_.candidates) plans.push_back(&candidate.plan);
-    }
-    return make_problem_setup(input_, place.setup, place.problem, plans, reference_for(place.problem));
-  };
+v1::PrepareProblem TrialDevice::setup_request(const Place& place) {
+  std::vector<const LaunchPlan*> plans = {&place.plan};
+  if (place.setup == Place::kMain) {
+    for (const Candidate& candidate : input_.candidates) plans.push_back(&candidate.plan);
+  }
+  // Its rows are compared with those of the default, which may use other buffers.
+  const bool has_default_run = input_.numerics.kind == Numerics::Kind::Invariant;
+  const auto with = has_default_run ? default_at(input_, build_, place.problem) : std::nullopt;
+  if (with) plans.push_back(&with->plan);
+  return make_problem_setup(input_, place.setup, place.problem, plans, reference_for(place.problem));
+}
+
+v1::DeviceReply TrialDevice::prepare_beside_others(const Place& place) {
+  const auto make = [&] { return setup_request(place); };
   v1::DeviceReply reply = session_.prepare(place.setup, make);
   if (reply.sticky()) reply = session_.prepare(place.setup, make);
   if (reply.outcome() == v1::CORRECT) return reply;
@@ -119,14 +123,12 @@ v1::DeviceReply TrialDevice::prepare(const Place& place) {
   throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
 }
 
-// A problem that fills the memory leaves no room for another beside it; it is made again when it is next
-// needed.
-v1::DeviceReply TrialDevice::prepare_tail(const Place& place) {
+v1::DeviceReply TrialDevice::prepare(const Place& place) {
   try {
-    return prepare(place);
+    return prepare_beside_others(place);
   } catch (const OutOfDeviceMemory&) {
-    session_.release(Place::kMain);
-    return prepare(place);
+    if (!session_.release_all()) throw;
+    return prepare_beside_others(place);
   }
 }
 
@@ -179,7 +181,7 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
     reply = load(candidate);
     if (has_to_repeat(reply, true)) continue;
     if (reply.outcome() == v1::CORRECT && place.setup != Place::kMain) {
-      reply = prepare_tail(place);
+      reply = prepare(place);
       if (has_to_repeat(reply, true)) continue;
       reply = load(candidate);  // again, should that have taken a fresh worker
       if (has_to_repeat(reply, true)) continue;

@@ -70,11 +70,14 @@ class TrialDevice {
   void restart() { session_.restart(); }
 
  private:
-  CompileSource::Wanted wanted_reference() const;
+  CompileSource::Wanted wanted_reference(const Problem& problem) const;
   ReferenceLaunch reference_for(const Problem& problem);
-  // A reply of foreign use where it does not fit beside somebody else whom the job gives way to.
+  ReferenceLaunch default_reference(const Problem& problem);
+  // A reply of foreign use where it does not fit beside somebody else whom the job gives way to. Where a problem
+  // fills the memory, what is prepared beside it goes, and is prepared again when it is next needed.
   v1::DeviceReply prepare(const Place& place);
-  v1::DeviceReply prepare_tail(const Place& place);
+  v1::DeviceReply prepare_beside_others(const Place& place);
+  v1::PrepareProblem setup_request(const Place& place);
   v1::DeviceReply load(const Candidate& candidate);
   LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
   Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);

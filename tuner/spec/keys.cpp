@@ -286,6 +286,33 @@ Digest verification_digest(const KernelSpec& spec) {
   return key.digest();
 }
 
+Digest verification_digest(const KernelSpec& spec, const Numerics& numerics) {
+  if (numerics.kind != Numerics::Kind::Invariant) {
+    return verification_digest(spec);
+  }
+  KeyEncoder key("invariance", kVerificationVersion);
+  key.field("verification", verification_digest(spec));
+  put_strings(key, "constraints", spec.constraints);
+  std::vector<std::string> defaults;
+  for (const Configuration& configuration : spec.defaults) {
+    defaults.push_back(to_string(configuration));
+  }
+  put_strings(key, "defaults", defaults);
+  key.list("tunables", spec.tunables.size());
+  for (const Tunable& tunable : spec.tunables) {
+    std::vector<std::string> values;
+    for (const std::int64_t value : tunable.values) {
+      values.push_back(std::to_string(value));
+    }
+    put_strings(key, tunable.name, values);
+  }
+  key.list("launches", spec.launches.size());
+  for (const LaunchSpec& launch : spec.launches) {
+    put_launch_spec(key, launch);
+  }
+  return key.digest();
+}
+
 Digest job_key(const RecordQuestion& question) { return record_key(question).digest; }
 
 }  // namespace cubind

@@ -97,6 +97,9 @@ Key record_key(const RecordQuestion& question);
 
 /// Of reference (its source closure and launches) and tolerance.
 Digest verification_digest(const KernelSpec& spec);
+/// Of a record with these numerics. Rows that are invariant were compared with the default configurations, so
+/// whatever chooses and launches those counts too: an edited default is another comparison.
+Digest verification_digest(const KernelSpec& spec, const Numerics& numerics);
 
 /// Seeds rounds and inputs: the record key of the job.
 Digest job_key(const RecordQuestion& question);

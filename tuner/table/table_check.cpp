@@ -81,10 +81,12 @@ class Checker {
       return;
     }
     check_context(*kernel->spec, record.context, true);
-    if (record.verification.digest != kernel->verification) {
-      add_outdated("/verification/digest",
-                   "the reference or the tolerance of " + record.context.kernel +
-                       " has changed since: the winner is not called verified until it is measured again");
+    if (record.verification.digest != verification_of(*kernel, record.numerics)) {
+      add_outdated(
+          "/verification/digest",
+          "the reference or the tolerance of " + record.context.kernel +
+              " has changed since (or the default, for numerics invariant:DIM): the winner is not called "
+              "verified until it is measured again");
     }
   }
 
@@ -92,6 +94,11 @@ class Checker {
     if (!has_facts(trial.context)) return;
     const Kernel* kernel = find_kernel(trial.context);
     if (kernel != nullptr) check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
+  }
+
+  static Digest verification_of(const Kernel& kernel, const std::string& numerics) {
+    const Numerics asked = parse_numerics(numerics).value_or(Numerics{});
+    return asked == Numerics{} ? kernel.verification : verification_digest(*kernel.spec, asked);
   }
 
   const Kernel* find_kernel(const TableContext& context) {

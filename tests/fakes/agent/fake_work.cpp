@@ -180,7 +180,8 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   result.set_winner_trial(winner.header.trial_key());
   *result.mutable_winner() = winner.header.configuration();
   *result.mutable_measured_problem() = lease.problem();
-  result.set_verification_digest(bytes_of(verification_digest(*spec_of(lease))));
+  result.set_verification_digest(
+      bytes_of(verification_digest(*spec_of(lease), numerics_from_wire(lease.numerics()))));
   v1::Provenance& provenance = *result.mutable_provenance();
   provenance.set_evidence(v1::MEASURED);
   provenance.set_measured_at("2026-11-21T12:00:00Z");

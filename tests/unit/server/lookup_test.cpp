@@ -1,83 +1,11 @@
 #include <catch2/catch.hpp>
 
-#include "base/file.hpp"
-#include "server/lookup/lookup.hpp"
 #include "server/lookup/todays_trial.hpp"
-#include "tests/support/paths.hpp"
-#include "tests/unit/server/rows.hpp"
+#include "tests/unit/server/lookup_fixture.hpp"
 #include "tuner/spec/space.hpp"
 
 namespace cubind::test {
 namespace {
-
-std::shared_ptr<const KernelSpec> spec_with(const std::string& name) {
-  return load_kernel_spec((source_dir() / "variants" / name).string());
-}
-
-/// Questions about vector_add on an H200 and records that answer them, without a store but through one: the
-/// index reads it.
-struct LookupFixture {
-  TempDir folder;
-  std::unique_ptr<Store> store = Store::open({folder.path() / "store.db"});
-  std::shared_ptr<const KernelSpec> spec = spec_with("vector_add/vector_add.json");
-  Index index;
-
-  Question ask(std::int64_t n, const DeviceClass& device = h200_class()) const {
-    Question question;
-    question.spec = spec;
-    question.verification = verification_digest(*spec);
-    question.key = question_of(n);
-    question.key.interface = interface_digest(*spec);
-    question.key.device_class = device.digest;
-    question.device = device;
-    return question;
-  }
-
-  /// A record of today's spec: its trial key is the one that is recomputed.
-  RecordRow record(std::int64_t n, const DeviceClass& device = h200_class(),
-                   const Configuration& configuration = {},
-                   const std::string& compiler = "nvrtc 13.0") const {
-    RecordRow row = record_row(n);
-    row.toolchain = toolchain(compiler);
-    row.question = ask(n, device).key;
-    row.architecture = architecture(device.facts, false);
-    row.configuration = configuration;
-    if (configuration.values.empty()) {
-      row.configuration = spec->defaults.front();
-    }
-    const Problem& problem = row.question.problem;
-    const PlanEvaluator plan(spec->plan_template(problem, row.configuration), problem, row.configuration,
-                             device_constants(device.facts));
-    const Key artifact =
-        artifact_key(artifact_source(*spec, problem, row.configuration, row.architecture), row.toolchain);
-    const auto result = plan.evaluate(problem, row.configuration);
-    if (result.plan) {
-      row.trial = trial_key({spec.get(), problem, device.digest, {}, "580"}, artifact, *result.plan).digest;
-    }
-    row.verification.digest = verification_digest(*spec);
-    return row;
-  }
-
-  void add(const std::vector<RecordRow>& rows, const std::vector<DeviceClass>& devices = {h200_class()}) {
-    store->write([&](StoreWriter& writer) {
-      for (const DeviceClass& device : devices) {
-        writer.put_device_class(device);
-      }
-      for (const RecordRow& row : rows) {
-        writer.put_record(row);
-      }
-    });
-    index.load(*store);
-  }
-
-  std::vector<AnswerCandidate> rank(const Question& question) const {
-    const CarryOver carry = [&](const RecordRow& row, const DeviceFacts& facts) {
-      return carry_over(*question.spec, row, facts);
-    };
-    return rank_candidates(question, *index.snapshot(), carry);
-  }
-  AnswerCandidate best(const Question& question) const { return rank(question).at(0); }
-};
 
 std::int64_t measured(const AnswerCandidate& candidate) {
   return candidate.record ? *candidate.record->question.problem.dim("N") : 0;
@@ -158,27 +86,6 @@ TEST_CASE("a record answers only for its own policy and numerics and namespace")
   CHECK(other([](RecordQuestion& key) { key.policy.graph_launch = true; }) == none);
   CHECK(other([](RecordQuestion& key) { key.numerics.kind = Numerics::Kind::Reproducible; }) == none);
   CHECK(other([](RecordQuestion& key) { key.name_space = "team"; }) == none);
-}
-
-TEST_CASE("where rows must be invariant nothing answers that was not compared with the default of today") {
-  LookupFixture f;
-  const auto invariant = [](RecordQuestion key) {
-    key.numerics = {Numerics::Kind::Invariant, "N"};
-    return key;
-  };
-  RecordRow row = f.record(8192);
-  row.question = invariant(row.question);
-  f.add({row});
-  const auto match = [&](std::int64_t n, const std::string& toolchain) {
-    Question question = f.ask(n);
-    question.key = invariant(question.key);
-    question.toolchain = toolchain;
-    return f.best(question).match;
-  };
-  CHECK(match(8192, "nvrtc 13.0").exact());
-  CHECK(match(8191, "nvrtc 13.0") == Match{Departure::Bucket});
-  CHECK(match(8192, "nvrtc 13.1") == Match{Departure::Default});
-  CHECK(match(16384, "nvrtc 13.0") == Match{Departure::Default});
 }
 
 TEST_CASE("another device class answers last before the default") {

@@ -167,6 +167,19 @@ TEST_CASE("moving the files changes no key") {
   CHECK(artifact_key(source, kToolchain) == Question().artifact());
 }
 
+TEST_CASE("an edited default changes what invariant rows were compared with and nothing else") {
+  const Numerics invariant{Numerics::Kind::Invariant, "N"};
+  SpecBuilder builder;
+  const auto spec = builder.parse();
+  const auto values = builder.json["tunables"]["THREADS"];
+  builder.json["default"][0]["THREADS"] = values[builder.json["default"][0]["THREADS"] == values[0] ? 1 : 0];
+  const auto edited = builder.parse();
+  CHECK(verification_digest(*edited, invariant) != verification_digest(*spec, invariant));
+  CHECK(verification_digest(*edited, {}) == verification_digest(*spec, {}));
+  CHECK(verification_digest(*spec, {}) == verification_digest(*spec));
+  CHECK(verification_digest(*spec, invariant) != verification_digest(*spec));
+}
+
 TEST_CASE("a header that moves to a headers folder keeps the artifact key") {
   Question moved;
   moved.builder.json["headers"] = {"../common"};
