@@ -183,10 +183,6 @@ KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntr
       broken->name = file.stem().string();
     }
     broken->error = valid_utf8(error.what());
-    if (!known || known->error != broken->error) {
-      log_warning("kernels: " + broken->error +
-                  (broken->spec ? "; the last good version stays in force" : ""));
-    }
     loaded.entry = std::move(broken);
   }
   return loaded;
@@ -205,9 +201,6 @@ std::shared_ptr<const KernelEntry> KernelLibrary::parsed(std::shared_ptr<const K
     entry->spec = known->spec;
   } else {
     entry->spec = std::move(spec);
-  }
-  if (known && !same) {
-    log_info("kernels: " + entry->file + " has changed and is in force");
   }
   return entry;
 }
@@ -231,15 +224,28 @@ void KernelLibrary::choose_holders() {
 std::shared_ptr<const KernelEntry> KernelLibrary::refused(const KernelEntry& entry) {
   auto refused = std::make_shared<KernelEntry>(entry);
   refused->spec.reset();
-  refused->error = entry.file + " /name: " + quoted(entry.name) + " is the name of " +
-                   holders_.at(entry.name).string() + ", which stays in force until it is gone or renamed";
+  refused->error += (entry.error.empty() ? "" : "; and ") + entry.file + " /name: " + quoted(entry.name) +
+                    " is the name of " + holders_.at(entry.name).string() +
+                    ", which stays in force until it is gone or renamed";
   return refused;
+}
+
+void KernelLibrary::tell(const fs::path& file, const KernelEntry& entry) const {
+  const auto told = told_.find(file);
+  const Published before = told == told_.end() ? Published() : told->second;
+  if (!entry.error.empty()) {
+    if (entry.error != before.error) {
+      log_warning("kernels: " + entry.error + (entry.spec ? "; the last good version stays in force" : ""));
+    }
+  } else if (told != told_.end() && entry.revision != before.in_force) {
+    log_info("kernels: " + entry.file + (before.in_force == 0 ? "" : " has changed and") + " is in force");
+  }
 }
 
 void KernelLibrary::publish() {
   choose_holders();
   auto entries = std::make_shared<Entries>();
-  std::set<std::string> refusals;
+  std::map<fs::path, Published> told;
   for (const fs::path& file : order_) {
     std::shared_ptr<const KernelEntry> entry = loaded_.at(file).entry;
     if (!entry) {
@@ -247,14 +253,12 @@ void KernelLibrary::publish() {
     }
     if (entry->spec && holders_.at(entry->name) != file) {
       entry = refused(*entry);
-      refusals.insert(entry->error);
-      if (!refusals_.contains(entry->error)) {
-        log_warning("kernels: " + entry->error);
-      }
     }
+    tell(file, *entry);
+    told[file] = {entry->spec ? entry->revision : 0, entry->error};
     entries->push_back(std::move(entry));
   }
-  refusals_ = std::move(refusals);
+  told_ = std::move(told);
   std::ranges::stable_sort(*entries, {}, [](const auto& entry) { return entry->name; });
   const std::lock_guard lock(mutex_);
   entries_ = std::move(entries);

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -67,6 +66,11 @@ class KernelLibrary {
     bool unsettled = false;
   };
 
+  struct Published {
+    std::uint64_t in_force = 0;  // revision; 0: none, the file is refused or has never parsed
+    std::string error;
+  };
+
   void look_again();
   void look();  // with loading_ held
   void list_files();
@@ -77,6 +81,8 @@ class KernelLibrary {
   /// Decides which of the files with one name is in force.
   void choose_holders();
   std::shared_ptr<const KernelEntry> refused(const KernelEntry& entry);
+  /// Logs what is news of a file, as it is published.
+  void tell(const std::filesystem::path& file, const KernelEntry& entry) const;
   void publish();
 
   const std::vector<std::filesystem::path> folders_;
@@ -86,7 +92,7 @@ class KernelLibrary {
   std::vector<std::filesystem::path> order_;        // guarded by loading_
   std::map<std::filesystem::path, std::error_code> unlisted_;  // guarded by loading_; folders
   std::map<std::string, std::filesystem::path> holders_;       // guarded by loading_; in force, by name
-  std::set<std::string> refusals_;                             // guarded by loading_; of those that are not
+  std::map<std::filesystem::path, Published> told_;            // guarded by loading_; by the last list
   std::uint64_t last_revision_ = 0;                            // guarded by loading_
   mutable std::mutex mutex_;
   std::shared_ptr<const Entries> entries_;   // guarded by mutex_

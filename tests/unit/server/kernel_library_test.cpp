@@ -1,6 +1,10 @@
 #include <catch2/catch.hpp>
 
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
+
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -117,6 +121,50 @@ TEST_CASE(
   const std::string second = (f.later / "vector_add.json").string();
   CHECK(f.file() == second);
   CHECK_THAT(f.error(), Contains((f.earlier / "vector_add.json").string() + " /name") && Contains(second));
+}
+
+/// What is logged while it lives.
+class LogLines {
+ public:
+  LogLines() {
+    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(lines_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+    spdlog::set_pattern("%v");
+  }
+  ~LogLines() { spdlog::set_default_logger(before_); }
+  std::string text() const { return lines_.str(); }
+
+ private:
+  std::ostringstream lines_;
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_CASE("a changed spec is logged as in force when it is and a refused one never") {
+  const bool is_in_force = GENERATE(true, false);
+  SecondSpec f;
+  f.spec = (is_in_force ? f.later : f.earlier) / "vector_add.json";
+  f.replace("[1, 2, 4]", "[1, 2, 4, 8]");
+  const LogLines log;
+  f.library.reload();
+  CHECK(log.text() == (is_in_force ? "kernels: " + f.spec.string() + " has changed and is in force\n" : ""));
+}
+
+TEST_CASE("a refused spec is logged as in force once its name is free") {
+  SecondSpec f;
+  fs::remove(f.later / "vector_add.json");
+  const LogLines log;
+  f.library.reload();
+  CHECK(log.text() == "kernels: " + (f.earlier / "vector_add.json").string() + " is in force\n");
+}
+
+TEST_CASE("a refused spec that becomes broken is told with both errors") {
+  SecondSpec f;
+  f.spec = f.earlier / "vector_add.json";
+  f.replace("\"source\"", "\"sauce\"");
+  const LogLines log;
+  f.library.reload();
+  CHECK_THAT(f.error(), Contains("sauce") && Contains("; and " + f.spec.string() + " /name"));
+  CHECK(log.text() == "kernels: " + f.error() + "\n");
 }
 
 TEST_CASE("who is in force stays so while its file is broken") {
