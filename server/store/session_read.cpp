@@ -66,7 +66,10 @@ std::optional<ArtifactRow> Session::artifact_by_cubin(const Digest& cubin) {
 
 std::vector<ToolchainIdentity> Session::toolchains(const std::string& kernel) {
   Query query = database_.query(sql::kToolchains);
-  return read_sound(query.bind(kernel), "artifacts", damaged_, read_toolchain);
+  return read_sound(query.bind(kernel), "artifacts", damaged_, [](Query& row) {
+    row.blob();  // the key of one of its artifacts, which names the row
+    return read_toolchain(row);
+  });
 }
 
 bool Session::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }

@@ -35,7 +35,7 @@ inline const std::string kArtifactsOfGroup = kArtifactColumns +
                                              "AND problem = ? AND device_class = ? AND policy = ? AND "
                                              "driver_branch = ? AND origin = 'worker') ORDER BY key";
 inline const std::string kToolchains =
-    "SELECT toolchain_name, nvrtc, builtins, headers FROM artifacts WHERE kernel = ? GROUP BY nvrtc, "
+    "SELECT key, toolchain_name, nvrtc, builtins, headers FROM artifacts WHERE kernel = ? GROUP BY nvrtc, "
     "builtins, headers "
     "ORDER BY max(created_at) DESC, nvrtc, builtins, headers";
 inline const std::string kDeleteArtifact = "DELETE FROM artifacts WHERE key = ?";

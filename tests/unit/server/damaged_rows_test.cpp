@@ -141,6 +141,20 @@ TEST_CASE("a damaged artifact is absent until the next one with its key replaces
   CHECK(found() == artifact);
 }
 
+TEST_CASE("damage of a toolchain is told and counted by the rows of its artifacts") {
+  StoreFixture f;
+  const ArtifactRow a = artifact_row("a", "one");
+  ArtifactRow b = artifact_row("b", "two");
+  b.toolchain.nvrtc = Digest::of("another release of the same name");
+  f.write([&](StoreWriter& writer) {
+    writer.put_artifact(a);
+    writer.put_artifact(b);
+  });
+  f.damage("UPDATE artifacts SET toolchain_name = CAST(x'e1' AS TEXT)");
+  CHECK(f.read([&](StoreReader& reader) { return reader.toolchains(a.kernel); }).empty());
+  CHECK(f.store->damaged_rows() == 2);
+}
+
 TEST_CASE("a damaged want is left out of the list") {
   StoreFixture f;
   f.write([](StoreWriter& writer) {
