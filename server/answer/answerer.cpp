@@ -5,11 +5,6 @@
 namespace cubind {
 namespace {
 
-/// A bucket's answer holds for the bucket; any other departure is the asked problem's own affair.
-bool is_within_bucket(const Match& match) {
-  return match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
-}
-
 bool contains(const std::vector<BucketRule::Interval>& intervals, Dims dims) {
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     if (dims[i] < intervals[i].lower || dims[i] > intervals[i].upper) {
@@ -53,11 +48,12 @@ std::vector<Problem> measured_in_bucket(const Question& question,
   return problems;
 }
 
-/// The answer's rule covers the bucket only if its record is the one that answers the bucket.
+/// The answer's rule covers the bucket only if its record is the one that answers the bucket: any other
+/// departure is the asked problem's own affair.
 void add_rule(ServedAnswer& answer, const IndexSnapshot& index, const CarryOver& carry) {
   const Problem& asked = answer.question.key.problem;
   answer.intervals = the_problem_alone(asked);
-  if (!answer.candidate.record || !is_within_bucket(answer.candidate.match) ||
+  if (!is_of_bucket(answer.candidate) ||
       bucket_leader(answer.question, index, carry) != answer.candidate.record) {
     return;
   }
@@ -96,6 +92,11 @@ bool is_hit(const AnswerCandidate& candidate, bool tolerance_is_explicit) {
 }
 
 }  // namespace
+
+bool is_of_bucket(const AnswerCandidate& candidate) {
+  return candidate.record &&
+         candidate.match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
+}
 
 std::vector<AnswerCandidate> Answerer::candidates(const Question& question, const IndexSnapshot& index) {
   return rank_candidates(question, index, revisions_.for_question(question));

@@ -28,6 +28,9 @@ struct ServedAnswer {
   bool same_bytes_measured = false;
 };
 
+/// Whether the answer rests on a record of the question's bucket, on its device class, however old that is.
+bool is_of_bucket(const AnswerCandidate& candidate);
+
 struct Resolution {
   /// The best acceptable candidate answers without waiting for a measurement: the problem or its bucket was
   /// measured or imported, or the caller has said that it tolerates the departures.

@@ -70,11 +70,6 @@ std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer
   return candidates.front();
 }
 
-bool is_of_bucket(const AnswerCandidate& candidate) {
-  return candidate.record &&
-         candidate.match.within(Match{Departure::Bucket, Departure::Stale, Departure::OtherRevision});
-}
-
 bool stands_for_bucket(const Question& question, Answerer& answerer, const IndexSnapshot& index) {
   if (question.spec->representative(question.key.problem) != question.key.problem) {
     return false;

@@ -16,9 +16,6 @@ class Store;
 std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
                                               const IndexSnapshot& index, Store& store);
 
-/// Whether the answer rests on a record of the question's bucket, on its device class, however old that is.
-bool is_of_bucket(const AnswerCandidate& candidate);
-
 /// Whether measuring the question's problem is measuring for its bucket: it is the one that represents it,
 /// and nothing of the bucket has been measured. Then a smaller one may be measured in its place.
 bool stands_for_bucket(const Question& question, Answerer& answerer, const IndexSnapshot& index);
