@@ -24,6 +24,31 @@ std::uint32_t count_of(const std::map<Digest, std::uint32_t>& counts, const Dige
   return found == counts.end() ? 0 : found->second;
 }
 
+void add_kernels(ServiceContext& context, v1::GetStatusReply& reply) {
+  for (const auto& entry : *context.kernels.kernels()) {
+    reply.set_kernels(reply.kernels() + (entry->spec ? 1 : 0));
+    if (!entry->error.empty()) {
+      reply.add_kernel_errors(entry->error);
+    }
+  }
+}
+
+void add_agents(ServiceContext& context, v1::GetStatusReply& reply) {
+  const auto agents = context.scheduler.agents();
+  reply.set_agents(static_cast<std::uint32_t>(agents.size()));
+  reply.set_agent_expected(agents.empty() && context.scheduler.agent_expected());
+  std::set<std::string> toolchains;
+  for (const AgentProfile& agent : agents) {
+    if (agent.devices.empty() && !agent.no_device_because.empty()) {
+      reply.add_no_device_because(agent.no_device_because);
+    }
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      toolchains.insert(toolchain.name);
+    }
+  }
+  reply.mutable_toolchains()->Add(toolchains.begin(), toolchains.end());
+}
+
 }  // namespace
 
 void list_kernels(ServiceContext& context, v1::ListKernelsReply& reply) {
@@ -90,19 +115,12 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   reply.set_uptime_ms(static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(context.clock.steady_now() - context.started_at)
           .count()));
-  for (const auto& entry : *context.kernels.kernels()) {
-    reply.set_kernels(reply.kernels() + (entry->spec ? 1 : 0));
-    if (!entry->error.empty()) {
-      reply.add_kernel_errors(entry->error);
-    }
-  }
+  add_kernels(context, reply);
   reply.set_records(snapshot->record_count());
   reply.set_artifacts(static_cast<std::uint32_t>(counts.artifacts));
   reply.set_jobs_queued(context.scheduler.queued());
   reply.set_jobs_running(context.scheduler.running());
-  const auto agents = context.scheduler.agents();
-  reply.set_agents(static_cast<std::uint32_t>(agents.size()));
-  reply.set_agent_expected(agents.empty() && context.scheduler.agent_expected());
+  add_agents(context, reply);
   reply.set_store_bytes(counts.file_bytes);
   reply.set_store_path(context.store.path().string());
   const auto reason = context.store.read_only_reason();
@@ -110,16 +128,6 @@ void get_status(ServiceContext& context, v1::GetStatusReply& reply) {
   reply.set_read_only_reason(reason.value_or(""));
   reply.set_damaged_rows(context.store.damaged_rows());
   list_devices(context, *reply.mutable_devices());
-  std::set<std::string> toolchains;
-  for (const AgentProfile& agent : agents) {
-    if (agent.devices.empty() && !agent.no_device_because.empty()) {
-      reply.add_no_device_because(agent.no_device_because);
-    }
-    for (const OfferedToolchain& toolchain : agent.toolchains) {
-      toolchains.insert(toolchain.name);
-    }
-  }
-  reply.mutable_toolchains()->Add(toolchains.begin(), toolchains.end());
   reply.set_misses_wanted(counts.wants);
   reply.set_hits(context.hits + context.replies.found());
   reply.set_misses(context.misses);
