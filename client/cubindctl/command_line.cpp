@@ -79,7 +79,8 @@ class Builder {
                                            "only variants with the same bits from run to run");
     option(command, "--invariant", options.invariant_dim, "DIM",
            "only variants whose outputs' rows have the same bits whatever the size of DIM")
-        ->excludes(reproducible);
+        ->excludes(reproducible)
+        ->check([](const std::string& dim) { return dim.empty() ? "name a dim of the kernel" : ""; });
   }
 
   void add_tune() {

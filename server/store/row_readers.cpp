@@ -33,12 +33,13 @@ ToolchainIdentity read_toolchain(Query& row) {
   return toolchain;
 }
 
-/// A full key that hashes to its digest; empty ones (imports) are not checked.
-Key read_key(Query& row) {
+/// A full key that hashes to its digest. `may_lack_full`: what was imported has none.
+Key read_key(Query& row, bool may_lack_full) {
   Key key;
   key.digest = row.digest();
   key.full = row.blob();
-  if (!key.full.empty() && Digest::of(key.full) != key.digest) {
+  const bool lacks_full = key.full.empty() && may_lack_full;
+  if (!lacks_full && Digest::of(key.full) != key.digest) {
     throw Error(ErrorCode::DataLoss, "full_key", "does not have the digest that is the row's key");
   }
   return key;
@@ -46,7 +47,7 @@ Key read_key(Query& row) {
 
 ArtifactRow read_artifact(Query& row) {
   ArtifactRow artifact;
-  artifact.key = read_key(row);
+  artifact.key = read_key(row, false);
   artifact.cubin = row.digest();
   artifact.kernel = row.text();
   artifact.architecture = row.text();
@@ -54,6 +55,11 @@ ArtifactRow read_artifact(Query& row) {
   artifact.entries = read_strings(row.text());
   artifact.entry_symbols = read_strings(row.text());
   artifact.resources = read_resources(row.text());
+  if (artifact.entries.empty() || artifact.entry_symbols.size() != artifact.entries.size()) {
+    throw Error(ErrorCode::DataLoss, "entry_symbols",
+                "are " + std::to_string(artifact.entry_symbols.size()) + " for " +
+                    std::to_string(artifact.entries.size()) + " entries");
+  }
   artifact.toolchain = read_toolchain(row);
   artifact.compile_ms = row.real();
   return artifact;
@@ -61,7 +67,7 @@ ArtifactRow read_artifact(Query& row) {
 
 TrialRow read_trial(Query& row) {
   TrialRow trial;
-  trial.key = read_key(row);
+  trial.key = read_key(row, true);
   trial.origin = read_origin(row.text());
   trial.artifact_key = row.optional_digest();
   trial.kernel = row.text();
@@ -97,7 +103,7 @@ RecordQuestion read_question(Query& row) {
 }
 
 DeviceClass read_device_class(Query& row) {
-  const Key key = read_key(row);
+  const Key key = read_key(row, false);
   DeviceClass device;
   device.digest = key.digest;
   device.full = key.full;

@@ -16,7 +16,7 @@ namespace cubind::store {
 [[noreturn]] void damaged(std::string_view what, const Digest& key, std::string cause);
 
 ToolchainIdentity read_toolchain(Query& row);
-Key read_key(Query& row);
+Key read_key(Query& row, bool may_lack_full);
 ArtifactRow read_artifact(Query& row);
 TrialRow read_trial(Query& row);
 /// Kernel to namespace.

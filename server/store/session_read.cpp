@@ -241,7 +241,10 @@ std::optional<std::uint64_t> Session::pinned_generation(const std::string& job) 
   if (!query.bind(job).step()) {
     return std::nullopt;
   }
-  return query.unsigned_integer();
+  // There is no such generation: the job is pinned anew.
+  const std::int64_t pinned = query.integer();
+  const bool exists = pinned >= 0 && static_cast<std::uint64_t>(pinned) <= generation().number;
+  return exists ? std::optional(static_cast<std::uint64_t>(pinned)) : std::nullopt;
 }
 
 std::vector<WantRow> Session::wants() {

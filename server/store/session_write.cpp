@@ -321,8 +321,11 @@ void Session::count_want(const RecordQuestion& question, const std::string& now)
 }
 
 std::uint64_t Session::pin_generation(const std::string& job, std::uint64_t generation) {
+  if (const auto pinned = pinned_generation(job)) {
+    return *pinned;
+  }
   database_.query(sql::kInsertPin).bind(job, generation, now_, now_).run();
-  return pinned_generation(job).value_or(generation);
+  return generation;
 }
 
 void Session::drop_want(const RecordQuestion& question) {

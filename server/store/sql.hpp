@@ -181,7 +181,7 @@ inline const std::string kInsertJob =
 
 inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";
 inline const std::string kInsertPin =
-    "INSERT INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING";
+    "INSERT OR REPLACE INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?)";
 
 inline const std::string kWants =
     "SELECT key, full_key, kernel, interface, problem, device_class, policy, numerics, namespace, count, "

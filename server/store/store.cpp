@@ -213,7 +213,7 @@ class SqliteStore final : public Store {
     query.step();
     query.blob();
     query.integer();
-    return query.text();
+    return query.blob();  // a damaged one is another file's
   }
 
   std::future<void> enqueue(Task task) {

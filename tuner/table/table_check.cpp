@@ -81,6 +81,7 @@ class Checker {
       return;
     }
     check_context(*kernel->spec, record.context, true);
+    check_numerics(*kernel->spec, record);
     if (record.verification.digest != verification_of(*kernel, record.numerics)) {
       add_outdated(
           "/verification/digest",
@@ -94,6 +95,14 @@ class Checker {
     if (!has_facts(trial.context)) return;
     const Kernel* kernel = find_kernel(trial.context);
     if (kernel != nullptr) check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
+  }
+
+  void check_numerics(const KernelSpec& spec, const TableRecord& record) {
+    const std::string dim = parse_numerics(record.numerics).value_or(Numerics{}).invariant_dim;
+    if (!dim.empty() && spec.outputs_along(dim).empty()) {
+      add("/numerics", quoted(dim) + " is no dim of " + spec.name +
+                           " along which an output has rows: no question finds this record");
+    }
   }
 
   static Digest verification_of(const Kernel& kernel, const std::string& numerics) {

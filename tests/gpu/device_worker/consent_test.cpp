@@ -65,7 +65,7 @@ TEST_CASE("a process that takes memory of the GPU is foreign use for as long as 
   CHECK_FALSE(is_foreign(worker, false));
 }
 
-v1::Hello offered(const std::string& visible, std::vector<std::string> arguments = {}) {
+v1::FoundGpus offered(const std::string& visible, std::vector<std::string> arguments = {}) {
   SubprocessOptions agent;
   agent.program = bin_dir() / "cubind-agent";
   agent.arguments = std::move(arguments);
@@ -82,14 +82,16 @@ v1::Hello offered(const std::string& visible, std::vector<std::string> arguments
     size += static_cast<std::size_t>(count);
   }
   CHECK(process.wait().success());
-  v1::Hello hello;
-  REQUIRE(hello.ParseFromString(printed.substr(0, size)));
-  return hello;
+  v1::FoundGpus found;
+  REQUIRE(found.ParseFromString(printed.substr(0, size)));
+  return found;
 }
 
 TEST_CASE("the GPUs that are offered are those of CUDA_VISIBLE_DEVICES or the named ones") {
-  CHECK(offered("").devices_size() == 0);
-  const v1::Hello first = offered("0");
+  const v1::FoundGpus none = offered("");
+  CHECK(none.devices_size() == 0);
+  CHECK(none.none_because() == "the driver shows no GPU (CUDA_VISIBLE_DEVICES=\"\")");
+  const v1::FoundGpus first = offered("0");
   REQUIRE(first.devices_size() == 1);
   const std::string uuid = first.devices(0).uuid();
   std::cout << uuid << " " << first.devices(0).facts().name() << "\n";

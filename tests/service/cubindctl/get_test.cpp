@@ -67,6 +67,7 @@ TEST_CASE_METHOD(GetFixture, "get asks for the bits that its options name") {
   get({"--device", "nvidia-h200", "--invariant", "N"});
   CHECK(asked_.numerics().kind() == v1::Numerics::INVARIANT);
   CHECK(asked_.numerics().invariant_dim() == "N");
+  CHECK(get({"--invariant", ""}).exit_code == 2);
   const ProgramResult both = get({"--reproducible", "--invariant", "N"});
   CHECK(both.exit_code == 2);
   CHECK_THAT(both.err, Catch::Contains("excludes"));

@@ -135,10 +135,32 @@ TEST_CASE("a damaged artifact is absent until the next one with its key replaces
     return f.read([&](StoreReader& reader) { return reader.artifact(artifact.key); });
   };
   f.write([&](StoreWriter& writer) { writer.put_artifact(artifact); });
-  f.damage("UPDATE artifacts SET entry_symbols = '[7]'");
+  f.damage(GENERATE("UPDATE artifacts SET entry_symbols = '[7]'", "UPDATE artifacts SET entry_symbols = '[]'",
+                    "UPDATE artifacts SET entries = '[]'", "UPDATE artifacts SET full_key = x''"));
   CHECK_FALSE(found());
   f.write([&](StoreWriter& writer) { writer.put_artifact(artifact); });
   CHECK(found() == artifact);
+}
+
+TEST_CASE("a pin of a generation that there is not is pinned anew") {
+  StoreFixture f;
+  const auto pin = [&](std::uint64_t generation) {
+    std::uint64_t pinned = 0;
+    f.write([&](StoreWriter& writer) { pinned = writer.pin_generation("job", generation); });
+    return pinned;
+  };
+  CHECK(pin(0) == 0);
+  f.damage(GENERATE("UPDATE pins SET generation = -1", "UPDATE pins SET generation = 1099511627776"));
+  CHECK_FALSE(f.read([](StoreReader& reader) { return reader.pinned_generation("job"); }));
+  CHECK(pin(0) == 0);
+  CHECK(f.read([](StoreReader& reader) { return reader.pinned_generation("job"); }) == 0u);
+}
+
+TEST_CASE("a store whose note of its file is damaged is taken for a copy") {
+  StoreFixture f;
+  const Generation before = f.generation();
+  f.damage("UPDATE meta SET file_identity = CAST(x'b13132' AS TEXT)");
+  CHECK(f.generation().store_id != before.store_id);
 }
 
 TEST_CASE("damage of a toolchain is told and counted by the rows of its artifacts") {
