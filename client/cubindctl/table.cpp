@@ -12,14 +12,19 @@ namespace cubind::ctl {
 namespace {
 
 void tell_what_is_left_out(const v1::TableChunk& table) {
-  const auto tell = [](std::uint32_t rows, const char* of, const char* option) {
+  const auto tell = [](std::uint32_t rows, const char* of, const std::string& remedy) {
     if (rows > 0) {
-      std::cerr << "left out " << rows << (rows == 1 ? " row" : " rows") << of << ": " << option
-                << (rows == 1 ? " takes it along\n" : " takes them along\n");
+      std::cerr << "left out " << rows << (rows == 1 ? " row" : " rows") << of << ": " << remedy << "\n";
     }
   };
-  tell(table.replayed_left_out(), " of a replay device", "--replayed");
-  tell(table.provisional_left_out(), " measured beside other processes", "--provisional");
+  const auto taken_by = [](const char* option, std::uint32_t rows) {
+    return std::string(option) + (rows == 1 ? " takes it along" : " takes them along");
+  };
+  tell(table.replayed_left_out(), " of a replay device", taken_by("--replayed", table.replayed_left_out()));
+  tell(table.provisional_left_out(), " measured beside other processes",
+       taken_by("--provisional", table.provisional_left_out()));
+  tell(table.damaged_left_out(), " whose device class is damaged in the store",
+       "the next tuning job for that device mends it, then export again");
 }
 
 }  // namespace
@@ -48,7 +53,8 @@ ExitCode run(const ExportOptions& options, const CommonOptions& common) {
     print_json({{"file", options.output},
                 {"size_bytes", text.size()},
                 {"replayed_left_out", table.replayed_left_out()},
-                {"provisional_left_out", table.provisional_left_out()}});
+                {"provisional_left_out", table.provisional_left_out()},
+                {"damaged_left_out", table.damaged_left_out()}});
   } else {
     std::cout << "wrote " << options.output << ", " << text.size() << " bytes\n";
   }

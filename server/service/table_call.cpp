@@ -67,6 +67,7 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
   refuse_to_go_on(context_, cancelled_);
   chunk_.set_replayed_left_out(exported.replayed_left_out);
   chunk_.set_provisional_left_out(exported.provisional_left_out);
+  chunk_.set_damaged_left_out(exported.damaged_left_out);
   text_ = print_table(std::move(exported.table));
   if (text_.size() > kMaxTableBytes) {
     throw Error(ErrorCode::ResourceExhausted, "table",

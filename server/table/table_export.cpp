@@ -108,7 +108,10 @@ class Export {
  private:
   bool wanted(const Digest& device_class) {
     const auto found = classes_.find(device_class);
-    if (found == classes_.end()) return false;
+    if (found == classes_.end()) {
+      ++exported_.damaged_left_out;
+      return false;
+    }
     const bool left_out = !options_.replayed && !found->second.facts.replay_table.empty();
     exported_.replayed_left_out += left_out ? 1 : 0;
     return !left_out;

@@ -25,6 +25,8 @@ struct ExportedTable {
   Table table;
   // Records, and with all_trials trials, that lack `replayed` or `provisional` alone.
   std::uint32_t replayed_left_out = 0, provisional_left_out = 0;
+  // Likewise, those whose device class is damaged in the store: a table says what its devices are.
+  std::uint32_t damaged_left_out = 0;
 };
 
 /// The current records, and the trials behind them and beside them. Of a measured and an imported record of

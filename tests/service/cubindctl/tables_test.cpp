@@ -45,6 +45,21 @@ TEST_CASE("export says on standard error what it left out and which option takes
   CHECK(Json::parse(json.out)["replayed_left_out"] == 13);
 }
 
+TEST_CASE("export says on standard error which rows it lacks because their device class is damaged") {
+  FakeDaemon daemon;
+  daemon.scripts.export_table = [](const v1::ExportTableRequest&) {
+    v1::TableChunk chunk;
+    chunk.set_damaged_left_out(2);
+    return chunk;
+  };
+  CHECK(ctl(daemon, {"export"}).err ==
+        "left out 2 rows whose device class is damaged in the store: the next tuning job for that device "
+        "mends it, then export again\n");
+  const TempDir folder;
+  const ProgramResult json = ctl(daemon, {"export", "--json", "-o", (folder.path() / "t.json").string()});
+  CHECK(Json::parse(json.out)["damaged_left_out"] == 2);
+}
+
 TEST_CASE("import sends the file in chunks with its name and prints the counts") {
   const std::string table(3 << 20, ' ');
   FakeDaemon daemon;

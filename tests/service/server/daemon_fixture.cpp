@@ -37,11 +37,11 @@ void DaemonFixture::restart() {
 
 void DaemonFixture::stop() { daemon_->stop(); }
 
-void DaemonFixture::damage_cubins() const {
+void DaemonFixture::damage(const std::string& sql) const {
   sqlite3* database = nullptr;
   REQUIRE(sqlite3_open(config_.database.c_str(), &database) == SQLITE_OK);
   sqlite3_busy_timeout(database, 10'000);
-  CHECK(sqlite3_exec(database, "UPDATE blobs SET zstd = x'00'", nullptr, nullptr, nullptr) == SQLITE_OK);
+  CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(database);
 }
 

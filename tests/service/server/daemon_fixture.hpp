@@ -33,8 +33,9 @@ class DaemonFixture {
   /// As if it were killed and started again: the same store and socket.
   void restart();
   void stop();
-  /// Those in the database, as flipped bits on the disk would.
-  void damage_cubins() const;
+  /// The database behind the daemon's back, as flipped bits on the disk would.
+  void damage(const std::string& sql) const;
+  void damage_cubins() const { damage("UPDATE blobs SET zstd = x'00'"); }
 
   std::string address() const;
   ServiceContext& context();

@@ -86,6 +86,15 @@ TEST_CASE("a provisional record is not exported but counted unless it is asked f
   CHECK(daemon.left_out.provisional_left_out() == 0);
 }
 
+TEST_CASE("an export says how many rows it lacks because their device class is damaged") {
+  TableFixture daemon;
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(tune_vector_add({4096, 1024}));
+  daemon.damage("UPDATE device_classes SET facts = '{'");
+  CHECK(daemon.export_table().find("\"trial\"") == std::string::npos);
+  CHECK(daemon.left_out.damaged_left_out() == 2);
+}
+
 TEST_CASE("an imported table answers with evidence imported once its winner is compiled") {
   const std::string table = table_of_vector_add();
   TableFixture daemon;

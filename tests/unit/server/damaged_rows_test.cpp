@@ -3,6 +3,7 @@
 
 #include "server/lookup/index.hpp"
 #include "server/store/database.hpp"
+#include "server/table/table_export.hpp"
 #include "tests/unit/server/full_disk.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 #include "tests/unit/server/store_fixture.hpp"
@@ -83,6 +84,22 @@ TEST_CASE("a device class with damaged facts is left out until it is put again")
   f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
   REQUIRE(classes().size() == 1);
   CHECK(classes()[0].facts == h200());
+}
+
+TEST_CASE("an export counts the rows that lack their device class because it is damaged") {
+  TwoRecords f;
+  f.write([](StoreWriter& writer) { writer.put_trial(trial_row("a")); });
+  ExportOptions options;
+  options.all_trials = true;
+  const auto exported = [&] {
+    return f.read([&](StoreReader& reader) { return export_table(reader, options); });
+  };
+  f.damage("UPDATE device_classes SET facts = '{'");
+  CHECK(exported().table.records.empty());
+  CHECK(exported().damaged_left_out == 3);
+  f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
+  CHECK(exported().table.records.size() == 2);
+  CHECK(exported().damaged_left_out == 0);
 }
 
 TEST_CASE("a damaged trial is passed over until the next one with its key repairs it") {
