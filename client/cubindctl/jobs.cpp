@@ -5,6 +5,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/own_terms.hpp"
 #include "client/cubindctl/progress.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/watch.hpp"
@@ -22,9 +23,13 @@ std::string done_of(const v1::Job& job) {
 void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
   TextTable table({"JOB", "STATE", "KERNEL", "PROBLEM", "DEVICE", ">DONE", ">SECONDS", "DETAIL"});
   for (const v1::Job& job : jobs) {
+    std::vector<std::string> parts = own_terms(job.policy(), job.numerics(), job.namespace_());
+    if (std::string detail = detail_of(job); !detail.empty()) {
+      parts.push_back(std::move(detail));
+    }
     table.add({job.id(), state_name(job.state()), job.kernel(),
                to_string(problem_from_wire(job.problem(), "job.problem")), job.device(), done_of(job),
-               fixed(job.elapsed_ms() / 1000, 1), detail_of(job)});
+               fixed(job.elapsed_ms() / 1000, 1), remarks_of(parts)});
   }
   table.print(std::cout);
 }

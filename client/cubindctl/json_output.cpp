@@ -4,7 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "tuner/plan/wire.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -211,6 +211,9 @@ OutputJson json_of(const v1::Job& job) {
                   {"problem", json_of(problem_from_wire(job.problem(), "job.problem"))},
                   {"device", job.device()},
                   {"device_class", hex(job.device_class())},
+                  {"policy", to_string(policy_from_wire(job.policy()))},
+                  {"numerics", to_string(numerics_from_wire(job.numerics()))},
+                  {"namespace", job.namespace_()},
                   {"state", state_name(job.state())},
                   {"phase", job.phase()},
                   {"configurations", job.configurations()},

@@ -38,7 +38,7 @@ std::string detail_of(const v1::Job& job) {
   if (!has_ended(job.state()) && !job.phase().empty()) {
     return job.phase();
   }
-  return job.note().empty() ? "-" : job.note();
+  return job.note();
 }
 
 bool has_ended(v1::Job::State state) {

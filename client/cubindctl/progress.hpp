@@ -53,7 +53,7 @@ class Progress {
 
 bool has_ended(v1::Job::State state);
 
-/// Why it failed, what it is doing, or what else is to be known of it; "-" where there is nothing to say.
+/// Why it failed, what it is doing, or what else is to be known of it; empty where there is nothing to say.
 std::string detail_of(const v1::Job& job);
 
 /// What became of a job, in one line.

@@ -3,10 +3,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/own_terms.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -15,20 +15,11 @@ namespace {
 
 // What the entry has of its own beyond the default, and why it cannot be tuned.
 std::string remarks(const v1::Want& want) {
-  std::vector<std::string> parts;
-  if (const Policy policy = policy_from_wire(want.policy()); policy != Policy()) {
-    parts.push_back(to_string(policy));
-  }
-  if (const Numerics numerics = numerics_from_wire(want.numerics()); numerics != Numerics()) {
-    parts.push_back(to_string(numerics));
-  }
-  if (!want.namespace_().empty()) {
-    parts.push_back("namespace " + want.namespace_());
-  }
+  std::vector<std::string> parts = own_terms(want.policy(), want.numerics(), want.namespace_());
   if (!want.obstacle().empty()) {
     parts.push_back("not now: " + want.obstacle());
   }
-  return parts.empty() ? "-" : join(parts, "; ");
+  return remarks_of(parts);
 }
 
 void print(const v1::ListWantedReply& reply) {

@@ -129,6 +129,9 @@ void to_wire(const JobEvent& from, v1::Job& to) {
   to.set_elapsed_ms(job.elapsed_ms);
   to.set_waiters(from.waiters);
   to.set_note(job.note);
+  to_wire(job.question.policy, *to.mutable_policy());
+  to_wire(job.question.numerics, *to.mutable_numerics());
+  to.set_namespace_(job.question.name_space);
 }
 
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to) {

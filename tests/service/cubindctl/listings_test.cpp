@@ -182,6 +182,26 @@ TEST_CASE("jobs lists what runs and with all what has ended") {
   CHECK(all);
 }
 
+TEST_CASE("jobs tells what a job was asked for where that is not the default") {
+  FakeDaemon daemon;
+  v1::ListJobsReply reply;
+  *reply.add_jobs() = job("j1");
+  *reply.add_jobs() = job("j2");
+  reply.mutable_jobs(1)->mutable_policy()->set_warm_l2(true);
+  reply.mutable_jobs(1)->mutable_numerics()->set_kind(v1::Numerics::INVARIANT);
+  reply.mutable_jobs(1)->mutable_numerics()->set_invariant_dim("N");
+  reply.mutable_jobs(1)->set_namespace_("nightly");
+  daemon.scripts.list_jobs = [&](bool) { return reply; };
+  CHECK_THAT(ctl(daemon, {"jobs"}).out,
+             Catch::Contains("  2.3  screening\n") &&
+                 Catch::Contains("  2.3  warm,stream; invariant:N; namespace nightly; screening\n"));
+  const Json jobs = Json::parse(ctl(daemon, {"jobs", "--json"}).out)["jobs"];
+  CHECK(jobs[0]["numerics"] == "tolerance");
+  CHECK(jobs[1]["policy"] == "warm,stream");
+  CHECK(jobs[1]["numerics"] == "invariant:N");
+  CHECK(jobs[1]["namespace"] == "nightly");
+}
+
 TEST_CASE("cancel names each job and an unknown one ends with 4") {
   FakeDaemon daemon;
   daemon.scripts.cancel_job = [](const std::string& id) {

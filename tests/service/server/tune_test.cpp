@@ -111,5 +111,23 @@ TEST_CASE("reproducible and invariant results are asked of the agent and have re
   CHECK(daemon.get(request).reply.provenance().evidence() == v1::MEASURED);
 }
 
+TEST_CASE("jobs of one problem are told apart by what they were asked for") {
+  DaemonFixture daemon;
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.set_detach(true);
+  daemon.tune(request);
+  request.mutable_policy()->set_warm_l2(true);
+  request.mutable_numerics()->set_kind(v1::Numerics::INVARIANT);
+  request.mutable_numerics()->set_invariant_dim("N");
+  request.set_namespace_("nightly");
+  daemon.tune(request);
+  const std::vector<v1::Job> jobs = daemon.jobs();
+  REQUIRE(jobs.size() == 2);
+  CHECK(jobs[0].numerics().kind() == v1::Numerics::TOLERANCE);
+  CHECK(jobs[1].policy().warm_l2());
+  CHECK(jobs[1].numerics().invariant_dim() == "N");
+  CHECK(jobs[1].namespace_() == "nightly");
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -1,0 +1,18 @@
+// What a question asks for beyond its problem, as listings tell it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schemas/cubind.pb.h"
+
+namespace cubind::ctl {
+
+/// "warm,stream", "invariant:N", "namespace nightly": each only where it is not the default.
+std::vector<std::string> own_terms(const v1::Policy& policy, const v1::Numerics& numerics,
+                                   const std::string& name_space);
+
+/// The parts as one cell of a table; "-" where there are none.
+std::string remarks_of(const std::vector<std::string>& parts);
+
+}  // namespace cubind::ctl
