@@ -1,0 +1,78 @@
+// An agent's executable that replays a table, and the daemon's side of its stream.
+#pragma once
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/subprocess.hpp"
+#include "tests/service/agent/agent_daemon.hpp"
+#include "tests/service/agent/replayed_kernel.hpp"
+#include "tests/support/paths.hpp"
+
+namespace cubind::test {
+
+// This process's own.
+inline std::vector<std::string> agent_environment() {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
+  return result;
+}
+
+// An agent that replays the table, and the daemon that it works for.
+struct AgentFixture {
+  explicit AgentFixture(const std::string& faults = "{}", std::vector<std::string> more = {}) {
+    write_file_atomic(folder.path() / "table.json", replayed_table());
+    write_file_atomic(folder.path() / "faults.json", faults);
+    SubprocessOptions options;
+    options.program = (bin_dir() / "cubind-agent").string();
+    options.arguments = {
+        "--address",         daemon.address(), "--replay",       (folder.path() / "table.json").string(),
+        "--replay-faults",   faults_file(),    "--compile-jobs", "2",
+        "--run-deadline-ms", "1000",           "--idle-poll-ms", "50"};
+    options.arguments.insert(options.arguments.end(), more.begin(), more.end());
+    options.environment = agent_environment();
+    agent.emplace(Subprocess::spawn(options));
+  }
+
+  std::string faults_file() const { return (folder.path() / "faults.json").string(); }
+
+  v1::LeaseGrant lease() {
+    const auto hello = daemon.hello();
+    REQUIRE(hello);
+    REQUIRE(hello->hello().devices_size() == 1);
+    return replayed_lease(hello->hello().devices(0));
+  }
+  void grant(const v1::LeaseGrant& lease) {
+    v1::DaemonMessage message;
+    *message.mutable_lease() = lease;
+    daemon.send(message);
+  }
+  v1::JobResult run() {
+    grant(lease());
+    const auto result = daemon.result();
+    REQUIRE(result);
+    return result->result();
+  }
+  // Of the whole conversation so far.
+  v1::Batch stored() const {
+    v1::Batch all;
+    for (const v1::AgentMessage& message : daemon.messages()) {
+      if (message.has_batch()) all.MergeFrom(message.batch());
+    }
+    return all;
+  }
+  void wait_for_phase(const std::string& phase) {
+    REQUIRE(daemon.find([&](const auto& message) { return message.progress().phase() == phase; }));
+  }
+
+  TempDir folder;
+  AgentDaemon daemon;
+  std::optional<Subprocess> agent;
+};
+
+}  // namespace cubind::test
