@@ -15,10 +15,8 @@ A scalar without a value comes from the caller. Needs torch and Triton. Exit sta
 
 import argparse
 import ctypes
-import datetime
 import json
 import pathlib
-import subprocess
 import sys
 import time
 
@@ -26,7 +24,8 @@ import torch
 import torch.nn.functional
 import triton
 import triton_kernel
-from driver import Kernel, bind_plan, compile_source, nvrtc_version
+from driver import Kernel, bind_plan, compile_source
+from machine import toolchain
 from timing import Timer, median
 
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
@@ -123,34 +122,6 @@ def measure(winner, timer, copies, runs, rounds):
             for name, call in candidates.items()
         },
         "worst_excess": checks,
-    }
-
-
-def toolchain(commit):
-    driver = subprocess.run(
-        ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    if not commit:
-        here = pathlib.Path(__file__).parent
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=here, check=False
-        ).stdout.strip()
-    properties = torch.cuda.get_device_properties(0)
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "device": properties.name,
-        "sm_count": properties.multi_processor_count,
-        "l2_bytes": properties.L2_cache_size,
-        "driver": driver.splitlines()[0] if driver else None,
-        "nvrtc": nvrtc_version(),
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-        "commit": commit or None,
-        "timer": "cupti",
-        "policy": "cold/1,stream",
     }
 
 

@@ -1,6 +1,6 @@
 """What `--invariant N` gives and what it costs: RMSNorm winners of many N, on one input, compared row by row.
 
-    python3 bench/row_invariance --winners DIR [--json FILE]
+    python3 bench/row_invariance --winners DIR [--json FILE] [--commit COMMIT]
 
 DIR has two folders, `invariant` and `tolerance`, each with NAME.cubin and NAME.json pairs of the same problems, which
 differ in N alone:
@@ -21,9 +21,10 @@ import time
 
 import torch
 
-# The launcher and the timer are those of the benchmark beside this one.
+# The launcher, the timer and what is noted of the machine are those of the benchmark beside this one.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
 from driver import bind_plan, compile_source
+from machine import toolchain
 from timing import Timer, median
 
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
@@ -75,6 +76,7 @@ def main():
     )
     parser.add_argument("--winners", required=True, type=pathlib.Path, help="folder of the two folders")
     parser.add_argument("--json", type=pathlib.Path, help="file for the results")
+    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
 
     problems = [json.loads(f.read_text())["problem"] for f in arguments.winners.glob("invariant/*.json")]
@@ -100,9 +102,8 @@ def main():
             f"  |  {result['configuration']['invariant']}"
         )
     if arguments.json:
-        arguments.json.write_text(
-            json.dumps({"device": torch.cuda.get_device_name(), "problems": results}, indent=1)
-        )
+        report = {"toolchain": toolchain(arguments.commit), "problems": results}
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
     if any(result["differing_rows"]["invariant"] for result in results):
         sys.exit("rows differ although invariance was asked for")
 
