@@ -1,13 +1,10 @@
 #include <catch2/catch.hpp>
-
-#include <sys/resource.h>
-
-#include <csignal>
 #include <future>
 
 #include "server/service/context.hpp"
 #include "server/service/known_answer.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/full_disk.hpp"
 
 namespace cubind::test {
 namespace {
@@ -105,27 +102,12 @@ TEST_CASE("while an agent is on its way a question waits for it to compile") {
   CHECK(call.get().status.ok());
 }
 
-/// No file of this process grows while this object lives, as on a disk that is full.
-class FullDisk {
- public:
-  FullDisk() {
-    std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit none{0, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &none);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST_CASE("where no compile can be queued the answer is UNAVAILABLE with the reason") {
   DaemonFixture daemon;
   AutoAgent agent(daemon.address(), compiling_hello());
   grpc::Status status;
   {
-    const FullDisk full;
+    const FullDisk full(0);
     status = daemon.get(vector_add(4096)).status;
   }
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);

@@ -17,6 +17,18 @@ v1::GetVariantRequest waiting(std::int64_t n) {
   return request;
 }
 
+/// An agent that measures as it is told, beside one that compiles by itself.
+struct MeasuredByHand : DaemonFixture {
+  MeasuredByHand() : agent(address(), measures_only()), compiler(address(), compiling_hello()) {}
+  static v1::Hello measures_only() {
+    v1::Hello hello = hello_with(h200_facts());
+    hello.clear_toolchains();
+    return hello;
+  }
+  FakeAgent agent;
+  AutoAgent compiler;
+};
+
 TEST_CASE("256 waiters for one cold key cause one job and get byte-identical replies") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
@@ -60,13 +72,9 @@ TEST_CASE("a job that is no_device is taken up when an agent offers its class") 
 }
 
 TEST_CASE("a job that waits for an idle GPU ends the wait with its state and the reason") {
-  DaemonFixture daemon;
-  v1::Hello measures_only = hello_with(h200_facts());
-  measures_only.clear_toolchains();
-  FakeAgent agent(daemon.address(), measures_only);
-  AutoAgent compiler(daemon.address(), compiling_hello());
+  MeasuredByHand daemon;
   auto call = std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); });
-  agent.send_progress(agent.wait_for_lease(), "screening", v1::Job::WAITING_FOR_IDLE_GPU);
+  daemon.agent.send_progress(daemon.agent.wait_for_lease(), "screening", v1::Job::WAITING_FOR_IDLE_GPU);
   const Got got = call.get();
   REQUIRE(got.status.ok());
   CHECK_THAT(got.reply.why(), Contains("others use the GPU"));
@@ -75,16 +83,12 @@ TEST_CASE("a job that waits for an idle GPU ends the wait with its state and the
 }
 
 TEST_CASE("who waits for a job behind one that waits for an idle GPU waits no longer either") {
-  DaemonFixture daemon;
-  v1::Hello measures_only = hello_with(h200_facts());
-  measures_only.clear_toolchains();
-  FakeAgent agent(daemon.address(), measures_only);
-  AutoAgent compiler(daemon.address(), compiling_hello());
+  MeasuredByHand daemon;
   daemon.get(vector_add(64));
-  const v1::LeaseGrant lease = agent.wait_for_lease();
+  const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
   auto call = std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); });
   DaemonFixture::eventually([&] { return daemon.jobs().size() == 2 && daemon.jobs()[1].waiters() == 1; });
-  agent.send_progress(lease, "screening", v1::Job::WAITING_FOR_IDLE_GPU);
+  daemon.agent.send_progress(lease, "screening", v1::Job::WAITING_FOR_IDLE_GPU);
   const Got got = call.get();
   REQUIRE(got.status.ok());
   CHECK(got.reply.job_state() == "waiting_for_idle_gpu");
@@ -93,21 +97,17 @@ TEST_CASE("who waits for a job behind one that waits for an idle GPU waits no lo
 }
 
 TEST_CASE("all who wait for a job that fails get what serve would give with its state and error") {
-  DaemonFixture daemon;
-  v1::Hello measures_only = hello_with(h200_facts());
-  measures_only.clear_toolchains();
-  FakeAgent agent(daemon.address(), measures_only);
-  AutoAgent compiler(daemon.address(), compiling_hello());
+  MeasuredByHand daemon;
   std::vector<std::future<Got>> calls;
   for (int i = 0; i < 3; ++i) {
     calls.push_back(std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); }));
   }
-  const v1::LeaseGrant lease = agent.wait_for_lease();
+  const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
   DaemonFixture::eventually([&] { return daemon.jobs().at(0).waiters() == 3; });
   v1::JobResult failed;
   failed.set_status(v1::JobResult::FAILED);
   failed.set_error("no configuration survived");
-  REQUIRE(agent.send_result(lease, failed));
+  REQUIRE(daemon.agent.send_result(lease, failed));
   for (auto& call : calls) {
     const Got got = call.get();
     REQUIRE(got.status.ok());
@@ -173,16 +173,12 @@ TEST_CASE("who waits for what no job may be started for is told why and a hit te
 }
 
 TEST_CASE("a miss whose job has failed lately is told the error of that job") {
-  DaemonFixture daemon;
-  v1::Hello measures_only = hello_with(h200_facts());
-  measures_only.clear_toolchains();
-  FakeAgent agent(daemon.address(), measures_only);
-  AutoAgent compiler(daemon.address(), compiling_hello());
+  MeasuredByHand daemon;
   auto call = std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); });
   v1::JobResult failed;
   failed.set_status(v1::JobResult::FAILED);
   failed.set_error("no configuration survived");
-  REQUIRE(agent.send_result(agent.wait_for_lease(), failed));
+  REQUIRE(daemon.agent.send_result(daemon.agent.wait_for_lease(), failed));
   REQUIRE(call.get().status.ok());
   CHECK(daemon.get(waiting(4096)).reply.why() ==
         "no job was started, the last one failed: no configuration survived");

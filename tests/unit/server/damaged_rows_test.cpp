@@ -4,7 +4,7 @@
 #include "server/lookup/index.hpp"
 #include "server/store/database.hpp"
 #include "server/table/table_export.hpp"
-#include "tests/unit/server/full_disk.hpp"
+#include "tests/support/full_disk.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 

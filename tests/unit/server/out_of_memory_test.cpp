@@ -1,7 +1,7 @@
 // Jobs whose problem a GPU has no memory for.
 #include <catch2/catch.hpp>
 
-#include "tests/unit/server/full_disk.hpp"
+#include "tests/support/full_disk.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 
 namespace cubind::test {

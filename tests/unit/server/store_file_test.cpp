@@ -3,7 +3,7 @@
 
 #include "server/store/location.hpp"
 #include "server/store/migration.hpp"
-#include "tests/unit/server/full_disk.hpp"
+#include "tests/support/full_disk.hpp"
 #include "tests/unit/server/store_fixture.hpp"
 
 namespace cubind::test {
