@@ -15,7 +15,9 @@ void failpoint(std::string_view name) {
     const std::string_view entry = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
     const std::size_t equals = entry.find('=');
-    if (equals == std::string_view::npos || entry.substr(0, equals) != name) continue;
+    if (equals == std::string_view::npos || entry.substr(0, equals) != name) {
+      continue;
+    }
     unsigned milliseconds = 0;
     std::from_chars(entry.data() + equals + 1, entry.data() + entry.size(), milliseconds);
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));

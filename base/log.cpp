@@ -13,12 +13,24 @@ namespace cubind {
 namespace {
 
 spdlog::level::level_enum parse_level(std::string_view name) {
-  if (name == "trace") return spdlog::level::trace;
-  if (name == "debug") return spdlog::level::debug;
-  if (name == "info") return spdlog::level::info;
-  if (name == "warn") return spdlog::level::warn;
-  if (name == "error") return spdlog::level::err;
-  if (name == "off") return spdlog::level::off;
+  if (name == "trace") {
+    return spdlog::level::trace;
+  }
+  if (name == "debug") {
+    return spdlog::level::debug;
+  }
+  if (name == "info") {
+    return spdlog::level::info;
+  }
+  if (name == "warn") {
+    return spdlog::level::warn;
+  }
+  if (name == "error") {
+    return spdlog::level::err;
+  }
+  if (name == "off") {
+    return spdlog::level::off;
+  }
   throw Error(ErrorCode::InvalidArgument, "log level",
               quoted(name) + " is not one of trace, debug, info, warn, error and off");
 }

@@ -10,12 +10,16 @@ __global__ void __launch_bounds__(THREADS) vector_copy(const uint4* from, uint4*
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     const long long at = first + u * THREADS;
-    if (at < count) vectors[u] = STREAMING ? __ldcs(from + at) : from[at];
+    if (at < count) {
+      vectors[u] = STREAMING ? __ldcs(from + at) : from[at];
+    }
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     const long long at = first + u * THREADS;
-    if (at >= count) continue;
+    if (at >= count) {
+      continue;
+    }
     if (STREAMING) {
       __stcs(to + at, vectors[u]);
     } else {

@@ -82,7 +82,9 @@ TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
   for (const BlockRow& block : store.blocks(row)) {
     trial.context.timer = block.timer;
     trial.context.tick_us = block.tick_us;
-    if (!samples) continue;
+    if (!samples) {
+      continue;
+    }
     (block.stage == Stage::Screen ? trial.screening : trial.finals).push_back(to_table(block));
   }
   return trial;
@@ -91,13 +93,17 @@ TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
 class Export {
  public:
   Export(StoreReader& store, const ExportOptions& options) : store_(store), options_(options) {
-    for (DeviceClass& device : store.device_classes()) classes_.emplace(device.digest, std::move(device));
+    for (DeviceClass& device : store.device_classes()) {
+      classes_.emplace(device.digest, std::move(device));
+    }
   }
 
   ExportedTable run() {
     const RecordFilter filter{options_.kernels, options_.device_class, options_.name_space, true};
     add_records(store_.records(filter));
-    if (options_.all_trials) add_trials(store_.all_trials(filter));
+    if (options_.all_trials) {
+      add_trials(store_.all_trials(filter));
+    }
     for (const Digest& device : used_) {
       const DeviceClass& known = classes_.at(device);
       exported_.table.devices.push_back({device, known.label, known.facts});
@@ -118,7 +124,9 @@ class Export {
   }
 
   bool wanted(const RecordRow& row) {
-    if (!wanted(row.question.device_class)) return false;
+    if (!wanted(row.question.device_class)) {
+      return false;
+    }
     const bool left_out = row.provisional && !options_.provisional;
     exported_.provisional_left_out += left_out ? 1 : 0;
     return !left_out;
@@ -129,9 +137,12 @@ class Export {
     std::ranges::stable_sort(rows, std::ranges::greater{}, &RecordRow::evidence);
     std::set<std::tuple<Digest, std::string, std::uint32_t>> seen;
     for (const RecordRow& row : rows) {
-      if (!wanted(row)) continue;
-      if (!seen.emplace(row.key, driver_branch(row.driver.version), toolchain_major(row.toolchain)).second)
+      if (!wanted(row)) {
         continue;
+      }
+      if (!seen.emplace(row.key, driver_branch(row.driver.version), toolchain_major(row.toolchain)).second) {
+        continue;
+      }
       used_.insert(row.question.device_class);
       exported_.table.records.push_back(to_table(row));
     }
@@ -141,8 +152,12 @@ class Export {
     std::ranges::stable_sort(rows, {}, &TrialRow::origin);  // the store's own first
     std::set<Digest> seen;
     for (const TrialRow& row : rows) {
-      if (row.outcome == Outcome::OutOfMemory || !wanted(row.device_class)) continue;
-      if (!seen.insert(row.key.digest).second) continue;
+      if (row.outcome == Outcome::OutOfMemory || !wanted(row.device_class)) {
+        continue;
+      }
+      if (!seen.insert(row.key.digest).second) {
+        continue;
+      }
       used_.insert(row.device_class);
       exported_.table.trials.push_back(to_table(store_, row, options_.samples));
     }

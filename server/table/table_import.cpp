@@ -76,8 +76,12 @@ class Import {
       replayed_[known.digest] = !device.facts.replay_table.empty();
       store_.put_device_class(known);
     }
-    for (std::size_t i = 0; i < table_.records.size(); ++i) add_record(i, name_space);
-    for (std::size_t i = 0; i < table_.trials.size(); ++i) add_trial(i);
+    for (std::size_t i = 0; i < table_.records.size(); ++i) {
+      add_record(i, name_space);
+    }
+    for (std::size_t i = 0; i < table_.trials.size(); ++i) {
+      add_trial(i);
+    }
     return report_;
   }
 
@@ -104,7 +108,9 @@ class Import {
     const TableTrial& trial = table_.trials[index];
     const TrialRow row =
         to_row(trial, policy_from_table(trial.context.policy, place(file_, "trials", index, "policy")));
-    if (!store_.put_trial(row)) return;
+    if (!store_.put_trial(row)) {
+      return;
+    }
     ++report_.trials_added;
     add_blocks(trial, trial.screening, Stage::Screen);
     add_blocks(trial, trial.finals, Stage::Final);

@@ -10,8 +10,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace cubind;
   const std::string source(reinterpret_cast<const char*>(data), size);
   const auto own = [&](const std::string& path) -> std::optional<std::string> {
-    if (path == "kernel.cu") return source;
-    if (path == "inner/other.cuh") return "#include \"../kernel.cu\"\n" + source;
+    if (path == "kernel.cu") {
+      return source;
+    }
+    if (path == "inner/other.cuh") {
+      return "#include \"../kernel.cu\"\n" + source;
+    }
     return std::nullopt;
   };
   fuzz::refuse_or([&] {

@@ -30,10 +30,14 @@ std::string environment_of(const char* name) {
 Daemon::Daemon(DaemonOptions options) : options_(std::move(options)) { create_folders(options_.folder); }
 
 Daemon::~Daemon() {
-  if (!process_) return;
+  if (!process_) {
+    return;
+  }
   const std::vector<ProcessId> family = descendants(process_->pid());
   process_.reset();
-  for (const ProcessId& left : wait_until_gone(family, milliseconds(3000))) ::kill(left.pid, SIGKILL);
+  for (const ProcessId& left : wait_until_gone(family, milliseconds(3000))) {
+    ::kill(left.pid, SIGKILL);
+  }
 }
 
 std::filesystem::path Daemon::store() const {
@@ -66,21 +70,31 @@ void Daemon::spawn() {
   };
   add("--db", store());
   add("--socket", socket());
-  if (options_.tables.empty())
+  if (options_.tables.empty()) {
     child.arguments.emplace_back("--no-shipped-tables");
-  else
+  } else {
     add("--tables", options_.tables);
-  for (const std::filesystem::path& folder : options_.kernels) add("--kernels", folder);
-  if (!options_.replay.empty()) add("--replay", options_.replay);
-  if (!options_.faults.empty()) add("--replay-faults", options_.faults);
+  }
+  for (const std::filesystem::path& folder : options_.kernels) {
+    add("--kernels", folder);
+  }
+  if (!options_.replay.empty()) {
+    add("--replay", options_.replay);
+  }
+  if (!options_.faults.empty()) {
+    add("--replay-faults", options_.faults);
+  }
   child.arguments.insert(child.arguments.end(), options_.arguments.begin(), options_.arguments.end());
   const std::string folder = options_.folder.string();
   child.environment = {environment_of("PATH"), "HOME=" + folder, "XDG_RUNTIME_DIR=" + folder};
-  if (options_.cuda_home.empty())
+  if (options_.cuda_home.empty()) {
     child.environment.push_back(environment_of("CUBIND_CUDA_HOME"));
-  else
+  } else {
     child.environment.push_back("CUBIND_CUDA_HOME=" + options_.cuda_home.string());
-  if (!options_.failpoints.empty()) child.environment.push_back("CUBIND_FAILPOINTS=" + options_.failpoints);
+  }
+  if (!options_.failpoints.empty()) {
+    child.environment.push_back("CUBIND_FAILPOINTS=" + options_.failpoints);
+  }
   child.environment.insert(child.environment.end(), options_.environment.begin(), options_.environment.end());
   process_.emplace(Subprocess::spawn(child));
 }
@@ -93,20 +107,28 @@ void Daemon::start() {
 ExitStatus Daemon::run_to_end(milliseconds limit) {
   spawn();
   const auto status = process_->wait_until(steady_clock::now() + limit);
-  if (!status) fail("the daemon runs on");
+  if (!status) {
+    fail("the daemon runs on");
+  }
   return *status;
 }
 
 void Daemon::wait_until_serving() {
   const auto deadline = steady_clock::now() + kPatience;
   const auto ready = [&] {
-    if (health_of(address()) != 1) return false;
+    if (health_of(address()) != 1) {
+      return false;
+    }
     const v1::GetStatusReply status = connect().get_status(kPatience);
     return status.agents() > 0 && (options_.replay.empty() || status.devices_size() > 0);
   };
   while (!ready()) {
-    if (process_->try_wait()) fail("the daemon has ended: " + process_->wait().describe());
-    if (steady_clock::now() >= deadline) fail("the daemon does not serve");
+    if (process_->try_wait()) {
+      fail("the daemon has ended: " + process_->wait().describe());
+    }
+    if (steady_clock::now() >= deadline) {
+      fail("the daemon does not serve");
+    }
     std::this_thread::sleep_for(milliseconds(20));
   }
 }
@@ -122,7 +144,9 @@ ExitStatus Daemon::reap() { return process_.value().wait(); }
 
 std::optional<ProcessId> find_process(pid_t root, const std::string& word) {
   for (ProcessId& process : descendants(root)) {
-    if (process.command.find(word) != std::string::npos) return std::move(process);
+    if (process.command.find(word) != std::string::npos) {
+      return std::move(process);
+    }
   }
   return std::nullopt;
 }
@@ -130,7 +154,9 @@ std::optional<ProcessId> find_process(pid_t root, const std::string& word) {
 bool eventually(const std::function<bool()>& question, milliseconds limit) {
   const auto deadline = steady_clock::now() + limit;
   while (!question()) {
-    if (steady_clock::now() >= deadline) return false;
+    if (steady_clock::now() >= deadline) {
+      return false;
+    }
     std::this_thread::sleep_for(milliseconds(10));
   }
   return true;
@@ -145,7 +171,9 @@ v1::Problem wire(const Problem& problem) {
 v1::DeviceClass offered_device(const Connection& connection) {
   const auto reply = connection.list_devices(kPatience);
   for (const v1::DeviceClass& device : reply.devices()) {
-    if (device.offered()) return device;
+    if (device.offered()) {
+      return device;
+    }
   }
   throw std::runtime_error("no agent offers a device");
 }
@@ -163,7 +191,9 @@ v1::GetVariantRequest question(const Connection& connection, const Problem& prob
 v1::TuneRequest tune_request(const std::vector<Problem>& problems) {
   v1::TuneRequest request;
   request.set_kernel("scale");
-  for (const Problem& problem : problems) *request.add_problems() = wire(problem);
+  for (const Problem& problem : problems) {
+    *request.add_problems() = wire(problem);
+  }
   return request;
 }
 
@@ -174,7 +204,9 @@ std::vector<v1::TuneEvent> tune(const Connection& connection, const std::vector<
       [&](const v1::TuneEvent& event) {
         const v1::Job::State state = event.job().state();
         const bool over = state == v1::Job::DONE || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
-        if (over || event.already_fresh()) ended.push_back(event);
+        if (over || event.already_fresh()) {
+          ended.push_back(event);
+        }
       },
       {}, std::nullopt);
   return ended;

@@ -26,7 +26,9 @@ std::optional<int> health_of(const std::string& address) {
   bool ok = false;
   queue.Next(&tag, &ok);
   grpc::Slice answer;
-  if (!status.ok() || !reply.DumpToSingleSlice(&answer).ok()) return std::nullopt;
+  if (!status.ok() || !reply.DumpToSingleSlice(&answer).ok()) {
+    return std::nullopt;
+  }
   // Field 1, a varint.
   return answer.size() == 2 && answer.begin()[0] == 0x08 ? answer.begin()[1] : 0;
 }

@@ -22,12 +22,16 @@ struct Stat {
 std::optional<Stat> read_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
+  if (!std::getline(file, line)) {
+    return std::nullopt;
+  }
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   Stat stat;
   fields >> stat.state >> stat.parent;
   std::string skipped;
-  for (int field = 5; field <= 21; ++field) fields >> skipped;
+  for (int field = 5; field <= 21; ++field) {
+    fields >> skipped;
+  }
   fields >> stat.started;
   return stat;
 }
@@ -43,10 +47,14 @@ std::vector<ProcessId> children(pid_t parent) {
   std::vector<ProcessId> result;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (name.find_first_not_of("0123456789") != std::string::npos) {
+      continue;
+    }
     const pid_t pid = std::stoi(name);
     const auto stat = read_stat(pid);
-    if (!stat || stat->parent != parent || stat->state == 'Z') continue;
+    if (!stat || stat->parent != parent || stat->state == 'Z') {
+      continue;
+    }
     result.push_back({pid, stat->started, read_command(pid)});
   }
   return result;
@@ -72,7 +80,9 @@ std::vector<ProcessId> wait_until_gone(std::vector<ProcessId> processes, std::ch
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (true) {
     std::erase_if(processes, [](const ProcessId& process) { return !is_running(process); });
-    if (processes.empty() || std::chrono::steady_clock::now() >= deadline) return processes;
+    if (processes.empty() || std::chrono::steady_clock::now() >= deadline) {
+      return processes;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

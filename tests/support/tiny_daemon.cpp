@@ -31,18 +31,26 @@ TinyDaemon::TinyDaemon(TinyDaemonOptions options, bool start)
   write_tiny_kernel(kernels());
   create_folders(folder() / "locks");
   Table table = tiny_table(options_.problems);
-  if (options_.edit_table) options_.edit_table(table);
+  if (options_.edit_table) {
+    options_.edit_table(table);
+  }
   write_file_atomic(folder() / "table.json", print_table(std::move(table)));
   write_faults(options_.faults);
-  if (start) daemon_.start();
+  if (start) {
+    daemon_.start();
+  }
 }
 
 void TinyDaemon::write_faults(const std::string& faults) {
   std::string text = R"({"pace_us": )" + std::to_string(options_.pace_us);
   text += R"(, "log": ")" + (folder() / "blocks").string() + '"';
   text += R"(, "lock": ")" + (folder() / "locks").string() + '"';
-  if (options_.free_memory > 0) text += R"(, "free_memory_bytes": )" + std::to_string(options_.free_memory);
-  if (options_.hold) text += R"(, "hold": ")" + (folder() / "go").string() + '"';
+  if (options_.free_memory > 0) {
+    text += R"(, "free_memory_bytes": )" + std::to_string(options_.free_memory);
+  }
+  if (options_.hold) {
+    text += R"(, "hold": ")" + (folder() / "go").string() + '"';
+  }
   write_file_atomic(folder() / "faults.json", text + R"(, "faults": )" + faults + "}\n");
 }
 
@@ -62,7 +70,9 @@ Table TinyDaemon::as_of_a_real_gpu() const {
     move_to(record.context, *spec, real);
     record.evidence = Evidence::Measured;
   }
-  for (TableTrial& trial : table.trials) move_to(trial.context, *spec, real);
+  for (TableTrial& trial : table.trials) {
+    move_to(trial.context, *spec, real);
+  }
   return table;
 }
 
@@ -70,9 +80,13 @@ void TinyDaemon::let_go() { write_file_atomic(folder() / "go", ""); }
 
 std::vector<std::string> TinyDaemon::measured_blocks() const {
   std::vector<std::string> lines;
-  if (!std::filesystem::exists(folder() / "blocks")) return lines;
+  if (!std::filesystem::exists(folder() / "blocks")) {
+    return lines;
+  }
   std::istringstream text(read_file(folder() / "blocks"));
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(line);
+  }
   return lines;
 }
 

@@ -69,7 +69,9 @@ std::array<double, kTinyConfigurations> true_times(const Problem& problem) {
   auto factors = kSlower;
   Random random(Digest::of("times of " + to_string(problem)));
   random.shuffle(std::span<double>(factors));
-  for (double& factor : factors) factor *= kFastestUs;
+  for (double& factor : factors) {
+    factor *= kFastestUs;
+  }
   return factors;
 }
 
@@ -100,7 +102,9 @@ void write_tiny_kernel(const std::filesystem::path& folder, const std::string& s
 std::vector<Configuration> tiny_configurations() {
   std::vector<Configuration> all;
   for (const std::int64_t threads : {32, 64, 128, 256}) {
-    for (const std::int64_t vector : {1, 2, 4}) all.push_back({{{"THREADS", threads}, {"VECTOR", vector}}});
+    for (const std::int64_t vector : {1, 2, 4}) {
+      all.push_back({{{"THREADS", threads}, {"VECTOR", vector}}});
+    }
   }
   return all;
 }
@@ -129,7 +133,9 @@ Table tiny_table(const std::vector<Problem>& problems) {
       trial.screening = {block(random, times[i], 3)};
       // The others never are finalists. A small table is read quickly by each worker that plays it.
       const bool competes = times[i] < kFastestUs * kFinalistsBelow || configurations[i] == kDefault;
-      if (competes) trial.finals = {block(random, times[i], kFinalSamples)};
+      if (competes) {
+        trial.finals = {block(random, times[i], kFinalSamples)};
+      }
       table.trials.push_back(std::move(trial));
     }
   }
@@ -145,7 +151,9 @@ TableTrial& trial_of(Table& table, const Problem& problem, const Configuration& 
   const auto found = std::ranges::find_if(table.trials, [&](const TableTrial& trial) {
     return trial.context.problem == problem && trial.context.configuration == configuration;
   });
-  if (found == table.trials.end()) throw std::logic_error("no trial of " + to_string(configuration));
+  if (found == table.trials.end()) {
+    throw std::logic_error("no trial of " + to_string(configuration));
+  }
   return *found;
 }
 

@@ -58,7 +58,9 @@ Agent::~Agent() {
   ending_.request_stop();
   stop_all(JobStop::Kind::Drop);
   reap(true);
-  if (looking_.valid()) looking_.wait();
+  if (looking_.valid()) {
+    looking_.wait();
+  }
 }
 
 v1::Hello Agent::hello() {
@@ -69,8 +71,12 @@ v1::Hello Agent::hello() {
   hello.set_version(kVersion);
   hello.set_compile_jobs(options_.compile_jobs);
   hello.set_no_device_because(no_device_because_);
-  for (const auto& place : places_) *hello.add_devices() = place->device.offer;
-  for (const Tool& tool : toolbox_->tools()) *hello.add_toolchains() = tool.offer;
+  for (const auto& place : places_) {
+    *hello.add_devices() = place->device.offer;
+  }
+  for (const Tool& tool : toolbox_->tools()) {
+    *hello.add_toolchains() = tool.offer;
+  }
   return hello;
 }
 
@@ -78,11 +84,15 @@ void Agent::run(const std::function<bool(milliseconds)>& wait) {
   for (const auto& place : places_) {
     log_info("offers " + place->device.offer.facts().name() + " (" + place->device.offer.uuid() + ")");
   }
-  if (places_.empty()) log_warning("offers no GPU and measures nothing: " + no_device_because_);
+  if (places_.empty()) {
+    log_warning("offers no GPU and measures nothing: " + no_device_because_);
+  }
   bool ending = false;
   while (!ending) {
     serve(wait, ending);
-    if (!ending) ending = wait(kReconnect);
+    if (!ending) {
+      ending = wait(kReconnect);
+    }
   }
 }
 
@@ -140,7 +150,9 @@ void Agent::handle(const v1::DaemonMessage& message) {
       return begin(message.check());
     case v1::DaemonMessage::kEndLease:
       for (const auto& work : works()) {
-        if (work->lease_id != message.end_lease().lease_id()) continue;
+        if (work->lease_id != message.end_lease().lease_id()) {
+          continue;
+        }
         log_info(work->lease_id + " ended by the daemon: " + message.end_lease().reason());
         work->stop.request(JobStop::Kind::Drop);
       }
@@ -161,14 +173,18 @@ void Agent::begin(const v1::LeaseGrant& lease) {
   work->heard = steady_clock::now();
   work->channel = std::make_unique<LeaseChannel>(*stream_, lease.lease_id(), lease.fence(), work->stop);
   const std::lock_guard lock(mutex_);
-  if (draining_) return;
+  if (draining_) {
+    return;
+  }
   Work& added = *works_.emplace_back(std::move(work));
   added.thread = std::thread([this, &added, lease] { work_on(added, lease); });
 }
 
 void Agent::begin(const v1::CheckOrder& order) {
   const std::lock_guard lock(mutex_);
-  if (draining_) return;
+  if (draining_) {
+    return;
+  }
   Work& added = *works_.emplace_back(std::make_shared<Work>());
   added.thread = std::thread([this, &added, order] {
     try {
@@ -186,7 +202,9 @@ void Agent::begin(const v1::CheckOrder& order) {
 void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
   try {
     const v1::JobResult result = work_result(work, lease);
-    if (result.status() != v1::JobResult::DONE) log_warning(lease.job_id() + ": " + result.error());
+    if (result.status() != v1::JobResult::DONE) {
+      log_warning(lease.job_id() + ": " + result.error());
+    }
     work.channel->finish(result);
   } catch (const std::exception& error) {
     log_info(lease.lease_id() + " ended: " + error.what());
@@ -197,10 +215,14 @@ void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
 v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
   v1::JobResult result;
   try {
-    if (lease.kind() == v1::Job::TUNE) return tune(work, lease);
+    if (lease.kind() == v1::Job::TUNE) {
+      return tune(work, lease);
+    }
     return run_compile_job(lease, *toolbox_, *work.channel, work.stop);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Aborted || work.stop.kind() == JobStop::Kind::Drop) throw;
+    if (error.code() == ErrorCode::Aborted || work.stop.kind() == JobStop::Kind::Drop) {
+      throw;
+    }
     const bool again = error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Unavailable;
     result.set_status(again ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
     result.set_error(valid_utf8(error.what()));
@@ -213,7 +235,9 @@ v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
 
 Agent::Place& Agent::place_for(const v1::LeaseGrant& lease) {
   for (const auto& place : places_) {
-    if (lease.gpu_uuid().empty() || place->device.offer.uuid() == lease.gpu_uuid()) return *place;
+    if (lease.gpu_uuid().empty() || place->device.offer.uuid() == lease.gpu_uuid()) {
+      return *place;
+    }
   }
   throw Error(ErrorCode::Unavailable, "lease.gpu_uuid", lease.gpu_uuid() + " is not offered by this agent");
 }
@@ -236,7 +260,9 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   TuneJob job({*tool.compiler, *tool.builds, link, *work.channel, work.stop, clock_}, options);
   v1::JobResult result = job.run(lease);
   const bool refused = result.status() == v1::JobResult::FAILED && result.needs_bytes() > 0;
-  if (refused) say_what_there_is(place, result);
+  if (refused) {
+    say_what_there_is(place, result);
+  }
   return result;
 }
 
@@ -247,7 +273,9 @@ void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
     const std::lock_guard lock(mutex_);
     v1::OfferedDevice& offer = place.device.offer;
     const std::string consent = consent_text(options_.tune_when, info.consent_rule());
-    if (offer.consent() == consent) return;
+    if (offer.consent() == consent) {
+      return;
+    }
     offer.set_consent(consent);
     message = offers();
   }
@@ -256,7 +284,9 @@ void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
 
 v1::AgentMessage Agent::offers() {
   v1::AgentMessage message;
-  for (const auto& one : places_) *message.mutable_devices()->add_devices() = one->device.offer;
+  for (const auto& one : places_) {
+    *message.mutable_devices()->add_devices() = one->device.offer;
+  }
   return message;
 }
 
@@ -279,14 +309,18 @@ void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
 
 void Agent::watch_nothing() {
   const std::lock_guard lock(mutex_);
-  for (const auto& place : places_) place->watched_bytes = 0;
+  for (const auto& place : places_) {
+    place->watched_bytes = 0;
+  }
 }
 
 // What trials may not use were the whole GPU free never comes, and is not looked for.
 void Agent::watch(const v1::WatchMemory& order) {
   const std::lock_guard lock(mutex_);
   for (const auto& place : places_) {
-    if (place->device.offer.uuid() != order.gpu_uuid()) continue;
+    if (place->device.offer.uuid() != order.gpu_uuid()) {
+      continue;
+    }
     const bool may_come = order.trial_memory_bytes() <= most_trial_memory(*place);
     place->watched_bytes = may_come ? order.trial_memory_bytes() : 0;
   }
@@ -301,16 +335,22 @@ void Agent::look_at_memory() {
   const auto now = steady_clock::now();
   send_if_memory_is_free();
   const bool looks = looking_.valid() && looking_.wait_for(milliseconds(0)) != std::future_status::ready;
-  if (looks || now - looked_ < options_.memory_poll) return;
+  if (looks || now - looked_ < options_.memory_poll) {
+    return;
+  }
   looked_ = now;
   std::vector<Place*> watched;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& place : places_) {
-      if (place->watched_bytes > 0) watched.push_back(place.get());
+      if (place->watched_bytes > 0) {
+        watched.push_back(place.get());
+      }
     }
   }
-  if (watched.empty()) return;
+  if (watched.empty()) {
+    return;
+  }
   looking_ = std::async(std::launch::async, [this, watched] { look_at_memory(watched); });
 }
 
@@ -318,7 +358,9 @@ void Agent::send_if_memory_is_free() {
   v1::AgentMessage message;
   {
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(memory_is_free_, false)) return;
+    if (!std::exchange(memory_is_free_, false)) {
+      return;
+    }
     message = offers();
   }
   stream_->send(message);
@@ -329,15 +371,20 @@ void Agent::look_at_memory(const std::vector<Place*>& watched) {
   std::vector<std::pair<Place*, std::unique_lock<std::mutex>>> unused;
   for (Place* place : watched) {
     std::unique_lock lock(place->busy, std::try_to_lock);
-    if (lock) unused.emplace_back(place, std::move(lock));
+    if (lock) {
+      unused.emplace_back(place, std::move(lock));
+    }
   }
-  if (unused.empty()) return;
+  if (unused.empty()) {
+    return;
+  }
   const auto found = trial_memory(options_, spawner_, ending_.get_token());
   const std::lock_guard lock(mutex_);
   for (const auto& [place, held] : unused) {
     const auto allowed = found.find(place->device.offer.uuid());
-    if (allowed == found.end() || place->watched_bytes == 0 || allowed->second < place->watched_bytes)
+    if (allowed == found.end() || place->watched_bytes == 0 || allowed->second < place->watched_bytes) {
       continue;
+    }
     place->device.offer.set_trial_memory_bytes(allowed->second);
     memory_is_free_ = true;
   }
@@ -355,7 +402,9 @@ bool Agent::has_work() {
 
 // What a job runs when it is stopped may wait for its worker's end: not under the lock.
 void Agent::stop_all(JobStop::Kind kind) {
-  for (const auto& work : works()) work->stop.request(kind);
+  for (const auto& work : works()) {
+    work->stop.request(kind);
+  }
 }
 
 void Agent::reap(bool all) {
@@ -364,18 +413,24 @@ void Agent::reap(bool all) {
     const std::lock_guard lock(mutex_);
     for (auto at = works_.begin(); at != works_.end();) {
       const auto next = std::next(at);
-      if (all || (*at)->done) ended.splice(ended.end(), works_, at);
+      if (all || (*at)->done) {
+        ended.splice(ended.end(), works_, at);
+      }
       at = next;
     }
   }
-  for (const auto& work : ended) work->thread.join();
+  for (const auto& work : ended) {
+    work->thread.join();
+  }
 }
 
 void Agent::send_heartbeats() {
   say_it_is_there();
   const auto now = steady_clock::now();
   for (const auto& work : works()) {
-    if (!work->channel || work->done || now - work->heard < work->heartbeat) continue;
+    if (!work->channel || work->done || now - work->heard < work->heartbeat) {
+      continue;
+    }
     work->heard = now;
     work->channel->heartbeat();
   }
@@ -385,7 +440,9 @@ void Agent::send_heartbeats() {
 void Agent::say_it_is_there() {
   const milliseconds every = heartbeat_;
   const auto now = steady_clock::now();
-  if (every.count() == 0 || now - said_ < every) return;
+  if (every.count() == 0 || now - said_ < every) {
+    return;
+  }
   said_ = now;
   v1::AgentMessage message;
   message.mutable_heartbeat();

@@ -50,7 +50,9 @@ v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbo
   const KernelBuild& build = *kept;
   CompileSource artifacts(*tool.compiler, channel, stop, lease.artifacts());
   const std::vector<CompileSource::Wanted> wanted = all_wanted(lease, build);
-  for (const CompileSource::Wanted& one : wanted) artifacts.want(one);
+  for (const CompileSource::Wanted& one : wanted) {
+    artifacts.want(one);
+  }
 
   v1::Progress progress;
   progress.set_phase("compiling");
@@ -69,11 +71,15 @@ v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbo
     }
     v1::Batch batch;
     artifacts.add_to(batch, one.key.digest);
-    if (batch.artifacts_size() > 0) channel.store(batch);
+    if (batch.artifacts_size() > 0) {
+      channel.store(batch);
+    }
     artifacts.mark_stored(one.key.digest);
     result.set_status(v1::JobResult::DONE);
   }
-  if (result.status() == v1::JobResult::DONE) result.clear_error();
+  if (result.status() == v1::JobResult::DONE) {
+    result.clear_error();
+  }
   return result;
 }
 
@@ -93,7 +99,9 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     const Compiled& compiled = artifacts.get(wanted_of(build, problem, configuration, order.architecture()));
     result.set_outcome(compiled.outcome);
     result.set_log(compiled.log);
-    if (compiled.outcome != v1::CORRECT) return result;
+    if (compiled.outcome != v1::CORRECT) {
+      return result;
+    }
     for (const ArgumentFault& fault : argument_faults(*build.spec(), problem, compiled.symbols)) {
       v1::SpecFault& told = *result.add_faults();
       told.set_pointer(fault.pointer);
@@ -102,7 +110,9 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     *result.mutable_info() = upload_of(compiled).info();
     result.mutable_info()->clear_zstd_cubin();
   } catch (const Error& error) {
-    if (stop.requested()) throw;
+    if (stop.requested()) {
+      throw;
+    }
     result.set_outcome(v1::COMPILE);
     result.set_log(error.what());
   }

@@ -11,7 +11,9 @@ bool CompileSlots::take(const std::function<bool()>& is_withdrawn) {
   std::unique_lock lock(mutex_);
   while (!given_.wait_for(lock, kLook, [this] { return free_ > 0; })) {
     lock.unlock();
-    if (is_withdrawn()) return false;
+    if (is_withdrawn()) {
+      return false;
+    }
     lock.lock();
   }
   --free_;

@@ -44,11 +44,15 @@ CompileSource::CompileSource(Compiler& compiler, JobChannel& channel, JobStop& s
 }
 
 CompileSource::~CompileSource() {
-  for (const auto& [key, running] : running_) compiler_.abandon(running.id);
+  for (const auto& [key, running] : running_) {
+    compiler_.abandon(running.id);
+  }
 }
 
 void CompileSource::want(const Wanted& wanted) {
-  if (done_.contains(wanted.key.digest) || running_.contains(wanted.key.digest)) return;
+  if (done_.contains(wanted.key.digest) || running_.contains(wanted.key.digest)) {
+    return;
+  }
   start(wanted);
 }
 
@@ -90,7 +94,9 @@ Compiled& CompileSource::finish(const Digest& key) {
 
 const Compiled& CompileSource::get(const Wanted& wanted) {
   const auto found = done_.find(wanted.key.digest);
-  if (found != done_.end()) return found->second;
+  if (found != done_.end()) {
+    return found->second;
+  }
   want(wanted);
   return finish(wanted.key.digest);
 }
@@ -98,7 +104,9 @@ const Compiled& CompileSource::get(const Wanted& wanted) {
 const std::string& CompileSource::cubin(const Wanted& wanted) {
   get(wanted);
   Compiled& artifact = done_.at(wanted.key.digest);
-  if (!artifact.cubin.empty()) return artifact.cubin;
+  if (!artifact.cubin.empty()) {
+    return artifact.cubin;
+  }
   if (auto bytes = channel_.fetch_cubin(artifact.cubin_digest);
       bytes && Digest::of(*bytes) == artifact.cubin_digest) {
     artifact.cubin = std::move(*bytes);
@@ -115,12 +123,16 @@ const std::string& CompileSource::cubin(const Wanted& wanted) {
 
 void CompileSource::forget_bytes(const Digest& key) {
   const auto found = done_.find(key);
-  if (found != done_.end() && found->second.stored) std::string().swap(found->second.cubin);
+  if (found != done_.end() && found->second.stored) {
+    std::string().swap(found->second.cubin);
+  }
 }
 
 void CompileSource::add_to(v1::Batch& batch, const Digest& key) {
   const auto found = done_.find(key);
-  if (found == done_.end() || found->second.stored || found->second.outcome != v1::CORRECT) return;
+  if (found == done_.end() || found->second.stored || found->second.outcome != v1::CORRECT) {
+    return;
+  }
   v1::ArtifactUpload upload = upload_of(found->second);
   if (upload.info().zstd_cubin().size() > kMaxInlineCubinBytes) {
     const std::string bytes = std::move(*upload.mutable_info()->mutable_zstd_cubin());
@@ -132,7 +144,9 @@ void CompileSource::add_to(v1::Batch& batch, const Digest& key) {
 
 void CompileSource::mark_stored(const Digest& key) {
   const auto found = done_.find(key);
-  if (found != done_.end()) found->second.stored = found->second.outcome == v1::CORRECT;
+  if (found != done_.end()) {
+    found->second.stored = found->second.outcome == v1::CORRECT;
+  }
 }
 
 v1::ArtifactUpload upload_of(const Compiled& compiled) {
@@ -143,12 +157,20 @@ v1::ArtifactUpload upload_of(const Compiled& compiled) {
   info.set_digest(std::string(compiled.cubin_digest.view()));
   info.set_architecture(compiled.architecture);
   info.set_cubin_bytes(compiled.cubin_bytes);
-  if (!compiled.cubin.empty()) info.set_zstd_cubin(zstd_compress(compiled.cubin));
+  if (!compiled.cubin.empty()) {
+    info.set_zstd_cubin(zstd_compress(compiled.cubin));
+  }
   info.set_key(upload.key());
   info.set_toolchain(compiled.toolchain.name);
-  for (const v1::EntryResources& entry : compiled.resources) *info.add_entries() = entry;
-  for (const std::string& entry : compiled.entries) upload.add_entries(entry);
-  for (const std::string& symbol : compiled.symbols) upload.add_entry_symbols(symbol);
+  for (const v1::EntryResources& entry : compiled.resources) {
+    *info.add_entries() = entry;
+  }
+  for (const std::string& entry : compiled.entries) {
+    upload.add_entries(entry);
+  }
+  for (const std::string& symbol : compiled.symbols) {
+    upload.add_entry_symbols(symbol);
+  }
   upload.set_compile_ms(compiled.compile_ms);
   to_wire(compiled.toolchain, *upload.mutable_toolchain());
   return upload;

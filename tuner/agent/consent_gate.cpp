@@ -6,7 +6,9 @@ namespace cubind {
 
 void ConsentGate::enter() {
   session_.probe();
-  if (session_.foreign_use() && (gives_way() || !session_.has_info())) wait_until_idle();
+  if (session_.foreign_use() && (gives_way() || !session_.has_info())) {
+    wait_until_idle();
+  }
 }
 
 void ConsentGate::wait_until_idle() {
@@ -14,7 +16,9 @@ void ConsentGate::wait_until_idle() {
   do {
     // A worker that only looks takes no memory, but its context does: between two looks there is none.
     session_.restart();
-    if (options_.only_when_idle) throw Error(ErrorCode::Unavailable, "GPU", "somebody else uses it");
+    if (options_.only_when_idle) {
+      throw Error(ErrorCode::Unavailable, "GPU", "somebody else uses it");
+    }
     stop_.wait_for(options_.poll);
     stop_.check();
     session_.probe();

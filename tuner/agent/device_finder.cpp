@@ -25,7 +25,9 @@ constexpr std::size_t kMaxReason = 1000;
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    result.emplace_back(*entry);
+  }
   return result;
 }
 
@@ -36,7 +38,9 @@ v1::FoundGpus ask_for_gpus(const AgentOptions& options, Spawner& spawner, const 
   child.program = canonical_path("/proc/self/exe").string();
   child.arguments = {"--list-devices", "--log-level", options.log_level, "--memory-fraction",
                      std::to_string(options.memory_fraction)};
-  for (const std::string& gpu : options.gpus) child.arguments.insert(child.arguments.end(), {"--gpus", gpu});
+  for (const std::string& gpu : options.gpus) {
+    child.arguments.insert(child.arguments.end(), {"--gpus", gpu});
+  }
   child.environment = own_environment();
   child.stdout_to = ChildStream::Pipe;
   Subprocess process = spawner.spawn(child);
@@ -74,9 +78,15 @@ void add_gpus(const std::vector<std::string>& gpus, double memory_fraction, v1::
   }
   const auto nvml = cuda::find_nvml(tried);
   std::vector<cuda::DeviceOrdinal> devices;
-  if (gpus.empty()) devices = cuda::visible_devices(*driver);
-  for (const std::string& gpu : gpus) devices.push_back(cuda::select_device(*driver, gpu));
-  if (devices.empty()) found.set_none_because(no_visible_gpu());
+  if (gpus.empty()) {
+    devices = cuda::visible_devices(*driver);
+  }
+  for (const std::string& gpu : gpus) {
+    devices.push_back(cuda::select_device(*driver, gpu));
+  }
+  if (devices.empty()) {
+    found.set_none_because(no_visible_gpu());
+  }
   const cuda::DriverVersion version = cuda::read_driver_version(*driver, nvml.get());
   for (const cuda::DeviceOrdinal device : devices) {
     const cuda::DeviceFacts facts = cuda::read_device_facts(*driver, nvml.get(), device);
@@ -85,7 +95,9 @@ void add_gpus(const std::vector<std::string>& gpus, double memory_fraction, v1::
     facts_to_wire(facts, *offer.mutable_facts());
     offer.mutable_driver()->set_cuda(version.cuda);
     offer.mutable_driver()->set_version(version.version);
-    if (!nvml) continue;
+    if (!nvml) {
+      continue;
+    }
     const cuda::NvmlDevice handle = cuda::find_nvml_device(*driver, *nvml, device);
     offer.set_trial_memory_bytes(
         verify::memory_share(memory_fraction, cuda::free_memory_bytes(*nvml, handle)));
@@ -116,7 +128,9 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
 }  // namespace
 
 std::string consent_text(TuneWhen when, const std::string& rule) {
-  if (when == TuneWhen::Never) return "never";
+  if (when == TuneWhen::Never) {
+    return "never";
+  }
   const std::string word = when == TuneWhen::Always ? "always" : "idle";
   return rule.empty() ? word : word + " (" + rule + ")";
 }
@@ -139,10 +153,16 @@ std::optional<std::string> output_of(Subprocess& child, std::chrono::steady_cloc
   char buffer[4096];
   while (!stop.stop_requested() && std::chrono::steady_clock::now() < deadline) {
     pollfd ready{fd, POLLIN, 0};
-    if (::poll(&ready, 1, kLooksAtStopMs) <= 0) continue;
+    if (::poll(&ready, 1, kLooksAtStopMs) <= 0) {
+      continue;
+    }
     const ssize_t count = ::read(fd, buffer, sizeof(buffer));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return result;
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return result;
+    }
     result.append(buffer, static_cast<std::size_t>(count));
   }
   child.kill_group();
@@ -150,13 +170,17 @@ std::optional<std::string> output_of(Subprocess& child, std::chrono::steady_cloc
 }
 
 FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop) {
-  if (options.tune_when == TuneWhen::Never) return {{}, "--tune-when never gives no consent to measure"};
+  if (options.tune_when == TuneWhen::Never) {
+    return {{}, "--tune-when never gives no consent to measure"};
+  }
   std::vector<LocalDevice> devices;
   std::set<std::string> seen;
   for (const std::string& table : options.replay) {
     try {
       LocalDevice device = open_replay(options, table, spawner);
-      if (seen.insert(device.offer.uuid()).second) devices.push_back(std::move(device));
+      if (seen.insert(device.offer.uuid()).second) {
+        devices.push_back(std::move(device));
+      }
     } catch (const Error& error) {
       log_error("the table " + table + " cannot be replayed: " + error.what());
     }
@@ -167,7 +191,9 @@ FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const s
   }
   const v1::FoundGpus found = ask_for_gpus(options, spawner, stop);
   for (const v1::OfferedDevice& offer : found.devices()) {
-    if (!seen.insert(offer.uuid()).second) continue;
+    if (!seen.insert(offer.uuid()).second) {
+      continue;
+    }
     LocalDevice device;
     device.offer = offer;
     device.offer.set_consent(consent_text(options.tune_when, ""));

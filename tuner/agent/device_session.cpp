@@ -46,11 +46,15 @@ void DeviceSession::lose() {
 }
 
 void DeviceSession::restart() {
-  if (running_) lose();
+  if (running_) {
+    lose();
+  }
 }
 
 std::optional<v1::DeviceReply> DeviceSession::open() {
-  if (running_) return std::nullopt;
+  if (running_) {
+    return std::nullopt;
+  }
   stop_.check();
   link_.start();
   running_ = true;
@@ -63,7 +67,9 @@ std::optional<v1::DeviceReply> DeviceSession::open() {
   if (!answer.reply || answer.reply->outcome() != v1::CORRECT) {
     lose();
     foreign_use_ = answer.reply && answer.reply->foreign_use();
-    if (foreign_use_) return taken();
+    if (foreign_use_) {
+      return taken();
+    }
     throw Error(ErrorCode::Unavailable, "device worker",
                 "the device cannot be opened: " + (answer.reply ? answer.reply->detail() : answer.death));
   }
@@ -74,19 +80,31 @@ std::optional<v1::DeviceReply> DeviceSession::open() {
 
 // A device that gives way to others at first tells its timer only when it is used.
 void DeviceSession::learn(const v1::DeviceReply& reply) {
-  if (reply.has_info()) info_ = reply.info();
-  if (!info_) return;
-  if (info_->timer().empty()) info_->set_timer(reply.timer());
-  if (info_->tick_us() <= 0) info_->set_tick_us(reply.tick_us());
+  if (reply.has_info()) {
+    info_ = reply.info();
+  }
+  if (!info_) {
+    return;
+  }
+  if (info_->timer().empty()) {
+    info_->set_timer(reply.timer());
+  }
+  if (info_->tick_us() <= 0) {
+    info_->set_tick_us(reply.tick_us());
+  }
 }
 
 const v1::DeviceInfo& DeviceSession::info() const {
-  if (!info_) throw Error(ErrorCode::Unavailable, "device worker", "no device was opened");
+  if (!info_) {
+    throw Error(ErrorCode::Unavailable, "device worker", "no device was opened");
+  }
   return *info_;
 }
 
 v1::DeviceReply DeviceSession::call(const v1::DeviceRequest& request, milliseconds deadline) {
-  if (auto not_opened = open()) return *not_opened;
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
   const DeviceLink::Answer answer = link_.call(request, deadline);
   // A worker that was killed to end the job has not failed.
   stop_.check();
@@ -95,12 +113,16 @@ v1::DeviceReply DeviceSession::call(const v1::DeviceRequest& request, millisecon
     return reply_of_death(answer);
   }
   const v1::DeviceReply& reply = *answer.reply;
-  if (reply.sticky()) lose();
+  if (reply.sticky()) {
+    lose();
+  }
   if (reply.outcome() == v1::OUTCOME_UNSPECIFIED) {
     throw Error(ErrorCode::Internal, "device worker", "a request was refused: " + reply.detail());
   }
   foreign_use_ = reply.foreign_use();
-  if (!reply.sticky()) learn(reply);
+  if (!reply.sticky()) {
+    learn(reply);
+  }
   return reply;
 }
 
@@ -111,19 +133,27 @@ v1::DeviceReply DeviceSession::probe() {
 }
 
 v1::DeviceReply DeviceSession::prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make) {
-  if (auto not_opened = open()) return *not_opened;
-  if (prepared_.contains(setup)) return done_already();
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
+  if (prepared_.contains(setup)) {
+    return done_already();
+  }
   v1::DeviceRequest request;
   *request.mutable_prepare() = make();
   const auto began = steady_clock::now();
   v1::DeviceReply reply = call(request, deadlines_.prepare);
   prepare_took_ = std::max(prepare_took_, duration_cast<milliseconds>(steady_clock::now() - began));
-  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) prepared_.insert(setup);
+  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) {
+    prepared_.insert(setup);
+  }
   return reply;
 }
 
 void DeviceSession::release(std::uint32_t setup) {
-  if (!running_ || prepared_.erase(setup) == 0) return;
+  if (!running_ || prepared_.erase(setup) == 0) {
+    return;
+  }
   v1::DeviceRequest request;
   request.mutable_release()->set_setup(setup);
   call(request, deadlines_.control);
@@ -131,22 +161,32 @@ void DeviceSession::release(std::uint32_t setup) {
 
 bool DeviceSession::release_all() {
   const std::set<std::uint32_t> setups = prepared_;
-  for (const std::uint32_t setup : setups) release(setup);
+  for (const std::uint32_t setup : setups) {
+    release(setup);
+  }
   return !setups.empty();
 }
 
 v1::DeviceReply DeviceSession::load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make) {
-  if (auto not_opened = open()) return *not_opened;
-  if (const auto found = loaded_.find(trial); found != loaded_.end()) return found->second;
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
+  if (const auto found = loaded_.find(trial); found != loaded_.end()) {
+    return found->second;
+  }
   v1::DeviceRequest request;
   *request.mutable_load() = make();
   v1::DeviceReply reply = call(request, deadlines_.load);
-  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) loaded_[trial] = reply;
+  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) {
+    loaded_[trial] = reply;
+  }
   return reply;
 }
 
 void DeviceSession::unload(std::uint32_t trial) {
-  if (!running_ || loaded_.erase(trial) == 0) return;
+  if (!running_ || loaded_.erase(trial) == 0) {
+    return;
+  }
   v1::DeviceRequest request;
   request.mutable_unload()->set_trial(trial);
   call(request, deadlines_.control);
@@ -163,8 +203,12 @@ v1::DeviceReply DeviceSession::verify(const v1::VerifyTrial& verify) {
 }
 
 v1::DeviceReply DeviceSession::measure(v1::MeasureTrials measure) {
-  if (auto not_opened = open()) return *not_opened;
-  if (steady_clock::now() - last_run_ > deadlines_.cools_down) measure.set_warm_up(true);
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
+  if (steady_clock::now() - last_run_ > deadlines_.cools_down) {
+    measure.set_warm_up(true);
+  }
   v1::DeviceRequest request;
   *request.mutable_measure() = std::move(measure);
   v1::DeviceReply reply = call(request, run_deadline());

@@ -7,7 +7,9 @@ namespace {
 
 std::uint32_t most_registers(const Compiled& artifact) {
   std::uint32_t most = 0;
-  for (const v1::EntryResources& entry : artifact.resources) most = std::max(most, entry.registers());
+  for (const v1::EntryResources& entry : artifact.resources) {
+    most = std::max(most, entry.registers());
+  }
   return most;
 }
 
@@ -16,7 +18,9 @@ std::uint64_t most_shared_bytes(const Candidate& candidate, const Compiled& arti
   for (const v1::EntryResources& entry : artifact.resources) {
     fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes());
   }
-  for (const Launch& launch : candidate.plan.launches) dynamic = std::max(dynamic, launch.shared_bytes);
+  for (const Launch& launch : candidate.plan.launches) {
+    dynamic = std::max(dynamic, launch.shared_bytes);
+  }
   return fixed + dynamic;
 }
 
@@ -30,13 +34,16 @@ FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& prog
 std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& running,
                                      std::uint32_t at_least) const {
   std::uint32_t end = at_least;
-  for (const Candidate* candidate : running)
+  for (const Candidate* candidate : running) {
     end = std::max(end, log_.next_index(*candidate, v1::SampleBlock::FINAL));
+  }
   for (std::uint32_t round = at_least; round < end; ++round) {
     const bool complete = std::all_of(running.begin(), running.end(), [&](const Candidate* candidate) {
       return log_.block(*candidate, v1::SampleBlock::FINAL, round) != nullptr;
     });
-    if (complete) return round;
+    if (complete) {
+      return round;
+    }
   }
   return end;
 }
@@ -48,22 +55,32 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
   while (!rounds.done()) {
     std::vector<const Candidate*> running;
     for (std::size_t i = 0; i < finalists.size(); ++i) {
-      if (rounds.running(i)) running.push_back(finalists[i]);
+      if (rounds.running(i)) {
+        running.push_back(finalists[i]);
+      }
     }
     const std::uint32_t round = next_round(running, at_least);
     std::vector<const Candidate*> order;
-    for (const std::size_t i : rounds.order(round)) order.push_back(finalists[i]);
+    for (const std::size_t i : rounds.order(round)) {
+      order.push_back(finalists[i]);
+    }
     const TrialBench::Round measured = bench_.round(round, order);
     if (measured.failed) {
       const auto at = std::find(finalists.begin(), finalists.end(), measured.failed) - finalists.begin();
-      if (measured.attempt == Attempt::Out) rounds.remove(static_cast<std::size_t>(at));
-      if (measured.attempt == Attempt::Deferred) bench_.make_fresh_for(*measured.failed);
+      if (measured.attempt == Attempt::Out) {
+        rounds.remove(static_cast<std::size_t>(at));
+      }
+      if (measured.attempt == Attempt::Deferred) {
+        bench_.make_fresh_for(*measured.failed);
+      }
       continue;
     }
     std::map<std::size_t, double> times;
     for (std::size_t i = 0; i < finalists.size(); ++i) {
       const auto time = measured.times_us.find(finalists[i]->number);
-      if (time != measured.times_us.end()) times[i] = time->second;
+      if (time != measured.times_us.end()) {
+        times[i] = time->second;
+      }
     }
     rounds.add_round(round, times);
     progress_.phase("finalists");
@@ -71,7 +88,9 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
   }
   std::vector<Finalist> result;
   for (std::size_t i = 0; i < finalists.size(); ++i) {
-    if (!rounds.removed(i)) result.push_back({finalists[i], rounds.times(i), rounds.running(i)});
+    if (!rounds.removed(i)) {
+      result.push_back({finalists[i], rounds.times(i), rounds.running(i)});
+    }
   }
   return result;
 }

@@ -16,9 +16,13 @@ namespace {
 // trial today.
 std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease,
                                           const std::vector<Candidate>& candidates) {
-  if (lease.incumbent_trial().empty()) return std::nullopt;
+  if (lease.incumbent_trial().empty()) {
+    return std::nullopt;
+  }
   for (const Candidate& candidate : candidates) {
-    if (candidate.trial_key.digest.view() == lease.incumbent_trial()) return candidate.configuration;
+    if (candidate.trial_key.digest.view() == lease.incumbent_trial()) {
+      return candidate.configuration;
+    }
   }
   return std::nullopt;
 }
@@ -35,15 +39,18 @@ std::vector<Candidate> make_candidates(const JobInput& input, const KernelBuild&
   for (const Configuration& configuration : enumerate_valid(*input.spec, input.problem, input.constants)) {
     auto one = candidate_at(input, build, input.problem, configuration);
     const std::uint32_t place = number++;
-    if (!one) continue;
+    if (!one) {
+      continue;
+    }
     one->number = place;
     one->trial_key = trial_key(context, one->artifact_key, one->plan);
     one->is_default = default_one == one->configuration;
     const auto [at, added] = seen.try_emplace(one->trial_key.digest, candidates.size());
-    if (added)
+    if (added) {
       candidates.push_back(*std::move(one));
-    else if (one->is_default)
+    } else if (one->is_default) {
       candidates[at->second] = *std::move(one);
+    }
   }
   return candidates;
 }
@@ -54,15 +61,18 @@ void order_candidates(const v1::LeaseGrant& lease, std::vector<Candidate>& candi
   std::vector<Configuration> configurations;
   for (Candidate& candidate : candidates) {
     candidate.incumbent = hints.incumbent == candidate.configuration;
-    if (candidate.is_default) hints.preset = candidate.configuration;
+    if (candidate.is_default) {
+      hints.preset = candidate.configuration;
+    }
     configurations.push_back(candidate.configuration);
   }
   for (const v1::Configuration& hint : lease.hints()) {
     hints.neighbours.push_back(configuration_from_wire(hint, "lease.hints"));
   }
   std::vector<Candidate> ordered;
-  for (const std::size_t index : search_order(configurations, hints))
+  for (const std::size_t index : search_order(configurations, hints)) {
     ordered.push_back(std::move(candidates[index]));
+  }
   candidates = std::move(ordered);
 }
 
@@ -97,7 +107,9 @@ std::optional<LaunchPlan> plan_for(const KernelSpec& spec, const Problem& proble
 std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& build, const Problem& problem,
                                       const Configuration& configuration) {
   auto plan = plan_for(*input.spec, problem, configuration, input.constants);
-  if (!plan || plan->launches.empty()) return std::nullopt;
+  if (!plan || plan->launches.empty()) {
+    return std::nullopt;
+  }
   Candidate one;
   one.configuration = configuration;
   one.plan = *std::move(plan);

@@ -7,13 +7,17 @@ namespace cubind {
 JobProgress::JobProgress(JobChannel& channel) : channel_(channel) { progress_.set_state(v1::Job::RUNNING); }
 
 void JobProgress::phase(std::string_view phase) {
-  if (progress_.phase() == phase) return send_if_due();
+  if (progress_.phase() == phase) {
+    return send_if_due();
+  }
   progress_.set_phase(std::string(phase));
   send();
 }
 
 void JobProgress::state(v1::Job::State state) {
-  if (progress_.state() == state) return;
+  if (progress_.state() == state) {
+    return;
+  }
   progress_.set_state(state);
   send();
 }
@@ -30,7 +34,9 @@ void JobProgress::nvrtc_calls(std::uint32_t calls) { progress_.set_nvrtc_calls(c
 void JobProgress::best(double time_us) { progress_.set_best_us(time_us); }
 
 void JobProgress::send_if_due() {
-  if (std::chrono::steady_clock::now() - sent_ >= std::chrono::milliseconds(100)) send();
+  if (std::chrono::steady_clock::now() - sent_ >= std::chrono::milliseconds(100)) {
+    send();
+  }
 }
 
 void JobProgress::send() {

@@ -11,7 +11,9 @@ namespace {
 
 void add_statistics(const Finalist& winner, const RoundContext& context, v1::Provenance& to) {
   std::vector<double> times;
-  for (const auto& [round, time] : winner.times) times.push_back(time);
+  for (const auto& [round, time] : winner.times) {
+    times.push_back(time);
+  }
   const bool means = compares_means(median(times), context.tick_us, context.settings);
   BootstrapOptions options{context.settings.confidence, context.settings.bootstrap_resamples,
                            means ? Location::Mean : Location::Median, context.seed};
@@ -27,12 +29,22 @@ void add_conditions(const Finalist& winner, const TrialLog& log, v1::Provenance&
   std::vector<double> clocks;
   for (const auto& [round, time] : winner.times) {
     const v1::SampleBlock* block = log.block(*winner.candidate, v1::SampleBlock::FINAL, round);
-    if (!block) continue;
-    if (block->conditions().sm_mhz() > 0) clocks.push_back(block->conditions().sm_mhz());
-    if (block->conditions().throttled()) to.set_throttled(true);
-    if (block->conditions().contended()) to.set_contended(true);
+    if (!block) {
+      continue;
+    }
+    if (block->conditions().sm_mhz() > 0) {
+      clocks.push_back(block->conditions().sm_mhz());
+    }
+    if (block->conditions().throttled()) {
+      to.set_throttled(true);
+    }
+    if (block->conditions().contended()) {
+      to.set_contended(true);
+    }
   }
-  if (!clocks.empty()) to.set_sm_mhz(static_cast<std::uint32_t>(median(clocks)));
+  if (!clocks.empty()) {
+    to.set_sm_mhz(static_cast<std::uint32_t>(median(clocks)));
+  }
   to.set_provisional(to.contended());
 }
 
@@ -48,10 +60,14 @@ void add_verification(const JobInput& input, const Candidate& winner, const std:
   to.set_after_timing(true);
   to.set_same_bits(true);
   for (const v1::VerificationResult* result : results) {
-    if (!result) continue;
+    if (!result) {
+      continue;
+    }
     to.set_worst_excess(std::max(to.worst_excess(), result->worst_excess()));
     to.set_same_bits(to.same_bits() && result->same_bits());
-    if (!result->reference().empty()) to.set_reference(result->reference());
+    if (!result->reference().empty()) {
+      to.set_reference(result->reference());
+    }
   }
 }
 
@@ -69,7 +85,9 @@ v1::Provenance provenance_of(const JobInput& input, const Decision& decision, co
   add_conditions(winner, log, to);
   if (decision.fallback) {
     const auto ratio = round_ratio(decision.fallback->times, winner.times, context, false);
-    if (ratio) to.set_gain_over_default(ratio->ratio);
+    if (ratio) {
+      to.set_gain_over_default(ratio->ratio);
+    }
   }
   add_verification(input, *winner.candidate, decision.verified, log, *to.mutable_verification());
   to.set_same_bytes_measured(true);
@@ -101,8 +119,9 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
 
 void count_outcomes(const JobInput& input, const TrialBench& bench, v1::JobResult& result) {
   std::map<v1::Outcome, std::uint32_t> counts;
-  for (const Candidate& candidate : input.candidates)
+  for (const Candidate& candidate : input.candidates) {
     ++counts[bench.outcome(candidate).value_or(v1::CORRECT)];
+  }
   for (const auto& [outcome, count] : counts) {
     v1::OutcomeCount& to = *result.add_outcomes();
     to.set_outcome(outcome);

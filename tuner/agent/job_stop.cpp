@@ -9,8 +9,12 @@ namespace cubind {
 void JobStop::request(Kind kind) {
   const std::lock_guard lock(mutex_);
   kind_ = std::max(kind_, kind);
-  if (kind_ == Kind::None) return;
-  for (const auto& [id, hook] : hooks_) hook();
+  if (kind_ == Kind::None) {
+    return;
+  }
+  for (const auto& [id, hook] : hooks_) {
+    hook();
+  }
   changed_.notify_all();
 }
 
@@ -37,7 +41,9 @@ bool JobStop::wait_for(std::chrono::milliseconds time) const {
 
 JobStop::Hook::Hook(JobStop& stop, std::function<void()> hook) : stop_(stop) {
   const std::lock_guard lock(stop_.mutex_);
-  if (stop_.kind_ != Kind::None) hook();
+  if (stop_.kind_ != Kind::None) {
+    hook();
+  }
   id_ = stop_.next_id_++;
   stop_.hooks_.emplace(id_, std::move(hook));
 }

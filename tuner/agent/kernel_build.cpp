@@ -11,7 +11,9 @@ IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, con
     const auto& files = spec.bundle.files;
     const auto found =
         std::find_if(files.begin(), files.end(), [&](const SourceFile& file) { return file.path == path; });
-    if (found == files.end()) return std::nullopt;
+    if (found == files.end()) {
+      return std::nullopt;
+    }
     return found->content;
   };
   search.header_folders = spec.headers;
@@ -38,9 +40,15 @@ ToolchainIdentity identity_of(const Toolchain& toolchain, const IncludeClosure& 
 }
 
 v1::CompileRequest with_source(v1::CompileRequest request, const ArtifactSource& source) {
-  for (const std::string& entry : source.entries) request.add_entries(entry);
-  for (const std::string& option : source.options) request.add_options(option);
-  for (const std::string& define : source.defines) request.add_defines(define);
+  for (const std::string& entry : source.entries) {
+    request.add_entries(entry);
+  }
+  for (const std::string& option : source.options) {
+    request.add_options(option);
+  }
+  for (const std::string& define : source.defines) {
+    request.add_defines(define);
+  }
   request.set_architecture(source.architecture);
   return request;
 }

@@ -102,19 +102,25 @@ std::string LeaseStream::State::end() {
     std::condition_variable_any never;
     std::unique_lock lock(waiting);
     never.wait_for(lock, finished, kGoodbye, [] { return false; });
-    if (finished.stop_requested()) return;
+    if (finished.stop_requested()) {
+      return;
+    }
     gave_up = true;
     context.TryCancel();
   });
   const grpc::Status status = stream->Finish();
-  if (gave_up) return "the daemon sent what is no message";
+  if (gave_up) {
+    return "the daemon sent what is no message";
+  }
   return status.ok() ? "the daemon ended the stream" : status.error_message();
 }
 
 bool LeaseStream::State::write(const v1::AgentMessage& message) {
   {
     const std::lock_guard lock(mutex);
-    if (broken) return false;
+    if (broken) {
+      return false;
+    }
   }
   return stream->Write(message);
 }
@@ -124,7 +130,9 @@ bool LeaseStream::State::write(const v1::AgentMessage& message) {
 Error LeaseStream::State::call_error(const char* call, const grpc::Status& status) const {
   {
     const std::lock_guard lock(mutex);
-    if (broken) return Error(ErrorCode::Aborted, "lease", *broken);
+    if (broken) {
+      return Error(ErrorCode::Aborted, "lease", *broken);
+    }
   }
   const bool again = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
@@ -144,7 +152,9 @@ void LeaseStream::start() {
 }
 
 LeaseStream::~LeaseStream() {
-  if (!state_->stream) return;
+  if (!state_->stream) {
+    return;
+  }
   // What had to arrive has been acknowledged.
   state_->context.TryCancel();
   state_->reader.join();
@@ -165,19 +175,28 @@ void LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
       const std::lock_guard inner(state_->mutex);
       state_->unacknowledged.insert(sequence);
     }
-    if (!state_->write(message))
+    if (!state_->write(message)) {
       throw Error(ErrorCode::Aborted, "lease", "the stream to the daemon is broken");
+    }
   }
   std::optional<std::chrono::steady_clock::time_point> until;
   std::unique_lock lock(state_->mutex);
   while (state_->unacknowledged.contains(sequence)) {
-    if (state_->broken) throw Error(ErrorCode::Aborted, "lease", *state_->broken);
+    if (state_->broken) {
+      throw Error(ErrorCode::Aborted, "lease", *state_->broken);
+    }
     state_->changed.wait_for(lock, kPoll);
     const JobStop::Kind kind = stop.kind();
-    if (kind == JobStop::Kind::None) continue;
+    if (kind == JobStop::Kind::None) {
+      continue;
+    }
     const auto now = std::chrono::steady_clock::now();
-    if (!until) until = now + kGrace;
-    if (kind == JobStop::Kind::Drop || now > *until) stop.check();
+    if (!until) {
+      until = now + kGrace;
+    }
+    if (kind == JobStop::Kind::Drop || now > *until) {
+      stop.check();
+    }
   }
 }
 
@@ -189,15 +208,21 @@ std::optional<std::string> LeaseStream::fetch_cubin(const Digest& digest, std::s
   const auto reader = state_->cubind->GetArtifact(&context, request);
   std::string compressed;
   v1::ArtifactChunk chunk;
-  while (reader->Read(&chunk)) compressed += chunk.data();
+  while (reader->Read(&chunk)) {
+    compressed += chunk.data();
+  }
   const grpc::Status status = reader->Finish();
   if (status.error_code() == grpc::StatusCode::NOT_FOUND ||
       status.error_code() == grpc::StatusCode::DATA_LOSS) {
     return std::nullopt;
   }
-  if (!status.ok()) throw state_->call_error("GetArtifact", status);
+  if (!status.ok()) {
+    throw state_->call_error("GetArtifact", status);
+  }
   std::string cubin = zstd_decompress(compressed, max_bytes);
-  if (Digest::of(cubin) != digest) return std::nullopt;
+  if (Digest::of(cubin) != digest) {
+    return std::nullopt;
+  }
   return cubin;
 }
 
@@ -208,13 +233,19 @@ void LeaseStream::put_artifact(const v1::ArtifactInfo& info, const std::string& 
   const auto writer = state_->agents->PutArtifact(&context, &reply);
   for (std::size_t at = 0; at < zstd_cubin.size(); at += kChunkBytes) {
     v1::ArtifactChunk chunk;
-    if (at == 0) *chunk.mutable_info() = info;
+    if (at == 0) {
+      *chunk.mutable_info() = info;
+    }
     chunk.set_data(zstd_cubin.substr(at, kChunkBytes));
-    if (!writer->Write(chunk)) break;
+    if (!writer->Write(chunk)) {
+      break;
+    }
   }
   writer->WritesDone();
   const grpc::Status status = writer->Finish();
-  if (!status.ok()) throw state_->call_error("PutArtifact", status);
+  if (!status.ok()) {
+    throw state_->call_error("PutArtifact", status);
+  }
 }
 
 std::optional<std::string> LeaseStream::broken() const {

@@ -23,7 +23,9 @@ sigset_t ending_signals() {
 
 bool wait_for_end(const sigset_t& set, const cubind::AgentOptions& options, std::chrono::milliseconds time) {
   const timespec limit{time.count() / 1000, (time.count() % 1000) * 1'000'000};
-  if (sigtimedwait(&set, nullptr, &limit) > 0) return true;
+  if (sigtimedwait(&set, nullptr, &limit) > 0) {
+    return true;
+  }
   return options.parent_pid && getppid() != *options.parent_pid;
 }
 
@@ -45,7 +47,9 @@ int run(const cubind::AgentOptions& options) {
 int main(int argc, char** argv) {
   int exit_code = 0;
   const auto options = cubind::parse_agent_options(argc, argv, exit_code);
-  if (!options) return exit_code;
+  if (!options) {
+    return exit_code;
+  }
   try {
     cubind::init_logging("cubind-agent", options->log_level);
     return run(*options);

@@ -14,7 +14,9 @@ namespace {
 // Of a reference kernel; without symbols, for the buffers that it uses.
 ReferenceLaunch reference_of(const JobInput& input, const Problem& problem) {
   ReferenceLaunch reference{"default", "", {}};
-  if (input.spec->reference.kind != ReferenceSpec::Kind::Kernel) return reference;
+  if (input.spec->reference.kind != ReferenceSpec::Kind::Kernel) {
+    return reference;
+  }
   reference.kind = "kernel";
   const PlanEvaluator evaluator(input.spec->reference_template(problem), problem, {}, input.constants);
   reference.plan = evaluator.evaluate(problem, {}).plan.value_or(LaunchPlan{});
@@ -29,11 +31,17 @@ std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& 
   std::vector<LaunchPlan> plans;
   for (const Configuration& configuration : enumerate_valid(*input.spec, problem, input.constants)) {
     auto plan = plan_for(*input.spec, problem, configuration, input.constants);
-    if (plan && !plan->launches.empty()) plans.push_back(*std::move(plan));
+    if (plan && !plan->launches.empty()) {
+      plans.push_back(*std::move(plan));
+    }
   }
-  if (plans.empty()) return std::nullopt;
+  if (plans.empty()) {
+    return std::nullopt;
+  }
   std::vector<const LaunchPlan*> all;
-  for (const LaunchPlan& plan : plans) all.push_back(&plan);
+  for (const LaunchPlan& plan : plans) {
+    all.push_back(&plan);
+  }
   return verify::trial_bytes(make_problem_setup(input, 0, problem, all, reference_of(input, problem)),
                              input.facts.l2_bytes());
 }
@@ -42,9 +50,13 @@ MemoryRefusal::MemoryRefusal(const v1::LeaseGrant& lease, const JobInput& input,
     : input_(input), limit_(device.memory_limit_bytes()), for_bucket_(lease.for_bucket()) {}
 
 std::optional<v1::JobResult> MemoryRefusal::foreseen() const {
-  if (!for_bucket_ || limit_ == 0) return std::nullopt;
+  if (!for_bucket_ || limit_ == 0) {
+    return std::nullopt;
+  }
   const std::uint64_t need = needed_bytes(input_, input_.problem).value_or(0);
-  if (need <= limit_) return std::nullopt;
+  if (need <= limit_) {
+    return std::nullopt;
+  }
   return result(need, limit_,
                 input_.spec->name + " at " + to_string(input_.problem) +
                     ": out of device memory: " + bytes_text(need) + " are needed and trials may use " +
@@ -54,7 +66,9 @@ std::optional<v1::JobResult> MemoryRefusal::foreseen() const {
 v1::JobResult MemoryRefusal::met(const std::string& error) const {
   const std::uint64_t need = needed_bytes(input_, input_.problem).value_or(1);
   v1::JobResult refused = result(need, limit_ == 0 ? need - 1 : std::min(limit_, need - 1), error);
-  if (limit_ > 0) refused.set_needs_bytes(memory_to_wait_for(refused.needs_bytes(), limit_));
+  if (limit_ > 0) {
+    refused.set_needs_bytes(memory_to_wait_for(refused.needs_bytes(), limit_));
+  }
   return refused;
 }
 
@@ -63,11 +77,15 @@ v1::JobResult MemoryRefusal::result(std::uint64_t need, std::uint64_t limit, con
   result.set_status(v1::JobResult::FAILED);
   result.set_error(error);
   result.set_needs_bytes(need);
-  if (!for_bucket_) return result;
+  if (!for_bucket_) {
+    return result;
+  }
   std::optional<std::pair<Problem, std::uint64_t>> smallest;
   const auto fits = [&](const Problem& problem) {
     const auto bytes = needed_bytes(input_, problem);
-    if (bytes) smallest = {problem, *bytes};
+    if (bytes) {
+      smallest = {problem, *bytes};
+    }
     return bytes && *bytes <= limit;
   };
   if (const auto smaller = fitting_problem(*input_.spec, input_.problem, fits)) {

@@ -17,8 +17,9 @@ namespace {
 unsigned affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
     return static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
+  }
   return std::max(std::thread::hardware_concurrency(), 1u);
 }
 
@@ -27,7 +28,9 @@ double cgroup_cores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
   double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 1e6;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) {
+    return 1e6;
+  }
   return std::max(std::strtod(quota.c_str(), nullptr) / period, 1.0);
 }
 
@@ -86,7 +89,9 @@ void complete(AgentOptions& options, const Milliseconds& times, const std::strin
                       : when == "never" ? TuneWhen::Never
                                         : TuneWhen::Idle;
   options.worker_program = worker.empty() ? executable_dir() / "cubind-worker" : absolute_path(worker);
-  if (options.agent_id.empty()) options.agent_id = default_agent_id();
+  if (options.agent_id.empty()) {
+    options.agent_id = default_agent_id();
+  }
   options.compile_deadline = std::chrono::milliseconds(times.compile);
   options.deadlines.run = std::chrono::milliseconds(times.run);
   options.idle_poll = std::chrono::milliseconds(times.idle_poll);
@@ -109,7 +114,9 @@ std::optional<AgentOptions> parse_agent_options(int argc, const char* const* arg
   add_options(app, options, times, when, worker);
   try {
     app.parse(argc, argv);
-    if (options.address.empty() && !options.list_devices) throw CLI::RequiredError("--address");
+    if (options.address.empty() && !options.list_devices) {
+      throw CLI::RequiredError("--address");
+    }
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error);
     return std::nullopt;

@@ -26,12 +26,15 @@ std::optional<v1::CompileReply> PoolCompiler::wait(std::uint64_t id, std::chrono
   {
     const std::lock_guard lock(mutex_);
     const auto found = requests_.find(id);
-    if (found == requests_.end())
+    if (found == requests_.end()) {
       throw Error(ErrorCode::Internal, "compile", "an unknown request was waited for");
+    }
     pool_id = found->second.pool_id;
   }
   std::optional<CompileResult> result = pool_.wait(pool_id, timeout);
-  if (!result) return std::nullopt;
+  if (!result) {
+    return std::nullopt;
+  }
   const std::lock_guard lock(mutex_);
   Request& request = requests_.at(id);
   if (!result->worker_lost) {
@@ -49,7 +52,9 @@ std::optional<v1::CompileReply> PoolCompiler::wait(std::uint64_t id, std::chrono
 void PoolCompiler::abandon(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = requests_.find(id);
-  if (found == requests_.end()) return;
+  if (found == requests_.end()) {
+    return;
+  }
   pool_.cancel(found->second.pool_id);
   requests_.erase(found);
 }

@@ -24,9 +24,13 @@ std::map<std::string, Parameter> buffers_of(const std::vector<const LaunchPlan*>
   for (const LaunchPlan* plan : plans) {
     for (const Launch& launch : plan->launches) {
       for (const Parameter& parameter : launch.parameters) {
-        if (parameter.source != ParameterSource::Buffer) continue;
+        if (parameter.source != ParameterSource::Buffer) {
+          continue;
+        }
         const auto [at, added] = uses.try_emplace(parameter.name, parameter);
-        if (!added && parameter.extent_bytes > at->second.extent_bytes) at->second = parameter;
+        if (!added && parameter.extent_bytes > at->second.extent_bytes) {
+          at->second = parameter;
+        }
       }
     }
   }
@@ -43,7 +47,9 @@ void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Probl
   buffer.set_align_bytes(argument.align_bytes);
   const Fill fill = input.spec->resolved_fill(argument, problem);
   buffer.mutable_fill()->set_kind(std::string(to_string(fill.kind)));
-  for (const double parameter : fill.parameters) buffer.mutable_fill()->add_parameters(parameter);
+  for (const double parameter : fill.parameters) {
+    buffer.mutable_fill()->add_parameters(parameter);
+  }
   buffer.set_seed(buffer_seed(input.job_key, argument.name));
   buffer.set_timed_zero(argument.timed_zero);
   if (const auto tolerance = input.spec->tolerance(use.type)) {
@@ -75,8 +81,12 @@ v1::PrepareProblem make_problem_setup(const JobInput& input, std::uint32_t setup
   const std::map<std::string, Parameter> uses = buffers_of(all);
   for (const ArgumentSpec& argument : input.spec->arguments) {
     const auto use = uses.find(argument.name);
-    if (use != uses.end()) add_buffer(input, argument, problem, use->second, request);
-    if (!argument.buffer && argument.from_caller) add_scalar(input, argument, problem, request);
+    if (use != uses.end()) {
+      add_buffer(input, argument, problem, use->second, request);
+    }
+    if (!argument.buffer && argument.from_caller) {
+      add_scalar(input, argument, problem, request);
+    }
   }
   request.set_reference(reference.kind);
   request.set_reference_cubin(reference.cubin);

@@ -28,7 +28,9 @@ v1::OutputParts rows_of(const LaunchPlan& plan, const std::vector<std::string>& 
   std::map<std::string, std::uint64_t> elements;
   for (const Launch& launch : plan.launches) {
     for (const Parameter& parameter : launch.parameters) {
-      if (std::find(outputs.begin(), outputs.end(), parameter.name) == outputs.end()) continue;
+      if (std::find(outputs.begin(), outputs.end(), parameter.name) == outputs.end()) {
+        continue;
+      }
       elements[parameter.name] = parameter.extent_bytes / size_of(parameter.type);
     }
   }
@@ -50,10 +52,12 @@ bool wants_row_invariance(const JobInput& input) {
 RowInvariance::RowInvariance(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
                              TrialDevice& device)
     : input_(input), build_(build), artifacts_(artifacts), device_(device), dim_(place_of_dim(input)) {
-  if (input_.spec->outputs_along(input_.numerics.invariant_dim).empty())
+  if (input_.spec->outputs_along(input_.numerics.invariant_dim).empty()) {
     fail("no output of " + input_.spec->name + " has rows along it");
-  for (const Candidate& candidate : input_.candidates)
+  }
+  for (const Candidate& candidate : input_.candidates) {
     next_number_ = std::max(next_number_, candidate.number + 1);
+  }
 }
 
 void RowInvariance::fail(const std::string& cause) const {
@@ -63,10 +67,13 @@ void RowInvariance::fail(const std::string& cause) const {
 RowInvariance::Yardstick& RowInvariance::yardstick(const Problem& problem) {
   const auto [at, added] = yardsticks_.try_emplace(to_string(problem));
   Yardstick& one = at->second;
-  if (!added) return one;
+  if (!added) {
+    return one;
+  }
   auto candidate = default_at(input_, build_, problem);
-  if (!candidate)
+  if (!candidate) {
     fail(input_.spec->name + " at " + to_string(problem) + " has no default configuration to compare with");
+  }
   one.candidate = *std::move(candidate);
   one.candidate.number = next_number_++;
   one.rows = rows_of(one.candidate.plan, input_.spec->outputs_along(input_.numerics.invariant_dim));
@@ -90,9 +97,12 @@ std::vector<Problem> RowInvariance::smaller_problems(const Problem& problem) {
     Problem smaller = problem;
     std::int64_t& value = smaller.dims[dim_].value;
     const std::int64_t end = std::min(size, start + kMaxSteps);
-    for (value = start; value < end && !has_default(smaller);) ++value;
-    if (value < end && std::find(result.begin(), result.end(), smaller) == result.end())
+    for (value = start; value < end && !has_default(smaller);) {
+      ++value;
+    }
+    if (value < end && std::find(result.begin(), result.end(), smaller) == result.end()) {
       result.push_back(smaller);
+    }
   }
   return result;
 }
@@ -103,7 +113,9 @@ v1::DeviceReply RowInvariance::run(const Yardstick& yardstick, const Place& plac
   const std::string who =
       "the default configuration " + to_string(candidate.configuration) + " at " + to_string(place.problem);
   const Compiled& compiled = artifacts_.get(device_.wanted(candidate));
-  if (compiled.outcome != v1::CORRECT) fail(who + " does not compile: " + compiled.log);
+  if (compiled.outcome != v1::CORRECT) {
+    fail(who + " does not compile: " + compiled.log);
+  }
   v1::DeviceReply reply = device_.verify(candidate, place, after_timing, hashed);
   if (!reply.has_verification() && reply.outcome() != v1::OUT_OF_MEMORY) {
     // A fault counts when it has repeated in a fresh worker.
@@ -111,16 +123,24 @@ v1::DeviceReply RowInvariance::run(const Yardstick& yardstick, const Place& plac
     reply = device_.verify(candidate, place, after_timing, hashed);
   }
   device_.unload(candidate);
-  if (reply.outcome() == v1::OUT_OF_MEMORY) throw OutOfDeviceMemory(who, reply.detail());
-  if (reply.outcome() != v1::CORRECT) fail(who + " fails: " + reply.detail());
-  if (!reply.verification().same_bits()) fail(who + " has other bits from run to run");
+  if (reply.outcome() == v1::OUT_OF_MEMORY) {
+    throw OutOfDeviceMemory(who, reply.detail());
+  }
+  if (reply.outcome() != v1::CORRECT) {
+    fail(who + " fails: " + reply.detail());
+  }
+  if (!reply.verification().same_bits()) {
+    fail(who + " has other bits from run to run");
+  }
   return reply;
 }
 
 std::uint64_t RowInvariance::hash_of(const Problem& smaller, bool after_timing) {
   Yardstick& one = yardstick(smaller);
   const auto known = one.hashes.find(after_timing);
-  if (known != one.hashes.end()) return known->second;
+  if (known != one.hashes.end()) {
+    return known->second;
+  }
   const Place place{kFirstSetup + one.candidate.number, smaller, one.candidate.plan};
   const v1::DeviceReply reply = run(one, place, after_timing, {one.rows});
   device_.release(place);
@@ -130,13 +150,19 @@ std::uint64_t RowInvariance::hash_of(const Problem& smaller, bool after_timing) 
 std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
   Yardstick& one = yardstick(at.problem);
   const auto known = one.hashes.find(after_timing);
-  if (known != one.hashes.end()) return known->second;
+  if (known != one.hashes.end()) {
+    return known->second;
+  }
   const std::vector<Problem> smaller = smaller_problems(at.problem);
   std::vector<v1::OutputParts> hashed = {one.rows};
-  for (const Problem& problem : smaller) hashed.push_back(yardstick(problem).rows);
+  for (const Problem& problem : smaller) {
+    hashed.push_back(yardstick(problem).rows);
+  }
   const v1::DeviceReply reply = run(one, {at.setup, at.problem, one.candidate.plan}, after_timing, hashed);
   for (std::size_t i = 0; i < smaller.size(); ++i) {
-    if (hash_of(smaller[i], after_timing) == reply.hashes(static_cast<int>(i) + 1)) continue;
+    if (hash_of(smaller[i], after_timing) == reply.hashes(static_cast<int>(i) + 1)) {
+      continue;
+    }
     fail("the default configuration gives the first rows other bits at " + to_string(at.problem) + " (" +
          to_string(one.candidate.configuration) + ") than at " + to_string(smaller[i]) + " (" +
          to_string(yardstick(smaller[i]).candidate.configuration) + "); " + input_.numerics.invariant_dim +

@@ -12,7 +12,9 @@ ScreenStage::ScreenStage(const JobInput& input, TrialBench& bench, JobProgress& 
 
 void ScreenStage::run_ahead(std::size_t position) {
   const std::size_t end = std::min(input_.candidates.size(), position + options_.compile_window);
-  for (; wanted_ < end; ++wanted_) bench_.want(input_.candidates[wanted_]);
+  for (; wanted_ < end; ++wanted_) {
+    bench_.want(input_.candidates[wanted_]);
+  }
 }
 
 Attempt ScreenStage::screen(const Candidate& candidate) {
@@ -20,11 +22,17 @@ Attempt ScreenStage::screen(const Candidate& candidate) {
   for (std::size_t position = 0;; ++position) {
     const ScreenStep step =
         screen_step({samples, best_us_, bench_.tick_us(), candidate.must_compete()}, options_.settings);
-    if (step.verdict == ScreenVerdict::Hopeless) return Attempt::Done;
-    if (step.verdict == ScreenVerdict::Survivor) break;
+    if (step.verdict == ScreenVerdict::Hopeless) {
+      return Attempt::Done;
+    }
+    if (step.verdict == ScreenVerdict::Survivor) {
+      break;
+    }
     progress_.phase("screening");
     TrialBench::Screen block = bench_.screen(candidate, position, step.samples, best_us_.value_or(0));
-    if (block.attempt != Attempt::Done) return block.attempt;
+    if (block.attempt != Attempt::Done) {
+      return block.attempt;
+    }
     samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
   }
   const double value = screen_value_us(samples, bench_.tick_us(), options_.settings);
@@ -39,11 +47,15 @@ Attempt ScreenStage::try_one(const Candidate& candidate) {
   progress_.phase("compiling");
   const Attempt compiled = bench_.compile(candidate);
   progress_.nvrtc_calls(artifacts_.nvrtc_calls());
-  if (compiled != Attempt::Done) return compiled;
+  if (compiled != Attempt::Done) {
+    return compiled;
+  }
   progress_.phase("verifying");
   const Place main{Place::kMain, input_.problem, candidate.plan};
   const Attempt verified = bench_.verify(candidate, main, false);
-  if (verified != Attempt::Done) return verified;
+  if (verified != Attempt::Done) {
+    return verified;
+  }
   const Attempt screened = screen(candidate);
   bench_.commit();
   return screened;
@@ -64,7 +76,9 @@ void ScreenStage::one(const Candidate& candidate) {
 void ScreenStage::again(const Candidate& candidate) {
   while (true) {
     bench_.make_fresh_for(candidate);
-    if (try_one(candidate) != Attempt::Deferred) break;
+    if (try_one(candidate) != Attempt::Deferred) {
+      break;
+    }
   }
   bench_.put_away(candidate);
   progress_.done(++done_);
@@ -75,7 +89,9 @@ std::vector<const Candidate*> ScreenStage::run() {
     run_ahead(i);
     one(input_.candidates[i]);
   }
-  for (const Candidate* candidate : deferred_) again(*candidate);
+  for (const Candidate* candidate : deferred_) {
+    again(*candidate);
+  }
   std::erase_if(screened_, [this](const Screened& one) {
     return bench_.outcome(input_.candidates[one.candidate]).has_value();
   });

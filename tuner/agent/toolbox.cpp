@@ -53,7 +53,9 @@ Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : se
       searched_.push_back(left_out);
     }
   }
-  if (tools_.empty()) log_error(no_nvrtc("\n  "));
+  if (tools_.empty()) {
+    log_error(no_nvrtc("\n  "));
+  }
 }
 
 std::string Toolbox::no_nvrtc(std::string_view separator) const {
@@ -66,8 +68,9 @@ std::string Toolbox::no_nvrtc(std::string_view separator) const {
 const Tool& Toolbox::choose(std::uint32_t driver_cuda, const std::string& architecture) const {
   std::string names;
   for (const Tool& tool : tools_) {
-    if ((driver_cuda == 0 || driver_loads(driver_cuda, tool.toolchain.major)) && knows(tool, architecture))
+    if ((driver_cuda == 0 || driver_loads(driver_cuda, tool.toolchain.major)) && knows(tool, architecture)) {
       return tool;
+    }
     names += (names.empty() ? "" : ", ") + tool.toolchain.name();
   }
   const std::string wanted =

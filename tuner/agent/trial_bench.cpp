@@ -18,7 +18,9 @@ bool is_fault(v1::Outcome outcome) {
 
 const v1::MeasuredItem* find_item(const v1::DeviceReply& reply, const Candidate& candidate) {
   for (const v1::MeasuredItem& item : reply.measured()) {
-    if (item.trial() == candidate.number) return &item;
+    if (item.trial() == candidate.number) {
+      return &item;
+    }
   }
   return nullptr;
 }
@@ -36,12 +38,16 @@ TrialBench::TrialBench(const JobInput& input, CompileSource& artifacts, TrialDev
       tick_us_(log.stored_tick_us()) {}
 
 void TrialBench::learn_tick(double tick_us) {
-  if (tick_us_ <= 0) tick_us_ = tick_us;
+  if (tick_us_ <= 0) {
+    tick_us_ = tick_us;
+  }
 }
 
 std::optional<v1::Outcome> TrialBench::outcome(const Candidate& candidate) const {
   const auto found = out_.find(candidate.number);
-  if (found == out_.end()) return std::nullopt;
+  if (found == out_.end()) {
+    return std::nullopt;
+  }
   return found->second;
 }
 
@@ -69,21 +75,27 @@ void TrialBench::put_away(const Candidate& candidate) {
 
 void TrialBench::want(const Candidate& candidate) {
   const v1::TrialHeader* header = log_.header(candidate);
-  if (header && header->outcome() == v1::COMPILE) return;
+  if (header && header->outcome() == v1::COMPILE) {
+    return;
+  }
   artifacts_.want(device_.wanted(candidate));
 }
 
 // The spec is wrong, whatever the configuration: nothing of it is launched.
 void TrialBench::check_arguments(const Compiled& compiled) const {
   const auto faults = argument_faults(*input_.spec, input_.problem, compiled.symbols);
-  if (faults.empty()) return;
+  if (faults.empty()) {
+    return;
+  }
   throw Error(ErrorCode::InvalidArgument, input_.spec->file + " " + faults.front().pointer,
               faults.front().cause);
 }
 
 Attempt TrialBench::compile(const Candidate& candidate) {
   const v1::TrialHeader* header = log_.header(candidate);
-  if (header && header->outcome() == v1::COMPILE) return out(candidate, v1::COMPILE);
+  if (header && header->outcome() == v1::COMPILE) {
+    return out(candidate, v1::COMPILE);
+  }
   const Compiled& compiled = artifacts_.get(device_.wanted(candidate));
   if (compiled.outcome == v1::CORRECT) {
     check_arguments(compiled);
@@ -95,7 +107,9 @@ Attempt TrialBench::compile(const Candidate& candidate) {
 
 bool TrialBench::is_settled(const Candidate& candidate) const {
   const v1::TrialHeader* header = log_.header(candidate);
-  if (!header) return false;
+  if (!header) {
+    return false;
+  }
   const bool faulted = is_fault(header->outcome()) && header->fault_count() >= kFaultsThatCount;
   return faulted || header->outcome() == v1::WRONG_RESULT || header->outcome() == v1::CONSTRAINT;
 }
@@ -103,7 +117,9 @@ bool TrialBench::is_settled(const Candidate& candidate) const {
 // Asked only where the device would be needed: what was measured before a trial failed goes on to count, so
 // that a resumed job compares the others with what the undisturbed one compared them with.
 bool TrialBench::settled(const Candidate& candidate) {
-  if (!is_settled(candidate)) return false;
+  if (!is_settled(candidate)) {
+    return false;
+  }
   out(candidate, log_.header(candidate)->outcome());
   return true;
 }
@@ -115,7 +131,9 @@ bool TrialBench::has_faulted(const Candidate& candidate) const {
 
 void TrialBench::make_fresh_for(const Candidate& candidate) {
   const auto found = faulted_in_.find(candidate.number);
-  if (found != faulted_in_.end() && found->second == device_.generation()) device_.restart();
+  if (found != faulted_in_.end() && found->second == device_.generation()) {
+    device_.restart();
+  }
 }
 
 Attempt TrialBench::fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
@@ -128,14 +146,22 @@ Attempt TrialBench::fault(const Candidate& candidate, v1::Outcome outcome, const
   faulted_in_[candidate.number] = device_.generation();
   log_.set_outcome(candidate, outcome, detail, count);
   log_.commit();
-  if (count >= kFaultsThatCount) return out(candidate, outcome);
+  if (count >= kFaultsThatCount) {
+    return out(candidate, outcome);
+  }
   return Attempt::Deferred;
 }
 
 Attempt TrialBench::judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
-  if (outcome == v1::CORRECT) return Attempt::Done;
-  if (outcome == v1::OUT_OF_MEMORY) return out(candidate, outcome);
-  if (is_fault(outcome)) return fault(candidate, outcome, detail);
+  if (outcome == v1::CORRECT) {
+    return Attempt::Done;
+  }
+  if (outcome == v1::OUT_OF_MEMORY) {
+    return out(candidate, outcome);
+  }
+  if (is_fault(outcome)) {
+    return fault(candidate, outcome, detail);
+  }
   reject(candidate, outcome, detail);
   return Attempt::Out;
 }
@@ -143,21 +169,29 @@ Attempt TrialBench::judge(const Candidate& candidate, v1::Outcome outcome, const
 Attempt TrialBench::keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
                                       const v1::DeviceReply& reply) {
   v1::VerificationResult result = reply.verification();
-  if (result.outcome() == v1::OUTCOME_UNSPECIFIED) result.set_outcome(reply.outcome());
+  if (result.outcome() == v1::OUTCOME_UNSPECIFIED) {
+    result.set_outcome(reply.outcome());
+  }
   result.set_after_timing(after_timing);
-  if (!log_.verification(candidate, place.problem, after_timing)) log_.add(candidate, place.problem, result);
+  if (!log_.verification(candidate, place.problem, after_timing)) {
+    log_.add(candidate, place.problem, result);
+  }
   if (result.outcome() != v1::CORRECT) {
     reject(candidate, result.outcome(), to_string(place.problem) + ": " + result.detail());
     return Attempt::Out;
   }
   const v1::TrialHeader* header = log_.header(candidate);
   // Stored by another tolerance, or after a fault that did not repeat.
-  if (header->outcome() != v1::CORRECT) log_.set_outcome(candidate, v1::CORRECT, "", header->fault_count());
+  if (header->outcome() != v1::CORRECT) {
+    log_.set_outcome(candidate, v1::CORRECT, "", header->fault_count());
+  }
   return Attempt::Done;
 }
 
 bool TrialBench::has_wanted_bits(const Place& place, bool after_timing, const v1::DeviceReply& reply) {
-  if (input_.numerics.kind == Numerics::Kind::Tolerance) return true;
+  if (input_.numerics.kind == Numerics::Kind::Tolerance) {
+    return true;
+  }
   return reply.verification().same_bits() && (!rows_ || rows_->holds(place, after_timing, reply));
 }
 
@@ -165,23 +199,33 @@ Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool 
   const v1::VerificationResult* stored = log_.verification(candidate, place.problem, after_timing);
   if (stored) {
     const bool bits = stored->same_bits() || input_.numerics.kind == Numerics::Kind::Tolerance;
-    if (stored->outcome() != v1::CORRECT || !bits) return out(candidate, v1::WRONG_RESULT);
+    if (stored->outcome() != v1::CORRECT || !bits) {
+      return out(candidate, v1::WRONG_RESULT);
+    }
     // What is stored of a trial that failed later goes on to count; it cannot win.
-    if (!rows_ || (is_settled(candidate) && !after_timing)) return Attempt::Done;
+    if (!rows_ || (is_settled(candidate) && !after_timing)) {
+      return Attempt::Done;
+    }
   }
   const v1::TrialHeader* header = log_.header(candidate);
   const bool verifies_anew = !stored && header && header->outcome() == v1::WRONG_RESULT;
-  if (!verifies_anew && settled(candidate)) return Attempt::Out;
+  if (!verifies_anew && settled(candidate)) {
+    return Attempt::Out;
+  }
   const std::vector<v1::OutputParts> hashed =
       rows_ ? std::vector<v1::OutputParts>{rows_->rows_at(place.problem)} : std::vector<v1::OutputParts>{};
   const v1::DeviceReply reply = device_.verify(candidate, place, after_timing, hashed);
-  if (!reply.has_verification()) return judge(candidate, reply.outcome(), reply.detail());
+  if (!reply.has_verification()) {
+    return judge(candidate, reply.outcome(), reply.detail());
+  }
   if (is_fault(reply.outcome()) || reply.outcome() == v1::OUT_OF_MEMORY) {
     return judge(candidate, reply.outcome(), reply.detail());
   }
   const bool is_known = stored && reply.outcome() == v1::CORRECT;
   const Attempt attempt = is_known ? Attempt::Done : keep_verification(candidate, place, after_timing, reply);
-  if (attempt != Attempt::Done || has_wanted_bits(place, after_timing, reply)) return attempt;
+  if (attempt != Attempt::Done || has_wanted_bits(place, after_timing, reply)) {
+    return attempt;
+  }
   // Correct, but not what this job looks for: that is no outcome of the trial.
   log_.commit();
   return out(candidate, v1::WRONG_RESULT);
@@ -191,14 +235,18 @@ v1::SampleBlock TrialBench::block_of(const v1::DeviceReply& reply, const v1::Mea
   v1::SampleBlock block;
   *block.mutable_samples_us() = item.samples_us();
   *block.mutable_conditions() = item.conditions();
-  if (reply.foreign_use()) block.mutable_conditions()->set_contended(true);
+  if (reply.foreign_use()) {
+    block.mutable_conditions()->set_contended(true);
+  }
   block.set_tick_us(tick_us_);
   return block;
 }
 
 Attempt TrialBench::judge_measured(const Candidate& candidate, const v1::DeviceReply& reply) {
   const v1::MeasuredItem* item = find_item(reply, candidate);
-  if (!item) return judge(candidate, reply.outcome(), reply.detail());
+  if (!item) {
+    return judge(candidate, reply.outcome(), reply.detail());
+  }
   if (item->below_floor()) {
     reject(candidate, v1::WRONG_RESULT, "time refused: " + item->detail());
     return Attempt::Out;
@@ -213,11 +261,15 @@ TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t po
     const auto& times = stored[position]->samples_us();
     return {Attempt::Done, {times.begin(), times.end()}};
   }
-  if (settled(candidate)) return {Attempt::Out, {}};
+  if (settled(candidate)) {
+    return {Attempt::Out, {}};
+  }
   const std::uint32_t first = log_.samples(candidate, v1::SampleBlock::SCREEN);
   const TrialDevice::Measured measured =
       device_.measure({{&candidate, samples, first}}, v1::SampleBlock::SCREEN);
-  if (measured.culprit) return {judge_measured(candidate, measured.reply), {}};
+  if (measured.culprit) {
+    return {judge_measured(candidate, measured.reply), {}};
+  }
   learn_tick(measured.reply.tick_us());
   v1::SampleBlock block = block_of(measured.reply, measured.reply.measured(0));
   block.set_stage(v1::SampleBlock::SCREEN);
@@ -234,7 +286,9 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
   Round result;
   for (const Candidate* candidate : order) {
     const v1::SampleBlock* block = log_.block(*candidate, v1::SampleBlock::FINAL, round);
-    if (!block) return std::nullopt;
+    if (!block) {
+      return std::nullopt;
+    }
     const std::vector<double> times(block->samples_us().begin(), block->samples_us().end());
     result.times_us[candidate->number] = location_us(times, tick_us_, settings_);
   }
@@ -248,11 +302,15 @@ TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidat
     items.push_back({candidate, 1, log_.samples(*candidate, v1::SampleBlock::FINAL)});
   }
   TrialDevice::Measured all = device_.measure(items, v1::SampleBlock::FINAL);
-  if (all.culprit || all.reply.outcome() == v1::CORRECT) return all;
+  if (all.culprit || all.reply.outcome() == v1::CORRECT) {
+    return all;
+  }
   TrialDevice::Measured result;
   for (const TrialDevice::Item& item : items) {
     TrialDevice::Measured one = device_.measure({item}, v1::SampleBlock::FINAL);
-    if (one.culprit) return one;
+    if (one.culprit) {
+      return one;
+    }
     one.reply.mutable_measured()->MergeFrom(result.reply.measured());
     result = std::move(one);
   }
@@ -260,16 +318,24 @@ TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidat
 }
 
 TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const Candidate*>& order) {
-  if (auto stored = stored_round(round, order)) return *std::move(stored);
+  if (auto stored = stored_round(round, order)) {
+    return *std::move(stored);
+  }
   for (const Candidate* candidate : order) {
-    if (settled(*candidate)) return {{}, candidate, Attempt::Out};
+    if (settled(*candidate)) {
+      return {{}, candidate, Attempt::Out};
+    }
   }
   const TrialDevice::Measured measured = measure_round(order);
-  if (measured.culprit) return {{}, measured.culprit, judge_measured(*measured.culprit, measured.reply)};
+  if (measured.culprit) {
+    return {{}, measured.culprit, judge_measured(*measured.culprit, measured.reply)};
+  }
   learn_tick(measured.reply.tick_us());
   for (const Candidate* candidate : order) {
     const v1::MeasuredItem* item = find_item(measured.reply, *candidate);
-    if (!item) throw Error(ErrorCode::Internal, "device worker", "a trial of a round was not measured");
+    if (!item) {
+      throw Error(ErrorCode::Internal, "device worker", "a trial of a round was not measured");
+    }
     v1::SampleBlock block = block_of(measured.reply, *item);
     block.set_stage(v1::SampleBlock::FINAL);
     block.set_index(round);

@@ -18,8 +18,12 @@ bool exceeds_threads(const v1::DeviceReply& loaded, const LaunchPlan& plan, std:
   for (const Launch& launch : plan.launches) {
     const std::uint64_t threads = std::uint64_t{launch.block.x} * launch.block.y * launch.block.z;
     for (const v1::LoadedEntry& entry : loaded.entries()) {
-      if (entry.entry_symbol() != launch.entry_symbol || entry.max_threads_per_block() == 0) continue;
-      if (threads <= entry.max_threads_per_block()) continue;
+      if (entry.entry_symbol() != launch.entry_symbol || entry.max_threads_per_block() == 0) {
+        continue;
+      }
+      if (threads <= entry.max_threads_per_block()) {
+        continue;
+      }
       detail = launch.entry + ": a block of " + std::to_string(threads) + " threads, but with " +
                std::to_string(entry.registers()) + " registers a thread at most " +
                std::to_string(entry.max_threads_per_block()) + " can be launched";
@@ -54,7 +58,9 @@ CompileSource::Wanted TrialDevice::wanted_reference(const Problem& problem) cons
 }
 
 void TrialDevice::want_reference() {
-  if (input_.replayed || input_.spec->reference.kind != ReferenceSpec::Kind::Kernel) return;
+  if (input_.replayed || input_.spec->reference.kind != ReferenceSpec::Kind::Kernel) {
+    return;
+  }
   artifacts_.want(wanted_reference(input_.problem));
 }
 
@@ -75,8 +81,12 @@ ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->file + " /reference/expected",
                 "not supported yet");
   }
-  if (input_.replayed) return {by_default ? "default" : "kernel", "", {}};
-  if (by_default) return default_reference(problem);
+  if (input_.replayed) {
+    return {by_default ? "default" : "kernel", "", {}};
+  }
+  if (by_default) {
+    return default_reference(problem);
+  }
   const CompileSource::Wanted want = wanted_reference(problem);
   const Compiled& compiled = artifacts_.get(want);
   if (compiled.outcome != v1::CORRECT) {
@@ -100,24 +110,34 @@ LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const Laun
 v1::PrepareProblem TrialDevice::setup_request(const Place& place) {
   std::vector<const LaunchPlan*> plans = {&place.plan};
   if (place.setup == Place::kMain) {
-    for (const Candidate& candidate : input_.candidates) plans.push_back(&candidate.plan);
+    for (const Candidate& candidate : input_.candidates) {
+      plans.push_back(&candidate.plan);
+    }
   }
   // Its rows are compared with those of the default, which may use other buffers.
   const bool has_default_run = input_.numerics.kind == Numerics::Kind::Invariant;
   const auto with = has_default_run ? default_at(input_, build_, place.problem) : std::nullopt;
-  if (with) plans.push_back(&with->plan);
+  if (with) {
+    plans.push_back(&with->plan);
+  }
   return make_problem_setup(input_, place.setup, place.problem, plans, reference_for(place.problem));
 }
 
 v1::DeviceReply TrialDevice::prepare_beside_others(const Place& place) {
   const auto make = [&] { return setup_request(place); };
   v1::DeviceReply reply = session_.prepare(place.setup, make);
-  if (reply.sticky()) reply = session_.prepare(place.setup, make);
-  if (reply.outcome() == v1::CORRECT) return reply;
+  if (reply.sticky()) {
+    reply = session_.prepare(place.setup, make);
+  }
+  if (reply.outcome() == v1::CORRECT) {
+    return reply;
+  }
   const std::string where = input_.spec->name + " at " + to_string(place.problem);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
     // What somebody else has taken says nothing about what fits.
-    if (consent_.gives_way() && session_.probe().foreign_use()) return taken_by_others();
+    if (consent_.gives_way() && session_.probe().foreign_use()) {
+      return taken_by_others();
+    }
     throw OutOfDeviceMemory(where, "out of device memory: " + reply.detail());
   }
   throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
@@ -127,7 +147,9 @@ v1::DeviceReply TrialDevice::prepare(const Place& place) {
   try {
     return prepare_beside_others(place);
   } catch (const OutOfDeviceMemory&) {
-    if (!session_.release_all()) throw;
+    if (!session_.release_all()) {
+      throw;
+    }
     return prepare_beside_others(place);
   }
 }
@@ -143,8 +165,12 @@ v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
   v1::DeviceReply reply = session_.load(candidate.number, [&] {
     v1::LoadTrial request;
     request.set_trial(candidate.number);
-    if (!input_.replayed) request.set_cubin(artifacts_.cubin(wanted(candidate)));
-    for (const std::string& symbol : compiled.symbols) request.add_entry_symbols(symbol);
+    if (!input_.replayed) {
+      request.set_cubin(artifacts_.cubin(wanted(candidate)));
+    }
+    for (const std::string& symbol : compiled.symbols) {
+      request.add_entry_symbols(symbol);
+    }
     to_wire(candidate.configuration, *request.mutable_configuration());
     request.set_setup(Place::kMain);
     request.set_trial_key(bytes_of(candidate.trial_key.digest));
@@ -177,16 +203,26 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
   const Place main{Place::kMain, input_.problem, input_.candidates.front().plan};
   while (true) {
     v1::DeviceReply reply = prepare(main);
-    if (has_to_repeat(reply, true)) continue;
+    if (has_to_repeat(reply, true)) {
+      continue;
+    }
     reply = load(candidate);
-    if (has_to_repeat(reply, true)) continue;
+    if (has_to_repeat(reply, true)) {
+      continue;
+    }
     if (reply.outcome() == v1::CORRECT && place.setup != Place::kMain) {
       reply = prepare(place);
-      if (has_to_repeat(reply, true)) continue;
+      if (has_to_repeat(reply, true)) {
+        continue;
+      }
       reply = load(candidate);  // again, should that have taken a fresh worker
-      if (has_to_repeat(reply, true)) continue;
+      if (has_to_repeat(reply, true)) {
+        continue;
+      }
     }
-    if (reply.outcome() != v1::CORRECT) return reply;
+    if (reply.outcome() != v1::CORRECT) {
+      return reply;
+    }
     v1::VerifyTrial request;
     request.set_trial(candidate.number);
     request.set_setup(place.setup);
@@ -196,7 +232,9 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
     request.set_after_timing(after_timing);
     request.mutable_hashed()->Assign(hashed.begin(), hashed.end());
     reply = session_.verify(request);
-    if (!has_to_repeat(reply, reply.has_verification())) return reply;
+    if (!has_to_repeat(reply, reply.has_verification())) {
+      return reply;
+    }
   }
 }
 
@@ -207,7 +245,9 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
   Measured result;
   result.reply = prepare({Place::kMain, input_.problem, items.front().candidate->plan});
   for (const Item& item : items) {
-    if (result.reply.foreign_use()) return result;
+    if (result.reply.foreign_use()) {
+      return result;
+    }
     result.reply = load(*item.candidate);
     if (result.reply.outcome() != v1::CORRECT) {
       result.culprit = item.candidate;
@@ -221,11 +261,15 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
   }
   result.reply = session_.measure(std::move(request));
   for (const v1::MeasuredItem& measured : result.reply.measured()) {
-    if (measured.outcome() == v1::CORRECT && !measured.below_floor()) continue;
+    if (measured.outcome() == v1::CORRECT && !measured.below_floor()) {
+      continue;
+    }
     const auto found = std::find_if(items.begin(), items.end(), [&](const Item& item) {
       return item.candidate->number == measured.trial();
     });
-    if (found != items.end()) result.culprit = found->candidate;
+    if (found != items.end()) {
+      result.culprit = found->candidate;
+    }
     break;
   }
   if (!result.culprit && items.size() == 1 && result.reply.outcome() != v1::CORRECT) {
@@ -238,7 +282,9 @@ TrialDevice::Measured TrialDevice::measure(const std::vector<Item>& items, v1::S
   while (true) {
     Measured result = try_measure(items, stage);
     const bool complete = result.reply.measured_size() == static_cast<int>(items.size());
-    if (!has_to_repeat(result.reply, complete || result.culprit != nullptr)) return result;
+    if (!has_to_repeat(result.reply, complete || result.culprit != nullptr)) {
+      return result;
+    }
   }
 }
 

@@ -11,14 +11,20 @@ std::string bytes_of(const Digest& digest) { return std::string(digest.view()); 
 TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
                    CompileSource& artifacts, JobChannel& channel)
     : input_(input), comparable_(std::move(comparable)), artifacts_(artifacts), channel_(channel) {
-  for (const v1::TrialHeader& header : lease.trials()) headers_[header.trial_key()] = header;
+  for (const v1::TrialHeader& header : lease.trials()) {
+    headers_[header.trial_key()] = header;
+  }
   for (const v1::SampleBlock& block : lease.blocks()) {
     blocks_[{block.trial_key(), block.stage(), block.index()}] = block;
-    if (counts(block) && stored_tick_us_ <= 0) stored_tick_us_ = block.tick_us();
+    if (counts(block) && stored_tick_us_ <= 0) {
+      stored_tick_us_ = block.tick_us();
+    }
   }
   // Reference or tolerance have been edited since where the digests differ: those verifications are repeated.
   for (const v1::VerificationResult& result : lease.verifications()) {
-    if (result.verification_digest() != input_.verification.view()) continue;
+    if (result.verification_digest() != input_.verification.view()) {
+      continue;
+    }
     const std::string problem = to_string(problem_from_wire(result.problem(), "lease.verifications.problem"));
     verifications_[{result.trial_key(), problem, result.after_timing()}] = result;
   }
@@ -46,8 +52,12 @@ std::vector<const v1::SampleBlock*> TrialLog::blocks(const Candidate& candidate,
   const std::string key = bytes_of(candidate.trial_key.digest);
   std::vector<const v1::SampleBlock*> result;
   for (auto at = blocks_.lower_bound({key, stage, 0}); at != blocks_.end(); ++at) {
-    if (std::get<0>(at->first) != key || std::get<1>(at->first) != stage) break;
-    if (counts(at->second)) result.push_back(&at->second);
+    if (std::get<0>(at->first) != key || std::get<1>(at->first) != stage) {
+      break;
+    }
+    if (counts(at->second)) {
+      result.push_back(&at->second);
+    }
   }
   return result;
 }
@@ -55,7 +65,9 @@ std::vector<const v1::SampleBlock*> TrialLog::blocks(const Candidate& candidate,
 const v1::SampleBlock* TrialLog::block(const Candidate& candidate, v1::SampleBlock::Stage stage,
                                        std::uint32_t index) const {
   const auto found = blocks_.find({bytes_of(candidate.trial_key.digest), stage, index});
-  if (found == blocks_.end() || !counts(found->second)) return nullptr;
+  if (found == blocks_.end() || !counts(found->second)) {
+    return nullptr;
+  }
   return &found->second;
 }
 
@@ -63,7 +75,9 @@ std::uint32_t TrialLog::next_index(const Candidate& candidate, v1::SampleBlock::
   const std::string key = bytes_of(candidate.trial_key.digest);
   std::uint32_t next = 0;
   for (auto at = blocks_.lower_bound({key, stage, 0}); at != blocks_.end(); ++at) {
-    if (std::get<0>(at->first) != key || std::get<1>(at->first) != stage) break;
+    if (std::get<0>(at->first) != key || std::get<1>(at->first) != stage) {
+      break;
+    }
     next = std::get<2>(at->first) + 1;
   }
   return next;
@@ -71,7 +85,9 @@ std::uint32_t TrialLog::next_index(const Candidate& candidate, v1::SampleBlock::
 
 std::uint32_t TrialLog::samples(const Candidate& candidate, v1::SampleBlock::Stage stage) const {
   int count = 0;
-  for (const v1::SampleBlock* one : blocks(candidate, stage)) count += one->samples_us_size();
+  for (const v1::SampleBlock* one : blocks(candidate, stage)) {
+    count += one->samples_us_size();
+  }
   return static_cast<std::uint32_t>(count);
 }
 
@@ -97,7 +113,9 @@ void TrialLog::set_outcome(const Candidate& candidate, v1::Outcome outcome, cons
 }
 
 void TrialLog::require_header(const Candidate& candidate) {
-  if (!header(candidate)) set_outcome(candidate, v1::CORRECT, "", 0);
+  if (!header(candidate)) {
+    set_outcome(candidate, v1::CORRECT, "", 0);
+  }
 }
 
 void TrialLog::add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result) {
@@ -122,9 +140,13 @@ void TrialLog::commit() {
     artifacts_.add_to(pending_, artifact);
     *pending_.add_trials() = headers_.at(trial);
   }
-  if (pending_.trials().empty() && pending_.blocks().empty() && pending_.verifications().empty()) return;
+  if (pending_.trials().empty() && pending_.blocks().empty() && pending_.verifications().empty()) {
+    return;
+  }
   channel_.store(pending_);
-  for (const auto& [trial, artifact] : pending_headers_) artifacts_.mark_stored(artifact);
+  for (const auto& [trial, artifact] : pending_headers_) {
+    artifacts_.mark_stored(artifact);
+  }
   pending_.Clear();
   pending_headers_.clear();
 }

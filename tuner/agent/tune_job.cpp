@@ -33,7 +33,9 @@ v1::JobResult failed(const JobInput& input, const TrialBench& bench, const std::
 std::optional<std::size_t> choose_verified(std::vector<Finalist>& finalists, const TrialBench& bench,
                                            WinnerCheck& check, const RoundContext& context) {
   while (const auto choice = choose_finalist(finalists, bench, context)) {
-    if (check.passes(*finalists[*choice].candidate)) return choice;
+    if (check.passes(*finalists[*choice].candidate)) {
+      return choice;
+    }
     finalists.erase(finalists.begin() + static_cast<std::ptrdiff_t>(*choice));
   }
   return std::nullopt;
@@ -53,7 +55,9 @@ v1::JobResult TuneJob::run(const v1::LeaseGrant& lease) {
   try {
     return search(lease);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Aborted) throw;
+    if (error.code() == ErrorCode::Cancelled || error.code() == ErrorCode::Aborted) {
+      throw;
+    }
     v1::JobResult result;
     const bool lost = error.code() == ErrorCode::Unavailable;
     result.set_status(lost ? v1::JobResult::INTERRUPTED : v1::JobResult::FAILED);
@@ -74,7 +78,9 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   const JobInput input = make_job_input(lease, build, session.info());
   progress.total(static_cast<std::uint32_t>(input.candidates.size()));
   const MemoryRefusal memory(lease, input, session.info());
-  if (auto refused = memory.foreseen()) return *std::move(refused);
+  if (auto refused = memory.foreseen()) {
+    return *std::move(refused);
+  }
   try {
     return measure(lease, input, build, {session, progress, consent});
   } catch (const OutOfDeviceMemory& error) {
@@ -88,16 +94,22 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   CompileSource artifacts(parts_.compiler, parts_.channel, parts_.stop, lease.artifacts());
   TrialDevice device(input, build, artifacts, session, consent);
   device.want_reference();
-  if (session.info().timer().empty()) device.make_ready();
+  if (session.info().timer().empty()) {
+    device.make_ready();
+  }
   TrialLog log(lease, input, {session.info().timer(), consent.gives_way()}, artifacts, parts_.channel);
   std::optional<RowInvariance> rows;
-  if (wants_row_invariance(input)) rows.emplace(input, build, artifacts, device);
+  if (wants_row_invariance(input)) {
+    rows.emplace(input, build, artifacts, device);
+  }
   TrialBench bench(input, artifacts, device, log, rows ? &*rows : nullptr, options_.settings);
   bench.learn_tick(session.info().tick_us());
 
   ScreenStage screen(input, bench, progress, artifacts, {options_.compile_window, options_.settings});
   const std::vector<const Candidate*> chosen = screen.run();
-  if (options_.on_device) options_.on_device(session.info());
+  if (options_.on_device) {
+    options_.on_device(session.info());
+  }
   const RoundContext context{input.job_key, bench.tick_us(), options_.settings};
   std::vector<Finalist> finalists = FinalStage(bench, log, progress, context).run(chosen);
   progress.phase("verifying");
@@ -107,7 +119,9 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   progress.nvrtc_calls(artifacts.nvrtc_calls());
   progress.send();
   failpoint("agent.commit");
-  if (!choice) return failed(input, bench, "no configuration survived");
+  if (!choice) {
+    return failed(input, bench, "no configuration survived");
+  }
   const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
   return make_job_result(input, decision, bench, log, context, session.info(), parts_.clock);
 }

@@ -12,13 +12,17 @@ bool WinnerCheck::passes_at(const Candidate& candidate, const Place& place) {
     attempt = bench_.verify(candidate, place, true);
   }
   bench_.commit();
-  if (attempt == Attempt::Done) problems_.push_back(place.problem);
+  if (attempt == Attempt::Done) {
+    problems_.push_back(place.problem);
+  }
   return attempt == Attempt::Done;
 }
 
 bool WinnerCheck::passes(const Candidate& candidate) {
   problems_.clear();
-  if (!passes_at(candidate, {Place::kMain, input_.problem, candidate.plan})) return false;
+  if (!passes_at(candidate, {Place::kMain, input_.problem, candidate.plan})) {
+    return false;
+  }
   const auto plan_at = [&](const Problem& problem) {
     return plan_for(*input_.spec, problem, candidate.configuration, input_.constants);
   };
@@ -37,7 +41,9 @@ bool WinnerCheck::passes(const Candidate& candidate) {
       log_warning("a tail is not verified: " + std::string(error.what()));
     }
     bench_.release(place);
-    if (!passed) return false;
+    if (!passed) {
+      return false;
+    }
   }
   return true;
 }

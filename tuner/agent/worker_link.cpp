@@ -19,7 +19,9 @@ constexpr milliseconds kGoodbye{2000};
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) result.emplace_back(*entry);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    result.emplace_back(*entry);
+  }
   return result;
 }
 
@@ -40,7 +42,9 @@ void WorkerLink::start() {
   options.environment = own_environment();
   options.fds = {{theirs.get(), kWorkerFd}};
   const std::lock_guard lock(mutex_);
-  if (interrupted_) throw Error(ErrorCode::Cancelled, "device worker", "the job is over");
+  if (interrupted_) {
+    throw Error(ErrorCode::Cancelled, "device worker", "the job is over");
+  }
   process_ = spawner_.spawn(options);
   socket_ = std::move(mine);
 }
@@ -48,9 +52,13 @@ void WorkerLink::start() {
 void WorkerLink::stop() noexcept {
   socket_.reset();
   const std::lock_guard lock(mutex_);
-  if (!process_) return;
+  if (!process_) {
+    return;
+  }
   try {
-    if (!process_->wait_until(steady_clock::now() + kGoodbye)) process_->kill_group();
+    if (!process_->wait_until(steady_clock::now() + kGoodbye)) {
+      process_->kill_group();
+    }
     process_->wait();
   } catch (const std::exception& error) {
     log_error(std::string("a device worker cannot be waited for: ") + error.what());
@@ -61,14 +69,18 @@ void WorkerLink::stop() noexcept {
 void WorkerLink::interrupt() noexcept {
   const std::lock_guard lock(mutex_);
   interrupted_ = true;
-  if (process_) process_->kill_group();
+  if (process_) {
+    process_->kill_group();
+  }
 }
 
 DeviceLink::Answer WorkerLink::gone(bool timed_out, const std::string& what) {
   Answer answer;
   answer.timed_out = timed_out;
   const std::lock_guard lock(mutex_);
-  if (!process_) return answer;
+  if (!process_) {
+    return answer;
+  }
   process_->kill_group();
   const ExitStatus status = process_->wait();
   answer.death = timed_out ? what : status.describe();
@@ -81,8 +93,12 @@ DeviceLink::Answer WorkerLink::call(const v1::DeviceRequest& request, millisecon
     write_frame_until(socket_.get(), request.SerializeAsString(), until);
     const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyBytes, until);
     v1::DeviceReply reply;
-    if (!frame) return gone(false, "");
-    if (!reply.ParseFromString(*frame)) return gone(false, "an answer that is no DeviceReply");
+    if (!frame) {
+      return gone(false, "");
+    }
+    if (!reply.ParseFromString(*frame)) {
+      return gone(false, "an answer that is no DeviceReply");
+    }
     return {std::move(reply), false, ""};
   } catch (const Error& error) {
     const bool timed_out = error.code() == ErrorCode::DeadlineExceeded;

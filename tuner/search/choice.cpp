@@ -19,7 +19,9 @@ std::size_t fastest(const std::vector<Contender>& contenders, const std::vector<
 
 bool tied(const Contender& one, const Contender& leader, const RoundContext& context) {
   const auto ratio = round_ratio(*one.times, *leader.times, context, false);
-  if (!ratio) return false;
+  if (!ratio) {
+    return false;
+  }
   const double leader_us = round_location_us(*leader.times, context);
   const double margin = margin_us(leader_us, context.settings.tie_margin, context.tick_us, context.settings);
   return ratio->ratio <= 1 + margin / leader_us;
@@ -37,14 +39,22 @@ std::optional<std::size_t> choose_winner(const std::vector<Contender>& contender
   std::vector<std::size_t> eligible;
   for (const bool wanted : {true, false}) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
-      if (contenders[i].running == wanted && !contenders[i].times->empty()) eligible.push_back(i);
+      if (contenders[i].running == wanted && !contenders[i].times->empty()) {
+        eligible.push_back(i);
+      }
     }
-    if (!eligible.empty()) break;
+    if (!eligible.empty()) {
+      break;
+    }
   }
-  if (eligible.empty()) return std::nullopt;
+  if (eligible.empty()) {
+    return std::nullopt;
+  }
   const std::size_t leader = fastest(contenders, eligible, context);
   std::erase_if(eligible, [&](std::size_t i) { return !tied(contenders[i], contenders[leader], context); });
-  if (eligible.empty()) return leader;
+  if (eligible.empty()) {
+    return leader;
+  }
   return *std::min_element(eligible.begin(), eligible.end(), [&](std::size_t a, std::size_t b) {
     return tie_rank(contenders[a]) < tie_rank(contenders[b]);
   });

@@ -18,7 +18,9 @@ Digest derive_seed(const Digest& seed, std::string_view purpose, std::uint32_t n
 
 std::vector<double> values(const RoundTimes& times) {
   std::vector<double> result;
-  for (const auto& [round, time] : times) result.push_back(time);
+  for (const auto& [round, time] : times) {
+    result.push_back(time);
+  }
   return result;
 }
 
@@ -29,11 +31,15 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
   std::vector<double> of_a, of_b;
   for (const auto& [round, time] : a) {
     const auto other = b.find(round);
-    if (other == b.end()) continue;
+    if (other == b.end()) {
+      continue;
+    }
     of_a.push_back(time);
     of_b.push_back(other->second);
   }
-  if (of_a.empty()) return std::nullopt;
+  if (of_a.empty()) {
+    return std::nullopt;
+  }
   const bool means = compares_means(median(of_b), context.tick_us, context.settings);
   const Location kind = means ? Location::Mean : Location::Median;
   RoundRatio result{location(of_a, kind) / location(of_b, kind), {}, of_a.size()};
@@ -58,9 +64,13 @@ std::optional<std::size_t> FinalRounds::leader() const {
   std::optional<std::size_t> best;
   double best_us = 0;
   for (std::size_t i = 0; i < state_.size(); ++i) {
-    if (!state_[i].running || state_[i].times.empty()) continue;
+    if (!state_[i].running || state_[i].times.empty()) {
+      continue;
+    }
     const double time = round_location_us(state_[i].times, context_);
-    if (best && time >= best_us) continue;
+    if (best && time >= best_us) {
+      continue;
+    }
     best = i;
     best_us = time;
   }
@@ -69,12 +79,20 @@ std::optional<std::size_t> FinalRounds::leader() const {
 
 bool FinalRounds::done() const {
   const auto first = leader();
-  if (!first) return std::none_of(state_.begin(), state_.end(), [](const State& one) { return one.running; });
+  if (!first) {
+    return std::none_of(state_.begin(), state_.end(), [](const State& one) { return one.running; });
+  }
   for (std::size_t i = 0; i < state_.size(); ++i) {
     const State& one = state_[i];
-    if (!one.running) continue;
-    if (one.times.size() < context_.settings.min_samples) return false;
-    if (i != *first && !one.resolved && one.times.size() < context_.settings.max_samples) return false;
+    if (!one.running) {
+      continue;
+    }
+    if (one.times.size() < context_.settings.min_samples) {
+      return false;
+    }
+    if (i != *first && !one.resolved && one.times.size() < context_.settings.max_samples) {
+      return false;
+    }
   }
   return true;
 }
@@ -82,7 +100,9 @@ bool FinalRounds::done() const {
 std::vector<std::size_t> FinalRounds::order(std::uint32_t round) const {
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < state_.size(); ++i) {
-    if (state_[i].running) result.push_back(i);
+    if (state_[i].running) {
+      result.push_back(i);
+    }
   }
   Random random(derive_seed(context_.seed, "round", round));
   random.shuffle(std::span<std::size_t>(result));
@@ -92,7 +112,9 @@ std::vector<std::size_t> FinalRounds::order(std::uint32_t round) const {
 void FinalRounds::judge(State& one, const State& leader) const {
   one.resolved = false;
   const auto ratio = round_ratio(one.times, leader.times, context_, true);
-  if (!ratio || ratio->rounds < context_.settings.min_samples) return;
+  if (!ratio || ratio->rounds < context_.settings.min_samples) {
+    return;
+  }
   const double leader_us = round_location_us(leader.times, context_);
   const double margin =
       margin_us(leader_us, context_.settings.tie_margin, context_.tick_us, context_.settings) / leader_us;
@@ -101,15 +123,23 @@ void FinalRounds::judge(State& one, const State& leader) const {
   one.resolved = separated || tied;
   // A finalist that is slower for certain, but by less than the tie margin, may still win as the incumbent or
   // the default.
-  if (separated && ratio->ratio > 1 + margin) one.running = false;
+  if (separated && ratio->ratio > 1 + margin) {
+    one.running = false;
+  }
 }
 
 void FinalRounds::add_round(std::uint32_t round, const std::map<std::size_t, double>& times_us) {
-  for (const auto& [finalist, time] : times_us) state_[finalist].times[round] = time;
+  for (const auto& [finalist, time] : times_us) {
+    state_[finalist].times[round] = time;
+  }
   const auto first = leader();
-  if (!first) return;
+  if (!first) {
+    return;
+  }
   for (std::size_t i = 0; i < state_.size(); ++i) {
-    if (i != *first && state_[i].running) judge(state_[i], state_[*first]);
+    if (i != *first && state_[i].running) {
+      judge(state_[i], state_[*first]);
+    }
   }
 }
 

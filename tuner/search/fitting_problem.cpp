@@ -14,10 +14,14 @@ std::optional<Problem> fitting_problem(const KernelSpec& spec, const Problem& pr
       const std::int64_t edge = bucket[dim].lower - 1;
       std::int64_t& value = smaller.dims[dim].value;
       const std::int64_t above = (value - edge) / 2;
-      if (above < 1) continue;
+      if (above < 1) {
+        continue;
+      }
       value = edge + above;
       stepped = true;
-      if (fits(smaller)) return smaller;
+      if (fits(smaller)) {
+        return smaller;
+      }
     }
   }
   return std::nullopt;

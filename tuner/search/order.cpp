@@ -11,17 +11,23 @@ class Order {
 
   void take(const Configuration& configuration) {
     const auto found = std::find(valid_.begin(), valid_.end(), configuration);
-    if (found != valid_.end()) take(static_cast<std::size_t>(found - valid_.begin()));
+    if (found != valid_.end()) {
+      take(static_cast<std::size_t>(found - valid_.begin()));
+    }
   }
 
   void take(std::size_t index) {
-    if (taken_[index]) return;
+    if (taken_[index]) {
+      return;
+    }
     taken_[index] = true;
     order_.push_back(index);
   }
 
   std::vector<std::size_t> take_rest() && {
-    for (std::size_t i = 0; i < valid_.size(); ++i) take(i);
+    for (std::size_t i = 0; i < valid_.size(); ++i) {
+      take(i);
+    }
     return std::move(order_);
   }
 
@@ -35,9 +41,15 @@ class Order {
 
 std::vector<std::size_t> search_order(const std::vector<Configuration>& valid, const SearchHints& hints) {
   Order order(valid);
-  if (hints.incumbent) order.take(*hints.incumbent);
-  if (hints.preset) order.take(*hints.preset);
-  for (const Configuration& neighbour : hints.neighbours) order.take(neighbour);
+  if (hints.incumbent) {
+    order.take(*hints.incumbent);
+  }
+  if (hints.preset) {
+    order.take(*hints.preset);
+  }
+  for (const Configuration& neighbour : hints.neighbours) {
+    order.take(neighbour);
+  }
   return std::move(order).take_rest();
 }
 

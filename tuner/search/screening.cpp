@@ -24,10 +24,13 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
   const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
   if (!question.must_compete && question.best_us) {
     const double value = screen_value_us(question.samples_us, question.tick_us, settings);
-    if (beyond(value, *question.best_us, margin, question.tick_us, settings))
+    if (beyond(value, *question.best_us, margin, question.tick_us, settings)) {
       return {ScreenVerdict::Hopeless, 0};
+    }
   }
-  if (complete) return {ScreenVerdict::Survivor, 0};
+  if (complete) {
+    return {ScreenVerdict::Survivor, 0};
+  }
   return {ScreenVerdict::Measure, settings.screen_samples - count};
 }
 
@@ -44,8 +47,12 @@ std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, do
   for (const Screened& one : ranked) {
     const bool near =
         !beyond(one.value_us, ranked.front().value_us, settings.screen_margin, tick_us, settings);
-    if (!one.must_compete && (!near || places == 0)) continue;
-    if (!one.must_compete) --places;
+    if (!one.must_compete && (!near || places == 0)) {
+      continue;
+    }
+    if (!one.must_compete) {
+      --places;
+    }
     finalists.push_back(one.candidate);
   }
   return finalists;

@@ -25,10 +25,14 @@ std::vector<std::int64_t> grid_tunables(const PlanTemplate& plan, std::string_vi
     for (const std::string& text : launch.grid) {
       const Expression expression = Expression::parse(text);
       const std::vector<std::string>& names = expression.variables();
-      if (std::find(names.begin(), names.end(), dim) == names.end()) continue;
+      if (std::find(names.begin(), names.end(), dim) == names.end()) {
+        continue;
+      }
       for (const std::string& name : names) {
         const auto value = configuration.value(name);
-        if (value && *value > 1) result.push_back(*value);
+        if (value && *value > 1) {
+          result.push_back(*value);
+        }
       }
     }
   }
@@ -47,10 +51,16 @@ class TailSearch {
     std::int64_t value = start;
     for (std::int64_t i = 0; i < kMaxSteps && value >= interval_.lower && value <= interval_.upper;
          ++i, value += step) {
-      if (!wanted(value)) continue;
+      if (!wanted(value)) {
+        continue;
+      }
       const Problem problem = with_dim(measured_, dim_, value);
-      if (problem == measured_ || std::find(out.begin(), out.end(), problem) != out.end()) continue;
-      if (!usable_(problem)) continue;
+      if (problem == measured_ || std::find(out.begin(), out.end(), problem) != out.end()) {
+        continue;
+      }
+      if (!usable_(problem)) {
+        continue;
+      }
       out.push_back(problem);
       return;
     }
@@ -66,10 +76,16 @@ class TailSearch {
 }  // namespace
 
 bool is_prime(std::int64_t value) {
-  if (value < 4) return value >= 2;
-  if (value % 2 == 0) return false;
+  if (value < 4) {
+    return value >= 2;
+  }
+  if (value % 2 == 0) {
+    return false;
+  }
   for (std::int64_t divisor = 3; divisor <= value / divisor; divisor += 2) {
-    if (value % divisor == 0) return false;
+    if (value % divisor == 0) {
+      return false;
+    }
   }
   return true;
 }
@@ -82,7 +98,9 @@ std::vector<Problem> tail_problems(const KernelSpec& spec, const Problem& measur
   const PlanTemplate plan = spec.plan_template(measured, configuration);
   for (std::size_t dim = 0; dim < bucket.size(); ++dim) {
     const BucketRule::Interval interval = bucket[dim];
-    if (interval.lower >= interval.upper) continue;
+    if (interval.lower >= interval.upper) {
+      continue;
+    }
     const TailSearch search(measured, dim, interval, usable);
     search.add(
         interval.lower, 1, [](std::int64_t) { return true; }, result);
@@ -90,7 +108,9 @@ std::vector<Problem> tail_problems(const KernelSpec& spec, const Problem& measur
         std::sqrt(static_cast<double>(interval.lower) * static_cast<double>(interval.upper)));
     search.add(std::max(middle, interval.lower + 1), 1, is_prime, result);
     const auto tunables = grid_tunables(plan, measured.dims[dim].name, configuration);
-    if (tunables.empty()) continue;
+    if (tunables.empty()) {
+      continue;
+    }
     search.add(
         interval.upper - 1, -1,
         [&](std::int64_t size) {

@@ -17,13 +17,17 @@ namespace {
 
 std::vector<std::string> names_of(const std::map<std::string, std::shared_ptr<const KernelSpec>>& specs) {
   std::vector<std::string> names;
-  for (const auto& [name, spec] : specs) names.push_back(name);
+  for (const auto& [name, spec] : specs) {
+    names.push_back(name);
+  }
   return names;
 }
 
 std::string listed(const std::vector<std::int64_t>& values) {
   std::vector<std::string> texts;
-  for (const std::int64_t value : values) texts.push_back(std::to_string(value));
+  for (const std::int64_t value : values) {
+    texts.push_back(std::to_string(value));
+  }
   return join(texts, ", ");
 }
 
@@ -37,15 +41,21 @@ class Checker {
  public:
   Checker(std::string file, const KnownSpecs& known, TableParts parts)
       : file_(std::move(file)), known_(known), parts_(std::move(parts)) {
-    for (const TableDevice& device : parts_.table.devices) facts_[device.device_class] = device.facts;
-    for (std::size_t i = 0; i < parts_.table.trials.size(); ++i)
+    for (const TableDevice& device : parts_.table.devices) {
+      facts_[device.device_class] = device.facts;
+    }
+    for (std::size_t i = 0; i < parts_.table.trials.size(); ++i) {
       trials_[identity_of(parts_.table.trials[i])] = i;
-    for (const auto& [name, spec] : known.specs)
+    }
+    for (const auto& [name, spec] : known.specs) {
       kernels_[name] = {spec, interface_digest(*spec), verification_digest(*spec)};
+    }
   }
 
   std::vector<TableFinding> run() {
-    for (const Error& fault : parts_.faults) findings_.push_back({fault.where(), fault.cause()});
+    for (const Error& fault : parts_.faults) {
+      findings_.push_back({fault.where(), fault.cause()});
+    }
     for (std::size_t i = 0; i < parts_.table.records.size(); ++i) {
       place_ = file_ + " /records/" + std::to_string(parts_.record_places[i]);
       check(parts_.table.records[i]);
@@ -69,12 +79,16 @@ class Checker {
   bool has_facts(const TableContext& context) const { return facts_.contains(context.device_class); }
 
   void check(const TableRecord& record) {
-    if (!has_facts(record.context)) return;
+    if (!has_facts(record.context)) {
+      return;
+    }
     check_evidence(record);
     check_architecture(record);
     check_own_trial(record);
     const Kernel* kernel = find_kernel(record.context);
-    if (kernel == nullptr) return;
+    if (kernel == nullptr) {
+      return;
+    }
     if (record.interface != kernel->interface) {
       add("/interface", "dims, flags or arguments of " + record.context.kernel + " are others today (" +
                             kernel->interface.hex() + "): no question finds this record");
@@ -92,9 +106,13 @@ class Checker {
   }
 
   void check(const TableTrial& trial) {
-    if (!has_facts(trial.context)) return;
+    if (!has_facts(trial.context)) {
+      return;
+    }
     const Kernel* kernel = find_kernel(trial.context);
-    if (kernel != nullptr) check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
+    if (kernel != nullptr) {
+      check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
+    }
   }
 
   void check_numerics(const KernelSpec& spec, const TableRecord& record) {
@@ -112,7 +130,9 @@ class Checker {
 
   const Kernel* find_kernel(const TableContext& context) {
     const auto found = kernels_.find(context.kernel);
-    if (found != kernels_.end()) return &found->second;
+    if (found != kernels_.end()) {
+      return &found->second;
+    }
     const auto broken = known_.broken.find(context.kernel);
     add("/kernel", broken != known_.broken.end() ? "its spec does not parse: " + broken->second
                                                  : "no spec has the name " + quoted(context.kernel) +
@@ -122,18 +142,26 @@ class Checker {
   }
 
   void check_context(const KernelSpec& spec, const TableContext& context, bool valid) {
-    if (!check_problem(spec, context)) return;
+    if (!check_problem(spec, context)) {
+      return;
+    }
     const std::size_t before = findings_.size();
     check_tunables(spec, context);
     const auto configuration = in_todays_terms(spec, context.configuration);  // as a daemon carries it over
-    if (!configuration || !valid || !check_limits(spec, context, *configuration)) return;
-    if (findings_.size() == before) check_revision(spec, context, *configuration);
+    if (!configuration || !valid || !check_limits(spec, context, *configuration)) {
+      return;
+    }
+    if (findings_.size() == before) {
+      check_revision(spec, context, *configuration);
+    }
   }
 
   bool check_problem(const KernelSpec& spec, const TableContext& context) {
     try {
       const Problem canonical = spec.canonicalize(context.problem, "problem");
-      if (canonical == context.problem) return true;
+      if (canonical == context.problem) {
+        return true;
+      }
       add("/problem", "is written in another way than " + spec.name +
                           " declares it, and not found: " + to_string(canonical) + " is right");
     } catch (const Error& error) {
@@ -157,7 +185,9 @@ class Checker {
       }
     }
     for (const NamedValue& value : context.configuration.values) {
-      if (std::ranges::find(names, value.name) != names.end()) continue;
+      if (std::ranges::find(names, value.name) != names.end()) {
+        continue;
+      }
       add_outdated("/configuration/" + escape_pointer_step(value.name),
                    "other_revision: " + spec.name + " has no such tunable" + suggestion(value.name, names));
     }
@@ -166,7 +196,9 @@ class Checker {
   bool check_limits(const KernelSpec& spec, const TableContext& context, const Configuration& configuration) {
     try {
       const auto why = violation(spec, context.problem, configuration, constants(context));
-      if (why) add("/configuration", *why);
+      if (why) {
+        add("/configuration", *why);
+      }
       return !why;
     } catch (const Error& error) {
       add("/configuration", error.what());
@@ -176,7 +208,9 @@ class Checker {
 
   void check_revision(const KernelSpec& spec, const TableContext& context,
                       const Configuration& configuration) {
-    if (context.artifact.is_zero()) return;  // nothing was compiled, or the table does not say from what
+    if (context.artifact.is_zero()) {
+      return;  // nothing was compiled, or the table does not say from what
+    }
     const auto today = trial_key_under(spec, configuration,
                                        {context.problem, context.device_class, constants(context),
                                         policy_from_table(context.policy, place_ + "/policy"), context.driver,
@@ -190,10 +224,12 @@ class Checker {
 
   void check_evidence(const TableRecord& record) {
     const bool replayed = !facts_.at(record.context.device_class).replay_table.empty();
-    if (replayed && record.evidence == Evidence::Measured)
+    if (replayed && record.evidence == Evidence::Measured) {
       add("/evidence", "what a replay device yields is replayed and not measured");
-    if (!replayed && record.evidence == Evidence::Replayed)
+    }
+    if (!replayed && record.evidence == Evidence::Replayed) {
       add("/evidence", "a record of a real device class is measured or imported and not replayed");
+    }
   }
 
   void check_architecture(const TableRecord& record) {
@@ -206,9 +242,13 @@ class Checker {
 
   void check_own_trial(const TableRecord& record) {
     const auto found = trials_.find({record.context.kernel, record.context.trial});
-    if (found == trials_.end()) return;
+    if (found == trials_.end()) {
+      return;
+    }
     const Outcome outcome = parts_.table.trials[found->second].outcome;
-    if (outcome == Outcome::Correct) return;
+    if (outcome == Outcome::Correct) {
+      return;
+    }
     add("/trial", "/trials/" + std::to_string(parts_.trial_places[found->second]) + " ended as " +
                       std::string(to_string(outcome)) + ": it is no winner");
   }
@@ -234,8 +274,12 @@ TableCheck check_table(std::string_view text, const std::string& file, const Kno
   const auto add = [&](const Error& error) { check.findings.push_back({error.where(), error.cause()}); };
   try {
     const OrderedJson document = parse_json_strict(text, file);
-    for (const Error& error : table_schema().violations(document, file)) add(error);
-    if (!check.findings.empty()) return check;
+    for (const Error& error : table_schema().violations(document, file)) {
+      add(error);
+    }
+    if (!check.findings.empty()) {
+      return check;
+    }
     TableParts parts = read_table_parts(document, file, std::numeric_limits<std::size_t>::max());
     check.records = parts.table.records.size();
     check.trials = parts.table.trials.size();

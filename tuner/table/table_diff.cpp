@@ -35,7 +35,9 @@ class Pairing {
     std::erase_if(rows_.before, [&](const TableRecord& before) {
       const auto found =
           std::ranges::find_if(rows_.after, [&](const auto& row) { return fits(before, row); });
-      if (found == rows_.after.end()) return false;
+      if (found == rows_.after.end()) {
+        return false;
+      }
       add({before, *found});
       rows_.after.erase(found);
       return true;
@@ -43,8 +45,9 @@ class Pairing {
   }
 
   void add(const RecordChange& change) {
-    if (change.winner_changed() || change.before.time_us != change.after.time_us)
+    if (change.winner_changed() || change.before.time_us != change.after.time_us) {
       diff_.changed.push_back(change);
+    }
   }
 
   Rows rows_;
@@ -60,10 +63,16 @@ std::size_t TableDiff::count_above(double percent) const {
 
 TableDiff diff_tables(const Table& before, const Table& after) {
   std::map<TableQuestion, Rows> questions;
-  for (const TableRecord& record : before.records) questions[question_of(record)].before.push_back(record);
-  for (const TableRecord& record : after.records) questions[question_of(record)].after.push_back(record);
+  for (const TableRecord& record : before.records) {
+    questions[question_of(record)].before.push_back(record);
+  }
+  for (const TableRecord& record : after.records) {
+    questions[question_of(record)].after.push_back(record);
+  }
   TableDiff diff;
-  for (auto& [question, rows] : questions) Pairing(std::move(rows), diff).run();
+  for (auto& [question, rows] : questions) {
+    Pairing(std::move(rows), diff).run();
+  }
   std::ranges::sort(diff.only_before, prints_before);
   std::ranges::sort(diff.only_after, prints_before);
   std::ranges::sort(diff.changed, [](const RecordChange& a, const RecordChange& b) {

@@ -31,7 +31,9 @@ class Merged {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::string place = file + " /" + list_ + "/" + std::to_string(i);
       const auto [known, added] = chosen_.try_emplace(identity_of(rows[i]), Chosen{&rows[i], place});
-      if (added) continue;
+      if (added) {
+        continue;
+      }
       Chosen& chosen = known->second;
       if (!may_share_key(*chosen.row, rows[i])) {
         throw Error(
@@ -40,13 +42,17 @@ class Merged {
                 " with another problem, device, policy or driver branch: measure it again, one of the "
                 "two was changed by hand");
       }
-      if (outranks(rows[i], *chosen.row)) chosen = {&rows[i], place};
+      if (outranks(rows[i], *chosen.row)) {
+        chosen = {&rows[i], place};
+      }
     }
   }
 
   std::vector<Row> take() const {
     std::vector<Row> rows;
-    for (const auto& [identity, chosen] : chosen_) rows.push_back(*chosen.row);
+    for (const auto& [identity, chosen] : chosen_) {
+      rows.push_back(*chosen.row);
+    }
     return rows;
   }
 

@@ -26,9 +26,13 @@ int strength(const TableRecord& record) {
 // it.
 std::string instant(const std::string& date) {
   std::string text = date.ends_with('Z') ? date.substr(0, date.size() - 1) : date;
-  if (text.find('.') == std::string::npos) return text;
+  if (text.find('.') == std::string::npos) {
+    return text;
+  }
   text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
+  if (text.ends_with('.')) {
+    text.pop_back();
+  }
   return text;
 }
 
@@ -38,7 +42,9 @@ auto merit(const TableRecord& record) {
 
 std::size_t count_samples(const std::vector<TableBlock>& blocks) {
   std::size_t count = 0;
-  for (const TableBlock& block : blocks) count += block.samples_us.size();
+  for (const TableBlock& block : blocks) {
+    count += block.samples_us.size();
+  }
   return count;
 }
 
@@ -52,7 +58,9 @@ auto merit(const TableTrial& trial) {
 template <typename Row>
 bool outranks_by_merit(const Row& a, const Row& b) {
   const auto merit_a = merit(a), merit_b = merit(b);
-  if (merit_a != merit_b) return merit_a > merit_b;
+  if (merit_a != merit_b) {
+    return merit_a > merit_b;
+  }
   return canonical_bytes(a) < canonical_bytes(b);
 }
 

@@ -22,7 +22,9 @@ std::uint32_t count_or_zero(const JsonNode& node, std::string_view key) {
 // The schema has already checked the pattern.
 Digest read_digest(const JsonNode& node) {
   const std::optional<Digest> digest = Digest::from_hex(node.as_string());
-  if (!digest) node.fail("expected 64 lower-case hex digits");
+  if (!digest) {
+    node.fail("expected 64 lower-case hex digits");
+  }
   return *digest;
 }
 
@@ -56,7 +58,9 @@ std::vector<JsonNode> named_members(const JsonNode& node) {
               " are taken");
   }
   for (const JsonNode& member : members) {
-    if (member.key().empty()) node.fail("has a member without a name");
+    if (member.key().empty()) {
+      node.fail("has a member without a name");
+    }
     check_text(node, member.key(), "the name " + quoted(member.key()));
   }
   return members;
@@ -64,23 +68,31 @@ std::vector<JsonNode> named_members(const JsonNode& node) {
 
 std::vector<NamedValue> read_values(const JsonNode& node) {
   std::vector<NamedValue> values;
-  for (const JsonNode& member : named_members(node)) values.push_back({member.key(), member.as_int64()});
+  for (const JsonNode& member : named_members(node)) {
+    values.push_back({member.key(), member.as_int64()});
+  }
   return values;
 }
 
 Problem read_problem(const JsonNode& node) {
   Problem problem;
-  for (const JsonNode& member : named_members(node.at("dims")))
+  for (const JsonNode& member : named_members(node.at("dims"))) {
     problem.dims.push_back({member.key(), member.as_int64(0, kMaxDim)});
-  if (problem.dims.empty()) node.at("dims").fail("is empty, a problem has at least one dim");
+  }
+  if (problem.dims.empty()) {
+    node.at("dims").fail("is empty, a problem has at least one dim");
+  }
   for (const JsonNode& member : named_members(node.at("types"))) {
     const std::optional<DType> type = parse_dtype(member.as_string());
-    if (!type)
+    if (!type) {
       member.fail("'" + member.as_string() +
                   "' is not a type (f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8)");
+    }
     problem.types.push_back({member.key(), *type});
   }
-  if (node.contains("flags")) problem.flags = read_values(node.at("flags"));
+  if (node.contains("flags")) {
+    problem.flags = read_values(node.at("flags"));
+  }
   problem.scenario = text_or_empty(node, "scenario");
   return problem;
 }
@@ -91,7 +103,9 @@ DeviceFacts read_facts(const JsonNode& node) {
   facts.pci_device_id = count_or_zero(node, "pci_device_id");
   const std::string capability = node.at("compute_capability").as_string();
   const std::size_t dot = capability.find('.');
-  if (capability.size() > 6) node.at("compute_capability").fail("expected MAJOR.MINOR, such as 9.0");
+  if (capability.size() > 6) {
+    node.at("compute_capability").fail("expected MAJOR.MINOR, such as 9.0");
+  }
   facts.cc_major = static_cast<std::uint32_t>(std::stoul(capability.substr(0, dot)));
   facts.cc_minor = static_cast<std::uint32_t>(std::stoul(capability.substr(dot + 1)));
   facts.sm_count = count_or_zero(node, "sm_count");
@@ -110,7 +124,9 @@ TableDevice read_device(const JsonNode& node) {
   TableDevice device{read_digest(node.at("class")), read_text(node.at("label")),
                      read_facts(node.at("facts"))};
   const Digest derived = derive_device_class(device.facts, node.where() + "/facts").digest;
-  if (derived != device.device_class) node.at("class").fail("the facts give the class " + derived.hex());
+  if (derived != device.device_class) {
+    node.at("class").fail("the facts give the class " + derived.hex());
+  }
   return device;
 }
 
@@ -125,7 +141,9 @@ TableContext read_context(const JsonNode& node) {
   context.trial = read_digest(node.at("trial"));
   context.driver = text_or_empty(node, "driver");
   context.architecture = text_or_empty(node, "architecture");
-  if (node.contains("artifact")) context.artifact = read_digest(node.at("artifact"));
+  if (node.contains("artifact")) {
+    context.artifact = read_digest(node.at("artifact"));
+  }
   if (node.contains("toolchain")) {
     const JsonNode toolchain = node.at("toolchain");
     context.toolchain = {read_text(toolchain.at("name")), read_digest(toolchain.at("nvrtc")),
@@ -145,8 +163,9 @@ TableVerification read_verification(const JsonNode& node) {
   verification.same_bits = node.bool_or("same_bits", false);
   verification.after_timing = node.bool_or("after_timing", false);
   if (node.contains("problems")) {
-    for (const JsonNode& problem : node.at("problems").elements())
+    for (const JsonNode& problem : node.at("problems").elements()) {
       verification.problems.push_back(read_problem(problem));
+    }
   }
   return verification;
 }
@@ -182,8 +201,9 @@ std::vector<TableBlock> read_blocks(const JsonNode& node) {
   std::vector<TableBlock> blocks;
   for (const JsonNode& element : node.elements()) {
     TableBlock block;
-    for (const JsonNode& sample : element.at("samples_us").elements())
+    for (const JsonNode& sample : element.at("samples_us").elements()) {
       block.samples_us.push_back(sample.as_number());
+    }
     block.sm_mhz = count_or_zero(element, "sm_mhz");
     block.throttled = element.bool_or("throttled", false);
     block.contended = element.bool_or("contended", false);
@@ -209,12 +229,19 @@ TableTrial read_trial(const JsonNode& node) {
   trial.outcome = *parse_outcome(node.at("outcome").as_string());
   trial.detail = node.string_or("detail", "");
   if (node.contains("resources")) {
-    for (const JsonNode& entry : node.at("resources").elements())
+    for (const JsonNode& entry : node.at("resources").elements()) {
       trial.resources.push_back(read_resources(entry));
+    }
   }
-  if (node.contains("screening")) trial.screening = read_blocks(node.at("screening"));
-  if (node.contains("finals")) trial.finals = read_blocks(node.at("finals"));
-  if (!node.contains("verifications")) return trial;
+  if (node.contains("screening")) {
+    trial.screening = read_blocks(node.at("screening"));
+  }
+  if (node.contains("finals")) {
+    trial.finals = read_blocks(node.at("finals"));
+  }
+  if (!node.contains("verifications")) {
+    return trial;
+  }
   for (const JsonNode& check : node.at("verifications").elements()) {
     trial.verifications.push_back({read_problem(check.at("problem")), check.bool_or("after_timing", false),
                                    *parse_outcome(check.at("outcome").as_string()),
@@ -236,8 +263,9 @@ class Reader {
     for_each("devices", [&](const JsonNode& node, std::size_t) {
       classes_.insert(read_digest(node.at("class")));  // also of a device with a fault: its records have none
       parts_.table.devices.push_back(read_device(node));
-      if (!seen.insert(parts_.table.devices.back().device_class).second)
+      if (!seen.insert(parts_.table.devices.back().device_class).second) {
         node.fail("the table has this class twice");
+      }
     });
     Places<RecordIdentity> records;
     for_each("records", [&](const JsonNode& node, std::size_t place) {
@@ -259,14 +287,18 @@ class Reader {
  private:
   template <typename Read>
   void for_each(std::string_view list, const Read& read) {
-    if (!root_.contains(list)) return;
+    if (!root_.contains(list)) {
+      return;
+    }
     std::size_t place = 0;
     for (const JsonNode& node : root_.at(list).elements()) {
       ask(interrupt_);
       try {
         read(node, place++);
       } catch (const Error& fault) {
-        if (parts_.faults.size() + 1 >= max_faults_) throw;
+        if (parts_.faults.size() + 1 >= max_faults_) {
+          throw;
+        }
         parts_.faults.push_back(fault);
       }
     }
@@ -275,10 +307,13 @@ class Reader {
   template <typename Element, typename Identity>
   void check_element(const JsonNode& node, std::size_t place, const Element& element,
                      Places<Identity>& seen) const {
-    if (!classes_.contains(element.context.device_class))
+    if (!classes_.contains(element.context.device_class)) {
       node.at("device").fail("this class is not among /devices");
+    }
     const auto [first, added] = seen.try_emplace(identity_of(element), place);
-    if (added) return;
+    if (added) {
+      return;
+    }
     const std::string& pointer = node.pointer();
     node.fail("the table has this twice, the first is " + pointer.substr(0, pointer.rfind('/') + 1) +
               std::to_string(first->second));
@@ -294,14 +329,18 @@ class Reader {
 }  // namespace
 
 Policy policy_from_table(const std::string& text, const std::string& where) {
-  if (const std::optional<Policy> policy = parse_policy(text)) return *policy;
+  if (const std::optional<Policy> policy = parse_policy(text)) {
+    return *policy;
+  }
   throw Error(
       ErrorCode::InvalidArgument, where,
       "'" + text + "' is not a policy: cold/METHOD or warm, a comma, stream or graph, such as cold/1,stream");
 }
 
 Numerics numerics_from_table(const std::string& text, const std::string& where) {
-  if (const std::optional<Numerics> numerics = parse_numerics(text)) return *numerics;
+  if (const std::optional<Numerics> numerics = parse_numerics(text)) {
+    return *numerics;
+  }
   throw Error(ErrorCode::InvalidArgument, where,
               "'" + text + "' is not tolerance, reproducible or invariant:DIM");
 }

@@ -9,13 +9,17 @@ namespace {
 
 OrderedJson to_json(const std::vector<NamedValue>& values) {
   OrderedJson json = OrderedJson::object();
-  for (const NamedValue& value : values) json[value.name] = value.value;
+  for (const NamedValue& value : values) {
+    json[value.name] = value.value;
+  }
   return json;
 }
 
 OrderedJson to_json(const Problem& problem) {
   OrderedJson types = OrderedJson::object();
-  for (const TypeBinding& binding : problem.types) types[binding.name] = to_string(binding.type);
+  for (const TypeBinding& binding : problem.types) {
+    types[binding.name] = to_string(binding.type);
+  }
   return {{"dims", to_json(problem.dims)},
           {"types", std::move(types)},
           {"flags", to_json(problem.flags)},
@@ -71,7 +75,9 @@ OrderedJson to_json(const TableContext& context) {
 
 OrderedJson to_json(const TableVerification& verification) {
   OrderedJson problems = OrderedJson::array();
-  for (const Problem& problem : verification.problems) problems.push_back(to_json(problem));
+  for (const Problem& problem : verification.problems) {
+    problems.push_back(to_json(problem));
+  }
   return {{"verified", verification.verified},   {"digest", verification.digest.hex()},
           {"reference", verification.reference}, {"worst_excess", verification.worst_excess},
           {"same_bits", verification.same_bits}, {"after_timing", verification.after_timing},
@@ -104,9 +110,15 @@ OrderedJson to_json(const std::vector<TableBlock>& blocks) {
   OrderedJson json = OrderedJson::array();
   for (const TableBlock& block : blocks) {
     OrderedJson entry = {{"samples_us", block.samples_us}, {"sm_mhz", block.sm_mhz}};
-    if (block.throttled) entry["throttled"] = true;
-    if (block.contended) entry["contended"] = true;
-    if (block.judged_against_us > 0) entry["judged_against_us"] = block.judged_against_us;
+    if (block.throttled) {
+      entry["throttled"] = true;
+    }
+    if (block.contended) {
+      entry["contended"] = true;
+    }
+    if (block.judged_against_us > 0) {
+      entry["judged_against_us"] = block.judged_against_us;
+    }
     json.push_back(std::move(entry));
   }
   return json;
@@ -125,9 +137,13 @@ OrderedJson to_json(const TableResources& resources) {
 OrderedJson to_json(const TableTrial& trial) {
   OrderedJson json = to_json(trial.context);
   json["outcome"] = to_string(trial.outcome);
-  if (!trial.detail.empty()) json["detail"] = trial.detail;
+  if (!trial.detail.empty()) {
+    json["detail"] = trial.detail;
+  }
   json["resources"] = OrderedJson::array();
-  for (const TableResources& resources : trial.resources) json["resources"].push_back(to_json(resources));
+  for (const TableResources& resources : trial.resources) {
+    json["resources"].push_back(to_json(resources));
+  }
   json["screening"] = to_json(trial.screening);
   json["finals"] = to_json(trial.finals);
   json["verifications"] = OrderedJson::array();
@@ -162,7 +178,9 @@ auto record_order(const TableRecord& record) {
 auto trial_order(const TableTrial& trial) {
   const TableContext& context = trial.context;
   std::vector<std::int64_t> values;
-  for (const NamedValue& value : context.configuration.values) values.push_back(value.value);
+  for (const NamedValue& value : context.configuration.values) {
+    values.push_back(value.value);
+  }
   return std::tuple(context.kernel, context.device_class, problem_order(context.problem), context.policy,
                     std::move(values), context.driver, context.trial);
 }
@@ -171,10 +189,14 @@ auto trial_order(const TableTrial& trial) {
 template <typename Row, typename Order>
 void sort_by(std::vector<Row>& rows, const Order& order) {
   std::vector<std::pair<decltype(order(rows[0])), std::size_t>> keys;
-  for (std::size_t i = 0; i < rows.size(); ++i) keys.emplace_back(order(rows[i]), i);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    keys.emplace_back(order(rows[i]), i);
+  }
   std::ranges::sort(keys);
   std::vector<Row> sorted;
-  for (const auto& [key, index] : keys) sorted.push_back(std::move(rows[index]));
+  for (const auto& [key, index] : keys) {
+    sorted.push_back(std::move(rows[index]));
+  }
   rows = std::move(sorted);
 }
 
@@ -210,7 +232,9 @@ std::string print_table(Table table) {
   std::string text = "{\"format\": \"cubind-table\", \"version\": 1,\n";
   print_lines(text, "devices", table.devices, ",\n");
   print_lines(text, "records", table.records, table.trials.empty() ? "\n" : ",\n");
-  if (!table.trials.empty()) print_lines(text, "trials", table.trials, "\n");
+  if (!table.trials.empty()) {
+    print_lines(text, "trials", table.trials, "\n");
+  }
   return text + "}\n";
 }
 

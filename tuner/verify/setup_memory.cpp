@@ -17,7 +17,9 @@ constexpr double kDefaultFraction = 0.9;
 std::uint64_t workspace_bytes(const v1::PrepareProblem& request) {
   std::uint64_t most = kWorkspaceBytes;
   for (const v1::BufferSpec& buffer : request.buffers()) {
-    if (buffer.fill().kind() != "choice" || buffer.fill().parameters_size() == 0) continue;
+    if (buffer.fill().kind() != "choice" || buffer.fill().parameters_size() == 0) {
+      continue;
+    }
     most = std::max(most, static_cast<std::uint64_t>(buffer.fill().parameters(0)) * sizeof(double));
   }
   return most;
@@ -41,10 +43,16 @@ std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
     const DType type = dtype_from_wire(buffer.type(), "prepare.buffers[" + buffer.name() + "].type");
     const std::uint64_t payload = buffer.elements() * size_of(type);
     total += guarded_bytes(payload);
-    if (buffer.role() != v1::IN && request.reference() != "expected") total += guarded_bytes(payload);
-    if (buffer.role() == v1::INOUT) total += payload;
+    if (buffer.role() != v1::IN && request.reference() != "expected") {
+      total += guarded_bytes(payload);
+    }
+    if (buffer.role() == v1::INOUT) {
+      total += payload;
+    }
   }
-  for (const v1::ExpectedOutput& output : request.expected()) total += output.data().size();
+  for (const v1::ExpectedOutput& output : request.expected()) {
+    total += output.data().size();
+  }
   return total;
 }
 

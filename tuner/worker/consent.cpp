@@ -27,7 +27,9 @@ void Consent::context_made(const GpuUse& after) {
                [this](std::uint32_t process) { return !contains(before_.processes, process); });
   // Two newcomers: the larger number is the younger process, if they are of one namespace; then the other is
   // foreign.
-  if (!newcomers.empty()) own_process_ = *std::max_element(newcomers.begin(), newcomers.end());
+  if (!newcomers.empty()) {
+    own_process_ = *std::max_element(newcomers.begin(), newcomers.end());
+  }
 }
 
 bool Consent::is_foreign(const GpuUse& now, std::uint64_t own_allocated, bool idle) const {
@@ -35,7 +37,9 @@ bool Consent::is_foreign(const GpuUse& now, std::uint64_t own_allocated, bool id
     return std::any_of(now.processes.begin(), now.processes.end(),
                        [this](std::uint32_t process) { return process != *own_process_; });
   }
-  if (!now.processes.empty()) return true;  // none of them is ours
+  if (!now.processes.empty()) {
+    return true;  // none of them is ours
+  }
   return foreign_by_memory(now, own_allocated, idle);
 }
 

@@ -24,7 +24,9 @@ class CudaDevice final : public DeviceBackend {
 
  private:
   DeviceSession& session() {
-    if (!session_) throw Error(ErrorCode::FailedPrecondition, "device worker", "open comes first");
+    if (!session_) {
+      throw Error(ErrorCode::FailedPrecondition, "device worker", "open comes first");
+    }
     return *session_;
   }
   ProblemSetup& setup(std::uint32_t number);
@@ -82,14 +84,18 @@ v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
   try {
     session_ = std::make_unique<DeviceSession>(request);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::Aborted) throw;
+    if (error.code() != ErrorCode::Aborted) {
+      throw;
+    }
     v1::DeviceReply taken;
     taken.set_detail(error.what());
     taken.set_foreign_use(true);
     return taken;
   }
   const bool foreign = session_->foreign_use();
-  if (!foreign) session_->activate();
+  if (!foreign) {
+    session_->activate();
+  }
   v1::DeviceReply opened = reply();
   *opened.mutable_info() = session_->info();
   opened.set_foreign_use(foreign);
@@ -107,7 +113,9 @@ v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
     session().worked();
   } catch (...) {
     const auto failure = current_failure();
-    if (!failure || !session_) throw;
+    if (!failure || !session_) {
+      throw;
+    }
     return reply(*failure);
   }
   v1::DeviceReply prepared = reply();
@@ -122,12 +130,16 @@ v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
     const std::vector<std::string> symbols(request.entry_symbols().begin(), request.entry_symbols().end());
     auto loaded = std::make_unique<LoadedCubin>(session().context(), request.cubin(), symbols);
     v1::DeviceReply done = reply();
-    for (v1::LoadedEntry& entry : loaded->entries()) *done.add_entries() = std::move(entry);
+    for (v1::LoadedEntry& entry : loaded->entries()) {
+      *done.add_entries() = std::move(entry);
+    }
     trials_[request.trial()] = std::move(loaded);
     return done;
   } catch (...) {
     const auto failure = current_failure();
-    if (!failure || !session_) throw;
+    if (!failure || !session_) {
+      throw;
+    }
     return reply(*failure);
   }
 }
@@ -141,12 +153,18 @@ v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
     done.set_outcome(result.outcome());
     done.set_detail(result.detail());
     *done.mutable_verification() = result;
-    if (result.outcome() != v1::CORRECT) return done;
-    for (const v1::OutputParts& parts : request.hashed()) done.add_hashes(problem.hash_of(parts));
+    if (result.outcome() != v1::CORRECT) {
+      return done;
+    }
+    for (const v1::OutputParts& parts : request.hashed()) {
+      done.add_hashes(problem.hash_of(parts));
+    }
     return done;
   } catch (...) {
     const auto failure = current_failure();
-    if (!failure) throw;
+    if (!failure) {
+      throw;
+    }
     problem.distrust();
     return reply(*failure);
   }
@@ -160,11 +178,15 @@ v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
     problem.prepare_timing();
     const BoundPlan plan = problem.bind(cubin, item.plan());
     const TimedWork work = timed_work(session(), problem, plan);
-    if (warm_up) warm_up_with(session(), work, settings_);
+    if (warm_up) {
+      warm_up_with(session(), work, settings_);
+    }
     return measure_block(session(), problem.request(), work, item, settings_);
   } catch (...) {
     const auto failure = current_failure();
-    if (!failure) throw;
+    if (!failure) {
+      throw;
+    }
     problem.distrust();
     sticky = failure->sticky;
     v1::MeasuredItem failed;

@@ -19,7 +19,9 @@ constexpr std::array<const char*, 2> kSonames{"libcupti.so.13", "libcupti.so.12"
 void add_folder(std::vector<std::string>& candidates, const fs::path& folder) {
   std::error_code ignored;
   for (const char* soname : kSonames) {
-    if (fs::exists(folder / soname, ignored)) candidates.push_back(folder / soname);
+    if (fs::exists(folder / soname, ignored)) {
+      candidates.push_back(folder / soname);
+    }
   }
 }
 
@@ -43,15 +45,22 @@ std::vector<std::string> cupti_candidates() {
   std::vector<std::string> candidates;
   for (const char* variable : {"CUBIND_CUDA_HOME", "CUDA_HOME"}) {
     const char* home = search.environment(variable);
-    if (home != nullptr && *home != '\0') add_toolkit(candidates, home);
+    if (home != nullptr && *home != '\0') {
+      add_toolkit(candidates, home);
+    }
   }
-  for (const fs::path& home : search.toolkit_folders) add_toolkit(candidates, home);
+  for (const fs::path& home : search.toolkit_folders) {
+    add_toolkit(candidates, home);
+  }
   for (const fs::path& packages : search.site_packages) {
-    for (const char* wheel : {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"})
+    for (const char* wheel : {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"}) {
       add_folder(candidates, packages / wheel);
+    }
   }
   for (const auto* homes : {&search.install_folders, &search.fallback_folders}) {
-    for (const fs::path& home : *homes) add_toolkit(candidates, home);
+    for (const fs::path& home : *homes) {
+      add_toolkit(candidates, home);
+    }
   }
   candidates.insert(candidates.end(), kSonames.begin(), kSonames.end());
   return candidates;
@@ -59,7 +68,9 @@ std::vector<std::string> cupti_candidates() {
 
 std::unique_ptr<CuptiLibrary> find_cupti(std::string& tried) {
   const auto library = cuda::SharedLibrary::open_first(cupti_candidates(), tried);
-  if (!library) return nullptr;
+  if (!library) {
+    return nullptr;
+  }
   auto cupti = std::make_unique<CuptiLibrary>();
   cupti->path = library->path();
   const bool whole = load(*library, "cuptiActivityEnable", cupti->activity_enable) &&
@@ -68,7 +79,9 @@ std::unique_ptr<CuptiLibrary> find_cupti(std::string& tried) {
                      load(*library, "cuptiActivityFlushAll", cupti->activity_flush_all) &&
                      load(*library, "cuptiActivityGetNextRecord", cupti->activity_get_next_record) &&
                      load(*library, "cuptiGetResultString", cupti->get_result_string);
-  if (whole) return cupti;
+  if (whole) {
+    return cupti;
+  }
   tried = cupti->path + " lacks a function of the activity API";
   return nullptr;
 }

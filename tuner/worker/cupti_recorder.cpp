@@ -34,8 +34,12 @@ class Recorder final : public CuptiRecorder {
 
   bool start(std::string& why) {
     CUptiResult result = library_->activity_register_callbacks(&give_buffer, &take_buffer);
-    if (result == CUPTI_SUCCESS) result = library_->activity_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-    if (result != CUPTI_SUCCESS) why = library_->path + ": " + library_->describe(result);
+    if (result == CUPTI_SUCCESS) {
+      result = library_->activity_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    }
+    if (result != CUPTI_SUCCESS) {
+      why = library_->path + ": " + library_->describe(result);
+    }
     return result == CUPTI_SUCCESS;
   }
 
@@ -54,7 +58,9 @@ class Recorder final : public CuptiRecorder {
 
   static void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
                                    std::size_t valid) {
-    if (the_recorder != nullptr && valid > 0) the_recorder->read(buffer, valid);
+    if (the_recorder != nullptr && valid > 0) {
+      the_recorder->read(buffer, valid);
+    }
     std::free(buffer);
   }
 
@@ -62,8 +68,10 @@ class Recorder final : public CuptiRecorder {
     const std::lock_guard lock(mutex_);
     CUpti_Activity* record = nullptr;
     while (library_->activity_get_next_record(buffer, valid, &record) == CUPTI_SUCCESS) {
-      if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && record->kind != CUPTI_ACTIVITY_KIND_KERNEL)
+      if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
+          record->kind != CUPTI_ACTIVITY_KIND_KERNEL) {
         continue;
+      }
       const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
       records_.push_back({kernel->correlationId, kernel->start, kernel->end});
     }
@@ -84,7 +92,9 @@ std::unique_ptr<CuptiRecorder> CuptiRecorder::open(std::string& why) {
     return nullptr;
   }
   auto recorder = std::make_unique<Recorder>(std::move(library));
-  if (!recorder->start(why)) return nullptr;
+  if (!recorder->start(why)) {
+    return nullptr;
+  }
   return recorder;
 }
 

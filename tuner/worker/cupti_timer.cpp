@@ -38,12 +38,16 @@ CuptiTimer::CuptiTimer(DriverContext& context, OwnKernels& kernels, CuptiRecorde
   TimedWork work;
   work.timed = [&] { kernels.spin(kTickFirstClocks + kTickStepClocks * step++); };
   const auto tick = measure::estimate_tick_us(measure(work, kTickSteps));
-  if (!tick) throw Error(ErrorCode::Unavailable, "CUPTI", "kernels of growing length all have the same time");
+  if (!tick) {
+    throw Error(ErrorCode::Unavailable, "CUPTI", "kernels of growing length all have the same time");
+  }
   tick_us_ = *tick;
 }
 
 CuptiTimer::~CuptiTimer() {
-  if (gate_ != nullptr) context_.api().mem_free_host(gate_);
+  if (gate_ != nullptr) {
+    context_.api().mem_free_host(gate_);
+  }
 }
 
 std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples) {
@@ -54,7 +58,9 @@ std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples)
   }
   context_.synchronize("what ran before the samples");
   recorder_.take();  // records of what was not timed
-  for (unsigned k = 0; k < samples; ++k) run_sample(work, graph.get());
+  for (unsigned k = 0; k < samples; ++k) {
+    run_sample(work, graph.get());
+  }
   context_.synchronize("the timed kernels");
   return read(work, samples);
 }
@@ -63,9 +69,15 @@ std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples)
 // not be what the later ones wait for (a launch costs 3.9 us): the stream waits at a gate until all are
 // enqueued.
 void CuptiTimer::run_sample(const TimedWork& work, const InstantiatedGraph* graph) {
-  if (work.before) work.before();
-  if (graph != nullptr) return graph->launch();
-  if (work.kernels < 2) return work.timed();
+  if (work.before) {
+    work.before();
+  }
+  if (graph != nullptr) {
+    return graph->launch();
+  }
+  if (work.kernels < 2) {
+    return work.timed();
+  }
   ++gate_count_;
   const GateOpener opener(gate_, gate_count_);
   cuda::check(context_.api(),

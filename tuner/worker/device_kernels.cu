@@ -47,7 +47,9 @@ __device__ u32 float_to_narrow(float value, int exponent_bits, int mantissa_bits
   const u32 sign = (bits >> 31) << (exponent_bits + mantissa_bits);
   const u32 body = bits & 0x7fffffff;
   const u32 nan_bits = (1u << (exponent_bits + mantissa_bits)) - 1;
-  if (body > 0x7f800000) return sign | nan_bits;
+  if (body > 0x7f800000) {
+    return sign | nan_bits;
+  }
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = static_cast<int>(body >> 23) - 127;
   int shift = 23 - mantissa_bits;
@@ -56,7 +58,9 @@ __device__ u32 float_to_narrow(float value, int exponent_bits, int mantissa_bits
   if (exponent < 1 - bias) {  // subnormal in the narrow type
     shift += 1 - bias - exponent;
     biased = 0;
-    if (shift > 24) return sign;
+    if (shift > 24) {
+      return sign;
+    }
   }
   const u32 kept = mantissa >> shift;
   const u32 rest = mantissa & ((1u << shift) - 1);
@@ -66,15 +70,23 @@ __device__ u32 float_to_narrow(float value, int exponent_bits, int mantissa_bits
   const u32 result = biased == 0 ? rounded : ((biased - 1) << mantissa_bits) + rounded;
   const u32 infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
   const u32 largest = has_infinity ? infinity - 1 : nan_bits - 1;
-  if (exponent > bias + 1 || result > largest) return sign | (has_infinity ? infinity : nan_bits);
+  if (exponent > bias + 1 || result > largest) {
+    return sign | (has_infinity ? infinity : nan_bits);
+  }
   return sign | result;
 }
 
 template <typename T>
 __device__ T saturated(double value, double low, double high, T lowest, T highest) {
-  if (value != value) return 0;
-  if (value <= low) return lowest;
-  if (value >= high) return highest;
+  if (value != value) {
+    return 0;
+  }
+  if (value <= low) {
+    return lowest;
+  }
+  if (value >= high) {
+    return highest;
+  }
   return static_cast<T>(value);
 }
 
@@ -174,7 +186,9 @@ __device__ double normal(u64 bits) {
 // A bijection of [0, n): a Feistel network over the next even power of two, walked until it lands below n.
 __device__ u64 permuted(u64 i, u64 n, u64 seed) {
   int half_bits = 1;
-  while ((1ull << (2 * half_bits)) < n) ++half_bits;
+  while ((1ull << (2 * half_bits)) < n) {
+    ++half_bits;
+  }
   const u64 mask = (1ull << half_bits) - 1;
   do {
     u64 left = i >> half_bits;
@@ -288,13 +302,18 @@ extern "C" __global__ void cubind_hash(const u8* data, u64 bytes, u64* sum) {
     if (aligned && group * 4 + 4 <= bytes) {
       word = reinterpret_cast<const u32*>(data)[group];
     } else {
-      for (u64 k = 0; k < 4 && group * 4 + k < bytes; ++k)
+      for (u64 k = 0; k < 4 && group * 4 + k < bytes; ++k) {
         word |= static_cast<u32>(data[group * 4 + k]) << (8 * k);
+      }
     }
     local += mixed(word, group);
   }
-  for (int step = 16; step > 0; step /= 2) local += __shfl_down_sync(0xffffffffu, local, step);
-  if (threadIdx.x % 32 == 0) atomicAdd(sum, local);
+  for (int step = 16; step > 0; step /= 2) {
+    local += __shfl_down_sync(0xffffffffu, local, step);
+  }
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(sum, local);
+  }
 }
 
 struct Partial {
@@ -304,7 +323,9 @@ struct Partial {
 };
 
 __device__ double bounded(double difference, double magnitude, double rtol, double atol) {
-  if (difference == 0) return 0;
+  if (difference == 0) {
+    return 0;
+  }
   const double allowed = atol + rtol * magnitude;
   const double value = allowed > 0 ? difference / allowed : 1e300;
   return value < 1e300 ? value : 1e300;
@@ -321,8 +342,12 @@ __device__ double excess(const void* out, int out_type, const void* ref, int ref
   }
   const double a = load(out, out_type, i);
   const double b = load(ref, ref_type, i);
-  if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : 1e300;
-  if (isinf(a) || isinf(b)) return a == b ? 0 : 1e300;
+  if (isnan(a) || isnan(b)) {
+    return isnan(a) && isnan(b) ? 0 : 1e300;
+  }
+  if (isinf(a) || isinf(b)) {
+    return a == b ? 0 : 1e300;
+  }
   return bounded(fabs(a - b), fabs(b), rtol, atol);
 }
 
@@ -342,7 +367,9 @@ extern "C" __global__ void cubind_compare(const void* out, int out_type, const v
   Partial mine = {0, ~0ull, 0};
   for (u64 i = thread_index(); i < count; i += thread_count()) {
     const double value = excess(out, out_type, ref, ref_type, i, rtol, atol);
-    if (value > 1) ++mine.mismatches;
+    if (value > 1) {
+      ++mine.mismatches;
+    }
     if (value > mine.worst_excess) {
       mine.worst_excess = value;
       mine.worst_index = i;
@@ -351,9 +378,13 @@ extern "C" __global__ void cubind_compare(const void* out, int out_type, const v
   shared[threadIdx.x] = mine;
   for (u32 step = 128; step > 0; step /= 2) {
     __syncthreads();
-    if (threadIdx.x < step) take_worse(shared[threadIdx.x], shared[threadIdx.x + step]);
+    if (threadIdx.x < step) {
+      take_worse(shared[threadIdx.x], shared[threadIdx.x + step]);
+    }
   }
-  if (threadIdx.x == 0) partials[blockIdx.x] = shared[0];
+  if (threadIdx.x == 0) {
+    partials[blockIdx.x] = shared[0];
+  }
 }
 
 // A clearing that counts as work of the variant. A kernel and not a memset, so that the timer sees it as it
@@ -361,11 +392,16 @@ extern "C" __global__ void cubind_compare(const void* out, int out_type, const v
 extern "C" __global__ void cubind_clear(u8* data, u64 bytes) {
   if (reinterpret_cast<u64>(data) % 16 == 0) {
     const uint4 zero = make_uint4(0, 0, 0, 0);
-    for (u64 i = thread_index(); i < bytes / 16; i += thread_count())
+    for (u64 i = thread_index(); i < bytes / 16; i += thread_count()) {
       reinterpret_cast<uint4*>(data)[i] = zero;
-    for (u64 i = bytes / 16 * 16 + thread_index(); i < bytes; i += thread_count()) data[i] = 0;
+    }
+    for (u64 i = bytes / 16 * 16 + thread_index(); i < bytes; i += thread_count()) {
+      data[i] = 0;
+    }
   } else {
-    for (u64 i = thread_index(); i < bytes; i += thread_count()) data[i] = 0;
+    for (u64 i = thread_index(); i < bytes; i += thread_count()) {
+      data[i] = 0;
+    }
   }
 }
 

@@ -15,7 +15,9 @@ void MemoryBudget::take(std::uint64_t bytes) {
 }
 
 DeviceMemory::DeviceMemory(MemoryBudget& budget, std::uint64_t bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0) {
+    return;
+  }
   budget.take(bytes);
   const cuda::Result result = budget.api().mem_alloc(&address_, bytes);
   if (result != cuda::Result::Success) {
@@ -33,7 +35,9 @@ void DeviceMemory::swap(DeviceMemory& other) noexcept {
 }
 
 void DeviceMemory::reset() noexcept {
-  if (budget_ == nullptr) return;
+  if (budget_ == nullptr) {
+    return;
+  }
   budget_->api().mem_free(address_);
   budget_->give(bytes_);
   budget_ = nullptr;

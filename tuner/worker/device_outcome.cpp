@@ -22,7 +22,9 @@ std::optional<DeviceFailure> current_failure() {
   } catch (const cuda::DriverError& error) {
     return classify(error);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::FailedPrecondition) return std::nullopt;
+    if (error.code() != ErrorCode::FailedPrecondition) {
+      return std::nullopt;
+    }
     return DeviceFailure{v1::LAUNCH, error.what(), false};
   } catch (...) {
     return std::nullopt;

@@ -17,7 +17,9 @@ constexpr std::chrono::milliseconds kLockPatience{3000};
 
 GpuLock take_lock(const std::string& uuid) {
   auto lock = GpuLock::acquire(gpu_lock_folder(), uuid, kLockPatience);
-  if (!lock) throw Error(ErrorCode::Aborted, uuid, "another tuner holds this GPU");
+  if (!lock) {
+    throw Error(ErrorCode::Aborted, uuid, "another tuner holds this GPU");
+  }
   return std::move(*lock);
 }
 
@@ -36,7 +38,9 @@ DeviceSession::DeviceSession(const v1::OpenDevice& request)
 }
 
 void DeviceSession::activate() {
-  if (active()) return;
+  if (active()) {
+    return;
+  }
   // CUPTI has to be there before the context.
   if (request_.timer() == "graph") {
     timer_note_ = "asked for";
@@ -58,13 +62,19 @@ void DeviceSession::choose_timer() {
       timer_ = std::make_unique<CuptiTimer>(context_, *kernels_, *recorder_);
       return;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::Unavailable) throw;
+      if (error.code() != ErrorCode::Unavailable) {
+        throw;
+      }
       timer_note_ = error.what();
       recorder_.reset();
     }
   }
-  if (request_.timer() == "cupti") throw Error(ErrorCode::FailedPrecondition, "open.timer", timer_note_);
-  if (request_.timer().empty()) log_warning("kernels are timed by graphs of repeats: " + timer_note_);
+  if (request_.timer() == "cupti") {
+    throw Error(ErrorCode::FailedPrecondition, "open.timer", timer_note_);
+  }
+  if (request_.timer().empty()) {
+    log_warning("kernels are timed by graphs of repeats: " + timer_note_);
+  }
   timer_ = std::make_unique<GraphTimer>(context_, *kernels_);
 }
 
@@ -84,7 +94,9 @@ v1::DeviceInfo DeviceSession::info() const {
   info.set_memory_limit_bytes(budget_
                                   ? budget_->limit_bytes()
                                   : verify::memory_share(request_.memory_fraction(), free_memory_bytes()));
-  if (!active()) return info;
+  if (!active()) {
+    return info;
+  }
   info.set_timer(timer_->name());
   info.set_tick_us(timer_->tick_us());
   info.set_timer_note(timer_note_);
@@ -92,7 +104,9 @@ v1::DeviceInfo DeviceSession::info() const {
 }
 
 const L2Flush& DeviceSession::flush() {
-  if (!flush_) flush_ = std::make_unique<L2Flush>(context_, *budget_);
+  if (!flush_) {
+    flush_ = std::make_unique<L2Flush>(context_, *budget_);
+  }
   return *flush_;
 }
 

@@ -8,17 +8,25 @@ DriverContext::DriverContext(const std::string& gpu) : driver_(cuda::load_driver
   device_ = cuda::select_device(*driver_, gpu);
   facts_ = cuda::read_device_facts(*driver_, nvml_.get(), device_);
   version_ = cuda::read_driver_version(*driver_, nvml_.get());
-  if (nvml_ != nullptr) nvml_device_ = cuda::find_nvml_device(*driver_, *nvml_, device_);
+  if (nvml_ != nullptr) {
+    nvml_device_ = cuda::find_nvml_device(*driver_, *nvml_, device_);
+  }
 }
 
 DriverContext::~DriverContext() {
   // After a sticky error these fail, and the end of the process frees everything.
-  if (stream_ != nullptr) driver_->stream_destroy(stream_);
-  if (context_ != nullptr) driver_->primary_ctx_release(device_);
+  if (stream_ != nullptr) {
+    driver_->stream_destroy(stream_);
+  }
+  if (context_ != nullptr) {
+    driver_->primary_ctx_release(device_);
+  }
 }
 
 void DriverContext::activate() {
-  if (active()) return;
+  if (active()) {
+    return;
+  }
   cuda::check(*driver_, driver_->primary_ctx_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
   cuda::check(*driver_, driver_->ctx_set_current(context_), "cuCtxSetCurrent");
   cuda::check(*driver_, driver_->stream_create(&stream_, cuda::kStreamNonBlocking), "cuStreamCreate");
@@ -31,7 +39,9 @@ void DriverContext::synchronize(std::string_view operation) const {
 std::uint64_t DriverContext::free_memory_bytes() const {
   std::size_t free = 0;
   std::size_t total = 0;
-  if (active() && driver_->mem_get_info(&free, &total) == cuda::Result::Success) return free;
+  if (active() && driver_->mem_get_info(&free, &total) == cuda::Result::Success) {
+    return free;
+  }
   return nvml_ != nullptr ? cuda::free_memory_bytes(*nvml_, nvml_device_) : 0;
 }
 

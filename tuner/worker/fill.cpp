@@ -74,21 +74,28 @@ std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::u
       refuse(fill, "the file has " + std::to_string(fill.file_content().size()) + " bytes, the buffer " +
                        std::to_string(bytes.size()));
     }
-    if (!bytes.empty()) std::memcpy(bytes.data(), fill.file_content().data(), bytes.size());
+    if (!bytes.empty()) {
+      std::memcpy(bytes.data(), fill.file_content().data(), bytes.size());
+    }
     return bytes;
   }
   const std::uint64_t total = whole_parameter(fill, "the total", 0x1p53);
   const std::vector<std::uint64_t> offsets = make_offsets(elements, total, seed);
-  for (std::uint64_t i = 0; i < elements; ++i)
+  for (std::uint64_t i = 0; i < elements; ++i) {
     verify::store_element(type, bytes, i, static_cast<double>(offsets[i]));
+  }
   return bytes;
 }
 
 std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t total, std::uint64_t seed) {
   std::vector<std::uint64_t> offsets(elements, 0);
   Random random(seed);
-  for (std::uint64_t i = 1; i + 1 < elements; ++i) offsets[i] = random.below(total + 1);
-  if (elements > 1) offsets.back() = total;
+  for (std::uint64_t i = 1; i + 1 < elements; ++i) {
+    offsets[i] = random.below(total + 1);
+  }
+  if (elements > 1) {
+    offsets.back() = total;
+  }
   std::sort(offsets.begin(), offsets.end());
   return offsets;
 }
@@ -100,7 +107,9 @@ std::vector<double> zipf_distribution(std::uint64_t count, double exponent) {
     sum += std::pow(static_cast<double>(k + 1), -exponent);
     cumulative[k] = sum;
   }
-  for (double& value : cumulative) value /= sum;
+  for (double& value : cumulative) {
+    value /= sum;
+  }
   return cumulative;
 }
 

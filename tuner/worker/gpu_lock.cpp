@@ -18,9 +18,13 @@ constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 // refuses that for files of other users (fs.protected_regular).
 UniqueFd open_shared(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kFlags));
-  if (fd || errno != ENOENT) return fd;
+  if (fd || errno != ENOENT) {
+    return fd;
+  }
   fd = UniqueFd(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0644));
-  if (fd) ::fchmod(fd.get(), 0644);  // whatever the umask
+  if (fd) {
+    ::fchmod(fd.get(), 0644);  // whatever the umask
+  }
   return fd || errno != EEXIST ? std::move(fd) : UniqueFd(::open(path.c_str(), kFlags));
 }
 
@@ -36,14 +40,20 @@ std::filesystem::path gpu_lock_folder() { return everybody_writes_to("/run/lock"
 std::optional<GpuLock> GpuLock::try_acquire(const std::filesystem::path& folder, const std::string& uuid) {
   const std::filesystem::path path = folder / ("cubind-" + uuid + ".lock");
   UniqueFd fd = open_shared(path.string());
-  if (!fd) throw system_error(path.string(), "open", errno);
+  if (!fd) {
+    throw system_error(path.string(), "open", errno);
+  }
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Error(ErrorCode::FailedPrecondition, path.string(),
                 "is in the place of a GPU's lock and no plain file");
   }
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return GpuLock(std::move(fd));
-  if (errno == EWOULDBLOCK) return std::nullopt;
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
+    return GpuLock(std::move(fd));
+  }
+  if (errno == EWOULDBLOCK) {
+    return std::nullopt;
+  }
   throw system_error(path.string(), "flock", errno);
 }
 

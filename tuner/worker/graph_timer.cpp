@@ -23,8 +23,12 @@ GraphTimer::GraphTimer(DriverContext& context, OwnKernels& kernels) : context_(c
 }
 
 GraphTimer::~GraphTimer() {
-  if (start_ != nullptr) context_.api().event_destroy(start_);
-  if (stop_ != nullptr) context_.api().event_destroy(stop_);
+  if (start_ != nullptr) {
+    context_.api().event_destroy(start_);
+  }
+  if (stop_ != nullptr) {
+    context_.api().event_destroy(stop_);
+  }
 }
 
 double GraphTimer::measure_tick(OwnKernels& kernels) {
@@ -58,17 +62,25 @@ std::vector<double> GraphTimer::measure(const TimedWork& work, unsigned samples)
   const unsigned repeats = repeats_for(work);
   const auto repeated = [&](bool with_work) {
     for (unsigned i = 0; i < repeats; ++i) {
-      if (work.before) work.before();
-      if (with_work) work.timed();
+      if (work.before) {
+        work.before();
+      }
+      if (with_work) {
+        work.timed();
+      }
     }
   };
   const InstantiatedGraph whole(context_, [&] { repeated(true); });
   std::unique_ptr<InstantiatedGraph> rest;
-  if (work.before) rest = std::make_unique<InstantiatedGraph>(context_, [&] { repeated(false); });
+  if (work.before) {
+    rest = std::make_unique<InstantiatedGraph>(context_, [&] { repeated(false); });
+  }
 
   std::vector<double> results;
   whole.launch();  // untimed: the upload of the graph
-  if (rest) rest->launch();
+  if (rest) {
+    rest->launch();
+  }
   for (unsigned k = 0; k < samples; ++k) {
     const double total = elapsed_us(whole);
     const double overhead = rest ? elapsed_us(*rest) : 0;

@@ -34,7 +34,9 @@ bool GuardedBuffer::place(Placement placement) {
 
 void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
   bytes_ = bytes;
-  if (memory_.bytes() >= verify::guarded_bytes(bytes)) return;
+  if (memory_.bytes() >= verify::guarded_bytes(bytes)) {
+    return;
+  }
   memory_ = DeviceMemory();
   memory_ = DeviceMemory(budget, verify::guarded_bytes(bytes));
   place(placement_);

@@ -17,7 +17,9 @@ InstantiatedGraph::InstantiatedGraph(const DriverContext& context, const std::fu
   }
   const cuda::Result ended = api.stream_end_capture(context.stream(), &graph_);
   if (failure) {
-    if (graph_ != nullptr) api.graph_destroy(graph_);
+    if (graph_ != nullptr) {
+      api.graph_destroy(graph_);
+    }
     std::rethrow_exception(failure);
   }
   cuda::check(api, ended, "capture of a graph");

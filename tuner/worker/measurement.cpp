@@ -61,9 +61,13 @@ void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, cons
   rates.memory_bus_bits = facts.memory_bus_bits;
   const measure::Floor floor = measure::compute_floor(work, rates, settings);
   measured.set_floor_us(floor.us);
-  if (block.samples_us.empty()) return;
+  if (block.samples_us.empty()) {
+    return;
+  }
   const double least = *std::min_element(block.samples_us.begin(), block.samples_us.end());
-  if (!measure::is_below(floor, least, session.timer().tick_us())) return;
+  if (!measure::is_below(floor, least, session.timer().tick_us())) {
+    return;
+  }
   measured.set_below_floor(true);
   measured.set_outcome(v1::WRONG_RESULT);
   measured.set_detail(measure::describe(floor, work, rates, least));
@@ -83,7 +87,9 @@ TimedWork timed_work(DeviceSession& session, ProblemSetup& setup, const BoundPla
   if (flush != nullptr || setup.needs_restore()) {
     work.before = [&setup, flush] {
       setup.restore();
-      if (flush != nullptr) flush->enqueue();
+      if (flush != nullptr) {
+        flush->enqueue();
+      }
     };
   }
   const cuda::Stream stream = session.context().stream();
@@ -93,7 +99,9 @@ TimedWork timed_work(DeviceSession& session, ProblemSetup& setup, const BoundPla
   };
   work.kernels = plan.launches() + setup.timed_clears();
   work.as_graph = policy.graph_launch();
-  if (work.kernels == 0) throw Error(ErrorCode::InvalidArgument, "measure.plan", "has no launch to time");
+  if (work.kernels == 0) {
+    throw Error(ErrorCode::InvalidArgument, "measure.plan", "has no launch to time");
+  }
   return work;
 }
 
@@ -101,7 +109,9 @@ void warm_up_with(DeviceSession& session, const TimedWork& work, const MeasureSe
   const auto run = [&] {
     constexpr int kBatch = 8;
     for (int i = 0; i < kBatch; ++i) {
-      if (work.before) work.before();
+      if (work.before) {
+        work.before();
+      }
       work.timed();
     }
     session.context().synchronize("the warm-up");
@@ -117,7 +127,9 @@ v1::MeasuredItem measure_block(DeviceSession& session, const v1::PrepareProblem&
   measured.set_trial(item.trial());
   measured.set_outcome(v1::CORRECT);
   // Untimed: the first launch loads the code.
-  if (work.before) work.before();
+  if (work.before) {
+    work.before();
+  }
   work.timed();
   const Block block = take_block(session, work, item.samples());
   measured.mutable_samples_us()->Add(block.samples_us.begin(), block.samples_us.end());

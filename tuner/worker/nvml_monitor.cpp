@@ -11,11 +11,17 @@ using ListProcesses = NvmlResult (*)(cuda::NvmlDevice, unsigned*, cuda::NvmlProc
 constexpr unsigned kMaxProcesses = 256;
 
 void add_processes(ListProcesses list, cuda::NvmlDevice device, std::vector<std::uint32_t>& processes) {
-  if (list == nullptr) return;
+  if (list == nullptr) {
+    return;
+  }
   std::vector<cuda::NvmlProcess> infos(kMaxProcesses);
   unsigned count = kMaxProcesses;
-  if (list(device, &count, infos.data()) != NvmlResult::Success) return;
-  for (unsigned i = 0; i < std::min(count, kMaxProcesses); ++i) processes.push_back(infos[i].pid);
+  if (list(device, &count, infos.data()) != NvmlResult::Success) {
+    return;
+  }
+  for (unsigned i = 0; i < std::min(count, kMaxProcesses); ++i) {
+    processes.push_back(infos[i].pid);
+  }
 }
 
 std::uint64_t used_memory(const cuda::NvmlApi& nvml, cuda::NvmlDevice device) {
@@ -26,8 +32,9 @@ std::uint64_t used_memory(const cuda::NvmlApi& nvml, cuda::NvmlDevice device) {
     return v2.used;
   }
   cuda::NvmlMemory v1{};
-  if (nvml.device_get_memory != nullptr && nvml.device_get_memory(device, &v1) == NvmlResult::Success)
+  if (nvml.device_get_memory != nullptr && nvml.device_get_memory(device, &v1) == NvmlResult::Success) {
     return v1.used;
+  }
   return 0;
 }
 
@@ -46,7 +53,9 @@ std::uint32_t NvmlMonitor::sm_mhz() const {
 
 Conditions NvmlMonitor::conditions() const {
   Conditions now;
-  if (device_ == nullptr) return now;
+  if (device_ == nullptr) {
+    return now;
+  }
   now.sm_mhz = clock(*nvml_, device_, cuda::NvmlClock::Sm);
   now.memory_mhz = clock(*nvml_, device_, cuda::NvmlClock::Memory);
   constexpr int kGpuSensor = 0;
@@ -69,7 +78,9 @@ Conditions NvmlMonitor::conditions() const {
 
 GpuUse NvmlMonitor::use() const {
   GpuUse use;
-  if (device_ == nullptr) return use;
+  if (device_ == nullptr) {
+    return use;
+  }
   add_processes(nvml_->device_get_compute_processes, device_, use.processes);
   add_processes(nvml_->device_get_graphics_processes, device_, use.processes);
   std::sort(use.processes.begin(), use.processes.end());

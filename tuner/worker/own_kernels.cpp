@@ -63,13 +63,16 @@ void OwnKernels::launch(cuda::Function function, unsigned blocks, unsigned rows,
 }
 
 cuda::DevicePtr OwnKernels::workspace(std::uint64_t bytes) {
-  if (workspace_.bytes() < bytes)
+  if (workspace_.bytes() < bytes) {
     workspace_ = DeviceMemory(budget_, std::max(bytes, verify::kWorkspaceBytes));
+  }
   return workspace_.address();
 }
 
 void OwnKernels::fill(TypedAddress to, std::uint64_t elements, const FillWork& work) {
-  if (elements == 0) return;
+  if (elements == 0) {
+    return;
+  }
   cuda::DevicePtr cumulative = 0;
   std::uint64_t choices = work.cumulative.size();
   if (choices > 0) {
@@ -104,7 +107,9 @@ cuda::DevicePtr OwnKernels::upload_zones(const std::vector<ZoneOnDevice>& zones,
 }
 
 void OwnKernels::paint(const std::vector<ZoneOnDevice>& zones) {
-  if (zones.empty()) return;
+  if (zones.empty()) {
+    return;
+  }
   cuda::DevicePtr table = upload_zones(zones, 0);
   std::array<void*, 1> arguments{&table};
   launch(paint_, blocks_for(verify::kRedZoneBytes), static_cast<unsigned>(zones.size()), arguments.data());
@@ -112,7 +117,9 @@ void OwnKernels::paint(const std::vector<ZoneOnDevice>& zones) {
 
 std::vector<std::optional<verify::ZoneDamage>> OwnKernels::check(const std::vector<ZoneOnDevice>& zones) {
   std::vector<std::optional<verify::ZoneDamage>> damages(zones.size());
-  if (zones.empty()) return damages;
+  if (zones.empty()) {
+    return damages;
+  }
   std::vector<ZoneResult> results(zones.size(), ZoneResult{~std::uint64_t{0}, 0});
   const std::uint64_t result_bytes = results.size() * sizeof(ZoneResult);
   cuda::DevicePtr table = upload_zones(zones, result_bytes);
@@ -126,13 +133,17 @@ std::vector<std::optional<verify::ZoneDamage>> OwnKernels::check(const std::vect
               "red zone results");
   context_.synchronize("check of the red zones");
   for (std::size_t i = 0; i < zones.size(); ++i) {
-    if (results[i].changed > 0) damages[i] = verify::ZoneDamage{results[i].first_offset, results[i].changed};
+    if (results[i].changed > 0) {
+      damages[i] = verify::ZoneDamage{results[i].first_offset, results[i].changed};
+    }
   }
   return damages;
 }
 
 std::uint64_t OwnKernels::hash(cuda::DevicePtr address, std::uint64_t bytes) {
-  if (bytes == 0) return 0;
+  if (bytes == 0) {
+    return 0;
+  }
   const cuda::DriverApi& api = context_.api();
   cuda::DevicePtr place = workspace(sizeof(std::uint64_t));
   cuda::check(api, api.memset_d8_async(place, 0, sizeof(std::uint64_t), context_.stream()), "hash");
@@ -148,7 +159,9 @@ verify::Comparison OwnKernels::compare(TypedAddress out, TypedAddress reference,
                                        verify::Bounds bounds) {
   verify::Comparison total;
   total.elements = elements;
-  if (elements == 0) return total;
+  if (elements == 0) {
+    return total;
+  }
   const unsigned blocks = std::min(blocks_for(elements), 1024U);
   std::vector<Partial> partials(blocks);
   const std::uint64_t bytes = partials.size() * sizeof(Partial);
@@ -166,7 +179,9 @@ verify::Comparison OwnKernels::compare(TypedAddress out, TypedAddress reference,
     const bool worse = partial.worst_excess > total.worst_excess;
     const bool earlier =
         partial.worst_excess == total.worst_excess && partial.worst_index < total.worst_index;
-    if (!worse && !(earlier && partial.worst_excess > 0)) continue;
+    if (!worse && !(earlier && partial.worst_excess > 0)) {
+      continue;
+    }
     total.worst_excess = partial.worst_excess;
     total.worst_index = partial.worst_index;
   }
@@ -174,7 +189,9 @@ verify::Comparison OwnKernels::compare(TypedAddress out, TypedAddress reference,
 }
 
 void OwnKernels::clear(cuda::DevicePtr address, std::uint64_t bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0) {
+    return;
+  }
   std::array<void*, 2> arguments{&address, &bytes};
   launch(clear_, blocks_for(bytes / 16 + 1), 1, arguments.data());
 }

@@ -19,19 +19,25 @@ bool has_inputs(v1::Role role) { return role == v1::IN || role == v1::INOUT; }
 
 std::vector<std::string> symbols_of(const v1::LaunchPlan& plan) {
   std::set<std::string> symbols;
-  for (const v1::Launch& launch : plan.launches()) symbols.insert(launch.entry_symbol());
+  for (const v1::Launch& launch : plan.launches()) {
+    symbols.insert(launch.entry_symbol());
+  }
   return {symbols.begin(), symbols.end()};
 }
 
 void copy_on_device(const DriverContext& context, cuda::DevicePtr to, cuda::DevicePtr from,
                     std::uint64_t bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0) {
+    return;
+  }
   cuda::check(context.api(), context.api().memcpy_dtod_async(to, from, bytes, context.stream()),
               "copy on the device");
 }
 
 void set_bytes(const DriverContext& context, cuda::DevicePtr to, std::byte value, std::uint64_t bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0) {
+    return;
+  }
   cuda::check(context.api(),
               context.api().memset_d8_async(to, static_cast<unsigned char>(value), bytes, context.stream()),
               "memset");
@@ -70,7 +76,9 @@ void ProblemSetup::add_buffer(const v1::BufferSpec& spec, std::uint32_t number) 
     buffer.reference.emplace(budget_, spec, type, number + 1);
     buffer.reference->place(Placement::Minimal);
   }
-  if (spec.role() == v1::INOUT) buffer.pristine = DeviceMemory(budget_, buffer.variant.bytes());
+  if (spec.role() == v1::INOUT) {
+    buffer.pristine = DeviceMemory(budget_, buffer.variant.bytes());
+  }
   buffers_.push_back(std::move(buffer));
 }
 
@@ -85,7 +93,9 @@ void ProblemSetup::upload_expected() {
     }
     buffer.expected = DeviceMemory(budget_, output.data().size());
     buffer.expected_type = type;
-    if (output.data().empty()) continue;
+    if (output.data().empty()) {
+      continue;
+    }
     cuda::check(
         context_.api(),
         context_.api().memcpy_htod(buffer.expected.address(), output.data().data(), output.data().size()),
@@ -109,22 +119,32 @@ ProblemSetup::Buffer& ProblemSetup::find(const std::string& name) {
 void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
   make_inputs({input_seed, Placement::Minimal});
   // Outputs that were recorded belong to the inputs of the spec's own seeds.
-  if (request_.reference() != "expected" && reference_of_ != input_seed) run_reference(input_seed);
+  if (request_.reference() != "expected" && reference_of_ != input_seed) {
+    run_reference(input_seed);
+  }
 }
 
 void ProblemSetup::prepare_timing() { make_inputs({0, Placement::Aligned}); }
 
 void ProblemSetup::make_inputs(InputState wanted) {
-  if (request_.reference() == "expected") wanted.seed = 0;
-  if (inputs_of_ == wanted) return;
+  if (request_.reference() == "expected") {
+    wanted.seed = 0;
+  }
+  if (inputs_of_ == wanted) {
+    return;
+  }
   inputs_of_.reset();
   for (Buffer& buffer : buffers_) {
     buffer.variant.place(wanted.placement);
-    if (has_inputs(buffer.variant.role())) make_input(buffer, wanted.seed);
+    if (has_inputs(buffer.variant.role())) {
+      make_input(buffer, wanted.seed);
+    }
   }
   kernels_.paint(zones());
   for (Buffer& buffer : buffers_) {
-    if (buffer.variant.role() != v1::IN) continue;
+    if (buffer.variant.role() != v1::IN) {
+      continue;
+    }
     buffer.input_hash = kernels_.hash(buffer.variant.address(), buffer.variant.bytes());
   }
   context_.synchronize("generation of the inputs");
@@ -173,8 +193,12 @@ void ProblemSetup::poison(std::byte value) {
 
 void ProblemSetup::poison_outputs(std::byte value, bool of_reference) {
   for (Buffer& buffer : buffers_) {
-    if (!is_written(buffer.variant.role())) continue;
-    if (of_reference && !buffer.reference) continue;
+    if (!is_written(buffer.variant.role())) {
+      continue;
+    }
+    if (of_reference && !buffer.reference) {
+      continue;
+    }
     const GuardedBuffer& target = of_reference ? *buffer.reference : buffer.variant;
     switch (target.role()) {
       case v1::INOUT:
@@ -210,7 +234,9 @@ bool ProblemSetup::needs_restore() const {
 
 void ProblemSetup::clear_timed() {
   for (Buffer& buffer : buffers_) {
-    if (buffer.variant.role() != v1::ZERO || !buffer.spec.timed_zero()) continue;
+    if (buffer.variant.role() != v1::ZERO || !buffer.spec.timed_zero()) {
+      continue;
+    }
     kernels_.clear(buffer.variant.address(), buffer.variant.bytes());
   }
 }
@@ -241,14 +267,20 @@ cuda::DevicePtr ProblemSetup::buffer_of_variant(const v1::Parameter& parameter) 
 
 cuda::DevicePtr ProblemSetup::buffer_of_reference(const v1::Parameter& parameter) {
   Buffer& buffer = find(parameter.name());
-  if (!buffer.reference) return buffer.variant.address();
-  if (buffer.variant.role() == v1::SCRATCH) buffer.reference->fit(budget_, parameter.extent_bytes());
+  if (!buffer.reference) {
+    return buffer.variant.address();
+  }
+  if (buffer.variant.role() == v1::SCRATCH) {
+    buffer.reference->fit(budget_, parameter.extent_bytes());
+  }
   return buffer.reference->address();
 }
 
 double ProblemSetup::scalar(const v1::Parameter& parameter) const {
   for (const v1::CallerScalar& scalar : request_.scalars()) {
-    if (scalar.name() == parameter.name()) return scalar.value();
+    if (scalar.name() == parameter.name()) {
+      return scalar.value();
+    }
   }
   throw Error(ErrorCode::InvalidArgument, "setup " + std::to_string(request_.setup()),
               "has no value for the caller's scalar \"" + parameter.name() + "\"");
@@ -264,7 +296,9 @@ std::vector<ZoneOnDevice> ProblemSetup::zones() const {
   };
   for (const Buffer& buffer : buffers_) {
     add(buffer.variant);
-    if (buffer.reference) add(*buffer.reference);
+    if (buffer.reference) {
+      add(*buffer.reference);
+    }
   }
   return zones;
 }
@@ -273,7 +307,9 @@ std::vector<std::string> ProblemSetup::zone_owners() const {
   std::vector<std::string> owners;
   for (const Buffer& buffer : buffers_) {
     owners.insert(owners.end(), 2, buffer.variant.name());
-    if (buffer.reference) owners.insert(owners.end(), 2, "the reference's " + buffer.variant.name());
+    if (buffer.reference) {
+      owners.insert(owners.end(), 2, "the reference's " + buffer.variant.name());
+    }
   }
   return owners;
 }
@@ -283,10 +319,14 @@ std::optional<std::string> ProblemSetup::find_damage() {
   const std::vector<std::string> owners = zone_owners();
   const auto damages = kernels_.check(all);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (damages[i]) return verify::describe(*damages[i], all[i].zone, owners[i]);
+    if (damages[i]) {
+      return verify::describe(*damages[i], all[i].zone, owners[i]);
+    }
   }
   for (const Buffer& buffer : buffers_) {
-    if (buffer.variant.role() != v1::IN) continue;
+    if (buffer.variant.role() != v1::IN) {
+      continue;
+    }
     if (kernels_.hash(buffer.variant.address(), buffer.variant.bytes()) != buffer.input_hash) {
       return buffer.variant.name() + ": the input was overwritten";
     }
@@ -297,7 +337,9 @@ std::optional<std::string> ProblemSetup::find_damage() {
 std::vector<OutputComparison> ProblemSetup::compare_outputs() {
   std::vector<OutputComparison> results;
   for (const Buffer& buffer : buffers_) {
-    if (!is_output(buffer.variant.role())) continue;
+    if (!is_output(buffer.variant.role())) {
+      continue;
+    }
     TypedAddress reference;
     if (buffer.reference) {
       reference = buffer.reference->typed();
@@ -316,7 +358,9 @@ std::vector<OutputComparison> ProblemSetup::compare_outputs() {
 std::uint64_t ProblemSetup::output_hash() {
   std::uint64_t hash = 0;
   for (const Buffer& buffer : buffers_) {
-    if (!is_output(buffer.variant.role())) continue;
+    if (!is_output(buffer.variant.role())) {
+      continue;
+    }
     hash = mix_seeds(hash, kernels_.hash(buffer.variant.address(), buffer.variant.bytes()));
   }
   return hash;

@@ -22,7 +22,9 @@ namespace {
 constexpr std::uint32_t kReplayedCuda = 13000;  // a recorded driver loads whatever NVRTC compiled here
 
 [[noreturn]] void hang() {
-  while (true) ::pause();
+  while (true) {
+    ::pause();
+  }
 }
 
 v1::DeviceReply failed(v1::Outcome outcome, const std::string& detail, bool sticky = false) {
@@ -85,15 +87,17 @@ class ReplayDevice final : public DeviceBackend {
 
 const Setup& ReplayDevice::setup(std::uint32_t number) const {
   const auto found = setups_.find(number);
-  if (found == setups_.end())
+  if (found == setups_.end()) {
     throw Error(ErrorCode::InvalidArgument, "setup", "no setup " + std::to_string(number));
+  }
   return found->second;
 }
 
 const Loaded& ReplayDevice::loaded(std::uint32_t number) const {
   const auto found = loaded_.find(number);
-  if (found == loaded_.end())
+  if (found == loaded_.end()) {
     throw Error(ErrorCode::InvalidArgument, "trial", "no loaded trial " + std::to_string(number));
+  }
   return found->second;
 }
 
@@ -103,15 +107,21 @@ std::uint64_t ReplayDevice::free_memory_bytes() const {
 
 std::optional<v1::DeviceReply> ReplayDevice::refuse_for_memory(std::uint64_t bytes) const {
   std::uint64_t taken = 0;
-  for (const auto& [number, setup] : setups_) taken += setup.bytes;
-  if (memory_limit_ == 0 || taken + bytes <= memory_limit_) return std::nullopt;
+  for (const auto& [number, setup] : setups_) {
+    taken += setup.bytes;
+  }
+  if (memory_limit_ == 0 || taken + bytes <= memory_limit_) {
+    return std::nullopt;
+  }
   return failed(v1::OUT_OF_MEMORY, std::to_string(bytes) + " bytes beside the " + std::to_string(taken) +
                                        " in use exceed the share of " + std::to_string(memory_limit_) +
                                        " bytes (--memory-fraction)");
 }
 
 std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fault) const {
-  if (!fault) return std::nullopt;
+  if (!fault) {
+    return std::nullopt;
+  }
   switch (*fault) {
     case FaultKind::Hang:
       hang();
@@ -141,7 +151,9 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
   const std::string uuid = "replay-" + table_.digest().hex().substr(0, 12);
   if (!faults_.lock_folder().empty() && !lock_) {
     lock_ = GpuLock::try_acquire(faults_.lock_folder(), uuid);
-    if (!lock_) throw Error(ErrorCode::Aborted, uuid, "another tuner holds this device");
+    if (!lock_) {
+      throw Error(ErrorCode::Aborted, uuid, "another tuner holds this device");
+    }
   }
   v1::DeviceReply reply = correct();
   v1::DeviceInfo& info = *reply.mutable_info();
@@ -166,8 +178,12 @@ v1::DeviceReply ReplayDevice::prepare(const v1::PrepareProblem& request) {
   Setup setup{request.kernel(), problem_from_wire(request.problem(), "problem"), request.reference(),
               verify::setup_bytes(request)};
   setups_.erase(request.setup());
-  if (auto full = refuse_for_memory(setup.bytes)) return *full;
-  if (auto fault = suffer(faults_.take(FaultPoint::Prepare, setup.problem, nullptr))) return *fault;
+  if (auto full = refuse_for_memory(setup.bytes)) {
+    return *full;
+  }
+  if (auto fault = suffer(faults_.take(FaultPoint::Prepare, setup.problem, nullptr))) {
+    return *fault;
+  }
   setups_[request.setup()] = std::move(setup);
   return correct();
 }
@@ -183,8 +199,9 @@ v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
       static_cast<std::ptrdiff_t>(std::min(request.trial_key().size(), loaded.key.bytes.size())),
       reinterpret_cast<char*>(loaded.key.bytes.data()));
   loaded.trial = table_.find(place.kernel, place.problem, loaded.configuration);
-  if (auto fault = suffer(faults_.take(FaultPoint::Load, place.problem, &loaded.configuration)))
+  if (auto fault = suffer(faults_.take(FaultPoint::Load, place.problem, &loaded.configuration))) {
     return *fault;
+  }
   pace(1);
   if (!loaded.trial) {
     table_.require(place.kernel, place.problem);
@@ -207,7 +224,9 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   const Setup& place = setup(request.setup());
   const std::optional<FaultKind> fault =
       faults_.take(FaultPoint::Verify, place.problem, &trial.configuration);
-  if (auto reply = suffer(fault)) return *reply;
+  if (auto reply = suffer(fault)) {
+    return *reply;
+  }
   pace(1);
   v1::DeviceReply reply = correct();
   v1::VerificationResult& result = *reply.mutable_verification();
@@ -217,7 +236,9 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   result.set_after_timing(request.after_timing());
   // A problem on which the table has no verification of this trial is one that the recording did not need.
   for (const TableTrialVerification& recorded : trial.trial->verifications) {
-    if (recorded.problem != place.problem || recorded.after_timing != request.after_timing()) continue;
+    if (recorded.problem != place.problem || recorded.after_timing != request.after_timing()) {
+      continue;
+    }
     result.set_outcome(to_wire(recorded.outcome));
     result.set_worst_excess(recorded.worst_excess);
     result.set_same_bits(recorded.same_bits);
@@ -246,7 +267,9 @@ v1::MeasuredItem ReplayDevice::measured(const v1::MeasureTrials& request, const 
   }
   for (std::uint32_t i = 0; i < item.samples(); ++i) {
     const double sample = table_.sample(*loaded.trial, loaded.key, stage, item.first_sample() + i);
-    if (sample > 0) result.add_samples_us(sample);
+    if (sample > 0) {
+      result.add_samples_us(sample);
+    }
   }
   if (result.samples_us_size() == 0) {
     result.set_outcome(v1::LAUNCH);
@@ -264,13 +287,17 @@ v1::DeviceReply ReplayDevice::measure(const v1::MeasureTrials& request) {
     const Loaded& trial = loaded(item.trial());
     const std::optional<FaultKind> fault =
         faults_.take(FaultPoint::Measure, place.problem, &trial.configuration);
-    if (auto suffered = suffer(fault)) return *suffered;
+    if (auto suffered = suffer(fault)) {
+      return *suffered;
+    }
     pace(item.samples());
     v1::MeasuredItem result = measured(request, item, trial);
     faults_.log(trial.key.hex() + ' ' + v1::SampleBlock::Stage_Name(request.stage()) + ' ' +
                 std::to_string(item.first_sample()) + ' ' + std::to_string(item.samples()));
     result.mutable_conditions()->set_throttled(fault == FaultKind::Throttled);
-    if (fault == FaultKind::Contended) reply.set_foreign_use(true);
+    if (fault == FaultKind::Contended) {
+      reply.set_foreign_use(true);
+    }
     if (fault == FaultKind::BelowFloor) {
       result.set_below_floor(true);
       result.set_floor_us(2 * result.samples_us(0));

@@ -19,8 +19,12 @@ namespace {
 
 std::vector<NamedValue> read_values(const JsonNode& fault, std::string_view key) {
   std::vector<NamedValue> values;
-  if (!fault.contains(key)) return values;
-  for (const JsonNode& member : fault.at(key).members()) values.push_back({member.key(), member.as_int64()});
+  if (!fault.contains(key)) {
+    return values;
+  }
+  for (const JsonNode& member : fault.at(key).members()) {
+    values.push_back({member.key(), member.as_int64()});
+  }
   return values;
 }
 
@@ -45,7 +49,9 @@ ReplayFaults ReplayFaults::read(const std::string& file) {
   faults.hold_ = root.string_or("hold", "");
   faults.log_ = root.string_or("log", "");
   faults.lock_ = root.string_or("lock", "");
-  if (!root.contains("faults")) return faults;
+  if (!root.contains("faults")) {
+    return faults;
+  }
   for (const JsonNode& node : root.at("faults").elements()) {
     node.expect_keys({"at", "fault", "configuration", "problem", "times"});
     Fault fault;
@@ -55,20 +61,25 @@ ReplayFaults ReplayFaults::read(const std::string& file) {
          "below_floor", "foreign_process", "contended"}));
     fault.configuration = read_values(node, "configuration");
     fault.dims = read_values(node, "problem");
-    if (node.contains("times")) fault.times = node.at("times").as_int64(1, 1'000'000);
+    if (node.contains("times")) {
+      fault.times = node.at("times").as_int64(1, 1'000'000);
+    }
     faults.faults_.push_back(std::move(fault));
   }
   return faults;
 }
 
 void ReplayFaults::wait_while_held() const {
-  while (!hold_.empty() && !std::filesystem::exists(hold_))
+  while (!hold_.empty() && !std::filesystem::exists(hold_)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 // One write of a whole line: several workers may append to the same log.
 void ReplayFaults::log(const std::string& line) const {
-  if (log_.empty()) return;
+  if (log_.empty()) {
+    return;
+  }
   const UniqueFd fd(::open(log_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
   const std::string text = line + '\n';
   if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
@@ -80,11 +91,16 @@ std::optional<FaultKind> ReplayFaults::take(FaultPoint point, const Problem& pro
                                             const Configuration* configuration) const {
   for (std::size_t i = 0; i < faults_.size(); ++i) {
     const Fault& fault = faults_[i];
-    if (fault.point != point || !all_among(fault.dims, problem.dims)) continue;
-    if (!fault.configuration.empty() &&
-        (!configuration || !all_among(fault.configuration, configuration->values)))
+    if (fault.point != point || !all_among(fault.dims, problem.dims)) {
       continue;
-    if (use(i)) return fault.kind;
+    }
+    if (!fault.configuration.empty() &&
+        (!configuration || !all_among(fault.configuration, configuration->values))) {
+      continue;
+    }
+    if (use(i)) {
+      return fault.kind;
+    }
   }
   return std::nullopt;
 }
@@ -92,12 +108,16 @@ std::optional<FaultKind> ReplayFaults::take(FaultPoint point, const Problem& pro
 // A counter that outlives the process, since a fault often ends it: the file's length is the count.
 bool ReplayFaults::use(std::size_t index) const {
   const std::optional<std::int64_t>& times = faults_[index].times;
-  if (!times) return true;
+  if (!times) {
+    return true;
+  }
   const std::filesystem::path folder = file_ + ".used";
   std::filesystem::create_directories(folder);
   const std::filesystem::path counter = folder / std::to_string(index);
   const UniqueFd fd(::open(counter.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
-  if (fd.get() < 0 || ::lseek(fd.get(), 0, SEEK_END) >= *times) return false;
+  if (fd.get() < 0 || ::lseek(fd.get(), 0, SEEK_END) >= *times) {
+    return false;
+  }
   return ::write(fd.get(), "x", 1) == 1;
 }
 

@@ -20,15 +20,18 @@ std::string name_of(const std::string& kernel, const Problem& problem, const Con
 
 std::vector<double> samples_of(const std::vector<TableBlock>& blocks) {
   std::vector<double> samples;
-  for (const TableBlock& block : blocks)
+  for (const TableBlock& block : blocks) {
     samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+  }
   return samples;
 }
 
 // A trial that never was a finalist has screening samples alone, and they serve for both stages.
 std::vector<double> pool(const TableTrial& trial, ReplayTable::Stage stage) {
   std::vector<double> finals = samples_of(trial.finals);
-  if (stage == ReplayTable::Stage::Finals && !finals.empty()) return finals;
+  if (stage == ReplayTable::Stage::Finals && !finals.empty()) {
+    return finals;
+  }
   std::vector<double> screening = samples_of(trial.screening);
   return screening.empty() ? finals : screening;
 }
@@ -50,7 +53,9 @@ ReplayTable::ReplayTable(Table table, const std::string& file)
                     : "trials of " + std::to_string(classes.size()) + " devices: export one device");
   }
   for (const TableDevice& device : table_.devices) {
-    if (device.device_class == *classes.begin()) facts_ = device.facts;
+    if (device.device_class == *classes.begin()) {
+      facts_ = device.facts;
+    }
   }
   facts_.replay_table = digest_.hex();
   driver_ = table_.trials.front().context.driver;
@@ -64,7 +69,9 @@ const TableTrial* ReplayTable::find(const std::string& kernel, const Problem& pr
 
 void ReplayTable::require(const std::string& kernel, const Problem& problem) const {
   for (const TableTrial& trial : table_.trials) {
-    if (trial.context.kernel == kernel && trial.context.problem == problem) return;
+    if (trial.context.kernel == kernel && trial.context.problem == problem) {
+      return;
+    }
   }
   throw Error(ErrorCode::FailedPrecondition, file_,
               "the replayed table holds no recording of " + kernel + " at " + to_string(problem) + "; " +
@@ -75,13 +82,19 @@ void ReplayTable::require(const std::string& kernel, const Problem& problem) con
 std::string ReplayTable::recordings_of(const std::string& kernel) const {
   std::vector<std::string> problems, kernels;
   const auto add = [](std::vector<std::string>& names, const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
   };
   for (const TableTrial& trial : table_.trials) {
     add(kernels, trial.context.kernel);
-    if (trial.context.kernel == kernel) add(problems, to_string(trial.context.problem));
+    if (trial.context.kernel == kernel) {
+      add(problems, to_string(trial.context.problem));
+    }
   }
-  if (problems.empty()) return "it holds no trial of that kernel, but of " + join(kernels, ", ");
+  if (problems.empty()) {
+    return "it holds no trial of that kernel, but of " + join(kernels, ", ");
+  }
   const std::size_t more = problems.size() - std::min(problems.size(), kProblemsNamed);
   problems.resize(problems.size() - more);
   return "of " + kernel + " it holds " + join(problems, "; ") +
@@ -91,8 +104,12 @@ std::string ReplayTable::recordings_of(const std::string& kernel) const {
 double ReplayTable::sample(const TableTrial& trial, const Digest& trial_key, Stage stage,
                            std::uint32_t k) const {
   const std::vector<double> recorded = pool(trial, stage);
-  if (recorded.empty()) return 0;
-  if (k < recorded.size()) return recorded[k];
+  if (recorded.empty()) {
+    return 0;
+  }
+  if (k < recorded.size()) {
+    return recorded[k];
+  }
   KeyEncoder encoder("replay-sample", 1);
   encoder.field("table", digest_).field("trial", trial_key);
   encoder.field("stage", static_cast<std::int64_t>(stage)).field("k", static_cast<std::int64_t>(k));
@@ -102,7 +119,9 @@ double ReplayTable::sample(const TableTrial& trial, const Digest& trial_key, Sta
 std::uint32_t ReplayTable::sm_mhz(const TableTrial& trial) {
   for (const auto* blocks : {&trial.finals, &trial.screening}) {
     for (const TableBlock& block : *blocks) {
-      if (block.sm_mhz != 0) return block.sm_mhz;
+      if (block.sm_mhz != 0) {
+        return block.sm_mhz;
+      }
     }
   }
   return 0;

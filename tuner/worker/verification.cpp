@@ -40,7 +40,9 @@ void run_once(DeviceSession& session, ProblemSetup& setup, const BoundPlan& plan
     result.set_detail(*damage);
     return;
   }
-  for (const OutputComparison& output : setup.compare_outputs()) take(output, result);
+  for (const OutputComparison& output : setup.compare_outputs()) {
+    take(output, result);
+  }
 }
 
 }  // namespace
@@ -62,7 +64,9 @@ v1::VerificationResult verify_variant(DeviceSession& session, ProblemSetup& setu
     run_once(session, setup, plan, verify::kSecondPoison, result);
     result.set_same_bits(result.outcome() == v1::CORRECT && setup.output_hash() == first);
   }
-  if (result.outcome() != v1::CORRECT) setup.distrust();
+  if (result.outcome() != v1::CORRECT) {
+    setup.distrust();
+  }
   session.worked();
   return result;
 }

@@ -12,8 +12,12 @@ constexpr std::chrono::milliseconds kBetweenReadings{8};
 
 bool SteadyClock::add(std::uint32_t sm_mhz) {
   readings_.push_back(sm_mhz);
-  if (readings_.size() > settings_.steady_readings) readings_.pop_front();
-  if (readings_.size() < settings_.steady_readings) return false;
+  if (readings_.size() > settings_.steady_readings) {
+    readings_.pop_front();
+  }
+  if (readings_.size() < settings_.steady_readings) {
+    return false;
+  }
   const auto [lowest, highest] = std::minmax_element(readings_.begin(), readings_.end());
   return *lowest > 0 && *highest - *lowest <= settings_.steady_band_mhz;
 }

@@ -35,6 +35,8 @@ __global__ void __launch_bounds__(THREADS) your_kernel_kernel(const T* x, T* y, 
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {
     const long long n = first + i * THREADS;
-    if (n < N) y[n] = T(alpha * float(x[n]));
+    if (n < N) {
+      y[n] = T(alpha * float(x[n]));
+    }
   }
 }

@@ -5,5 +5,7 @@
 template <typename T>
 __global__ void your_kernel_reference(const T* x, T* y, long long N, float alpha) {
   const long long n = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (n < N) y[n] = T(alpha * float(x[n]));
+  if (n < N) {
+    y[n] = T(alpha * float(x[n]));
+  }
 }

@@ -99,7 +99,9 @@ struct Fixture {
     cuda::check(*api, api->mem_alloc(&x, kMax * 4), "x");
     cuda::check(*api, api->mem_alloc(&y, kMax * 4 + 16), "y");
     std::vector<float> values(kMax);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(i);
+    }
     cuda::check(*api, api->memcpy_htod(x, values.data(), kMax * 4), "upload");
     cuda::check(*api, api->memcpy_htod(y, std::vector<float>(kMax).data(), kMax * 4), "clear");
   }

@@ -15,7 +15,9 @@ namespace {
 std::vector<std::string> environment_without(std::string_view name) {
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with(name)) environment.emplace_back(*variable);
+    if (!std::string_view(*variable).starts_with(name)) {
+      environment.emplace_back(*variable);
+    }
   }
   return environment;
 }
@@ -27,7 +29,9 @@ TEST_CASE("a gigabyte of the GPU is taken until the process is killed", "[.other
   cuda::DevicePtr memory = 0;
   REQUIRE(context.api().mem_alloc(&memory, std::size_t{1} << 30) == cuda::Result::Success);
   REQUIRE(::write(STDOUT_FILENO, "held", 4) == 4);
-  while (true) ::pause();
+  while (true) {
+    ::pause();
+  }
 }
 
 Subprocess hold_a_gigabyte() {
@@ -47,7 +51,9 @@ Subprocess hold_a_gigabyte() {
 
 bool is_foreign(DeviceWorkerProcess& worker, bool wanted) {
   for (int i = 0; i < 100; ++i) {
-    if (worker.ask(Requests::probe()).foreign_use() == wanted) return wanted;
+    if (worker.ask(Requests::probe()).foreign_use() == wanted) {
+      return wanted;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   return !wanted;
@@ -78,7 +84,9 @@ v1::FoundGpus offered(const std::string& visible, std::vector<std::string> argum
   std::size_t size = 0;
   while (true) {
     const ssize_t count = ::read(process.stdout_pipe().get(), printed.data() + size, printed.size() - size);
-    if (count <= 0) break;
+    if (count <= 0) {
+      break;
+    }
     size += static_cast<std::size_t>(count);
   }
   CHECK(process.wait().success());

@@ -21,8 +21,9 @@ Subprocess spawn(std::vector<std::string> arguments, int fd) {
   options.program = bin_dir() / "cubind-worker";
   options.arguments = std::move(arguments);
   options.fds.push_back({fd, 3});
-  for (char** variable = environ; *variable != nullptr; ++variable)
+  for (char** variable = environ; *variable != nullptr; ++variable) {
     options.environment.emplace_back(*variable);
+  }
   return Subprocess::spawn(options);
 }
 
@@ -35,8 +36,9 @@ std::pair<UniqueFd, Subprocess> start(std::vector<std::string> arguments) {
 std::vector<std::string> kernel_names(const std::string& source) {
   static const std::regex kPattern(R"(extern "C" __global__ void (\w+))");
   std::vector<std::string> names;
-  for (std::sregex_iterator i(source.begin(), source.end(), kPattern), end; i != end; ++i)
+  for (std::sregex_iterator i(source.begin(), source.end(), kPattern), end; i != end; ++i) {
     names.push_back((*i)[1]);
+  }
   return names;
 }
 
@@ -53,7 +55,9 @@ std::string compile(const std::string& source, const std::string& architecture) 
   v1::CompileRequest request;
   request.set_source_name("kernels.cu");
   request.set_source(source);
-  for (const std::string& name : kernel_names(source)) request.add_entries(name);
+  for (const std::string& name : kernel_names(source)) {
+    request.add_entries(name);
+  }
   request.set_architecture(architecture);
   request.set_max_cubin_bytes(1 << 24);
   request.set_max_log_bytes(1 << 16);
@@ -73,7 +77,9 @@ WorkerProcess::WorkerProcess(std::vector<std::string> arguments)
 std::optional<v1::DeviceReply> WorkerProcess::ask_within(const v1::DeviceRequest& request,
                                                          std::chrono::milliseconds deadline) {
   write_frame(socket_.get(), request.SerializeAsString());
-  if (!wait_readable(socket_.get(), std::chrono::steady_clock::now() + deadline)) return std::nullopt;
+  if (!wait_readable(socket_.get(), std::chrono::steady_clock::now() + deadline)) {
+    return std::nullopt;
+  }
   const auto frame = read_frame(socket_.get(), kMaxReply);
   if (!frame) {
     FAIL("the worker ended without a reply: " << ended().describe());

@@ -18,7 +18,9 @@ extern "C" __global__ void reference(const float* x, const float* w, float* y, l
 extern "C" __global__ void right(const float* x, const float* w, float* y, long long rows,
                                  long long columns) {
   ROW_AND_COLUMN;
-  if (inside) y[row * columns + column] = x[row * columns + column] * w[column];
+  if (inside) {
+    y[row * columns + column] = x[row * columns + column] * w[column];
+  }
 }
 
 // Within any tolerance, but the size decides about the last bit.
@@ -26,7 +28,9 @@ extern "C" __global__ void bits_of_the_size(const float* x, const float* w, floa
                                             long long columns) {
   ROW_AND_COLUMN;
   const float product = x[row * columns + column] * w[column];
-  if (inside) y[row * columns + column] = rows > 16 ? product : product * 1.0000002f;
+  if (inside) {
+    y[row * columns + column] = rows > 16 ? product : product * 1.0000002f;
+  }
 }
 
 extern "C" __global__ void no_row_guard(const float* x, const float* w, float* y, long long rows,
@@ -39,41 +43,55 @@ extern "C" __global__ void no_row_guard(const float* x, const float* w, float* y
 extern "C" __global__ void wrong_last_row(const float* x, const float* w, float* y, long long rows,
                                           long long columns) {
   ROW_AND_COLUMN;
-  if (inside)
+  if (inside) {
     y[row * columns + column] = x[row * columns + column] * w[column] + (row == rows - 1 ? 1.0f : 0.0f);
+  }
 }
 
 extern "C" __global__ void unwritten_last_row(const float* x, const float* w, float* y, long long rows,
                                               long long columns) {
   ROW_AND_COLUMN;
-  if (inside && row < rows - 1) y[row * columns + column] = x[row * columns + column] * w[column];
+  if (inside && row < rows - 1) {
+    y[row * columns + column] = x[row * columns + column] * w[column];
+  }
 }
 
 extern "C" __global__ void one_too_far(const float* x, const float* w, float* y, long long rows,
                                        long long columns) {
   ROW_AND_COLUMN;
-  if (inside) y[row * columns + column] = x[row * columns + column] * w[column];
-  if (row == 0 && column == 0) y[rows * columns] = 0.0f;
+  if (inside) {
+    y[row * columns + column] = x[row * columns + column] * w[column];
+  }
+  if (row == 0 && column == 0) {
+    y[rows * columns] = 0.0f;
+  }
 }
 
 extern "C" __global__ void one_before(const float* x, const float* w, float* y, long long rows,
                                       long long columns) {
   ROW_AND_COLUMN;
-  if (inside) y[row * columns + column] = x[row * columns + column] * w[column];
-  if (row == 0 && column == 0) y[-1] = 0.0f;
+  if (inside) {
+    y[row * columns + column] = x[row * columns + column] * w[column];
+  }
+  if (row == 0 && column == 0) {
+    y[-1] = 0.0f;
+  }
 }
 
 extern "C" __global__ void reads_past_the_end(const float* x, const float* w, float* y, long long rows,
                                               long long columns) {
   ROW_AND_COLUMN;
-  if (inside)
+  if (inside) {
     y[row * columns + column] = x[row * columns + column] * w[column + (column == columns - 1 ? 1 : 0)];
+  }
 }
 
 extern "C" __global__ void overwrites_input(float* x, const float* w, float* y, long long rows,
                                             long long columns) {
   ROW_AND_COLUMN;
-  if (!inside) return;
+  if (!inside) {
+    return;
+  }
   y[row * columns + column] = x[row * columns + column] * w[column];
   x[row * columns + column] = 0.0f;
 }
@@ -82,7 +100,9 @@ extern "C" __global__ void overwrites_input(float* x, const float* w, float* y, 
 extern "C" __global__ void vector_read(const float* x, const float* w, float* y, long long rows,
                                        long long columns) {
   ROW_AND_COLUMN;
-  if (!inside || column % 4 != 0) return;
+  if (!inside || column % 4 != 0) {
+    return;
+  }
   const float4 v = *reinterpret_cast<const float4*>(x + row * columns + column);
   float* to = y + row * columns + column;
   to[0] = v.x * w[column];
@@ -95,7 +115,9 @@ extern "C" __global__ void vector_read(const float* x, const float* w, float* y,
 extern "C" __global__ void misaligned_read(const float* x, const float* w, float* y, long long rows,
                                            long long columns) {
   ROW_AND_COLUMN;
-  if (!inside) return;
+  if (!inside) {
+    return;
+  }
   float a, b, c, d;
   asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "l"(x + 1));
   y[row * columns + column] = (a + b + c + d) * w[column];
@@ -104,7 +126,9 @@ extern "C" __global__ void misaligned_read(const float* x, const float* w, float
 extern "C" __global__ void illegal_address(const float* x, const float* w, float* y, long long rows,
                                            long long columns) {
   ROW_AND_COLUMN;
-  if (inside) *reinterpret_cast<float*>(0x10 + column * 4) = x[row * columns + column] * w[column];
+  if (inside) {
+    *reinterpret_cast<float*>(0x10 + column * 4) = x[row * columns + column] * w[column];
+  }
   y[0] = 0.0f;
 }
 
@@ -124,12 +148,16 @@ extern "C" __global__ void unstable_sum(const float* x, float* sum, long long co
 
 extern "C" __global__ void add_one(float* y, long long count) {
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) y[i] += 1.0f;
+  if (i < count) {
+    y[i] += 1.0f;
+  }
 }
 
 extern "C" __global__ void count_values(const int* x, int* counts, long long count) {
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) atomicAdd(&counts[x[i]], 1);
+  if (i < count) {
+    atomicAdd(&counts[x[i]], 1);
+  }
 }
 
 // Sum and sum of squares; one block.
@@ -145,7 +173,9 @@ extern "C" __global__ void moments(const float* x, double* sums, long long count
 
 extern "C" __global__ void copy_bytes(const u8* x, u8* y, long long count) {
   const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
-  if (i < count) y[i] = x[i];
+  if (i < count) {
+    y[i] = x[i];
+  }
 }
 
 // The paint around x: `zone` bytes before it and behind its `count`.
@@ -160,22 +190,30 @@ extern "C" __global__ void read_zones(const u8* x, u8* y, long long count, long 
 // Writes twice what it reads into scratch, which the next launch reads.
 extern "C" __global__ void double_into(const float* x, float* scratch, long long count) {
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) scratch[i] = 2.0f * x[i];
+  if (i < count) {
+    scratch[i] = 2.0f * x[i];
+  }
 }
 extern "C" __global__ void copy_from(const float* scratch, float* y, long long count) {
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) y[i] = scratch[i];
+  if (i < count) {
+    y[i] = scratch[i];
+  }
 }
 extern "C" __global__ void doubled(const float* x, float* y, long long count) {
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) y[i] = 2.0f * x[i];
+  if (i < count) {
+    y[i] = 2.0f * x[i];
+  }
 }
 extern "C" __global__ void doubled_through_shared(const float* x, float* y, long long count) {
   extern __shared__ float shared[];
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;
   shared[20000 + threadIdx.x] = i < count ? x[i] : 0.0f;
   __syncthreads();
-  if (i < count) y[i] = 2.0f * shared[20000 + threadIdx.x];
+  if (i < count) {
+    y[i] = 2.0f * shared[20000 + threadIdx.x];
+  }
 }
 extern "C" __global__ void doubled_through_both(const float* x, float* y, long long count) {
   __shared__ float fixed[5120];  // 20 KB: with 40 KB of dynamic shared memory more than needs no asking
@@ -184,7 +222,9 @@ extern "C" __global__ void doubled_through_both(const float* x, float* y, long l
   fixed[threadIdx.x * 5] = i < count ? x[i] : 0.0f;
   shared[9000 + threadIdx.x] = fixed[threadIdx.x * 5];
   __syncthreads();
-  if (i < count) y[i] = fixed[threadIdx.x * 5] + shared[9000 + threadIdx.x];
+  if (i < count) {
+    y[i] = fixed[threadIdx.x * 5] + shared[9000 + threadIdx.x];
+  }
 }
 
 // For so many clocks, whatever the data.
@@ -192,7 +232,9 @@ extern "C" __global__ void spin(float* y, long long clocks) {
   const long long start = clock64();
   while (clock64() - start < clocks) {
   }
-  if (threadIdx.x == 0) y[0] = 1.0f;
+  if (threadIdx.x == 0) {
+    y[0] = 1.0f;
+  }
 }
 
 // Reads everything, writes one number a block.
@@ -203,6 +245,10 @@ extern "C" __global__ void read_all(const float4* x, float* y, long long count) 
     const float4 v = x[i];
     sum += v.x + v.y + v.z + v.w;
   }
-  if (sum == 1.2345f) y[0] = sum;
-  if (threadIdx.x == 0) y[blockIdx.x] = 0.0f;
+  if (sum == 1.2345f) {
+    y[0] = sum;
+  }
+  if (threadIdx.x == 0) {
+    y[blockIdx.x] = 0.0f;
+  }
 }

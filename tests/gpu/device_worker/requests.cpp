@@ -25,7 +25,9 @@ Requests& Requests::buffer(const std::string& name, const std::string& type, v1:
   spec.set_atol(options.atol);
   spec.mutable_fill()->set_kind(options.fill);
   spec.mutable_fill()->set_file_content(options.content);
-  for (const double parameter : options.parameters) spec.mutable_fill()->add_parameters(parameter);
+  for (const double parameter : options.parameters) {
+    spec.mutable_fill()->add_parameters(parameter);
+  }
   return *this;
 }
 
@@ -84,7 +86,9 @@ v1::Dim3 Requests::dim(std::uint32_t x, std::uint32_t y) {
 
 v1::LaunchPlan Requests::plan(const std::vector<v1::Launch>& launches) {
   v1::LaunchPlan made;
-  for (const v1::Launch& launch : launches) *made.add_launches() = launch;
+  for (const v1::Launch& launch : launches) {
+    *made.add_launches() = launch;
+  }
   return made;
 }
 
@@ -100,8 +104,12 @@ v1::DeviceRequest Requests::load(const v1::LaunchPlan& plan, std::uint32_t trial
   request.mutable_load()->set_setup(1);
   request.mutable_load()->set_cubin(kernels_cubin());
   std::set<std::string> symbols;
-  for (const v1::Launch& launch : plan.launches()) symbols.insert(launch.entry_symbol());
-  for (const std::string& symbol : symbols) request.mutable_load()->add_entry_symbols(symbol);
+  for (const v1::Launch& launch : plan.launches()) {
+    symbols.insert(launch.entry_symbol());
+  }
+  for (const std::string& symbol : symbols) {
+    request.mutable_load()->add_entry_symbols(symbol);
+  }
   return request;
 }
 

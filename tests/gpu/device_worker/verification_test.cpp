@@ -35,9 +35,15 @@ std::string make_elements(DType type, std::uint64_t count, const std::string* li
   Random random(std::uint64_t{42});
   for (std::uint64_t i = 0; i < count; ++i) {
     double value = std::floor(random.uniform() * 200) - (type == DType::U8 ? 0 : 100);
-    if (i % 97 == 3) value = std::numeric_limits<double>::quiet_NaN();
-    if (i % 89 == 5) value = -std::numeric_limits<double>::infinity();
-    if (like != nullptr && i % wrong_every == 0) value += 0.25 * static_cast<double>(1 + i % 5);
+    if (i % 97 == 3) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    }
+    if (i % 89 == 5) {
+      value = -std::numeric_limits<double>::infinity();
+    }
+    if (like != nullptr && i % wrong_every == 0) {
+      value += 0.25 * static_cast<double>(1 + i % 5);
+    }
     verify::store_element(type, bytes, i, value);
   }
   return data;

@@ -32,8 +32,12 @@ struct AgentDaemon::Server final : v1::AgentService::Service {
         answer.mutable_welcome()->set_daemon_version("test");
         answer.mutable_welcome()->set_heartbeat_ms(200);
       }
-      if (message.sequence() != 0) answer.mutable_ack()->set_sequence(message.sequence());
-      if (answer.body_case() != v1::DaemonMessage::BODY_NOT_SET && !owner.silent) stream->Write(answer);
+      if (message.sequence() != 0) {
+        answer.mutable_ack()->set_sequence(message.sequence());
+      }
+      if (answer.body_case() != v1::DaemonMessage::BODY_NOT_SET && !owner.silent) {
+        stream->Write(answer);
+      }
       changed.notify_all();
     }
     const std::lock_guard lock(mutex);
@@ -47,7 +51,9 @@ struct AgentDaemon::Server final : v1::AgentService::Service {
     explicit Artifacts(AgentDaemon& daemon) : owner(daemon) {}
     grpc::Status GetArtifact(grpc::ServerContext*, const v1::GetArtifactRequest*,
                              grpc::ServerWriter<v1::ArtifactChunk>*) override {
-      if (owner.artifact_refusal.empty()) return {grpc::StatusCode::NOT_FOUND, "no such artifact"};
+      if (owner.artifact_refusal.empty()) {
+        return {grpc::StatusCode::NOT_FOUND, "no such artifact"};
+      }
       return {grpc::StatusCode::RESOURCE_EXHAUSTED, owner.artifact_refusal};
     }
     AgentDaemon& owner;
@@ -81,12 +87,16 @@ std::string AgentDaemon::address() const { return "unix://" + (folder_.path() / 
 
 void AgentDaemon::send(const v1::DaemonMessage& message) {
   const std::lock_guard lock(server_->mutex);
-  if (server_->current != nullptr) server_->current->Write(message);
+  if (server_->current != nullptr) {
+    server_->current->Write(message);
+  }
 }
 
 void AgentDaemon::hang_up() {
   const std::lock_guard lock(server_->mutex);
-  if (server_->current_context != nullptr) server_->current_context->TryCancel();
+  if (server_->current_context != nullptr) {
+    server_->current_context->TryCancel();
+  }
 }
 
 void AgentDaemon::refuse_next(const std::string& reason) {
@@ -100,7 +110,9 @@ std::optional<v1::AgentMessage> AgentDaemon::find(const std::function<bool(const
   std::optional<v1::AgentMessage> found;
   server_->changed.wait_for(lock, limit, [&] {
     for (const v1::AgentMessage& message : server_->messages) {
-      if (!found && fits(message)) found = message;
+      if (!found && fits(message)) {
+        found = message;
+      }
     }
     return found.has_value();
   });

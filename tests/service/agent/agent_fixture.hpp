@@ -19,7 +19,9 @@ namespace cubind::test {
 // This process's own.
 inline std::vector<std::string> agent_environment() {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    result.emplace_back(*entry);
+  }
   return result;
 }
 
@@ -62,7 +64,9 @@ struct AgentFixture {
   v1::Batch stored() const {
     v1::Batch all;
     for (const v1::AgentMessage& message : daemon.messages()) {
-      if (message.has_batch()) all.MergeFrom(message.batch());
+      if (message.has_batch()) {
+        all.MergeFrom(message.batch());
+      }
     }
     return all;
   }

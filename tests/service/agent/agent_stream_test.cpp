@@ -21,7 +21,9 @@ TEST_CASE("every message of a lease names it and repeats its fencing number") {
   fixture.run();
   for (const v1::AgentMessage& message : fixture.daemon.messages()) {
     const bool is_of_no_lease = message.has_heartbeat() && message.lease_id().empty();
-    if (message.has_hello() || is_of_no_lease) continue;
+    if (message.has_hello() || is_of_no_lease) {
+      continue;
+    }
     CHECK(message.lease_id() == "lease-1");
     CHECK(message.fence() == 7);
   }
@@ -35,7 +37,9 @@ TEST_CASE("no batch is sent before the one before it was acknowledged") {
   REQUIRE(fixture.daemon.find([](const auto& message) { return message.has_batch(); }));
   std::this_thread::sleep_for(milliseconds(500));
   int batches = 0;
-  for (const auto& message : fixture.daemon.messages()) batches += message.has_batch() ? 1 : 0;
+  for (const auto& message : fixture.daemon.messages()) {
+    batches += message.has_batch() ? 1 : 0;
+  }
   CHECK(batches == 1);
 }
 
@@ -122,7 +126,9 @@ struct StreamFixture {
   // Why the stream broke; waits for it.
   std::optional<std::string> end() {
     const auto until = steady_clock::now() + seconds(20);
-    while (!stream.broken() && steady_clock::now() < until) std::this_thread::sleep_for(milliseconds(10));
+    while (!stream.broken() && steady_clock::now() < until) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
     return stream.broken();
   }
   ErrorCode code_of_fetch() {

@@ -40,8 +40,9 @@ TEST_CASE("a lease ends with the recorded winner and each configuration is compi
   CHECK(result.provenance().median_us() == Approx(10).epsilon(0.01));
   CHECK(fixture.stored().artifacts_size() == 12);
   std::uint32_t calls = 0;
-  for (const auto& message : fixture.daemon.messages())
+  for (const auto& message : fixture.daemon.messages()) {
     calls = std::max(calls, message.progress().nvrtc_calls());
+  }
   CHECK(calls == 12);
 }
 

@@ -41,7 +41,9 @@ class Faulty {
   }
   std::uint32_t count(v1::Outcome outcome) const {
     for (const v1::OutcomeCount& one : end.outcomes()) {
-      if (one.outcome() == outcome) return one.count();
+      if (one.outcome() == outcome) {
+        return one.count();
+      }
     }
     return 0;
   }

@@ -22,7 +22,9 @@ std::string submit(const Connection& connection, const Problem& problem) {
 std::optional<v1::Job> find_job(const Connection& connection, const std::string& id) {
   const auto reply = connection.list_jobs(true, kPatience);
   for (const v1::Job& job : reply.jobs()) {
-    if (job.id() == id) return job;
+    if (job.id() == id) {
+      return job;
+    }
   }
   return std::nullopt;
 }
@@ -156,7 +158,9 @@ std::set<std::string> screened(const TinyDaemon& daemon, std::size_t from = 0) {
   std::set<std::string> keys;
   const auto lines = daemon.measured_blocks();
   for (std::size_t i = from; i < lines.size(); ++i) {
-    if (lines[i].find("SCREEN") != std::string::npos) keys.insert(lines[i].substr(0, lines[i].find(' ')));
+    if (lines[i].find("SCREEN") != std::string::npos) {
+      keys.insert(lines[i].substr(0, lines[i].find(' ')));
+    }
   }
   return keys;
 }
@@ -182,7 +186,9 @@ TEST_CASE("a grown search space has only what is new compiled and screened") {
   CHECK(grown.job().nvrtc_calls() == 4);
   const auto added = screened(daemon, lines);
   CHECK(added.size() == 4);
-  for (const std::string& trial : added) CHECK_FALSE(before.contains(trial));
+  for (const std::string& trial : added) {
+    CHECK_FALSE(before.contains(trial));
+  }
   CHECK(tune(connection, {tiny_problem(2)}).at(0).already_fresh());
 }
 

@@ -14,7 +14,9 @@ namespace {
 std::optional<v1::Kernel> find_kernel(const Connection& connection, const std::string& word) {
   const auto reply = connection.list_kernels(kPatience);
   for (const v1::Kernel& kernel : reply.kernels()) {
-    if (kernel.name() == word || kernel.file().find(word) != std::string::npos) return kernel;
+    if (kernel.name() == word || kernel.file().find(word) != std::string::npos) {
+      return kernel;
+    }
   }
   return std::nullopt;
 }
@@ -142,8 +144,9 @@ TEST_CASE("workers die with an agent that is killed") {
 }
 
 bool holds(pid_t pid, const std::string& what, const std::string& where) {
-  if (where == "maps")
+  if (where == "maps") {
     return read_file("/proc/" + std::to_string(pid) + "/maps").find(what) != std::string::npos;
+  }
   const std::filesystem::directory_iterator descriptors("/proc/" + std::to_string(pid) + "/fd");
   return std::ranges::any_of(descriptors, [&](const auto& descriptor) {
     std::error_code gone;
@@ -171,7 +174,9 @@ TEST_CASE("only the daemon opens the database") {
   CHECK(holds(daemon->pid(), "store.db", "fd"));
   const auto others = descendants(daemon->pid());
   CHECK(others.size() >= 2);
-  for (const ProcessId& other : others) CHECK_FALSE(holds(other.pid, "store.db", "fd"));
+  for (const ProcessId& other : others) {
+    CHECK_FALSE(holds(other.pid, "store.db", "fd"));
+  }
 }
 
 TEST_CASE("between jobs no device worker lives") {

@@ -33,7 +33,9 @@ std::vector<v1::Job> tune_jobs(const Connection& connection) {
   std::vector<v1::Job> result;
   const auto reply = connection.list_jobs(true, kPatience);
   for (const v1::Job& job : reply.jobs()) {
-    if (job.kind() == v1::Job::TUNE) result.push_back(job);
+    if (job.kind() == v1::Job::TUNE) {
+      result.push_back(job);
+    }
   }
   return result;
 }

@@ -35,7 +35,9 @@ std::string ask_raw(const std::string& address, const std::string& request) {
   bool ok = false;
   queue.Next(&tag, &ok);
   grpc::Slice whole;
-  if (!status.ok() || !reply.DumpToSingleSlice(&whole).ok()) return "";
+  if (!status.ok() || !reply.DumpToSingleSlice(&whole).ok()) {
+    return "";
+  }
   return {reinterpret_cast<const char*>(whole.begin()), whole.size()};
 }
 
@@ -43,7 +45,9 @@ std::vector<v1::Job> jobs_of_kind(const Connection& connection, v1::Job::Kind ki
   std::vector<v1::Job> result;
   const auto reply = connection.list_jobs(true, kPatience);
   for (const v1::Job& job : reply.jobs()) {
-    if (job.kind() == kind) result.push_back(job);
+    if (job.kind() == kind) {
+      result.push_back(job);
+    }
   }
   return result;
 }
@@ -66,7 +70,9 @@ TEST_CASE(
     return jobs.size() == 1 && jobs[0].waiters() == kRanks;
   });
   daemon.let_go();
-  for (std::thread& rank : ranks) rank.join();
+  for (std::thread& rank : ranks) {
+    rank.join();
+  }
 
   CHECK(all_wait);
   const auto jobs = jobs_of_kind(connection, v1::Job::TUNE);

@@ -32,7 +32,9 @@ class OpenStore {
     const bool found = sqlite3_step(statement) == SQLITE_ROW;
     const std::int64_t value = found ? sqlite3_column_int64(statement, 0) : -1;
     sqlite3_finalize(statement);
-    if (!found) throw std::runtime_error(sql + ": no row");
+    if (!found) {
+      throw std::runtime_error(sql + ": no row");
+    }
     return value;
   }
   // Flips one bit in the middle of a blob.
@@ -49,7 +51,9 @@ class OpenStore {
 
  private:
   void check(int code) {
-    if (code != SQLITE_OK) throw std::runtime_error(sqlite3_errmsg(database_));
+    if (code != SQLITE_OK) {
+      throw std::runtime_error(sqlite3_errmsg(database_));
+    }
   }
   sqlite3* database_ = nullptr;
 };

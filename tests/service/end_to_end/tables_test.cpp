@@ -27,7 +27,9 @@ TEST_CASE("an export of all trials has every sample and names the measured cubin
   CHECK(table.records[0].evidence == Evidence::Replayed);
   REQUIRE(table.trials.size() == kTinyConfigurations);
   std::size_t blocks = 0;
-  for (const TableTrial& trial : table.trials) blocks += trial.screening.size() + trial.finals.size();
+  for (const TableTrial& trial : table.trials) {
+    blocks += trial.screening.size() + trial.finals.size();
+  }
   CHECK(blocks == daemon.measured_blocks().size());
 }
 

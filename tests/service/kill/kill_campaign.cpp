@@ -32,9 +32,15 @@ bool has_ended(v1::Job::State state) {
 
 milliseconds spread_of(const KillCell& cell) {
   const std::string phase = kPhases[cell.phase];
-  if (phase == kCompiling) return kCompilingSpread;
-  if (phase == kFinalists) return kFinalistsSpread;
-  if (phase != kCommit) return milliseconds(0);
+  if (phase == kCompiling) {
+    return kCompilingSpread;
+  }
+  if (phase == kFinalists) {
+    return kFinalistsSpread;
+  }
+  if (phase != kCommit) {
+    return milliseconds(0);
+  }
   // An agent whose result is on its way has left the job.
   const milliseconds margin{15};
   return cell.target == kDaemonTarget ? kAgentCommits + kStoreCommits - margin : kAgentCommits - margin;
@@ -59,11 +65,15 @@ KillCampaign::KillCampaign(std::vector<Problem> problems, std::uint64_t seed)
 
 // The daemon's own word, just before the kill. While it commits it answers nothing.
 bool KillCampaign::still_in_phase(const KilledJob& job) const {
-  if (kPhases[job.cell.phase] == kCommit) return true;
+  if (kPhases[job.cell.phase] == kCommit) {
+    return true;
+  }
   const Connection connection(const_cast<TinyDaemon&>(daemon_)->address());
   const auto reply = connection.list_jobs(false, kPatience);
   for (const v1::Job& open : reply.jobs()) {
-    if (problem_from_wire(open.problem(), "problem") != job.problem) continue;
+    if (problem_from_wire(open.problem(), "problem") != job.problem) {
+      continue;
+    }
     return open.state() == v1::Job::RUNNING && open.phase() == kPhases[job.cell.phase];
   }
   return false;
@@ -76,7 +86,9 @@ void KillCampaign::kill(KilledJob& job) {
     daemon_->kill();
   } else {
     const auto target = find_process(daemon_->pid(), kTargets[job.cell.target]);
-    if (!target) return;
+    if (!target) {
+      return;
+    }
     family = descendants(target->pid);
     family.push_back(*target);
     ::kill(target->pid, SIGKILL);
@@ -89,22 +101,30 @@ void KillCampaign::kill(KilledJob& job) {
 
 void KillCampaign::on_event(const v1::TuneEvent& event, KilledJob& job) {
   job.last = event;
-  if (job.killed || event.job().state() != v1::Job::RUNNING) return;
-  if (event.job().phase() != kPhases[job.cell.phase]) return;
+  if (job.killed || event.job().state() != v1::Job::RUNNING) {
+    return;
+  }
+  if (event.job().phase() != kPhases[job.cell.phase]) {
+    return;
+  }
   if (skip_ > 0) {
     --skip_;
     return;
   }
   const milliseconds spread = spread_of(job.cell);
   std::this_thread::sleep_for(milliseconds(random_.below(static_cast<std::uint64_t>(spread.count()) + 1)));
-  if (still_in_phase(job)) kill(job);
+  if (still_in_phase(job)) {
+    kill(job);
+  }
 }
 
 void KillCampaign::finish_after_restart(KilledJob& job) {
   daemon_->reap();
   daemon_->start();
   const auto ended = tune(daemon_->connect(), {job.problem});
-  if (!ended.empty()) job.last = ended.front();
+  if (!ended.empty()) {
+    job.last = ended.front();
+  }
 }
 
 KilledJob KillCampaign::run(const KillCell& cell) {
@@ -119,10 +139,16 @@ KilledJob KillCampaign::run(const KillCell& cell) {
         tune_request({job.problem}), [&](const v1::TuneEvent& event) { on_event(event, job); }, {},
         std::nullopt);
   } catch (const Error& error) {
-    if (!job.killed || cell.target != kDaemonTarget) throw;
+    if (!job.killed || cell.target != kDaemonTarget) {
+      throw;
+    }
   }
-  if (job.killed && cell.target == kDaemonTarget) finish_after_restart(job);
-  if (!has_ended(job.last.job().state())) throw std::logic_error("a stream ended before its job");
+  if (job.killed && cell.target == kDaemonTarget) {
+    finish_after_restart(job);
+  }
+  if (!has_ended(job.last.job().state())) {
+    throw std::logic_error("a stream ended before its job");
+  }
   return job;
 }
 

@@ -27,8 +27,12 @@ std::vector<double> samples_of(const std::vector<TableBlock>& blocks) {
 class Evidence {
  public:
   Evidence(const Table& stored, const Table& played) {
-    for (const TableTrial& trial : played.trials) played_[name_of(trial)] = &trial;
-    for (const TableTrial& trial : stored.trials) add_stored(trial);
+    for (const TableTrial& trial : played.trials) {
+      played_[name_of(trial)] = &trial;
+    }
+    for (const TableTrial& trial : stored.trials) {
+      add_stored(trial);
+    }
   }
 
   void add_measured(const std::string& line) {
@@ -46,9 +50,13 @@ class Evidence {
   }
 
   std::map<std::string, KillEvidence> judge() {
-    for (const auto& [block, times] : measured_) judge(block, times);
+    for (const auto& [block, times] : measured_) {
+      judge(block, times);
+    }
     for (const BlockName& block : stored_) {
-      if (!measured_.contains(block)) fault(block, "stored and never measured");
+      if (!measured_.contains(block)) {
+        fault(block, "stored and never measured");
+      }
     }
     for (const auto& [problem, rounds] : repeated_) {
       if (rounds.size() > 1) {
@@ -87,9 +95,15 @@ class Evidence {
   }
 
   void judge(const BlockName& block, std::size_t times) {
-    if (!stored_.contains(block)) fault(block, "measured and lost");
-    if (times > 2) fault(block, "measured " + std::to_string(times) + " times");
-    if (times < 2) return;
+    if (!stored_.contains(block)) {
+      fault(block, "measured and lost");
+    }
+    if (times > 2) {
+      fault(block, "measured " + std::to_string(times) + " times");
+    }
+    if (times < 2) {
+      return;
+    }
     const auto& [trial, stage, first] = block;
     const std::string problem = problems_.at(trial);
     by_problem_[problem].repeated += times - 1;
@@ -115,7 +129,9 @@ class Evidence {
 std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log, const Table& stored,
                                                     const Table& played) {
   Evidence evidence(stored, played);
-  for (const std::string& line : log) evidence.add_measured(line);
+  for (const std::string& line : log) {
+    evidence.add_measured(line);
+  }
   return evidence.judge();
 }
 

@@ -44,7 +44,9 @@ struct Tally {
 
 void print(const Tally& tally) {
   std::cout << "\nkills           ";
-  for (const char* target : kTargets) std::cout << std::setw(24) << target;
+  for (const char* target : kTargets) {
+    std::cout << std::setw(24) << target;
+  }
   std::cout << std::setw(18) << "blocks repeated" << '\n';
   for (std::size_t phase = 0; phase < kPhases.size(); ++phase) {
     std::cout << std::left << std::setw(16) << kPhases[phase] << std::right;
@@ -81,13 +83,19 @@ void check_evidence(const std::vector<KilledJob>& jobs, KillCampaign& campaign, 
     INFO(to_string(job.problem) << ", " << kTargets[job.cell.target] << " killed while "
                                 << kPhases[job.cell.phase]);
     CHECK(one.stored >= kTinyConfigurations);
-    for (const std::string& fault : one.faults) FAIL_CHECK(fault);
-    if (!job.killed) CHECK(one.repeated == 0);
+    for (const std::string& fault : one.faults) {
+      FAIL_CHECK(fault);
+    }
+    if (!job.killed) {
+      CHECK(one.repeated == 0);
+    }
     tally.measured += one.measured;
     tally.stored += one.stored;
     tally.repeated += one.repeated;
     std::size_t& most = tally.most_repeated[job.cell.phase];
-    if (job.killed) most = std::max(most, one.repeated);
+    if (job.killed) {
+      most = std::max(most, one.repeated);
+    }
   }
   CHECK_FALSE(evidence.contains("unknown"));
 }
@@ -118,11 +126,14 @@ TEST_CASE("a job whose processes are killed resumes with nothing lost or doubled
   const auto winners = undisturbed_winners(problems);
   REQUIRE(winners.size() == problems.size());
   Tally tally;
-  for (std::size_t first = 0; first < kills; first += kCells)
+  for (std::size_t first = 0; first < kills; first += kCells) {
     run_round(first, kills, problems, winners, tally);
+  }
   print(tally);
   std::size_t killed = 0;
-  for (const auto& [cell, count] : tally.kills) killed += count;
+  for (const auto& [cell, count] : tally.kills) {
+    killed += count;
+  }
   CHECK(killed == kills);
 }
 

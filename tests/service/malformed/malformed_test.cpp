@@ -156,9 +156,15 @@ TEST_CASE(
     "nothing") {
   Shared shared;
   const std::vector<Case> specs = cases_of("specs"), shapes = cases_of("shapes"), tables = cases_of("tables");
-  for (const Case& input : specs) check_file(shared, input, {"kernels", "check"});
-  for (const Case& input : shapes) check_file(shared, input, {"tune", kTinyKernel, "--shapes"});
-  for (const Case& input : tables) check_file(shared, input, {"import"});
+  for (const Case& input : specs) {
+    check_file(shared, input, {"kernels", "check"});
+  }
+  for (const Case& input : shapes) {
+    check_file(shared, input, {"tune", kTinyKernel, "--shapes"});
+  }
+  for (const Case& input : tables) {
+    check_file(shared, input, {"import"});
+  }
   check_requests(shared);
   CHECK(std::min({specs.size(), shapes.size(), tables.size(), malformed_requests().size()}) >= 10);
   CHECK(shared.inputs >= 50);

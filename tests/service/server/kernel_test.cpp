@@ -134,7 +134,9 @@ TEST_CASE("a compiler's words that are not ASCII arrive as far as a header holds
   v1::CheckKernelReply reply;
   auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
   std::string log;
-  for (int i = 0; i < 3000; ++i) log += "\u20ac";
+  for (int i = 0; i < 3000; ++i) {
+    log += "\u20ac";
+  }
   agent.send_check(answer(agent.wait_for_check(), v1::COMPILE, log));
   const grpc::Status status = call.get();
   CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
@@ -146,13 +148,19 @@ TEST_CASE("a check that its caller has left does not keep the others waiting") {
   v1::CheckKernelRequest request = check_vector_add();
   Json spec = Json::parse(request.spec_json());
   for (const char* name : {"X1", "X2", "X3", "X4"}) {
-    for (int value = 1; value <= 20; ++value) spec["tunables"][name].push_back(value);
-    for (Json& configuration : spec["default"]) configuration[name] = 1;
+    for (int value = 1; value <= 20; ++value) {
+      spec["tunables"][name].push_back(value);
+    }
+    for (Json& configuration : spec["default"]) {
+      configuration[name] = 1;
+    }
   }
   spec["launches"][0]["shared_bytes"] = "X1 + X2 + X3 + X4";
   spec["constraints"].push_back("X1 + X2 + X3 + X4 + N < 0");
   request.set_spec_json(spec.dump());
-  for (int i = 0; i < 99; ++i) *request.add_problems() = request.problems(0);
+  for (int i = 0; i < 99; ++i) {
+    *request.add_problems() = request.problems(0);
+  }
   grpc::ClientContext left, context;
   left.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
   v1::CheckKernelReply reply;

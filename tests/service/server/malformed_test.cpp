@@ -42,7 +42,9 @@ const std::vector<Malformed>& malformed_requests() {
        "problem.types[0].type:", "i8"},
       {"too many dims",
        [](Request& r) {
-         for (int i = 0; i < 65; ++i) r.mutable_problem()->add_dims()->set_name("N");
+         for (int i = 0; i < 65; ++i) {
+           r.mutable_problem()->add_dims()->set_name("N");
+         }
        },
        "problem.dims:", "64"},
       {"no device", [](Request& r) { r.clear_device(); }, "device:", "give facts or a label"},

@@ -94,7 +94,9 @@ TEST_CASE("what ran out of memory in a job does not have the problem tuned again
 TEST_CASE("reproducible and invariant results are asked of the agent and have records of their own") {
   v1::Numerics numerics;
   numerics.set_kind(GENERATE(v1::Numerics::REPRODUCIBLE, v1::Numerics::INVARIANT));
-  if (numerics.kind() == v1::Numerics::INVARIANT) numerics.set_invariant_dim("N");
+  if (numerics.kind() == v1::Numerics::INVARIANT) {
+    numerics.set_invariant_dim("N");
+  }
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   v1::TuneRequest tune = detached();

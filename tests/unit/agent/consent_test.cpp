@@ -10,7 +10,9 @@ namespace {
 
 bool waited(const MemoryChannel& channel) {
   for (const v1::Progress& told : channel.told) {
-    if (told.state() == v1::Job::WAITING_FOR_IDLE_GPU) return true;
+    if (told.state() == v1::Job::WAITING_FOR_IDLE_GPU) {
+      return true;
+    }
   }
   return false;
 }
@@ -37,7 +39,9 @@ TEST_CASE("a foreign process that appears ends the block and what was seen besid
   const v1::JobResult result = world.run();
   CHECK(waited(world.channel));
   CHECK(text(result.winner()) == "A=3,B=2");
-  for (const auto& [key, block] : world.channel.blocks) CHECK_FALSE(block.conditions().contended());
+  for (const auto& [key, block] : world.channel.blocks) {
+    CHECK_FALSE(block.conditions().contended());
+  }
 }
 
 TEST_CASE("a foreign process that is seen once is waited for once") {

@@ -18,7 +18,9 @@ class ScriptedLink final : public DeviceLink {
   Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
     requests.push_back(request);
     deadlines.push_back(deadline);
-    if (request.has_open() && open_answer) return *open_answer;
+    if (request.has_open() && open_answer) {
+      return *open_answer;
+    }
     if (request.has_open() || answers.empty()) {
       v1::DeviceReply reply;
       reply.set_outcome(v1::CORRECT);
@@ -110,7 +112,9 @@ TEST_CASE_METHOD(Fixture, "every request has a deadline") {
   prepare();
   session.verify({});
   session.measure({});
-  for (const auto deadline : link.deadlines) CHECK(deadline.count() > 0);
+  for (const auto deadline : link.deadlines) {
+    CHECK(deadline.count() > 0);
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is foreign use and no fault") {

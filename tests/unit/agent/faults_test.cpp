@@ -10,7 +10,9 @@ namespace {
 std::function<v1::Outcome(const Configuration&, const std::string&)> failing(
     v1::Outcome outcome, const std::string& at, const std::shared_ptr<int>& times) {
   return [=](const Configuration& one, const std::string& where) {
-    if (one != configuration(3, 2) || where != at || *times == 0) return v1::CORRECT;
+    if (one != configuration(3, 2) || where != at || *times == 0) {
+      return v1::CORRECT;
+    }
     --*times;
     return outcome;
   };
@@ -88,7 +90,9 @@ TEST_CASE("a finalist that faults once in a round is measured again in that roun
   World world({});
   int measured = 0;
   world.device.behaviour().outcome = [&](const Configuration& one, const std::string& where) {
-    if (one != configuration(3, 2) || where != "measure") return v1::CORRECT;
+    if (one != configuration(3, 2) || where != "measure") {
+      return v1::CORRECT;
+    }
     return ++measured == 4 ? v1::RUNTIME : v1::CORRECT;
   };
   const v1::JobResult result = world.run();
@@ -100,7 +104,9 @@ TEST_CASE("a finalist that dies silently in a round is found by measuring one by
   World world({.time_us = [](const Configuration&) { return 100.0; }, .dies = true});
   int measured = 0;
   world.device.behaviour().outcome = [&](const Configuration& one, const std::string& where) {
-    if (one != configuration(1, 2) || where != "measure") return v1::CORRECT;
+    if (one != configuration(1, 2) || where != "measure") {
+      return v1::CORRECT;
+    }
     return ++measured > 3 ? v1::RUNTIME : v1::CORRECT;
   };
   const v1::JobResult result = world.run();
@@ -113,7 +119,9 @@ TEST_CASE("a winner that faults after timing is out once that has repeated") {
   World world({});
   bool timed = false;
   world.device.behaviour().outcome = [&](const Configuration& one, const std::string& where) {
-    if (one != configuration(3, 2)) return v1::CORRECT;
+    if (one != configuration(3, 2)) {
+      return v1::CORRECT;
+    }
     timed = timed || where == "measure";
     return timed && where == "verify" ? v1::RUNTIME : v1::CORRECT;
   };

@@ -101,8 +101,12 @@ std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chro
 
 void MemoryChannel::store(const v1::Batch& batch) {
   const bool dies = batches++ == die_at;
-  if (dies) lost = batch;
-  if (dies && !die_after_storing) throw Error(ErrorCode::Aborted, "lease", "lost");
+  if (dies) {
+    lost = batch;
+  }
+  if (dies && !die_after_storing) {
+    throw Error(ErrorCode::Aborted, "lease", "lost");
+  }
   for (const v1::ArtifactUpload& artifact : batch.artifacts()) {
     artifacts[artifact.key()] = artifact;
     if (!artifact.info().zstd_cubin().empty()) {
@@ -111,11 +115,15 @@ void MemoryChannel::store(const v1::Batch& batch) {
     artifacts[artifact.key()].mutable_info()->clear_zstd_cubin();
   }
   for (const v1::TrialHeader& trial : batch.trials()) {
-    if (trial.outcome() == v1::OUT_OF_MEMORY) throw std::logic_error("out of memory was stored");
+    if (trial.outcome() == v1::OUT_OF_MEMORY) {
+      throw std::logic_error("out of memory was stored");
+    }
     trials[trial.trial_key()] = trial;
   }
   for (const v1::SampleBlock& block : batch.blocks()) {
-    if (!trials.contains(block.trial_key())) throw std::logic_error("a block of an unknown trial");
+    if (!trials.contains(block.trial_key())) {
+      throw std::logic_error("a block of an unknown trial");
+    }
     if (!blocks.emplace(std::tuple{block.trial_key(), static_cast<int>(block.stage()), block.index()}, block)
              .second) {
       throw std::logic_error("a block was stored twice");
@@ -125,7 +133,9 @@ void MemoryChannel::store(const v1::Batch& batch) {
     verifications[one.trial_key() + one.problem().SerializeAsString() + (one.after_timing() ? "after" : "")] =
         one;
   }
-  if (dies) throw Error(ErrorCode::Aborted, "lease", "lost");
+  if (dies) {
+    throw Error(ErrorCode::Aborted, "lease", "lost");
+  }
 }
 
 void MemoryChannel::progress(const v1::Progress& progress) {
@@ -136,7 +146,9 @@ void MemoryChannel::progress(const v1::Progress& progress) {
 std::optional<std::string> MemoryChannel::fetch_cubin(const Digest& digest) {
   ++fetched;
   const auto found = cubins.find(std::string(digest.view()));
-  if (found == cubins.end()) return std::nullopt;
+  if (found == cubins.end()) {
+    return std::nullopt;
+  }
   return found->second;
 }
 
@@ -147,16 +159,26 @@ void MemoryChannel::put_artifact(const v1::ArtifactInfo& info, const std::string
 
 v1::LeaseGrant MemoryChannel::grant() const {
   v1::LeaseGrant lease = frame;
-  for (const auto& [key, trial] : trials) *lease.add_trials() = trial;
-  for (const auto& [key, block] : blocks) *lease.add_blocks() = block;
-  for (const auto& [key, one] : verifications) *lease.add_verifications() = one;
-  for (const auto& [key, artifact] : artifacts) *lease.add_artifacts() = artifact;
+  for (const auto& [key, trial] : trials) {
+    *lease.add_trials() = trial;
+  }
+  for (const auto& [key, block] : blocks) {
+    *lease.add_blocks() = block;
+  }
+  for (const auto& [key, one] : verifications) {
+    *lease.add_verifications() = one;
+  }
+  for (const auto& [key, artifact] : artifacts) {
+    *lease.add_artifacts() = artifact;
+  }
   return lease;
 }
 
 const v1::TrialHeader* MemoryChannel::trial(const Configuration& wanted) const {
   for (const auto& [key, trial] : trials) {
-    if (configuration_from_wire(trial.configuration(), "configuration") == wanted) return &trial;
+    if (configuration_from_wire(trial.configuration(), "configuration") == wanted) {
+      return &trial;
+    }
   }
   return nullptr;
 }
@@ -164,7 +186,9 @@ const v1::TrialHeader* MemoryChannel::trial(const Configuration& wanted) const {
 World::World(Behaviour behaviour) : device(std::move(behaviour)) {
   channel.frame = make_frame();
   options.idle_poll = std::chrono::milliseconds(1);
-  if (!device.behaviour().time_us) device.behaviour().time_us = bowl;
+  if (!device.behaviour().time_us) {
+    device.behaviour().time_us = bowl;
+  }
 }
 
 v1::JobResult World::run() {
@@ -177,7 +201,9 @@ std::optional<v1::JobResult> World::try_run() {
   try {
     return run();
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::Aborted) throw;
+    if (error.code() != ErrorCode::Aborted) {
+      throw;
+    }
     return std::nullopt;
   }
 }

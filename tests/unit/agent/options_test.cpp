@@ -38,7 +38,9 @@ TEST_CASE("half the cores that are granted compile and at least one") {
   CHECK(parsed({})->compile_jobs == jobs);
   CPU_ZERO(&one);
   for (int core = 0; CPU_COUNT(&one) == 0; ++core) {
-    if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
+    if (CPU_ISSET(core, &all)) {
+      CPU_SET(core, &one);
+    }
   }
   REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0);
   CHECK(default_compile_jobs() == 1);

@@ -42,8 +42,9 @@ TEST_CASE(
     const v1::JobResult resumed = world.run();
     CHECK(text(resumed.winner()) == text(expected.winner()));
     CHECK(resumed.provenance().median_us() == expected.provenance().median_us());
-    for (const auto& [sample, count] : world.device.measured)
+    for (const auto& [sample, count] : world.device.measured) {
       REQUIRE(count == (in_flight.contains(sample) ? 2 : 1));
+    }
     REQUIRE(world.channel.blocks.size() == undisturbed.channel.blocks.size());
   }
 }
@@ -53,12 +54,18 @@ TEST_CASE("a screening block is stored as it arrives and the blocks of a finalis
   std::map<int, int> lost_batches;
   for (world.channel.die_at = 0; !world.try_run(); world.channel.die_at = world.channel.batches + 1) {
     const auto& lost = world.channel.lost.blocks();
-    if (lost.empty()) continue;
+    if (lost.empty()) {
+      continue;
+    }
     ++lost_batches[lost[0].stage()];
-    if (lost[0].stage() == v1::SampleBlock::SCREEN) CHECK(lost.size() == 1);
+    if (lost[0].stage() == v1::SampleBlock::SCREEN) {
+      CHECK(lost.size() == 1);
+    }
     for (const auto& [key, stored] : world.channel.blocks) {
       const bool final_stage = lost[0].stage() == v1::SampleBlock::FINAL;
-      if (final_stage && stored.stage() == lost[0].stage()) CHECK(stored.index() != lost[0].index());
+      if (final_stage && stored.stage() == lost[0].stage()) {
+        CHECK(stored.index() != lost[0].index());
+      }
     }
   }
   CHECK(lost_batches[v1::SampleBlock::SCREEN] >= 24 / 2);
@@ -128,7 +135,9 @@ TEST_CASE("a new tunable value tops up the trials and the finalists meet in new 
   CHECK(text(world.run().winner()) == "A=3,B=5");
   for (const auto& [sample, count] : world.device.measured) {
     const auto& [trial, stage, k] = sample;
-    if (stage == v1::SampleBlock::FINAL) continue;
+    if (stage == v1::SampleBlock::FINAL) {
+      continue;
+    }
     CHECK(*configuration_from_wire(world.channel.trials.at(trial).configuration(), "").value("B") == 5);
   }
 }
@@ -136,7 +145,9 @@ TEST_CASE("a new tunable value tops up the trials and the finalists meet in new 
 TEST_CASE("blocks of another timer are not compared with") {
   World world(noisy());
   world.run();
-  for (auto& [key, block] : world.channel.blocks) block.set_timer("graph");
+  for (auto& [key, block] : world.channel.blocks) {
+    block.set_timer("graph");
+  }
   world.device.measured.clear();
   world.run();
   CHECK_FALSE(world.device.measured.empty());

@@ -108,7 +108,9 @@ TEST_CASE("a resumed job compares rows again and measures no block again") {
     return std::uint64_t{one == configuration(3, 2)};
   };
   CHECK(text(world.run().winner()) != "A=3,B=2");
-  for (const auto& [sample, times] : world.device.measured) CHECK(times == 1);
+  for (const auto& [sample, times] : world.device.measured) {
+    CHECK(times == 1);
+  }
 }
 
 // The same kernel with a default of its own for small problems.
@@ -129,7 +131,9 @@ TEST_CASE("where small problems have another default its rows are compared with 
   const v1::JobResult result = world.run();
   CHECK(world.device.verified.contains("A=6,B=4 at N=1,T=f32"));
   CHECK((result.status() == v1::JobResult::DONE) == !differ);
-  if (differ) CHECK_THAT(result.error(), Contains("N=1024,T=f32 (A=1,B=1) than at N=1,T=f32 (A=6,B=4)"));
+  if (differ) {
+    CHECK_THAT(result.error(), Contains("N=1024,T=f32 (A=1,B=1) than at N=1,T=f32 (A=6,B=4)"));
+  }
 }
 
 TEST_CASE("rows are compared at a tail that fits into the memory only without the measured problem") {

@@ -13,7 +13,9 @@ constexpr std::uint64_t kL2Bytes = 50 << 20;
 v1::DeviceReply reply_of(v1::Outcome outcome) {
   v1::DeviceReply reply;
   reply.set_outcome(outcome);
-  if (outcome != v1::CORRECT) reply.set_detail("simulated");
+  if (outcome != v1::CORRECT) {
+    reply.set_detail("simulated");
+  }
   return reply;
 }
 
@@ -44,7 +46,9 @@ double SimulatedDevice::sample(const Loaded& trial, int stage, std::uint32_t k) 
 
 bool SimulatedDevice::refuses(const v1::PrepareProblem& request) const {
   std::uint64_t bytes = verify::trial_bytes(request, kL2Bytes);
-  for (const auto& [setup, taken] : bytes_) bytes += setup == request.setup() ? 0 : taken;
+  for (const auto& [setup, taken] : bytes_) {
+    bytes += setup == request.setup() ? 0 : taken;
+  }
   return (behaviour_.memory_limit > 0 && bytes > behaviour_.memory_limit) ||
          (behaviour_.refuses_to_prepare &&
           behaviour_.refuses_to_prepare(problem_from_wire(request.problem(), "problem")));
@@ -57,7 +61,9 @@ v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
              (request.after_timing() ? " after" : "")];
   input_seeds[request.after_timing()].insert(request.input_seed());
   const v1::Outcome how = outcome(trial.configuration, "verify");
-  if (is_fault(how)) return reply_of(how);
+  if (is_fault(how)) {
+    return reply_of(how);
+  }
   const bool wrong =
       behaviour_.wrong && behaviour_.wrong(trial.configuration, problem, request.after_timing());
   v1::DeviceReply reply = reply_of(wrong ? v1::WRONG_RESULT : v1::CORRECT);
@@ -94,7 +100,9 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
     }
     to.mutable_conditions()->set_sm_mhz(1980);
     to.mutable_conditions()->set_throttled(behaviour_.throttled);
-    if (!behaviour_.below_floor || !behaviour_.below_floor(trial.configuration)) continue;
+    if (!behaviour_.below_floor || !behaviour_.below_floor(trial.configuration)) {
+      continue;
+    }
     to.set_below_floor(true);
     to.set_detail("0.1 us is below the floor of 3.4 us");
   }
@@ -109,7 +117,9 @@ DeviceLink::Answer SimulatedDevice::answer(v1::DeviceReply reply) {
       return {std::nullopt, reply.outcome() == v1::TIMEOUT, "signal 11"};
     }
     reply.set_sticky(behaviour_.sticky);
-    if (behaviour_.sticky) stop();
+    if (behaviour_.sticky) {
+      stop();
+    }
   }
   return {std::move(reply), false, ""};
 }
@@ -119,9 +129,13 @@ DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::
   const bool seen = request.has_open() || request.has_probe() || request.has_measure() ||
                     (!behaviour_.answers_beside_others && !request.has_unload() && !request.has_release());
   if (seen && behaviour_.foreign && behaviour_.foreign()) {
-    if (request.has_measure() && behaviour_.answers_beside_others) reply = measure(request.measure());
+    if (request.has_measure() && behaviour_.answers_beside_others) {
+      reply = measure(request.measure());
+    }
     reply.set_foreign_use(true);
-    if (!request.has_open()) return answer(reply);
+    if (!request.has_open()) {
+      return answer(reply);
+    }
   }
   switch (request.body_case()) {
     case v1::DeviceRequest::kOpen: {
@@ -142,7 +156,9 @@ DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::
       break;
     }
     case v1::DeviceRequest::kPrepare:
-      if (refuses(request.prepare())) return answer(reply_of(v1::OUT_OF_MEMORY));
+      if (refuses(request.prepare())) {
+        return answer(reply_of(v1::OUT_OF_MEMORY));
+      }
       bytes_[request.prepare().setup()] = verify::setup_bytes(request.prepare());
       setups_[request.prepare().setup()] = problem_from_wire(request.prepare().problem(), "problem");
       break;

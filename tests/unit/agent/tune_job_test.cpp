@@ -10,7 +10,9 @@ namespace {
 
 std::uint32_t count_of(const v1::JobResult& result, v1::Outcome outcome) {
   for (const v1::OutcomeCount& one : result.outcomes()) {
-    if (one.outcome() == outcome) return one.count();
+    if (one.outcome() == outcome) {
+      return one.count();
+    }
   }
   return 0;
 }
@@ -36,7 +38,9 @@ TEST_CASE("each configuration is compiled once and the calls of NVRTC are counte
   World world({});
   world.run();
   CHECK(world.compiler.compiled.size() == 25);  // 24 and the reference
-  for (const auto& [entry, count] : world.compiler.compiled) CHECK(count == 1);
+  for (const auto& [entry, count] : world.compiler.compiled) {
+    CHECK(count == 1);
+  }
   CHECK(world.channel.told.back().nvrtc_calls() == 25);
 }
 
@@ -60,8 +64,9 @@ TEST_CASE("hopeless configurations get one sample and the default three") {
     int count = 0;
     for (const auto& [key, block] : world.channel.blocks) {
       const bool screen = block.stage() == v1::SampleBlock::SCREEN;
-      if (screen && block.trial_key() == world.channel.trial(which)->trial_key())
+      if (screen && block.trial_key() == world.channel.trial(which)->trial_key()) {
         count += block.samples_us_size();
+      }
     }
     return count;
   };
@@ -75,7 +80,9 @@ TEST_CASE("the default competes in the finals and gets no more samples than it t
   int rounds = 0;
   for (const auto& [key, block] : world.channel.blocks) {
     const bool final_stage = block.stage() == v1::SampleBlock::FINAL;
-    if (final_stage && block.trial_key() == world.channel.trial(configuration(1, 1))->trial_key()) ++rounds;
+    if (final_stage && block.trial_key() == world.channel.trial(configuration(1, 1))->trial_key()) {
+      ++rounds;
+    }
   }
   CHECK(rounds == 10);
 }
@@ -166,7 +173,9 @@ TEST_CASE("a cubin above 3 MiB is put in chunks before the batch that names it")
   World world({});
   Random random(1);
   std::string noise(4 << 20, '\0');
-  for (char& byte : noise) byte = static_cast<char>(random.below(256));
+  for (char& byte : noise) {
+    byte = static_cast<char>(random.below(256));
+  }
   world.compiler.more = [&](const std::string& entry) {
     return entry == "simulated<float, 3, 2>" ? noise : std::string();
   };
@@ -185,7 +194,9 @@ TEST_CASE("a time below the floor is no time and its refusal is stored with both
   const v1::TrialHeader* trial = world.channel.trial(configuration(3, 2));
   CHECK(trial->outcome() == v1::WRONG_RESULT);
   CHECK(trial->detail() == "time refused: 0.1 us is below the floor of 3.4 us");
-  for (const auto& [key, block] : world.channel.blocks) CHECK(block.trial_key() != trial->trial_key());
+  for (const auto& [key, block] : world.channel.blocks) {
+    CHECK(block.trial_key() != trial->trial_key());
+  }
 }
 
 TEST_CASE("where results must be reproducible a configuration whose bits differ cannot win") {

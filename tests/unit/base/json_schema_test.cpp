@@ -39,8 +39,9 @@ TEST_CASE("all violations are told in the order of the document") {
       R"({"name": "RMS", "role": 3, "tunables": {"V": [1, 2, 3, 4, 5, 6, 7, 8, 9, "10", 11, "12"], "W": []}, "x": 1})",
       "s.json");
   std::vector<std::string> causes;
-  for (const Error& error : JsonSchema(kSchema, "s").violations(document, "s.json"))
+  for (const Error& error : JsonSchema(kSchema, "s").violations(document, "s.json")) {
     causes.push_back(error.where());
+  }
   CHECK(causes == std::vector<std::string>{"s.json /x", "s.json /name", "s.json /role",
                                            "s.json /tunables/V/9", "s.json /tunables/V/11",
                                            "s.json /tunables/W"});

@@ -21,7 +21,9 @@ struct Sample {
     for (std::int64_t row = 0; row < x.rows; ++row) {
       const float* values = floats(x) + row * x.columns;
       double squares = 0;
-      for (std::int64_t i = 0; i < x.columns; ++i) squares += double(values[i]) * values[i];
+      for (std::int64_t i = 0; i < x.columns; ++i) {
+        squares += double(values[i]) * values[i];
+      }
       for (std::int64_t i = 0; i < x.columns; ++i) {
         const double scale = 1 / std::sqrt(squares / 64 + kEps);
         floats(y)[row * x.columns + i] = static_cast<float>(values[i] * scale * floats(w)[i]);

@@ -7,7 +7,9 @@ namespace {
 
 TEST_CASE("a UUID is printed as nvidia-smi prints it") {
   Uuid uuid{};
-  for (int i = 0; i < 16; ++i) uuid.bytes[i] = static_cast<char>(0xf0 + i);
+  for (int i = 0; i < 16; ++i) {
+    uuid.bytes[i] = static_cast<char>(0xf0 + i);
+  }
   CHECK(format_uuid(uuid, false) == "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
   CHECK(format_uuid(uuid, true) == "MIG-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
 }

@@ -15,13 +15,17 @@ DriverApi driver() {
   asked.clear();
   DriverApi api;
   api.func_get_attribute = [](int* value, FunctionAttribute which, Function) {
-    if (which != FunctionAttribute::MaxDynamicSharedBytes) return Result::InvalidValue;
+    if (which != FunctionAttribute::MaxDynamicSharedBytes) {
+      return Result::InvalidValue;
+    }
     *value = limit;
     return Result::Success;
   };
   api.func_set_attribute = [](Function, FunctionAttribute, int value) {
     asked.push_back(value);
-    if (value > (64 << 10) - (20 << 10)) return Result::InvalidValue;
+    if (value > (64 << 10) - (20 << 10)) {
+      return Result::InvalidValue;
+    }
     limit = value;
     return Result::Success;
   };

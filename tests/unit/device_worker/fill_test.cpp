@@ -13,7 +13,9 @@ using Catch::Matchers::Contains;
 v1::FillSpec fill(const std::string& kind, const std::vector<double>& parameters = {}) {
   v1::FillSpec made;
   made.set_kind(kind);
-  for (const double parameter : parameters) made.add_parameters(parameter);
+  for (const double parameter : parameters) {
+    made.add_parameters(parameter);
+  }
   return made;
 }
 

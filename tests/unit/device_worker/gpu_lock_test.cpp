@@ -42,8 +42,12 @@ TEST_CASE("a killed holder leaves no lock behind") {
   if (child == 0) {
     const auto lock = GpuLock::try_acquire(folder.path(), "GPU-1");
     const char byte = lock ? 'y' : 'n';
-    if (::write(ready[1], &byte, 1) != 1) ::_exit(1);
-    while (true) ::pause();
+    if (::write(ready[1], &byte, 1) != 1) {
+      ::_exit(1);
+    }
+    while (true) {
+      ::pause();
+    }
   }
   char byte = 0;
   REQUIRE(::read(ready[0], &byte, 1) == 1);

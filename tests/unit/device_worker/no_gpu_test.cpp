@@ -17,7 +17,9 @@ Subprocess start(std::vector<std::string> arguments, int fd = -1) {
   options.program = test::bin_dir() / "cubind-worker";
   options.arguments = std::move(arguments);
   options.stderr_to = ChildStream::Null;
-  if (fd >= 0) options.fds.push_back({fd, 3});
+  if (fd >= 0) {
+    options.fds.push_back({fd, 3});
+  }
   return Subprocess::spawn(options);
 }
 

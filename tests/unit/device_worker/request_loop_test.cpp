@@ -58,7 +58,9 @@ class Loop {
     return wait();
   }
   ExitCode wait() {
-    if (thread_.joinable()) thread_.join();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
     return code_;
   }
 

@@ -7,18 +7,24 @@ namespace {
 
 TEST_CASE("the clock is steady when five readings lie within 15 MHz") {
   SteadyClock clock{MeasureSettings{}};
-  for (const std::uint32_t mhz : {345U, 1200U, 1965U, 1980U, 1980U, 1975U}) CHECK_FALSE(clock.add(mhz));
+  for (const std::uint32_t mhz : {345U, 1200U, 1965U, 1980U, 1980U, 1975U}) {
+    CHECK_FALSE(clock.add(mhz));
+  }
   CHECK(clock.add(1980));
 }
 
 TEST_CASE("a drift beyond 15 MHz is not steady") {
   SteadyClock clock{MeasureSettings{}};
-  for (const std::uint32_t mhz : {1980U, 1975U, 1970U, 1965U, 1964U}) CHECK_FALSE(clock.add(mhz));
+  for (const std::uint32_t mhz : {1980U, 1975U, 1970U, 1965U, 1964U}) {
+    CHECK_FALSE(clock.add(mhz));
+  }
 }
 
 TEST_CASE("readings that nobody has taken are never steady") {
   SteadyClock clock{MeasureSettings{}};
-  for (int i = 0; i < 10; ++i) CHECK_FALSE(clock.add(0));
+  for (int i = 0; i < 10; ++i) {
+    CHECK_FALSE(clock.add(0));
+  }
 }
 
 TEST_CASE("the warm-up works until the clock is steady") {

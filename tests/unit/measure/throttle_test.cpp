@@ -19,13 +19,19 @@ TEST_CASE("thermal and hardware slowdown count and a power cap does not") {
 
 TEST_CASE("blocks under a power cap are kept") {
   ThrottlePolicy policy;
-  for (int i = 0; i < 10; ++i) CHECK(policy.judge(kPowerCap) == BlockVerdict::Keep);
+  for (int i = 0; i < 10; ++i) {
+    CHECK(policy.judge(kPowerCap) == BlockVerdict::Keep);
+  }
 }
 
 TEST_CASE("three throttled blocks in a row are dropped and what follows is kept and marked") {
   ThrottlePolicy policy;
-  for (int i = 0; i < 3; ++i) CHECK(policy.judge(kSoftwareThermal) == BlockVerdict::Drop);
-  for (int i = 0; i < 5; ++i) CHECK(policy.judge(kSoftwareThermal) == BlockVerdict::KeepThrottled);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(policy.judge(kSoftwareThermal) == BlockVerdict::Drop);
+  }
+  for (int i = 0; i < 5; ++i) {
+    CHECK(policy.judge(kSoftwareThermal) == BlockVerdict::KeepThrottled);
+  }
 }
 
 TEST_CASE("a block without slowdown ends the row of dropped ones") {
@@ -33,7 +39,9 @@ TEST_CASE("a block without slowdown ends the row of dropped ones") {
   policy.judge(kHardwareThermal);
   policy.judge(kHardwareThermal);
   CHECK(policy.judge(0) == BlockVerdict::Keep);
-  for (int i = 0; i < 3; ++i) CHECK(policy.judge(kHardwareThermal) == BlockVerdict::Drop);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(policy.judge(kHardwareThermal) == BlockVerdict::Drop);
+  }
   CHECK(policy.judge(kHardwareThermal | kPowerCap) == BlockVerdict::KeepThrottled);
 }
 

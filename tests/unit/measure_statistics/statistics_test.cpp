@@ -34,7 +34,9 @@ TEST_CASE("a bootstrap interval is pinned by its seed") {
 
 TEST_CASE("a bootstrap interval holds the median and narrows with more samples") {
   std::vector<double> many;
-  for (int i = 0; i < 10; ++i) many.insert(many.end(), kTen.begin(), kTen.end());
+  for (int i = 0; i < 10; ++i) {
+    many.insert(many.end(), kTen.begin(), kTen.end());
+  }
   const Interval few = bootstrap_interval(kTen, seeded("job"));
   const Interval more = bootstrap_interval(many, seeded("job"));
   CHECK(few.low <= median(kTen));

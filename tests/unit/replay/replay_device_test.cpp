@@ -79,7 +79,9 @@ TEST_CASE("sample k is a function of table and trial and k alone") {
   other.load(128);
   const auto whole = fixture.measure(v1::SampleBlock::FINAL, 0, 40).measured(0).samples_us();
   const auto tail = other.measure(v1::SampleBlock::FINAL, 25, 15).measured(0).samples_us();
-  for (int i = 0; i < 15; ++i) CHECK(tail[i] == whole[25 + i]);
+  for (int i = 0; i < 15; ++i) {
+    CHECK(tail[i] == whole[25 + i]);
+  }
 }
 
 TEST_CASE("a configuration that was not recorded does not launch and the reply names it") {

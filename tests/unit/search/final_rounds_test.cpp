@@ -17,8 +17,9 @@ std::uint32_t run(FinalRounds& rounds, const std::vector<double>& base, double n
   std::uint32_t round = 0;
   for (; !rounds.done(); ++round) {
     std::map<std::size_t, double> times;
-    for (const std::size_t i : rounds.order(round))
+    for (const std::size_t i : rounds.order(round)) {
       times[i] = base[i] * (1 + noise * (random.uniform() - 0.5));
+    }
     rounds.add_round(round, times);
   }
   return round;

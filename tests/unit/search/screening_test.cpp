@@ -49,7 +49,9 @@ TEST_CASE("stored samples beyond what screening asks for are judged as they are"
 
 TEST_CASE("at most eight finalists go on and the fastest come first") {
   std::vector<Screened> screened;
-  for (std::size_t i = 0; i < 12; ++i) screened.push_back({i, 10.11 - 0.01 * static_cast<double>(i), false});
+  for (std::size_t i = 0; i < 12; ++i) {
+    screened.push_back({i, 10.11 - 0.01 * static_cast<double>(i), false});
+  }
   const auto finalists = choose_finalists(screened, kTick, kSettings);
   CHECK(finalists == std::vector<std::size_t>{11, 10, 9, 8, 7, 6, 5, 4});
 }
@@ -61,7 +63,9 @@ TEST_CASE("a survivor of an early and slow best is no finalist once a faster one
 
 TEST_CASE("the default competes in the finals however slow it is") {
   std::vector<Screened> screened = {{0, 99.0, true}};
-  for (std::size_t i = 1; i < 12; ++i) screened.push_back({i, 10.0, false});
+  for (std::size_t i = 1; i < 12; ++i) {
+    screened.push_back({i, 10.0, false});
+  }
   const auto finalists = choose_finalists(screened, kTick, kSettings);
   CHECK(finalists.size() == 8);
   CHECK(finalists.back() == 0);

@@ -24,7 +24,9 @@ bool any(const Problem&) { return true; }
 
 std::vector<std::int64_t> sizes(const std::vector<Problem>& problems) {
   std::vector<std::int64_t> result;
-  for (const Problem& problem : problems) result.push_back(*problem.dim("N"));
+  for (const Problem& problem : problems) {
+    result.push_back(*problem.dim("N"));
+  }
   return result;
 }
 

@@ -106,7 +106,9 @@ struct SecondSpec : LibraryFixture {
   std::string file() { return library.find("vector_add")->file; }
   std::string error() {
     for (const auto& entry : *library.kernels()) {
-      if (!entry->error.empty()) return entry->error;
+      if (!entry->error.empty()) {
+        return entry->error;
+      }
     }
     return "";
   }

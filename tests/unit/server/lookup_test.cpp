@@ -122,7 +122,9 @@ TEST_CASE("at equal match evidence decides measured then provisional then import
   f.add({predicted, imported, provisional, f.record(4096)});
   const auto ranked = f.rank(f.ask(4096));
   REQUIRE(ranked.size() == 5);
-  for (int i = 0; i < 4; ++i) CHECK(ranked[i].match.exact());
+  for (int i = 0; i < 4; ++i) {
+    CHECK(ranked[i].match.exact());
+  }
   CHECK((ranked[0].evidence == Evidence::Measured && !ranked[0].record->provisional));
   CHECK((ranked[1].evidence == Evidence::Measured && ranked[1].record->provisional));
   CHECK(ranked[2].evidence == Evidence::Imported);

@@ -26,7 +26,9 @@ struct PinFixture {
   void restart() { pins = std::make_unique<Pins>(*store, index); }
   std::vector<double> medians(const std::string& job) {
     std::vector<double> medians;
-    for (const RecordPtr& record : pins->snapshot(job)->all()) medians.push_back(record->median_us);
+    for (const RecordPtr& record : pins->snapshot(job)->all()) {
+      medians.push_back(record->median_us);
+    }
     return medians;
   }
 };

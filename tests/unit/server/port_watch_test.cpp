@@ -33,7 +33,9 @@ struct Listener {
 };
 
 bool becomes_true(const std::atomic<bool>& flag) {
-  for (int i = 0; i < 1000 && !flag; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 1000 && !flag; ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
   return flag;
 }
 

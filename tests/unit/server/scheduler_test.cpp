@@ -84,7 +84,9 @@ TEST_CASE("a job waits for an idle GPU only where no other GPU of its class can 
   two.devices.push_back(two.devices[0]);
   two.devices[1].uuid = "GPU-2";
   const auto agent = f.scheduler->agent_joined(two, f.link);
-  for (const std::int64_t n : {4096, 1024, 64}) f.submit(n);
+  for (const std::int64_t n : {4096, 1024, 64}) {
+    f.submit(n);
+  }
   WorkProgress progress;
   progress.state = JobState::WaitingForIdleGpu;
   const auto third = [&] { return f.scheduler->open_jobs().at(2).job.state; };

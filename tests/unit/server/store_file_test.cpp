@@ -106,7 +106,9 @@ TEST_CASE("a full store is read-only with a reason and nothing half-written in i
     store->write([&](StoreWriter& writer) { writer.put_blob(blob_of(noise)); });
   };
   CHECK(code_of([&] {
-          for (int i = 0; i < 40; ++i) fill(i);
+          for (int i = 0; i < 40; ++i) {
+            fill(i);
+          }
         }) == ErrorCode::ResourceExhausted);
   REQUIRE(store->read_only_reason());
   CHECK_THAT(*store->read_only_reason(), Contains("full"));
@@ -183,7 +185,9 @@ TEST_CASE("one write waits for another process's lock and those after it do not"
   const auto put = [](StoreWriter& writer) { writer.put_device_class(h200_class()); };
   CHECK_THROWS_AS(f.write(put), Error);
   const auto before = steady_clock::now();
-  for (int i = 0; i < 5; ++i) CHECK_THROWS_AS(f.write(put), Error);
+  for (int i = 0; i < 5; ++i) {
+    CHECK_THROWS_AS(f.write(put), Error);
+  }
   CHECK(steady_clock::now() - before < 2 * options.patience);
   sqlite3_close(other);
   CHECK_NOTHROW(f.write(put));

@@ -158,8 +158,12 @@ TEST_CASE("twelve million raw configurations are counted within seconds") {
 TEST_CASE("counting a large space asks whether it is to go on") {
   SpecBuilder builder;
   for (const char* name : {"A", "B", "C", "E"}) {
-    for (int value = 1; value <= 10; ++value) builder.json["tunables"][name].push_back(value);
-    for (auto& configuration : builder.json["default"]) configuration[name] = 1;
+    for (int value = 1; value <= 10; ++value) {
+      builder.json["tunables"][name].push_back(value);
+    }
+    for (auto& configuration : builder.json["default"]) {
+      configuration[name] = 1;
+    }
   }
   builder.json["launches"][0]["shared_bytes"] = "A + B + C + E";
   builder.json["constraints"].push_back("A + B + C + E > 100");

@@ -210,7 +210,9 @@ TEST_CASE("the shipped tables hold for the shipped kernels") {
   std::size_t records = 0;
   for (const auto& item : std::filesystem::directory_iterator(folder / "tables")) {
     const TableCheck check = check_table(read_file(item.path()), item.path().filename(), known);
-    for (const TableFinding& finding : check.findings) FAIL_CHECK(finding.where << ": " << finding.cause);
+    for (const TableFinding& finding : check.findings) {
+      FAIL_CHECK(finding.where << ": " << finding.cause);
+    }
     records += check.records;
   }
   CHECK(records > 0);

@@ -63,8 +63,11 @@ TEST_CASE("what random tables merge to can be read and has every identity once")
     const Table merged = merge(a, b);
     CHECK(print_table(read_table(print_table(merged), "merged.json")) == print_table(merged));
     std::set<RecordIdentity> identities;
-    for (const Table& table : {a, b})
-      for (const TableRecord& record : table.records) identities.insert(identity_of(record));
+    for (const Table& table : {a, b}) {
+      for (const TableRecord& record : table.records) {
+        identities.insert(identity_of(record));
+      }
+    }
     CHECK(merged.records.size() == identities.size());
     replaced += a.records.size() + b.records.size() - identities.size();
   }
@@ -78,7 +81,9 @@ TEST_CASE("in random tables no imported row replaces a measured one") {
     const Table a = random_table(random), b = random_table(random);
     const Table merged = merge(a, b);
     for (const TableRecord& before : a.records) {
-      if (before.evidence != Evidence::Measured) continue;
+      if (before.evidence != Evidence::Measured) {
+        continue;
+      }
       const auto same = [&](const auto& row) { return identity_of(row) == identity_of(before); };
       const auto after = std::ranges::find_if(merged.records, same);
       REQUIRE(after != merged.records.end());

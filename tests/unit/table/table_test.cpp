@@ -178,7 +178,9 @@ TEST_CASE("a violation far down a list is told at its own index") {
 TEST_CASE("reading a table asks whether it is to go on") {
   int asked = 0;
   const auto stop = [&] {
-    if (++asked == 3) throw Error(ErrorCode::Cancelled, "call", "the caller withdrew");
+    if (++asked == 3) {
+      throw Error(ErrorCode::Cancelled, "call", "the caller withdrew");
+    }
   };
   CHECK_THROWS_WITH(read_table(print_table(example_table()), "t.json", stop), Catch::Contains("withdrew"));
 }

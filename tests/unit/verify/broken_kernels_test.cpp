@@ -45,8 +45,12 @@ using Write = std::function<void(float* rows, std::size_t row, std::size_t colum
 void run(Output& output, bool row_guard, const Write& write) {
   const std::size_t blocks = (kRows + kRowsPerBlock - 1) / kRowsPerBlock;
   for (std::size_t row = 0; row < blocks * kRowsPerBlock; ++row) {
-    if (row_guard && row >= kRows) continue;
-    for (std::size_t column = 0; column < kColumns; ++column) write(output.rows(), row, column);
+    if (row_guard && row >= kRows) {
+      continue;
+    }
+    for (std::size_t column = 0; column < kColumns; ++column) {
+      write(output.rows(), row, column);
+    }
   }
 }
 
@@ -56,13 +60,19 @@ void write_right(float* rows, std::size_t row, std::size_t column) {
 
 // What is wrong, as the worker would say it; absent: nothing.
 std::optional<std::string> verdict(Output& output) {
-  if (const auto damage = check_red_zone(output.front(), kFront)) return describe(*damage, kFront, "y");
-  if (const auto damage = check_red_zone(output.back(), kBack)) return describe(*damage, kBack, "y");
+  if (const auto damage = check_red_zone(output.front(), kFront)) {
+    return describe(*damage, kFront, "y");
+  }
+  if (const auto damage = check_red_zone(output.back(), kBack)) {
+    return describe(*damage, kBack, "y");
+  }
   Output reference;
   run(reference, true, write_right);
   const Comparison result =
       compare(DType::F32, output.payload(), DType::F32, reference.payload(), {.rtol = 1e-5, .atol = 1e-6});
-  if (result.passed()) return std::nullopt;
+  if (result.passed()) {
+    return std::nullopt;
+  }
   return "wrong from " + std::to_string(result.worst_index) + ", " + std::to_string(result.mismatches);
 }
 
@@ -90,7 +100,9 @@ TEST_CASE("a wrong last row is caught by the comparison") {
 TEST_CASE("a last row that is not written is caught by the poison") {
   Output output;
   run(output, true, [](float* rows, std::size_t row, std::size_t column) {
-    if (row < kRows - 1) write_right(rows, row, column);
+    if (row < kRows - 1) {
+      write_right(rows, row, column);
+    }
   });
   CHECK(verdict(output) == "wrong from " + std::to_string((kRows - 1) * kColumns) + ", 64");
 }
@@ -129,7 +141,9 @@ TEST_CASE("one NaN among the right elements is caught") {
 TEST_CASE("a wrong row that a norm over all would hide is caught") {
   Output output;
   run(output, true, write_right);
-  for (std::size_t column = 0; column < kColumns; ++column) output.rows()[column] *= 1.01F;
+  for (std::size_t column = 0; column < kColumns; ++column) {
+    output.rows()[column] *= 1.01F;
+  }
   CHECK(verdict(output) != std::nullopt);
 }
 
