@@ -1,0 +1,36 @@
+// The plain statement of softmax, one block of any size a row, in float64.
+#include "vector_io.cuh"
+
+template <typename T>
+__global__ void softmax_forward_reference(const T* x, T* y, long long N, long long D) {
+  __shared__ double partial[1024];
+  const long long row = blockIdx.x;
+  if (row >= N) {
+    return;
+  }
+  x += row * D;
+  y += row * D;
+  double maximum = to_float(x[0]);
+  for (long long d = threadIdx.x; d < D; d += blockDim.x) {
+    maximum = fmax(maximum, double(to_float(x[d])));
+  }
+  partial[threadIdx.x] = maximum;
+  __syncthreads();
+  for (unsigned int i = 0; i < blockDim.x; ++i) {
+    maximum = fmax(maximum, partial[i]);
+  }
+  __syncthreads();
+  double sum = 0.0;
+  for (long long d = threadIdx.x; d < D; d += blockDim.x) {
+    sum += exp(to_float(x[d]) - maximum);
+  }
+  partial[threadIdx.x] = sum;
+  __syncthreads();
+  sum = 0.0;
+  for (unsigned int i = 0; i < blockDim.x; ++i) {
+    sum += partial[i];
+  }
+  for (long long d = threadIdx.x; d < D; d += blockDim.x) {
+    y[d] = from_float<T>(float(exp(to_float(x[d]) - maximum) / sum));
+  }
+}
