@@ -14,7 +14,6 @@ A scalar without a value comes from the caller. Needs torch and Triton. Exit sta
 """
 
 import argparse
-import ctypes
 import json
 import pathlib
 import sys
@@ -23,50 +22,17 @@ import time
 import torch
 import torch.nn.functional
 import triton
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import triton_kernel
-from driver import Kernel, bind_plan, compile_source
+from copies import COPIES, copy_expression, fastest_copy
+from driver import bind_plan, compile_source
 from machine import toolchain
 from timing import Timer, median
 
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 TOLERANCES = {"bf16": (1.6e-2, 1e-5), "f16": (2e-3, 1e-5), "f32": (1e-5, 1e-6)}
 EPS = 1e-6
-# Settings of the vector copy kernel: threads, vectors of a thread, evict-first. The fastest is the yardstick.
-COPIES = [
-    (128, 1, False),
-    (256, 1, False),
-    (128, 1, True),
-    (256, 1, True),
-    (128, 2, False),
-    (256, 4, True),
-    (512, 4, True),
-]
-
-
-def copy_expression(setting):
-    threads, unroll, streaming = setting
-    return f"vector_copy<{threads}, {unroll}, {str(streaming).lower()}>"
-
-
-def vector_copy(setting, cubin, symbols, x, y):
-    """A call that copies x to y."""
-    threads, unroll, _ = setting
-    count = x.numel() * x.element_size() // 16
-    kernel = Kernel(
-        cubin,
-        symbols[copy_expression(setting)],
-        (triton.cdiv(count, threads * unroll), 1, 1),
-        (threads, 1, 1),
-    )
-    return kernel.bind([x, y, ctypes.c_int64(count)])
-
-
-def fastest_copy(timer, copies, x, y):
-    """(setting, call) of the fastest vector copy of x to y."""
-    calls = {setting: vector_copy(setting, *copies, x, y) for setting in COPIES}
-    samples = timer.samples(calls, 20)
-    best = min(calls, key=lambda setting: median(samples[setting]))
-    return copy_expression(best), calls[best]
 
 
 def excess(y, x, w):
@@ -159,7 +125,7 @@ def main():
     if not winners:
         parser.error(f"{arguments.winners} holds no NAME.json")
     torch.manual_seed(time.time_ns())  # fresh inputs each time
-    source = pathlib.Path(__file__).with_name("vector_copy.cu")
+    source = pathlib.Path(__file__).parents[1] / "common" / "vector_copy.cu"
     copies = compile_source(source, [copy_expression(setting) for setting in COPIES])
     timer = Timer(copies[0])
     results = {"toolchain": toolchain(arguments.commit), "problems": []}

@@ -21,8 +21,7 @@ import time
 
 import torch
 
-# The launcher, the timer and what is noted of the machine are those of the benchmark beside this one.
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 from driver import bind_plan, compile_source
 from machine import toolchain
 from timing import Timer, median
@@ -88,7 +87,7 @@ def main():
     w = torch.randn(columns, device="cuda", dtype=torch.float32).to(dtype)
     sets = {name: read_variants(arguments.winners / name, x, w) for name in ("invariant", "tolerance")}
     largest = {name: variants[-1] for name, variants in sets.items()}
-    source = pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton" / "vector_copy.cu"
+    source = pathlib.Path(__file__).parents[1] / "common" / "vector_copy.cu"
     timer = Timer(compile_source(source, [])[0])
     timer.warm_up()
     results = [

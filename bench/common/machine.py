@@ -4,9 +4,9 @@ import datetime
 import pathlib
 import subprocess
 
+import nvrtc
 import torch
 import triton
-from driver import nvrtc_version
 
 
 def toolchain(commit):
@@ -28,7 +28,7 @@ def toolchain(commit):
         "sm_count": properties.multi_processor_count,
         "l2_bytes": properties.L2_cache_size,
         "driver": driver.splitlines()[0] if driver else None,
-        "nvrtc": nvrtc_version(),
+        "nvrtc": nvrtc.version(),
         "torch": torch.__version__,
         "triton": triton.__version__,
         "commit": commit or None,

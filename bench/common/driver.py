@@ -1,10 +1,8 @@
-"""Cubins by ctypes on the CUDA driver API and NVRTC: load, launch on torch's stream, compile a small source."""
+"""Cubins by ctypes on the CUDA driver API: load, and launch on torch's stream."""
 
 import ctypes
-import glob
-import os
-import sys
 
+import nvrtc
 import torch
 
 MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
@@ -50,9 +48,23 @@ class Kernel:
         check(_cuda.cuModuleUnload(self.module), "unloading a module")
 
 
+def scratch_of(plan):
+    """Memory for the scratch buffers of a plan, by name."""
+    parameters = [parameter for launch in plan["launches"] for parameter in launch["parameters"]]
+    return {
+        parameter["name"]: torch.empty(max(parameter["size_bytes"], 16), dtype=torch.uint8, device="cuda")
+        for parameter in parameters
+        if parameter.get("role") == "scratch"
+    }
+
+
 def bind_plan(cubin, plan, buffers, scalars):
-    """The launches of a plan as one call. `buffers` and `scalars`: what the plan leaves to the caller, by name."""
+    """The launches of a plan as one call. `buffers` and `scalars`: what the plan leaves to the caller, by name.
+
+    Scratch buffers are made here unless they are given.
+    """
     launches = []
+    buffers = {**scratch_of(plan), **buffers}
     for launch in plan["launches"]:
         kernel = Kernel(
             cubin, launch["entry_symbol"], launch["grid"], launch["block"], launch.get("shared_bytes", 0)
@@ -74,50 +86,8 @@ def bind_plan(cubin, plan, buffers, scalars):
     return call
 
 
-def _nvrtc():
-    folders = [os.path.join(p, "nvidia", "*", "lib") for p in sys.path if p.endswith("-packages")]
-    folders += [os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64")]
-    for folder in folders:
-        for path in sorted(glob.glob(os.path.join(folder, "libnvrtc.so.1[0-9]"))):
-            # NVRTC looks for its builtins by name alone: they are found if they are open already.
-            for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so*")):
-                ctypes.CDLL(builtins, mode=ctypes.RTLD_GLOBAL)
-            return ctypes.CDLL(path)
-    raise RuntimeError(f"no libnvrtc in {', '.join(folders)}: install torch's CUDA packages or set CUDA_HOME")
-
-
-def compile_source(path, names):
+def compile_source(path, names, include=()):
     """(cubin, {name expression: symbol}) of a CUDA source for the current device."""
-    nvrtc = _nvrtc()
-    program = ctypes.c_void_p()
-    with open(path, "rb") as file:
-        nvrtc.nvrtcCreateProgram(
-            ctypes.byref(program), file.read(), os.path.basename(path).encode(), 0, None, None
-        )
-    for name in names:
-        nvrtc.nvrtcAddNameExpression(program, name.encode())
     major, minor = torch.cuda.get_device_capability()
-    options = [f"--gpu-architecture=sm_{major}{minor}".encode(), b"--std=c++17"]
-    status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
-    size = ctypes.c_size_t()
-    if status != 0:
-        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value)
-        nvrtc.nvrtcGetProgramLog(program, log)
-        raise RuntimeError(f"{path} does not compile:\n{log.value.decode()}")
-    symbols = {}
-    for name in names:
-        symbol = ctypes.c_char_p()
-        nvrtc.nvrtcGetLoweredName(program, name.encode(), ctypes.byref(symbol))
-        symbols[name] = symbol.value.decode()
-    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
-    cubin = ctypes.create_string_buffer(size.value)
-    nvrtc.nvrtcGetCUBIN(program, cubin)
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return cubin.raw, symbols
-
-
-def nvrtc_version():
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    return f"{major.value}.{minor.value}"
+    compiled = nvrtc.compile_source(path, names, f"sm_{major}{minor}", include)
+    return compiled.cubin, compiled.symbols

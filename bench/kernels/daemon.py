@@ -1,0 +1,78 @@
+"""A cubind daemon of one's own: started in a temporary folder, asked through cubindctl, ended with the block."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+
+class Daemon:
+    """Tunes on the GPU of this machine, starting from an empty store. `bin_dir` holds the programs."""
+
+    def __init__(self, bin_dir):
+        self.bin = pathlib.Path(bin_dir).resolve()
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="cubind-bench.")
+        root = pathlib.Path(self.folder.name)
+        self.environment = {**os.environ, "CUBIND_ADDRESS": f"unix://{root}/cubind.sock"}
+        self.log = (root / "log").open("w+")
+        command = [self.bin / "cubind", "--db", root / "store.db", "--socket", root / "cubind.sock"]
+        command += ["--no-shipped-tables"]
+        self.process = subprocess.Popen(
+            command, env=self.environment, stdout=self.log, stderr=subprocess.STDOUT
+        )
+        try:
+            self._call("health", "--wait", "30")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+        self.folder.cleanup()
+
+    def log_tail(self, characters=4000):
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text()[-characters:]
+
+    def tune(self, kernel, problem, seconds=120):
+        """Seconds from the call to the stored record."""
+        start = time.monotonic()
+        self._call("tune", kernel, "--problem", spelled(problem), seconds=seconds)
+        return time.monotonic() - start
+
+    def get(self, kernel, problem):
+        """(cubin, plan): what is served for the problem."""
+        cubin = pathlib.Path(self.folder.name) / "variant.cubin"
+        text = self._call("get", kernel, "--problem", spelled(problem), "--json", "-o", str(cubin))
+        return cubin.read_bytes(), json.loads(text)
+
+    def _call(self, *arguments, seconds=60):
+        run = subprocess.run(
+            [self.bin / "cubindctl", *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        if run.returncode != 0:
+            raise RuntimeError(
+                f"cubindctl {' '.join(arguments)}: exit code {run.returncode}\n{run.stderr[-2000:]}"
+                f"\n{run.stdout[-1000:]}\ndaemon: {self.log_tail(1500)}"
+            )
+        return run.stdout
+
+
+def spelled(problem):
+    return ",".join(f"{name}={value}" for name, value in problem.items())

@@ -1,0 +1,178 @@
+"""Kernel specs in Python: expressions, valid configurations and launch plans, as the daemon has them.
+
+Only what the kernels of variants/ use, for scripts that launch configurations of their own choice.
+"""
+
+import dataclasses
+import functools
+import itertools
+import json
+import operator
+import pathlib
+import re
+
+ELEMENTS = {"bf16": ("__nv_bfloat16", 2), "f16": ("__half", 2), "f32": ("float", 4)}
+H200 = {"sm_count": 132, "shared_optin": 232448, "l2_bytes": 60 << 20, "cc": 90}
+TOKEN = re.compile(r"\s*(\d+|[A-Za-z_][\w.]*|&&|\|\||[<>=!]=|[-+*/%<>!?:(),])")
+LEVELS = [
+    {"||": lambda a, b: int(bool(a or b))},
+    {"&&": lambda a, b: int(bool(a and b))},
+    {"==": operator.eq, "!=": operator.ne},
+    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
+    {"+": operator.add, "-": operator.sub},
+    {"*": operator.mul, "/": operator.floordiv, "%": operator.mod},
+]
+FUNCTIONS = {"min": min, "max": max, "abs": abs, "cdiv": lambda a, b: -(-a // b)}
+
+
+class Expression:
+    """A C-like integer expression without negative quotients; called with the values of its names."""
+
+    def __init__(self, text):
+        self.tokens = TOKEN.findall(text)
+        self.evaluate = self._conditional()
+        if self.tokens:
+            raise ValueError(f"{text}: what is {self.tokens[0]}?")
+
+    def __call__(self, values):
+        return int(self.evaluate(values))
+
+    def _take(self, *wanted):
+        if self.tokens and self.tokens[0] in wanted:
+            return self.tokens.pop(0)
+        return None
+
+    def _conditional(self):
+        condition = self._level(0)
+        if not self._take("?"):
+            return condition
+        then = self._conditional()
+        self._take(":")
+        other = self._conditional()
+        return lambda values: then(values) if condition(values) else other(values)
+
+    def _level(self, depth):
+        if depth == len(LEVELS):
+            return self._factor()
+        left = self._level(depth + 1)
+        while name := self._take(*LEVELS[depth]):
+            left = self._both(name, LEVELS[depth][name], left, self._level(depth + 1))
+        return left
+
+    @staticmethod
+    def _both(name, combine, left, right):
+        if name == "||":
+            return lambda values: left(values) or right(values)
+        if name == "&&":
+            return lambda values: left(values) and right(values)
+        return lambda values: combine(left(values), right(values))
+
+    def _factor(self):
+        token = self.tokens.pop(0)
+        if token == "(":
+            inner = self._conditional()
+            self._take(")")
+            return inner
+        if token == "!":
+            inner = self._factor()
+            return lambda values: not inner(values)
+        if token.isdigit():
+            return lambda values, number=int(token): number
+        if token == "sizeof":
+            self._take("(")
+            name = f"sizeof({self.tokens.pop(0)})"
+            self._take(")")
+            return lambda values: values[name]
+        if token in FUNCTIONS and self._take("("):
+            arguments = [self._conditional()]
+            while self._take(","):
+                arguments.append(self._conditional())
+            self._take(")")
+            return lambda values: FUNCTIONS[token](*(argument(values) for argument in arguments))
+        return lambda values: values[token]
+
+
+@functools.cache
+def expression(text):
+    return Expression(text)
+
+
+@dataclasses.dataclass
+class Spec:
+    folder: pathlib.Path
+    fields: dict
+
+    @staticmethod
+    def read(file):
+        file = pathlib.Path(file)
+        return Spec(file.parent, json.loads(file.read_text()))
+
+    @property
+    def source(self):
+        return self.folder / self.fields["source"]
+
+    @property
+    def include(self):
+        return [self.folder, *(self.folder / folder for folder in self.fields["headers"])]
+
+    def tolerance(self, dtype):
+        bounds = self.fields["tolerance"][dtype]
+        return bounds["rtol"], bounds["atol"]
+
+    def _values(self, problem, configuration, device):
+        element = {f"sizeof({name})": ELEMENTS[problem[name]][1] for name in self.fields["problem"]["types"]}
+        facts = {f"device.{name}": value for name, value in device.items()}
+        return {**problem, **configuration, **element, **facts}
+
+    def is_valid(self, problem, configuration, device=H200):
+        values = self._values(problem, configuration, device)
+        return all(expression(text)(values) for text in self.fields["constraints"])
+
+    def configurations(self, problem, device=H200):
+        """The valid ones, in canonical order."""
+        names, choices = self.fields["tunables"].keys(), self.fields["tunables"].values()
+        every = (dict(zip(names, values, strict=True)) for values in itertools.product(*choices))
+        return [one for one in every if self.is_valid(problem, one, device)]
+
+    def default(self, problem, device=H200):
+        return next(one for one in self.fields["default"] if self.is_valid(problem, one, device))
+
+    def launches(self, problem, configuration, device=H200):
+        """As in a plan, but with `entry` where the plan has `entry_symbol`; those of an empty grid are left out."""
+        values = self._values(problem, configuration, device)
+        names = {**values, **{name: ELEMENTS[problem[name]][0] for name in self.fields["problem"]["types"]}}
+        result = []
+        for launch in self.fields["launches"]:
+            grid, block = (
+                [expression(text)(values) for text in launch[axis]] + [1] * (3 - len(launch[axis]))
+                for axis in ("grid", "block")
+            )
+            if 0 in grid:
+                continue
+            result.append(
+                {
+                    "entry": re.sub(r"\{(\w+)\}", lambda name: str(names[name[1]]), launch["entry"]),
+                    "grid": grid,
+                    "block": block,
+                    "shared_bytes": expression(launch.get("shared_bytes", "0"))(values),
+                    "parameters": [self._parameter(name, problem, values) for name in launch["arguments"]],
+                }
+            )
+        return result
+
+    def _parameter(self, name, problem, values):
+        argument = self.fields["arguments"][name]
+        if "buffer" in argument:
+            dtype = problem.get(argument["buffer"], argument["buffer"])
+            size = expression(argument["extent"])(values) * ELEMENTS[dtype][1]
+            return {
+                "name": name,
+                "kind": "buffer",
+                "type": dtype,
+                "role": argument["role"],
+                "size_bytes": size,
+            }
+        parameter = {"name": name, "kind": "scalar", "type": argument["scalar"]}
+        if "expr" in argument:
+            parameter["value"] = expression(argument["expr"])(values)
+        return parameter
