@@ -5,7 +5,6 @@ Only what the kernels of variants/ use, for scripts that launch configurations o
 
 import dataclasses
 import functools
-import itertools
 import json
 import operator
 import pathlib
@@ -130,9 +129,28 @@ class Spec:
 
     def configurations(self, problem, device=H200):
         """The valid ones, in canonical order."""
-        names, choices = self.fields["tunables"].keys(), self.fields["tunables"].values()
-        every = (dict(zip(names, values, strict=True)) for values in itertools.product(*choices))
-        return [one for one in every if self.is_valid(problem, one, device)]
+        tunables = self.fields["tunables"]
+        names = list(tunables)
+        # Each constraint is checked as soon as the last tunable that it reads has a value.
+        checks = [[] for _ in range(len(names) + 1)]
+        for text in self.fields["constraints"]:
+            read = set(re.findall(r"\w+", text))
+            checks[max((i + 1 for i, name in enumerate(names) if name in read), default=0)].append(
+                expression(text)
+            )
+        values = self._values(problem, {}, device)
+
+        def walk(depth):
+            if not all(check(values) for check in checks[depth]):
+                return
+            if depth == len(names):
+                yield {name: values[name] for name in names}
+                return
+            for value in tunables[names[depth]]:
+                values[names[depth]] = value
+                yield from walk(depth + 1)
+
+        return list(walk(0))
 
     def default(self, problem, device=H200):
         return next(one for one in self.fields["default"] if self.is_valid(problem, one, device))
