@@ -6,7 +6,7 @@ template <typename T>
 __global__ void weighted_sum_backward_reference(const T* w, const T* dy, T* dx, long long N, long long D) {
   const long long row = blockIdx.x;
   for (long long d = threadIdx.x; row < N && d < D; d += blockDim.x) {
-    dx[row * D + d] = from_float<T>(to_float(dy[row]) * to_float(w[d]));
+    dx[row * D + d] = from_float<T>(float(to_float(dy[row]) * to_float(w[d])));
   }
 }
 
