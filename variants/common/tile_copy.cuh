@@ -1,0 +1,56 @@
+// Copies of a matrix's tiles to shared memory by all THREADS threads of a block, VECTOR elements at a time.
+#pragma once
+
+#include "guarded_copy.cuh"
+#include "swizzled_tile.cuh"
+
+// A matrix of `rows` dense rows of `columns` elements, a multiple of the VECTOR by which it is copied.
+template <typename T>
+struct Matrix {
+  const T* data;
+  int rows, columns;
+};
+
+template <typename T, typename Tile, int THREADS, int VECTOR>
+struct TileCopy {
+  static constexpr int kPerRow = Tile::kPanelColumns / VECTOR;  // copies
+  static constexpr int kRowStep = THREADS / kPerRow;            // rows of a panel copied at once
+  static constexpr int kAllRows = Tile::kPanels * Tile::kRows;
+  static constexpr int kSteps = (kAllRows + kRowStep - 1) / kRowStep;
+  static_assert(THREADS % kPerRow == 0, "whole rows at once");
+
+  // Starts the copy of the tile whose first element is (row, column). What lies outside of the matrix becomes
+  // zero.
+  static __device__ __forceinline__ void start(unsigned int tile, const Matrix<T>& from, int row,
+                                               int column) {
+    const int lane_row = int(threadIdx.x) / kPerRow;
+    const int lane_column = int(threadIdx.x) % kPerRow * VECTOR;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      int panel = step * kRowStep / Tile::kRows;
+      int tile_row = lane_row + step * kRowStep % Tile::kRows;
+      if constexpr (Tile::kRows % kRowStep != 0) {  // a step crosses panels
+        panel = (lane_row + step * kRowStep) / Tile::kRows;
+        tile_row = (lane_row + step * kRowStep) % Tile::kRows;
+        if (kAllRows % kRowStep != 0 && panel >= Tile::kPanels) {
+          break;
+        }
+      }
+      const int tile_column = panel * Tile::kPanelColumns + lane_column;
+      const bool inside = row + tile_row < from.rows && column + tile_column < from.columns;
+      const long long at = static_cast<long long>(row + tile_row) * from.columns + column + tile_column;
+      copy(tile + Tile::offset(tile_row, tile_column) + lane_column % Tile::kChunk * int(sizeof(T)),
+           from.data + at, inside);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ void copy(unsigned int to, const T* from, bool inside) {
+    if constexpr (VECTOR * sizeof(T) >= 4) {
+      copy_or_zero_async<VECTOR* int(sizeof(T))>(to, from, inside);
+    } else {
+      store_shared(to,
+                   inside ? *reinterpret_cast<const unsigned short*>(from) : static_cast<unsigned short>(0));
+    }
+  }
+};
