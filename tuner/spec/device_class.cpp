@@ -117,7 +117,8 @@ DeviceConstants device_constants(const DeviceFacts& facts) {
 }
 
 std::string architecture(const DeviceFacts& facts, bool arch_features) {
-  return "sm_" + std::to_string(facts.cc_major * 10 + facts.cc_minor) + (arch_features ? "a" : "");
+  const bool suffixed = arch_features && facts.cc_major >= 9;  // there is no sm_80a
+  return "sm_" + std::to_string(facts.cc_major * 10 + facts.cc_minor) + (suffixed ? "a" : "");
 }
 
 bool knows_architecture(std::span<const std::string> known, std::string_view architecture) {

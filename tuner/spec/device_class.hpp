@@ -39,7 +39,7 @@ DeviceClass derive_device_class(const DeviceFacts& facts, std::string_view field
 
 DeviceConstants device_constants(const DeviceFacts& facts);
 
-/// "sm_90", or "sm_90a" with `arch_features`.
+/// "sm_90", or "sm_90a" with `arch_features`, which architectures before 9.0 do not have.
 std::string architecture(const DeviceFacts& facts, bool arch_features);
 
 /// Whether an NVRTC that names these architectures compiles for this one, suffixed or not: it names them

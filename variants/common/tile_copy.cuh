@@ -17,6 +17,7 @@ struct TileCopy {
   static constexpr int kRowStep = THREADS / kPerRow;            // rows of a panel copied at once
   static constexpr int kAllRows = Tile::kPanels * Tile::kRows;
   static constexpr int kSteps = (kAllRows + kRowStep - 1) / kRowStep;
+  static constexpr int kUnrolled = kSteps <= 16 && VECTOR * int(sizeof(T)) == 16 ? kSteps : 4;
   static_assert(THREADS % kPerRow == 0, "whole rows at once");
 
   // Starts the copy of the tile whose first element is (row, column). What lies outside of the matrix becomes
@@ -25,7 +26,7 @@ struct TileCopy {
                                                int column) {
     const int lane_row = int(threadIdx.x) / kPerRow;
     const int lane_column = int(threadIdx.x) % kPerRow * VECTOR;
-#pragma unroll
+#pragma unroll kUnrolled
     for (int step = 0; step < kSteps; ++step) {
       int panel = step * kRowStep / Tile::kRows;
       int tile_row = lane_row + step * kRowStep % Tile::kRows;
