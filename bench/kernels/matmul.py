@@ -131,7 +131,13 @@ class Bench:
             return None
         extents = self.spec.extents(p, configuration)
         partial = torch.empty(max(extents["partial"], 1), dtype=torch.float32, device="cuda")
-        buffers = {"a": operands.a, "b": operands.b, "bias": operands.bias, "c": operands.c, "partial": partial}
+        buffers = {
+            "a": operands.a,
+            "b": operands.b,
+            "bias": operands.bias,
+            "c": operands.c,
+            "partial": partial,
+        }
         calls = []
         for launch in self.spec.launches(p, configuration):
             kernel = Kernel(
@@ -225,11 +231,24 @@ class Bench:
         rows = [{**row(name), "right": self.is_right(p, named[name], operands, expected)} for name in ranked]
         best_of = {}
         for name in sorted((n for n in first if n != "torch"), key=first.get):
-            best_of.setdefault(named[name]["ENGINE"], {"configuration": named[name], "us": first[name], "tflops": flops / first[name] / 1e6})
-        result = {"problem": p, "valid": len(configurations), "torch": row("torch"), "best": rows, "best_of_engine": best_of}
-        print(f"{label(p)}: torch {result['torch']['tflops']:.1f} TFLOP/s ({times['torch']:.1f} us), {len(configurations)} configurations")
+            best_of.setdefault(
+                named[name]["ENGINE"],
+                {"configuration": named[name], "us": first[name], "tflops": flops / first[name] / 1e6},
+            )
+        result = {
+            "problem": p,
+            "valid": len(configurations),
+            "torch": row("torch"),
+            "best": rows,
+            "best_of_engine": best_of,
+        }
+        print(
+            f"{label(p)}: torch {result['torch']['tflops']:.1f} TFLOP/s ({times['torch']:.1f} us), {len(configurations)} configurations"
+        )
         for line in rows[:5]:
-            print(f"    {line['tflops']:7.1f} ({line['us']:.1f} us) {short(line['configuration'])}{'' if line['right'] else ' WRONG'}")
+            print(
+                f"    {line['tflops']:7.1f} ({line['us']:.1f} us) {short(line['configuration'])}{'' if line['right'] else ' WRONG'}"
+            )
         for engine, line in sorted(best_of.items()):
             print(f"    engine {engine}: {line['tflops']:.1f} {short(line['configuration'])}", flush=True)
         return result
@@ -246,7 +265,9 @@ def device_constants():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
     parser.add_argument("--samples", type=int, default=8, help="configurations of a checked problem")
     parser.add_argument("--rounds", type=int, default=15, help="samples of each of the fastest")

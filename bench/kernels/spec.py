@@ -20,12 +20,12 @@ class Expression:
     """A C-like expression over integers; evaluated with the values of its names."""
 
     def __init__(self, text):
-        self.tokens = TOKEN.findall(str(text)) + [""]
+        self.tokens = [*TOKEN.findall(str(text)), ""]
         self.names = set()
         self.code = compile(self._choice(), str(text), "eval")
 
     def __call__(self, values):
-        return int(eval(self.code, FUNCTIONS, values))  # noqa: S307: what it holds was parsed here
+        return int(eval(self.code, FUNCTIONS, values))  # what it holds was parsed here
 
     def _take(self, *wanted):
         if self.tokens[0] in wanted:
@@ -99,7 +99,9 @@ class KernelSpec:
         names = list(self.tunables)
         checks = [[] for _ in range(len(names) + 1)]
         for constraint in self.constraints:
-            checks[max((names.index(n) + 1 for n in constraint.names if n in names), default=0)].append(constraint)
+            checks[max((names.index(n) + 1 for n in constraint.names if n in names), default=0)].append(
+                constraint
+            )
         values = self.values(problem)
 
         def below(depth):

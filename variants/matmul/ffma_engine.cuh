@@ -25,7 +25,7 @@ struct FfmaEngine {
     for (int i = 0; i < kRows * kColumns; ++i) {
       sums[i / kColumns][i % kColumns] = 0.0f;
     }
-#pragma unroll
+#pragma unroll 1
     for (int step = 0; step < S::kStages - 1; ++step) {
       stages.start(step);
     }

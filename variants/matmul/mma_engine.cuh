@@ -25,7 +25,7 @@ struct MmaEngine {
     for (int i = 0; i < kM16 * kN8 * 4; ++i) {
       sums[i / 4 / kN8][i / 4 % kN8][i % 4] = 0.0f;
     }
-#pragma unroll
+#pragma unroll 1
     for (int step = 0; step < S::kStages - 1; ++step) {
       stages.start(step);
     }

@@ -31,7 +31,7 @@ struct WgmmaEngine {
       sums[i / 4 / kN8][i / 4 % kN8][i % 4] = 0.0f;
     }
     hold();
-#pragma unroll
+#pragma unroll 1
     for (int step = 0; step < S::kStages - 2; ++step) {
       stages.start(step);
     }
