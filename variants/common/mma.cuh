@@ -32,8 +32,7 @@ __device__ __forceinline__ void mma(float (&c)[4], const unsigned int (&a)[4], u
 template <>
 __device__ __forceinline__ void mma<__nv_bfloat16>(float (&c)[4], const unsigned int (&a)[4], unsigned int b0,
                                                    unsigned int b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -42,32 +41,47 @@ __device__ __forceinline__ void mma<__nv_bfloat16>(float (&c)[4], const unsigned
 template <>
 __device__ __forceinline__ void mma<__half>(float (&c)[4], const unsigned int (&a)[4], unsigned int b0,
                                             unsigned int b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The left operand: rows `row` to + 15 and k `k` to + 15 of a tile in shared memory. ALONG_K: the tile's rows run
-// along k, else it has one row for each k.
+// Operands in tiles in shared memory that begin at multiples of 1024 bytes. ALONG_K: the tile's rows run along k,
+// else it has one row for each k. A thread reads all of a tile from one address on, where what begins at `row` or
+// `column`, a multiple of the part of the tile that its warp works on, lies for it.
 template <bool ALONG_K, typename Tile>
-__device__ __forceinline__ void load_left(unsigned int (&to)[4], unsigned int tile, int row, int k) {
+__device__ __forceinline__ unsigned int left_address(unsigned int tile, int row) {
   const int lane = int(threadIdx.x) % 32;
+  return tile + (ALONG_K ? Tile::offset(row + lane % 16, lane / 16 * 8)
+                         : Tile::offset(lane % 8 + lane / 16 * 8, row + lane / 8 % 2 * 8));
+}
+
+template <bool ALONG_K, typename Tile>
+__device__ __forceinline__ unsigned int right_address(unsigned int tile, int column) {
+  const int lane = int(threadIdx.x) % 32;
+  return tile + (ALONG_K ? Tile::offset(column + lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8)
+                         : Tile::offset(lane % 16, column + lane / 16 * 8));
+}
+
+// The left operand `row` rows and `k` values of k on, multiples of 16.
+template <bool ALONG_K, typename Tile>
+__device__ __forceinline__ void load_left(unsigned int (&to)[4], unsigned int address, int row, int k) {
   if constexpr (ALONG_K) {
-    load_tiles(to, tile + Tile::offset(row + lane % 16, k + lane / 16 * 8));
+    load_tiles(to, Tile::moved(address, row, k));
   } else {
-    load_tiles_transposed(to, tile + Tile::offset(k + lane % 8 + lane / 16 * 8, row + lane / 8 % 2 * 8));
+    load_tiles_transposed(to, Tile::moved(address, k, row));
   }
 }
 
-// Two right operands side by side: columns `column` to + 15, the first in to[0] and to[1].
+// Two right operands side by side `column` columns and `k` values of k on, multiples of 16; the first is to[0]
+// and to[1].
 template <bool ALONG_K, typename Tile>
-__device__ __forceinline__ void load_right_pair(unsigned int (&to)[4], unsigned int tile, int column, int k) {
-  const int lane = int(threadIdx.x) % 32;
+__device__ __forceinline__ void load_right_pair(unsigned int (&to)[4], unsigned int address, int column,
+                                                int k) {
   if constexpr (ALONG_K) {
-    load_tiles(to, tile + Tile::offset(column + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
+    load_tiles(to, Tile::moved(address, column, k));
   } else {
-    load_tiles_transposed(to, tile + Tile::offset(k + lane % 16, column + lane / 16 * 8));
+    load_tiles_transposed(to, Tile::moved(address, k, column));
   }
 }

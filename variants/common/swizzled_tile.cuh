@@ -23,4 +23,12 @@ struct SwizzledTile {
     const int turn = kPitch == 128 ? row & 7 : row >> 1 & 3;
     return column / kPanelColumns * kPanelBytes + row * kPitch + (chunk ^ turn) * 16;
   }
+
+  // The offset (or, in a tile that begins at a multiple of 1024, the address) of the chunk `rows` below and
+  // `columns` to the right of another one: a multiple of 8 rows, and columns that set no bit which those of the
+  // other one, within its panel, have set. So one register serves all that a thread reads of a tile.
+  static __device__ __forceinline__ unsigned int moved(unsigned int from, int rows, int columns) {
+    return (from ^ (columns % kPanelColumns / kChunk * 16)) + columns / kPanelColumns * kPanelBytes +
+           rows * kPitch;
+  }
 };

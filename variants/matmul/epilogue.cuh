@@ -82,7 +82,11 @@ __device__ __forceinline__ void finish(const Engine& engine, const T* bias, T* t
       float values[Engine::kRun];
 #pragma unroll
       for (int r = 0; r < Engine::kRun; ++r) {
-        values[r] = activate<ACTIVATION>(engine.sum(i, j + r) + offsets[r]);
+        values[r] = engine.sum(i, j + r);
+        if constexpr (BIAS != 0) {
+          values[r] += offsets[r];
+        }
+        values[r] = activate<ACTIVATION>(values[r]);
       }
       Vector<T, Engine::kRun> vector;
       vector.round_from(values);

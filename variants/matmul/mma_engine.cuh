@@ -31,8 +31,10 @@ struct MmaEngine {
     }
     wait_for_copies<S::kStages - 2>();
     __syncthreads();
+    const unsigned int left = left_address<S::kLeftAlongK, typename S::Left>(0, warp_m());
+    const unsigned int right = right_address<S::kRightAlongK, typename S::Right>(0, warp_n());
     Operands operands[2];
-    operands[0].load(stages, 0, 0);
+    operands[0].load(stages.left(0) + left, stages.right(0) + right, 0);
 #pragma unroll 1
     for (int step = 0; step < stages.steps; ++step) {
 #pragma unroll
@@ -41,7 +43,9 @@ struct MmaEngine {
           wait_for_copies<S::kStages - 2>();
           __syncthreads();
         }
-        operands[(k + 1) % 2].load(stages, k == kK16 - 1 ? step + 1 : step, (k + 1) % kK16 * 16);
+        const int loaded = k == kK16 - 1 ? step + 1 : step;
+        operands[(k + 1) % 2].load(stages.left(loaded) + left, stages.right(loaded) + right,
+                                   (k + 1) % kK16 * 16);
         if (k == 0) {
           stages.start(step + S::kStages - 1);
         }
@@ -54,15 +58,15 @@ struct MmaEngine {
   struct Operands {
     unsigned int left[kM16][4], right[kN8 / 2][4];
 
-    __device__ __forceinline__ void load(const S& stages, int step, int k) {
+    // At k of a step whose tiles lie for this thread at these addresses.
+    __device__ __forceinline__ void load(unsigned int left_at, unsigned int right_at, int k) {
 #pragma unroll
       for (int i = 0; i < kM16; ++i) {
-        load_left<S::kLeftAlongK, typename S::Left>(left[i], stages.left(step), warp_m() + i * 16, k);
+        load_left<S::kLeftAlongK, typename S::Left>(left[i], left_at, i * 16, k);
       }
 #pragma unroll
       for (int j = 0; j < kN8 / 2; ++j) {
-        load_right_pair<S::kRightAlongK, typename S::Right>(right[j], stages.right(step), warp_n() + j * 16,
-                                                            k);
+        load_right_pair<S::kRightAlongK, typename S::Right>(right[j], right_at, j * 16, k);
       }
     }
   };
