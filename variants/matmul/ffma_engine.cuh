@@ -35,7 +35,7 @@ struct FfmaEngine {
       __syncthreads();
       stages.start(step + S::kStages - 1);
       const unsigned char* left = shared + (stages.left(step) - stages.shared);
-#pragma unroll 2
+#pragma unroll 1
       for (int k = 0; k < S::kBlockK; k += 4) {
         multiply(left, left + S::Left::kBytes, k);
       }
