@@ -30,6 +30,7 @@ import traceback
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import nvrtc
 import torch
+from device import device_constants
 from driver import bind_plan
 from operations import OPERATIONS, SHARED, TYPES, worst_excess
 from spec import Spec
@@ -124,16 +125,6 @@ def compile_case(file, case):
         return None, None, str(error)[-2000:]
 
 
-def device_facts():
-    properties = torch.cuda.get_device_properties(0)
-    return {
-        "sm_count": properties.multi_processor_count,
-        "shared_optin": properties.shared_memory_per_block_optin,
-        "l2_bytes": properties.L2_cache_size,
-        "cc": 10 * properties.major + properties.minor,
-    }
-
-
 def make_special(inputs):
     """Rows with one NaN, +inf, -inf among others, nothing but -inf, zeros, and a tiny and a huge value."""
     for name, value in inputs.items():
@@ -189,7 +180,7 @@ class Guarded:
 
 
 def launch_twice(case, spec, cubin, symbols, inputs, outputs):
-    plan = {"launches": spec.launches(case.problem, case.configuration, device_facts())}
+    plan = {"launches": spec.launches(case.problem, case.configuration, device_constants())}
     for launch in plan["launches"]:
         launch["entry_symbol"] = symbols[launch["entry"]]
     scratch = {

@@ -74,7 +74,7 @@ class Expression:
             return inner
         if token == "!":
             inner = self._factor()
-            return lambda values: not inner(values)
+            return lambda values: int(not inner(values))
         if token.isdigit():
             return lambda values, number=int(token): number
         if token == "sizeof":
@@ -121,7 +121,8 @@ class Spec:
     def _values(self, problem, configuration, device):
         element = {f"sizeof({name})": ELEMENTS[problem[name]][1] for name in self.fields["problem"]["types"]}
         facts = {f"device.{name}": value for name, value in device.items()}
-        return {**problem, **configuration, **element, **facts}
+        flags = self.fields["problem"].get("flags", {})
+        return {**flags, **problem, **configuration, **element, **facts}
 
     def is_valid(self, problem, configuration, device=H200):
         values = self._values(problem, configuration, device)

@@ -19,18 +19,27 @@ constexpr int kMaxCheckedProblems = 100;
 /// it.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
 
+/// Shared memory that a block may ask for, by compute capability.
+std::int64_t shared_optin(std::uint32_t capability) {
+  const bool small = capability == 86 || capability == 89 || capability >= 120;
+  return capability < 80 ? 65'536 : small ? 101'376 : capability < 90 ? 166'912 : 232'448;
+}
+
 /// What constraints may use of a device, where no device is named: those of a known class that runs the
-/// architecture, else of a device with 132 SMs and the limits of compute capability 9.0.
-DeviceConstants constants_for(const std::string& architecture, const std::vector<DeviceClass>& known,
+/// architecture, else of a device with 132 SMs and the limits of its compute capability.
+DeviceConstants constants_for(std::uint32_t capability, const std::vector<DeviceClass>& known,
                               std::string& label) {
   for (const DeviceClass& device : known) {
-    if (cubind::architecture(device.facts, false) == architecture) {
+    if (device_constants(device.facts).cc == capability) {
       label = device.label;
       return device_constants(device.facts);
     }
   }
-  label = "a device with 132 SMs and 227 KiB of shared memory";
-  return {132, 232'448, 52'428'800, 90};
+  const std::int64_t shared = shared_optin(capability);
+  label = "a device of compute capability " + std::to_string(capability / 10) + "." +
+          std::to_string(capability % 10) + " with 132 SMs and " + std::to_string(shared / 1024) +
+          " KiB of shared memory";
+  return {132, shared, 52'428'800, capability};
 }
 
 /// A problem to try a spec on where the caller gives none.
@@ -134,7 +143,9 @@ void CheckCall::count(const Problem& problem) {
   for (const std::string& architecture : architectures_) {
     refuse_to_go_on(context_, cancelled_);
     std::string label;
-    const DeviceConstants constants = constants_for(architecture, known, label);
+    // What is no architecture is for the compile worker to refuse.
+    const std::uint32_t capability = compute_capability(architecture).value_or(90);
+    const DeviceConstants constants = constants_for(capability, known, label);
     const SpaceSize size = count_valid(*spec_, problem, constants, interrupt);
     const auto first = default_configuration(*spec_, problem, constants, interrupt);
     if (architecture == architectures_.front()) {
@@ -157,7 +168,7 @@ void CheckCall::count(const Problem& problem) {
       reply_.add_warnings("/default: none of it is valid for " + to_string(problem) + " on " + label +
                           ", the first valid configuration stands in: " + to_string(*first));
     }
-    order(problem, *first, architecture);
+    order(problem, *first, spec_->arch_features ? cubind::architecture(capability, true) : architecture);
   }
 }
 

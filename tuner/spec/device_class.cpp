@@ -117,7 +117,24 @@ DeviceConstants device_constants(const DeviceFacts& facts) {
 }
 
 std::string architecture(const DeviceFacts& facts, bool arch_features) {
-  return "sm_" + std::to_string(facts.cc_major * 10 + facts.cc_minor) + (arch_features ? "a" : "");
+  return architecture(facts.cc_major * 10 + facts.cc_minor, arch_features);
+}
+
+std::string architecture(std::uint32_t compute_capability, bool arch_features) {
+  const bool suffixed = arch_features && compute_capability >= 90;
+  return "sm_" + std::to_string(compute_capability) + (suffixed ? "a" : "");
+}
+
+std::optional<std::uint32_t> compute_capability(std::string_view architecture) {
+  if (!architecture.starts_with("sm_")) {
+    return std::nullopt;
+  }
+  architecture.remove_prefix(3);
+  if (architecture.ends_with('a') || architecture.ends_with('f')) {
+    architecture.remove_suffix(1);
+  }
+  const auto number = parse_number(architecture);
+  return number && *number >= 10 ? number : std::nullopt;
 }
 
 bool knows_architecture(std::span<const std::string> known, std::string_view architecture) {
@@ -128,22 +145,15 @@ bool knows_architecture(std::span<const std::string> known, std::string_view arc
 }
 
 bool cubin_runs_on(std::string_view architecture, std::uint32_t cc_major, std::uint32_t cc_minor) {
-  if (!architecture.starts_with("sm_")) {
+  const auto capability = compute_capability(architecture);
+  if (!capability) {
     return false;
   }
-  architecture.remove_prefix(3);
   // A suffix binds a cubin to its own capability; for family suffixes ("f") that is stricter than need be and
   // never wrong.
   const bool suffixed = architecture.ends_with('a') || architecture.ends_with('f');
-  if (suffixed) {
-    architecture.remove_suffix(1);
-  }
-  const auto number = parse_number(architecture);
-  if (!number || *number < 10) {
-    return false;
-  }
-  const std::uint32_t major = *number / 10;
-  const std::uint32_t minor = *number % 10;
+  const std::uint32_t major = *capability / 10;
+  const std::uint32_t minor = *capability % 10;
   return major == cc_major && (suffixed ? minor == cc_minor : minor <= cc_minor);
 }
 

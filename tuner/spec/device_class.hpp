@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,8 +40,12 @@ DeviceClass derive_device_class(const DeviceFacts& facts, std::string_view field
 
 DeviceConstants device_constants(const DeviceFacts& facts);
 
-/// "sm_90", or "sm_90a" with `arch_features`.
+/// "sm_90", or "sm_90a" with `arch_features`; architectures before 9.0 have no such features and no suffix.
 std::string architecture(const DeviceFacts& facts, bool arch_features);
+std::string architecture(std::uint32_t compute_capability, bool arch_features);
+
+/// 90 of "sm_90" and of "sm_90a"; absent where the text is no architecture.
+std::optional<std::uint32_t> compute_capability(std::string_view architecture);
 
 /// Whether an NVRTC that names these architectures compiles for this one, suffixed or not: it names them
 /// without suffix.

@@ -129,6 +129,9 @@ TEST_CASE("an NVRTC compiles for the architectures that it names with or without
 TEST_CASE("the architecture has a suffix where the spec asks for architecture features") {
   CHECK(architecture(example_facts(), false) == "sm_90");
   CHECK(architecture(example_facts(), true) == "sm_90a");
+  DeviceFacts ampere = example_facts();
+  ampere.cc_major = 8;
+  CHECK(architecture(ampere, true) == "sm_80");
   CHECK(device_constants(example_facts()) == DeviceConstants{132, 232448, 62914560, 90});
 }
 

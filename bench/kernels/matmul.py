@@ -1,0 +1,223 @@
+"""Kernels around a matrix product checked against float64 and timed beside torch, without a daemon.
+
+    python3 bench/kernels/matmul.py [--kernel matmul] [--json FILE] [--samples 8] [--limit N] [--quick]
+
+First every engine over edge shapes, all layouts, bias and activations, with the defaults and a sample of the other
+valid configurations: each output element within the spec's tolerance, nothing written beyond an output, the same
+bits twice. Then all valid configurations of larger problems by time. Needs torch and NVRTC. Exit status 1: a result
+is wrong.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import sys
+import time
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import torch
+from compiling import Compiler
+from device import device_constants
+from driver import bind_plan, compile_source
+from operations import excess
+from products import GUARD, PRODUCTS
+from spec import Spec
+from timing import Timer, median
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def label(p):
+    return " ".join(f"{name}={value}" for name, value in p.items())
+
+
+def short(configuration):
+    return ",".join(str(value) for value in configuration.values())
+
+
+class Bench:
+    def __init__(self, kernel):
+        self.product = PRODUCTS[kernel]
+        self.spec = Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
+        self.device = device_constants()
+        suffix = "a" if self.device["cc"] >= 90 and self.spec.fields.get("arch_features") else ""
+        self.compiler = Compiler(f"sm_{self.device['cc']}{suffix}")
+        self.faults = []
+
+    def configurations(self, p):
+        return self.spec.configurations(p, self.device)
+
+    def launches(self, p, configuration):
+        return self.spec.launches(p, configuration, self.device)
+
+    def order(self, p, configuration):
+        entries = [launch["entry"] for launch in self.launches(p, configuration)]
+        return self.compiler.start(self.spec, entries)
+
+    def call(self, p, configuration, operands):
+        """A call of the configuration on the operands, or None where it does not compile."""
+        cubin, symbols, error = self.order(p, configuration).result()
+        if error:
+            self.note(p, configuration, "does not compile: " + error.strip()[-300:])
+            return None
+        launches = self.launches(p, configuration)
+        for launch in launches:
+            launch["entry_symbol"] = symbols[launch["entry"]]
+        return bind_plan(cubin, {"launches": launches}, operands.buffers, operands.scalars)
+
+    def note(self, p, configuration, fault):
+        self.faults.append({"problem": p, "configuration": configuration, "fault": fault})
+        print(f"WRONG {label(p)} [{short(configuration)}]: {fault}", flush=True)
+
+    def fault(self, operands, truth):
+        """What is wrong with the outputs, or nothing."""
+        for name, output in operands.outputs.items():
+            count = output.numel() - GUARD
+            if not torch.isnan(output[count:]).all():
+                return f"wrote beyond {name}"
+            worst = excess(output[:count].view(truth[name].shape), truth[name], self.spec.tolerance)
+            if worst > 1:
+                return f"{name} departs from float64 by {worst:.3g} of the tolerance"
+        return ""
+
+    def is_right(self, p, configuration, operands, truth):
+        call = self.call(p, configuration, operands)
+        if call is None:
+            return False
+        runs = []
+        for _ in range(2):
+            for output in operands.outputs.values():
+                output.fill_(float("nan"))
+            call()
+            torch.cuda.synchronize()
+            runs.append([output.clone() for output in operands.outputs.values()])
+        fault = self.fault(operands, truth)
+        if not fault and not all(
+            torch.equal(first[:-GUARD], second[:-GUARD]) for first, second in zip(*runs, strict=True)
+        ):
+            fault = "other bits the second time"
+        if fault:
+            self.note(p, configuration, fault)
+        return not fault
+
+    def sample(self, p, count, seed):
+        """The default, and others so that each engine, tile and split has its turn over the problems."""
+        valid = self.configurations(p)
+        default = self.spec.default(p, self.device)
+        rest = random.Random(seed).sample(valid, min(count, len(valid)))
+        wgmma = [c for c in valid if c["ENGINE"] == 1]
+        rest += random.Random(seed + 1).sample(wgmma, min(count, len(wgmma)))
+        return [default, *(c for c in rest if c != default)]
+
+    def check(self, count):
+        chosen = [(p, self.sample(p, count, i)) for i, p in enumerate(self.product.checked)]
+        for p, configurations in chosen:
+            for configuration in configurations:
+                self.order(p, configuration)
+        summary = {}
+        for i, (p, configurations) in enumerate(chosen):
+            operands = self.product(p, i)
+            truth = operands.truth()
+            for configuration in configurations:
+                right = self.is_right(p, configuration, operands, truth)
+                counts = summary.setdefault(f"engine {configuration['ENGINE']} {p['T']}", [0, 0])
+                counts[0 if right else 1] += 1
+        for name, (right, wrong) in sorted(summary.items()):
+            print(f"{name}: {right} right, {wrong} wrong", flush=True)
+        return summary
+
+    def measure(self, p, timer, rounds, limit):
+        configurations = self.configurations(p)
+        if limit:
+            configurations = random.Random(0).sample(configurations, min(limit, len(configurations)))
+        default = self.spec.default(p, self.device)
+        configurations = [default, *(c for c in configurations if c != default)]
+        for configuration in configurations:
+            self.order(p, configuration)
+        operands = self.product(p, 1)
+        named = {short(c): c for c in configurations}
+        calls = {name: self.call(p, c, operands) for name, c in named.items()}
+        calls = {name: call for name, call in calls.items() if call}
+        calls["torch"] = operands.torch_call()
+        first = {name: median(times) for name, times in timer.samples(calls, 3).items()}
+        best = sorted((name for name in first if name != "torch"), key=first.get)[:12]
+        kept = {name: calls[name] for name in {*best, "torch", short(default)} if name in calls}
+        times = {name: median(values) for name, values in timer.samples(kept, rounds).items()}
+        return self.report(p, operands, named, first, times)
+
+    def report(self, p, operands, named, first, times):
+        flops = 2 * p["M"] * p["N"] * p["K"]
+
+        def row(name, us):
+            return {"configuration": named.get(name), "us": us, "tflops": flops / us / 1e6}
+
+        truth = operands.truth()
+        ranked = sorted((name for name in times if name != "torch"), key=times.get)
+        rows = [
+            {**row(name, times[name]), "right": self.is_right(p, named[name], operands, truth)}
+            for name in ranked
+        ]
+        best_of = {}
+        for name in sorted((n for n in first if n != "torch"), key=first.get):
+            best_of.setdefault(named[name]["ENGINE"], row(name, first[name]))
+        torch_row = row("torch", times["torch"])
+        print(
+            f"{label(p)}: torch {torch_row['tflops']:.1f} TFLOP/s ({torch_row['us']:.1f} us), "
+            f"{len(named)} configurations"
+        )
+        for line in rows[:5]:
+            wrong = "" if line["right"] else " WRONG"
+            print(
+                f"    {line['tflops']:7.1f} ({line['us']:.1f} us) {short(line['configuration'])}{wrong}",
+                flush=True,
+            )
+        for engine, line in sorted(best_of.items()):
+            print(f"    engine {engine}: {line['tflops']:.1f} {short(line['configuration'])}", flush=True)
+        return {
+            "problem": p,
+            "valid": len(named),
+            "torch": torch_row,
+            "best": rows,
+            "best_of_engine": best_of,
+        }
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kernel", choices=sorted(PRODUCTS), default="matmul")
+    parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
+    parser.add_argument("--samples", type=int, default=8, help="configurations of a checked problem")
+    parser.add_argument("--rounds", type=int, default=15, help="samples of each of the fastest")
+    parser.add_argument("--limit", type=int, default=0, help="configurations timed at most (0: all)")
+    parser.add_argument("--quick", action="store_true", help="check only")
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    begun = time.monotonic()
+    bench = Bench(options.kernel)
+    result = {"device": torch.cuda.get_device_name(0), "torch": torch.__version__}
+    result["checked"] = bench.check(options.samples)
+    print(f"checked after {time.monotonic() - begun:.0f} s", flush=True)
+    result["timed"] = []
+
+    def write():
+        if options.json:
+            result["faults"] = bench.faults
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+    write()
+    if not options.quick:
+        timer = Timer(compile_source(ROOT / "bench" / "common" / "vector_copy.cu", [])[0])
+        timer.warm_up()
+        for p in bench.product.timed:
+            result["timed"].append(bench.measure(p, timer, options.rounds, options.limit))
+            write()
+            print(f"    after {time.monotonic() - begun:.0f} s", flush=True)
+    bench.compiler.close()
+    return 1 if bench.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""What the kernels around a matrix product compute: problems, operands, the truth in float64, and torch's way.
+
+A product's `buffers` are those of its kernel spec, by name. Outputs have GUARD elements behind them that must stay
+as they are.
+"""
+
+import torch
+from operations import EPS, TYPES
+
+GUARD = 4096
+
+
+def guarded(count, dtype):
+    return torch.full((count + GUARD,), float("nan"), dtype=dtype, device="cuda")
+
+
+class Draw:
+    """Normal values, the same for a seed."""
+
+    def __init__(self, seed, dtype):
+        self.generator = torch.Generator("cuda").manual_seed(seed)
+        self.dtype = dtype
+
+    def __call__(self, *shape, stddev=1.0):
+        values = torch.randn(*shape, generator=self.generator, device="cuda")
+        return (values * stddev).to(self.dtype)
+
+
+def activated(values, activation):
+    if activation == 1:
+        return torch.nn.functional.gelu(values)
+    return torch.nn.functional.silu(values) if activation == 2 else values
+
+
+LAYOUTS = ["nn", "nt", "tn", "tt"]
+
+
+def matmul_problem(M, N, K, T="bf16", layout="nn", bias=0, activation=0):
+    flags = {"TRANSPOSE_A": int(layout[0] == "t"), "TRANSPOSE_B": int(layout[1] == "t")}
+    return {"M": M, "N": N, "K": K, "T": T, **flags, "BIAS": bias, "ACTIVATION": activation}
+
+
+class Matmul:
+    checked = (
+        *(matmul_problem(512, 768, 512, T, layout, 1, 1) for T in TYPES for layout in LAYOUTS),
+        *(matmul_problem(200, 136, 200, T, layout, 1, 2) for T in TYPES for layout in LAYOUTS),
+        *(matmul_problem(129, 257, 131, T, layout, 1, 0) for T in TYPES for layout in LAYOUTS),
+        *(matmul_problem(1, 1, 1, T, layout) for T in TYPES for layout in LAYOUTS),
+        *(matmul_problem(M, 4096, 4096, "bf16", "nt") for M in (1, 3, 16, 33, 64)),
+        *(matmul_problem(M, 1024, 1028, "bf16", layout) for M in (66, 100) for layout in LAYOUTS),
+        *(matmul_problem(256, 256, 16384, T, layout) for T in TYPES for layout in LAYOUTS),
+        *(matmul_problem(1000, 2056, 1032, T, layout, 1, 0) for T in ("bf16", "f16") for layout in LAYOUTS),
+        *(matmul_problem(4096, 4096, 4096, "bf16", layout) for layout in LAYOUTS),
+    )
+    timed = (
+        *(matmul_problem(4096, 4096, 4096, "bf16", layout) for layout in LAYOUTS),
+        *(matmul_problem(M, 4096, 4096, "bf16", "nt") for M in (1, 16, 64, 512, 1024)),
+        *(matmul_problem(8192, 8192, 8192, "bf16", layout) for layout in ("nt", "nn")),
+        matmul_problem(4096, 14336, 4096, "bf16", "nt"),
+        matmul_problem(4096, 4096, 4096, "f32", "nn"),
+    )
+
+    def __init__(self, p, seed):
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        M, N, K = p["M"], p["N"], p["K"]
+        a = normal(K, M) if p["TRANSPOSE_A"] else normal(M, K)
+        b = normal(N, K, stddev=1 / 64) if p["TRANSPOSE_B"] else normal(K, N, stddev=1 / 64)
+        self.problem, self.dtype = p, dtype
+        self.left = a.T if p["TRANSPOSE_A"] else a
+        self.right = b.T if p["TRANSPOSE_B"] else b
+        self.bias = normal(N)
+        self.outputs = {"c": guarded(M * N, dtype)}
+        self.buffers = {"a": a, "b": b, "bias": self.bias, **self.outputs}
+        self.scalars = {}
+
+    def truth(self):
+        result = self.left.double() @ self.right.double()
+        if self.problem["BIAS"]:
+            result += self.bias.double()
+        return {"c": activated(result, self.problem["ACTIVATION"])}
+
+    def torch_call(self):
+        out = torch.empty(self.left.shape[0], self.right.shape[1], dtype=self.dtype, device="cuda")
+        return lambda: torch.matmul(self.left, self.right, out=out)
+
+
+def linear_problem(M, N, K, T="bf16", transpose_w=1, bias=0, activation=0):
+    return {
+        "M": M,
+        "N": N,
+        "K": K,
+        "T": T,
+        "TRANSPOSE_W": transpose_w,
+        "BIAS": bias,
+        "ACTIVATION": activation,
+    }
+
+
+class LayernormLinear:
+    checked = (
+        *(linear_problem(512, 768, 512, T, turned, 1, 1) for T in ("bf16", "f16") for turned in (0, 1)),
+        *(linear_problem(200, 136, 200, T, turned, 1, 2) for T in ("bf16", "f16") for turned in (0, 1)),
+        *(linear_problem(129, 257, 131, T, turned, 1, 0) for T in ("bf16", "f16") for turned in (0, 1)),
+        *(linear_problem(1, 1, 1, T, turned) for T in ("bf16", "f16") for turned in (0, 1)),
+        *(linear_problem(M, 4096, 4096, "bf16", 1) for M in (1, 3, 16, 33, 64)),
+        *(linear_problem(M, 1024, 1026, "bf16", turned) for M in (66, 100) for turned in (0, 1)),
+        *(linear_problem(33, 264, K, "bf16", 1, 1) for K in (7, 2048, 5120, 8200, 16388, 65536)),
+        *(linear_problem(4096, 4096, 4096, "bf16", turned, 1) for turned in (0, 1)),
+    )
+    timed = (
+        *(linear_problem(4096, 4096, 4096, "bf16", turned) for turned in (0, 1)),
+        *(linear_problem(M, 4096, 4096, "bf16", 1) for M in (1, 16, 64, 512)),
+        linear_problem(4096, 12288, 4096, "bf16", 1),
+    )
+
+    def __init__(self, p, seed):
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        M, N, K = p["M"], p["N"], p["K"]
+        x, gamma, beta = normal(M, K), normal(K), normal(K)
+        w = normal(N, K, stddev=1 / 64) if p["TRANSPOSE_W"] else normal(K, N, stddev=1 / 64)
+        self.problem, self.dtype = p, dtype
+        self.x, self.gamma, self.beta, self.bias = x, gamma, beta, normal(N)
+        self.weight = w if p["TRANSPOSE_W"] else w.T
+        self.outputs = {
+            "y": guarded(M * N, dtype),
+            "mean": guarded(M, torch.float32),
+            "rstd": guarded(M, torch.float32),
+        }
+        self.buffers = {"x": x, "gamma": gamma, "beta": beta, "w": w, "bias": self.bias, **self.outputs}
+        self.scalars = {"eps": EPS}
+
+    def truth(self):
+        """The product is of the normalized rows as they are rounded to T."""
+        x, p = self.x.double(), self.problem
+        mean = x.mean(dim=1, keepdim=True)
+        rstd = torch.rsqrt((x - mean).square().mean(dim=1, keepdim=True) + EPS)
+        rows = ((x - mean) * rstd * self.gamma.double() + self.beta.double()).to(self.dtype).double()
+        y = rows @ self.weight.double().T
+        if p["BIAS"]:
+            y += self.bias.double()
+        return {"y": activated(y, p["ACTIVATION"]), "mean": mean, "rstd": rstd}
+
+    def torch_call(self):
+        functional = torch.nn.functional
+        K = self.problem["K"]
+        return lambda: functional.linear(
+            functional.layer_norm(self.x, [K], self.gamma, self.beta, EPS), self.weight
+        )
+
+
+PRODUCTS = {"matmul": Matmul, "layernorm_linear": LayernormLinear}

@@ -1,0 +1,114 @@
+// C = activation(A * B + bias), A of M x K, B of K x N and C of M x N elements, summed in float32.
+//
+// A and B are row-major and dense; TRANSPOSE_A says that A is given as its transpose (K x M), TRANSPOSE_B that
+// B is (N x K, as the weights of a linear layer). bias has N elements and is not read where BIAS is 0.
+// ACTIVATION is 0 none, 1 GELU (by erf), 2 SiLU. Nothing overlaps C; all are aligned to 16 bytes.
+//
+// ENGINE    0 mma.sync, 1 wgmma (sm_90a), for 16-bit elements; 2 fused multiply-adds, for float32
+// BLOCK_M, BLOCK_N, BLOCK_K  the tile of C that a block computes, and how far it goes along K at a time
+// WARPS_M, WARPS_N           warps of a block along M and N; wgmma takes four along M for each warpgroup
+// STAGES    buffers of shared memory that tiles of A and B go through
+// GROUP_M   rows of tiles that neighbouring blocks go down before they move on along N, for the L2 cache
+// VECTOR    elements that a thread copies at once, a divisor of the rows of A and B as they lie in memory
+// SPLIT_K   parts of K that are summed by blocks of their own; `partial` holds SPLIT_K x M x N sums, which
+//           matmul_finish adds up in order, so that the result is the same bits every time
+//
+// Grid (tiles of C, SPLIT_K). Shared memory: STAGES * (BLOCK_M + BLOCK_N) * BLOCK_K elements, or the finished
+// tile with rows padded by 16 bytes where that is more, and 1024 bytes for alignment.
+#include "epilogue.cuh"
+#include "ffma_engine.cuh"
+#include "mma_engine.cuh"
+#include "stages.cuh"
+#include "wgmma_engine.cuh"
+
+enum Engine { kMma = 0, kWgmma = 1, kFfma = 2 };
+
+template <int ENGINE, typename S>
+struct EngineOf;
+template <typename S>
+struct EngineOf<kMma, S> {
+  using Type = MmaEngine<S>;
+};
+template <typename S>
+struct EngineOf<kWgmma, S> {
+  using Type = WgmmaEngine<S>;
+};
+template <typename S>
+struct EngineOf<kFfma, S> {
+  using Type = FfmaEngine<S>;
+};
+
+struct TileOfC {
+  int row, column;
+};
+
+// Blocks go down GROUP_M rows of tiles, then one to the right, then on below.
+template <int GROUP_M>
+__device__ __forceinline__ TileOfC tile_of_block(int rows, int columns) {
+  const int block = blockIdx.x;
+  const int group = block / (GROUP_M * columns) * GROUP_M;
+  const int height = rows - group < GROUP_M ? rows - group : GROUP_M;
+  const int within = block % (GROUP_M * columns);
+  return {group + within % height, within / height};
+}
+
+template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int BLOCK_K, int WARPS_M, int WARPS_N, int STAGES,
+          int GROUP_M, int VECTOR, int SPLIT_K, int TRANSPOSE_A, int TRANSPOSE_B, int BIAS, int ACTIVATION>
+__global__ void __launch_bounds__(WARPS_M* WARPS_N * 32)
+    matmul(const T* a, const T* b, const T* bias, T* c, float* partial, int M, int N, int K) {
+  using S = Stages<T, BLOCK_M, BLOCK_N, BLOCK_K, WARPS_M, WARPS_N, STAGES, VECTOR, TRANSPOSE_A != 0,
+                   TRANSPOSE_B != 0>;
+  extern __shared__ __align__(1024) unsigned char dynamic[];
+  unsigned char* shared = dynamic + (0u - shared_address(dynamic)) % 1024;
+
+  const TileOfC tile = tile_of_block<GROUP_M>((M + BLOCK_M - 1) / BLOCK_M, (N + BLOCK_N - 1) / BLOCK_N);
+  const int m = tile.row * BLOCK_M, n = tile.column * BLOCK_N;
+  const int steps = (K + BLOCK_K - 1) / BLOCK_K;
+  const int part = (steps + SPLIT_K - 1) / SPLIT_K;  // steps of a block; the last ones may have fewer
+  const int first = int(blockIdx.y) * part;
+  const S stages = {TRANSPOSE_A ? Matrix<T>{a, K, M} : Matrix<T>{a, M, K},
+                    TRANSPOSE_B ? Matrix<T>{b, N, K} : Matrix<T>{b, K, N},
+                    m,
+                    n,
+                    first * BLOCK_K,
+                    first + part < steps ? part : steps - first,
+                    shared_address(shared)};
+
+  typename EngineOf<ENGINE, S>::Type engine;
+  if constexpr (ENGINE == kFfma) {
+    engine.run(stages, shared);
+  } else {
+    engine.run(stages);
+  }
+  if constexpr (SPLIT_K > 1) {
+    store_partial(engine, partial + static_cast<long long>(blockIdx.y) * M * N, m, n, M, N);
+  } else {
+    __syncthreads();  // all have read the last stage
+    T* finished = reinterpret_cast<T*>(shared);
+    finish<BIAS, ACTIVATION, BLOCK_N>(engine, bias, finished, n, N);
+    __syncthreads();
+    store_finished<BLOCK_M, BLOCK_N, S::kThreads>(finished, c, m, n, M, N);
+  }
+}
+
+// C from the sums of the SPLIT_K parts, four elements a thread.
+template <typename T, int SPLIT_K, int BIAS, int ACTIVATION>
+__global__ void __launch_bounds__(256)
+    matmul_finish(const float* partial, const T* bias, T* c, int M, int N) {
+  const long long count = static_cast<long long>(M) * N;
+  const long long first = (static_cast<long long>(blockIdx.x) * 256 + threadIdx.x) * 4;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (first + i < count) {
+      float sum = 0.0f;
+#pragma unroll
+      for (int part = 0; part < SPLIT_K; ++part) {
+        sum += partial[part * count + first + i];
+      }
+      if constexpr (BIAS != 0) {
+        sum += to_float(bias[(first + i) % N]);
+      }
+      c[first + i] = from_float<T>(activate<ACTIVATION>(sum));
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// ENGINE 1: each warpgroup multiplies its part of the tiles by wgmma, straight from shared memory.
+#pragma once
+
+#include "wgmma.cuh"
+
+template <typename S>
+struct WgmmaEngine {
+  static constexpr int kGroupM = S::kBlockM / S::kWarpsM * 4, kGroupN = S::kBlockN / S::kWarpsN;
+  static constexpr int kM64 = kGroupM / 64, kN8 = kGroupN / 8;
+  static_assert(S::kWarpsM % 4 == 0 && kGroupM % 64 == 0 && kGroupN % 64 == 0, "whole instructions");
+  static_assert(S::kBlockK % 64 == 0 && S::kStages >= 3,
+                "panels of 128 bytes; one stage is read, one filled");
+
+  float sums[kM64][kN8][4];
+
+  // As in MmaEngine.
+  static constexpr int kRows = kM64 * 2, kColumns = kN8 * 2, kRun = 2;
+  static __device__ __forceinline__ int row(int i) {
+    return group_m() + i / 2 * 64 + int(threadIdx.x) / 32 % 4 * 16 + i % 2 * 8 + int(threadIdx.x) % 32 / 4;
+  }
+  static __device__ __forceinline__ int column(int j) {
+    return group_n() + j / 2 * 8 + int(threadIdx.x) % 4 * 2 + j % 2;
+  }
+  __device__ __forceinline__ float sum(int i, int j) const { return sums[i / 2][j / 2][i % 2 * 2 + j % 2]; }
+
+  // While the products of a step run, copies go to the buffer of the step before the last one: all warpgroups
+  // were past it when they met at the barrier.
+  __device__ __forceinline__ void run(const S& stages) {
+#pragma unroll
+    for (int i = 0; i < kM64 * kN8 * 4; ++i) {
+      sums[i / 4 / kN8][i / 4 % kN8][i % 4] = 0.0f;
+    }
+    hold();
+#pragma unroll 1
+    for (int step = 0; step < S::kStages - 2; ++step) {
+      stages.start(step);
+    }
+#pragma unroll 1
+    for (int step = 0; step < stages.steps; ++step) {
+      wait_for_copies<S::kStages - 3>();
+      publish_to_wgmma();
+      __syncthreads();
+      open_wgmma_group();
+      multiply(stages.left(step), stages.right(step));
+      close_wgmma_group();
+      stages.start(step + S::kStages - 2);
+      wait_for_wgmma<1>();
+    }
+    wait_for_wgmma<0>();
+    hold();
+  }
+
+ private:
+  static __device__ __forceinline__ int group() { return int(threadIdx.x) / 128; }
+  static __device__ __forceinline__ int group_m() { return group() % (S::kWarpsM / 4) * kGroupM; }
+  static __device__ __forceinline__ int group_n() { return group() / (S::kWarpsM / 4) * kGroupN; }
+
+  __device__ __forceinline__ void hold() {
+#pragma unroll
+    for (int i = 0; i < kM64; ++i) {
+      hold_wgmma_result(sums[i]);
+    }
+  }
+
+  // The operand that begins at the row or column `first` and at k. Within the eight rows of a swizzle wgmma
+  // permutes the chunks by their address, so that k moves on by plain bytes.
+  template <bool ALONG_K, typename Tile>
+  static __device__ __forceinline__ unsigned long long operand(unsigned int tile, int first, int k) {
+    if constexpr (ALONG_K) {
+      return wgmma_operand(tile + k / 64 * Tile::kPanelBytes + first * 128 + k % 64 * 2, 16);
+    } else {
+      return wgmma_operand(tile + first / 64 * Tile::kPanelBytes + k * 128, Tile::kPanelBytes);
+    }
+  }
+
+  __device__ __forceinline__ void multiply(unsigned int left, unsigned int right) {
+#pragma unroll
+    for (int k = 0; k < S::kBlockK; k += 16) {
+#pragma unroll
+      for (int i = 0; i < kM64; ++i) {
+        wgmma<typename S::T, S::kLeftAlongK, S::kRightAlongK>(
+            sums[i], operand<S::kLeftAlongK, typename S::Left>(left, group_m() + i * 64, k),
+            operand<S::kRightAlongK, typename S::Right>(right, group_n(), k));
+      }
+    }
+  }
+};
