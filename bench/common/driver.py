@@ -27,11 +27,18 @@ class Kernel:
         check(_cuda.cuModuleLoadData(ctypes.byref(self.module), cubin), f"loading the cubin of {symbol}")
         self.function = ctypes.c_void_p()
         check(_cuda.cuModuleGetFunction(ctypes.byref(self.function), self.module, symbol.encode()), symbol)
-        if shared_bytes > 48 * 1024:
-            status = _cuda.cuFuncSetAttribute(self.function, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
-            check(status, f"{shared_bytes} bytes of shared memory for {symbol}")
+        self._allow_shared_memory(shared_bytes, symbol)
         self.shape = [*grid, *block, shared_bytes]
         self.symbol = symbol
+
+    def _allow_shared_memory(self, dynamic_bytes, symbol):
+        """The driver's limit leaves out what the kernel has of static shared memory."""
+        allowed = ctypes.c_int()
+        status = _cuda.cuFuncGetAttribute(ctypes.byref(allowed), MAX_DYNAMIC_SHARED_SIZE_BYTES, self.function)
+        check(status, f"the limit of shared memory of {symbol}")
+        if dynamic_bytes > allowed.value:
+            status = _cuda.cuFuncSetAttribute(self.function, MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_bytes)
+            check(status, f"{dynamic_bytes} bytes of shared memory for {symbol}")
 
     def bind(self, arguments):
         """A call that launches on torch's current stream. `arguments`: ctypes values and tensors, kept alive."""

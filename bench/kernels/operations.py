@@ -236,17 +236,25 @@ SHARED = {"w", "b"}
 TYPE_NAMES = {dtype: name for name, dtype in TYPES.items()}
 
 
+def rounded_beyond(output, truth):
+    """`output` in float64, where an infinite one stands for the nearest to the truth of all values that round to it."""
+    limits = torch.finfo(output.dtype)
+    least = limits.max * (1 + limits.eps / 4)  # half a unit above the largest number
+    return torch.where(output.isinf(), truth.abs().clamp(min=least).copysign(output), output.double())
+
+
 def excess(output, truth, tolerance):
     """The largest |output - truth| / (atol + rtol * |truth|), above 1 is wrong.
 
-    What is not finite counts as infinitely wrong unless the truth is not finite either, or beyond the type's range.
+    Where the truth is not finite, a finite output is infinitely wrong and any other right; where it is finite, NaN is
+    infinitely wrong, and an infinite output as wrong as the smallest value that rounds to it.
     """
     if not output.numel():
         return 0.0
     rtol, atol = tolerance(TYPE_NAMES[output.dtype])
-    finite = truth.isfinite() & (truth.abs() <= torch.finfo(output.dtype).max)
-    ratio = (output.double() - truth).abs() / (atol + rtol * truth.abs())
-    ratio = torch.where(finite, ratio, torch.where(output.isfinite(), float("inf"), 0.0))
+    ratio = (rounded_beyond(output, truth) - truth).abs() / (atol + rtol * truth.abs())
+    wrong = torch.where(output.isfinite(), float("inf"), 0.0)
+    ratio = torch.where(truth.isfinite(), ratio, wrong)
     return torch.nan_to_num(ratio, nan=float("inf")).max().item()
 
 
