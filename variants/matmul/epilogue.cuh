@@ -1,6 +1,7 @@
 // What becomes of the sums: bias, activation, rounding, and the way to global memory.
 #pragma once
 
+#include "cluster.cuh"
 #include "vector_io.cuh"
 
 enum Activation { kNone = 0, kGelu = 1, kSilu = 2 };
@@ -115,6 +116,73 @@ __device__ __forceinline__ void store_finished(const T* tile, T* c, int m, int n
       const int row = i / BLOCK_N, column = i % BLOCK_N;
       if (m + row < M && n + column < N) {
         c[static_cast<long long>(m + row) * N + n + column] = tile[row * kPitch + column];
+      }
+    }
+  }
+}
+
+// Rows of a tile of sums in shared memory, padded so that half a warp of an engine, four rows of eight columns,
+// writes to all banks.
+template <int BLOCK_N>
+constexpr int kSumsPitch = BLOCK_N + 8;
+
+// The sums of one part of k to this block's shared memory.
+template <int BLOCK_N, typename Engine>
+__device__ __forceinline__ void keep_sums(const Engine& engine, float* tile) {
+#pragma unroll
+  for (int i = 0; i < Engine::kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Engine::kColumns; j += Engine::kRun) {
+      Vector<float, Engine::kRun> vector;
+#pragma unroll
+      for (int r = 0; r < Engine::kRun; ++r) {
+        vector.words[r] = __float_as_uint(engine.sum(i, j + r));
+      }
+      store<kCacheDefault>(tile + Engine::row(i) * kSumsPitch<BLOCK_N> + Engine::column(j), vector);
+    }
+  }
+}
+
+// Block `rank`'s share of the tile whose sums the PARTS blocks of a cluster keep at the address `sums`: these added
+// up in order, bias and activation, and the way to C, four elements a thread.
+template <int BLOCK_M, int BLOCK_N, int THREADS, int PARTS, int BIAS, int ACTIVATION, typename T>
+__device__ __forceinline__ void store_share(unsigned int sums, int rank, const T* bias, T* c, int m, int n,
+                                            int M, int N) {
+  constexpr int kPerRow = BLOCK_N / 4, kShare = BLOCK_M * kPerRow / PARTS;
+#pragma unroll 2
+  for (int i = threadIdx.x; i < kShare; i += THREADS) {
+    const int row = (rank * kShare + i) / kPerRow, column = (rank * kShare + i) % kPerRow * 4;
+    if (m + row >= M || n + column >= N) {
+      continue;
+    }
+    const unsigned int at = sums + (row * kSumsPitch<BLOCK_N> + column) * int(sizeof(float));
+    float values[4] = {};
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+      const float4 other = load_of_block(at, part);
+      values[0] += other.x;
+      values[1] += other.y;
+      values[2] += other.z;
+      values[3] += other.w;
+    }
+    T* to = c + static_cast<long long>(m + row) * N + n + column;
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      if constexpr (BIAS != 0) {
+        values[r] += n + column + r < N ? to_float(bias[n + column + r]) : 0.0f;
+      }
+      values[r] = activate<ACTIVATION>(values[r]);
+    }
+    if (N % 4 == 0) {
+      Vector<T, 4> vector;
+      vector.round_from(values);
+      store<kCacheDefault>(to, vector);
+    } else {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        if (n + column + r < N) {
+          to[r] = from_float<T>(values[r]);
+        }
       }
     }
   }

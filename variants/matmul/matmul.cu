@@ -10,11 +10,14 @@
 // STAGES    buffers of shared memory that tiles of A and B go through
 // GROUP_M   rows of tiles that neighbouring blocks go down before they move on along N, for the L2 cache
 // VECTOR    elements that a thread copies at once, a divisor of the rows of A and B as they lie in memory
-// SPLIT_K   parts of K that are summed by blocks of their own; `partial` holds SPLIT_K x M x N sums, which
-//           matmul_finish adds up in order, so that the result is the same bits every time
+// SPLIT_K   parts of K that are summed by blocks of their own and added up in order, so that the result is the
+//           same bits every time
+// CLUSTER   SPLIT_K: these blocks are a cluster (sm_90) and read each other's sums from shared memory; 1: they
+//           leave SPLIT_K x M x N sums in `partial`, which matmul_finish adds up
 //
-// Grid (tiles of C, SPLIT_K). Shared memory: STAGES * (BLOCK_M + BLOCK_N) * BLOCK_K elements, or the finished
-// tile with rows padded by 16 bytes where that is more, and 1024 bytes for alignment.
+// Grid (tiles of C, SPLIT_K). Shared memory: STAGES * (BLOCK_M + BLOCK_N) * BLOCK_K elements, or, where that is more,
+// the finished tile with rows padded by 16 bytes (in a cluster: the tile of sums, by 32), and 1024 bytes for
+// alignment.
 #include "epilogue.cuh"
 #include "ffma_engine.cuh"
 #include "mma_engine.cuh"
@@ -53,8 +56,9 @@ __device__ __forceinline__ TileOfC tile_of_block(int rows, int columns) {
 }
 
 template <typename T, int ENGINE, int BLOCK_M, int BLOCK_N, int BLOCK_K, int WARPS_M, int WARPS_N, int STAGES,
-          int GROUP_M, int VECTOR, int SPLIT_K, int TRANSPOSE_A, int TRANSPOSE_B, int BIAS, int ACTIVATION>
-__global__ void __launch_bounds__(WARPS_M* WARPS_N * 32)
+          int GROUP_M, int VECTOR, int SPLIT_K, int CLUSTER, int TRANSPOSE_A, int TRANSPOSE_B, int BIAS,
+          int ACTIVATION>
+__global__ void __launch_bounds__(WARPS_M* WARPS_N * 32) CUBIND_CLUSTER_ALONG_Y(CLUSTER)
     matmul(const T* a, const T* b, const T* bias, T* c, float* partial, int M, int N, int K) {
   using S = Stages<T, BLOCK_M, BLOCK_N, BLOCK_K, WARPS_M, WARPS_N, STAGES, VECTOR, TRANSPOSE_A != 0,
                    TRANSPOSE_B != 0>;
@@ -80,7 +84,14 @@ __global__ void __launch_bounds__(WARPS_M* WARPS_N * 32)
   } else {
     engine.run(stages);
   }
-  if constexpr (SPLIT_K > 1) {
+  if constexpr (CLUSTER > 1) {
+    __syncthreads();  // all have read the last stage
+    keep_sums<BLOCK_N>(engine, reinterpret_cast<float*>(shared));
+    meet_cluster();
+    store_share<BLOCK_M, BLOCK_N, S::kThreads, CLUSTER, BIAS, ACTIVATION>(
+        shared_address(shared), int(blockIdx.y), bias, c, m, n, M, N);
+    meet_cluster();  // a block's sums are there until all have read them
+  } else if constexpr (SPLIT_K > 1) {
     store_partial(engine, partial + static_cast<long long>(blockIdx.y) * M * N, m, n, M, N);
   } else {
     __syncthreads();  // all have read the last stage
