@@ -5,6 +5,7 @@
 
 template <typename S>
 struct WgmmaEngine {
+  static constexpr int kGroupsM = S::kWarpsM / 4;
   static constexpr int kGroupM = S::kBlockM / S::kWarpsM * 4, kGroupN = S::kBlockN / S::kWarpsN;
   static constexpr int kM64 = kGroupM / 64, kN8 = kGroupN / 8;
   static_assert(S::kWarpsM % 4 == 0 && kGroupM % 64 == 0 && kGroupN % 64 == 0, "whole instructions");
@@ -24,13 +25,17 @@ struct WgmmaEngine {
   __device__ __forceinline__ float sum(int i, int j) const { return sums[i / 2][j / 2][i % 2 * 2 + j % 2]; }
 
   // While the products of a step run, copies go to the buffer of the step before the last one: all warpgroups
-  // were past it when they met at the barrier.
+  // were past it when they met at the barrier. They start ahead of the products, which keep a warp at their issue
+  // for most of a step; those of the step before run meanwhile.
   __device__ __forceinline__ void run(const S& stages) {
 #pragma unroll
     for (int i = 0; i < kM64 * kN8 * 4; ++i) {
       sums[i / 4 / kN8][i / 4 % kN8][i % 4] = 0.0f;
     }
     hold();
+    // The same in all lanes, as the compiler sees: descriptors then stay in uniform registers.
+    const int group = __shfl_sync(0xffffffffu, int(threadIdx.x) / 128, 0);
+    const int row = group % kGroupsM * kGroupM, column = group / kGroupsM * kGroupN;
 #pragma unroll 1
     for (int step = 0; step < S::kStages - 2; ++step) {
       stages.start(step);
@@ -40,10 +45,10 @@ struct WgmmaEngine {
       wait_for_copies<S::kStages - 3>();
       publish_to_wgmma();
       __syncthreads();
-      open_wgmma_group();
-      multiply(stages.left(step), stages.right(step));
-      close_wgmma_group();
       stages.start(step + S::kStages - 2);
+      open_wgmma_group();
+      multiply(stages.left(step), stages.right(step), row, column);
+      close_wgmma_group();
       wait_for_wgmma<1>();
     }
     wait_for_wgmma<0>();
@@ -52,8 +57,8 @@ struct WgmmaEngine {
 
  private:
   static __device__ __forceinline__ int group() { return int(threadIdx.x) / 128; }
-  static __device__ __forceinline__ int group_m() { return group() % (S::kWarpsM / 4) * kGroupM; }
-  static __device__ __forceinline__ int group_n() { return group() / (S::kWarpsM / 4) * kGroupN; }
+  static __device__ __forceinline__ int group_m() { return group() % kGroupsM * kGroupM; }
+  static __device__ __forceinline__ int group_n() { return group() / kGroupsM * kGroupN; }
 
   __device__ __forceinline__ void hold() {
 #pragma unroll
@@ -73,14 +78,15 @@ struct WgmmaEngine {
     }
   }
 
-  __device__ __forceinline__ void multiply(unsigned int left, unsigned int right) {
+  // The warpgroup's part of the tiles begins at this row of the left and this column of the right one.
+  __device__ __forceinline__ void multiply(unsigned int left, unsigned int right, int row, int column) {
 #pragma unroll
     for (int k = 0; k < S::kBlockK; k += 16) {
 #pragma unroll
       for (int i = 0; i < kM64; ++i) {
         wgmma<typename S::T, S::kLeftAlongK, S::kRightAlongK>(
-            sums[i], operand<S::kLeftAlongK, typename S::Left>(left, group_m() + i * 64, k),
-            operand<S::kRightAlongK, typename S::Right>(right, group_n(), k));
+            sums[i], operand<S::kLeftAlongK, typename S::Left>(left, row + i * 64, k),
+            operand<S::kRightAlongK, typename S::Right>(right, column, k));
       }
     }
   }
