@@ -13,7 +13,8 @@
 // STAGES    buffers of shared memory for tiles of K, and as many for tiles of V
 // QUERIES_IN_REGISTERS  mma.sync reads Q from shared memory once, not with each tile of K
 // TAKE_TURNS  the warpgroups of wgmma start their products one after the other
-// HEADS     heads whose blocks run side by side, for the L2 cache; of those, blocks with more keys come first
+// HEADS     heads whose blocks run side by side, for the L2 cache; of those, blocks with more keys come first. Given
+//           as an argument: nothing is compiled for it
 //
 // Grid (cdiv(SQ, BLOCK_M) * B * HQ). Shared memory: (BLOCK_M + 2 * STAGES * BLOCK_N) * D elements, 1024 bytes for
 // alignment and 128 for barriers.
@@ -26,26 +27,26 @@ struct TileOfHead {
   int head, tile;
 };
 
-template <int HEADS, bool CAUSAL>
-__device__ __forceinline__ TileOfHead tile_of_block(int tiles) {
+template <bool CAUSAL>
+__device__ __forceinline__ TileOfHead tile_of_block(int tiles, int heads_together) {
   const int block = blockIdx.x, heads = int(gridDim.x) / tiles;
-  const int first = block / (HEADS * tiles) * HEADS;
-  const int together = heads - first < HEADS ? heads - first : HEADS;
-  const int within = block % (HEADS * tiles);
+  const int first = block / (heads_together * tiles) * heads_together;
+  const int together = heads - first < heads_together ? heads - first : heads_together;
+  const int within = block % (heads_together * tiles);
   const int tile = within / together;
   return {first + within % together, CAUSAL ? tiles - 1 - tile : tile};
 }
 
 template <typename T, int D, int CAUSAL, int ENGINE, int BLOCK_M, int BLOCK_N, int WARPS, int STAGES,
-          int QUERIES_IN_REGISTERS, int TAKE_TURNS, int HEADS>
+          int QUERIES_IN_REGISTERS, int TAKE_TURNS>
 __global__ void __launch_bounds__(WARPS * 32)
     flash_attention_forward(const T* q, const T* k, const T* v, T* o, float* lse, int HQ, int HKV, int SQ,
-                            int SK, float scale) {
+                            int SK, float scale, int heads_together) {
   using Tile = QueryTile<T, D, CAUSAL != 0, BLOCK_M, BLOCK_N>;
   extern __shared__ __align__(1024) unsigned char dynamic[];
   unsigned char* shared = dynamic + (0u - shared_address(dynamic)) % 1024;
 
-  const TileOfHead block = tile_of_block<HEADS, CAUSAL != 0>((SQ + BLOCK_M - 1) / BLOCK_M);
+  const TileOfHead block = tile_of_block<CAUSAL != 0>((SQ + BLOCK_M - 1) / BLOCK_M, heads_together);
   const int shared_head = block.head / HQ * HKV + block.head % HQ / (HQ / HKV);
   const long long first_query = static_cast<long long>(block.head) * SQ;
   const long long first_key = static_cast<long long>(shared_head) * SK;
