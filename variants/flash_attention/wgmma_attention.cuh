@@ -133,6 +133,7 @@ struct WgmmaAttention {
         hold_wgmma_result(scores);
         keys.release(step);
         weigh(scores, softmax, factor, step);
+        finish_before_wait(softmax);
         wait_for_wgmma<0>();
         hold_wgmma_result(sums);
         values.release(step - 1);
@@ -195,6 +196,16 @@ struct WgmmaAttention {
                                         int step) const {
     tile.mask(scores, tile.row + group() * 64, tile.row + warp_row(), key_of(step));
     softmax.update(scores, tile.scale, factor);
+  }
+
+  // The assembler would put all of the weights' computation after the wait for the products that it runs behind.
+  // It moves no store: this one depends on each weight, and as sums are not negative it never takes place.
+  __device__ __forceinline__ void finish_before_wait(const OnlineSoftmax& softmax) const {
+    asm volatile(
+        "{.reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never st.shared.f32 [%1], %0;}" ::"f"(
+            softmax.sum[0] + softmax.sum[1]),
+        "r"(queries)
+        : "memory");
   }
 
   static __device__ __forceinline__ void round(unsigned int (&weights)[kN8 / 2][4],
