@@ -39,7 +39,7 @@ __device__ __forceinline__ TileOfHead tile_of_block(int tiles, int heads_togethe
 
 template <typename T, int D, int CAUSAL, int ENGINE, int BLOCK_M, int BLOCK_N, int WARPS, int STAGES,
           int QUERIES_IN_REGISTERS, int TAKE_TURNS>
-__global__ void __launch_bounds__(WARPS * 32)
+__global__ void __launch_bounds__(WARPS * 32, 1)
     flash_attention_forward(const T* q, const T* k, const T* v, T* o, float* lse, int HQ, int HKV, int SQ,
                             int SK, float scale, int heads_together) {
   using Tile = QueryTile<T, D, CAUSAL != 0, BLOCK_M, BLOCK_N>;
