@@ -4,7 +4,7 @@
 
 #include "softmax.cuh"
 #include "tile_copy.cuh"
-#include "vector_io.cuh"
+#include "warp_rows.cuh"
 
 template <typename Element, int HEAD_SIZE, bool CAUSAL, int BLOCK_M, int BLOCK_N>
 struct QueryTile {
@@ -53,34 +53,11 @@ struct QueryTile {
     const int lane = int(threadIdx.x) % 32;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int below = tile_row + lane / 4 + half * 8;
-#pragma unroll
-      for (int j = 0; j < HEAD_SIZE / 8; ++j) {
-        *reinterpret_cast<unsigned int*>(tile + Queries::offset(below, j * 8) + lane % 4 * 4) =
-            Words<T>::join(sums[j][half * 2], sums[j][half * 2 + 1]);
-      }
-      if (lane % 4 == 0 && row + below < queries.rows) {
-        logarithm[row + below] = logarithms[half];
+      const int query = row + tile_row + lane / 4 + half * 8;
+      if (lane % 4 == 0 && query < queries.rows) {
+        logarithm[query] = logarithms[half];
       }
     }
-    __syncwarp();
-    constexpr int kPerRow = HEAD_SIZE / 8;  // chunks
-#pragma unroll
-    for (int i = 0; i < 16 * kPerRow / 32; ++i) {
-      const int below = tile_row + (i * 32 + lane) / kPerRow, column = lane % kPerRow * 8;
-      if (row + below < queries.rows) {
-        *reinterpret_cast<uint4*>(result + static_cast<long long>(row + below) * HEAD_SIZE + column) =
-            *reinterpret_cast<const uint4*>(tile + Queries::offset(below, column));
-      }
-    }
+    store_rows<Queries>(sums, tile, tile_row, result, row, queries.rows);
   }
 };
-
-// 16 rows of weights, rounded to T, as the left operand of the 16 of their columns from 16 * k on.
-template <typename T, int N8>
-__device__ __forceinline__ void round_weights(unsigned int (&to)[4], const float (&weights)[N8][4], int k) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    to[i] = Words<T>::join(weights[k * 2 + i / 2][i % 2 * 2], weights[k * 2 + i / 2][i % 2 * 2 + 1]);
-  }
-}
