@@ -27,6 +27,17 @@ __device__ __forceinline__ void mask_scores(float (&scores)[N8][4], const int (&
   }
 }
 
+// The same for the columns before begin[row].
+template <int N8>
+__device__ __forceinline__ void mask_scores_before(float (&scores)[N8][4], const int (&begin)[2]) {
+#pragma unroll
+  for (int i = 0; i < N8 * 4; ++i) {
+    if (i / 4 * 8 + i % 2 < begin[i % 4 / 2]) {
+      scores[i / 4][i % 4] = minus_infinity();
+    }
+  }
+}
+
 struct OnlineSoftmax {
   float maximum[2] = {minus_infinity(), minus_infinity()};  // of the scores so far
   float sum[2] = {0.0f, 0.0f};                              // of this thread's weights
