@@ -1,8 +1,8 @@
 """The attention kernel checked against float64 and timed beside torch's attention, without a daemon.
 
-    python3 bench/kernels/attention.py [--json FILE] [--pool 6] [--quick]
+    python3 bench/kernels/attention.py [--json FILE] [--pool 6] [--quick] [--passes forward]
 
-First both engines over edge lengths, grouped heads, both head sizes and types, causal or not: each output element
+First each engine over edge lengths, grouped heads, both head sizes and types, causal or not: each output element
 within the spec's tolerance, nothing written beyond the outputs, the same bits twice. Then all valid configurations
 of larger problems by time, beside torch's flash and cuDNN backends. Needs torch and NVRTC. Exit status 1: a result
 is wrong.
@@ -51,53 +51,72 @@ def label(p):
     return f"({p['B']}, {heads}, {p['SQ']}x{p['SK']}, {p['D']}) {p['T']} {kind}"
 
 
-def flops(p):
-    """As usual, half of them where causal."""
-    return 4 * p["B"] * p["HQ"] * p["SQ"] * p["SK"] * p["D"] // (1 + p["CAUSAL"])
+def engine_of(configuration):
+    return configuration.get("ENGINE", 0)
 
 
-class Operands:
+def zip_heads(p, kv):
+    """Keys or values of a batch, once for each head of queries."""
+    return kv.repeat_interleave(p["HQ"] // p["HKV"], 0)
+
+
+class Forward:
+    """The forward pass's operands, and what its outputs should be."""
+
+    name = "flash_attention_forward"
+    outputs = ("o", "lse")
+    products = 2
+
     def __init__(self, p, spec, seed):
-        generator = torch.Generator("cuda").manual_seed(seed)
         self.problem = p
         self.dtype = TYPES[p["T"]]
+        self.generator = torch.Generator("cuda").manual_seed(seed)
+        query, key = (p["B"], p["HQ"], p["SQ"], p["D"]), (p["B"], p["HKV"], p["SK"], p["D"])
+        self.buffers = {"q": self.normal(query), "k": self.normal(key), "v": self.normal(key)}
+        self.make_inputs(query)
+        self.tolerances = {}
+        for name, extent in spec.extents(p, spec.default(p)).items():
+            type_ = spec.json["arguments"][name]["buffer"]
+            self.tolerances[name] = spec.json["tolerance"].get(p["T"] if type_ == "T" else type_)
+            if name not in self.buffers:
+                dtype = self.dtype if type_ == "T" else torch.float32
+                self.buffers[name] = torch.empty(extent + GUARD, dtype=dtype, device="cuda")
 
-        def normal(heads, length):
-            shape = (p["B"], heads, length, p["D"])
-            return torch.randn(shape, generator=generator, device="cuda").to(self.dtype)
+    def normal(self, shape):
+        return torch.randn(shape, generator=self.generator, device="cuda").to(self.dtype)
 
-        self.q, self.k, self.v = (
-            normal(p["HQ"], p["SQ"]),
-            normal(p["HKV"], p["SK"]),
-            normal(p["HKV"], p["SK"]),
-        )
-        self.rows = p["B"] * p["HQ"] * p["SQ"]
-        self.o = torch.empty(self.rows * p["D"] + GUARD, dtype=self.dtype, device="cuda")
-        self.lse = torch.empty(self.rows + GUARD, dtype=torch.float32, device="cuda")
-        self.tolerances = [spec.json["tolerance"][p["T"]], spec.json["tolerance"]["f32"]]
+    def make_inputs(self, query):
+        pass
 
-    def buffers(self):
-        return {name: getattr(self, name) for name in ("q", "k", "v", "o", "lse")}
+    def clear(self):
+        for name in self.outputs:
+            self.buffers[name].fill_(float("nan"))
+
+    def batch(self, b, dtype):
+        """Q, K and V of a batch, and its scores, of which those that are not seen are -infinity."""
+        p = self.problem
+        q, k, v = (self.buffers[name][b].to(dtype) for name in ("q", "k", "v"))
+        k, v = zip_heads(p, k), zip_heads(p, v)
+        scores = (q @ k.mT) * SCALE
+        if p["CAUSAL"]:
+            query = torch.arange(p["SQ"], device="cuda")[:, None]
+            hidden = torch.arange(p["SK"], device="cuda")[None] > query + p["SK"] - p["SQ"]
+            scores.masked_fill_(hidden, float("-inf"))
+        return q, k, v, scores
 
     def expected(self, dtype=torch.float64):
-        """Outputs as they should be, and the logarithms: one batch at a time, for the memory's sake."""
-        p = self.problem
-        query = torch.arange(p["SQ"], device="cuda")[:, None]
-        hidden = torch.arange(p["SK"], device="cuda")[None] > query + p["SK"] - p["SQ"]
+        """The outputs by name, one batch at a time for the memory's sake."""
         outputs, logarithms = [], []
-        for b in range(p["B"]):
-            k, v = (x[b].repeat_interleave(p["HQ"] // p["HKV"], 0).to(dtype) for x in (self.k, self.v))
-            scores = (self.q[b].to(dtype) @ k.mT) * SCALE
-            if p["CAUSAL"]:
-                scores.masked_fill_(hidden, float("-inf"))
+        for b in range(self.problem["B"]):
+            _, _, v, scores = self.batch(b, dtype)
             logarithms.append(torch.logsumexp(scores, -1))
             outputs.append((torch.softmax(scores, -1) @ v).nan_to_num(0.0).to(self.dtype))
-        return [torch.stack(outputs).flatten(), torch.stack(logarithms).flatten().float()]
+        return {"o": torch.stack(outputs).flatten(), "lse": torch.stack(logarithms).flatten().float()}
 
     def fault(self, expected):
         """What is wrong with the outputs, or nothing."""
-        outputs = {"O": self.o, "L": self.lse}
-        for (name, out), wanted, tolerance in zip(outputs.items(), expected, self.tolerances):
+        for name, wanted in expected.items():
+            out, tolerance = self.buffers[name], self.tolerances[name]
             if not torch.isnan(out[wanted.numel() :]).all():
                 return f"wrote beyond {name}"
             got, want = out[: wanted.numel()].float(), wanted.float()
@@ -105,10 +124,66 @@ class Operands:
             wrong = ~(error <= tolerance["atol"] + tolerance["rtol"] * want.abs())
             if wrong.any():
                 first = int(wrong.nonzero()[0])
-                row = first // self.problem["D"] if name == "O" else first
-                where = f"head {row // self.problem['SQ']} query {row % self.problem['SQ']}"
-                return f"{int(wrong.sum())} of {wanted.numel()} elements of {name} are off, the first in {where}, most by {error.max().item():.3g}"
+                return f"{int(wrong.sum())} of {wanted.numel()} elements of {name} are off, the first at {first}, most by {error.max().item():.3g}"
         return ""
+
+    def torch_call(self, backend):
+        q, k, v = (self.buffers[name] for name in ("q", "k", "v"))
+
+        def call():
+            with sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    q, k, v, is_causal=bool(self.problem["CAUSAL"]), scale=SCALE
+                )
+
+        return call
+
+    def flops(self):
+        """As usual, half of them where causal."""
+        p = self.problem
+        return self.products * 2 * p["B"] * p["HQ"] * p["SQ"] * p["SK"] * p["D"] // (1 + p["CAUSAL"])
+
+
+class Backward(Forward):
+    """The same of the backward pass, whose O and L are those of a forward pass."""
+
+    name = "flash_attention_backward"
+    outputs = ("dq", "dk", "dv")
+    products = 5
+
+    def make_inputs(self, query):
+        self.buffers["d_o"] = self.normal(query)
+        self.buffers.update(super().expected(torch.float32))
+
+    def expected(self, dtype=torch.float64):
+        p = self.problem
+        gradients = {name: [] for name in self.outputs}
+
+        def shared(per_head):
+            """Summed over the heads of queries that share one of keys."""
+            return per_head.view(p["HKV"], -1, p["SK"], p["D"]).sum(1)
+
+        for b in range(p["B"]):
+            q, k, v, scores = self.batch(b, dtype)
+            d_o = self.buffers["d_o"][b].to(dtype)
+            weights = torch.softmax(scores, -1).nan_to_num(0.0)
+            o = self.buffers["o"].view(p["B"], p["HQ"], p["SQ"], p["D"])[b].to(dtype)
+            slopes = weights * (d_o @ v.mT - (o * d_o).sum(-1, keepdim=True))
+            gradients["dq"].append(slopes @ k * SCALE)
+            gradients["dk"].append(shared(slopes.mT @ q) * SCALE)
+            gradients["dv"].append(shared(weights.mT @ d_o))
+        return {name: torch.stack(parts).flatten().to(self.dtype) for name, parts in gradients.items()}
+
+    def torch_call(self, backend):
+        inputs = [self.buffers[name].detach().clone().requires_grad_() for name in ("q", "k", "v")]
+        with torch.enable_grad(), sdpa_kernel(backend):
+            out = torch.nn.functional.scaled_dot_product_attention(
+                *inputs, is_causal=bool(self.problem["CAUSAL"]), scale=SCALE
+            )
+        return lambda: torch.autograd.grad(out, inputs, self.buffers["d_o"], retain_graph=True)
+
+
+PASSES = {"forward": Forward, "backward": Backward}
 
 
 class Bench:
@@ -137,12 +212,19 @@ class Bench:
         if error:
             self.note(p, configuration, "does not compile: " + error.strip()[-300:])
             return None
-        [launch] = self.spec.launches(p, configuration)
-        kernel = Kernel(
-            cubin, symbols[launch["entry"]], launch["grid"], launch["block"], launch["shared_bytes"]
-        )
-        buffers = operands.buffers()
-        return kernel.bind([self.argument(name, p, configuration, buffers) for name in launch["arguments"]])
+        calls = []
+        for launch in self.spec.launches(p, configuration):
+            kernel = Kernel(
+                cubin, symbols[launch["entry"]], launch["grid"], launch["block"], launch["shared_bytes"]
+            )
+            arguments = [self.argument(n, p, configuration, operands.buffers) for n in launch["arguments"]]
+            calls.append(kernel.bind(arguments))
+
+        def call():
+            for one in calls:
+                one()
+
+        return call
 
     def note(self, p, configuration, fault):
         self.faults.append({"problem": p, "configuration": configuration, "fault": fault})
@@ -154,16 +236,14 @@ class Bench:
             return False
         outputs = []
         for _ in range(2):
-            operands.o.fill_(float("nan"))
-            operands.lse.fill_(float("nan"))
+            operands.clear()
             call()
             torch.cuda.synchronize()
-            outputs.append((operands.o.clone(), operands.lse.clone()))
+            outputs.append(
+                [operands.buffers[name][: want.numel()].clone() for name, want in expected.items()]
+            )
         fault = operands.fault(expected)
-        if not fault and not all(
-            torch.equal(one[: want.numel()], two[: want.numel()])
-            for one, two, want in zip(*outputs, expected)
-        ):
+        if not fault and not all(torch.equal(one, two) for one, two in zip(*outputs)):
             fault = "other bits the second time"
         if fault:
             self.note(p, configuration, fault)
@@ -174,8 +254,8 @@ class Bench:
         p = problem(4, 16, 16, 4096, 4096, D, T, causal)
         valid = self.spec.configurations(p)
         chosen = [self.spec.default(p)]
-        for engine in sorted({c["ENGINE"] for c in valid}):
-            of_engine = [c for c in valid if c["ENGINE"] == engine]
+        for engine in sorted({engine_of(c) for c in valid}):
+            of_engine = [c for c in valid if engine_of(c) == engine]
             chosen += random.Random(f"{D} {T} {causal}").sample(of_engine, min(count, len(of_engine)))
         return chosen
 
@@ -190,11 +270,13 @@ class Bench:
         summary = {}
         for i, ((D, T, causal), (SQ, SK)) in enumerate(itertools.product(kinds, pairs)):
             p = problem(*HEADS[i % len(HEADS)], SQ, SK, D, T, causal)
-            operands = Operands(p, self.spec, i)
+            operands = self.direction(p, self.spec, i)
             expected = operands.expected()
             for configuration in pools[D, T, causal]:
                 right = self.is_right(p, configuration, operands, expected)
-                counts = summary.setdefault(f"engine {configuration['ENGINE']} {T}", [0, 0])
+                counts = summary.setdefault(
+                    f"{self.direction.name} engine {engine_of(configuration)} {T}", [0, 0]
+                )
                 counts[0 if right else 1] += 1
         for name, (right, wrong) in sorted(summary.items()):
             print(f"{name}: {right} right, {wrong} wrong", flush=True)
@@ -217,14 +299,8 @@ class Bench:
         """Calls of torch's backends, those that take the problem."""
         result = {}
         for name, backend in BACKENDS.items():
-
-            def call(backend=backend):
-                with sdpa_kernel(backend):
-                    return torch.nn.functional.scaled_dot_product_attention(
-                        operands.q, operands.k, operands.v, is_causal=bool(p["CAUSAL"]), scale=SCALE
-                    )
-
             try:
+                call = operands.torch_call(backend)
                 call()
                 torch.cuda.synchronize()
                 result[name] = call
@@ -233,7 +309,7 @@ class Bench:
         return result
 
     def measure(self, p, configurations, timer, rounds):
-        operands = Operands(p, self.spec, 1)
+        operands = self.direction(p, self.spec, 1)
         named = {short(c): c for c in configurations}
         calls = {name: self.call(p, c, operands) for name, c in named.items()}
         calls = {name: call for name, call in calls.items() if call}
@@ -242,19 +318,20 @@ class Bench:
         ranked = sorted(calls, key=first.get)
         best_of = {}
         for name in ranked:
-            best_of.setdefault(named[name]["ENGINE"], name)
+            best_of.setdefault(engine_of(named[name]), name)
         kept = {*ranked[:12], *best_of.values(), short(configurations[0])} & set(calls)
         times = timer.samples({**{name: calls[name] for name in sorted(kept)}, **others}, rounds)
         times = {name: median(values) for name, values in times.items()}
 
         def row(name, us):
-            return {"configuration": named.get(name, name), "us": us, "tflops": flops(p) / us / 1e6}
+            return {"configuration": named.get(name, name), "us": us, "tflops": operands.flops() / us / 1e6}
 
         expected = operands.expected(torch.float32)
         rows = [row(name, times[name]) for name in sorted(kept, key=times.get)]
         for line in rows:
             line["right"] = self.is_right(p, line["configuration"], operands, expected)
         result = {
+            "pass": operands.name,
             "problem": p,
             "others": {name: row(name, times[name]) for name in others},
             "best": rows,
@@ -266,7 +343,7 @@ class Bench:
 
 
 def report(result):
-    print(f"{label(result['problem'])}: {len(result['all'])} configurations, TFLOP/s")
+    print(f"{result['pass']} {label(result['problem'])}: {len(result['all'])} configurations, TFLOP/s")
     for name, line in result["others"].items():
         print(f"    {line['tflops']:7.1f} ({line['us']:.1f} us) {name}")
     for line in result["best"][:5]:
@@ -285,33 +362,33 @@ def main():
     parser.add_argument("--rounds", type=int, default=15, help="samples of each of the fastest")
     parser.add_argument("--limit", type=int, default=0, help="configurations timed at most (0: all)")
     parser.add_argument("--quick", action="store_true", help="check only")
+    parser.add_argument("--passes", nargs="+", choices=PASSES, default=[*PASSES])
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_grad_enabled(False)
     begun = time.monotonic()
-    bench = Bench(device_constants())
-    result = {"device": torch.cuda.get_device_name(0), "torch": torch.__version__}
-    result["checked"] = bench.check(options.pool)
-    print(f"checked after {time.monotonic() - begun:.0f} s", flush=True)
-    result["timed"] = []
+    result = {"device": torch.cuda.get_device_name(0), "torch": torch.__version__, "checked": {}, "timed": []}
+    benches = [Bench(PASSES[name], device_constants()) for name in options.passes]
+    source = HERE.parent / "rmsnorm_vs_torch_triton/vector_copy.cu"
+    timer = Timer(compile_source(source, [])[0])
+    timer.warm_up()
 
     def write():
+        result["faults"] = [fault for bench in benches for fault in bench.faults]
         if options.json:
-            result["faults"] = bench.faults
             options.json.write_text(json.dumps(result, indent=1) + "\n")
 
-    write()
-    if not options.quick:
-        timed = bench.order_timed(options.limit)
-        source = HERE.parent / "rmsnorm_vs_torch_triton/vector_copy.cu"
-        timer = Timer(compile_source(source, [])[0])
-        timer.warm_up()
+    for bench in benches:
+        result["checked"] |= bench.check(options.pool)
+        print(f"checked after {time.monotonic() - begun:.0f} s", flush=True)
+        timed = [] if options.quick else bench.order_timed(options.limit)
         for p, configurations in zip(TIMED, timed):
             result["timed"].append(bench.measure(p, configurations, timer, options.rounds))
             write()
             print(f"    after {time.monotonic() - begun:.0f} s", flush=True)
-    bench.compiler.close()
-    return 1 if bench.faults else 0
+        bench.compiler.close()
+    write()
+    return 1 if result["faults"] else 0
 
 
 if __name__ == "__main__":
