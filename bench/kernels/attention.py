@@ -187,10 +187,9 @@ PASSES = {"forward": Forward, "backward": Backward}
 
 
 class Bench:
-    def __init__(self, device):
-        self.spec = KernelSpec(
-            HERE.parents[1] / "variants/flash_attention/flash_attention_forward.json", device
-        )
+    def __init__(self, direction, device):
+        self.direction = direction
+        self.spec = KernelSpec(HERE.parents[1] / f"variants/flash_attention/{direction.name}.json", device)
         self.compiler = Compiler(f"sm_{device['cc']}{'a' if device['cc'] >= 90 else ''}")
         self.faults = []
 
