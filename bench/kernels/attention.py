@@ -1,0 +1,394 @@
+"""The attention kernel checked against float64 and timed beside torch's attention, without a daemon.
+
+    python3 bench/kernels/attention.py [--json FILE] [--pool 6] [--quick] [--passes forward]
+
+First each engine over edge lengths, grouped heads, both head sizes and types, causal or not: each output element
+within the spec's tolerance, nothing written beyond the outputs, the same bits twice. Then all valid configurations
+of larger problems by time, beside torch's flash and cuDNN backends. Needs torch and NVRTC. Exit status 1: a result
+is wrong.
+"""
+
+import argparse
+import itertools
+import json
+import pathlib
+import random
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "rmsnorm_vs_torch_triton"))
+
+import torch  # noqa: E402
+from compiling import Compiler  # noqa: E402
+from driver import SCALARS, Kernel, compile_source  # noqa: E402
+from matmul import GUARD, TYPES, device_constants, short  # noqa: E402
+from spec import Expression, KernelSpec  # noqa: E402
+from timing import Timer, median  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+SCALE = 0.1
+BACKENDS = {"torch flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+LENGTHS = [1, 17, 63, 64, 65, 127, 128, 129, 200, 1000]
+HEADS = [(1, 8, 2), (2, 3, 3), (2, 4, 1)]  # B, HQ, HKV
+
+
+def problem(B, HQ, HKV, SQ, SK, D=128, T="bf16", causal=0):
+    return {"B": B, "HQ": HQ, "HKV": HKV, "SQ": SQ, "SK": SK, "D": D, "T": T, "CAUSAL": causal}
+
+
+TIMED = [
+    problem(4, 16, 16, 4096, 4096, 128, "bf16", 1),
+    problem(4, 16, 16, 4096, 4096, 128, "bf16", 0),
+    problem(2, 32, 32, 2048, 2048, 64, "bf16", 1),
+    problem(2, 32, 32, 2048, 2048, 64, "bf16", 0),
+]
+
+
+def label(p):
+    heads = f"{p['HQ']}:{p['HKV']}" if p["HQ"] != p["HKV"] else p["HQ"]
+    kind = "causal" if p["CAUSAL"] else "full"
+    return f"({p['B']}, {heads}, {p['SQ']}x{p['SK']}, {p['D']}) {p['T']} {kind}"
+
+
+def engine_of(configuration):
+    return configuration.get("ENGINE", 0)
+
+
+def zip_heads(p, kv):
+    """Keys or values of a batch, once for each head of queries."""
+    return kv.repeat_interleave(p["HQ"] // p["HKV"], 0)
+
+
+class Forward:
+    """The forward pass's operands, and what its outputs should be."""
+
+    name = "flash_attention_forward"
+    outputs = ("o", "lse")
+    products = 2
+
+    def __init__(self, p, spec, seed):
+        self.problem = p
+        self.dtype = TYPES[p["T"]]
+        self.generator = torch.Generator("cuda").manual_seed(seed)
+        query, key = (p["B"], p["HQ"], p["SQ"], p["D"]), (p["B"], p["HKV"], p["SK"], p["D"])
+        self.buffers = {"q": self.normal(query), "k": self.normal(key), "v": self.normal(key)}
+        self.make_inputs(query)
+        self.tolerances = {}
+        for name, extent in spec.extents(p, spec.default(p)).items():
+            type_ = spec.json["arguments"][name]["buffer"]
+            self.tolerances[name] = spec.json["tolerance"].get(p["T"] if type_ == "T" else type_)
+            if name not in self.buffers:
+                dtype = self.dtype if type_ == "T" else torch.float32
+                self.buffers[name] = torch.empty(extent + GUARD, dtype=dtype, device="cuda")
+
+    def normal(self, shape):
+        return torch.randn(shape, generator=self.generator, device="cuda").to(self.dtype)
+
+    def make_inputs(self, query):
+        pass
+
+    def clear(self):
+        for name in self.outputs:
+            self.buffers[name].fill_(float("nan"))
+
+    def batch(self, b, dtype):
+        """Q, K and V of a batch, and its scores, of which those that are not seen are -infinity."""
+        p = self.problem
+        q, k, v = (self.buffers[name][b].to(dtype) for name in ("q", "k", "v"))
+        k, v = zip_heads(p, k), zip_heads(p, v)
+        scores = (q @ k.mT) * SCALE
+        if p["CAUSAL"]:
+            query = torch.arange(p["SQ"], device="cuda")[:, None]
+            hidden = torch.arange(p["SK"], device="cuda")[None] > query + p["SK"] - p["SQ"]
+            scores.masked_fill_(hidden, float("-inf"))
+        return q, k, v, scores
+
+    def expected(self, dtype=torch.float64):
+        """The outputs by name, one batch at a time for the memory's sake."""
+        outputs, logarithms = [], []
+        for b in range(self.problem["B"]):
+            _, _, v, scores = self.batch(b, dtype)
+            logarithms.append(torch.logsumexp(scores, -1))
+            outputs.append((torch.softmax(scores, -1) @ v).nan_to_num(0.0).to(self.dtype))
+        return {"o": torch.stack(outputs).flatten(), "lse": torch.stack(logarithms).flatten().float()}
+
+    def fault(self, expected):
+        """What is wrong with the outputs, or nothing."""
+        for name, wanted in expected.items():
+            out, tolerance = self.buffers[name], self.tolerances[name]
+            if not torch.isnan(out[wanted.numel() :]).all():
+                return f"wrote beyond {name}"
+            got, want = out[: wanted.numel()].float(), wanted.float()
+            error = torch.where(got == want, 0.0, (got - want).abs())
+            wrong = ~(error <= tolerance["atol"] + tolerance["rtol"] * want.abs())
+            if wrong.any():
+                first = int(wrong.nonzero()[0])
+                return f"{int(wrong.sum())} of {wanted.numel()} elements of {name} are off, the first at {first}, most by {error.max().item():.3g}"
+        return ""
+
+    def torch_call(self, backend):
+        q, k, v = (self.buffers[name] for name in ("q", "k", "v"))
+
+        def call():
+            with sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    q, k, v, is_causal=bool(self.problem["CAUSAL"]), scale=SCALE
+                )
+
+        return call
+
+    def flops(self):
+        """As usual, half of them where causal."""
+        p = self.problem
+        return self.products * 2 * p["B"] * p["HQ"] * p["SQ"] * p["SK"] * p["D"] // (1 + p["CAUSAL"])
+
+
+class Backward(Forward):
+    """The same of the backward pass, whose O and L are those of a forward pass."""
+
+    name = "flash_attention_backward"
+    outputs = ("dq", "dk", "dv")
+    products = 5
+
+    def make_inputs(self, query):
+        self.buffers["d_o"] = self.normal(query)
+        self.buffers.update(super().expected(torch.float32))
+
+    def expected(self, dtype=torch.float64):
+        p = self.problem
+        gradients = {name: [] for name in self.outputs}
+
+        def shared(per_head):
+            """Summed over the heads of queries that share one of keys."""
+            return per_head.view(p["HKV"], -1, p["SK"], p["D"]).sum(1)
+
+        for b in range(p["B"]):
+            q, k, v, scores = self.batch(b, dtype)
+            d_o = self.buffers["d_o"][b].to(dtype)
+            weights = torch.softmax(scores, -1).nan_to_num(0.0)
+            o = self.buffers["o"].view(p["B"], p["HQ"], p["SQ"], p["D"])[b].to(dtype)
+            slopes = weights * (d_o @ v.mT - (o * d_o).sum(-1, keepdim=True))
+            gradients["dq"].append(slopes @ k * SCALE)
+            gradients["dk"].append(shared(slopes.mT @ q) * SCALE)
+            gradients["dv"].append(shared(weights.mT @ d_o))
+        return {name: torch.stack(parts).flatten().to(self.dtype) for name, parts in gradients.items()}
+
+    def torch_call(self, backend):
+        inputs = [self.buffers[name].detach().clone().requires_grad_() for name in ("q", "k", "v")]
+        with torch.enable_grad(), sdpa_kernel(backend):
+            out = torch.nn.functional.scaled_dot_product_attention(
+                *inputs, is_causal=bool(self.problem["CAUSAL"]), scale=SCALE
+            )
+        return lambda: torch.autograd.grad(out, inputs, self.buffers["d_o"], retain_graph=True)
+
+
+PASSES = {"forward": Forward, "backward": Backward}
+
+
+class Bench:
+    def __init__(self, direction, device):
+        self.direction = direction
+        self.spec = KernelSpec(HERE.parents[1] / f"variants/flash_attention/{direction.name}.json", device)
+        self.compiler = Compiler(f"sm_{device['cc']}{'a' if device['cc'] >= 90 else ''}")
+        self.faults = []
+
+    def order(self, p, configuration):
+        entries = [launch["entry"] for launch in self.spec.launches(p, configuration)]
+        return self.compiler.start(self.spec, entries)
+
+    def argument(self, name, p, configuration, buffers):
+        if name in buffers:
+            return buffers[name]
+        scalar = self.spec.json["arguments"][name]
+        if "expr" not in scalar:
+            return SCALARS[scalar["scalar"]](SCALE)
+        return SCALARS[scalar["scalar"]](Expression(scalar["expr"])(self.spec.values(p, configuration)))
+
+    def call(self, p, configuration, operands):
+        """A call of the configuration on the operands, or None where it does not compile."""
+        cubin, symbols, error = self.order(p, configuration).result()
+        if error:
+            self.note(p, configuration, "does not compile: " + error.strip()[-300:])
+            return None
+        calls = []
+        for launch in self.spec.launches(p, configuration):
+            kernel = Kernel(
+                cubin, symbols[launch["entry"]], launch["grid"], launch["block"], launch["shared_bytes"]
+            )
+            arguments = [self.argument(n, p, configuration, operands.buffers) for n in launch["arguments"]]
+            calls.append(kernel.bind(arguments))
+
+        def call():
+            for one in calls:
+                one()
+
+        return call
+
+    def note(self, p, configuration, fault):
+        self.faults.append({"problem": p, "configuration": configuration, "fault": fault})
+        print(f"WRONG {label(p)} [{short(configuration)}]: {fault}", flush=True)
+
+    def is_right(self, p, configuration, operands, expected):
+        call = self.call(p, configuration, operands)
+        if call is None:
+            return False
+        outputs = []
+        for _ in range(2):
+            operands.clear()
+            call()
+            torch.cuda.synchronize()
+            outputs.append(
+                [operands.buffers[name][: want.numel()].clone() for name, want in expected.items()]
+            )
+        fault = operands.fault(expected)
+        if not fault and not all(torch.equal(one, two) for one, two in zip(*outputs)):
+            fault = "other bits the second time"
+        if fault:
+            self.note(p, configuration, fault)
+        return not fault
+
+    def pool(self, D, T, causal, count):
+        """The configurations that are tried at all lengths: the default, and some of each engine."""
+        p = problem(4, 16, 16, 4096, 4096, D, T, causal)
+        valid = self.spec.configurations(p)
+        chosen = [self.spec.default(p)]
+        for engine in sorted({engine_of(c) for c in valid}):
+            of_engine = [c for c in valid if engine_of(c) == engine]
+            chosen += random.Random(f"{D} {T} {causal}").sample(of_engine, min(count, len(of_engine)))
+        return chosen
+
+    def check(self, count):
+        kinds = list(itertools.product((64, 128), ("bf16", "f16"), (0, 1)))
+        pools = {kind: self.pool(*kind, count) for kind in kinds}
+        for (D, T, causal), pool in pools.items():
+            for configuration in pool:
+                self.order(problem(1, 1, 1, 1, 1, D, T, causal), configuration)
+        generator = random.Random(0)
+        pairs = [(n, n) for n in LENGTHS] + [tuple(generator.choices(LENGTHS, k=2)) for _ in range(20)]
+        summary = {}
+        for i, ((D, T, causal), (SQ, SK)) in enumerate(itertools.product(kinds, pairs)):
+            p = problem(*HEADS[i % len(HEADS)], SQ, SK, D, T, causal)
+            operands = self.direction(p, self.spec, i)
+            expected = operands.expected()
+            for configuration in pools[D, T, causal]:
+                right = self.is_right(p, configuration, operands, expected)
+                counts = summary.setdefault(
+                    f"{self.direction.name} engine {engine_of(configuration)} {T}", [0, 0]
+                )
+                counts[0 if right else 1] += 1
+        for name, (right, wrong) in sorted(summary.items()):
+            print(f"{name}: {right} right, {wrong} wrong", flush=True)
+        return summary
+
+    def order_timed(self, limit):
+        """The configurations of each timed problem, whose compiles begin at once."""
+        result = []
+        for p in TIMED:
+            valid = self.spec.configurations(p)
+            if limit:
+                valid = random.Random(0).sample(valid, min(limit, len(valid)))
+            default = self.spec.default(p)
+            result.append([default, *(c for c in valid if c != default)])
+            for configuration in result[-1]:
+                self.order(p, configuration)
+        return result
+
+    def others(self, p, operands):
+        """Calls of torch's backends, those that take the problem."""
+        result = {}
+        for name, backend in BACKENDS.items():
+            try:
+                call = operands.torch_call(backend)
+                call()
+                torch.cuda.synchronize()
+                result[name] = call
+            except RuntimeError as error:
+                print(f"    {name} does not take {label(p)}: {str(error).splitlines()[0]}", flush=True)
+        return result
+
+    def measure(self, p, configurations, timer, rounds):
+        operands = self.direction(p, self.spec, 1)
+        named = {short(c): c for c in configurations}
+        calls = {name: self.call(p, c, operands) for name, c in named.items()}
+        calls = {name: call for name, call in calls.items() if call}
+        others = self.others(p, operands)
+        first = {name: median(times) for name, times in timer.samples({**calls, **others}, 3).items()}
+        ranked = sorted(calls, key=first.get)
+        best_of = {}
+        for name in ranked:
+            best_of.setdefault(engine_of(named[name]), name)
+        kept = {*ranked[:12], *best_of.values(), short(configurations[0])} & set(calls)
+        times = timer.samples({**{name: calls[name] for name in sorted(kept)}, **others}, rounds)
+        times = {name: median(values) for name, values in times.items()}
+
+        def row(name, us):
+            return {"configuration": named.get(name, name), "us": us, "tflops": operands.flops() / us / 1e6}
+
+        expected = operands.expected(torch.float32)
+        rows = [row(name, times[name]) for name in sorted(kept, key=times.get)]
+        for line in rows:
+            line["right"] = self.is_right(p, line["configuration"], operands, expected)
+        result = {
+            "pass": operands.name,
+            "problem": p,
+            "others": {name: row(name, times[name]) for name in others},
+            "best": rows,
+            "best_of_engine": {engine: row(name, times[name]) for engine, name in sorted(best_of.items())},
+            "all": [row(name, first[name]) for name in ranked],
+        }
+        report(result)
+        return result
+
+
+def report(result):
+    print(f"{result['pass']} {label(result['problem'])}: {len(result['all'])} configurations, TFLOP/s")
+    for name, line in result["others"].items():
+        print(f"    {line['tflops']:7.1f} ({line['us']:.1f} us) {name}")
+    for line in result["best"][:5]:
+        wrong = "" if line["right"] else " WRONG"
+        print(f"    {line['tflops']:7.1f} ({line['us']:.1f} us) {short(line['configuration'])}{wrong}")
+    for engine, line in result["best_of_engine"].items():
+        print(f"    engine {engine}: {line['tflops']:.1f} {short(line['configuration'])}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
+    parser.add_argument("--pool", type=int, default=6, help="configurations of each engine that are checked")
+    parser.add_argument("--rounds", type=int, default=15, help="samples of each of the fastest")
+    parser.add_argument("--limit", type=int, default=0, help="configurations timed at most (0: all)")
+    parser.add_argument("--quick", action="store_true", help="check only")
+    parser.add_argument("--passes", nargs="+", choices=PASSES, default=[*PASSES])
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_grad_enabled(False)
+    begun = time.monotonic()
+    result = {"device": torch.cuda.get_device_name(0), "torch": torch.__version__, "checked": {}, "timed": []}
+    benches = [Bench(PASSES[name], device_constants()) for name in options.passes]
+    source = HERE.parent / "rmsnorm_vs_torch_triton/vector_copy.cu"
+    timer = Timer(compile_source(source, [])[0])
+    timer.warm_up()
+
+    def write():
+        result["faults"] = [fault for bench in benches for fault in bench.faults]
+        if options.json:
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+    for bench in benches:
+        result["checked"] |= bench.check(options.pool)
+        print(f"checked after {time.monotonic() - begun:.0f} s", flush=True)
+        timed = [] if options.quick else bench.order_timed(options.limit)
+        for p, configurations in zip(TIMED, timed):
+            result["timed"].append(bench.measure(p, configurations, timer, options.rounds))
+            write()
+            print(f"    after {time.monotonic() - begun:.0f} s", flush=True)
+        bench.compiler.close()
+    write()
+    return 1 if result["faults"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+// ENGINE 1: one warpgroup copies keys and values to STAGES buffers each, the others multiply 64 queries each by
+// wgmma. While the tensor cores multiply the weights of one tile with its values, and queries with the next keys,
+// a warpgroup turns scores into weights; where TAKE_TURNS, warpgroups start their products one after the other,
+// so that one has the tensor cores while another one computes weights.
+#pragma once
+
+#include "query_tile.cuh"
+#include "warp_roles.cuh"
+#include "wgmma.cuh"
+
+template <typename Tile, int STAGES, bool TAKE_TURNS>
+struct WgmmaAttention {
+  using T = typename Tile::T;
+  using Keys = typename Tile::Keys;
+  static constexpr int kGroups = Tile::kBlockM / 64;  // that multiply
+  static constexpr int kN8 = Tile::kBlockN / 8, kD8 = Tile::kHeadSize / 8;
+  static constexpr int kBufferBytes = 2 * STAGES * Keys::kBytes;
+  static_assert(kGroups == 2 || kGroups == 3, "registers are dealt out for these");
+  static_assert(Tile::kBlockN % 16 == 0 && Tile::kHeadSize % 64 == 0, "whole instructions");
+
+  // The copies of keys or of values: buffers, and for each the barriers at which its copies have come, and at
+  // which all have read it.
+  struct Ring {
+    unsigned int buffers, barriers;
+
+    __device__ __forceinline__ unsigned int buffer(int step) const {
+      return buffers + step % STAGES * Keys::kBytes;
+    }
+    __device__ __forceinline__ unsigned int filled(int step) const { return barriers + step % STAGES * 16; }
+    __device__ __forceinline__ unsigned int emptied(int step) const { return filled(step) + 8; }
+
+    __device__ __forceinline__ void initialize() const {
+#pragma unroll
+      for (int stage = 0; stage < STAGES; ++stage) {
+        initialize_barrier(filled(stage), 128);
+        initialize_barrier(emptied(stage), kGroups * 4);
+      }
+    }
+    __device__ __forceinline__ void fill(int step, const Matrix<T>& from, int row) const {
+      wait_for_phase(emptied(step), step / STAGES % 2 ^ 1);
+      TileCopy<T, Keys, 128, 8>::start(buffer(step), from, row, 0);
+      arrive_when_copied(filled(step));
+    }
+    __device__ __forceinline__ void wait(int step) const {
+      wait_for_phase(filled(step), step / STAGES % 2);
+      publish_to_wgmma();
+    }
+    __device__ __forceinline__ void release(int step) const {
+      if (threadIdx.x % 32 == 0) {
+        arrive(emptied(step));
+      }
+    }
+  };
+
+  const Tile& tile;
+  unsigned char* shared;
+  const unsigned int queries;
+  const Ring keys, values;
+  const int tiles;
+
+  __device__ __forceinline__ WgmmaAttention(const Tile& of, unsigned char* memory)
+      : tile(of),
+        shared(memory),
+        queries(shared_address(memory)),
+        keys{queries + Tile::Queries::kBytes, queries + Tile::Queries::kBytes + kBufferBytes},
+        values{keys.buffers + STAGES * Keys::kBytes, keys.barriers + STAGES * 16},
+        tiles(of.tiles()) {}
+
+  __device__ __forceinline__ void run() {
+    if (threadIdx.x == 0) {
+      keys.initialize();
+      values.initialize();
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+      give_up_registers<kGroups == 2 ? 40 : 32>();
+      copy();
+    } else {
+      take_registers<kGroups == 2 ? 232 : 160>();
+      multiply();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ int key_of(int step) const { return (tiles - 1 - step) * Tile::kBlockN; }
+
+  // In the order in which they are read. The queries come with the first keys.
+  __device__ __forceinline__ void copy() const {
+    if (tiles > 0) {
+      TileCopy<T, typename Tile::Queries, 128, 8>::start(queries, tile.queries, tile.row, 0);
+      keys.fill(0, tile.keys, key_of(0));
+    }
+#pragma unroll 1
+    for (int step = 1; step < tiles; ++step) {
+      keys.fill(step, tile.keys, key_of(step));
+      values.fill(step - 1, tile.values, key_of(step - 1));
+    }
+    if (tiles > 0) {
+      values.fill(tiles - 1, tile.values, 0);
+    }
+    wait_for_copies<0>();
+  }
+
+  static __device__ __forceinline__ int group() { return int(threadIdx.x) / 128 - 1; }
+  static __device__ __forceinline__ int warp_row() { return int(threadIdx.x) / 32 * 16 - 64; }
+
+  __device__ __forceinline__ void multiply() const {
+    float sums[kD8][4], scores[kN8][4], factor[2];
+    unsigned int weights[kN8 / 2][4];
+    OnlineSoftmax softmax;
+#pragma unroll
+    for (int i = 0; i < kD8 * 4; ++i) {
+      sums[i / 4][i % 4] = 0.0f;
+    }
+    if (tiles > 0) {
+      keys.wait(0);
+      multiply_keys(scores, 0);
+      wait_for_wgmma<0>();
+      hold_wgmma_result(scores);
+      keys.release(0);
+      weigh(scores, softmax, factor, 0);
+      round(weights, scores);
+      begin_turns();
+#pragma unroll 1
+      for (int step = 1; step < tiles; ++step) {
+        keys.wait(step);
+        begin_turn();
+        multiply_keys(scores, step);
+        values.wait(step - 1);
+        multiply_values(sums, weights, step - 1);
+        end_turn(step);
+        wait_for_wgmma<1>();
+        hold_wgmma_result(scores);
+        keys.release(step);
+        weigh(scores, softmax, factor, step);
+        finish_before_wait(softmax);
+        wait_for_wgmma<0>();
+        hold_wgmma_result(sums);
+        values.release(step - 1);
+        scale_rows(sums, factor);
+        round(weights, scores);
+      }
+      values.wait(tiles - 1);
+      multiply_values(sums, weights, tiles - 1);
+      wait_for_wgmma<0>();
+      hold_wgmma_result(sums);
+    }
+    meet(kGroups + 1 + group(), 128);  // all of the warpgroup have read the queries
+    tile.store(sums, softmax, shared, warp_row());
+  }
+
+  // The warpgroups take their turns in order, at a meeting of each with the one before it.
+  __device__ __forceinline__ void begin_turns() const {
+    if (TAKE_TURNS && group() == kGroups - 1 && tiles > 1) {
+      announce(1, 256);
+    }
+  }
+  static __device__ __forceinline__ void begin_turn() {
+    if constexpr (TAKE_TURNS) {
+      meet(group() + 1, 256);
+    }
+  }
+  __device__ __forceinline__ void end_turn(int step) const {
+    if (TAKE_TURNS && (group() < kGroups - 1 || step < tiles - 1)) {
+      announce((group() + 1) % kGroups + 1, 256);
+    }
+  }
+
+  __device__ __forceinline__ void multiply_keys(float (&scores)[kN8][4], int step) const {
+    using Queries = typename Tile::Queries;
+    const unsigned int left = queries + group() * (64 * Queries::kPitch), right = keys.buffer(step);
+    hold_wgmma_result(scores);
+    open_wgmma_group();
+    wgmma<T, true, true, 0>(scores, wgmma_operand(left, 16), wgmma_operand(right, 16));
+#pragma unroll
+    for (int k = 16; k < Tile::kHeadSize; k += 16) {
+      wgmma<T, true, true>(scores, wgmma_operand(left + k / 64 * Queries::kPanelBytes + k % 64 * 2, 16),
+                           wgmma_operand(right + k / 64 * Keys::kPanelBytes + k % 64 * 2, 16));
+    }
+    close_wgmma_group();
+  }
+
+  __device__ __forceinline__ void multiply_values(float (&sums)[kD8][4],
+                                                  const unsigned int (&weights)[kN8 / 2][4], int step) const {
+    hold_wgmma_result(sums);
+    open_wgmma_group();
+#pragma unroll
+    for (int k = 0; k < kN8 / 2; ++k) {
+      wgmma<T, false>(sums, weights[k],
+                      wgmma_operand(values.buffer(step) + k * 16 * Keys::kPitch, Keys::kPanelBytes));
+    }
+    close_wgmma_group();
+  }
+
+  __device__ __forceinline__ void weigh(float (&scores)[kN8][4], OnlineSoftmax& softmax, float (&factor)[2],
+                                        int step) const {
+    tile.mask(scores, tile.row + group() * 64, tile.row + warp_row(), key_of(step));
+    softmax.update(scores, tile.scale, factor);
+  }
+
+  // The assembler would put all of the weights' computation after the wait for the products that it runs behind.
+  // It moves no store: this one depends on each weight, and as sums are not negative it never takes place.
+  __device__ __forceinline__ void finish_before_wait(const OnlineSoftmax& softmax) const {
+    asm volatile(
+        "{.reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never st.shared.f32 [%1], %0;}" ::"f"(
+            softmax.sum[0] + softmax.sum[1]),
+        "r"(queries)
+        : "memory");
+  }
+
+  static __device__ __forceinline__ void round(unsigned int (&weights)[kN8 / 2][4],
+                                               const float (&scores)[kN8][4]) {
+#pragma unroll
+    for (int k = 0; k < kN8 / 2; ++k) {
+      round_weights<T>(weights[k], scores, k);
+    }
+  }
+};
