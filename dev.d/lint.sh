@@ -20,7 +20,7 @@ lint() {
   check_format || failed+=(clang-format)
   dev.d/check_includes.sh || failed+=(includes)
   check_python || failed+=(ruff)
-  our_files dev '.ci/run' '*.sh' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
+  our_files dev '.ci/run' '*.sh' '*.bash' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
   [ -n "${CUBIND_LINT_FAST:-}" ] || check_tidy || failed+=(clang-tidy)
   [ ${#failed[@]} = 0 ] || die "lint: ${failed[*]} found something (./dev format mends formatting)"
   say "lint: clean"

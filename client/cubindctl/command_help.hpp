@@ -37,4 +37,7 @@ std::vector<CommandPath> every_command(const CommandHelp& program);
 /// "cubindctl kernels check", with `separator` in place of the spaces.
 std::string path_text(const CommandPath& path, const std::string& separator = " ");
 
+/// A command's own options, then those of the commands above it, which are taken in any place; each once.
+std::vector<OptionHelp> options_of(const CommandPath& path);
+
 }  // namespace cubind::ctl

@@ -300,6 +300,9 @@ CommandHelp help_of(const CLI::App& app) {
 }  // namespace
 
 std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* const* argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "__complete") {  // its words are for nobody else to parse
+    return CommandLine{.common = {}, .command = CompleteOptions{{argv + 2, argv + argc}}};
+  }
   CLI::App app(kDescription, "cubindctl");
   CommandLine line;
   set_up(app, line);

@@ -13,7 +13,6 @@
 #include "base/version.hpp"
 #include "client/cubindctl/command_line.hpp"
 #include "client/cubindctl/commands.hpp"
-#include "client/cubindctl/completion_words.hpp"
 
 namespace cubind::ctl {
 namespace {
