@@ -239,13 +239,12 @@ std::vector<Violation> innermost(std::vector<Violation> all) {
     return !violation.description.starts_with("Failed to validate");
   });
   const auto before = [](const Violation& a, const Violation& b) { return stands_before(a.steps, b.steps); };
-  std::stable_sort(all.begin(), outer.begin(), before);
+  std::ranges::stable_sort(all.begin(), outer.begin(), before);
   std::vector<Violation> found(all.begin(), outer.begin());
   for (const Violation& violation : outer) {
-    const auto inner = std::lower_bound(all.begin(), outer.begin(), violation, before);
+    const auto inner = std::ranges::lower_bound(all.begin(), outer.begin(), violation, before);
     const Steps& steps = violation.steps;
-    if (inner == outer.begin() || inner->steps.size() < steps.size() ||
-        !std::equal(steps.begin(), steps.end(), inner->steps.begin())) {
+    if (inner == outer.begin() || std::ranges::mismatch(steps, inner->steps).in1 != steps.end()) {
       found.push_back(violation);
     }
   }

@@ -28,7 +28,7 @@ bool says_the_same(const KernelEntry* a, const KernelEntry* b) {
 }
 
 bool is_below(const fs::path& file, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first == folder.end();
+  return std::ranges::mismatch(folder, file).in1 == folder.end();
 }
 
 }  // namespace

@@ -140,8 +140,7 @@ class ShapeCsv {
         shapes_.fail(place(column),
                      quoted(name) + " is no name: the first line names the columns, as in N,D,T");
       }
-      if (std::find(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(column), name) !=
-          header_.begin() + static_cast<std::ptrdiff_t>(column)) {
+      if (std::ranges::find(header_, name) != header_.begin() + static_cast<std::ptrdiff_t>(column)) {
         shapes_.fail(place(column), "the name stands twice in the header");
       }
     }

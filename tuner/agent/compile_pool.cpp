@@ -96,7 +96,7 @@ class CompilePool::Implementation {
     std::unique_lock lock(mutex_);
     auto found = finished_.end();
     ready_.wait_for(lock, timeout, [&] {
-      found = std::find_if(finished_.begin(), finished_.end(), has_id);
+      found = std::ranges::find_if(finished_, has_id);
       return found != finished_.end() || !pending_.contains(id);
     });
     return found == finished_.end() ? std::nullopt : std::optional(take(found));

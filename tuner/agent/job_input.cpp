@@ -135,8 +135,8 @@ JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, c
 }
 
 const Candidate* default_candidate(const JobInput& input) {
-  const auto found = std::find_if(input.candidates.begin(), input.candidates.end(),
-                                  [](const Candidate& one) { return one.is_default; });
+  const auto found =
+      std::ranges::find_if(input.candidates, [](const Candidate& one) { return one.is_default; });
   return found == input.candidates.end() ? nullptr : &*found;
 }
 

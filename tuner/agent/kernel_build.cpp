@@ -9,8 +9,7 @@ IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, con
   IncludeSearch search;
   search.own = [&spec](const std::string& path) -> std::optional<std::string> {
     const auto& files = spec.bundle.files;
-    const auto found =
-        std::find_if(files.begin(), files.end(), [&](const SourceFile& file) { return file.path == path; });
+    const auto found = std::ranges::find_if(files, [&](const SourceFile& file) { return file.path == path; });
     if (found == files.end()) {
       return std::nullopt;
     }

@@ -100,7 +100,7 @@ v1::PrepareProblem make_problem_setup(const JobInput& input, std::uint32_t setup
 LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
                         const std::vector<std::string>& symbols) {
   for (Launch& launch : plan.launches) {
-    const auto at = std::find(entries.begin(), entries.end(), launch.entry);
+    const auto at = std::ranges::find(entries, launch.entry);
     const auto index = static_cast<std::size_t>(at - entries.begin());
     if (index >= symbols.size()) {
       throw Error(ErrorCode::Internal, launch.entry, "the artifact has no symbol of this entry");

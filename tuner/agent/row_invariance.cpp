@@ -15,8 +15,7 @@ constexpr std::int64_t kMaxSteps = 4096;
 std::size_t place_of_dim(const JobInput& input) {
   const auto& dims = input.problem.dims;
   const std::string& name = input.numerics.invariant_dim;
-  const auto found =
-      std::find_if(dims.begin(), dims.end(), [&](const NamedValue& dim) { return dim.name == name; });
+  const auto found = std::ranges::find_if(dims, [&](const NamedValue& dim) { return dim.name == name; });
   if (found == dims.end()) {
     throw Error(ErrorCode::InvalidArgument, "lease.numerics.invariant_dim",
                 "\"" + name + "\" is no dim of " + input.spec->name);
@@ -28,7 +27,7 @@ v1::OutputParts rows_of(const LaunchPlan& plan, const std::vector<std::string>& 
   std::map<std::string, std::uint64_t> elements;
   for (const Launch& launch : plan.launches) {
     for (const Parameter& parameter : launch.parameters) {
-      if (std::find(outputs.begin(), outputs.end(), parameter.name) == outputs.end()) {
+      if (std::ranges::find(outputs, parameter.name) == outputs.end()) {
         continue;
       }
       elements[parameter.name] = parameter.extent_bytes / size_of(parameter.type);
@@ -87,7 +86,7 @@ std::vector<Problem> RowInvariance::smaller_problems(const Problem& problem) {
   std::vector<Configuration> defaults = input_.spec->defaults;
   defaults.push_back(yardstick(problem).candidate.configuration);
   const auto has_default = [&](const Problem& one) {
-    return std::any_of(defaults.begin(), defaults.end(), [&](const Configuration& configuration) {
+    return std::ranges::any_of(defaults, [&](const Configuration& configuration) {
       const auto plan = plan_for(*input_.spec, one, configuration, input_.constants);
       return plan && !plan->launches.empty();
     });
@@ -100,7 +99,7 @@ std::vector<Problem> RowInvariance::smaller_problems(const Problem& problem) {
     for (value = start; value < end && !has_default(smaller);) {
       ++value;
     }
-    if (value < end && std::find(result.begin(), result.end(), smaller) == result.end()) {
+    if (value < end && std::ranges::find(result, smaller) == result.end()) {
       result.push_back(smaller);
     }
   }

@@ -264,9 +264,8 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
     if (measured.outcome() == v1::CORRECT && !measured.below_floor()) {
       continue;
     }
-    const auto found = std::find_if(items.begin(), items.end(), [&](const Item& item) {
-      return item.candidate->number == measured.trial();
-    });
+    const auto found = std::ranges::find_if(
+        items, [&](const Item& item) { return item.candidate->number == measured.trial(); });
     if (found != items.end()) {
       result.culprit = found->candidate;
     }

@@ -42,8 +42,8 @@ std::optional<std::size_t> choose_verified(std::vector<Finalist>& finalists, con
 }
 
 const Finalist* find_default(const std::vector<Finalist>& finalists) {
-  const auto found = std::find_if(finalists.begin(), finalists.end(),
-                                  [](const Finalist& one) { return one.candidate->is_default; });
+  const auto found =
+      std::ranges::find_if(finalists, [](const Finalist& one) { return one.candidate->is_default; });
   return found == finalists.end() ? nullptr : &*found;
 }
 

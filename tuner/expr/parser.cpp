@@ -35,14 +35,13 @@ constexpr std::array<Operator, 3> kProducts = {
 
 template <std::size_t N>
 const Operator* matching(const Lexer& lexer, const std::array<Operator, N>& operators) {
-  const auto found =
-      std::find_if(operators.begin(), operators.end(), [&](const Operator& op) { return lexer.at(op.text); });
+  const auto found = std::ranges::find_if(operators, [&](const Operator& op) { return lexer.at(op.text); });
   return found == operators.end() ? nullptr : &*found;
 }
 
 const Function* function_named(std::string_view name) {
-  const auto found = std::find_if(kFunctions.begin(), kFunctions.end(),
-                                  [&](const Function& each) { return each.name == name; });
+  const auto found =
+      std::ranges::find_if(kFunctions, [&](const Function& each) { return each.name == name; });
   return found == kFunctions.end() ? nullptr : &*found;
 }
 
@@ -116,7 +115,7 @@ class Parser {
 
   void emit_load(std::string name, std::size_t column) {
     auto& variables = program_.variables;
-    auto found = std::find(variables.begin(), variables.end(), name);
+    auto found = std::ranges::find(variables, name);
     if (found == variables.end()) {
       found = variables.insert(variables.end(), std::move(name));
     }

@@ -161,7 +161,7 @@ class ClosureBuilder {
     if (!reference.angled) {
       consider(beside);
     }
-    std::for_each(folders_.begin(), folders_.end(), consider);
+    std::ranges::for_each(folders_, consider);
     if (reference.angled) {
       consider(beside);
     }
@@ -179,7 +179,7 @@ class ClosureBuilder {
   }
 
   bool is_inside(const std::string& path) const {
-    return !climbs(path) || std::any_of(folders_.begin(), folders_.end(), [&](const std::string& folder) {
+    return !climbs(path) || std::ranges::any_of(folders_, [&](const std::string& folder) {
       return below(folder, path).has_value();
     });
   }
@@ -315,8 +315,8 @@ class ClosureBuilder {
 
   void finish() {
     const auto by_name = [](const CompilerFile& a, const CompilerFile& b) { return a.name < b.name; };
-    std::sort(closure_.own.begin(), closure_.own.end(), by_name);
-    std::sort(closure_.toolkit.begin(), closure_.toolkit.end(), by_name);
+    std::ranges::sort(closure_.own, by_name);
+    std::ranges::sort(closure_.toolkit, by_name);
     closure_.absent.assign(absent_.begin(), absent_.end());
     for (const CompilerFile& file : closure_.own) {
       if (toolkit_visited_.contains(file.name)) {

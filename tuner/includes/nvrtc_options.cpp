@@ -124,7 +124,7 @@ bool is_allowed_value(Values values, std::string_view value) {
     case Values::Diagnostics:
       return is_number_list(value);
     case Values::PtxasOptions:
-      return std::find(kPtxas.begin(), kPtxas.end(), value) != kPtxas.end();
+      return std::ranges::find(kPtxas, value) != kPtxas.end();
   }
   return false;
 }
@@ -149,20 +149,20 @@ std::string_view reason(std::string_view name) {
       {"-rdc", "the result must be a cubin"},
       {"--relocatable-device-code", "the result must be a cubin"},
   }};
-  const auto found = std::find_if(kReasons.begin(), kReasons.end(), [&](const auto& entry) {
+  const auto found = std::ranges::find_if(kReasons, [&](const auto& entry) {
     return entry.first == name || (entry.first.size() == 2 && name.starts_with(entry.first));
   });
   return found == kReasons.end() ? std::string_view{} : found->second;
 }
 
 bool is_printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 bool is_identifier(std::string_view text) {
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   const auto any = [&](char c) { return letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; };
-  return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), any);
+  return !text.empty() && letter(text.front()) && std::ranges::all_of(text, any);
 }
 
 // The name of a canonical option; options with the same name exclude each other. -O, -dlcm, ... are options
@@ -181,9 +181,8 @@ std::string exclusive_name(const std::string& canonical) {
 std::string canonical_nvrtc_option(std::string_view option, std::string_view where) {
   const std::size_t equals = option.find('=');
   const std::string_view name = option.substr(0, equals);
-  const auto allowed = std::find_if(kAllowed.begin(), kAllowed.end(), [&](const AllowedOption& entry) {
-    return entry.name == name || entry.alias == name;
-  });
+  const auto allowed = std::ranges::find_if(
+      kAllowed, [&](const AllowedOption& entry) { return entry.name == name || entry.alias == name; });
   if (allowed == kAllowed.end()) {
     const std::string_view why = reason(name);
     refuse(where, "the option " + quoted(option) + " is not allowed" +
@@ -215,7 +214,7 @@ std::vector<std::string> canonical_nvrtc_options(const std::vector<std::string>&
   for (const auto& [name, canonical] : by_name) {
     result.push_back(canonical);
   }
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(result);
   return result;
 }
 

@@ -20,11 +20,11 @@ void require_samples(std::size_t count) {
 // Reorders `values`.
 double median_in_place(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
+  std::ranges::nth_element(values, middle);
   if (values.size() % 2 == 1) {
     return *middle;
   }
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+  return (*std::ranges::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 double location_in_place(std::vector<double>& values, Location kind) {
@@ -33,7 +33,7 @@ double location_in_place(std::vector<double>& values, Location kind) {
 
 // The percentiles that leave (1 - confidence) / 2 on either side.
 Interval percentile_interval(std::vector<double>& statistics, double confidence) {
-  std::sort(statistics.begin(), statistics.end());
+  std::ranges::sort(statistics);
   const double last = static_cast<double>(statistics.size() - 1);
   const double tail = (1.0 - confidence) / 2;
   const auto low = static_cast<std::size_t>(std::floor(tail * last));

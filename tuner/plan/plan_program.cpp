@@ -216,7 +216,8 @@ void PlanProgram::add_check(Check::Kind kind, std::size_t launch, std::size_t in
     }
   }
   std::ranges::sort(check.slots);
-  check.slots.erase(std::unique(check.slots.begin(), check.slots.end()), check.slots.end());
+  const auto doubled = std::ranges::unique(check.slots);
+  check.slots.erase(doubled.begin(), doubled.end());
   checks_.push_back(std::move(check));
 }
 

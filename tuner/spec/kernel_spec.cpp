@@ -66,8 +66,7 @@ void check_known(const std::vector<std::string>& given, const std::vector<std::s
       fail(field, quoted(given[i]) + " is no " + std::string(what) + " of " + std::string(kernel) +
                       suggestion(given[i], known));
     }
-    if (std::find(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i), given[i]) !=
-        given.begin() + static_cast<std::ptrdiff_t>(i)) {
+    if (std::ranges::find(given, given[i]) != given.begin() + static_cast<std::ptrdiff_t>(i)) {
       fail(field, quoted(given[i]) + " is given twice");
     }
   }

@@ -107,8 +107,8 @@ class Walk {
   }
 
   bool checks_below(std::size_t depth) const {
-    return std::any_of(checks_.begin() + static_cast<std::ptrdiff_t>(depth) + 1, checks_.end(),
-                       [](const auto& checks) { return !checks.empty(); });
+    return std::ranges::any_of(checks_.begin() + static_cast<std::ptrdiff_t>(depth) + 1, checks_.end(),
+                               [](const auto& checks) { return !checks.empty(); });
   }
 
   // False: the visitor has had enough.

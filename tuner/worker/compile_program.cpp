@@ -147,7 +147,7 @@ std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& 
   const std::vector<std::string> asked(request.options().begin(), request.options().end());
   std::vector<std::string> options = canonical_nvrtc_options(asked, "options");
   const auto is_dialect = [](const std::string& option) { return option.starts_with("--std="); };
-  if (std::none_of(options.begin(), options.end(), is_dialect)) {
+  if (std::ranges::none_of(options, is_dialect)) {
     options.emplace_back("--std=c++17");
   }
   options.push_back("--gpu-architecture=" + request.architecture());

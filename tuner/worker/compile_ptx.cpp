@@ -30,7 +30,7 @@ std::string defined_symbol(std::string_view rest) {
     const std::size_t close = rest.find(')');
     rest = close == std::string_view::npos ? std::string_view{} : trimmed(rest.substr(close + 1));
   }
-  const auto end = std::find_if_not(rest.begin(), rest.end(), is_symbol);
+  const auto end = std::ranges::find_if_not(rest, is_symbol);
   return std::string(rest.begin(), end);
 }
 
@@ -42,8 +42,8 @@ bool is_matrix_instruction(std::string_view line) {
   }
   constexpr std::array<std::string_view, 5> kMatrix = {"mma.sync", "mma.sp", "wmma.mma", "wgmma.mma_async",
                                                        "tcgen05.mma"};
-  return std::any_of(kMatrix.begin(), kMatrix.end(),
-                     [&](std::string_view instruction) { return line.starts_with(instruction); });
+  return std::ranges::any_of(kMatrix,
+                             [&](std::string_view instruction) { return line.starts_with(instruction); });
 }
 
 // Inline assembly puts several instructions on a line: "{ .reg .b32 t; mma.sync...; }".
@@ -60,8 +60,8 @@ bool holds_matrix_instruction(std::string_view line) {
 
 void add_words(std::string_view line, std::set<std::string>& words) {
   for (auto at = line.begin(); at != line.end();) {
-    const auto begin = std::find_if(at, line.end(), is_symbol);
-    at = std::find_if_not(begin, line.end(), is_symbol);
+    const auto begin = std::ranges::find_if(at, line.end(), is_symbol);
+    at = std::ranges::find_if_not(begin, line.end(), is_symbol);
     if (begin != at) {
       words.emplace(begin, at);
     }

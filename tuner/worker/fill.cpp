@@ -96,7 +96,7 @@ std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t to
   if (elements > 1) {
     offsets.back() = total;
   }
-  std::sort(offsets.begin(), offsets.end());
+  std::ranges::sort(offsets);
   return offsets;
 }
 

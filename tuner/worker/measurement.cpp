@@ -64,7 +64,7 @@ void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, cons
   if (block.samples_us.empty()) {
     return;
   }
-  const double least = *std::min_element(block.samples_us.begin(), block.samples_us.end());
+  const double least = *std::ranges::min_element(block.samples_us);
   if (!measure::is_below(floor, least, session.timer().tick_us())) {
     return;
   }

@@ -82,7 +82,7 @@ void ReplayTable::require(const std::string& kernel, const Problem& problem) con
 std::string ReplayTable::recordings_of(const std::string& kernel) const {
   std::vector<std::string> problems, kernels;
   const auto add = [](std::vector<std::string>& names, const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (std::ranges::find(names, name) == names.end()) {
       names.push_back(name);
     }
   };

@@ -39,7 +39,7 @@ TEST_CASE("the hello names the version that the file names promised and the arch
   CHECK(worker.hello().error().empty());
   CHECK(worker.hello().toolchain().name() == toolchain.name());
   const auto& architectures = worker.hello().toolchain().architectures();
-  CHECK(std::find(architectures.begin(), architectures.end(), "sm_90") != architectures.end());
+  CHECK(std::ranges::find(architectures, "sm_90") != architectures.end());
 }
 
 TEST_CASE("a good kernel gives a cubin with lowered names in launch order") {

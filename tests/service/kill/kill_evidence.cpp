@@ -83,7 +83,7 @@ class Evidence {
   void add_stage(const std::vector<TableBlock>& blocks, const std::vector<TableBlock>& played,
                  BlockName name) {
     const std::vector<double> has = samples_of(blocks), plays = samples_of(played);
-    if (has.size() > plays.size() || !std::equal(has.begin(), has.end(), plays.begin())) {
+    if (std::ranges::mismatch(has, plays).in1 != has.end()) {
       fault(name, std::to_string(has.size()) + " stored samples are not the first of the " +
                       std::to_string(plays.size()) + " that the device plays");
     }

@@ -75,8 +75,8 @@ TEST_CASE("there are at least 150 conformance vectors and every kind of error oc
   CHECK(vectors().size() >= 150);
   for (const auto fault : {ExpressionFault::Syntax, ExpressionFault::Limit, ExpressionFault::UnknownName,
                            ExpressionFault::Overflow, ExpressionFault::DivisionByZero}) {
-    CHECK(std::any_of(vectors().begin(), vectors().end(),
-                      [fault](const Vector& vector) { return vector.outcome == to_string(fault); }));
+    CHECK(std::ranges::any_of(vectors(),
+                              [fault](const Vector& vector) { return vector.outcome == to_string(fault); }));
   }
 }
 
