@@ -14,6 +14,7 @@
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
 #include "client/gpu.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::ctl {
@@ -118,14 +119,14 @@ class Printer {
   }
 
   void print_measurement() const {
-    std::string flags = provenance_.contended() ? ", contended" : "";
-    flags += provenance_.throttled() ? ", throttled" : "";
-    line("time", fixed(provenance_.median_us(), 2) + " us [" + fixed(provenance_.median_low_us(), 2) + ", " +
-                     fixed(provenance_.median_high_us(), 2) + "], " + std::to_string(provenance_.samples()) +
-                     " samples by " + provenance_.timer() + " at " + std::to_string(provenance_.sm_mhz()) +
-                     " MHz" + flags);
-    if (provenance_.gain_over_default() > 0) {
-      line("gain", fixed(provenance_.gain_over_default(), 2) + "x over the default configuration");
+    const Timing timing = timing_from_wire(provenance_);
+    std::string flags = timing.contended ? ", contended" : "";
+    flags += timing.throttled ? ", throttled" : "";
+    line("time", fixed(timing.median_us, 2) + " us [" + fixed(timing.low_us, 2) + ", " +
+                     fixed(timing.high_us, 2) + "], " + std::to_string(timing.samples) + " samples by " +
+                     timing.timer + " at " + std::to_string(timing.sm_mhz) + " MHz" + flags);
+    if (timing.gain_over_default > 0) {
+      line("gain", fixed(timing.gain_over_default, 2) + "x over the default configuration");
     }
     const v1::VerificationSummary& verification = provenance_.verification();
     line("verified", verification.verified()

@@ -42,7 +42,7 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
     }
     RecordRow made;
     made.driver = device->driver;
-    made.power_limit_mw = device->device.facts.power_limit_mw;
+    made.timing.power_limit_mw = device->device.facts.power_limit_mw;
     // An agent measures with its own toolchains, whatever others offer for compiling.
     if (const auto toolchain =
             current_toolchain({agent}, device->driver, architecture(device->device.facts, false))) {

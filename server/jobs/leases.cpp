@@ -339,7 +339,7 @@ bool Scheduler::State::power_limit_has_changed(const RecordQuestion& question) c
       if (!record || device.device.digest != question.device_class || limit == 0) {
         continue;
       }
-      if (record->power_limit_mw == 0 || record->power_limit_mw == limit) {
+      if (record->timing.power_limit_mw == 0 || record->timing.power_limit_mw == limit) {
         return false;
       }
       other = true;

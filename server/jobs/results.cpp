@@ -107,7 +107,7 @@ void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreRe
   record.toolchain = trial->toolchain;
   record.driver = trial->driver;
   record.evidence = evidence_for(job.device.facts);
-  record.provisional = record.provisional || record.contended;
+  record.provisional = record.provisional || record.timing.contended;
   record.job_id = row.id;
   row.record_trial = record.trial;
 }

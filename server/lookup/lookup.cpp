@@ -237,8 +237,8 @@ bool is_stale(const Question& question, const RecordRow& record, bool same_devic
   if (has_other_toolchain(question, record)) {
     return true;
   }
-  return same_device && question.power_limit_mw != 0 && record.power_limit_mw != 0 &&
-         question.power_limit_mw != record.power_limit_mw;
+  return same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw != 0 &&
+         question.power_limit_mw != record.timing.power_limit_mw;
 }
 
 std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record,

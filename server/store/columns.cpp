@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "tuner/plan/evidence_json.hpp"
 
 namespace cubind::store {
 namespace {
@@ -171,27 +172,14 @@ std::vector<std::string> read_strings(const std::string& text) {
 }
 
 std::string write_resources(const std::vector<EntryResources>& resources) {
-  return write_list(resources, [](const EntryResources& entry) {
-    return OrderedJson{{"entry_symbol", entry.entry_symbol},
-                       {"registers", entry.registers},
-                       {"static_shared_bytes", entry.static_shared_bytes},
-                       {"local_bytes", entry.local_bytes},
-                       {"spill_store_bytes", entry.spill_store_bytes},
-                       {"spill_load_bytes", entry.spill_load_bytes},
-                       {"tensor_cores", entry.tensor_cores}};
-  });
+  return write_list(resources, [](const EntryResources& entry) { return cubind::to_json(entry); });
 }
 
 std::vector<EntryResources> read_resources(const std::string& text) {
   return read_list<EntryResources>(text, "a list of resources", [](const OrderedJson& item) {
     EntryResources entry;
-    item.at("entry_symbol").get_to(entry.entry_symbol);
-    item.at("registers").get_to(entry.registers);
-    item.at("static_shared_bytes").get_to(entry.static_shared_bytes);
-    item.at("local_bytes").get_to(entry.local_bytes);
-    item.at("spill_store_bytes").get_to(entry.spill_store_bytes);
-    item.at("spill_load_bytes").get_to(entry.spill_load_bytes);
-    item.at("tensor_cores").get_to(entry.tensor_cores);
+    for_each_field(kResourceFields,
+                   [&](const auto& field) { item.at(std::string(field.name)).get_to(entry.*field.member); });
     return entry;
   });
 }

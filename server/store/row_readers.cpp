@@ -130,19 +130,19 @@ void require_key_of(const RecordQuestion& question, const Key& stored) {
   }
 }
 
-void read_measurement(Query& row, RecordRow& record) {
-  record.median_us = row.real();
-  record.median_low_us = row.real();
-  record.median_high_us = row.real();
-  record.samples = row.word();
-  record.sm_mhz = row.word();
-  record.power_limit_mw = row.word();
-  record.contended = row.flag();
-  record.throttled = row.flag();
-  record.gain_over_default = row.real();
-  record.timer = row.text();
-  record.tick_us = row.real();
-  record.measured_at = row.text();
+void read_timing(Query& row, Timing& timing) {
+  timing.median_us = row.real();
+  timing.low_us = row.real();
+  timing.high_us = row.real();
+  timing.samples = row.word();
+  timing.sm_mhz = row.word();
+  timing.power_limit_mw = row.word();
+  timing.contended = row.flag();
+  timing.throttled = row.flag();
+  timing.gain_over_default = row.real();
+  timing.timer = row.text();
+  timing.tick_us = row.real();
+  timing.measured_at = row.text();
 }
 
 void read_summary(Query& row, VerificationSummary& summary) {
@@ -175,7 +175,7 @@ RecordRow read_record(Query& row) {
   record.driver.version = row.text();
   record.evidence = read_evidence(row.text());
   record.provisional = row.flag();
-  read_measurement(row, record);
+  read_timing(row, record.timing);
   read_summary(row, record.verification);
   record.finalists = read_digests(row.blob());
   record.job_id = row.text();

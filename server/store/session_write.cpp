@@ -23,8 +23,8 @@ void require_digest(const TrialRow& trial) {
 /// Whether an import would say again what the current row says.
 bool says_the_same(const RecordRow& a, const RecordRow& b) {
   return a.configuration == b.configuration && a.trial == b.trial && a.cubin == b.cubin &&
-         a.median_us == b.median_us && a.measured_at == b.measured_at && a.verification == b.verification &&
-         a.driver == b.driver && a.toolchain == b.toolchain;
+         a.timing.median_us == b.timing.median_us && a.timing.measured_at == b.timing.measured_at &&
+         a.verification == b.verification && a.driver == b.driver && a.toolchain == b.toolchain;
 }
 
 }  // namespace
@@ -199,23 +199,25 @@ bool Session::put_block(const BlockRow& block) {
 }
 
 bool Session::insert_block(const BlockRow& block) {
-  const std::string samples = write_doubles(block.samples_us);
-  const BlockConditions& conditions = block.conditions;
+  const std::string samples = write_doubles(block.block.samples_us);
+  const BlockConditions& conditions = block.block.conditions;
   database_.query(sql::kInsertBlock)
       .bind(trial_id(block.trial, block.origin), block.series, static_cast<int>(block.stage), block.index,
             Query::bytes(samples), conditions.sm_mhz, conditions.memory_mhz, conditions.temperature_c,
             conditions.power_mw, conditions.throttle_reasons, conditions.throttled, conditions.contended,
-            block.timer, block.tick_us, block.judged_against_us, block.job_id, now_)
+            block.timer, block.tick_us, block.block.judged_against_us, block.job_id, now_)
       .run();
   return database_.changes() == 1;
 }
 
 void Session::put_verification(const VerificationRow& row) {
-  const std::string problem = write_problem(row.problem);
+  const VerificationResult& result = row.result;
+  const std::string problem = write_problem(result.problem);
   database_.query(sql::kPutVerification)
-      .bind(trial_id(row.trial, row.origin), row.series, row.verification_digest, problem, row.after_timing,
-            to_string(row.outcome), row.worst_excess, row.worst_output, row.worst_index, row.mismatches,
-            row.same_bits, row.detail, row.reference, row.job_id, now_)
+      .bind(trial_id(row.trial, row.origin), row.series, row.verification_digest, problem,
+            result.after_timing, to_string(result.outcome), result.worst_excess, result.worst_output,
+            result.worst_index, result.mismatches, result.same_bits, result.detail, result.reference,
+            row.job_id, now_)
       .run();
 }
 
@@ -242,6 +244,7 @@ bool Session::put_record(const RecordRow& record) {
 
 void Session::insert_record(const RecordRow& record, const Key& key) {
   const RecordQuestion& question = record.question;
+  const Timing& timing = record.timing;
   const VerificationSummary& summary = record.verification;
   const ToolchainIdentity& toolchain = record.toolchain;
   const std::string problem = write_problem(question.problem);
@@ -256,10 +259,10 @@ void Session::insert_record(const RecordRow& record, const Key& key) {
             question.device_class, policy, numerics, question.name_space, next_generation(), configuration,
             record.trial, record.cubin, record.architecture, toolchain.name, toolchain_major(toolchain),
             toolchain.nvrtc, toolchain.builtins, toolchain.headers, branch, record.driver.cuda,
-            record.driver.version, to_string(record.evidence), record.provisional, record.median_us,
-            record.median_low_us, record.median_high_us, record.samples, record.sm_mhz, record.power_limit_mw,
-            record.contended, record.throttled, record.gain_over_default, record.timer, record.tick_us,
-            record.measured_at, summary.verified, summary.digest, summary.reference, summary.worst_excess,
+            record.driver.version, to_string(record.evidence), record.provisional, timing.median_us,
+            timing.low_us, timing.high_us, timing.samples, timing.sm_mhz, timing.power_limit_mw,
+            timing.contended, timing.throttled, timing.gain_over_default, timing.timer, timing.tick_us,
+            timing.measured_at, summary.verified, summary.digest, summary.reference, summary.worst_excess,
             verified_problems, summary.same_bits, summary.after_timing, Query::bytes(finalists),
             record.job_id, now_)
       .run();

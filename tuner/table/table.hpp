@@ -14,7 +14,7 @@
 
 #include "base/digest.hpp"
 #include "base/interrupt.hpp"
-#include "tuner/plan/answer.hpp"
+#include "tuner/plan/evidence.hpp"
 #include "tuner/plan/problem.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
@@ -28,19 +28,7 @@ struct TableDevice {
   bool operator==(const TableDevice&) const = default;
 };
 
-/// What a winner was verified against, and on which problems (its own and the tails).
-struct TableVerification {
-  bool verified = false;
-  Digest digest;          // of reference and tolerance
-  std::string reference;  // "kernel", "expected", "default"
-  double worst_excess = 0;
-  bool same_bits = false;
-  bool after_timing = false;
-  std::vector<Problem> problems;
-  bool operator==(const TableVerification&) const = default;
-};
-
-/// The conditions under which a trial was measured, shared by records and trials.
+/// What was measured, on which problem and device: shared by records and trials.
 struct TableContext {
   std::string kernel;
   Problem problem;
@@ -52,8 +40,6 @@ struct TableContext {
   std::string architecture;
   Digest artifact;  // of the measured cubin; zero: none was made
   ToolchainIdentity toolchain;
-  std::string timer;
-  double tick_us = 0;
   bool operator==(const TableContext&) const = default;
 };
 
@@ -65,49 +51,22 @@ struct TableRecord {
   std::string name_space;
   Evidence evidence = Evidence::Measured;
   bool provisional = false;
-  double time_us = 0, time_low_us = 0, time_high_us = 0;  // median, 95 % bootstrap interval
-  std::uint32_t samples = 0;
-  std::uint32_t sm_mhz = 0, power_limit_mw = 0;
-  bool throttled = false, contended = false;
-  double gain_over_default = 0;
   std::uint32_t driver_cuda = 0;
-  std::string measured_at;  // RFC 3339, UTC
-  TableVerification verification;
+  Timing timing;
+  VerificationSummary verification;
   bool operator==(const TableRecord&) const = default;
 };
 
-struct TableBlock {
-  std::vector<double> samples_us;
-  std::uint32_t sm_mhz = 0;
-  bool throttled = false, contended = false;
-  double judged_against_us = 0;  // screening: the best at that time; 0: none
-  bool operator==(const TableBlock&) const = default;
-};
-
-struct TableResources {
-  std::string entry_symbol;
-  std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0,
-                spill_load_bytes = 0;
-  bool tensor_cores = false;
-  bool operator==(const TableResources&) const = default;
-};
-
-struct TableTrialVerification {
-  Problem problem;
-  bool after_timing = false;
-  Outcome outcome = Outcome::Correct;
-  double worst_excess = 0;
-  bool same_bits = false;
-  bool operator==(const TableTrialVerification&) const = default;
-};
-
+/// A trial. Of conditions and verifications a table tells the part that says how far to trust them.
 struct TableTrial {
   TableContext context;
+  std::string timer;
+  double tick_us = 0;
   Outcome outcome = Outcome::Correct;
   std::string detail;
-  std::vector<TableResources> resources;
-  std::vector<TableBlock> screening, finals;  // by block index
-  std::vector<TableTrialVerification> verifications;
+  std::vector<EntryResources> resources;
+  std::vector<SampleBlock> screening, finals;  // by block index
+  std::vector<VerificationResult> verifications;
   bool operator==(const TableTrial&) const = default;
 };
 

@@ -11,7 +11,7 @@ struct RecordChange {
   TableRecord before, after;
   bool winner_changed() const { return before.context.configuration != after.context.configuration; }
   /// Of the median; above 0: slower.
-  double percent() const { return (after.time_us / before.time_us - 1) * 100; }
+  double percent() const { return (after.timing.median_us / before.timing.median_us - 1) * 100; }
 };
 
 struct TableDiff {

@@ -37,12 +37,12 @@ std::string instant(const std::string& date) {
 }
 
 auto merit(const TableRecord& record) {
-  return std::tuple(strength(record), instant(record.measured_at), -record.time_us);
+  return std::tuple(strength(record), instant(record.timing.measured_at), -record.timing.median_us);
 }
 
-std::size_t count_samples(const std::vector<TableBlock>& blocks) {
+std::size_t count_samples(const std::vector<SampleBlock>& blocks) {
   std::size_t count = 0;
-  for (const TableBlock& block : blocks) {
+  for (const SampleBlock& block : blocks) {
     count += block.samples_us.size();
   }
   return count;

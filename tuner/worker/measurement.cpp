@@ -4,21 +4,16 @@
 
 #include "base/error.hpp"
 #include "tuner/measure/floor.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/worker/warm_up.hpp"
 
 namespace cubind::worker {
 namespace {
 
-struct Block {
-  std::vector<double> samples_us;
-  Conditions conditions;
-  bool throttled = false;
-};
-
-Block take_block(DeviceSession& session, const TimedWork& work, unsigned samples) {
+SampleBlock take_block(DeviceSession& session, const TimedWork& work, unsigned samples) {
   while (true) {
-    Block block;
-    const Conditions before = session.monitor().conditions();
+    SampleBlock block;
+    const BlockConditions before = session.monitor().conditions();
     block.samples_us = session.timer().measure(work, samples);
     block.conditions = session.monitor().conditions();
     // A slowdown that ended within the block counts; and the higher of the clocks is the one that the floor
@@ -29,7 +24,7 @@ Block take_block(DeviceSession& session, const TimedWork& work, unsigned samples
       case measure::BlockVerdict::Drop:
         continue;
       case measure::BlockVerdict::KeepThrottled:
-        block.throttled = true;
+        block.conditions.throttled = true;
         break;
       case measure::BlockVerdict::Keep:
         break;
@@ -38,16 +33,7 @@ Block take_block(DeviceSession& session, const TimedWork& work, unsigned samples
   }
 }
 
-void set_conditions(const Block& block, v1::ThrottleInfo& info) {
-  info.set_sm_mhz(block.conditions.sm_mhz);
-  info.set_memory_mhz(block.conditions.memory_mhz);
-  info.set_temperature_c(block.conditions.temperature_c);
-  info.set_power_mw(block.conditions.power_mw);
-  info.set_throttle_reasons(block.conditions.throttle_reasons);
-  info.set_throttled(block.throttled);
-}
-
-void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, const Block& block,
+void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, const SampleBlock& block,
                  const MeasureSettings& settings, v1::MeasuredItem& measured) {
   const cuda::DeviceFacts& facts = session.context().facts();
   const measure::FloorWork work{problem.floor_flops(), problem.floor_min_read_bytes(),
@@ -131,9 +117,9 @@ v1::MeasuredItem measure_block(DeviceSession& session, const v1::PrepareProblem&
     work.before();
   }
   work.timed();
-  const Block block = take_block(session, work, item.samples());
+  const SampleBlock block = take_block(session, work, item.samples());
   measured.mutable_samples_us()->Add(block.samples_us.begin(), block.samples_us.end());
-  set_conditions(block, *measured.mutable_conditions());
+  to_wire(block.conditions, *measured.mutable_conditions());
   check_floor(session, problem, block, settings, measured);
   session.worked();
   return measured;

@@ -51,8 +51,8 @@ std::uint32_t NvmlMonitor::sm_mhz() const {
   return device_ == nullptr ? 0 : clock(*nvml_, device_, cuda::NvmlClock::Sm);
 }
 
-Conditions NvmlMonitor::conditions() const {
-  Conditions now;
+BlockConditions NvmlMonitor::conditions() const {
+  BlockConditions now;
   if (device_ == nullptr) {
     return now;
   }

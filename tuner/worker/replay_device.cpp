@@ -235,7 +235,7 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   result.set_same_bits(true);
   result.set_after_timing(request.after_timing());
   // A problem on which the table has no verification of this trial is one that the recording did not need.
-  for (const TableTrialVerification& recorded : trial.trial->verifications) {
+  for (const VerificationResult& recorded : trial.trial->verifications) {
     if (recorded.problem != place.problem || recorded.after_timing != request.after_timing()) {
       continue;
     }
@@ -303,7 +303,7 @@ v1::DeviceReply ReplayDevice::measure(const v1::MeasureTrials& request) {
       result.set_floor_us(2 * result.samples_us(0));
       result.set_detail("injected: a sample below half of the floor");
     }
-    reply.set_tick_us(trial.trial->context.tick_us);
+    reply.set_tick_us(trial.trial->tick_us);
     *reply.add_measured() = std::move(result);
   }
   return reply;

@@ -31,8 +31,8 @@ void add_mine(Table& table) {
     trial.context.problem = problem_of_mine();
     trial.context.configuration = configuration;
     trial.context.trial = Digest::of("mine " + to_string(configuration));
-    trial.screening = {{{time_us, time_us, time_us}, 1980, false, false, 0}};
-    trial.finals = {{std::vector<double>(60, time_us), 1980, false, false, 0}};
+    trial.screening = {{{time_us, time_us, time_us}, {.sm_mhz = 1980}}};
+    trial.finals = {{std::vector<double>(60, time_us), {.sm_mhz = 1980}}};
     table.trials.push_back(trial);
     time_us += 1;
   }

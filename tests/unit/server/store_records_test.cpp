@@ -59,7 +59,7 @@ TEST_CASE("every field of a record survives the store") {
   row.question.policy = {true, 1, true};
   row.question.numerics = {Numerics::Kind::Invariant, "N"};
   row.question.name_space = "team";
-  row.contended = row.throttled = row.provisional = true;
+  row.timing.contended = row.timing.throttled = row.provisional = true;
   row.verification.digest = Digest::of("reference");
   f.put(row);
   const RecordRow read = f.records().at(0);
@@ -67,7 +67,7 @@ TEST_CASE("every field of a record survives the store") {
   CHECK(read.verification == row.verification);
   CHECK(read.configuration == row.configuration);
   CHECK(read.finalists == row.finalists);
-  CHECK(read.contended);
+  CHECK(read.timing == row.timing);
 }
 
 TEST_CASE("wants are counted by question most asked first") {

@@ -180,7 +180,7 @@ TEST_CASE_METHOD(CheckFixture, "all that the reader refuses is told and the rest
   table.trials.clear();
   table.records.push_back(record);
   table.records[0].context.driver = "590.10";
-  table.records[0].time_low_us = 2.75;
+  table.records[0].timing.low_us = 2.75;
   table.records[1].context.configuration.values[1].value = 3;
   const auto findings = check();
   REQUIRE(findings.size() == 2);
