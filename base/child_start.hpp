@@ -7,7 +7,7 @@
 
 #include "base/subprocess.hpp"
 
-// What a child does between vfork and exec. Internal to base.
+// The child's steps between vfork and exec. Internal to base.
 namespace cubind {
 
 struct ResourceLimit {
@@ -15,7 +15,7 @@ struct ResourceLimit {
   rlimit value;
 };
 
-// All that the child needs, prepared by the parent: the child itself makes only system calls. Every
+// Everything the child needs, prepared by the parent: the child itself makes only system calls. Every
 // descriptor lies above every number in `fds` (so that none is overwritten before it has been placed) and
 // closes on exec.
 struct ChildPlan {
@@ -35,7 +35,7 @@ struct ChildPlan {
   pid_t parent;
 };
 
-// What a child that could not start writes to report_fd before it exits.
+// A child that could not start writes this to report_fd before it exits.
 struct ChildFault {
   int error_number;
   int step;

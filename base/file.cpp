@@ -176,7 +176,7 @@ TempDir& TempDir::operator=(TempDir&& other) noexcept {
 
 void TempDir::remove() noexcept {
   if (!path_.empty()) {
-    std::error_code ignored;  // what stays under /tmp is no reason to end the process
+    std::error_code ignored;  // a leftover under /tmp is no reason to end the process
     fs::remove_all(path_, ignored);
   }
 }

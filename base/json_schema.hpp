@@ -22,12 +22,12 @@ class JsonSchema {
   JsonSchema& operator=(JsonSchema&&) noexcept;
 
   // Throws Error(InvalidArgument) at "FILE POINTER" of the deepest place that violates the schema. Of several
-  // violations at that depth the first one is told. A key that the schema does not know is told at its own
-  // pointer, with the known key that is nearest to it; type, enum and pattern say what would be right, unless
-  // only a combination of schemas (anyOf and the like) could tell.
+  // violations at that depth, the error names the first. The error for an unknown key is at the key's own
+  // pointer and names the nearest known key; type, enum and pattern say what would be right, unless only a
+  // combination of schemas (anyOf and the like) could tell.
   void validate(const nlohmann::ordered_json& document, const std::string& file) const;
 
-  // What validate() would throw for each of the violations, in the order of the document; empty where there
+  // The errors that validate() would throw for each violation, in the order of the document; empty if there
   // is none.
   std::vector<Error> violations(const nlohmann::ordered_json& document, const std::string& file) const;
 

@@ -10,7 +10,7 @@ namespace cubind {
 // and its like.
 void init_logging(std::string_view program, std::string_view level = "info");
 
-// For sources that want no spdlog header. Thread-safe.
+// For sources that include no spdlog header. Thread-safe.
 void log_debug(std::string_view text);
 void log_info(std::string_view text);
 void log_warning(std::string_view text);

@@ -32,8 +32,8 @@ inline std::string quoted(const char* text) { return quoted(std::string_view(tex
 // valid.
 std::string cut_utf8(std::string_view text, std::size_t max_bytes);
 
-// The text with a '?' for every byte that is no part of UTF-8. For words of others (a compiler, a library, a
-// process's stderr) that go into a message: a protobuf string with such a byte is written and never read.
+// The text with a '?' for every byte that is not part of UTF-8. For text from others (a compiler, a library,
+// a process's stderr) that goes into a message: a protobuf string with such a byte is written and never read.
 std::string valid_utf8(std::string text);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);

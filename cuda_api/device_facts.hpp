@@ -1,5 +1,5 @@
-// What a GPU and its driver are, read without creating a context: no memory is taken and no process appears
-// in NVML's lists.
+// The facts of a GPU and its driver, read without creating a context: this takes no memory, and no process
+// appears in NVML's lists.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct DriverVersion {
 };
 
 /// The GPUs that the driver shows this process (CUDA_VISIBLE_DEVICES holds), in its order. Calls cuInit,
-/// which a process that will fork must not do. None is an empty list; a driver that fails to start throws
-/// DriverError.
+/// which a process that will fork must not do. An empty list: there is none. A driver that fails to start
+/// throws DriverError.
 std::vector<DeviceOrdinal> visible_devices(const DriverApi& driver);
 
 /// `nvml` may be null: then the validators are zero and the bus width is the driver's.
@@ -48,7 +48,7 @@ DriverVersion read_driver_version(const DriverApi& driver, const NvmlApi* nvml);
 /// The NVML handle of a CUDA device, by UUID and then by PCI bus id; null where NVML does not know it.
 NvmlDevice find_nvml_device(const DriverApi& driver, const NvmlApi& nvml, DeviceOrdinal device);
 
-/// What nobody uses of the GPU's memory, needing no context; 0: NVML does not say, or `device` is null.
+/// The GPU's unused memory, read without a context; 0: NVML does not say, or `device` is null.
 std::uint64_t free_memory_bytes(const NvmlApi& nvml, NvmlDevice device);
 
 /// The device of a UUID ("GPU-..." or "MIG-...", or its first characters where they are enough) or of an

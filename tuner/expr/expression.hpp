@@ -44,7 +44,7 @@
 namespace cubind {
 
 enum class ExpressionFault {
-  Syntax,          // the text is no expression
+  Syntax,          // the text is not an expression
   Limit,           // longer, deeper or larger than ExpressionLimits
   UnknownName,     // a variable that the scope or symbol table does not have
   Overflow,        // a result outside of int64
@@ -62,7 +62,7 @@ class ExpressionError : public Error {
   ExpressionError(ExpressionFault fault, std::string where, std::string cause, std::size_t column);
 
   ExpressionFault fault() const noexcept { return fault_; }
-  // Where in the text, counted from 1; 0 where no place applies.
+  // The place in the text, counted from 1; 0 where no place applies.
   std::size_t column() const noexcept { return column_; }
 
  private:
@@ -146,8 +146,8 @@ class Expression {
   // Resolves the names. Throws ExpressionError (UnknownName), with the nearest known name.
   BoundExpression bind(const SymbolTable& symbols) const;
 
-  // Binds and evaluates at once. Every name must be known, also in an operand that is not evaluated. No
-  // allocation unless it throws ExpressionError (UnknownName, Overflow, DivisionByZero).
+  // Binds and evaluates at once. Every name must be known, also in an operand that is not evaluated.
+  // Allocates nothing unless it throws ExpressionError (UnknownName, Overflow, DivisionByZero).
   std::int64_t evaluate(const Scope& scope) const;
   bool evaluate_bool(const Scope& scope) const { return evaluate(scope) != 0; }
 

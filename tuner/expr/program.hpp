@@ -8,7 +8,7 @@
 
 #include "tuner/expr/expression.hpp"
 
-// What the parser hands to the evaluator. Internal to tuner/expr.
+// The parser's result for the evaluator. Internal to tuner/expr.
 namespace cubind::expr {
 
 enum class Op : std::uint8_t {
@@ -51,7 +51,7 @@ struct Program {
   std::vector<std::string> variables;
 };
 
-// The parser refuses what needs a deeper stack. The evaluator keeps it in a local array.
+// The parser refuses an expression that needs a deeper stack. The evaluator keeps it in a local array.
 inline constexpr std::size_t kMaxStack = 400;
 
 Program compile(std::string_view text, const ExpressionLimits& limits);

@@ -52,7 +52,7 @@ std::string folder_of(const std::string& path) {
 
 bool climbs(std::string_view path) { return path == ".." || path.starts_with("../"); }
 
-// The rest of the path below a folder; absent where the path does not lie in it.
+// The rest of the path below a folder; absent if the path does not lie in it.
 std::optional<std::string> below(const std::string& folder, const std::string& path) {
   if (folder.empty()) {
     return climbs(path) ? std::nullopt : std::optional(path);
@@ -69,8 +69,8 @@ bool is_absolute(std::string_view name) { return name.starts_with('/'); }
           ": only the spec's own files, its \"headers\" folders and the CUDA toolkit can be included");
 }
 
-// Which of two worlds a file is of. Own files are resolved without a look at the toolkit, so that the
-// artifact key's pairs do not depend on one.
+// The origin of a file. Own files are resolved without a look at the toolkit, so that the artifact key's
+// pairs do not depend on one.
 enum class World { Own, Toolkit };
 
 struct Visited {
@@ -148,8 +148,8 @@ class ClosureBuilder {
     }
   }
 
-  // The path of the own file that is meant. Throws where the name leaves all folders and nothing else is
-  // found.
+  // The path of the own file that the include names. Throws if the name leaves all folders and nothing else
+  // is found.
   std::optional<std::string> find_own(const std::string& from, const IncludeReference& reference) {
     std::vector<std::string> candidates;
     bool leaves = false;

@@ -23,8 +23,8 @@ struct CompilerFile {
   bool operator==(const CompilerFile&) const = default;
 };
 
-// The content of a file, absent where there is none. Called with normalized paths only ('/' separated, no "."
-// or empty part, ".." at the front at most), for one path as often as it is looked for.
+// The content of a file, absent if there is none. It gets only normalized paths ('/' separated, no "." or
+// empty part, ".." at the front at most), and may get a path several times.
 using FileLookup = std::function<std::optional<std::string>(const std::string& path)>;
 
 struct IncludeSearch {
@@ -46,7 +46,7 @@ struct IncludeClosure {
   // other compilers that an #if skips, such as <utility>. NVRTC decides whether one was needed.
   std::vector<std::string> absent;
 
-  // What the artifact key holds of the spec's files: sorted (name, digest) pairs. The same with and without a
+  // The artifact key's part for the spec's files: sorted (name, digest) pairs. The same with and without a
   // toolkit.
   std::vector<std::pair<std::string, Digest>> own_digests() const;
   // ToolchainIdentity::headers: the digest of the sorted (name, digest) pairs of the toolkit's files.
@@ -59,13 +59,13 @@ struct IncludeClosure {
 //
 // Throws Error(InvalidArgument) with "FILE:LINE" as the place for an include by macro, #include_next, #embed,
 // a trigraph, an absolute name, and a name that leaves the spec's folder and every header folder; in the
-// toolkit's own files such lines are passed over, for whatever they name is not there when NVRTC looks for
-// it. NotFound where the source is missing, InvalidArgument where an own file has the name of a toolkit
-// header, ResourceExhausted above 4096 files or 64 MiB.
+// toolkit's own files such lines are skipped, for NVRTC will not find the files that they name. NotFound
+// where the source is missing, InvalidArgument where an own file has the name of a toolkit header,
+// ResourceExhausted above 4096 files or 64 MiB.
 IncludeClosure include_closure(const std::string& source_path, const IncludeSearch& search);
 
-// Throws the same Error where a text holds an include by an absolute name. A second look by those who hand
-// the texts of others to NVRTC.
+// Throws the same Error if a text holds an include by an absolute name. A second check for code that hands
+// foreign texts to NVRTC.
 void refuse_absolute_includes(std::string_view file, std::string_view text);
 
 }  // namespace cubind

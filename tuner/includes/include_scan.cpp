@@ -125,7 +125,7 @@ class Scanner {
     }
   }
 
-  // The name behind #include or `__has_include(`. A macro counts where it decides what is looked for.
+  // The name behind #include or `__has_include(`. A macro counts if it decides which file is searched.
   void read_reference(IncludeReference::Kind kind, bool keep_macro) {
     skip_blanks();
     IncludeReference reference;

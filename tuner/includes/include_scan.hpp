@@ -33,10 +33,9 @@ struct IncludeScan {
   std::size_t trigraph_line = 0;
 };
 
-// Finds every reference whatever #if says: groups that would be skipped count. Knows comments, string,
-// character and raw string literals, digit separators, line continuations and the digraph %:. Where a text is
-// malformed it may find too much, and NVRTC, which sees nothing but the files that were found, then reports
-// what is missing.
+// Finds every reference and ignores #if: groups that would be skipped count. Knows comments, string,
+// character and raw string literals, digit separators, line continuations and the digraph %:. In a malformed
+// text it may find too much. NVRTC sees only the files that were found, and reports missing ones.
 IncludeScan scan_includes(std::string_view text);
 
 }  // namespace cubind

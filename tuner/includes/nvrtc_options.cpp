@@ -129,7 +129,7 @@ bool is_allowed_value(Values values, std::string_view value) {
   return false;
 }
 
-// Why an option that people try is not on the list.
+// The reason why an option that people try is not on the list.
 std::string_view reason(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kReasons{{
       {"--gpu-architecture", "cubind sets it; `arch_features` asks for the architecture with its suffix"},

@@ -1,7 +1,7 @@
-// The numbers of measuring, all of them. A change of one changes what a stored screening means, so they live
-// in one place and nowhere else. Samples of one unchanged variant scatter by 1 to 2 % on an H200: the
-// smallest of three lies within 5 % of the best's, and the 95 % interval of a median of 60 was up to 0.8 %
-// wide to one side.
+// All numbers of measuring. A change of one changes the meaning of a stored screening, so they live in one
+// place and nowhere else. Samples of one unchanged variant scatter by 1 to 2 % on an H200: the smallest of
+// three lies within 5 % of the best's, and the 95 % interval of a median of 60 was up to 0.8 % wide to one
+// side.
 #pragma once
 
 #include <chrono>

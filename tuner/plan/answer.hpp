@@ -1,4 +1,4 @@
-// How good an answer is: how it departs from the question, what it rests on, and how a trial ended.
+// The quality of an answer: its departures from the question, its evidence, and the outcome of a trial.
 #pragma once
 
 #include <compare>
@@ -26,7 +26,7 @@ enum class Departure : std::uint8_t {
 };
 inline constexpr std::size_t kDepartureCount = 7;
 
-/// What an answer rests on, weakest first. Only Measured is ever called a measurement.
+/// The evidence of an answer, weakest first. Only Measured is ever called a measurement.
 enum class Evidence : std::uint8_t {
   None,       // nothing: a default configuration
   Predicted,  // the cost model's estimate
@@ -61,8 +61,8 @@ std::optional<Evidence> parse_evidence(std::string_view name);
 std::optional<Outcome> parse_outcome(std::string_view name);
 
 /// A set of departures; empty is exact. `a < b` says that a is the better match: its worst member is milder,
-/// or that is the same and it has fewer members; what is left is decided by the next worst member, so that
-/// the order is total.
+/// or that is the same and it has fewer members. The next worst member decides the rest, so that the order is
+/// total.
 class Match {
  public:
   Match() = default;

@@ -18,7 +18,7 @@ constexpr char kAxisNames[3] = {'x', 'y', 'z'};
   throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
 }
 
-// Where an expression stands, spelled only when something is wrong with it.
+// The place of an expression, spelled only when something is wrong with it.
 struct Place {
   const std::string& base;
   std::string_view member = {};

@@ -9,7 +9,7 @@
 namespace cubind {
 namespace {
 
-// How many sizes are looked at for one that fits; constraints such as N % 64 == 0 leave one in 64.
+// The number of sizes to try for one that fits; constraints such as N % 64 == 0 leave one in 64.
 constexpr std::int64_t kMaxSteps = 4096;
 
 Problem with_dim(Problem problem, std::size_t dim, std::int64_t value) {

@@ -1,5 +1,5 @@
-// What makes two GPUs interchangeable for timing. Callers send raw facts; this derivation is used by the
-// daemon alone.
+// The facts that make two GPUs interchangeable for timing. Callers send raw facts; only the daemon uses this
+// derivation.
 #pragma once
 
 #include <cstdint>

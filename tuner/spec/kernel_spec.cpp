@@ -42,7 +42,7 @@ std::string spelled_types(const std::vector<DType>& types) {
   return join(texts, ", ");
 }
 
-// dims and flags are told apart by the spec, not by how the problem was written.
+// The spec tells dims and flags apart, not the problem's text.
 std::vector<NamedValue> dims_and_flags(const Problem& problem, std::string_view field) {
   std::vector<NamedValue> all = problem.dims;
   for (const NamedValue& flag : problem.flags) {

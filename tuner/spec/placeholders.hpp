@@ -9,7 +9,7 @@
 namespace cubind {
 
 /// The distinct names in braces, in the order of their first appearance. Throws Error(InvalidArgument) at
-/// `where` for a brace without its partner and for what is no identifier between them.
+/// `where` for a brace without its partner, and for text between braces that is not an identifier.
 std::vector<std::string> placeholders(std::string_view text, std::string_view where);
 
 /// The text with every `{NAME}` replaced by value(NAME). Only for text that placeholders() accepts.

@@ -111,7 +111,7 @@ std::vector<LaunchSpec> read_launch_list(const JsonNode& node, const SymbolTable
   return launches;
 }
 
-// The reference runs once for all configurations: what it is given must not depend on tunables.
+// The reference runs once for all configurations: its arguments must not depend on tunables.
 void check_reference_arguments(const JsonNode& launches, const SpecScopes& scopes, const KernelSpec& spec) {
   for (const JsonNode& launch : launches.elements()) {
     for (const JsonNode& element : launch.at("arguments").elements()) {

@@ -94,8 +94,8 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   read_tolerance(root, spec);
   read_work(root, scopes, spec);
   check_spec(root, spec);
-  // The sections above say more than a schema can and say it better. Last, so that what passes here also
-  // passes the schema that editors use.
+  // The sections above give more and better errors than a schema can. The schema comes last, so that a spec
+  // that passes here also passes the schema that editors use.
   published_schema().validate(document, file);
   return spec;
 }

@@ -1,4 +1,4 @@
-// A tuning table: what export writes, import reads, the replay device plays and teams keep in version
+// A tuning table: export writes it, import reads it, the replay device plays it, and teams keep it in version
 // control.
 //
 // JSON, described by schemas/table.schema.json. Canonical: devices, records and trials sorted by their keys,
@@ -28,7 +28,7 @@ struct TableDevice {
   bool operator==(const TableDevice&) const = default;
 };
 
-/// What was measured, on which problem and device: shared by records and trials.
+/// The measurement that records and trials share: its kernel, problem, device and conditions.
 struct TableContext {
   std::string kernel;
   Problem problem;
@@ -77,22 +77,23 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
-/// Of its text. Whoever takes or gives tables keeps to it, so that what was exported can be imported.
+/// The limit of its text. Everything that reads or writes tables keeps to it, so that every export can be
+/// imported.
 inline constexpr std::size_t kMaxTableBytes = std::size_t{64} << 20;
 
-/// Reads a table and checks it against the schema, then what a schema cannot say: names of at most 256 bytes
-/// without control characters, dims from 0 to 2^48, no two records or trials with the same key, every device
-/// class listed, low <= median <= high. Throws Error(InvalidArgument) at "FILE /json/pointer", and
-/// ResourceExhausted above kMaxTableBytes.
+/// Reads a table. Checks it against the schema, then the rules that a schema cannot express: names of at most
+/// 256 bytes without control characters, dims from 0 to 2^48, no two records or trials with the same key,
+/// every device class listed, low <= median <= high. Throws Error(InvalidArgument) at "FILE /json/pointer",
+/// and ResourceExhausted above kMaxTableBytes.
 Table read_table(std::string_view text, const std::string& file, const Interrupt& interrupt = {});
 
-/// Puts everything in the order in which it prints: that of the keys, sizes by value.
+/// Puts everything in its printed order: by keys, sizes by value.
 void sort_table(Table& table);
 
 /// The order of sort_table() among records.
 bool prints_before(const TableRecord& a, const TableRecord& b);
 
-/// The line that it prints as.
+/// Its printed line.
 std::string canonical_bytes(const TableDevice& device);
 std::string canonical_bytes(const TableRecord& record);
 std::string canonical_bytes(const TableTrial& trial);

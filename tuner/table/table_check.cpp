@@ -31,7 +31,7 @@ std::string listed(const std::vector<std::int64_t>& values) {
   return join(texts, ", ");
 }
 
-// What a kernel's rows are compared with, computed once.
+// The facts that a kernel's rows are compared with, computed once.
 struct Kernel {
   std::shared_ptr<const KernelSpec> spec;
   Digest interface, verification;
@@ -75,7 +75,7 @@ class Checker {
     findings_.push_back({place_ + member, std::move(cause), true});
   }
 
-  // Of a device that has a fault itself nothing is known.
+  // Nothing is known of a device that has a fault itself.
   bool has_facts(const TableContext& context) const { return facts_.contains(context.device_class); }
 
   void check(const TableRecord& record) {
@@ -263,7 +263,7 @@ class Checker {
   std::map<Digest, DeviceFacts> facts_;
   std::map<TrialIdentity, std::size_t> trials_;
   std::map<std::string, Kernel> kernels_;
-  std::string place_;  // of the row that is looked at
+  std::string place_;  // of the current row
   std::vector<TableFinding> findings_;
 };
 

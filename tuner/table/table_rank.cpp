@@ -54,7 +54,7 @@ auto merit(const TableTrial& trial) {
                     trial.verifications.size());
 }
 
-// A merge asks this of each row that two tables share, most of which are equal.
+// A merge asks this for each row that two tables share, and most of these are equal.
 template <typename Row>
 bool outranks_by_merit(const Row& a, const Row& b) {
   const auto merit_a = merit(a), merit_b = merit(b);

@@ -29,7 +29,7 @@ Digest read_digest(const JsonNode& node) {
   return *digest;
 }
 
-// What becomes part of keys and is printed to terminals.
+// Checks text that becomes part of keys and is printed to terminals.
 void check_text(const JsonNode& node, std::string_view text, std::string_view what,
                 std::size_t max = kMaxNameBytes) {
   const std::string subject(what);

@@ -137,7 +137,7 @@ OrderedJson to_json(const TableTrial& trial) {
   return json;
 }
 
-// Numbers sort by value, so that N=128 stands before N=1024.
+// Numbers sort by value, so that N=128 comes before N=1024.
 auto problem_order(const Problem& problem) {
   std::vector<std::int64_t> sizes;
   std::string names;
@@ -165,7 +165,7 @@ auto trial_order(const TableTrial& trial) {
                     std::move(values), context.driver, context.trial);
 }
 
-// A key is made of many strings: each is made once. Keys differ, but for what prints the same.
+// A key is made of many strings: each key is made once. Equal keys print the same.
 template <typename Row, typename Order>
 void sort_by(std::vector<Row>& rows, const Order& order) {
   std::vector<std::pair<decltype(order(rows[0])), std::size_t>> keys;

@@ -29,7 +29,7 @@ struct Toolchain {
 
   std::string name() const;  // "nvrtc 13.0"
 
-  // Content of a toolkit header by the name that an #include gives it; absent where there is none. For
+  // Content of a toolkit header by the name that an #include gives it; absent if there is none. For
   // IncludeSearch::toolkit.
   std::optional<std::string> read_header(const std::string& header) const;
 };
@@ -50,15 +50,14 @@ struct ToolchainSearch {
   static ToolchainSearch of_process();
 };
 
-// The folders of Python packages of VIRTUAL_ENV, of python3 on PATH and of the user, those that exist. Runs
-// no Python.
+// The existing folders of Python packages of VIRTUAL_ENV, of python3 on PATH and of the user. Runs no Python.
 std::vector<std::filesystem::path> find_site_packages(const Environment& environment);
 
 struct ToolchainsFound {
   std::vector<Toolchain>
       toolchains;  // newest version first; of two with the same libraries the one found first
   std::vector<std::string>
-      tried;  // every place that was looked into, with what was missing there; for messages
+      tried;  // every searched place, with what was missing there; for messages
 };
 
 // SHA-256 digests of files, each computed once: again only when size, modification time or inode have
@@ -79,8 +78,8 @@ class FileDigests {
 };
 
 // Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels, the
-// folder that the package brings and, where none of them has one, the fallback folders. Nothing found is no
-// error; a library that cannot be read is listed in `tried`.
+// folder that the package brings and, if none of them has one, the fallback folders. Finding nothing is not
+// an error; `tried` lists libraries that cannot be read.
 ToolchainsFound find_toolchains(const ToolchainSearch& search, FileDigests& digests);
 
 }  // namespace cubind

@@ -39,8 +39,8 @@ void add_packages_of(const fs::path& prefix, std::vector<fs::path>& folders) {
   }
 }
 
-// The prefixes of python3 on PATH: where its name stands (a virtual environment), and where its file lies. No
-// Python is run for it.
+// The prefixes of python3 on PATH: the folder of its name (a virtual environment), and the folder of its
+// file. Runs no Python.
 std::vector<fs::path> python_prefixes(const Environment& environment) {
   const char* variable = environment("PATH");
   std::string_view path = variable != nullptr ? variable : "";

@@ -1,9 +1,8 @@
 // Whether an output agrees with its reference, element by element.
 //
 // A norm over the whole output hides a wholly wrong row: 0.4 % of the norm at 65536 rows. So every element
-// has to satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf may stand only where the reference has
-// the same. tuner/worker compares on the device by the same rules; this code is the definition and what CI
-// tests.
+// must satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf is allowed only where the reference has the
+// same. tuner/worker compares on the device by the same rules; this code is the definition and what CI tests.
 #pragma once
 
 #include <cstddef>
