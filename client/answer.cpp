@@ -54,7 +54,7 @@ bool Answer::Shared::within_intervals(const Problem& problem) const {
   return std::ranges::equal(problem.dims, asked.dims, inside);
 }
 
-// An expression that overflows here is the daemon's to explain: it knows the spec's file.
+// The daemon explains an expression that overflows here: it knows the spec's file.
 std::optional<LaunchPlan> Answer::Shared::plan_for(const Problem& problem) const {
   try {
     return evaluator->evaluate(problem, configuration).plan;
@@ -63,7 +63,7 @@ std::optional<LaunchPlan> Answer::Shared::plan_for(const Problem& problem) const
   }
 }
 
-// The plan and the rule come from the same reply: where they differ, one of them belongs to another
+// The plan and the rule come from the same reply: if they differ, one of them belongs to another
 // configuration.
 void Answer::Shared::check_plan(const LaunchPlan& plan) const {
   const PlanResult own = evaluator->evaluate(asked, configuration);

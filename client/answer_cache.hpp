@@ -22,11 +22,11 @@ class AnswerCache {
   explicit AnswerCache(std::size_t capacity) : capacity_(capacity) {}
 
   /// The answer for `problem` by an answer to a question of the same key (question_key()), if one covers it
-  /// within the accepted departures and holds at `now`. `problem` as the caller wrote it.
+  /// within the accepted departures and holds at `now`. `problem` is as the caller wrote it.
   std::optional<Answer> find(const std::string& key, const Problem& problem, const Match& accepted,
                              SteadyTime now);
 
-  /// `until`: when the answer no longer stands in for its bucket; absent: never.
+  /// `until`: when the answer stops answering for its bucket; absent: never.
   void add(const std::string& key, const Answer& answer, std::optional<SteadyTime> until);
 
   /// The answers to questions of this key, the most recently used first, at most `limit`.

@@ -48,8 +48,8 @@ std::uint16_t narrow_float(DType type, double value) {
   if (std::isinf(magnitude) || std::ilogb(magnitude) > bias + 1) {
     return static_cast<std::uint16_t>(sign | overflow);
   }
-  // In units of the last place at this exponent (that of the smallest normal number below it): rounding up to
-  // the next power of two carries into the exponent by itself.
+  // The value in units of the last place at this exponent (that of the smallest normal number below it):
+  // rounding up to the next power of two carries into the exponent by itself.
   const int exponent = std::max(std::ilogb(magnitude), 1 - bias);
   const int units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, format.mantissa_bits - exponent)));
   const int bits = ((exponent + bias - 1) << format.mantissa_bits) + units;

@@ -1,4 +1,4 @@
-// From a query to the daemon's request.
+// Turns a query into the daemon's request.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ v1::Numerics make_numerics(bool reproducible, const std::string& invariant_dim);
 /// Of a tuning request too.
 void to_wire(const DeviceChoice& from, v1::Device& to);
 
-/// What two questions must have in common for the rule of one's answer to reach the other: everything but the
-/// values of the dims. Names are in it in sorted order.
+/// The part that two questions must share so that the rule of one's answer covers the other: everything but
+/// the values of the dims. Names are in it in sorted order.
 std::string question_key(const v1::GetVariantRequest& request);
 
 /// The problem of a request with its names in the order of `canonical`, the daemon's form of a problem with

@@ -19,7 +19,7 @@ const std::map<std::string, TuneMode> kTuneMode = {{"auto", TuneMode::Auto}, {"n
 
 constexpr const char* kProblemHelp = "dims and types of one call: N=4096,D=4096,T=bf16";
 
-// What completion and manual pages know of a value: its kind, or what it may be, between bars.
+// The form of a value for completion and manual pages: its kind, or its choices between bars.
 constexpr const char* kFile = "FILE";
 constexpr const char* kFolder = "FOLDER";
 
@@ -60,7 +60,7 @@ class Builder {
     return command->add_option(name, value, help)->type_name(type);
   }
 
-  // One value an occurrence: what follows is not swallowed.
+  // One value an occurrence: the option does not take the next words.
   static CLI::Option* add_repeated(CLI::App* command, const std::string& name,
                                    std::vector<std::string>& values, const std::string& type,
                                    const std::string& help) {
@@ -241,7 +241,7 @@ void set_up(CLI::App& app, CommandLine& line) {
 
 constexpr const char* kDescription = "Tunes CUDA kernels through a cubind daemon and fetches the winners.";
 
-/// What to say of a word that stands where a command should; absent: that is not the error.
+/// The message for a word in the place of a command; absent: that is not the error.
 std::optional<std::string> unknown_command(const CLI::App& app, const CLI::ParseError& error,
                                            std::span<const char* const> words) {
   const std::vector<std::string> left = app.remaining(true);  // in no certain order
@@ -301,7 +301,7 @@ CommandHelp help_of(const CLI::App& app) {
 }  // namespace
 
 std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* const* argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "__complete") {  // its words are for nobody else to parse
+  if (argc > 1 && std::string_view(argv[1]) == "__complete") {  // only the completion reads its words
     return CommandLine{.common = {}, .command = CompleteOptions{{argv + 2, argv + argc}}};
   }
   CLI::App app(kDescription, "cubindctl");

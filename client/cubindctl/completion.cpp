@@ -18,7 +18,7 @@ namespace {
 /// A key that waits longer than this feels stuck.
 constexpr std::chrono::milliseconds kPatience{100};
 
-/// The words with the parts joined again that bash makes of one word at "=".
+/// Joins the parts that bash makes of a word at "=".
 std::vector<std::string> joined_at_equals(const std::vector<std::string>& parts) {
   std::vector<std::string> words;
   bool is_continued = false;
@@ -59,7 +59,7 @@ class Reader {
     }
   }
 
-  /// `kept` characters of the word are no part of the candidates.
+  /// The candidates leave out the first `kept` characters of the word.
   Completion complete(const std::string& word, std::size_t kept) const {
     Completion found;
     const std::size_t equals = word.find('=');
@@ -111,7 +111,7 @@ class Reader {
     }
   }
 
-  /// Where no option is: the commands, and the next positional.
+  /// Candidates beside options: the commands, and the next positional.
   void add_words(Completion& found) const {
     for (const CommandHelp& below : path_.back()->commands) {
       found.candidates.push_back({below.name, below.text});
@@ -149,7 +149,7 @@ class Reader {
   std::string address_;
 };
 
-/// Of the daemon, if it is there and answers at once.
+/// The daemon's kernel names, if it is there and answers at once.
 std::vector<std::string> kernel_names(const std::string& address) {
   std::vector<std::string> names;
   try {
@@ -173,7 +173,7 @@ Completion complete(const CommandHelp& program, const std::vector<std::string>& 
   const std::vector<std::string> whole = joined_at_equals(words);
   Reader reader(program, kernel_names);
   std::for_each(whole.begin(), whole.end() - 1, [&](const std::string& word) { reader.read(word); });
-  // Of a word that bash split it replaces what follows the "=".
+  // In a word that bash split, a candidate replaces the part behind the "=".
   const std::size_t replaced = words.back() == "=" ? 0 : words.back().size();
   return reader.complete(whole.back(), whole.back().size() - replaced);
 }

@@ -1,4 +1,4 @@
-// What may stand at the end of a command line. The shells ask for it by `cubindctl __complete WORDS...`.
+// Completes the end of a command line. The shells ask for it by `cubindctl __complete WORDS...`.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@ namespace cubind::ctl {
 
 struct Candidate {
   std::string word;
-  std::string text;  // what it is; may be empty
+  std::string text;  // a description; may be empty
 };
 
 struct Completion {
   enum class Paths { None, Files, Folders };
 
-  std::vector<Candidate> candidates;  // each begins with what is typed
+  std::vector<Candidate> candidates;  // each begins with the typed part
   Paths paths = Paths::None;          // the shell completes these itself
 };
 
@@ -31,7 +31,7 @@ using KernelNames = std::function<std::vector<std::string>(const std::string& ad
 Completion complete(const CommandHelp& program, const std::vector<std::string>& words,
                     const KernelNames& kernel_names);
 
-/// What a shell reads: a candidate a line, with a tab before its text, and last ":files" or ":folders".
+/// The lines that a shell reads: each candidate, with a tab before its text, and last ":files" or ":folders".
 std::string to_string(const Completion& completion);
 
 /// The script that makes "bash", "zsh" or "fish" ask. Throws Error(InvalidArgument) for another shell.

@@ -111,7 +111,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenQuestions{50};
-// What the last question has left of the time.
+// The rest of the time after the last question.
 constexpr milliseconds kLastQuestion{100};
 
 milliseconds until(steady_clock::time_point end) {

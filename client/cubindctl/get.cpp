@@ -112,7 +112,7 @@ class Printer {
     return text + "; generation " + std::to_string(provenance_.generation().number());
   }
 
-  // Times and gain are those of the measured problem, which need not be the one that was asked for.
+  // Times and gain are those of the measured problem, which may differ from the asked one.
   std::string measured_elsewhere() const {
     const Problem measured = problem_from_wire(provenance_.measured_problem(), "measured_problem");
     return measured == answer_.problem() ? "" : " at " + to_string(measured);
@@ -164,7 +164,7 @@ void print_table(const std::vector<Answer>& answers) {
   table.print(std::cout, replay_prefix(answers.front().reply().device()));
 }
 
-// Beside the table, which a program may read.
+// Prints beside the table, which a program may read.
 void tell_why(const std::vector<Answer>& answers) {
   std::cout.flush();
   for (const Answer& answer : answers) {

@@ -52,7 +52,7 @@ std::string named(std::string_view skeleton, const std::string& name) {
   return text;
 }
 
-// Fails where the file is there already, also where somebody else has just made it.
+// Fails if the file exists, also if another process has just made it.
 void create(const NewFile& file) {
   UniqueFd fd(open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) {

@@ -1,4 +1,4 @@
-// What the user asks of cubindctl, a struct a command.
+// The user's request to cubindctl, a struct a command.
 #pragma once
 
 #include <chrono>

@@ -15,7 +15,7 @@
 namespace cubind::ctl {
 namespace {
 
-// The user's folders first: a changed copy of a shipped kernel stands before it.
+// The user's folders come first: a changed copy of a shipped kernel comes before the original.
 KnownSpecs known_specs(const std::vector<std::string>& folders) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& folder : folders) {

@@ -48,7 +48,7 @@ std::string signed_percent(double percent) {
   return (is_zero ? "0.0" : percent > 0 ? "+" + text : text) + " %";
 }
 
-// What a caller asks besides the problem: the policy, and what is not the default.
+// The terms of a question beside the problem: the policy, and every term that is not the default.
 std::string terms(const TableRecord& record) {
   std::string text = record.context.policy;
   if (record.numerics != "tolerance") {
@@ -57,7 +57,7 @@ std::string terms(const TableRecord& record) {
   return record.name_space.empty() ? text : text + " in " + record.name_space;
 }
 
-// The tunables that differ, "THREADS 256 -> 512"; those of one side alone have a dash.
+// The tunables that differ, "THREADS 256 -> 512"; a dash for those of one side alone.
 std::string winner_text(const RecordChange& change) {
   const Configuration& before = change.before.context.configuration;
   const Configuration& after = change.after.context.configuration;

@@ -5,7 +5,7 @@
 namespace cubind::ctl {
 namespace {
 
-// Where a line of the text that begins at `from` ends if it may have `room` characters.
+// The end of the line that begins at `from` and may have `room` characters.
 std::size_t end_of_line(const std::string& text, std::size_t from, std::size_t room) {
   if (text.size() - from <= room) {
     return text.size();

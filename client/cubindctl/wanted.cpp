@@ -1,4 +1,4 @@
-// cubindctl wanted: what was asked for and started no job.
+// cubindctl wanted: problems that were asked for and started no job.
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 namespace cubind::ctl {
 namespace {
 
-// What the entry has of its own beyond the default, and why it cannot be tuned.
+// The terms of an entry that differ from the default, and why it cannot be tuned.
 std::string remarks(const v1::Want& want) {
   std::vector<std::string> parts = own_terms(want.policy(), want.numerics(), want.namespace_());
   if (!want.obstacle().empty()) {
