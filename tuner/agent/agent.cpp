@@ -290,7 +290,7 @@ v1::AgentMessage Agent::offers() {
   return message;
 }
 
-// What is free without a worker of ours, as it will be compared with later.
+// The free memory without a worker of ours, for later comparison.
 void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
   const auto found = trial_memory(options_, spawner_, ending_.get_token());
   v1::AgentMessage message;
@@ -314,7 +314,7 @@ void Agent::watch_nothing() {
   }
 }
 
-// What trials may not use were the whole GPU free never comes, and is not looked for.
+// A need above the trials' share of an empty GPU can never be met, so the agent does not look for it.
 void Agent::watch(const v1::WatchMemory& order) {
   const std::lock_guard lock(mutex_);
   for (const auto& place : places_) {
@@ -400,7 +400,7 @@ bool Agent::has_work() {
   return !works_.empty();
 }
 
-// What a job runs when it is stopped may wait for its worker's end: not under the lock.
+// Stopping a job may wait for its worker's end: not under the lock.
 void Agent::stop_all(JobStop::Kind kind) {
   for (const auto& work : works()) {
     work->stop.request(kind);

@@ -140,7 +140,7 @@ class CompilePool::Implementation {
     CompileResult result = std::move(*position);
     finished_.erase(position);
     pending_.erase(result.id);
-    ready_.notify_all();  // those who wait for a last one that others took
+    ready_.notify_all();  // waiters whose last worker others took
     return result;
   }
 

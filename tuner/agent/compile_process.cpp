@@ -22,8 +22,8 @@ constexpr int kWorkerFd = 3;
 constexpr std::size_t kMaxReplyFrame = std::size_t{512} << 20;
 constexpr std::size_t kKeptStderr = 4096;
 
-// How often the parent looks at a compile that runs: often enough that a withdrawn job frees its core at
-// once, seldom enough to cost nothing.
+// The interval at which the parent looks at a running compile: often enough that a withdrawn job frees its
+// core at once, seldom enough to cost nothing.
 constexpr std::chrono::milliseconds kLook{20};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -98,7 +98,7 @@ CompileProcess::CompileProcess(const CompilePoolOptions& options, const std::fun
   }
 }
 
-// Empty, or why there is no toolchain.
+// Empty, or the reason why there is no toolchain.
 std::string CompileProcess::await_hello(const std::function<bool()>& is_withdrawn) {
   const auto deadline = std::chrono::steady_clock::now() + options_.start_deadline;
   try {
@@ -123,7 +123,7 @@ std::string CompileProcess::await_hello(const std::function<bool()>& is_withdraw
 }
 
 bool CompileProcess::is_usable() const {
-  // Nothing is expected to be readable between two requests; what is there is the end of the stream.
+  // The worker sends nothing between two requests: readable means the end of the stream.
   return !wait_readable(socket_.get(), std::chrono::steady_clock::now());
 }
 

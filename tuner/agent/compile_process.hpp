@@ -17,8 +17,8 @@ namespace cubind {
 // as long (Subprocess says why). The destructor kills the process group.
 class CompileProcess {
  public:
-  // Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with what
-  // it said where there is none.
+  // Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with the
+  // worker's output if there is no hello.
   CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn);
 
   struct Answer {

@@ -6,8 +6,8 @@
 
 namespace cubind {
 
-// How many compiles run at a time in all the pools that share it: an agent with two NVRTC installations has
-// two pools and one machine. Thread-safe.
+// Limits the compiles that run at a time in all pools that share it: an agent with two NVRTC installations
+// has two pools and one machine. Thread-safe.
 class CompileSlots {
  public:
   explicit CompileSlots(unsigned slots) : free_(slots) {}

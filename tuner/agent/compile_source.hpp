@@ -15,7 +15,7 @@
 
 namespace cubind {
 
-// What came of compiling one artifact key.
+// The result of compiling one artifact key.
 struct Compiled {
   Key key;
   ToolchainIdentity toolchain;
@@ -32,8 +32,8 @@ struct Compiled {
   std::string cubin;  // empty: CompileSource::cubin fetches it
 };
 
-// The artifacts of one job. What the lease named is not compiled again, each key is compiled once, and
-// compiles run ahead of the one who asks. Used from the job's thread.
+// The artifacts of one job. The artifacts of the lease are not compiled again, each key is compiled once, and
+// compiles run ahead of the questions. Used from the job's thread.
 class CompileSource {
  public:
   CompileSource(Compiler& compiler, JobChannel& channel, JobStop& stop,
@@ -54,7 +54,7 @@ class CompileSource {
   const Compiled& get(const Wanted& wanted);
   // Bytes of an artifact whose outcome is CORRECT; compiled again if the daemon has lost them.
   const std::string& cubin(const Wanted& wanted);
-  // Of a key that get() has answered.
+  // For a key that get() has answered.
   const Compiled& known(const Digest& key) const { return done_.at(key); }
   // Frees the bytes of a stored artifact; they can be fetched.
   void forget_bytes(const Digest& key);

@@ -14,7 +14,7 @@ void ConsentGate::enter() {
 void ConsentGate::wait_until_idle() {
   progress_.state(v1::Job::WAITING_FOR_IDLE_GPU);
   do {
-    // A worker that only looks takes no memory, but its context does: between two looks there is none.
+    // A worker that only looks takes no memory, but its context does: it has none between two looks.
     session_.restart();
     if (options_.only_when_idle) {
       throw Error(ErrorCode::Unavailable, "GPU", "somebody else uses it");

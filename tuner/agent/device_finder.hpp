@@ -32,8 +32,8 @@ struct FoundDevices {
 // GPUs where a driver does not answer within the deadline for opening a device, or until `stop`.
 FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop = {});
 
-// What trials may use of each device's memory now, by UUID, found as find_devices() finds it; what is not found
-// is not in it. Without NVML a GPU says 0.
+// The memory of each device that trials may use now, by UUID, found as find_devices() finds it. Devices that
+// are not found are left out. Without NVML a GPU says 0.
 std::map<std::string, std::uint64_t> trial_memory(const AgentOptions& options, Spawner& spawner,
                                                   const std::stop_token& stop);
 
@@ -41,8 +41,8 @@ std::map<std::string, std::uint64_t> trial_memory(const AgentOptions& options, S
 std::optional<std::string> output_of(Subprocess& child, std::chrono::steady_clock::time_point deadline,
                                      const std::stop_token& stop);
 
-// What that process prints: the GPUs, or why there are none, as a serialized FoundGpus. Loads the driver; makes
-// no context. Throws Error(NotFound) for one of `gpus` that is not there, and what a broken driver throws.
+// The output of that process: the GPUs, or why there are none, as a serialized FoundGpus. Loads the driver;
+// makes no context. Throws Error(NotFound) for a missing one of `gpus`, and the errors of a broken driver.
 std::string list_gpus(const std::vector<std::string>& gpus, double memory_fraction);
 
 // "idle", "idle (processes)", "always": the rule in force; `rule` as the device worker calls it, empty where

@@ -13,7 +13,7 @@
 
 namespace cubind {
 
-// What the parent allows a device worker. Kernels may hang, so every request has an end.
+// The limits of a device worker. Kernels may hang, so every request has an end.
 struct DeviceDeadlines {
   std::chrono::milliseconds open{60'000};
   std::chrono::milliseconds prepare{120'000};
@@ -26,16 +26,15 @@ struct DeviceDeadlines {
   std::chrono::milliseconds cools_down{100};
 };
 
-// A device worker with what it has been given, for the length of one job: opened when first needed, ended
-// with this object.
+// A device worker and its state for the length of one job: opened when first needed, ended with this object.
 //
 // After a sticky fault, a death or a deadline the worker is gone, and the next request begins with a fresh
-// one; what was prepared and loaded is then prepared and loaded again when it is next asked for. generation()
-// tells workers apart, because a fault counts only when it has repeated in another one.
+// one; the next request for a setup or a load then repeats it. generation() tells workers apart, because a
+// fault counts only when it has repeated in another one.
 //
-// Replies: `outcome` of a worker that died is RUNTIME, of one that kept silent TIMEOUT, both sticky. An
-// unspecified outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or
-// opened throws Error(Unavailable). Used from the job's thread.
+// Replies: `outcome` is RUNTIME if the worker died and TIMEOUT if it kept silent, both sticky. An unspecified
+// outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or opened throws
+// Error(Unavailable). Used from the job's thread.
 class DeviceSession {
  public:
   DeviceSession(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {});

@@ -28,7 +28,7 @@ std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease,
 }
 
 // In canonical order. Two configurations that make the same machine code and launches are one trial; the
-// default, else the earlier one, stands for both.
+// default, else the earlier one, represents both.
 std::vector<Candidate> make_candidates(const JobInput& input, const KernelBuild& build) {
   const TrialContext context{input.spec.get(), input.problem, input.device_class, input.policy,
                              driver_branch(input.driver.version())};

@@ -56,7 +56,7 @@ std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& 
 // Likewise for the default configuration of that problem.
 std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem);
 
-// The candidate that stands for the default configuration; null where none was valid.
+// The candidate that represents the default configuration; null if none was valid.
 const Candidate* default_candidate(const JobInput& input);
 
 // The plan of a configuration for a problem; absent where a constraint or launch limit excludes it.

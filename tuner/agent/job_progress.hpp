@@ -7,7 +7,7 @@
 
 namespace cubind {
 
-// What the daemon is told while a job runs: at once where the phase or the state changes, else ten times a
+// The reports to the daemon while a job runs: at once if the phase or the state changes, else ten times a
 // second at most. Used from the job's thread.
 class JobProgress {
  public:

@@ -14,7 +14,7 @@ class JobStop {
  public:
   enum class Kind : std::uint8_t {
     None,
-    HandBack,  // drain, SIGTERM: what is unfinished goes back, JobResult INTERRUPTED is sent
+    HandBack,  // drain, SIGTERM: the unfinished job goes back with JobResult INTERRUPTED
     Drop,      // the lease is lost: nothing more is sent
   };
 

@@ -20,7 +20,7 @@ class KernelBuild {
 
   const std::shared_ptr<const KernelSpec>& spec() const { return spec_; }
   const ToolchainIdentity& identity() const { return identity_; }
-  // Of the reference kernel, whose source includes other files.
+  // For the reference kernel, whose source includes other files.
   const ToolchainIdentity& reference_identity() const { return reference_identity_; }
 
   v1::CompileRequest request(const ArtifactSource& source) const;

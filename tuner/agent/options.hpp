@@ -11,14 +11,14 @@
 
 namespace cubind {
 
-// What the command line and the environment say.
+// The settings from command line and environment.
 struct AgentOptions {
   std::string address;                   // of the daemon: unix:///PATH or HOST:PORT
   std::string agent_id;                  // default: HOST-PID
   std::filesystem::path worker_program;  // default: cubind-worker beside this executable
 
   std::vector<std::string>
-      gpus;  // UUIDs or indices; empty: all that the driver shows (CUDA_VISIBLE_DEVICES holds)
+      gpus;  // UUIDs or indices; empty: every GPU that the driver shows (CUDA_VISIBLE_DEVICES holds)
   TuneWhen tune_when = TuneWhen::Idle;
   double memory_fraction = 0;       // 0: the device worker's default
   std::string timer;                // "", "cupti" or "graph"

@@ -18,7 +18,7 @@ std::uint64_t buffer_seed(const Digest& job_key, const std::string& name) {
   return seed;
 }
 
-// By name, each with its largest extent.
+// The buffers by name, each with its largest extent.
 std::map<std::string, Parameter> buffers_of(const std::vector<const LaunchPlan*>& plans) {
   std::map<std::string, Parameter> uses;
   for (const LaunchPlan* plan : plans) {

@@ -9,7 +9,7 @@
 
 namespace cubind {
 
-// How the device worker finds what is right.
+// The way in which the device worker gets the right result.
 struct ReferenceLaunch {
   std::string kind;   // "kernel" or "default"
   std::string cubin;  // empty for the replay device, which has its verdicts on record
@@ -18,7 +18,7 @@ struct ReferenceLaunch {
 
 // The request that makes a device worker ready for one problem: each buffer as large as the largest plan
 // wants it (scratch may depend on the configuration), inputs seeded from the job, tolerances of the outputs,
-// the floors of the work. `plans` are all that will be launched. Throws Error(InvalidArgument) where the
+// the floors of the work. `plans` are all plans that will be launched. Throws Error(InvalidArgument) if the
 // spec's expressions fail.
 v1::PrepareProblem make_problem_setup(const JobInput& input, std::uint32_t setup, const Problem& problem,
                                       const std::vector<const LaunchPlan*>& plans,

@@ -7,9 +7,9 @@
 namespace cubind {
 namespace {
 
-// Beside the measured problem and the tails of its bucket.
+// The smaller sizes, beside the measured problem and the tails of its bucket.
 constexpr std::uint32_t kFirstSetup = 1u << 16;
-// How many sizes are looked at for one that the kernel takes.
+// The number of sizes to try for one that the kernel takes.
 constexpr std::int64_t kMaxSteps = 4096;
 
 std::size_t place_of_dim(const JobInput& input) {

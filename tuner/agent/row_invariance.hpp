@@ -14,14 +14,13 @@ bool wants_row_invariance(const JobInput& input);
 
 // Numerics `invariant:DIM`: an output's rows have the same bits whatever the size of DIM.
 //
-// The measure of it is the default configuration, of each problem its own. A configuration passes at a problem
-// where all rows have the bits that the default gives them. The default has to pass as well: its first rows
-// have the bits that it gives at smaller sizes of DIM (the smallest, one from 7, half of the problem's). So
-// winners of different sizes agree with each other, and with the default, which answers before anything is
-// measured.
+// Each problem's default configuration is the measure. A configuration passes at a problem if all rows have
+// the bits that the default gives them. The default must pass as well: its first rows have the bits that it
+// gives at smaller sizes of DIM (the smallest, one from 7, half of the problem's). So winners of different
+// sizes agree with each other, and with the default, which answers before anything is measured.
 //
-// Nothing of it is stored, for the default's bits are another toolchain's tomorrow; a resumed job compares
-// again. Used from the job's thread.
+// The verdict is not stored, because another toolchain may give the default other bits; a resumed job
+// compares again. Used from the job's thread.
 class RowInvariance {
  public:
   RowInvariance(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
@@ -43,7 +42,8 @@ class RowInvariance {
   [[noreturn]] void fail(const std::string& cause) const;
   Yardstick& yardstick(const Problem& problem);
   std::vector<Problem> smaller_problems(const Problem& problem);
-  // Of all rows of the default: at a place whose smaller problems have to agree with it, and at one of those.
+  // Compares rows of the default: at a problem whose smaller problems must agree with it, and at one of
+  // those.
   std::uint64_t hash_at(const Place& at, bool after_timing);
   std::uint64_t hash_of(const Problem& smaller, bool after_timing);
   v1::DeviceReply run(const Yardstick& yardstick, const Place& place, bool after_timing,

@@ -23,7 +23,7 @@ struct Tool {
 // The toolchains of this machine, newest first. Immutable once made; compilers and builds are thread-safe.
 class Toolbox {
  public:
-  // Starts one worker of each toolchain for what it says of itself; one that does not work is left out with a
+  // Starts one worker of each toolchain for its hello. A toolchain that does not work is left out with a
   // warning.
   Toolbox(const AgentOptions& options, const ToolchainsFound& found);
 
@@ -33,7 +33,7 @@ class Toolbox {
   const Tool& choose(std::uint32_t driver_cuda, const std::string& architecture) const;
 
  private:
-  // With this between the places that were searched.
+  // The text between the searched places.
   std::string no_nvrtc(std::string_view separator) const;
 
   std::vector<Tool> tools_;

@@ -114,8 +114,8 @@ bool TrialBench::is_settled(const Candidate& candidate) const {
   return faulted || header->outcome() == v1::WRONG_RESULT || header->outcome() == v1::CONSTRAINT;
 }
 
-// Asked only where the device would be needed: what was measured before a trial failed goes on to count, so
-// that a resumed job compares the others with what the undisturbed one compared them with.
+// Called only if the device would be needed. Measurements from before a trial failed still count, so that a
+// resumed job compares the others with the same values as an undisturbed one.
 bool TrialBench::settled(const Candidate& candidate) {
   if (!is_settled(candidate)) {
     return false;
@@ -202,7 +202,7 @@ Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool 
     if (stored->outcome() != v1::CORRECT || !bits) {
       return out(candidate, v1::WRONG_RESULT);
     }
-    // What is stored of a trial that failed later goes on to count; it cannot win.
+    // The stored blocks of a trial that failed later still count, but the trial cannot win.
     if (!rows_ || (is_settled(candidate) && !after_timing)) {
       return Attempt::Done;
     }
@@ -226,7 +226,7 @@ Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool 
   if (attempt != Attempt::Done || has_wanted_bits(place, after_timing, reply)) {
     return attempt;
   }
-  // Correct, but not what this job looks for: that is no outcome of the trial.
+  // The trial is correct, but this job looks for more: that is not an outcome of the trial.
   log_.commit();
   return out(candidate, v1::WRONG_RESULT);
 }
@@ -295,7 +295,7 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
   return result;
 }
 
-// Where a worker died over several trials nobody knows which one it was: they are measured one by one then.
+// If a worker died over several trials, nobody knows which one killed it: then they are measured one by one.
 TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order) {
   std::vector<TrialDevice::Item> items;
   for (const Candidate* candidate : order) {

@@ -13,16 +13,16 @@
 
 namespace cubind {
 
-// How an attempt at a trial ended.
+// The end of an attempt at a trial.
 enum class Attempt : std::uint8_t {
   Done,
   Deferred,  // it faulted for the first time: it is repeated in a fresh worker before that counts
   Out,       // its outcome is known and it takes part no longer
 };
 
-// Compiles, verifies and measures trials, looking at what is stored first. Keeps what became of each: compile
-// errors, wrong results, faults that repeated and impossible times are stored with the trial; out of memory
-// is remembered for this job alone, for it is no property of the configuration. Used from the job's thread.
+// Compiles, verifies and measures trials; stored results come first. Keeps the end of each: compile errors,
+// wrong results, repeated faults and impossible times are stored with the trial. Out of memory is kept for
+// this job alone, because it is not a property of the configuration. Used from the job's thread.
 class TrialBench {
  public:
   // `rows`: absent where the job does not ask for invariance.
@@ -39,7 +39,7 @@ class TrialBench {
     Attempt attempt = Attempt::Done;
     std::vector<double> samples_us;  // unless Done: empty
   };
-  // The trial's screening block at `position`, counted from 0. What is measured is stored when this returns.
+  // The trial's screening block at `position`, counted from 0. A measurement is stored when this returns.
   Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
                 double judged_against_us);
 
@@ -65,13 +65,13 @@ class TrialBench {
   // Absent: still in.
   std::optional<v1::Outcome> outcome(const Candidate& candidate) const;
   const Compiled& artifact(const Candidate& candidate) const;
-  // The job's tick: of what is stored, else as the device gives it. 0 before the first block.
+  // The job's tick: from the stored blocks, else from the device. 0 before the first block.
   double tick_us() const { return tick_us_; }
   void learn_tick(double tick_us);
 
  private:
   void check_arguments(const Compiled& compiled) const;
-  // Whether what is stored says that the trial is out; settled() also acts on it.
+  // Whether the stored results put the trial out; settled() also acts on it.
   bool is_settled(const Candidate& candidate) const;
   bool settled(const Candidate& candidate);
   Attempt judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);

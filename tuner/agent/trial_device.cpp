@@ -8,7 +8,7 @@
 namespace cubind {
 namespace {
 
-// With `always` a device that is shared may still answer nothing, again and again.
+// With `always` a shared device may still give no answer, again and again.
 constexpr unsigned kMaxRepeats = 20;
 // Fresh inputs before and after timing; the device worker mixes this into every buffer's seed.
 constexpr std::uint64_t kSeedBefore = 1;
@@ -134,7 +134,7 @@ v1::DeviceReply TrialDevice::prepare_beside_others(const Place& place) {
   }
   const std::string where = input_.spec->name + " at " + to_string(place.problem);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
-    // What somebody else has taken says nothing about what fits.
+    // Memory that another process has taken says nothing about what fits.
     if (consent_.gives_way() && session_.probe().foreign_use()) {
       return taken_by_others();
     }

@@ -29,12 +29,12 @@ class OutOfDeviceMemory : public Error {
       : Error(ErrorCode::ResourceExhausted, std::move(where), what) {}
 };
 
-// The job's trials on the device. Prepares, loads and compiles whatever a request needs and a fresh worker
-// has not, and gives way while somebody else uses the GPU. Knows nothing of what is stored. Used from the
-// job's thread.
+// The job's trials on the device. Prepares, loads and compiles everything that a request needs and a fresh
+// worker lacks, and gives way while another process uses the GPU. Knows nothing of the stored results. Used
+// from the job's thread.
 //
-// A problem that the device cannot be made ready for ends the job: OutOfDeviceMemory where its buffers do not
-// fit, Error(FailedPrecondition) where its reference fails.
+// A problem that the device cannot be made ready for ends the job: OutOfDeviceMemory if its buffers do not
+// fit, Error(FailedPrecondition) if its reference fails.
 class TrialDevice {
  public:
   TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
@@ -73,8 +73,8 @@ class TrialDevice {
   CompileSource::Wanted wanted_reference(const Problem& problem) const;
   ReferenceLaunch reference_for(const Problem& problem);
   ReferenceLaunch default_reference(const Problem& problem);
-  // A reply of foreign use where it does not fit beside somebody else whom the job gives way to. Where a problem
-  // fills the memory, what is prepared beside it goes, and is prepared again when it is next needed.
+  // Replies foreign use if the problem does not fit beside a process that the job gives way to. If a problem
+  // fills the memory, setups beside it are dropped, and prepared again when they are next needed.
   v1::DeviceReply prepare(const Place& place);
   v1::DeviceReply prepare_beside_others(const Place& place);
   v1::PrepareProblem setup_request(const Place& place);

@@ -43,9 +43,9 @@ class TuneJob {
   };
   TuneJob(Parts parts, Options options);
 
-  // Blocks until the job has ended. A job that cannot be done here is a result with its reason (FAILED); one
-  // that the GPU or the compile workers were lost for is INTERRUPTED and tried again later. Throws
-  // Error(Cancelled) or Error(Aborted) where the job was stopped; then nothing more is to be sent for it but,
+  // Blocks until the job has ended. A job that cannot be done here is a result with its reason (FAILED); a
+  // job that lost the GPU or the compile workers is INTERRUPTED and tried again later. Throws
+  // Error(Cancelled) or Error(Aborted) if the job was stopped. The caller then sends nothing more for it but,
   // for Cancelled, an INTERRUPTED.
   v1::JobResult run(const v1::LeaseGrant& lease);
 

@@ -14,7 +14,7 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 constexpr int kWorkerFd = 3;
-// How long a worker may take to close its context when its socket is closed, before it is killed.
+// The time that a worker gets to close its context when its socket is closed, before it is killed.
 constexpr milliseconds kGoodbye{2000};
 
 std::vector<std::string> own_environment() {

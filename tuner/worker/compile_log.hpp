@@ -7,11 +7,11 @@
 
 namespace cubind::worker {
 
-// What `ptxas -v` says of one kernel.
+// The resources of one kernel by `ptxas -v`.
 struct KernelResources {
   std::uint32_t registers = 0;
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;  // the stack of the kernel and of all that it calls
+  std::uint32_t local_bytes = 0;  // the stack of the kernel and of everything that it calls
   std::uint32_t spill_store_bytes = 0;
   std::uint32_t spill_load_bytes = 0;
 

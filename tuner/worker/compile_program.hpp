@@ -12,13 +12,13 @@ namespace cubind::worker {
 
 // Compiles one request after another with one NVRTC. For one thread.
 //
-// What is wrong with a request (an option outside the list, an absolute include, a compiler error, a cubin
-// above the cap) is a reply with outcome COMPILE, whose log says what. Never throws for a request.
+// A fault of a request (an option outside the list, an absolute include, a compiler error, a cubin above the
+// cap) is a reply with outcome COMPILE, and its log names the fault. Never throws for a request.
 class ProgramCompiler {
  public:
-  // Compiles a tiny program, so that NVRTC has loaded all that it loads lazily, and learns which of the
-  // options that keep NVRTC from files and its output the same it knows. Throws Error(Unavailable) with
-  // NVRTC's log where that fails.
+  // Compiles a tiny program, so that NVRTC loads everything that it loads lazily. Also learns which options
+  // this NVRTC knows among those that keep it from files and those that keep its output the same. Throws
+  // Error(Unavailable) with NVRTC's log if that fails.
   explicit ProgramCompiler(const NvrtcLibrary& library);
 
   v1::CompileReply compile(const v1::CompileRequest& request);

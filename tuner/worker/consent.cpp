@@ -6,8 +6,8 @@
 namespace cubind::worker {
 namespace {
 
-// What an idle GPU shows as used (its driver's own structures), and what our own allocations and modules take
-// beyond what was asked for. A CUDA context of somebody else on a large GPU takes more than this alone.
+// Memory that an idle GPU shows as used (its driver's own structures), and the overhead of our own
+// allocations and modules. A foreign CUDA context on a large GPU alone takes more than this.
 constexpr std::uint64_t kUnexplainedBytes = std::uint64_t{256} << 20;
 // On a GPU that is busy less is enough. Not nothing: who works has a context, and a GPU without one shows as
 // busy what a worker did that has just ended.

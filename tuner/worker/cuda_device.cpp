@@ -77,7 +77,7 @@ v1::DeviceReply CudaDevice::reply(const DeviceFailure& failure) {
 }
 
 v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
-  // What was made under an earlier open goes before its context does.
+  // Objects of an earlier open go before its context does.
   trials_.clear();
   setups_.clear();
   session_.reset();

@@ -58,7 +58,7 @@ std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples)
     graph->launch();  // untimed: the upload of the graph
   }
   context_.synchronize("what ran before the samples");
-  recorder_.take();  // records of what was not timed
+  recorder_.take();  // records of untimed work
   for (unsigned k = 0; k < samples; ++k) {
     run_sample(work, graph.get());
   }

@@ -12,7 +12,7 @@ namespace cubind::worker {
 /// Collects the records of kernels from the moment it is made. One may exist in a process.
 class CuptiRecorder {
  public:
-  /// To be made before the context, or CUPTI misses it. Null where CUPTI is missing or denied; `why` then
+  /// Make it before the context, or CUPTI misses the context. Null if CUPTI is missing or denied; `why` then
   /// says so.
   static std::unique_ptr<CuptiRecorder> open(std::string& why);
   virtual ~CuptiRecorder() = default;

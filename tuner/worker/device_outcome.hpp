@@ -1,4 +1,4 @@
-// What a failed driver call means for the configuration that caused it.
+// The meaning of a failed driver call for the configuration that caused it.
 #pragma once
 
 #include <exception>

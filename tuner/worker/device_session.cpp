@@ -12,7 +12,7 @@ namespace {
 // NVML's utilization is that of up to a second before.
 constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 
-// How long a worker that has just been killed may still hold its GPU.
+// The time for which a worker that has just been killed may still hold its GPU.
 constexpr std::chrono::milliseconds kLockPatience{3000};
 
 GpuLock take_lock(const std::string& uuid) {

@@ -16,7 +16,7 @@ namespace cubind::worker {
 /// same in every driver. One thread.
 class DriverContext {
  public:
-  /// Throws Error(FailedPrecondition) where there is no driver, with what was tried, and Error(NotFound) that
+  /// Throws Error(FailedPrecondition) with the tried names if there is no driver, and Error(NotFound) that
   /// lists the visible GPUs.
   explicit DriverContext(const std::string& gpu);
   ~DriverContext();

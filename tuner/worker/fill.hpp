@@ -1,4 +1,4 @@
-// From a fill of a kernel spec to the content of a buffer.
+// Turns a fill of a kernel spec into the content of a buffer.
 //
 //   normal       {mean = 0, deviation = 1}
 //   uniform      {low = 0, high = 1}; integers are the whole part of a draw from [low, high)

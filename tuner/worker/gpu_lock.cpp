@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
-// To read is enough for a lock. Not O_CREAT on what is there: in a folder with the sticky bit the kernel
-// refuses that for files of other users (fs.protected_regular).
+// Read access is enough for a lock. No O_CREAT on an existing file: in a folder with the sticky bit the
+// kernel refuses that for files of other users (fs.protected_regular).
 UniqueFd open_shared(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kFlags));
   if (fd || errno != ENOENT) {

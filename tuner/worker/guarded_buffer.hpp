@@ -10,7 +10,7 @@
 
 namespace cubind::worker {
 
-/// Where the buffer starts within its allocation.
+/// The buffer's start within its allocation.
 enum class Placement {
   Aligned,  // to 256 bytes, as allocators give it: for timing
   Minimal,  // to the declared alignment and no more: for verification, so that a kernel that needs more is

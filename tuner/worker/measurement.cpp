@@ -16,8 +16,7 @@ SampleBlock take_block(DeviceSession& session, const TimedWork& work, unsigned s
     const BlockConditions before = session.monitor().conditions();
     block.samples_us = session.timer().measure(work, samples);
     block.conditions = session.monitor().conditions();
-    // A slowdown that ended within the block counts; and the higher of the clocks is the one that the floor
-    // has to assume.
+    // A slowdown that ended within the block counts, and the floor must assume the higher of the clocks.
     block.conditions.throttle_reasons |= before.throttle_reasons;
     block.conditions.sm_mhz = std::max(block.conditions.sm_mhz, before.sm_mhz);
     switch (session.throttle().judge(block.conditions.throttle_reasons)) {

@@ -1,4 +1,4 @@
-// What the GPU does while it is measured, and who else uses it.
+// The GPU's state during a measurement, and its other users.
 #pragma once
 
 #include <cstdint>

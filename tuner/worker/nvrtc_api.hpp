@@ -33,7 +33,7 @@ struct NvrtcFunctions {
   int (*get_lowered_name)(Program, const char*, const char**) = nullptr;
 };
 
-// What nvrtcCompileProgram can return and cubind tells apart.
+// The results of nvrtcCompileProgram that cubind tells apart.
 enum class NvrtcStatus { Success, OutOfMemory, InvalidOption, CompileError, Fault };
 
 // A loaded NVRTC. Stays loaded until the process ends: NVRTC 13 keeps thread-local state that does not

@@ -39,7 +39,7 @@ class LoadedCubin {
 /// Finds a buffer for a plan's parameter: its address, having made sure that it has `extent_bytes`. Throws
 /// Error(InvalidArgument) where the setup has none of that name.
 using FindBuffer = std::function<cuda::DevicePtr(const v1::Parameter& parameter)>;
-/// What the measurement passes for a caller's scalar.
+/// The value that the measurement passes for a caller's scalar.
 using FindScalar = std::function<double(const v1::Parameter& parameter)>;
 
 /// Ready to be launched again and again. The cubin must outlive it, and the buffers must stay where they are.

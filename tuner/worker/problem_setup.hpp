@@ -15,7 +15,7 @@
 
 namespace cubind::worker {
 
-/// What one output of a variant came to.
+/// The result for one output of a variant.
 struct OutputComparison {
   std::string output;
   verify::Comparison result;
@@ -57,7 +57,8 @@ class ProblemSetup {
   std::vector<OutputComparison> compare_outputs();
   /// Of all outputs together.
   std::uint64_t output_hash();
-  /// Of the first elements of some. Throws Error(InvalidArgument) where a buffer is no output or shorter.
+  /// Covers the first elements of some outputs. Throws Error(InvalidArgument) if a buffer is not an output,
+  /// or is shorter.
   std::uint64_t hash_of(const v1::OutputParts& parts);
   /// Something may have been overwritten: inputs and reference are made again before the next run.
   void distrust() {

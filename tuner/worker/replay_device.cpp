@@ -234,7 +234,7 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   result.set_reference(place.reference);
   result.set_same_bits(true);
   result.set_after_timing(request.after_timing());
-  // A problem on which the table has no verification of this trial is one that the recording did not need.
+  // If the table has no verification of this trial on a problem, the recording did not need one.
   for (const VerificationResult& recorded : trial.trial->verifications) {
     if (recorded.problem != place.problem || recorded.after_timing != request.after_timing()) {
       continue;

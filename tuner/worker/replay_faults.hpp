@@ -1,4 +1,4 @@
-// Faults that a replay device is told to have, so that everything above a device can be tested without one.
+// Faults for a replay device, so that everything above a device can be tested without one.
 //
 // A JSON file:
 //   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "lock": "/tmp/locks", "free_memory_bytes": 65536,

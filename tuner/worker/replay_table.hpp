@@ -9,7 +9,7 @@
 
 namespace cubind::worker {
 
-/// Immutable. Of a table with trials of one device.
+/// Immutable. Made from a table with trials of one device.
 class ReplayTable {
  public:
   /// Throws Error(InvalidArgument) where the table holds no trial, or those of several devices.
@@ -23,8 +23,8 @@ class ReplayTable {
   /// Null where nothing was recorded.
   const TableTrial* find(const std::string& kernel, const Problem& problem,
                          const Configuration& configuration) const;
-  /// Throws Error(FailedPrecondition) where no configuration of the kernel was recorded on the problem; it
-  /// says what was recorded.
+  /// Throws Error(FailedPrecondition) if no configuration of the kernel was recorded on the problem; it lists
+  /// the recorded problems.
   void require(const std::string& kernel, const Problem& problem) const;
 
   enum class Stage : std::uint8_t { Screening, Finals };
