@@ -1,4 +1,4 @@
-// What the command line and the environment say.
+// The settings from command line and environment.
 #pragma once
 
 #include <chrono>

@@ -22,7 +22,7 @@ class Fleet {
   Fleet() : agents_(std::make_shared<AgentProfiles>()) {}
 
   std::shared_ptr<const AgentProfiles> agents() const;
-  /// How many snapshots were set: read before agents(), it is no newer than what that gives.
+  /// The number of snapshots so far. If it is read before agents(), it is no newer than that snapshot.
   std::uint64_t published() const { return published_; }
   void set(AgentProfiles agents);
 
@@ -41,8 +41,8 @@ std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexS
 DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known,
                           const std::string& field);
 
-/// The one class that agents offer. Throws FailedPrecondition where none does, InvalidArgument with the list
-/// where several.
+/// The one class that agents offer. Throws FailedPrecondition if there is none, InvalidArgument with the list
+/// if there are several.
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
 
 /// The newest toolchain that compiles for the architecture (empty: any) and whose cubins the driver loads

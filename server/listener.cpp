@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
-/// Who can write to the folder can replace the socket, and what ranks then load is not ours. In a sticky
-/// folder (/tmp) nobody moves the files of others.
+/// Everybody who can write to the folder can replace the socket, and ranks would load foreign code. In a
+/// sticky folder (/tmp) nobody moves the files of others.
 void require_own_folder(const fs::path& folder) {
   struct stat link {};
   struct stat info {};

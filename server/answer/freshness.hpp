@@ -16,8 +16,8 @@ class Store;
 std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
                                               const IndexSnapshot& index, Store& store);
 
-/// Whether measuring the question's problem is measuring for its bucket: it is the one that represents it,
-/// and nothing of the bucket has been measured. Then a smaller one may be measured in its place.
+/// Whether a measurement of the question's problem is one for its bucket: the problem represents the bucket,
+/// and no problem of the bucket has been measured. Then a smaller one may be measured in its place.
 bool stands_for_bucket(const Question& question, Answerer& answerer, const IndexSnapshot& index);
 
 /// Whether a record that agents measured now would not be stale for the caller. It would be where the

@@ -1,4 +1,4 @@
-// How long tuning takes, as the jobs that have ended tell.
+// The duration of tuning, estimated from ended jobs.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct TimeEstimate {
   std::uint32_t jobs = 0;  // that it rests on
 };
 
-/// The median time for a configuration times their number: of the question's own jobs, where it was tuned
-/// before, else of all jobs of its kernel on its device class. Only jobs that have found a winner count.
+/// The median time for a configuration times their number: from the question's own jobs, if it was tuned
+/// before, else from all jobs of its kernel on its device class. Only jobs with a winner count.
 class JobTimes {
  public:
   explicit JobTimes(const std::vector<JobRow>& jobs);

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t kMaxLog = 3000;
 constexpr int kMaxCheckedProblems = 100;
-/// Of walks through the space, over all problems and architectures of a call: tables and listings wait behind
-/// it.
+/// The time for walks through the space, over all problems and architectures of a call: tables and listings
+/// wait behind it.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
 
-/// What constraints may use of a device, where no device is named: those of a known class that runs the
+/// The device constants for constraints if no device is named: those of a known class that runs the
 /// architecture, else of a device with 132 SMs and the limits of compute capability 9.0.
 DeviceConstants constants_for(const std::string& architecture, const std::vector<DeviceClass>& known,
                               std::string& label) {

@@ -8,7 +8,7 @@
 
 namespace cubind {
 
-/// What a call has tried to have compiled.
+/// The compiles that a call has tried.
 struct CompileAttempts {
   std::string job;    // id; empty: none was queued
   std::string error;  // of the latest that failed or was not queued

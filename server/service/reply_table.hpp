@@ -35,7 +35,7 @@ class ReplyTable {
 
   /// `hash` is std::hash of the request. Null: not there. Good until the table is changed.
   Entry* find(std::string_view request, std::size_t hash);
-  /// Replaces what is kept for the request.
+  /// Replaces an earlier reply to the request.
   void put(std::string_view request, std::size_t hash, const WireReply& reply,
            const std::shared_ptr<const CachedBlob>& blob);
   /// Until the replies cost no more than this.

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little, "samples are stored as
   throw Error(ErrorCode::DataLoss, "", "does not hold " + std::string(what) + ": " + quoted(text));
 }
 
-/// What JSON and its conversions throw becomes DataLoss: the store wrote this text itself.
+/// Errors of JSON and its conversions become DataLoss: the store wrote this text itself.
 template <typename Read>
 auto read_json(const std::string& text, std::string_view what, Read read) {
   try {

@@ -1,4 +1,4 @@
-// Where a store may lie and who has it.
+// The place of a store, and the process that has it.
 #pragma once
 
 #include <cstdint>

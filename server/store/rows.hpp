@@ -1,4 +1,4 @@
-// What the store holds, as plain structs. No type of the database is seen outside server/store.
+// The store's content as plain structs. No type of the database is visible outside server/store.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,7 @@ struct VerificationRow {
 /// rows are unique per (question, driver branch, toolchain major, evidence, provisional).
 struct RecordRow {
   std::int64_t id = 0;      // set by the store
-  RecordQuestion question;  // its problem is the one that was measured
+  RecordQuestion question;  // its problem is the measured one
   Digest key;               // record_key(question).digest
   std::uint64_t from_generation = 0;
   std::optional<std::uint64_t> to_generation;  // absent: current
@@ -127,7 +127,7 @@ struct RecordRow {
   std::string job_id;
 };
 
-/// What a miss that started no job asked for.
+/// The question of a miss that started no job.
 struct WantRow {
   RecordQuestion question;
   std::uint64_t count = 0;
@@ -178,7 +178,7 @@ struct JobRow {
   std::uint32_t driver_cuda = 0;
   // Tune:
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
-  std::uint64_t needs_bytes = 0;  // failed for the lack of memory: what its trials need
+  std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
 };
 
 }  // namespace cubind

@@ -29,8 +29,8 @@ struct ExportedTable {
   std::uint32_t damaged_left_out = 0;
 };
 
-/// The current records, and the trials behind them and beside them. Of a measured and an imported record of
-/// the same question, driver branch and toolchain major version the measured one is exported.
+/// The current records, and the trials behind them and beside them. If a question has a measured and an
+/// imported record of the same driver branch and toolchain major version, the measured one is exported.
 ExportedTable export_table(StoreReader& store, const ExportOptions& options);
 
 }  // namespace cubind
