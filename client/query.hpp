@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "cuda_api/device_facts.hpp"
+#include "tuner/plan/on_miss.hpp"
 #include "tuner/plan/problem.hpp"
 
 namespace cubind {
@@ -22,12 +23,6 @@ struct Gpu {
   cuda::DriverVersion driver;
 };
 using DeviceChoice = std::variant<CurrentGpu, DeviceLabel, Gpu>;
-
-enum class OnMiss : std::uint8_t {
-  Serve,  // never wait for a measurement: the best answer there is
-  Wait,   // wait for the tuning job, within the deadline
-  Fail,   // Error(NotFound)
-};
 
 enum class TuneMode : std::uint8_t {
   Auto,   // a miss starts a tuning job behind the answer

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -57,20 +58,6 @@ std::chrono::milliseconds compile_wait(const v1::GetVariantRequest& request) {
   return std::chrono::milliseconds(request.compile_wait_ms());
 }
 
-OnMiss on_miss(const v1::GetVariantRequest& request) {
-  switch (request.on_miss()) {
-    case v1::SERVE:
-      return OnMiss::Serve;
-    case v1::WAIT:
-      return OnMiss::Wait;
-    case v1::FAIL:
-      return OnMiss::Fail;
-    default:
-      throw Error(ErrorCode::InvalidArgument, "on_miss",
-                  std::to_string(request.on_miss()) + " is none of SERVE, WAIT, FAIL");
-  }
-}
-
 bool may_tune(const v1::GetVariantRequest& request) {
   if (request.tune() != v1::AUTO && request.tune() != v1::NEVER) {
     throw Error(ErrorCode::InvalidArgument, "tune",
@@ -103,7 +90,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
                 "is given without restrict_accept, which makes it count");
   }
   read.job = request.job();
-  read.on_miss = on_miss(request);
+  read.on_miss = on_miss_from_wire(request.on_miss(), "on_miss");
   read.may_tune = may_tune(request);
   read.compile_wait = compile_wait(request);
   read.have = digests_from_wire(request.have_artifacts(), "have_artifacts");

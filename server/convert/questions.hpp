@@ -10,10 +10,9 @@
 #include "server/fleet.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/lookup.hpp"
+#include "tuner/plan/on_miss.hpp"
 
 namespace cubind {
-
-enum class OnMiss : std::uint8_t { Serve, Wait, Fail };
 
 struct VariantQuestion {
   Question question;

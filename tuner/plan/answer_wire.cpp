@@ -23,17 +23,26 @@ static_assert(static_cast<int>(Departure::Bucket) + kWireOffset == v1::BUCKET);
 static_assert(static_cast<int>(Departure::Default) + kWireOffset == v1::DEFAULT_CONFIGURATION);
 static_assert(static_cast<int>(Outcome::Correct) + kWireOffset == v1::CORRECT);
 static_assert(static_cast<int>(Outcome::OutOfMemory) + kWireOffset == v1::OUT_OF_MEMORY);
+static_assert(static_cast<int>(OnMiss::Serve) == v1::SERVE && static_cast<int>(OnMiss::Fail) == v1::FAIL);
 static_assert(static_cast<int>(Evidence::None) == v1::NONE &&
               static_cast<int>(Evidence::Measured) == v1::MEASURED);
 
 }  // namespace
 
+v1::OnMiss to_wire(OnMiss on_miss) { return static_cast<v1::OnMiss>(on_miss); }
 v1::Departure to_wire(Departure departure) {
   return static_cast<v1::Departure>(static_cast<int>(departure) + kWireOffset);
 }
 v1::Evidence to_wire(Evidence evidence) { return static_cast<v1::Evidence>(evidence); }
 v1::Outcome to_wire(Outcome outcome) {
   return static_cast<v1::Outcome>(static_cast<int>(outcome) + kWireOffset);
+}
+
+OnMiss on_miss_from_wire(v1::OnMiss from, std::string_view field) {
+  if (from < v1::SERVE || from > v1::FAIL) {
+    unknown(field, "way to meet a miss", from);
+  }
+  return static_cast<OnMiss>(from);
 }
 
 Departure departure_from_wire(v1::Departure from, std::string_view field) {
