@@ -3,9 +3,9 @@
 #include <chrono>
 #include <cstdint>
 
-#include "tuner/agent/device_session.hpp"
 #include "tuner/agent/job_progress.hpp"
 #include "tuner/agent/job_stop.hpp"
+#include "tuner/agent/remote_device.hpp"
 
 namespace cubind {
 
@@ -26,8 +26,8 @@ class ConsentGate {
     bool only_when_idle = false;
     std::chrono::milliseconds poll{2000};
   };
-  ConsentGate(Options options, DeviceSession& session, JobProgress& progress, JobStop& stop)
-      : options_(options), session_(session), progress_(progress), stop_(stop) {}
+  ConsentGate(Options options, RemoteDevice& remote, JobProgress& progress, JobStop& stop)
+      : options_(options), remote_(remote), progress_(progress), stop_(stop) {}
 
   bool gives_way() const { return options_.only_when_idle || options_.when != TuneWhen::Always; }
   // Before the job: waits where somebody else uses the GPU, or another tuner holds it (whatever the consent).
@@ -38,7 +38,7 @@ class ConsentGate {
 
  private:
   Options options_;
-  DeviceSession& session_;
+  RemoteDevice& remote_;
   JobProgress& progress_;
   JobStop& stop_;
 };

@@ -113,9 +113,9 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
   }
   WorkerLink link(spawner, options.worker_program.string(), device.worker_arguments);
   JobStop stop;
-  DeviceSession session(link, device.open, stop, options.deadlines);
-  session.probe();
-  const v1::DeviceInfo& info = session.info();
+  RemoteDevice remote(link, device.open, stop, options.deadlines);
+  remote.probe();
+  const v1::DeviceInfo& info = remote.info();
   device.offer.set_uuid(info.uuid());
   *device.offer.mutable_facts() = info.facts();
   *device.offer.mutable_driver() = info.driver();

@@ -8,7 +8,7 @@
 
 namespace cubind {
 
-// A device worker process, as the session sees it. The real one is WorkerLink; tests answer in memory.
+// A device worker process, as RemoteDevice sees it. The real one is WorkerLink; tests answer in memory.
 // Used from one thread; interrupt() from any.
 class DeviceLink {
  public:

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tuner/agent/consent_gate.hpp"
-#include "tuner/agent/device_session.hpp"
+#include "tuner/agent/remote_device.hpp"
 
 namespace cubind {
 

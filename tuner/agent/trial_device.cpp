@@ -43,8 +43,8 @@ v1::DeviceReply taken_by_others() {
 }  // namespace
 
 TrialDevice::TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
-                         DeviceSession& session, ConsentGate& consent)
-    : input_(input), build_(build), artifacts_(artifacts), session_(session), consent_(consent) {}
+                         RemoteDevice& remote, ConsentGate& consent)
+    : input_(input), build_(build), artifacts_(artifacts), remote_(remote), consent_(consent) {}
 
 CompileSource::Wanted TrialDevice::wanted(const Candidate& candidate) const {
   return {candidate.artifact_key, build_.identity(),
@@ -120,14 +120,14 @@ v1::PrepareProblem TrialDevice::setup_request(const Place& place) {
   if (with) {
     plans.push_back(&with->plan);
   }
-  return make_problem_setup(input_, place.setup, place.problem, plans, reference_for(place.problem));
+  return make_prepare_request(input_, place.setup, place.problem, plans, reference_for(place.problem));
 }
 
 v1::DeviceReply TrialDevice::prepare_beside_others(const Place& place) {
   const auto make = [&] { return setup_request(place); };
-  v1::DeviceReply reply = session_.prepare(place.setup, make);
+  v1::DeviceReply reply = remote_.prepare(place.setup, make);
   if (reply.sticky()) {
-    reply = session_.prepare(place.setup, make);
+    reply = remote_.prepare(place.setup, make);
   }
   if (reply.outcome() == v1::CORRECT) {
     return reply;
@@ -135,7 +135,7 @@ v1::DeviceReply TrialDevice::prepare_beside_others(const Place& place) {
   const std::string where = input_.spec->name + " at " + to_string(place.problem);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
     // Memory that another process has taken says nothing about what fits.
-    if (consent_.gives_way() && session_.probe().foreign_use()) {
+    if (consent_.gives_way() && remote_.probe().foreign_use()) {
       return taken_by_others();
     }
     throw OutOfDeviceMemory(where, "out of device memory: " + reply.detail());
@@ -147,7 +147,7 @@ v1::DeviceReply TrialDevice::prepare(const Place& place) {
   try {
     return prepare_beside_others(place);
   } catch (const OutOfDeviceMemory&) {
-    if (!session_.release_all()) {
+    if (!remote_.release_all()) {
       throw;
     }
     return prepare_beside_others(place);
@@ -162,7 +162,7 @@ void TrialDevice::make_ready() {
 
 v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
   const Compiled& compiled = artifacts_.get(wanted(candidate));
-  v1::DeviceReply reply = session_.load(candidate.number, [&] {
+  v1::DeviceReply reply = remote_.load(candidate.number, [&] {
     v1::LoadTrial request;
     request.set_trial(candidate.number);
     if (!input_.replayed) {
@@ -231,7 +231,7 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
     request.set_check_same_bits(true);
     request.set_after_timing(after_timing);
     request.mutable_hashed()->Assign(hashed.begin(), hashed.end());
-    reply = session_.verify(request);
+    reply = remote_.verify(request);
     if (!has_to_repeat(reply, reply.has_verification())) {
       return reply;
     }
@@ -259,7 +259,7 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
     to.set_samples(item.samples);
     to.set_first_sample(item.first_sample);
   }
-  result.reply = session_.measure(std::move(request));
+  result.reply = remote_.measure(std::move(request));
   for (const v1::MeasuredItem& measured : result.reply.measured()) {
     if (measured.outcome() == v1::CORRECT && !measured.below_floor()) {
       continue;

@@ -7,10 +7,10 @@
 #include "base/error.hpp"
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/consent_gate.hpp"
-#include "tuner/agent/device_session.hpp"
 #include "tuner/agent/job_input.hpp"
 #include "tuner/agent/kernel_build.hpp"
-#include "tuner/agent/problem_setup.hpp"
+#include "tuner/agent/prepare_request.hpp"
+#include "tuner/agent/remote_device.hpp"
 
 namespace cubind {
 
@@ -37,8 +37,8 @@ class OutOfDeviceMemory : public Error {
 // fit, Error(FailedPrecondition) if its reference fails.
 class TrialDevice {
  public:
-  TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
-              DeviceSession& session, ConsentGate& consent);
+  TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts, RemoteDevice& remote,
+              ConsentGate& consent);
 
   CompileSource::Wanted wanted(const Candidate& candidate) const;
   // Lets the compiler begin with the reference, which the first verification waits for.
@@ -63,11 +63,11 @@ class TrialDevice {
   };
   Measured measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
 
-  void unload(const Candidate& candidate) { session_.unload(candidate.number); }
-  void release(const Place& place) { session_.release(place.setup); }
+  void unload(const Candidate& candidate) { remote_.unload(candidate.number); }
+  void release(const Place& place) { remote_.release(place.setup); }
   // Of the worker that answered last.
-  std::uint64_t generation() const { return session_.generation(); }
-  void restart() { session_.restart(); }
+  std::uint64_t generation() const { return remote_.generation(); }
+  void restart() { remote_.restart(); }
 
  private:
   CompileSource::Wanted wanted_reference(const Problem& problem) const;
@@ -87,7 +87,7 @@ class TrialDevice {
   const JobInput& input_;
   const KernelBuild& build_;
   CompileSource& artifacts_;
-  DeviceSession& session_;
+  RemoteDevice& remote_;
   ConsentGate& consent_;
   unsigned repeats_ = 0;  // in a row
 };

@@ -6,12 +6,12 @@
 #include "base/clock.hpp"
 #include "tuner/agent/compiler.hpp"
 #include "tuner/agent/consent_gate.hpp"
-#include "tuner/agent/device_session.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_input.hpp"
 #include "tuner/agent/job_progress.hpp"
 #include "tuner/agent/job_stop.hpp"
 #include "tuner/agent/kernel_builds.hpp"
+#include "tuner/agent/remote_device.hpp"
 #include "tuner/measure/measure_settings.hpp"
 
 namespace cubind {
@@ -51,7 +51,7 @@ class TuneJob {
 
  private:
   struct OnDevice {
-    DeviceSession& session;
+    RemoteDevice& remote;
     JobProgress& progress;
     ConsentGate& consent;
   };

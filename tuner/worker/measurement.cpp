@@ -10,7 +10,7 @@
 namespace cubind::worker {
 namespace {
 
-SampleBlock take_block(DeviceSession& session, const TimedWork& work, unsigned samples) {
+SampleBlock take_block(GpuSession& session, const TimedWork& work, unsigned samples) {
   while (true) {
     SampleBlock block;
     const BlockConditions before = session.monitor().conditions();
@@ -32,7 +32,7 @@ SampleBlock take_block(DeviceSession& session, const TimedWork& work, unsigned s
   }
 }
 
-void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, const SampleBlock& block,
+void check_floor(GpuSession& session, const v1::PrepareProblem& problem, const SampleBlock& block,
                  const MeasureSettings& settings, v1::MeasuredItem& measured) {
   const cuda::DeviceFacts& facts = session.context().facts();
   const measure::FloorWork work{problem.floor_flops(), problem.floor_min_read_bytes(),
@@ -60,7 +60,7 @@ void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, cons
 
 }  // namespace
 
-TimedWork timed_work(DeviceSession& session, ProblemSetup& setup, const BoundPlan& plan) {
+TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan) {
   const v1::Policy& policy = setup.request().policy();
   if (policy.flush_method() > L2Flush::kMethod) {
     throw Error(ErrorCode::InvalidArgument, "policy.flush_method",
@@ -90,7 +90,7 @@ TimedWork timed_work(DeviceSession& session, ProblemSetup& setup, const BoundPla
   return work;
 }
 
-void warm_up_with(DeviceSession& session, const TimedWork& work, const MeasureSettings& settings) {
+void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings) {
   const auto run = [&] {
     constexpr int kBatch = 8;
     for (int i = 0; i < kBatch; ++i) {
@@ -105,7 +105,7 @@ void warm_up_with(DeviceSession& session, const TimedWork& work, const MeasureSe
       run, [&] { return session.monitor().sm_mhz(); }, settings);
 }
 
-v1::MeasuredItem measure_block(DeviceSession& session, const v1::PrepareProblem& problem,
+v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem,
                                const TimedWork& work, const v1::MeasureTrials::Item& item,
                                const MeasureSettings& settings) {
   v1::MeasuredItem measured;

@@ -1,4 +1,4 @@
-#include "tuner/worker/device_session.hpp"
+#include "tuner/worker/gpu_session.hpp"
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -25,7 +25,7 @@ GpuLock take_lock(const std::string& uuid) {
 
 }  // namespace
 
-DeviceSession::DeviceSession(const v1::OpenDevice& request)
+GpuSession::GpuSession(const v1::OpenDevice& request)
     : request_(request),
       context_(request.gpu()),
       monitor_(context_),
@@ -37,7 +37,7 @@ DeviceSession::DeviceSession(const v1::OpenDevice& request)
   }
 }
 
-void DeviceSession::activate() {
+void GpuSession::activate() {
   if (active()) {
     return;
   }
@@ -56,7 +56,7 @@ void DeviceSession::activate() {
   worked();
 }
 
-void DeviceSession::choose_timer() {
+void GpuSession::choose_timer() {
   if (recorder_) {
     try {
       timer_ = std::make_unique<CuptiTimer>(context_, *kernels_, *recorder_);
@@ -78,12 +78,12 @@ void DeviceSession::choose_timer() {
   timer_ = std::make_unique<GraphTimer>(context_, *kernels_);
 }
 
-bool DeviceSession::foreign_use() const {
+bool GpuSession::foreign_use() const {
   const bool idle = std::chrono::steady_clock::now() - last_work_ > kUtilizationMemory;
   return consent_.is_foreign(monitor_.use(), allocated_bytes(), idle);
 }
 
-v1::DeviceInfo DeviceSession::info() const {
+v1::DeviceInfo GpuSession::info() const {
   v1::DeviceInfo info;
   facts_to_wire(context_.facts(), *info.mutable_facts());
   info.mutable_driver()->set_cuda(context_.driver_version().cuda);
@@ -103,7 +103,7 @@ v1::DeviceInfo DeviceSession::info() const {
   return info;
 }
 
-const L2Flush& DeviceSession::flush() {
+const L2Flush& GpuSession::flush() {
   if (!flush_) {
     flush_ = std::make_unique<L2Flush>(context_, *budget_);
   }

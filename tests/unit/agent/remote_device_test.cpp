@@ -1,4 +1,4 @@
-#include "tuner/agent/device_session.hpp"
+#include "tuner/agent/remote_device.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -49,15 +49,15 @@ DeviceLink::Answer sticky() {
 struct Fixture {
   ScriptedLink link;
   JobStop stop;
-  DeviceSession session{link, {}, stop};
+  RemoteDevice remote{link, {}, stop};
   v1::DeviceReply prepare() {
-    return session.prepare(0, [] { return v1::PrepareProblem(); });
+    return remote.prepare(0, [] { return v1::PrepareProblem(); });
   }
 };
 
 TEST_CASE_METHOD(Fixture, "no worker is started before it is needed") {
   CHECK(link.starts == 0);
-  session.probe();
+  remote.probe();
   CHECK(link.starts == 1);
 }
 
@@ -65,53 +65,53 @@ TEST_CASE_METHOD(Fixture, "a setup is prepared once in a worker and again in the
   prepare();
   prepare();
   CHECK(link.requests.size() == 2);  // open, prepare
-  session.restart();
+  remote.restart();
   prepare();
   CHECK(link.requests.size() == 4);
 }
 
 TEST_CASE_METHOD(Fixture, "after a sticky error the next request begins with a fresh worker") {
   link.answers = {sticky()};
-  CHECK(session.verify({}).outcome() == v1::RUNTIME);
-  CHECK(session.generation() == 1);
-  session.verify({});
+  CHECK(remote.verify({}).outcome() == v1::RUNTIME);
+  CHECK(remote.generation() == 1);
+  remote.verify({});
   CHECK(link.starts == 2);
-  CHECK(session.generation() == 2);
+  CHECK(remote.generation() == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "a worker that dies is a runtime fault and one that keeps silent a timeout") {
   link.answers = {{std::nullopt, false, "signal 11"}, {std::nullopt, true, "no answer"}};
-  CHECK(session.verify({}).outcome() == v1::RUNTIME);
-  CHECK(session.verify({}).outcome() == v1::TIMEOUT);
+  CHECK(remote.verify({}).outcome() == v1::RUNTIME);
+  CHECK(remote.verify({}).outcome() == v1::TIMEOUT);
 }
 
 TEST_CASE_METHOD(Fixture,
                  "a reply without an outcome is a fault of ours and no outcome of the configuration") {
   link.answers = {{v1::DeviceReply(), false, ""}};
-  CHECK_THROWS_AS(session.verify({}), Error);
+  CHECK_THROWS_AS(remote.verify({}), Error);
 }
 
 TEST_CASE_METHOD(Fixture, "a device that rested is warmed up and one that did not is not") {
-  session.measure({});
-  session.measure({});
+  remote.measure({});
+  remote.measure({});
   CHECK(link.requests[1].measure().warm_up());
   CHECK_FALSE(link.requests[2].measure().warm_up());
-  session.restart();
-  session.measure({});
+  remote.restart();
+  remote.measure({});
   CHECK(link.requests.back().measure().warm_up());
 }
 
 TEST_CASE_METHOD(Fixture, "a stop kills the worker and the request ends with the job") {
-  session.probe();
+  remote.probe();
   stop.request(JobStop::Kind::Drop);
   CHECK(link.interrupted);
-  CHECK_THROWS_AS(session.verify({}), Error);
+  CHECK_THROWS_AS(remote.verify({}), Error);
 }
 
 TEST_CASE_METHOD(Fixture, "every request has a deadline") {
   prepare();
-  session.verify({});
-  session.measure({});
+  remote.verify({});
+  remote.measure({});
   for (const auto deadline : link.deadlines) {
     CHECK(deadline.count() > 0);
   }
@@ -121,21 +121,21 @@ TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is foreign use and no 
   v1::DeviceReply taken;
   taken.set_foreign_use(true);
   link.open_answer = DeviceLink::Answer{taken, false, ""};
-  CHECK(session.verify({}).outcome() == v1::CORRECT);
-  CHECK(session.foreign_use());
+  CHECK(remote.verify({}).outcome() == v1::CORRECT);
+  CHECK(remote.foreign_use());
   CHECK(link.requests.size() == 1);
   CHECK(link.stops == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "a device that cannot be opened is unavailable") {
   link.open_answer = DeviceLink::Answer{std::nullopt, false, "exit code 1"};
-  CHECK_THROWS_AS(session.verify({}), Error);
+  CHECK_THROWS_AS(remote.verify({}), Error);
 }
 
-TEST_CASE("the worker ends with the session") {
+TEST_CASE("the worker ends with its RemoteDevice") {
   ScriptedLink link;
   JobStop stop;
-  { DeviceSession(link, {}, stop).probe(); }
+  { RemoteDevice(link, {}, stop).probe(); }
   CHECK(link.stops == 1);
 }
 

@@ -20,9 +20,9 @@ struct ReferenceLaunch {
 // wants it (scratch may depend on the configuration), inputs seeded from the job, tolerances of the outputs,
 // the floors of the work. `plans` are all plans that will be launched. Throws Error(InvalidArgument) if the
 // spec's expressions fail.
-v1::PrepareProblem make_problem_setup(const JobInput& input, std::uint32_t setup, const Problem& problem,
-                                      const std::vector<const LaunchPlan*>& plans,
-                                      const ReferenceLaunch& reference);
+v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t setup, const Problem& problem,
+                                        const std::vector<const LaunchPlan*>& plans,
+                                        const ReferenceLaunch& reference);
 
 // The plan with the lowered names of its entries. Throws Error(Internal) where an entry was not compiled.
 LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,

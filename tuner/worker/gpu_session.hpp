@@ -22,11 +22,11 @@ namespace cubind::worker {
 
 /// Takes the GPU's lock at once, but memory and a context only with activate(): a GPU that somebody else uses
 /// is left alone until the agent decides otherwise. One thread.
-class DeviceSession {
+class GpuSession {
  public:
   /// Throws Error(FailedPrecondition) without a driver, Error(NotFound) without that GPU, and Error(Aborted)
   /// where another tuner holds the GPU.
-  explicit DeviceSession(const v1::OpenDevice& request);
+  explicit GpuSession(const v1::OpenDevice& request);
 
   void activate();
   bool active() const { return timer_ != nullptr; }

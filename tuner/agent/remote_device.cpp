@@ -1,4 +1,4 @@
-#include "tuner/agent/device_session.hpp"
+#include "tuner/agent/remote_device.hpp"
 
 #include "base/error.hpp"
 
@@ -31,27 +31,27 @@ v1::DeviceReply reply_of_death(const DeviceLink::Answer& answer) {
 
 }  // namespace
 
-DeviceSession::DeviceSession(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines)
+RemoteDevice::RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines)
     : link_(link), open_(std::move(open)), stop_(stop), deadlines_(deadlines), hook_(stop, [&link] {
         link.interrupt();
       }) {}
 
-DeviceSession::~DeviceSession() { link_.stop(); }
+RemoteDevice::~RemoteDevice() { link_.stop(); }
 
-void DeviceSession::lose() {
+void RemoteDevice::lose() {
   link_.stop();
   running_ = false;
   prepared_.clear();
   loaded_.clear();
 }
 
-void DeviceSession::restart() {
+void RemoteDevice::restart() {
   if (running_) {
     lose();
   }
 }
 
-std::optional<v1::DeviceReply> DeviceSession::open() {
+std::optional<v1::DeviceReply> RemoteDevice::open() {
   if (running_) {
     return std::nullopt;
   }
@@ -79,7 +79,7 @@ std::optional<v1::DeviceReply> DeviceSession::open() {
 }
 
 // A device that gives way to others at first tells its timer only when it is used.
-void DeviceSession::learn(const v1::DeviceReply& reply) {
+void RemoteDevice::learn(const v1::DeviceReply& reply) {
   if (reply.has_info()) {
     info_ = reply.info();
   }
@@ -94,14 +94,14 @@ void DeviceSession::learn(const v1::DeviceReply& reply) {
   }
 }
 
-const v1::DeviceInfo& DeviceSession::info() const {
+const v1::DeviceInfo& RemoteDevice::info() const {
   if (!info_) {
     throw Error(ErrorCode::Unavailable, "device worker", "no device was opened");
   }
   return *info_;
 }
 
-v1::DeviceReply DeviceSession::call(const v1::DeviceRequest& request, milliseconds deadline) {
+v1::DeviceReply RemoteDevice::call(const v1::DeviceRequest& request, milliseconds deadline) {
   if (auto not_opened = open()) {
     return *not_opened;
   }
@@ -126,13 +126,13 @@ v1::DeviceReply DeviceSession::call(const v1::DeviceRequest& request, millisecon
   return reply;
 }
 
-v1::DeviceReply DeviceSession::probe() {
+v1::DeviceReply RemoteDevice::probe() {
   v1::DeviceRequest request;
   request.mutable_probe();
   return call(request, deadlines_.control);
 }
 
-v1::DeviceReply DeviceSession::prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make) {
+v1::DeviceReply RemoteDevice::prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make) {
   if (auto not_opened = open()) {
     return *not_opened;
   }
@@ -150,7 +150,7 @@ v1::DeviceReply DeviceSession::prepare(std::uint32_t setup, const std::function<
   return reply;
 }
 
-void DeviceSession::release(std::uint32_t setup) {
+void RemoteDevice::release(std::uint32_t setup) {
   if (!running_ || prepared_.erase(setup) == 0) {
     return;
   }
@@ -159,7 +159,7 @@ void DeviceSession::release(std::uint32_t setup) {
   call(request, deadlines_.control);
 }
 
-bool DeviceSession::release_all() {
+bool RemoteDevice::release_all() {
   const std::set<std::uint32_t> setups = prepared_;
   for (const std::uint32_t setup : setups) {
     release(setup);
@@ -167,7 +167,7 @@ bool DeviceSession::release_all() {
   return !setups.empty();
 }
 
-v1::DeviceReply DeviceSession::load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make) {
+v1::DeviceReply RemoteDevice::load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make) {
   if (auto not_opened = open()) {
     return *not_opened;
   }
@@ -183,7 +183,7 @@ v1::DeviceReply DeviceSession::load(std::uint32_t trial, const std::function<v1:
   return reply;
 }
 
-void DeviceSession::unload(std::uint32_t trial) {
+void RemoteDevice::unload(std::uint32_t trial) {
   if (!running_ || loaded_.erase(trial) == 0) {
     return;
   }
@@ -192,17 +192,17 @@ void DeviceSession::unload(std::uint32_t trial) {
   call(request, deadlines_.control);
 }
 
-milliseconds DeviceSession::run_deadline() const {
+milliseconds RemoteDevice::run_deadline() const {
   return deadlines_.run + deadlines_.run_prepares * prepare_took_;
 }
 
-v1::DeviceReply DeviceSession::verify(const v1::VerifyTrial& verify) {
+v1::DeviceReply RemoteDevice::verify(const v1::VerifyTrial& verify) {
   v1::DeviceRequest request;
   *request.mutable_verify() = verify;
   return call(request, run_deadline());
 }
 
-v1::DeviceReply DeviceSession::measure(v1::MeasureTrials measure) {
+v1::DeviceReply RemoteDevice::measure(v1::MeasureTrials measure) {
   if (auto not_opened = open()) {
     return *not_opened;
   }

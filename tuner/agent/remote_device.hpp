@@ -35,12 +35,12 @@ struct DeviceDeadlines {
 // Replies: `outcome` is RUNTIME if the worker died and TIMEOUT if it kept silent, both sticky. An unspecified
 // outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or opened throws
 // Error(Unavailable). Used from the job's thread.
-class DeviceSession {
+class RemoteDevice {
  public:
-  DeviceSession(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {});
-  ~DeviceSession();
-  DeviceSession(const DeviceSession&) = delete;
-  DeviceSession& operator=(const DeviceSession&) = delete;
+  RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {});
+  ~RemoteDevice();
+  RemoteDevice(const RemoteDevice&) = delete;
+  RemoteDevice& operator=(const RemoteDevice&) = delete;
 
   // Of the last worker; throws Error(Unavailable) before one was opened.
   const v1::DeviceInfo& info() const;

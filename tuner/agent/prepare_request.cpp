@@ -1,4 +1,4 @@
-#include "tuner/agent/problem_setup.hpp"
+#include "tuner/agent/prepare_request.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -68,9 +68,9 @@ void add_scalar(const JobInput& input, const ArgumentSpec& argument, const Probl
 
 }  // namespace
 
-v1::PrepareProblem make_problem_setup(const JobInput& input, std::uint32_t setup, const Problem& problem,
-                                      const std::vector<const LaunchPlan*>& plans,
-                                      const ReferenceLaunch& reference) {
+v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t setup, const Problem& problem,
+                                        const std::vector<const LaunchPlan*>& plans,
+                                        const ReferenceLaunch& reference) {
   v1::PrepareProblem request;
   request.set_setup(setup);
   request.set_kernel(input.spec->name);
