@@ -110,7 +110,7 @@ std::vector<fs::path> kernel_folders(const Arguments& arguments) {
   }
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) {
-      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder.string(), "is no folder");
+      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder.string(), "is not a folder");
     }
   }
   return folders;

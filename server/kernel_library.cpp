@@ -94,7 +94,7 @@ void KernelLibrary::list_files() {
   for (const auto& [folder, reason] : unlisted) {
     if (!unlisted_.contains(folder)) {
       log_error("kernels: " + folder.string() +
-                " cannot be listed, what is known of it stays in force: " + reason.message());
+                " cannot be listed, and its known specs stay in force: " + reason.message());
     }
     for (const auto& [file, known] : loaded_) {
       if (is_below(file, folder) && std::ranges::find(files, file) == files.end()) {

@@ -59,7 +59,7 @@ SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code failed;
   if (const auto there = fs::symlink_status(path_, failed); fs::exists(there) && !fs::is_socket(there)) {
     throw Error(ErrorCode::FailedPrecondition, "--socket " + path_.string(),
-                "is there and is no socket: name another path, or remove it");
+                "exists and is not a socket: name another path, or remove it");
   }
   lock_ = store::lock_file(path_);
   remove_socket(path_);

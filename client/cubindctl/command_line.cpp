@@ -263,7 +263,7 @@ std::optional<std::string> unknown_command(const CLI::App& app, const CLI::Parse
   if (!is_word || names.empty() || !is_about_words) {
     return std::nullopt;
   }
-  return place + ": " + quoted(*first) + " is no command" + suggestion(*first, names);
+  return place + ": " + quoted(*first) + " is not a command" + suggestion(*first, names);
 }
 
 OptionHelp help_of(const CLI::Option& option) {

@@ -204,7 +204,7 @@ std::string_view completion_script(const std::string& shell) {
   if (shell == "fish") {
     return kFishCompletion;
   }
-  throw Error(ErrorCode::InvalidArgument, "shell", quoted(shell) + " is none of bash, zsh, fish");
+  throw Error(ErrorCode::InvalidArgument, "shell", quoted(shell) + " is not one of bash, zsh, fish");
 }
 
 ExitCode run(const CompletionOptions& options, const CommonOptions&) {

@@ -96,7 +96,7 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
   }
   if (status.damaged_rows() > 0) {
     std::cout << "DAMAGED     " << status.damaged_rows() << (status.damaged_rows() == 1 ? " row" : " rows")
-              << " of the store left out, which the daemon's log names\n";
+              << " of the store left out; the daemon's log names them\n";
   }
   if (status.devices_size() > 0) {
     std::cout << "\n";

@@ -180,7 +180,8 @@ ExitCode run(const ManOptions& options, const CommonOptions&) {
     }
     names.push_back(path_text(path));
   }
-  throw Error(ErrorCode::InvalidArgument, "command", quoted(asked) + " is none" + suggestion(asked, names));
+  throw Error(ErrorCode::InvalidArgument, "command",
+              quoted(asked) + " is not a command" + suggestion(asked, names));
 }
 
 }  // namespace cubind::ctl

@@ -138,7 +138,7 @@ class ShapeCsv {
       }
       if (!is_name(name)) {
         shapes_.fail(place(column),
-                     quoted(name) + " is no name: the first line names the columns, as in N,D,T");
+                     quoted(name) + " is not a name: the first line names the columns, as in N,D,T");
       }
       if (std::ranges::find(header_, name) != header_.begin() + static_cast<std::ptrdiff_t>(column)) {
         shapes_.fail(place(column), "the name stands twice in the header");

@@ -20,7 +20,7 @@ KnownSpecs known_specs(const std::vector<std::string>& folders) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& folder : folders) {
     if (!std::filesystem::is_directory(folder)) {
-      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder, "is no folder");
+      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder, "is not a folder");
     }
     paths.emplace_back(folder);
   }

@@ -27,7 +27,8 @@ double parse_percentage(const std::string& text) {
   double value = 0;
   const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(value) || value < 0) {
-    throw Error(ErrorCode::InvalidArgument, "--fail-above", quoted(text) + " is no percentage, such as 2%");
+    throw Error(ErrorCode::InvalidArgument, "--fail-above",
+                quoted(text) + " is not a percentage, such as 2%");
   }
   return value;
 }

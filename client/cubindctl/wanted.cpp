@@ -24,7 +24,7 @@ std::string remarks(const v1::Want& want) {
 
 void print(const v1::ListWantedReply& reply) {
   if (reply.total() == 0) {
-    std::cout << "Nothing is wanted: whatever was asked for has a record or a job.\n";
+    std::cout << "Nothing is wanted: every asked problem has a record or a job.\n";
     return;
   }
   TextTable table({">ASKED", "LAST", "KERNEL", "PROBLEM", "DEVICE", "REMARKS"});

@@ -47,7 +47,7 @@ void print_document(const Progress& progress, bool detached) {
 
 void say_detached(std::ostream& out, const std::vector<std::string>& ids) {
   if (ids.empty()) {
-    out << "Interrupted before the daemon told of a job; `cubindctl jobs` lists what runs.\n";
+    out << "Interrupted before the daemon named a job; `cubindctl jobs` lists the running jobs.\n";
     return;
   }
   const std::string all = join(ids, " ");

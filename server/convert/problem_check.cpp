@@ -33,7 +33,7 @@ void check_name_of(const std::string& name, const std::vector<std::string>& know
                    std::vector<std::string>& seen, const std::string& kernel, const char* kind,
                    const std::string& field) {
   if (std::ranges::find(known, name) == known.end()) {
-    refuse(field, quoted(name) + " is no " + kind + " of " + kernel + suggestion(name, known));
+    refuse(field, quoted(name) + " is not a " + kind + " of " + kernel + suggestion(name, known));
   }
   if (std::ranges::find(seen, name) != seen.end()) {
     refuse(field, quoted(name) + " is given twice");
@@ -104,7 +104,7 @@ void check_problem_of(const KernelSpec& spec, const v1::Problem& problem, const 
   check_types(spec, problem, field);
   if (!problem.scenario().empty()) {
     refuse(field + ".scenario",
-           quoted(problem.scenario()) + " is no scenario of " + spec.name + ", it has none");
+           quoted(problem.scenario()) + " is not a scenario of " + spec.name + ", it has none");
   }
 }
 

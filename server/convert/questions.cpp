@@ -25,7 +25,7 @@ Numerics numerics_of(const KernelSpec& spec, const v1::Numerics& wire) {
     }
   }
   throw Error(ErrorCode::InvalidArgument, "numerics.invariant_dim",
-              quoted(dim) + " is no dim of " + spec.name + " along which an output has rows (" +
+              quoted(dim) + " is not a dim of " + spec.name + " along which an output has rows (" +
                   (dims.empty() ? "there is none" : "there is " + dims) + ")");
 }
 
@@ -61,7 +61,7 @@ std::chrono::milliseconds compile_wait(const v1::GetVariantRequest& request) {
 bool may_tune(const v1::GetVariantRequest& request) {
   if (request.tune() != v1::AUTO && request.tune() != v1::NEVER) {
     throw Error(ErrorCode::InvalidArgument, "tune",
-                std::to_string(request.tune()) + " is none of AUTO, NEVER");
+                std::to_string(request.tune()) + " is not one of AUTO, NEVER");
   }
   return request.tune() == v1::AUTO;
 }

@@ -263,7 +263,7 @@ void Scheduler::State::measure_smaller(OpenJob& job, const WorkResult& result) {
   const auto shrinks = [](const NamedValue& now, const NamedValue& then) { return now.value <= then.value; };
   if (!same_bucket || problem == before || !std::ranges::equal(problem.dims, before.dims, shrinks)) {
     throw Error(ErrorCode::InvalidArgument, "result.smaller_problem",
-                to_string(problem) + " is no smaller problem of the bucket of " + to_string(before));
+                to_string(problem) + " is not a smaller problem of the bucket of " + to_string(before));
   }
   log_info("job " + job.row.id + " measures " + to_string(problem) + ": " + result.error);
   release(job);

@@ -153,8 +153,7 @@ void Scheduler::State::begin_anew(OpenJob& job, const JobRow& asked) {
     writer.put_job(row);
   });
   if (job.leased()) {
-    agents.at(job.agent).link->end_lease(job.lease_id,
-                                         "its problem is to be measured anew: a Tune asks for it");
+    agents.at(job.agent).link->end_lease(job.lease_id, "a Tune asks for a new measurement of its problem");
   }
   drop_lease(job);
   job.row = std::move(row);

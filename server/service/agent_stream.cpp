@@ -83,7 +83,7 @@ bool AgentStream::handle_work() {
 
 void AgentStream::join() {
   if (!message_.has_hello()) {
-    throw Error(ErrorCode::InvalidArgument, "message", "the first message of an agent is its hello");
+    throw Error(ErrorCode::InvalidArgument, "message", "the first message of an agent must be its hello");
   }
   const v1::Hello& hello = message_.hello();
   if (hello.protocol() != kAgentProtocol) {

@@ -39,7 +39,7 @@ std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
     case JobState::NoDevice:
       return without_device(job.device, agents) + "; the job begins as soon as one does";
     case JobState::WaitingForIdleGpu:
-      return "others use the GPU, the job goes on when it is idle";
+      return "other processes use the GPU; the job goes on when it is idle";
     case JobState::Failed:
       return "the job failed: " + job.job.error;
     case JobState::Cancelled:

@@ -95,7 +95,7 @@ void VariantCall::on_miss() {
     resolve();
   } else {
     no_job_because_ = "it was measured after the generation that the training job " + quoted(asked_.job) +
-                      " has pinned; who waits (on_miss=wait) gets it";
+                      " has pinned; a caller that waits (on_miss=wait) gets it";
   }
   if (asked_.on_miss == OnMiss::Fail) {
     const std::string job = job_ ? "; job " + job_->job.id + " is " + job_state_name(job_->job.state) : "";

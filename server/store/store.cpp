@@ -204,8 +204,7 @@ class SqliteStore final : public Store {
     }
     const std::string id = random_store_id();
     writer_.query(store::sql::kRedrawStoreId).bind(Query::bytes(id), identity).run();
-    log_info(path_.string() +
-             ": is a copy of the store that was here before: its generations are counted anew");
+    log_info(path_.string() + ": is a copy of the earlier store: its generations are counted anew");
   }
 
   std::string stored_identity() {

@@ -142,7 +142,7 @@ CompileProcess::Answer CompileProcess::compile(const v1::CompileRequest& request
       return lost();
     }
     if (!answer.reply.ParseFromString(*frame)) {
-      return failed("the compile worker sent what is no reply");
+      return failed("the compile worker sent something that is not a reply");
     }
     answer.ended = answer.reply.worker_ends();
     return answer;

@@ -17,7 +17,7 @@ void ConsentGate::wait_until_idle() {
     // A worker that only looks takes no memory, but its context does: it has none between two looks.
     remote_.restart();
     if (options_.only_when_idle) {
-      throw Error(ErrorCode::Unavailable, "GPU", "somebody else uses it");
+      throw Error(ErrorCode::Unavailable, "GPU", "another process uses it");
     }
     stop_.wait_for(options_.poll);
     stop_.check();

@@ -110,7 +110,7 @@ std::string LeaseStream::State::end() {
   });
   const grpc::Status status = stream->Finish();
   if (gave_up) {
-    return "the daemon sent what is no message";
+    return "the daemon sent something that is not a message";
   }
   return status.ok() ? "the daemon ended the stream" : status.error_message();
 }

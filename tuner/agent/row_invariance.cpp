@@ -18,7 +18,7 @@ std::size_t place_of_dim(const JobInput& input) {
   const auto found = std::ranges::find_if(dims, [&](const NamedValue& dim) { return dim.name == name; });
   if (found == dims.end()) {
     throw Error(ErrorCode::InvalidArgument, "lease.numerics.invariant_dim",
-                "\"" + name + "\" is no dim of " + input.spec->name);
+                "\"" + name + "\" is not a dim of " + input.spec->name);
   }
   return static_cast<std::size_t>(found - dims.begin());
 }

@@ -193,7 +193,7 @@ bool TrialDevice::has_to_repeat(const v1::DeviceReply& reply, bool complete) {
   if (consent_.gives_way()) {
     consent_.wait_until_idle();
   } else if (++repeats_ > kMaxRepeats) {
-    throw Error(ErrorCode::Unavailable, "device worker", "the GPU is shared and answers nothing");
+    throw Error(ErrorCode::Unavailable, "device worker", "the GPU is shared and gives no answer");
   }
   return true;
 }

@@ -97,7 +97,7 @@ DeviceLink::Answer WorkerLink::call(const v1::DeviceRequest& request, millisecon
       return gone(false, "");
     }
     if (!reply.ParseFromString(*frame)) {
-      return gone(false, "an answer that is no DeviceReply");
+      return gone(false, "an answer that is not a DeviceReply");
     }
     return {std::move(reply), false, ""};
   } catch (const Error& error) {

@@ -140,7 +140,7 @@ class ClosureBuilder {
     if (reference.by_macro) {
       const std::string directive = reference.kind == Kind::HasInclude ? "__has_include" : "#include";
       refuse(directive + " by macro " + quoted(reference.name) +
-             ": which files a kernel is made of must be readable from its text; write the name as \"name\" "
+             ": the text of a kernel must name its files; write the name as \"name\" "
              "or <name>");
     }
     if (is_absolute(reference.name)) {
@@ -173,7 +173,7 @@ class ClosureBuilder {
     if (leaves && climbs(normalized(reference.name))) {
       throw Error(ErrorCode::InvalidArgument, place(from, reference.line),
                   "#include " + quoted(reference.name) +
-                      " leaves the spec's folder: list the folder that it is in under \"headers\"");
+                      " leaves the spec's folder: list its folder under \"headers\"");
     }
     return std::nullopt;
   }
@@ -322,7 +322,7 @@ class ClosureBuilder {
       if (toolkit_visited_.contains(file.name)) {
         throw Error(
             ErrorCode::InvalidArgument, file.name,
-            "the spec brings a file with the name of a CUDA toolkit header that its kernel includes as well");
+            "the spec brings a file with the name of a CUDA toolkit header, and its kernel includes both");
       }
     }
   }

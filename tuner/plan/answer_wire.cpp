@@ -13,8 +13,7 @@ namespace {
 }
 
 [[noreturn]] void unknown(std::string_view field, std::string_view what, int value) {
-  fail(std::string(field),
-       std::to_string(value) + " is no " + std::string(what) + " that this version knows");
+  fail(std::string(field), std::to_string(value) + ": this version knows no such " + std::string(what));
 }
 
 // The messages number the enumerators from 1, since 0 is "unspecified".

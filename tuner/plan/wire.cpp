@@ -64,7 +64,7 @@ Role role_from_wire(v1::Role role, const std::string& field) {
     case v1::SCRATCH:
       return Role::Scratch;
     default:
-      fail(field, std::to_string(static_cast<int>(role)) + " is no role that this version knows");
+      fail(field, std::to_string(static_cast<int>(role)) + ": this version knows no such role");
   }
 }
 
@@ -89,7 +89,7 @@ ParameterSource source_from_wire(v1::Parameter::Source source, const std::string
     case v1::Parameter::CALLER:
       return ParameterSource::Caller;
     default:
-      fail(field, std::to_string(static_cast<int>(source)) + " is no source that this version knows");
+      fail(field, std::to_string(static_cast<int>(source)) + ": this version knows no such source");
   }
 }
 

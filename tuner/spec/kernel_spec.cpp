@@ -63,7 +63,7 @@ void check_known(const std::vector<std::string>& given, const std::vector<std::s
                  std::string_view what, std::string_view kernel, std::string_view field) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (std::ranges::find(known, given[i]) == known.end()) {
-      fail(field, quoted(given[i]) + " is no " + std::string(what) + " of " + std::string(kernel) +
+      fail(field, quoted(given[i]) + " is not a " + std::string(what) + " of " + std::string(kernel) +
                       suggestion(given[i], known));
     }
     if (std::ranges::find(given, given[i]) != given.begin() + static_cast<std::ptrdiff_t>(i)) {
@@ -185,7 +185,7 @@ Problem KernelSpec::canonicalize(const Problem& problem, std::string_view field)
   check_known(names_of(values), known, flags.empty() ? "dim" : "dim or flag", name, field);
   check_known(names_of(problem.types), names_of(types), "type", name, field);
   if (!problem.scenario.empty()) {
-    fail(field, quoted(problem.scenario) + " is no scenario of " + name + ", it has none");
+    fail(field, quoted(problem.scenario) + " is not a scenario of " + name + ", it has none");
   }
   Problem canonical;
   for (const DimSpec& dim : dims) {

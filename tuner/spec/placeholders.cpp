@@ -34,7 +34,7 @@ std::vector<std::string> placeholders(std::string_view text, std::string_view wh
     }
     std::string name(text.substr(at + 1, close - at - 1));
     if (!is_identifier(name)) {
-      fail(quoted(name) + " in braces is no name, write {T} or {THREADS}");
+      fail(quoted(name) + " in braces is not a name, write {T} or {THREADS}");
     }
     if (std::ranges::find(names, name) == names.end()) {
       names.push_back(std::move(name));

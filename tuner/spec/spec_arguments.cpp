@@ -151,7 +151,7 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
   const bool input = argument.role == Role::In || argument.role == Role::InOut;
   if (const auto fill = node.find("fill")) {
     if (!input) {
-      fill->fail("only in and inout are filled");
+      fill->fail("only arguments of role in and inout are filled");
     }
     argument.fill = read_fill(*fill, scopes);
   } else if (input) {

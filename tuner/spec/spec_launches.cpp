@@ -80,7 +80,7 @@ std::vector<std::string> read_launch_arguments(const JsonNode& node, const Kerne
   for (const JsonNode& element : node.elements()) {
     names.push_back(element.as_string());
     if (spec.argument(names.back()) == nullptr) {
-      element.fail(quoted(names.back()) + " is no argument" + suggestion(names.back(), known));
+      element.fail(quoted(names.back()) + " is not an argument" + suggestion(names.back(), known));
     }
   }
   return names;

@@ -21,7 +21,7 @@ const JsonSchema& published_schema() {
 std::string read_kernel_name(const JsonNode& node) {
   std::string name = node.as_nonempty_string();
   if (!is_identifier(name)) {
-    node.fail(quoted(name) + " is no name: letters, digits and _, not beginning with a digit");
+    node.fail(quoted(name) + " is not a name: letters, digits and _, not beginning with a digit");
   }
   if (name.size() > SpecLimits::kNameLength) {
     node.fail("the name has " + std::to_string(name.size()) + " characters, at most " +

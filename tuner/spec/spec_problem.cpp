@@ -31,7 +31,7 @@ TypeSpec read_type(const JsonNode& node) {
   TypeSpec type;
   type.name = read_name(node);
   if (parse_dtype(type.name)) {
-    node.fail(quoted(type.name) + " is the name of a type, choose another, as in T");
+    node.fail(quoted(type.name) + " is the name of a type: choose another name, as in T");
   }
   check_size(node, SpecLimits::kTypeChoices, "types");
   for (const JsonNode& element : node.elements()) {
@@ -102,7 +102,7 @@ std::vector<std::string> dim_names(const KernelSpec& spec) {
 DimSpec& find_dim(KernelSpec& spec, const JsonNode& place, const std::string& name) {
   const auto found = std::ranges::find(spec.dims, name, &DimSpec::name);
   if (found == spec.dims.end()) {
-    place.fail(quoted(name) + " is no dim" + suggestion(name, dim_names(spec)));
+    place.fail(quoted(name) + " is not a dim" + suggestion(name, dim_names(spec)));
   }
   return *found;
 }

@@ -32,7 +32,7 @@ IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, std
   } catch (const Error& error) {
     if (error.code() == ErrorCode::NotFound) {
       fail(ErrorCode::InvalidArgument, place,
-           quoted(source) + " is not there, it must lie in or below the spec's folder");
+           quoted(source) + " does not exist: it must lie in or below the spec's folder");
     }
     fail(error.code() == ErrorCode::ResourceExhausted ? error.code() : ErrorCode::InvalidArgument, place,
          error.what());

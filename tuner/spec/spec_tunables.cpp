@@ -49,7 +49,7 @@ Configuration read_default(const JsonNode& node, const KernelSpec& spec) {
   for (const JsonNode& member : node.members()) {
     const auto names = tunable_names(spec);
     if (std::ranges::find(names, member.key()) == names.end()) {
-      member.fail(quoted(member.key()) + " is no tunable" + suggestion(member.key(), names));
+      member.fail(quoted(member.key()) + " is not a tunable" + suggestion(member.key(), names));
     }
   }
   Configuration configuration;

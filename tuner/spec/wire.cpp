@@ -19,8 +19,7 @@ std::string member(std::string_view field, std::string_view name) {
 }
 
 [[noreturn]] void unknown(std::string_view field, std::string_view what, int value) {
-  fail(std::string(field),
-       std::to_string(value) + " is no " + std::string(what) + " that this version knows");
+  fail(std::string(field), std::to_string(value) + ": this version knows no such " + std::string(what));
 }
 
 }  // namespace

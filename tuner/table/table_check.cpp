@@ -90,7 +90,7 @@ class Checker {
       return;
     }
     if (record.interface != kernel->interface) {
-      add("/interface", "dims, flags or arguments of " + record.context.kernel + " are others today (" +
+      add("/interface", "dims, flags or arguments of " + record.context.kernel + " differ today (" +
                             kernel->interface.hex() + "): no question finds this record");
       return;
     }
@@ -118,7 +118,7 @@ class Checker {
   void check_numerics(const KernelSpec& spec, const TableRecord& record) {
     const std::string dim = parse_numerics(record.numerics).value_or(Numerics{}).invariant_dim;
     if (!dim.empty() && spec.outputs_along(dim).empty()) {
-      add("/numerics", quoted(dim) + " is no dim of " + spec.name +
+      add("/numerics", quoted(dim) + " is not a dim of " + spec.name +
                            " along which an output has rows: no question finds this record");
     }
   }
@@ -162,8 +162,8 @@ class Checker {
       if (canonical == context.problem) {
         return true;
       }
-      add("/problem", "is written in another way than " + spec.name +
-                          " declares it, and not found: " + to_string(canonical) + " is right");
+      add("/problem", "is not written as " + spec.name +
+                          " declares it, so no question finds it: " + to_string(canonical) + " is right");
     } catch (const Error& error) {
       add("/problem", error.cause());
     }
@@ -225,7 +225,7 @@ class Checker {
   void check_evidence(const TableRecord& record) {
     const bool replayed = !facts_.at(record.context.device_class).replay_table.empty();
     if (replayed && record.evidence == Evidence::Measured) {
-      add("/evidence", "what a replay device yields is replayed and not measured");
+      add("/evidence", "a record of a replay device is replayed and not measured");
     }
     if (!replayed && record.evidence == Evidence::Replayed) {
       add("/evidence", "a record of a real device class is measured or imported and not replayed");
@@ -250,7 +250,7 @@ class Checker {
       return;
     }
     add("/trial", "/trials/" + std::to_string(parts_.trial_places[found->second]) + " ended as " +
-                      std::string(to_string(outcome)) + ": it is no winner");
+                      std::string(to_string(outcome)) + ": it is not a winner");
   }
 
   DeviceConstants constants(const TableContext& context) const {

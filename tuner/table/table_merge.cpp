@@ -36,11 +36,10 @@ class Merged {
       }
       Chosen& chosen = known->second;
       if (!may_share_key(*chosen.row, rows[i])) {
-        throw Error(
-            ErrorCode::InvalidArgument, place,
-            "has the trial key of " + chosen.place +
-                " with another problem, device, policy or driver branch: measure it again, one of the "
-                "two was changed by hand");
+        throw Error(ErrorCode::InvalidArgument, place,
+                    "has the trial key of " + chosen.place +
+                        " with another problem, device, policy or driver branch: one of the two was changed "
+                        "by hand; measure it again");
       }
       if (outranks(rows[i], *chosen.row)) {
         chosen = {&rows[i], place};

@@ -57,7 +57,7 @@ std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples)
     graph = std::make_unique<InstantiatedGraph>(context_, work.timed);
     graph->launch();  // untimed: the upload of the graph
   }
-  context_.synchronize("what ran before the samples");
+  context_.synchronize("work before the samples");
   recorder_.take();  // records of untimed work
   for (unsigned k = 0; k < samples; ++k) {
     run_sample(work, graph.get());

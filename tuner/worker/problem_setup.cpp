@@ -373,7 +373,7 @@ std::uint64_t ProblemSetup::hash_of(const v1::OutputParts& parts) {
     if (!is_output(buffer.role()) || part.elements() > buffer.elements()) {
       throw Error(
           ErrorCode::InvalidArgument, "verify.hashed",
-          std::to_string(part.elements()) + " elements of " + part.output() + " are no part of an output");
+          std::to_string(part.elements()) + " elements of " + part.output() + " are not part of an output");
     }
     hash = mix_seeds(hash, kernels_.hash(buffer.address(), part.elements() * size_of(buffer.type())));
   }

@@ -167,7 +167,7 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
     memory_limit_ = verify::memory_share(request.memory_fraction(), faults_.free_memory_bytes());
   }
   info.set_memory_limit_bytes(memory_limit_);
-  info.set_consent_rule("a replayed table is nobody else's");
+  info.set_consent_rule("a replayed table has no other user");
   reply.set_timer("replay");
   reply.set_free_memory_bytes(free_memory_bytes());
   return reply;

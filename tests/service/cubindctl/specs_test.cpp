@@ -82,7 +82,7 @@ TEST_CASE("kernels init overwrites nothing and leaves nothing half written") {
   write_file_atomic(folder.path() / "mine_reference.cu", "precious");
   const ProgramResult result = ctl("unix:///nowhere", {"kernels", "init", kMine, "--dir", folder.path()});
   CHECK(result.exit_code == 7);
-  CHECK_THAT(result.err, Contains("mine_reference.cu: is there already and is not overwritten"));
+  CHECK_THAT(result.err, Contains("mine_reference.cu: exists already and is not overwritten"));
   CHECK(read_file(folder.path() / "mine_reference.cu") == "precious");
   CHECK_FALSE(fs::exists(folder.path() / "mine.cu"));
   CHECK_FALSE(fs::exists(folder.path() / "mine.json"));

@@ -25,7 +25,7 @@ const std::vector<Malformed>& malformed_requests() {
       {"dim out of range", [](Request& r) { r.mutable_problem()->mutable_dims(0)->set_value(-4); },
        "problem.dims[0].value:", "-4"},
       {"unknown dim", [](Request& r) { r.mutable_problem()->mutable_dims(0)->set_name("M"); },
-       "problem.dims[0].name:", "is no dim of vector_add"},
+       "problem.dims[0].name:", "is not a dim of vector_add"},
       {"unnamed dim", [](Request& r) { r.mutable_problem()->mutable_dims(0)->clear_name(); },
        "problem.dims[0].name:", "is empty"},
       {"dim given twice", [](Request& r) { *r.mutable_problem()->add_dims() = r.problem().dims(0); },

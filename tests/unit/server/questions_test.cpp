@@ -69,7 +69,7 @@ TEST_CASE("numerics are invariant in a dim along which an output of the kernel h
   request.mutable_numerics()->set_invariant_dim("M");
   CHECK_THROWS_WITH(
       f.reader.read(request),
-      "numerics.invariant_dim: \"M\" is no dim of vector_add along which an output has rows (there is N)");
+      "numerics.invariant_dim: \"M\" is not a dim of vector_add along which an output has rows (there is N)");
 }
 
 TEST_CASE("a question is put in canonical form whatever the spelling and the order of its problem") {
