@@ -48,7 +48,7 @@ class Progress {
   const std::size_t expected_;
   std::vector<v1::TuneEvent> jobs_;
   std::set<std::pair<std::string, std::string>> said_;  // job and phase that a plain line has told
-  std::string drawn_;  // the line on the terminal; empty: there is none
+  std::string drawn_;                                   // the line on the terminal; empty: there is none
 };
 
 bool has_ended(v1::Job::State state);

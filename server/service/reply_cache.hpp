@@ -31,8 +31,7 @@ ReplyState reply_state(ServiceContext& context);
 struct KnownReply {
   grpc::Slice head;
   std::optional<CubinAtEnd> cubin;
-  std::shared_ptr<const CachedBlob>
-      blob;  // the cubin's bytes; null: none follow, or they are no longer in RAM
+  std::shared_ptr<const CachedBlob> blob;  // the cubin; null: none follows, or it is no longer in RAM
 };
 
 /// Thread-safe. Holds the replies of one state, roughly the latest ones, and none after the state has

@@ -55,9 +55,8 @@ std::vector<std::filesystem::path> find_site_packages(const Environment& environ
 
 struct ToolchainsFound {
   std::vector<Toolchain>
-      toolchains;  // newest version first; of two with the same libraries the one found first
-  std::vector<std::string>
-      tried;  // every searched place, with what was missing there; for messages
+      toolchains;                  // newest version first; of two with the same libraries the one found first
+  std::vector<std::string> tried;  // every searched place, with what was missing there; for messages
 };
 
 // SHA-256 digests of files, each computed once: again only when size, modification time or inode have

@@ -7,9 +7,8 @@
 namespace cubind::worker {
 
 struct PtxKernels {
-  std::set<std::string> entries;  // symbols of all kernels
-  std::set<std::string>
-      with_tensor_cores;  // entries that can reach a matrix instruction, also through calls
+  std::set<std::string> entries;            // symbols of all kernels
+  std::set<std::string> with_tensor_cores;  // entries that can reach a matrix instruction, also through calls
 };
 
 // Reads NVRTC's PTX. Matrix instructions are mma.sync, wmma.mma, mma.sp, wgmma.mma_async and tcgen05.mma in
