@@ -57,7 +57,7 @@ void add_digests(KernelSpec& spec, const IncludeSearch& search) {
     const auto content = search.own(spec.reference.expected);
     if (!content) {
       fail(ErrorCode::InvalidArgument, spec.file + " /reference/expected",
-           quoted(spec.reference.expected) + " is not there");
+           quoted(spec.reference.expected) + " does not exist");
     }
     spec.expected_digest = Digest::of(*content);
   }

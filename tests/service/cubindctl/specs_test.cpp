@@ -92,7 +92,7 @@ TEST_CASE("kernels init refuses what cannot be a kernel's name") {
   for (const char* name : {"2fast", "a-b", "../up", "", "a b"}) {
     const ProgramResult result = ctl("unix:///nowhere", {"kernels", "init", name});
     CHECK(result.exit_code == 2);
-    CHECK_THAT(result.err, Contains("no kernel's name"));
+    CHECK_THAT(result.err, Contains("not a kernel's name"));
   }
 }
 

@@ -240,7 +240,7 @@ TEST_CASE("a source that goes keeps the last good version until it is back") {
   fs::rename(source, f.folder.path() / "away");
   library.reload();
   CHECK(library.find("vector_add")->spec == before->spec);
-  CHECK_THAT(library.find("vector_add")->error, Contains("/source") && Contains("is not there"));
+  CHECK_THAT(library.find("vector_add")->error, Contains("/source") && Contains("does not exist"));
   fs::rename(f.folder.path() / "away", source);
   library.reload();
   CHECK(library.find("vector_add")->error.empty());

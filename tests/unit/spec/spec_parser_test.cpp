@@ -106,7 +106,7 @@ TEST_CASE("the three kinds of reference are accepted") {
   CHECK(builder.parse()->reference.kind == ReferenceSpec::Kind::Default);
   builder.json["reference"] = {{"expected", "out.safetensors"}};
   CHECK_THROWS_WITH(builder.parse(),
-                    Catch::Contains("/reference/expected: \"out.safetensors\" is not there"));
+                    Catch::Contains("/reference/expected: \"out.safetensors\" does not exist"));
   builder.files.push_back({"out.safetensors", "bytes"});
   CHECK(builder.parse()->expected_digest == Digest::of("bytes"));
 }
