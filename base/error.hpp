@@ -6,8 +6,8 @@
 
 namespace cubind {
 
-// What kind of fault an Error is. Each has the number of the gRPC status code of its name: a cast is the
-// whole mapping, and code below the gRPC seam never includes gRPC.
+// The kind of fault of an Error. Each has the number of the gRPC status code of its name: a cast is the whole
+// mapping, and code below the gRPC seam never includes gRPC.
 enum class ErrorCode {
   InvalidArgument = 3,     // the input is wrong in every state of the system
   NotFound = 5,            // the named thing does not exist

@@ -20,9 +20,9 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
 // the old file is as it was and no temporary file is left.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
 
-// Writes what a user has named as output, as a shell's redirection would: through a link, a device or a FIFO,
-// and an existing file keeps its mode. A regular file is replaced at once, as write_file_atomic() does. A
-// folder is InvalidArgument.
+// Writes a user's output file, as a shell's redirection would: through a link, a device or a FIFO, and an
+// existing file keeps its mode. A regular file is replaced at once, as write_file_atomic() does. A folder is
+// InvalidArgument.
 void write_output(const std::filesystem::path& path, std::string_view content);
 
 // A folder of its own, mode 0700, removed with everything in it by the destructor.
@@ -41,7 +41,7 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-// Absolute and without "." and ".."; symbolic links stay and nothing has to exist.
+// Absolute and without "." and ".."; symbolic links stay, and the path need not exist.
 std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 // Absolute with all symbolic links resolved. Throws where it does not exist.

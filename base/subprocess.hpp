@@ -93,7 +93,7 @@ class Subprocess {
   // Sends a signal to the child alone.
   void send_signal(int signal) noexcept;
 
-  // Waits for the child's end and reaps it; what is left of its group is killed first, so that no grandchild
+  // Waits for the child's end and reaps it; the rest of its group is killed first, so that no grandchild
   // stays. The same status again on every later call.
   ExitStatus wait();
   std::optional<ExitStatus> try_wait();

@@ -28,8 +28,7 @@ inline std::string quoted(const std::string& text) { return quoted(std::string_v
 inline std::string quoted(std::string& text) { return quoted(std::string_view(text)); }
 inline std::string quoted(const char* text) { return quoted(std::string_view(text)); }
 
-// The text, at most `max_bytes` of it, no UTF-8 sequence cut in two: what goes into a protobuf string must be
-// valid.
+// The text, at most `max_bytes` of it, no UTF-8 sequence cut in two: text in a protobuf string must be valid.
 std::string cut_utf8(std::string_view text, std::size_t max_bytes);
 
 // The text with a '?' for every byte that is not part of UTF-8. For text from others (a compiler, a library,

@@ -17,8 +17,8 @@ namespace v1 {
 class GetVariantReply;
 }
 
-/// A variant for one problem: configuration, launch plan, cubin and what makes it trustworthy. Immutable,
-/// cheap to copy, safe on many threads.
+/// A variant for one problem: configuration, launch plan, cubin and the evidence for it. Immutable, cheap to
+/// copy, safe on many threads.
 class Answer {
  public:
   /// `cubin` is the uncompressed artifact. Throws Error(DataLoss) if it does not have the promised digest or

@@ -1,4 +1,4 @@
-// Floating-point types below 32 bits, as bits: what a scalar parameter of such a type holds.
+// Floating-point types below 32 bits, as the bits of a scalar parameter.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace cubind {
 
 /// Without `have_artifacts`. Reads the current GPU where the query asks for it. Throws Error(InvalidArgument)
-/// for an unknown departure in `accept` and what current_gpu() throws.
+/// for an unknown departure in `accept`, and the errors of current_gpu().
 v1::GetVariantRequest make_request(const Query& query);
 
 /// Invariance is more than reproducibility and includes it. `invariant_dim` empty: none is asked for.

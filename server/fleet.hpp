@@ -1,4 +1,4 @@
-// The agents that are connected and what they offer, as a snapshot for any thread; and what follows from it.
+// The connected agents and their offers, as a snapshot for any thread, and the facts that follow from it.
 #pragma once
 
 #include <atomic>

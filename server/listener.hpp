@@ -29,9 +29,9 @@ class SocketPlace {
   UniqueFd lock_;
 };
 
-/// While it lives, what this process makes is for its user alone (umask 0177): a socket that is bound
-/// meanwhile is nobody else's, not even until its mode is set. Of the whole process: no other thread may make
-/// a folder meanwhile.
+/// While it lives, the files of this process are for its user alone (umask 0177): a socket that is bound
+/// meanwhile belongs to nobody else, not even until its mode is set. It holds for the whole process: no other
+/// thread may make a folder meanwhile.
 class PrivateBind {
  public:
   PrivateBind();

@@ -28,8 +28,8 @@ class Strand {
   /// False: the strand is closed, the function was dropped.
   bool post(Function function);
   void post_at(Time time, Function function);
-  /// Posts and waits until it has run; throws what it throws, and Unavailable where the strand is closed. Not
-  /// from the strand itself.
+  /// Posts and waits until it has run; throws its error, or Unavailable if the strand is closed. Not from the
+  /// strand itself.
   void run(const Function& function);
   /// Runs the functions posted for now, drops those posted for later, and takes no more. Do not call it from
   /// the strand itself.

@@ -1,4 +1,4 @@
-// What cubindctl ends with. Documented in docs/cli.md and in --help.
+// The exit codes of cubindctl, documented in docs/cli.md and in --help.
 #pragma once
 
 #include "base/error.hpp"

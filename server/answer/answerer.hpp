@@ -38,7 +38,7 @@ struct Resolution {
   bool any_record = false;                       // some acceptable candidate has a record
   std::optional<ServedAnswer> answer;            // the best acceptable candidate that has an artifact
   std::optional<CompileOrder> compile;           // of a better one, or of the only one, that has none
-  std::optional<std::string> refused_toolchain;  // the driver cannot load what it made
+  std::optional<std::string> refused_toolchain;  // the driver cannot load its cubins
   std::optional<Match> best_refused;             // by `accept`
 };
 

@@ -24,8 +24,8 @@ bool stands_for_bucket(const Question& question, Answerer& answerer, const Index
 /// caller's driver, toolchain or power limit is not that of their GPU: measuring again would change nothing.
 bool tuning_refreshes(const Question& question, const AgentProfiles& agents);
 
-/// Whether what agents measured now would answer numerics `invariant:DIM`, which another toolchain's record does
-/// not.
+/// Whether a new measurement by the agents would answer numerics `invariant:DIM`, which another toolchain's
+/// record does not.
 bool tuning_keeps_toolchain(const Question& question, const AgentProfiles& agents);
 
 }  // namespace cubind

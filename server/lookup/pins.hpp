@@ -1,5 +1,5 @@
 // The generation that a training job pins with its first question: all of its ranks get the same answers,
-// whatever is tuned or imported meanwhile.
+// even if problems are tuned or imported meanwhile.
 #pragma once
 
 #include <cstddef>

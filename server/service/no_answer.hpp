@@ -15,7 +15,7 @@ struct CompileAttempts {
   bool any_failed = false;
 };
 
-/// Throws NotFound, FailedPrecondition or Unavailable with what would be right.
+/// Throws NotFound, FailedPrecondition or Unavailable, and says what would be right.
 [[noreturn]] void throw_no_answer(const Question& question, const Resolution& resolution,
                                   const AgentProfiles& agents, const CompileAttempts& compiles);
 

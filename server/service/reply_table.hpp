@@ -41,7 +41,7 @@ class ReplyTable {
   /// Until the replies cost no more than this.
   void shrink_to(std::size_t max_cost);
 
-  /// What a reply costs, in bytes.
+  /// The size of a reply, in bytes.
   static std::size_t cost(std::string_view request, const WireReply& reply) {
     return request.size() + reply.head.size() + kOverhead;
   }

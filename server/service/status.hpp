@@ -15,7 +15,7 @@ grpc::Status to_status(const Error& error);
 /// logged.
 grpc::Status current_status();
 
-/// OK, or what `body` threw.
+/// OK, or the error of `body`.
 template <typename Body>
 grpc::Status guarded(Body&& body) {
   try {

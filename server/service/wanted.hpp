@@ -1,4 +1,4 @@
-// The want list: misses that started no job, and what of them can be tuned.
+// The want list: misses that started no job, and those of them that can be tuned.
 #pragma once
 
 #include <vector>

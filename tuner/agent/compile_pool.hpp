@@ -26,14 +26,13 @@ struct CompilePoolOptions {
   std::uint64_t memory_bytes = std::uint64_t{3} << 30;
   std::uint64_t max_cubin_bytes = std::uint64_t{64} << 20;  // where the request names none
   std::uint64_t max_log_bytes = 256 << 10;                  // where the request names none
-  unsigned compiles_per_worker =
-      1000;  // then a fresh one takes over: what a compiler leaks or keeps stays small
+  unsigned compiles_per_worker = 1000;  // then a fresh one takes over: a compiler's leaks stay small
   int nice = 10;
   std::shared_ptr<CompileSlots> slots = {};  // shared with other pools; null: `jobs` alone counts
 };
 
-// What became of one request. A refused option, an error of the compiler, a crash, a kill at the deadline and
-// a cubin above the cap are all Outcome COMPILE in `reply`, whose log says which; nothing of it touches
+// The end of one request. A refused option, an error of the compiler, a crash, a kill at the deadline and a
+// cubin above the cap are all Outcome COMPILE in `reply`, whose log names the cause; nothing of it touches
 // another request.
 struct CompileResult {
   std::uint64_t id = 0;
@@ -59,13 +58,13 @@ struct CompilePoolCounts {
 class CompilePool {
  public:
   explicit CompilePool(CompilePoolOptions options);
-  // Drops what waits, kills what runs.
+  // Drops waiting requests, kills running ones.
   ~CompilePool();
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;
 
-  // Starts one worker and waits for its hello: what NVRTC says of itself, and its architectures. Throws
-  // Error(Unavailable) with what the worker said. The worker is kept for the first request.
+  // Starts one worker and waits for its hello: NVRTC's version and its architectures. Throws
+  // Error(Unavailable) with the worker's output. The worker is kept for the first request.
   v1::Toolchain probe();
 
   std::uint64_t submit(v1::CompileRequest request, int priority = 0);

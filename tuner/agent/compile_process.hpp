@@ -29,10 +29,10 @@ class CompileProcess {
     bool ended = false;      // the process is gone or must not be used again
   };
   // Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
-  // `is_withdrawn`, which is asked every few milliseconds. Never throws for what the worker does.
+  // `is_withdrawn`, which is asked every few milliseconds. Never throws for a fault of the worker.
   Answer compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
 
-  // False where the worker has ended while it had nothing to do.
+  // False if the worker ended while it had nothing to do.
   bool is_usable() const;
 
   const v1::Toolchain& toolchain() const noexcept { return toolchain_; }

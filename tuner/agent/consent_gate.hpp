@@ -21,8 +21,8 @@ class ConsentGate {
  public:
   struct Options {
     TuneWhen when = TuneWhen::Idle;
-    // Whatever `when` says: gives way, and does not wait but throws Error(Unavailable), so that the job is
-    // handed back and others may have their turn.
+    // Gives way under any `when`, and does not wait but throws Error(Unavailable), so that the job is handed
+    // back and others may have their turn.
     bool only_when_idle = false;
     std::chrono::milliseconds poll{2000};
   };
@@ -30,10 +30,10 @@ class ConsentGate {
       : options_(options), remote_(remote), progress_(progress), stop_(stop) {}
 
   bool gives_way() const { return options_.only_when_idle || options_.when != TuneWhen::Always; }
-  // Before the job: waits where somebody else uses the GPU, or another tuner holds it (whatever the consent).
+  // Before the job: waits while another process uses the GPU, or another tuner holds it (under any consent).
   void enter();
-  // Frees the GPU's memory, says so (WAITING_FOR_IDLE_GPU) and returns when nobody else uses the GPU. Throws
-  // where the job is stopped meanwhile.
+  // Frees the GPU's memory, says so (WAITING_FOR_IDLE_GPU) and returns when no other process uses the GPU.
+  // Throws where the job is stopped meanwhile.
   void wait_until_idle();
 
  private:

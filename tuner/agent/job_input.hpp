@@ -26,7 +26,7 @@ struct Candidate {
   bool must_compete() const { return incumbent || is_default; }
 };
 
-// What a tuning job works on. Immutable once made.
+// The input of a tuning job. Immutable once made.
 struct JobInput {
   std::shared_ptr<const KernelSpec> spec;
   Problem problem;
@@ -43,9 +43,9 @@ struct JobInput {
   std::vector<Candidate> candidates;  // in search order; no two with the same trial key
 };
 
-// Parses the lease's spec, enumerates the valid configurations, drops what cannot launch, computes keys and
-// orders. Throws Error(InvalidArgument) for a spec or problem that is wrong, Error(FailedPrecondition) where
-// no configuration is valid.
+// Parses the lease's spec, enumerates the valid configurations, drops those that cannot launch, computes keys
+// and orders. Throws Error(InvalidArgument) for a spec or problem that is wrong, Error(FailedPrecondition)
+// where no configuration is valid.
 JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device);
 
 // A configuration of the job's kernel at some problem, without number and trial key. Absent where a constraint

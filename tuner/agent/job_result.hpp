@@ -19,8 +19,7 @@ struct Decision {
 };
 
 // DONE, with the winner's evidence: the median of its rounds with its 95 % bootstrap interval, clocks and
-// conditions of its blocks, the gain over the default within common rounds, what it was verified against.
-// Pure.
+// conditions of its blocks, the gain over the default within common rounds, and the verification. Pure.
 v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialBench& bench,
                               const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device,
                               const Clock& clock);

@@ -19,7 +19,7 @@ class KernelBuilds {
  public:
   explicit KernelBuilds(Toolchain toolchain) : toolchain_(std::move(toolchain)) {}
 
-  // Throws what parsing the spec and KernelBuild throw.
+  // Throws the errors of parsing the spec and of KernelBuild.
   std::shared_ptr<const KernelBuild> of(const v1::SpecBundle& bundle);
 
  private:

@@ -23,14 +23,14 @@ class MemoryRefusal {
   // Absent: the problem fits, or nobody knows, or the job is for exactly this problem: then the device is
   // asked.
   std::optional<v1::JobResult> foreseen() const;
-  // The device has refused the problem, whatever was reckoned.
+  // The device has refused the problem, in spite of the estimate.
   v1::JobResult met(const std::string& error) const;
 
  private:
   v1::JobResult result(std::uint64_t need, std::uint64_t limit, const std::string& error) const;
 
   const JobInput& input_;
-  const std::uint64_t limit_;  // what trials may use; 0: unknown
+  const std::uint64_t limit_;  // the memory that trials may use; 0: unknown
   const bool for_bucket_;
 };
 

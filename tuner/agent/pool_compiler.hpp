@@ -13,7 +13,7 @@ class PoolCompiler final : public Compiler {
  public:
   explicit PoolCompiler(CompilePoolOptions options);
 
-  // What NVRTC says of itself. Throws Error(Unavailable).
+  // NVRTC's own version and name. Throws Error(Unavailable).
   v1::Toolchain probe() { return pool_.probe(); }
 
   std::uint64_t submit(const v1::CompileRequest& request, int priority) override;

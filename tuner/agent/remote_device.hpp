@@ -22,7 +22,7 @@ struct DeviceDeadlines {
   std::chrono::milliseconds run{10'000};
   unsigned run_prepares = 20;
   std::chrono::milliseconds control{10'000};
-  // A GPU that did nothing for so long is warmed up again.
+  // A GPU that idled for this long is warmed up again.
   std::chrono::milliseconds cools_down{100};
 };
 
@@ -49,7 +49,7 @@ class RemoteDevice {
   bool foreign_use() const { return foreign_use_; }
   v1::DeviceReply probe();
 
-  // Does nothing where the setup is prepared already; `make` builds the request otherwise.
+  // Does nothing if the setup is prepared already; otherwise `make` builds the request.
   v1::DeviceReply prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make);
   void release(std::uint32_t setup);
   // Whether there was any.

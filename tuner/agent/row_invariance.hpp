@@ -9,10 +9,10 @@
 
 namespace cubind {
 
-// The replay device's tables tell nothing of rows: there, numerics `invariant:DIM` are as `reproducible`.
+// The replay device's tables say nothing about rows: there, numerics `invariant:DIM` mean `reproducible`.
 bool wants_row_invariance(const JobInput& input);
 
-// Numerics `invariant:DIM`: an output's rows have the same bits whatever the size of DIM.
+// Numerics `invariant:DIM`: an output's rows have the same bits for every size of DIM.
 //
 // Each problem's default configuration is the measure. A configuration passes at a problem if all rows have
 // the bits that the default gives them. The default must pass as well: its first rows have the bits that it
@@ -26,7 +26,7 @@ class RowInvariance {
   RowInvariance(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
                 TrialDevice& device);
 
-  // All rows of the problem: what holds() wants a hash of.
+  // All rows of the problem: holds() compares their hash.
   const v1::OutputParts& rows_at(const Problem& problem);
   // Whether a correct trial's rows, in the reply's only hash, are the default's. Runs the default for it where
   // that was not done. Throws Error(FailedPrecondition) where the default has no such rows or fails.

@@ -15,7 +15,7 @@ namespace cubind {
 // One NVRTC with the workers that run it.
 struct Tool {
   Toolchain toolchain;
-  v1::Toolchain offer;  // what NVRTC says of itself
+  v1::Toolchain offer;  // NVRTC's version and name
   std::unique_ptr<PoolCompiler> compiler;
   std::unique_ptr<KernelBuilds> builds;
 };
@@ -29,7 +29,7 @@ class Toolbox {
 
   const std::vector<Tool>& tools() const { return tools_; }
   // The newest whose cubins a driver loads (cuDriverGetVersion; 0: any) and which knows the architecture
-  // (empty: any). Throws Error(FailedPrecondition) that says what there is.
+  // (empty: any). Throws Error(FailedPrecondition) that lists the toolchains.
   const Tool& choose(std::uint32_t driver_cuda, const std::string& architecture) const;
 
  private:
@@ -37,7 +37,7 @@ class Toolbox {
   std::string no_nvrtc(std::string_view separator) const;
 
   std::vector<Tool> tools_;
-  std::vector<std::string> searched_;  // where, and what came of it; for messages
+  std::vector<std::string> searched_;  // the places and the results; for messages
 };
 
 }  // namespace cubind

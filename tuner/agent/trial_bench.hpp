@@ -56,7 +56,7 @@ class TrialBench {
   void make_fresh_for(const Candidate& candidate);
   // Whether a stored fault waits for its repetition.
   bool has_faulted(const Candidate& candidate) const;
-  // Frees what device and process hold for a trial that is not needed now.
+  // Frees the memory of device and process for a trial that is not needed now.
   void put_away(const Candidate& candidate);
   void release(const Place& place) { device_.release(place); }
   // Takes out a trial that lost its standing after it was measured.
@@ -79,7 +79,7 @@ class TrialBench {
   Attempt out(const Candidate& candidate, v1::Outcome outcome);
   Attempt keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
                             const v1::DeviceReply& reply);
-  // Whether a correct trial is also what the job's numerics want.
+  // Whether a correct trial also meets the job's numerics.
   bool has_wanted_bits(const Place& place, bool after_timing, const v1::DeviceReply& reply);
   Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
   v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;

@@ -44,7 +44,7 @@ class TrialDevice {
   // Lets the compiler begin with the reference, which the first verification waits for.
   void want_reference();
 
-  // Makes the device ready for the measured problem. Needed only for what it tells of itself then.
+  // Makes the device ready for the measured problem. Needed only for the facts that it reports then.
   void make_ready();
   // The reply is about the trial: an outcome of loading it, or of verifying it. It has hashes of these parts
   // of a correct trial's outputs.

@@ -51,7 +51,7 @@ class TrialLog {
                    std::uint32_t fault_count);
   void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);
   void add(const Candidate& candidate, v1::SampleBlock block);
-  // Nothing is sent where nothing was added.
+  // Sends nothing if nothing was added.
   void commit();
 
  private:

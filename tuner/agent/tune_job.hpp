@@ -18,8 +18,8 @@ namespace cubind {
 
 // The tuning loop: enumerate, compile, verify, screen, interleave the finalists, choose, verify the winner.
 //
-// The search is a function of the lease and of the samples: whatever the lease holds is used and never done
-// again, so that a job that was killed anywhere ends with the winner of the undisturbed one.
+// The search is a function of the lease and of the samples: the results in the lease are used and never
+// repeated, so that a job that was killed anywhere ends with the winner of the undisturbed one.
 class TuneJob {
  public:
   struct Parts {

@@ -9,7 +9,7 @@
 
 namespace cubind::measure {
 
-/// What the work needs at least. Zero: not known.
+/// The least that the work needs. Zero: not known.
 struct FloorWork {
   std::uint64_t flops = 0;
   std::uint64_t min_read_bytes = 0;  // counts in cold mode alone: warm, the reads may be served by the L2

@@ -1,5 +1,5 @@
-// What is wanted on a miss, departures, evidence, outcomes and digests in messages, both ways. A message that
-// does not convert throws Error(InvalidArgument) with the field path.
+// Wishes on a miss, departures, evidence, outcomes and digests in messages, both ways. A message that does
+// not convert throws Error(InvalidArgument) with the field path.
 #pragma once
 
 #include <string_view>

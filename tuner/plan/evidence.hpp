@@ -1,6 +1,7 @@
-// What a measurement consists of: samples and the conditions under which they were taken, verifications, and the
-// summaries of both that a record keeps of its winner. Store, tables, agent and messages hold these; each fact is
-// declared here alone. tuner/plan/evidence_wire.hpp makes messages of them, tuner/plan/evidence_json.hpp JSON.
+// The parts of a measurement: samples and the conditions under which they were taken, verifications, and the
+// summaries of both that a record keeps of its winner. Store, tables, agent and messages hold these; each
+// fact is declared here alone. tuner/plan/evidence_wire.hpp makes messages of them,
+// tuner/plan/evidence_json.hpp JSON.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace cubind {
 
-/// What a compiled entry takes of an SM.
+/// The resources that a compiled entry takes of an SM.
 struct EntryResources {
   std::string entry_symbol;
   std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0,
@@ -22,7 +23,7 @@ struct EntryResources {
   bool operator==(const EntryResources&) const = default;
 };
 
-/// What the GPU did while a block of samples was taken; zero where NVML does not tell.
+/// The GPU's state while a block of samples was taken; zero if NVML does not tell.
 struct BlockConditions {
   std::uint32_t sm_mhz = 0, memory_mhz = 0, temperature_c = 0, power_mw = 0;
   std::uint64_t throttle_reasons = 0;  // NVML's bits
@@ -68,7 +69,7 @@ struct Timing {
   bool operator==(const Timing&) const = default;
 };
 
-/// What a winner was verified against, and on which problems (its own and the tails).
+/// The verification of a winner: its reference and its problems (its own and the tails).
 struct VerificationSummary {
   bool verified = false;
   Digest digest;          // of reference and tolerance

@@ -36,7 +36,7 @@ inline constexpr std::tuple kTimingFields{
     JsonField{"throttled", &Timing::throttled},  JsonField{"contended", &Timing::contended},
 };
 
-/// What a table tells of a block's conditions.
+/// A block's conditions as a table has them.
 inline constexpr std::tuple kConditionFields{
     JsonField{"sm_mhz", &BlockConditions::sm_mhz},
     JsonField{"throttled", &BlockConditions::throttled, Printed::IfSet},

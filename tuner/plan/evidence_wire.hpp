@@ -17,7 +17,7 @@ void to_wire(const BlockConditions& from, v1::ThrottleInfo& to);
 void to_wire(const Timing& from, v1::Provenance& to);
 /// Without the digest, for which the message has no field.
 void to_wire(const VerificationSummary& from, v1::VerificationSummary& to);
-/// Samples, conditions and what they were judged against.
+/// Samples, conditions and the time that they were judged against.
 void to_wire(const SampleBlock& from, v1::SampleBlock& to);
 /// All but trial and digest.
 void to_wire(const VerificationResult& from, v1::VerificationResult& to);

@@ -90,7 +90,7 @@ struct PlanTemplate {
   std::vector<std::string> constraints;
   std::vector<LaunchTemplate> launches;
   std::uint64_t static_shared_bytes = 0;  // largest of the entries; 0 before compiling
-  std::string place;  // JSON pointer of what holds the launches: empty, or "/reference"; for messages
+  std::string place;  // JSON pointer of the owner of the launches: empty, or "/reference"; for messages
   bool operator==(const PlanTemplate&) const = default;
 };
 

@@ -4,7 +4,7 @@
 
 namespace cubind {
 
-/// What a question wants where nothing that was measured for it answers.
+/// The wish of a question that no measurement answers.
 enum class OnMiss : std::uint8_t {
   Serve,  // never wait for a measurement: the best answer there is
   Wait,   // wait for the tuning job, within the deadline

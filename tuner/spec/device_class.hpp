@@ -50,8 +50,8 @@ bool knows_architecture(std::span<const std::string> known, std::string_view arc
 /// nothing else.
 bool cubin_runs_on(std::string_view architecture, std::uint32_t cc_major, std::uint32_t cc_minor);
 
-/// Whether a driver (cuDriverGetVersion) loads what an NVRTC of this major version makes: 13 needs 13000, 12
-/// needs 12000.
+/// Whether a driver (cuDriverGetVersion) loads the cubins of an NVRTC of this major version: 13 needs 13000,
+/// 12 needs 12000.
 bool driver_loads(std::uint32_t driver_cuda, std::uint32_t nvrtc_major);
 
 /// "580" of "580.159.04".

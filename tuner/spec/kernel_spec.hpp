@@ -1,5 +1,5 @@
-// A kernel spec: the parsed JSON file, its sources, and what follows from them alone. Immutable after
-// parsing; safe to share between threads.
+// A kernel spec: the parsed JSON file, its sources, and everything that follows from them alone. Immutable
+// after parsing; safe to share between threads.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,7 @@ struct Fill {
     File,     // refused so far
   };
   Kind kind = Kind::Normal;
-  std::vector<double> parameters;  // without what `expression` gives
+  std::vector<double> parameters;  // without the value of `expression`
   std::string expression;  // Choice: of the count, Offsets: of the total, over dims and flags; else empty
   std::string file;
   bool operator==(const Fill&) const = default;
@@ -102,7 +102,7 @@ struct ArgumentSpec {
   bool timed_zero = false;
   std::string expr;          // scalars by expression
   bool from_caller = false;  // scalars from the caller
-  double bench = 0;          // what the measurement passes for a caller's scalar
+  double bench = 0;          // the measurement passes it for a caller's scalar
 };
 
 struct LaunchSpec {

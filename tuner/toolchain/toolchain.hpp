@@ -43,8 +43,8 @@ struct ToolchainSearch {
   std::vector<std::filesystem::path> toolkit_folders;  // default: /usr/local/cuda
   std::vector<std::filesystem::path> site_packages;    // default: those of VIRTUAL_ENV and python3 on PATH
   std::vector<std::filesystem::path> install_folders;  // default: <folder of the executable>/../cuda
-  // Looked into only where nothing of the above has an NVRTC; default: .deps/cuda of the checkout that the
-  // executable was built in, where ./dev deps unpacks the wheels.
+  // Searched only if none of the above has an NVRTC; default: .deps/cuda of the checkout that the executable
+  // was built in, where ./dev deps unpacks the wheels.
   std::vector<std::filesystem::path> fallback_folders;
 
   static ToolchainSearch of_process();
@@ -63,7 +63,7 @@ struct ToolchainsFound {
 // changed. Thread-safe; two threads that ask for the same new file may both read it.
 class FileDigests {
  public:
-  // Throws what reading the file throws.
+  // Throws the errors of reading the file.
   Digest of(const std::filesystem::path& path);
 
  private:

@@ -20,7 +20,7 @@ struct KernelResources {
 
 struct CompileLog {
   std::map<std::string, KernelResources> kernels;  // by symbol
-  std::string messages;  // the log without what ptxas -v adds to it, which changes from run to run
+  std::string messages;  // the log without the lines of ptxas -v, which change from run to run
 };
 
 // Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for no

@@ -8,7 +8,7 @@
 
 namespace cubind::worker {
 
-// What follows `cubind-worker compile --fd N`:
+// The arguments behind `cubind-worker compile --fd N`:
 //   --nvrtc PATH         the library, by its full path
 //   --builtins PATH      libnvrtc-builtins of the same folder
 //   --cpu-seconds N      CPU time that one compile may take (default 600, 0: no limit)

@@ -1,4 +1,4 @@
-// Whether somebody else uses the GPU.
+// Whether another process uses the GPU.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace cubind::worker {
 
-/// What NVML shows at one time.
+/// NVML's readings at one time.
 struct GpuUse {
   std::vector<std::uint32_t> processes{};              // with a context; empty also where NVML lists none
   std::uint64_t memory_bytes = 0;                      // in use by anybody

@@ -21,7 +21,7 @@ class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
-  /// Fills `info`. `foreign_use` is set where somebody else uses the GPU; the device then takes no memory
+  /// Fills `info`. `foreign_use` is set if another process uses the GPU; the device then takes no memory
   /// before prepare().
   virtual v1::DeviceReply open(const v1::OpenDevice& request) = 0;
   /// Replaces a setup of the same number. OUT_OF_MEMORY leaves nothing of the setup behind.
@@ -35,7 +35,7 @@ class DeviceBackend {
   virtual v1::DeviceReply probe(const v1::ProbeDevice& request) = 0;
 };
 
-/// Opens no library yet: open() does, and says in its error what was tried.
+/// Opens no library yet: open() does, and its error names the tried ones.
 std::unique_ptr<DeviceBackend> make_cuda_device();
 
 /// `arguments` are those of the command line after the descriptor: `--replay TABLE` and what else the replay

@@ -35,7 +35,7 @@ class DriverContext {
   void activate();
   /// The stream of all the worker's work; active() only.
   cuda::Stream stream() const { return stream_; }
-  /// Waits for it. Throws DriverError with what a kernel did wrong.
+  /// Waits for it. Throws DriverError with a kernel's fault.
   void synchronize(std::string_view operation) const;
 
   /// Free memory of the GPU: the driver's figure once active, before that NVML's; 0 where neither tells.

@@ -21,7 +21,7 @@
 
 namespace cubind::worker {
 
-/// What the device generates itself; for the kinds `offsets` and `file` see fill_on_host(). Throws
+/// The fills that the device generates itself; for the kinds `offsets` and `file` see fill_on_host(). Throws
 /// Error(InvalidArgument) for an unknown kind or parameters that make no sense.
 FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed);
 

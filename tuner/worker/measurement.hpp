@@ -17,7 +17,7 @@ void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSetti
 
 /// One block with its conditions. Blocks under thermal or hardware slowdown are measured again as the
 /// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
-/// WRONG_RESULT, detail with both figures. Throws DriverError for what the variant does wrong.
+/// WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
 v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
                                const v1::MeasureTrials::Item& item, const MeasureSettings& settings);
 

@@ -57,7 +57,7 @@ class NvrtcLibrary {
   int minor_ = 0;
 };
 
-// One program. Methods throw Error(Internal) where NVRTC refuses what cannot fail.
+// One program. Methods throw Error(Internal) if NVRTC refuses a call that cannot fail.
 class NvrtcProgram {
  public:
   struct Header {
@@ -75,7 +75,7 @@ class NvrtcProgram {
   void add_name_expression(const std::string& expression);
   NvrtcStatus compile(const std::vector<std::string>& options);
 
-  // NVRTC's words for what compile() returned.
+  // NVRTC's words for the result of compile().
   const std::string& error_text() const noexcept { return error_text_; }
 
   // The first max_bytes of the log; `truncated` says whether there was more.

@@ -1,4 +1,4 @@
-// The buffers of one problem on the device, their inputs, and what the reference makes of them.
+// The buffers of one problem on the device, their inputs, and the reference's outputs.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class ProblemSetup {
   /// Binds to the buffers where they are now; before poison(), because scratch buffers may grow here.
   BoundPlan bind(const LoadedCubin& cubin, const v1::LaunchPlan& plan);
 
-  /// After a run: what it wrote outside its buffers or into its inputs; absent: nothing.
+  /// After a run: its writes outside its buffers or into its inputs; absent: none.
   std::optional<std::string> find_damage();
   std::vector<OutputComparison> compare_outputs();
   /// Of all outputs together.
@@ -70,7 +70,7 @@ class ProblemSetup {
   struct Buffer {
     v1::BufferSpec spec;
     GuardedBuffer variant;
-    std::optional<GuardedBuffer> reference;  // what the reference writes; inputs are shared
+    std::optional<GuardedBuffer> reference;  // the reference's output; inputs are shared
     DeviceMemory pristine;                   // inout: its content before a launch
     DeviceMemory expected;                   // outputs under reference "expected"
     std::optional<DType> expected_type;

@@ -20,7 +20,7 @@ class ReplayTable {
   const DeviceFacts& facts() const { return facts_; }
   const std::string& driver() const { return driver_; }
 
-  /// Null where nothing was recorded.
+  /// Null if nothing was recorded.
   const TableTrial* find(const std::string& kernel, const Problem& problem,
                          const Configuration& configuration) const;
   /// Throws Error(FailedPrecondition) if no configuration of the kernel was recorded on the problem; it lists

@@ -1,4 +1,4 @@
-// Whether a variant computes what the reference computes and writes nothing else.
+// Checks that a variant computes the reference's results and writes nothing else.
 #pragma once
 
 #include "schemas/worker.pb.h"
