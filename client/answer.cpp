@@ -69,7 +69,7 @@ void Answer::Shared::check_plan(const LaunchPlan& plan) const {
   const PlanResult own = evaluator->evaluate(asked, configuration);
   if (!own.plan || *own.plan != plan) {
     throw Error(ErrorCode::DataLoss, "plan",
-                "the launch plan for " + to_string(asked) + " is not what the reply's own rule gives" +
+                "the launch plan for " + to_string(asked) + " differs from the reply's own rule" +
                     (own.plan ? std::string() : ": " + own.violation));
   }
 }

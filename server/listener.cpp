@@ -30,11 +30,12 @@ void require_own_folder(const fs::path& folder) {
   const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
   if (!is_trusted(link.st_uid) || !is_trusted(info.st_uid) || others_write) {
     throw Error(ErrorCode::FailedPrecondition, "--socket: folder " + folder.string(),
-                others_write ? "others than its owner can write to it and replace the socket: chmod go-w, or "
-                               "name another folder"
-                             : "belongs to user " + std::to_string(info.st_uid) +
-                                   ", who can replace the socket: name a folder of user " +
-                                   std::to_string(::geteuid()));
+                others_write
+                    ? "users other than its owner can write to it and replace the socket: chmod go-w, or "
+                      "name another folder"
+                    : "belongs to user " + std::to_string(info.st_uid) +
+                          ", who can replace the socket: name a folder of user " +
+                          std::to_string(::geteuid()));
   }
 }
 

@@ -126,7 +126,7 @@ class Builder {
     option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
     command->add_flag("--all-trials", options->all_trials, "every trial; default: winners only");
     command->add_flag("--samples", options->samples, "with --all-trials: every sample");
-    command->add_flag("--replayed", options->replayed, "also what the replay device yielded");
+    command->add_flag("--replayed", options->replayed, "also results of the replay device");
     command->add_flag("--provisional", options->provisional,
                       "also records that were measured beside other processes");
   }

@@ -185,7 +185,7 @@ Answer ask(Client& client, const Query& query, const CommonOptions& common) {
     throw Error(ErrorCode::DeadlineExceeded, to_string(query.problem),
                 "had not been measured after " +
                     fixed(std::chrono::duration<double>(common.deadline()).count(), 1) +
-                    " s (--timeout); a job goes on: `cubindctl jobs` tells its state");
+                    " s (--timeout); a job goes on: `cubindctl jobs` shows its state");
   }
 }
 

@@ -155,7 +155,7 @@ void CheckCall::count(const Problem& problem) {
     }
     if (std::ranges::find(spec_->defaults, *first) == spec_->defaults.end()) {
       reply_.add_warnings("/default: none of it is valid for " + to_string(problem) + " on " + label +
-                          ", the first valid configuration stands in: " + to_string(*first));
+                          ", the first valid configuration is used instead: " + to_string(*first));
     }
     order(problem, *first, architecture);
   }

@@ -177,7 +177,7 @@ class Checker {
       const auto value = context.configuration.value(tunable.name);
       if (!value) {
         add_outdated("/configuration", "other_revision: the tunable " + quoted(tunable.name) +
-                                           " is missing, the spec's default stands in for it");
+                                           " is missing: the spec's default is used");
       } else if (std::ranges::find(tunable.values, *value) == tunable.values.end()) {
         add("/configuration/" + escape_pointer_step(tunable.name),
             std::to_string(*value) + " is not listed by " + spec.file + " /tunables/" +
