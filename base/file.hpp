@@ -54,7 +54,7 @@ void create_folders(const std::filesystem::path& path, unsigned mode = 0755);
 // $XDG_RUNTIME_DIR/cubind, or /tmp/cubind-UID where the variable is unset or not absolute. Not created.
 std::filesystem::path user_runtime_dir();
 
-// $XDG_DATA_HOME/cubind, or ~/.local/share/cubind. Throws FailedPrecondition where the home is unknown too.
+// $XDG_DATA_HOME/cubind, or ~/.local/share/cubind. Throws FailedPrecondition if the home is unknown too.
 std::filesystem::path user_data_dir();
 
 // The folder of the running executable, symbolic links resolved.

@@ -14,7 +14,7 @@ namespace cubind {
 // several threads at once.
 class JsonSchema {
  public:
-  // Throws Internal where the schema itself is not valid: schemas are cubind's own files. `name` is for
+  // Throws Internal if the schema itself is not valid: schemas are cubind's own files. `name` is for
   // messages.
   JsonSchema(std::string_view schema_text, std::string name);
   ~JsonSchema();

@@ -64,7 +64,7 @@ class KeyEncoder {
   // closes by itself after the last.
   KeyEncoder& list(std::string_view tag, std::size_t count);
 
-  // A group of any number of items. Throws Internal from end() where no group is open or a list in it is not
+  // A group of any number of items. Throws Internal from end() if no group is open or a list in it is not
   // full.
   KeyEncoder& begin(std::string_view tag);
   KeyEncoder& end();

@@ -73,7 +73,7 @@ struct ExitStatus {
 // waits.
 class Subprocess {
  public:
-  // Throws InvalidArgument for options that make no sense, NotFound or PermissionDenied where the program
+  // Throws InvalidArgument for options that make no sense, NotFound or PermissionDenied if the program
   // cannot be executed, else Unavailable; the cause names the step that failed in the child.
   static Subprocess spawn(const SubprocessOptions& options);
 

@@ -14,7 +14,7 @@ namespace cubind {
 /// kernel's context current. Destroying unloads the module: no launch may be in flight then.
 class LoadedKernel {
  public:
-  /// Throws Error(FailedPrecondition) without a driver or where it does not load the cubin, with the driver's
+  /// Throws Error(FailedPrecondition) without a driver or if it does not load the cubin, with the driver's
   /// words. Launches of more than 48 KB of shared memory are granted theirs here.
   explicit LoadedKernel(Answer answer);
   ~LoadedKernel();

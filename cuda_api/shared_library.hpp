@@ -15,7 +15,7 @@ class SharedLibrary {
   /// loader's message for each.
   static std::optional<SharedLibrary> open_first(std::span<const std::string> candidates, std::string& tried);
 
-  /// Null where the library has no such symbol.
+  /// Null if the library has no such symbol.
   void* symbol(const char* name) const;
 
   /// The candidate that loaded.

@@ -46,7 +46,7 @@ DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClas
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
 
 /// The newest toolchain that compiles for the architecture (empty: any) and whose cubins the driver loads
-/// (absent: any); absent where no agent offers one.
+/// (absent: any); absent if no agent offers one.
 std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
                                                   const std::optional<DriverVersion>& driver,
                                                   const std::string& architecture = "");

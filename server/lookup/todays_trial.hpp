@@ -12,7 +12,7 @@
 namespace cubind {
 
 /// The key that the configuration's trial would have today on the record's problem, for its architecture,
-/// toolchain and driver; absent where the configuration is not valid for that problem or launches nothing.
+/// toolchain and driver; absent if the configuration is not valid for that problem or launches nothing.
 std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& record,
                                        const Configuration& configuration, const DeviceFacts& facts);
 

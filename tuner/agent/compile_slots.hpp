@@ -12,7 +12,7 @@ class CompileSlots {
  public:
   explicit CompileSlots(unsigned slots) : free_(slots) {}
 
-  // Waits for a slot. False where `is_withdrawn`, which is asked every few milliseconds, became true first.
+  // Waits for a slot. False if `is_withdrawn`, which is asked every few milliseconds, became true first.
   bool take(const std::function<bool()>& is_withdrawn);
   void give();
 

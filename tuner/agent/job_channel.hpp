@@ -20,7 +20,7 @@ class JobChannel {
   virtual void store(const v1::Batch& batch) = 0;
   // Not acknowledged; a lost one is made good by the next.
   virtual void progress(const v1::Progress& progress) = 0;
-  // The cubin of this digest; absent where the daemon no longer has it.
+  // The cubin of this digest; absent if the daemon no longer has it.
   virtual std::optional<std::string> fetch_cubin(const Digest& digest) = 0;
   // For cubins whose compressed form is above kMaxInlineCubinBytes: call it before the Batch that names them
   // without bytes.

@@ -29,15 +29,15 @@ class LeaseStream {
   LeaseStream(const LeaseStream&) = delete;
   LeaseStream& operator=(const LeaseStream&) = delete;
 
-  // False where the stream is broken.
+  // False if the stream is broken.
   bool send(const v1::AgentMessage& message);
   // Sends with a sequence number and waits until the daemon has acknowledged it. Throws Error(Aborted) where
   // the stream breaks first, and what `stop` throws when it is requested first, except that a job which is
   // handed back still waits for acknowledgements for `grace`.
   void send_and_wait(v1::AgentMessage message, const JobStop& stop);
 
-  // The cubin's bytes, checked against the digest; absent where the daemon does not have them. This and
-  // put_artifact() throw Error(Aborted) where the stream is broken, Error(Unavailable) where the daemon
+  // The cubin's bytes, checked against the digest; absent if the daemon does not have them. This and
+  // put_artifact() throw Error(Aborted) if the stream is broken, Error(Unavailable) where the daemon
   // cannot answer now and Error(FailedPrecondition) with its words where it refuses.
   std::optional<std::string> fetch_cubin(const Digest& digest, std::size_t max_bytes);
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin);

@@ -24,7 +24,7 @@ v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t set
                                         const std::vector<const LaunchPlan*>& plans,
                                         const ReferenceLaunch& reference);
 
-// The plan with the lowered names of its entries. Throws Error(Internal) where an entry was not compiled.
+// The plan with the lowered names of its entries. Throws Error(Internal) if an entry was not compiled.
 LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
                         const std::vector<std::string>& symbols);
 

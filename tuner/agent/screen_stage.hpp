@@ -20,7 +20,7 @@ class ScreenStage {
   ScreenStage(const JobInput& input, TrialBench& bench, JobProgress& progress, const CompileSource& artifacts,
               Options options);
 
-  // The finalists, fastest first. Empty where no candidate survived.
+  // The finalists, fastest first. Empty if no candidate survived.
   std::vector<const Candidate*> run();
 
  private:

@@ -56,7 +56,7 @@ class TuneJob {
     ConsentGate& consent;
   };
   v1::JobResult search(const v1::LeaseGrant& lease);
-  // Throws OutOfDeviceMemory where the problem does not fit.
+  // Throws OutOfDeviceMemory if the problem does not fit.
   v1::JobResult measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
                         const OnDevice& on);
 

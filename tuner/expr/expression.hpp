@@ -62,7 +62,7 @@ class ExpressionError : public Error {
   ExpressionError(ExpressionFault fault, std::string where, std::string cause, std::size_t column);
 
   ExpressionFault fault() const noexcept { return fault_; }
-  // The place in the text, counted from 1; 0 where no place applies.
+  // The place in the text, counted from 1; 0 if no place applies.
   std::size_t column() const noexcept { return column_; }
 
  private:

@@ -28,7 +28,7 @@ class PlanProgram {
   PlanProgram(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
               const DeviceConstants& device);
 
-  /// Sets dims and flags (or tunables) in `values`. Throws Error(InvalidArgument) where names, their order or
+  /// Sets dims and flags (or tunables) in `values`. Throws Error(InvalidArgument) if names, their order or
   /// the types are not those of the constructor.
   void set_problem(const Problem& problem, std::vector<std::int64_t>& values) const;
   void set_configuration(const Configuration& configuration, std::vector<std::int64_t>& values) const;

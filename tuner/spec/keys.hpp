@@ -28,7 +28,7 @@ struct ToolchainIdentity {
   bool operator==(const ToolchainIdentity&) const = default;
 };
 
-/// 13 of "nvrtc 13.0"; 0 where the name has no version.
+/// 13 of "nvrtc 13.0"; 0 if the name has no version.
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain);
 
 /// The part that the daemon can compute without a toolchain: source, own include closure, entries, options,

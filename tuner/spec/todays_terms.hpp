@@ -25,7 +25,7 @@ struct TrialConditions {
   ToolchainIdentity toolchain;
 };
 
-/// Absent where the configuration is not valid for the problem or launches nothing. Throws
+/// Absent if the configuration is not valid for the problem or launches nothing. Throws
 /// Error(InvalidArgument) where an expression fails.
 std::optional<Digest> trial_key_under(const KernelSpec& spec, const Configuration& configuration,
                                       const TrialConditions& conditions);

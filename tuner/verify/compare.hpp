@@ -26,8 +26,8 @@ struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t mismatches = 0;   // elements with an excess above 1
   double worst_excess = 0;        // largest |out - ref| / (atol + rtol |ref|)
-  std::uint64_t worst_index = 0;  // its first place; 0 where the worst excess is 0
-  bool same_bits = true;          // byte for byte the same; false where the types differ
+  std::uint64_t worst_index = 0;  // its first place; 0 if the worst excess is 0
+  bool same_bits = true;          // byte for byte the same; false if the types differ
 
   bool passed() const { return mismatches == 0; }
   bool operator==(const Comparison&) const = default;

@@ -27,7 +27,7 @@ class CuptiRecorder {
 
 class CuptiTimer final : public Timer {
  public:
-  /// Measures the tick. Throws Error(Unavailable) where records do not come: the graph timer then takes over.
+  /// Measures the tick. Throws Error(Unavailable) if records do not come: the graph timer then takes over.
   CuptiTimer(DriverContext& context, OwnKernels& kernels, CuptiRecorder& recorder);
   ~CuptiTimer() override;
 

@@ -38,7 +38,7 @@ class DriverContext {
   /// Waits for it. Throws DriverError with a kernel's fault.
   void synchronize(std::string_view operation) const;
 
-  /// Free memory of the GPU: the driver's figure once active, before that NVML's; 0 where neither tells.
+  /// Free memory of the GPU: the driver's figure once active, before that NVML's; 0 if neither tells.
   std::uint64_t free_memory_bytes() const;
 
  private:

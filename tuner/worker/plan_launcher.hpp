@@ -17,7 +17,7 @@ namespace cubind::worker {
 /// A loaded cubin. One thread.
 class LoadedCubin {
  public:
-  /// Throws DriverError where the driver does not take it or it lacks a symbol.
+  /// Throws DriverError if the driver does not take it or it lacks a symbol.
   LoadedCubin(const DriverContext& context, const std::string& cubin,
               const std::vector<std::string>& symbols);
   ~LoadedCubin();
@@ -69,7 +69,7 @@ class BoundPlan {
   std::vector<BoundLaunch> launches_;
 };
 
-/// The bytes that a kernel's scalar parameter of this type holds. Throws Error(InvalidArgument) where the
+/// The bytes that a kernel's scalar parameter of this type holds. Throws Error(InvalidArgument) if the
 /// value does not fit an integer type.
 std::array<std::byte, 8> pack_scalar(const v1::Parameter& parameter, double value);
 std::array<std::byte, 8> pack_scalar(const v1::Parameter& parameter, std::int64_t value);

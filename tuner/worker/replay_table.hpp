@@ -12,7 +12,7 @@ namespace cubind::worker {
 /// Immutable. Made from a table with trials of one device.
 class ReplayTable {
  public:
-  /// Throws Error(InvalidArgument) where the table holds no trial, or those of several devices.
+  /// Throws Error(InvalidArgument) if the table holds no trial, or those of several devices.
   ReplayTable(Table table, const std::string& file);
 
   const Digest& digest() const { return digest_; }
@@ -29,7 +29,7 @@ class ReplayTable {
 
   enum class Stage : std::uint8_t { Screening, Finals };
   /// Sample `k` of a trial, microseconds: a pure function of table, trial key, stage and k. The recorded
-  /// samples come first, in order; from then on they repeat in an order drawn from the key. Zero where the
+  /// samples come first, in order; from then on they repeat in an order drawn from the key. Zero if the
   /// trial has no samples.
   double sample(const TableTrial& trial, const Digest& trial_key, Stage stage, std::uint32_t k) const;
 
