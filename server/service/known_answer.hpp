@@ -1,7 +1,7 @@
 // The short way of GetVariant: it sends an earlier answer again.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <string_view>
 

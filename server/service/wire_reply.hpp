@@ -2,7 +2,8 @@
 // bytes in another, which is borrowed from the blob cache.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
 
 #include <cstddef>
 #include <memory>

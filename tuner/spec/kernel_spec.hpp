@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "tuner/includes/include_closure.hpp"
 #include "tuner/plan/launch_plan.hpp"
 #include "tuner/plan/problem.hpp"
 
 namespace cubind {
+
+struct IncludeSearch;  // tuner/includes/include_closure.hpp
 
 struct SourceFile {
   // Relative to the spec's folder, '/' separated, normalized, never absolute. ".." only at the front, and

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "tuner/includes/include_closure.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 #include "tuner/spec/spec_document.hpp"
 
