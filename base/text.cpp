@@ -92,7 +92,7 @@ std::optional<std::string> nearest_word(std::string_view word, std::span<const s
     }
     const std::size_t distance = edit_distance(wanted, lower(candidate));
     const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
-    // One edit turns any one-letter name into any other: that is no slip.
+    // One edit turns any one-letter name into any other: that is not a slip.
     if (distance > allowed || distance >= std::max(word.size(), candidate.size())) {
       continue;
     }

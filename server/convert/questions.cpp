@@ -136,7 +136,7 @@ Question QuestionReader::read(const RecordQuestion& stored, const DeviceClass& d
   return question(common, problem, "problem");
 }
 
-// What is measured now is measured under the driver and the power limit of the agent's GPU.
+// A new measurement has the driver and the power limit of the agent's GPU.
 void QuestionReader::ask_as_measured(Common& common) const {
   if (const auto offered = offered_device(*fleet_.agents(), common.device.digest)) {
     common.driver = offered->driver;
