@@ -1,5 +1,5 @@
-// Rows of a query as structs: the columns in the order in which sql.hpp selects them, first what names the
-// row. Every key is checked against its digest. A value that is damaged throws DataLoss.
+// Rows of a query as structs: what leads each, first what names the row, then its own columns. Every key is
+// checked against its digest. A value that is damaged throws DataLoss.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,6 @@ ToolchainIdentity read_toolchain(Query& row);
 Key read_key(Query& row, bool may_lack_full);
 ArtifactRow read_artifact(Query& row);
 TrialRow read_trial(Query& row);
-/// Kernel to namespace.
-RecordQuestion read_question(Query& row);
 DeviceClass read_device_class(Query& row);
 WantRow read_want(Query& row);
 RecordRow read_record(Query& row);

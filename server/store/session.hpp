@@ -63,8 +63,6 @@ class Session final : public StoreWriter {
   };
   std::optional<TrialIdentity> find_trial(const Digest& key, Origin origin);
   std::int64_t trial_id(const Digest& key, Origin origin);
-  void update_trial(const TrialRow& trial, const TrialIdentity& known);
-  void insert_trial(const TrialRow& trial);
   bool insert_block(const BlockRow& block);
   bool is_damaged_class(const Digest& digest);
   void insert_record(const RecordRow& record, const Key& key);

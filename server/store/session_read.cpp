@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "server/store/columns.hpp"
+#include "server/store/row_columns.hpp"
 #include "server/store/row_readers.hpp"
 #include "server/store/session.hpp"
 #include "server/store/sql.hpp"
@@ -162,26 +163,12 @@ std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
   Query query = database_.query(sql::kBlocks);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
   return read_sound(query, "blocks", damaged_, [&](Query& row) {
-    BlockRow block;
     row.text();  // the row's name
+    BlockRow block;
     block.trial = trial.key.digest;
     block.origin = trial.origin;
     block.series = trial.series;
-    block.stage = static_cast<Stage>(row.integer());
-    block.index = row.word();
-    block.block.samples_us = read_doubles(row.blob());
-    BlockConditions& conditions = block.block.conditions;
-    conditions.sm_mhz = row.word();
-    conditions.memory_mhz = row.word();
-    conditions.temperature_c = row.word();
-    conditions.power_mw = row.word();
-    conditions.throttle_reasons = row.unsigned_integer();
-    conditions.throttled = row.flag();
-    conditions.contended = row.flag();
-    block.timer = row.text();
-    block.tick_us = row.real();
-    block.block.judged_against_us = row.real();
-    block.job_id = row.text();
+    read_columns(row, block);
     return block;
   });
 }
@@ -189,25 +176,14 @@ std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
 std::vector<VerificationRow> Session::verifications(const TrialRow& trial) {
   Query query = database_.query(sql::kVerifications);
   query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
-  return read_sound(query, "verifications", damaged_, [&](Query& columns) {
-    VerificationRow row;
-    columns.text();  // the row's name
-    row.trial = trial.key.digest;
-    row.origin = trial.origin;
-    row.series = trial.series;
-    row.verification_digest = columns.digest();
-    row.result.problem = read_problem(columns.text());
-    row.result.after_timing = columns.flag();
-    row.result.outcome = read_outcome(columns.text());
-    row.result.worst_excess = columns.real();
-    row.result.worst_output = columns.text();
-    row.result.worst_index = columns.unsigned_integer();
-    row.result.mismatches = columns.unsigned_integer();
-    row.result.same_bits = columns.flag();
-    row.result.detail = columns.text();
-    row.result.reference = columns.text();
-    row.job_id = columns.text();
-    return row;
+  return read_sound(query, "verifications", damaged_, [&](Query& row) {
+    row.text();  // the row's name
+    VerificationRow verification;
+    verification.trial = trial.key.digest;
+    verification.origin = trial.origin;
+    verification.series = trial.series;
+    read_columns(row, verification);
+    return verification;
   });
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/zstd.hpp"
 #include "server/store/columns.hpp"
+#include "server/store/row_columns.hpp"
 #include "server/store/row_readers.hpp"
 #include "server/store/session.hpp"
 #include "server/store/sql.hpp"
@@ -71,30 +72,16 @@ void Session::put_artifact(const ArtifactRow& artifact) {
     return;
   }
   database_.query(sql::kDeleteArtifact).bind(artifact.key.digest).run();  // a damaged one
-  const std::string entries = write_strings(artifact.entries);
-  const std::string symbols = write_strings(artifact.entry_symbols);
-  const std::string resources = write_resources(artifact.resources);
-  const ToolchainIdentity& toolchain = artifact.toolchain;
-  database_.query(sql::kInsertArtifact)
-      .bind(artifact.key.digest, Query::bytes(artifact.key.full), artifact.cubin, artifact.kernel,
-            artifact.architecture, artifact.cubin_bytes, entries, symbols, resources, toolchain.name,
-            toolchain.nvrtc, toolchain.builtins, toolchain.headers, artifact.compile_ms, now_)
-      .run();
+  insert(database_.query(sql::kInsertArtifact), artifact, artifact.key.digest,
+         Query::bytes(artifact.key.full), now_);
 }
 
 void Session::put_device_class(const DeviceClass& device) {
   if (Digest::of(device.full) != device.digest) {
     throw Error(ErrorCode::InvalidArgument, "device class", "the full key does not have the digest");
   }
-  const std::string facts = write_facts(device.facts);
-  if (is_damaged_class(device.digest)) {
-    database_.query(sql::kMendDeviceClass)
-        .bind(Query::bytes(device.full), device.label, facts, device.digest)
-        .run();
-  }
-  database_.query(sql::kInsertDeviceClass)
-      .bind(device.digest, Query::bytes(device.full), device.label, facts, now_)
-      .run();
+  const std::string& put = is_damaged_class(device.digest) ? sql::kMendDeviceClass : sql::kInsertDeviceClass;
+  insert(database_.query(put), device, device.digest, Query::bytes(device.full), now_);
 }
 
 bool Session::is_damaged_class(const Digest& digest) {
@@ -129,53 +116,24 @@ bool Session::put_trial(const TrialRow& trial) {
     return false;
   }
   const auto known = find_trial(trial.key.digest, trial.origin);
-  if (!known) {
-    insert_trial(trial);
-    return true;
-  }
-  if (trial.origin == Origin::Import) {
+  if (known && trial.origin == Origin::Import) {
     return false;
   }
-  // A row whose own full key does not have the digest is damaged, and written anew.
-  if (Digest::of(known->full_key) == trial.key.digest) {
-    require_full_key(trial.key, known->full_key, "trial");
+  require_digest(trial);
+  TrialRow row = trial;
+  if (known) {
+    // A row whose own full key does not have the digest is damaged, and written anew.
+    if (Digest::of(known->full_key) == trial.key.digest) {
+      require_full_key(trial.key, known->full_key, "trial");
+    }
+    // Faults are counted over the life of the trial: its key holds the driver branch, so a new branch begins
+    // at zero.
+    row.fault_count =
+        is_fault(trial.outcome) ? std::max(trial.fault_count, known->fault_count) : trial.fault_count;
   }
-  update_trial(trial, *known);
+  insert(database_.query(sql::kPutTrial), row, row.key.digest, Query::bytes(row.key.full),
+         driver_branch(row.driver.version), now_);
   return true;
-}
-
-void Session::update_trial(const TrialRow& trial, const TrialIdentity& known) {
-  require_digest(trial);
-  // Faults are counted over the life of the trial: its key holds the driver branch, so a new branch begins at
-  // zero.
-  const std::uint32_t faults =
-      is_fault(trial.outcome) ? std::max(trial.fault_count, known.fault_count) : trial.fault_count;
-  const std::string problem = write_problem(trial.problem);
-  const std::string configuration = write_configuration(trial.configuration);
-  const ToolchainIdentity& toolchain = trial.toolchain;
-  database_.query(sql::kUpdateTrial)
-      .bind(Query::bytes(trial.key.full), problem, configuration, trial.artifact_key,
-            to_string(trial.outcome), trial.detail, faults, toolchain.name, toolchain.nvrtc,
-            toolchain.builtins, toolchain.headers, trial.series, trial.job_id, known.id)
-      .run();
-}
-
-void Session::insert_trial(const TrialRow& trial) {
-  require_digest(trial);
-  const std::string problem = write_problem(trial.problem);
-  const std::string configuration = write_configuration(trial.configuration);
-  const std::string policy = to_string(trial.policy);
-  const std::string branch = driver_branch(trial.driver.version);
-  const std::string resources = write_resources(trial.resources);
-  const std::optional<Digest> cubin = trial.cubin.is_zero() ? std::nullopt : std::optional(trial.cubin);
-  const ToolchainIdentity& toolchain = trial.toolchain;
-  database_.query(sql::kInsertTrial)
-      .bind(trial.key.digest, Query::bytes(trial.key.full), origin_name(trial.origin), trial.artifact_key,
-            trial.kernel, problem, configuration, trial.device_class, policy, branch, trial.driver.cuda,
-            trial.driver.version, to_string(trial.outcome), trial.detail, trial.fault_count, toolchain.name,
-            toolchain.nvrtc, toolchain.builtins, toolchain.headers, cubin, trial.architecture, resources,
-            trial.series, trial.job_id, now_)
-      .run();
 }
 
 bool Session::put_block(const BlockRow& block) {
@@ -199,26 +157,12 @@ bool Session::put_block(const BlockRow& block) {
 }
 
 bool Session::insert_block(const BlockRow& block) {
-  const std::string samples = write_doubles(block.block.samples_us);
-  const BlockConditions& conditions = block.block.conditions;
-  database_.query(sql::kInsertBlock)
-      .bind(trial_id(block.trial, block.origin), block.series, static_cast<int>(block.stage), block.index,
-            Query::bytes(samples), conditions.sm_mhz, conditions.memory_mhz, conditions.temperature_c,
-            conditions.power_mw, conditions.throttle_reasons, conditions.throttled, conditions.contended,
-            block.timer, block.tick_us, block.block.judged_against_us, block.job_id, now_)
-      .run();
+  insert(database_.query(sql::kInsertBlock), block, trial_id(block.trial, block.origin), block.series, now_);
   return database_.changes() == 1;
 }
 
 void Session::put_verification(const VerificationRow& row) {
-  const VerificationResult& result = row.result;
-  const std::string problem = write_problem(result.problem);
-  database_.query(sql::kPutVerification)
-      .bind(trial_id(row.trial, row.origin), row.series, row.verification_digest, problem,
-            result.after_timing, to_string(result.outcome), result.worst_excess, result.worst_output,
-            result.worst_index, result.mismatches, result.same_bits, result.detail, result.reference,
-            row.job_id, now_)
-      .run();
+  insert(database_.query(sql::kPutVerification), row, trial_id(row.trial, row.origin), row.series, now_);
 }
 
 void Session::end_record(std::int64_t id) {
@@ -243,48 +187,14 @@ bool Session::put_record(const RecordRow& record) {
 }
 
 void Session::insert_record(const RecordRow& record, const Key& key) {
-  const RecordQuestion& question = record.question;
-  const Timing& timing = record.timing;
-  const VerificationSummary& summary = record.verification;
-  const ToolchainIdentity& toolchain = record.toolchain;
-  const std::string problem = write_problem(question.problem);
-  const std::string policy = to_string(question.policy);
-  const std::string numerics = to_string(question.numerics);
-  const std::string configuration = write_configuration(record.configuration);
-  const std::string branch = driver_branch(record.driver.version);
-  const std::string verified_problems = write_problems(summary.problems);
-  const std::string finalists = write_digests(record.finalists);
-  database_.query(sql::kInsertRecord)
-      .bind(key.digest, Query::bytes(key.full), question.kernel, question.interface, problem,
-            question.device_class, policy, numerics, question.name_space, next_generation(), configuration,
-            record.trial, record.cubin, record.architecture, toolchain.name, toolchain_major(toolchain),
-            toolchain.nvrtc, toolchain.builtins, toolchain.headers, branch, record.driver.cuda,
-            record.driver.version, to_string(record.evidence), record.provisional, timing.median_us,
-            timing.low_us, timing.high_us, timing.samples, timing.sm_mhz, timing.power_limit_mw,
-            timing.contended, timing.throttled, timing.gain_over_default, timing.timer, timing.tick_us,
-            timing.measured_at, summary.verified, summary.digest, summary.reference, summary.worst_excess,
-            verified_problems, summary.same_bits, summary.after_timing, Query::bytes(finalists),
-            record.job_id, now_)
-      .run();
+  insert(database_.query(sql::kInsertRecord), record, key.digest, Query::bytes(key.full), next_generation(),
+         toolchain_major(record.toolchain), driver_branch(record.driver.version), now_);
 }
 
 void Session::put_job(const JobRow& job) {
-  const RecordQuestion& question = job.question;
-  const std::string problem = write_problem(question.problem);
-  const std::string policy = to_string(question.policy);
-  const std::string numerics = to_string(question.numerics);
-  const std::string outcomes = write_outcomes(job.outcomes);
-  const std::string compile = write_configurations(job.compile);
   database_.query(sql::kDeleteJob).bind(job.id).run();
   database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
-  database_.query(sql::kInsertJob)
-      .bind(job.id, kind_name(job.kind), job.key, question.kernel, question.interface, problem,
-            question.device_class, policy, numerics, question.name_space, state_name(job.state),
-            has_ended(job.state), job.fence, job.series, job.retune, job.interruptions, job.error, job.note,
-            job.created_at, job.finished_at, job.elapsed_ms, job.configurations, job.configurations_done,
-            job.nvrtc_calls, outcomes, job.record_trial, compile, job.architecture, job.driver_cuda,
-            job.for_bucket, job.needs_bytes)
-      .run();
+  insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
 }
 
 void Session::fail_damaged_jobs() {
@@ -312,13 +222,8 @@ void Session::count_want(const RecordQuestion& question, const std::string& now)
   if (database_.changes() > 0) {
     return;
   }
-  const std::string problem = write_problem(question.problem);
-  const std::string policy = to_string(question.policy);
-  const std::string numerics = to_string(question.numerics);
-  database_.query(sql::kInsertWant)
-      .bind(key.digest, Query::bytes(key.full), question.kernel, question.interface, problem,
-            question.device_class, policy, numerics, question.name_space, now, now)
-      .run();
+  insert(database_.query(sql::kInsertWant), WantRow{question, 1, now, now}, key.digest,
+         Query::bytes(key.full));
   // Whoever may only read may ask for anything: the list does not grow with it.
   database_.query(sql::kTrimWants).bind(key.digest, kMaxWants).run();
 }
