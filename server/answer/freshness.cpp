@@ -1,7 +1,5 @@
 #include "server/answer/freshness.hpp"
 
-#include <algorithm>
-
 #include "server/lookup/todays_trial.hpp"
 #include "server/store/store.hpp"
 
@@ -24,9 +22,8 @@ std::set<Digest> tried_trials(const RecordRow& record, Store& store) {
 std::size_t out_of_memory(const RecordRow& record, Store& store) {
   std::size_t count = 0;
   store.read([&](StoreReader& reader) {
-    const auto jobs = reader.jobs(true);
-    const auto job = std::ranges::find(jobs, record.job_id, &JobRow::id);
-    for (const OutcomeCount& outcome : job == jobs.end() ? std::vector<OutcomeCount>{} : job->outcomes) {
+    const auto job = reader.job(record.job_id);
+    for (const OutcomeCount& outcome : job ? job->outcomes : std::vector<OutcomeCount>{}) {
       count += outcome.outcome == Outcome::OutOfMemory ? outcome.count : 0;
     }
   });

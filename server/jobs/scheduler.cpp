@@ -1,7 +1,5 @@
 #include "server/jobs/scheduler.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -23,7 +21,7 @@ void Scheduler::load() {
   std::vector<JobRow> rows;
   std::map<Digest, DeviceClass> devices;
   state_->store.read([&](StoreReader& reader) {
-    rows = reader.jobs(false);
+    rows = reader.open_jobs();
     for (DeviceClass& device : reader.device_classes()) {
       devices.emplace(device.digest, std::move(device));
     }
@@ -233,9 +231,7 @@ JobEvent Scheduler::cancel(const std::string& id) {
   OpenJob* job = state_->find(id);
   if (!job) {
     bool known = false;
-    state_->store.read([&](StoreReader& reader) {
-      known = std::ranges::any_of(reader.jobs(true), [&](const JobRow& row) { return row.id == id; });
-    });
+    state_->store.read([&](StoreReader& reader) { known = reader.job(id).has_value(); });
     if (known) {
       throw Error(ErrorCode::FailedPrecondition, "id", "job " + quoted(id) + " has ended");
     }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -105,7 +106,8 @@ class Database {
   /// One or more statements without results.
   void execute(const std::string& sql);
   std::int64_t changes() const;
-  bool in_transaction() const;
+  /// Runs `body` between `begin` and COMMIT; on any exception nothing of it stays.
+  void transaction(const std::string& begin, const std::function<void()>& body);
 
  private:
   sqlite3* connection_ = nullptr;

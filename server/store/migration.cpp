@@ -43,8 +43,7 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
   if (version == newest) {
     return false;
   }
-  database.execute("BEGIN IMMEDIATE");
-  try {
+  database.transaction("BEGIN IMMEDIATE", [&] {
     for (const std::string& step : steps.subspan(static_cast<std::size_t>(version))) {
       database.execute(step);
     }
@@ -53,13 +52,7 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
     }
     database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
     database.execute("PRAGMA user_version = " + std::to_string(newest));
-    database.execute("COMMIT");
-  } catch (...) {
-    if (database.in_transaction()) {
-      database.execute("ROLLBACK");
-    }
-    throw;
-  }
+  });
   return version == 0;
 }
 

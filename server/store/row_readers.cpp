@@ -13,6 +13,13 @@ void damaged(std::string_view what, const Digest& key, std::string cause) {
               std::move(cause));
 }
 
+void require_full_key(const Key& key, const std::string& stored, std::string_view what) {
+  if (key.full != stored) {
+    damaged(what, key.digest,
+            "the stored full key is another one (a collision or a damaged row): it is not served");
+  }
+}
+
 void throw_with_place(const Error& error, Query& row, std::string_view table) {
   if (error.code() != ErrorCode::DataLoss) {
     throw;

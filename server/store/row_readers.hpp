@@ -15,6 +15,9 @@ namespace cubind::store {
 /// Throws DataLoss, naming what it is about.
 [[noreturn]] void damaged(std::string_view what, const Digest& key, std::string cause);
 
+/// Throws DataLoss: the stored full key is not the one that was asked for (a collision or a damaged row).
+void require_full_key(const Key& key, const std::string& stored, std::string_view what);
+
 ToolchainIdentity read_toolchain(Query& row);
 Key read_key(Query& row, bool may_lack_full);
 ArtifactRow read_artifact(Query& row);

@@ -141,7 +141,8 @@ inline const std::string kInsertRecord = insert<RecordRow>(
 // ---- Jobs and wants ----
 inline const std::string kJobColumns = select<JobRow>("", "jobs");
 inline const std::string kOpenJobs = kJobColumns + "WHERE ended = 0 ORDER BY created_at, id";
-inline const std::string kAllJobs = kJobColumns + "ORDER BY created_at, id";
+inline const std::string kEndedJobs = kJobColumns + "WHERE ended = 1 ORDER BY created_at, id";
+inline const std::string kJob = kJobColumns + "WHERE id = ?";
 inline const std::string kOutOfMemoryJobs = kJobColumns + "WHERE needs_bytes > 0 ORDER BY created_at, id";
 inline const std::string kSettleOutOfMemory =
     "UPDATE jobs SET needs_bytes = 0 WHERE needs_bytes > 0 AND key = ?";

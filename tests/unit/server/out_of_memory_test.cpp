@@ -54,9 +54,9 @@ struct BucketJob : SchedulerFixture {
     return scheduler->failed_lately(job.job.key, for_bucket);
   }
   JobRow stored() {
-    std::vector<JobRow> rows;
-    store->read([&](StoreReader& reader) { rows = reader.jobs(true); });
-    return rows.at(0);
+    std::optional<JobRow> row;
+    store->read([&](StoreReader& reader) { row = reader.job(job.job.id); });
+    return row.value();
   }
   void restart() {
     scheduler = make();

@@ -31,6 +31,23 @@ std::vector<JobRow> out_of_memory(Store& store) {
   return jobs;
 }
 
+TEST_CASE("a job is found by its id and is open or has ended") {
+  const TempDir folder;
+  const auto store = Store::open({folder.path() / "store.db"});
+  JobRow open = failed_job("b", 0);
+  open.state = JobState::Queued;
+  put(*store, open);
+  put(*store, failed_job("a", 0));
+  store->read([](StoreReader& reader) {
+    CHECK(reader.job("a").value().state == JobState::Failed);
+    CHECK_FALSE(reader.job("c"));
+    REQUIRE(reader.open_jobs().size() == 1);
+    CHECK(reader.open_jobs()[0].id == "b");
+    REQUIRE(reader.ended_jobs().size() == 1);
+    CHECK(reader.ended_jobs()[0].id == "a");
+  });
+}
+
 TEST_CASE("a job that failed for the lack of memory is kept with what it needs") {
   const TempDir folder;
   put(*Store::open({folder.path() / "store.db"}), failed_job("a", 77));
@@ -79,8 +96,8 @@ TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {
   const auto store = Store::open({path});
   CHECK(out_of_memory(*store).empty());
   store->read([](StoreReader& reader) {
-    REQUIRE(reader.jobs(true).size() == 1);
-    CHECK(reader.jobs(true)[0].error == "out of device memory");
+    REQUIRE(reader.ended_jobs().size() == 1);
+    CHECK(reader.ended_jobs()[0].error == "out of device memory");
   });
 }
 

@@ -122,7 +122,7 @@ TEST_CASE("of two open jobs with the same key the second is refused") {
   f.write([&](StoreWriter& writer) { writer.put_job(job); });
   job.id = "b";
   CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_job(job); }), Error);
-  CHECK(f.read([](StoreReader& reader) { return reader.jobs(false); }).size() == 1);
+  CHECK(f.read([](StoreReader& reader) { return reader.open_jobs(); }).size() == 1);
 }
 
 }  // namespace

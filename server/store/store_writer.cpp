@@ -1,3 +1,5 @@
+#include "server/store/store_writer.hpp"
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -5,10 +7,14 @@
 #include "server/store/columns.hpp"
 #include "server/store/row_columns.hpp"
 #include "server/store/row_readers.hpp"
-#include "server/store/session.hpp"
 #include "server/store/sql.hpp"
 
-namespace cubind::store {
+namespace cubind {
+
+using store::Query;
+
+namespace sql = store::sql;
+
 namespace {
 
 bool is_fault(Outcome outcome) {
@@ -30,7 +36,7 @@ bool says_the_same(const RecordRow& a, const RecordRow& b) {
 
 }  // namespace
 
-std::uint64_t Session::next_generation() {
+std::uint64_t StoreWriter::next_generation() {
   if (!generation_raised_) {
     database_.query(sql::kRaiseGeneration).run();
   }
@@ -38,7 +44,7 @@ std::uint64_t Session::next_generation() {
   return generation().number;
 }
 
-void Session::drop_damaged_blob(const Digest& cubin) {
+void StoreWriter::drop_damaged_blob(const Digest& cubin) {
   try {
     blob(cubin);
   } catch (const Error& error) {
@@ -49,7 +55,7 @@ void Session::drop_damaged_blob(const Digest& cubin) {
   }
 }
 
-void Session::put_blob(const Blob& blob) {
+void StoreWriter::put_blob(const Blob& blob) {
   drop_damaged_blob(blob.cubin);
   if (has_blob(blob.cubin)) {
     return;
@@ -64,7 +70,7 @@ void Session::put_blob(const Blob& blob) {
       .run();
 }
 
-void Session::put_artifact(const ArtifactRow& artifact) {
+void StoreWriter::put_artifact(const ArtifactRow& artifact) {
   if (Digest::of(artifact.key.full) != artifact.key.digest) {
     throw Error(ErrorCode::InvalidArgument, "artifact key", "the full key does not have the digest");
   }
@@ -76,7 +82,7 @@ void Session::put_artifact(const ArtifactRow& artifact) {
          Query::bytes(artifact.key.full), now_);
 }
 
-void Session::put_device_class(const DeviceClass& device) {
+void StoreWriter::put_device_class(const DeviceClass& device) {
   if (Digest::of(device.full) != device.digest) {
     throw Error(ErrorCode::InvalidArgument, "device class", "the full key does not have the digest");
   }
@@ -84,14 +90,14 @@ void Session::put_device_class(const DeviceClass& device) {
   insert(database_.query(put), device, device.digest, Query::bytes(device.full), now_);
 }
 
-bool Session::is_damaged_class(const Digest& digest) {
+bool StoreWriter::is_damaged_class(const Digest& digest) {
   Query query = database_.query(sql::kDeviceClass);
-  return query.bind(digest).step() && !sound_row(query, "device_classes", damaged_, read_device_class);
+  return query.bind(digest).step() && !sound_row(query, "device_classes", damaged_, store::read_device_class);
 }
 
-std::optional<Session::TrialIdentity> Session::find_trial(const Digest& key, Origin origin) {
+std::optional<StoreWriter::TrialIdentity> StoreWriter::find_trial(const Digest& key, Origin origin) {
   Query query = database_.query(sql::kTrialId);
-  if (!query.bind(key, origin_name(origin)).step()) {
+  if (!query.bind(key, store::origin_name(origin)).step()) {
     return std::nullopt;
   }
   TrialIdentity found;
@@ -101,7 +107,7 @@ std::optional<Session::TrialIdentity> Session::find_trial(const Digest& key, Ori
   return found;
 }
 
-std::int64_t Session::trial_id(const Digest& key, Origin origin) {
+std::int64_t StoreWriter::trial_id(const Digest& key, Origin origin) {
   const auto found = find_trial(key, origin);
   if (!found) {
     throw Error(ErrorCode::InvalidArgument, "trial " + key.hex().substr(0, 16),
@@ -110,7 +116,7 @@ std::int64_t Session::trial_id(const Digest& key, Origin origin) {
   return found->id;
 }
 
-bool Session::put_trial(const TrialRow& trial) {
+bool StoreWriter::put_trial(const TrialRow& trial) {
   // How much memory was free says nothing about the configuration.
   if (trial.outcome == Outcome::OutOfMemory) {
     return false;
@@ -124,7 +130,7 @@ bool Session::put_trial(const TrialRow& trial) {
   if (known) {
     // A row whose own full key does not have the digest is damaged, and written anew.
     if (Digest::of(known->full_key) == trial.key.digest) {
-      require_full_key(trial.key, known->full_key, "trial");
+      store::require_full_key(trial.key, known->full_key, "trial");
     }
     // Faults are counted over the life of the trial: its key holds the driver branch, so a new branch begins
     // at zero.
@@ -136,7 +142,7 @@ bool Session::put_trial(const TrialRow& trial) {
   return true;
 }
 
-bool Session::put_block(const BlockRow& block) {
+bool StoreWriter::put_block(const BlockRow& block) {
   if (insert_block(block)) {
     return true;
   }
@@ -156,20 +162,33 @@ bool Session::put_block(const BlockRow& block) {
   return insert_block(block);
 }
 
-bool Session::insert_block(const BlockRow& block) {
+bool StoreWriter::insert_block(const BlockRow& block) {
   insert(database_.query(sql::kInsertBlock), block, trial_id(block.trial, block.origin), block.series, now_);
   return database_.changes() == 1;
 }
 
-void Session::put_verification(const VerificationRow& row) {
+void StoreWriter::put_verification(const VerificationRow& row) {
   insert(database_.query(sql::kPutVerification), row, trial_id(row.trial, row.origin), row.series, now_);
 }
 
-void Session::end_record(std::int64_t id) {
+void StoreWriter::end_record(std::int64_t id) {
   database_.query(sql::kEndRecord).bind(next_generation(), id).run();
 }
 
-bool Session::put_record(const RecordRow& record) {
+std::vector<StoreWriter::Rival> StoreWriter::rivals(const RecordRow& record, const Digest& key) {
+  const std::string branch = driver_branch(record.driver.version);
+  const std::string evidence(to_string(record.evidence));
+  Query query = database_.query(sql::kCurrentOfQuestion);
+  query.bind(key, branch, toolchain_major(record.toolchain), evidence);
+  std::vector<Rival> rivals;
+  while (query.step()) {
+    auto rival = sound_row(query, "records", damaged_, store::read_record);
+    rivals.push_back({std::stoll(query.row_name()), std::move(rival)});
+  }
+  return rivals;
+}
+
+bool StoreWriter::put_record(const RecordRow& record) {
   const Key key = record_key(record.question);
   drop_want(record.question);
   for (const Rival& rival : rivals(record, key.digest)) {
@@ -186,23 +205,23 @@ bool Session::put_record(const RecordRow& record) {
   return true;
 }
 
-void Session::insert_record(const RecordRow& record, const Key& key) {
+void StoreWriter::insert_record(const RecordRow& record, const Key& key) {
   insert(database_.query(sql::kInsertRecord), record, key.digest, Query::bytes(key.full), next_generation(),
          toolchain_major(record.toolchain), driver_branch(record.driver.version), now_);
 }
 
-void Session::put_job(const JobRow& job) {
+void StoreWriter::put_job(const JobRow& job) {
   database_.query(sql::kDeleteJob).bind(job.id).run();
   database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
   insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
 }
 
-void Session::fail_damaged_jobs() {
+void StoreWriter::fail_damaged_jobs() {
   std::vector<std::pair<std::string, std::string>> damaged;  // id and what is wrong
   Query query = database_.query(sql::kOpenJobs);
   while (query.step()) {
     try {
-      read_row(query, "jobs", read_job);
+      read_row(query, "jobs", store::read_job);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::DataLoss) {
         throw;
@@ -216,7 +235,7 @@ void Session::fail_damaged_jobs() {
   }
 }
 
-void Session::count_want(const RecordQuestion& question, const std::string& now) {
+void StoreWriter::count_want(const RecordQuestion& question, const std::string& now) {
   const Key key = record_key(question);
   database_.query(sql::kCountWant).bind(now, key.digest).run();
   if (database_.changes() > 0) {
@@ -228,7 +247,7 @@ void Session::count_want(const RecordQuestion& question, const std::string& now)
   database_.query(sql::kTrimWants).bind(key.digest, kMaxWants).run();
 }
 
-std::uint64_t Session::pin_generation(const std::string& job, std::uint64_t generation) {
+std::uint64_t StoreWriter::pin_generation(const std::string& job, std::uint64_t generation) {
   if (const auto pinned = pinned_generation(job)) {
     return *pinned;
   }
@@ -236,9 +255,9 @@ std::uint64_t Session::pin_generation(const std::string& job, std::uint64_t gene
   return generation;
 }
 
-void Session::drop_want(const RecordQuestion& question) {
+void StoreWriter::drop_want(const RecordQuestion& question) {
   const Key key = record_key(question);
   database_.query(sql::kDropWant).bind(key.digest).run();
 }
 
-}  // namespace cubind::store
+}  // namespace cubind

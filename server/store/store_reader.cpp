@@ -1,13 +1,19 @@
+#include "server/store/store_reader.hpp"
+
 #include <algorithm>
 
 #include "base/error.hpp"
 #include "server/store/columns.hpp"
 #include "server/store/row_columns.hpp"
 #include "server/store/row_readers.hpp"
-#include "server/store/session.hpp"
 #include "server/store/sql.hpp"
 
-namespace cubind::store {
+namespace cubind {
+
+using store::Query;
+
+namespace sql = store::sql;
+
 namespace {
 
 bool selects(const RecordFilter& filter, const std::string& kernel, const Digest& device_class) {
@@ -19,14 +25,7 @@ bool selects(const RecordFilter& filter, const std::string& kernel, const Digest
 
 }  // namespace
 
-void require_full_key(const Key& key, const std::string& stored, std::string_view what) {
-  if (key.full != stored) {
-    damaged(what, key.digest,
-            "the stored full key is another one (a collision or a damaged row): it is not served");
-  }
-}
-
-Generation Session::generation() {
+Generation StoreReader::generation() {
   Query query = database_.query(sql::kMeta);
   if (!query.step()) {
     throw Error(ErrorCode::DataLoss, "store", "table meta is empty");
@@ -37,7 +36,7 @@ Generation Session::generation() {
   return generation;
 }
 
-StoreCounts Session::counts() {
+StoreCounts StoreReader::counts() {
   Query query = database_.query(sql::kCounts);
   query.step();
   StoreCounts counts;
@@ -50,32 +49,32 @@ StoreCounts Session::counts() {
   return counts;
 }
 
-std::optional<ArtifactRow> Session::artifact(const Key& key) {
+std::optional<ArtifactRow> StoreReader::artifact(const Key& key) {
   Query query = database_.query(sql::kArtifact);
-  auto found = read_sound(query.bind(key.digest), "artifacts", damaged_, read_artifact);
+  auto found = read_sound(query.bind(key.digest), "artifacts", damaged_, store::read_artifact);
   if (found.empty()) {
     return std::nullopt;
   }
-  require_full_key(key, found.front().key.full, "artifact");
+  store::require_full_key(key, found.front().key.full, "artifact");
   return std::move(found.front());
 }
 
-std::optional<ArtifactRow> Session::artifact_by_cubin(const Digest& cubin) {
+std::optional<ArtifactRow> StoreReader::artifact_by_cubin(const Digest& cubin) {
   Query query = database_.query(sql::kArtifactByCubin);
-  return read_one(query.bind(cubin), "artifacts", read_artifact);
+  return read_one(query.bind(cubin), "artifacts", store::read_artifact);
 }
 
-std::vector<ToolchainIdentity> Session::toolchains(const std::string& kernel) {
+std::vector<ToolchainIdentity> StoreReader::toolchains(const std::string& kernel) {
   Query query = database_.query(sql::kToolchains);
   return read_sound(query.bind(kernel), "artifacts", damaged_, [](Query& row) {
     row.blob();  // the key of one of its artifacts, which names the row
-    return read_toolchain(row);
+    return store::read_toolchain(row);
   });
 }
 
-bool Session::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }
+bool StoreReader::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }
 
-std::optional<Blob> Session::blob(const Digest& cubin) {
+std::optional<Blob> StoreReader::blob(const Digest& cubin) {
   Query query = database_.query(sql::kBlob);
   if (!query.bind(cubin).step()) {
     return std::nullopt;
@@ -85,19 +84,19 @@ std::optional<Blob> Session::blob(const Digest& cubin) {
   blob.cubin_bytes = query.unsigned_integer();
   blob.zstd = query.blob();
   if (Digest::of(blob.zstd).view() != query.blob()) {
-    damaged("cubin", cubin, "its stored bytes no longer have their SHA-256");
+    store::damaged("cubin", cubin, "its stored bytes no longer have their SHA-256");
   }
   return blob;
 }
 
-std::vector<DeviceClass> Session::device_classes() {
+std::vector<DeviceClass> StoreReader::device_classes() {
   Query query = database_.query(sql::kDeviceClasses);
-  return read_sound(query, "device_classes", damaged_, read_device_class);
+  return read_sound(query, "device_classes", damaged_, store::read_device_class);
 }
 
-std::vector<RecordRow> Session::records(const RecordFilter& filter) {
+std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {
   Query query = database_.query(filter.current_only ? sql::kCurrentRecords : sql::kEveryRecord);
-  std::vector<RecordRow> records = read_sound(query, "records", damaged_, read_record);
+  std::vector<RecordRow> records = read_sound(query, "records", damaged_, store::read_record);
   std::erase_if(records, [&](const RecordRow& record) {
     const bool elsewhere = filter.name_space && record.question.name_space != *filter.name_space;
     return elsewhere || !selects(filter, record.question.kernel, record.question.device_class);
@@ -105,63 +104,50 @@ std::vector<RecordRow> Session::records(const RecordFilter& filter) {
   return records;
 }
 
-std::vector<RecordRow> Session::records_of(const RecordQuestion& question) {
+std::vector<RecordRow> StoreReader::records_of(const RecordQuestion& question) {
   const Key key = record_key(question);
   Query query = database_.query(sql::kRecordsOfQuestion);
-  return read_sound(query.bind(key.digest), "records", damaged_, read_record);
+  return read_sound(query.bind(key.digest), "records", damaged_, store::read_record);
 }
 
-std::vector<RecordRow> Session::records_at(std::uint64_t generation) {
+std::vector<RecordRow> StoreReader::records_at(std::uint64_t generation) {
   Query query = database_.query(sql::kRecordsAt);
-  return read_sound(query.bind(generation), "records", damaged_, read_record);
+  return read_sound(query.bind(generation), "records", damaged_, store::read_record);
 }
 
-std::vector<Session::Rival> Session::rivals(const RecordRow& record, const Digest& key) {
-  const std::string branch = driver_branch(record.driver.version);
-  const std::string evidence(to_string(record.evidence));
-  Query query = database_.query(sql::kCurrentOfQuestion);
-  query.bind(key, branch, toolchain_major(record.toolchain), evidence);
-  std::vector<Rival> rivals;
-  while (query.step()) {
-    auto rival = sound_row(query, "records", damaged_, read_record);
-    rivals.push_back({std::stoll(query.row_name()), std::move(rival)});
-  }
-  return rivals;
-}
-
-std::optional<TrialRow> Session::trial(const Key& key) {
+std::optional<TrialRow> StoreReader::trial(const Key& key) {
   Query query = database_.query(sql::kTrial);
-  auto trial = read_one(query.bind(key.digest), "trials", read_trial);
+  auto trial = read_one(query.bind(key.digest), "trials", store::read_trial);
   if (trial) {
-    require_full_key(key, trial->key.full, "trial");
+    store::require_full_key(key, trial->key.full, "trial");
   }
   return trial;
 }
 
-std::optional<TrialRow> Session::trial_by_digest(const Digest& key) {
+std::optional<TrialRow> StoreReader::trial_by_digest(const Digest& key) {
   Query query = database_.query(sql::kTrial);
-  return read_one(query.bind(key), "trials", read_trial);
+  return read_one(query.bind(key), "trials", store::read_trial);
 }
 
-std::vector<TrialRow> Session::trials(const TrialGroup& group) {
-  const std::string problem = write_problem(group.problem);
+std::vector<TrialRow> StoreReader::trials(const TrialGroup& group) {
+  const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Query query = database_.query(sql::kTrialsOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
-  return read_sound(query, "trials", damaged_, read_trial);
+  return read_sound(query, "trials", damaged_, store::read_trial);
 }
 
-std::vector<TrialRow> Session::all_trials(const RecordFilter& filter) {
+std::vector<TrialRow> StoreReader::all_trials(const RecordFilter& filter) {
   Query query = database_.query(sql::kAllTrials);
-  std::vector<TrialRow> trials = read_sound(query, "trials", damaged_, read_trial);
+  std::vector<TrialRow> trials = read_sound(query, "trials", damaged_, store::read_trial);
   std::erase_if(trials,
                 [&](const TrialRow& trial) { return !selects(filter, trial.kernel, trial.device_class); });
   return trials;
 }
 
-std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
+std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
   Query query = database_.query(sql::kBlocks);
-  query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
+  query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
   return read_sound(query, "blocks", damaged_, [&](Query& row) {
     row.text();  // the row's name
     BlockRow block;
@@ -173,9 +159,9 @@ std::vector<BlockRow> Session::blocks(const TrialRow& trial) {
   });
 }
 
-std::vector<VerificationRow> Session::verifications(const TrialRow& trial) {
+std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
   Query query = database_.query(sql::kVerifications);
-  query.bind(trial.series, trial.key.digest, origin_name(trial.origin));
+  query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
   return read_sound(query, "verifications", damaged_, [&](Query& row) {
     row.text();  // the row's name
     VerificationRow verification;
@@ -187,33 +173,43 @@ std::vector<VerificationRow> Session::verifications(const TrialRow& trial) {
   });
 }
 
-std::vector<ArtifactRow> Session::artifacts_of(const TrialGroup& group) {
-  const std::string problem = write_problem(group.problem);
+std::vector<ArtifactRow> StoreReader::artifacts_of(const TrialGroup& group) {
+  const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Query query = database_.query(sql::kArtifactsOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
-  return read_sound(query, "artifacts", damaged_, read_artifact);
+  return read_sound(query, "artifacts", damaged_, store::read_artifact);
 }
 
-std::vector<JobRow> Session::out_of_memory_jobs() {
+std::vector<JobRow> StoreReader::out_of_memory_jobs() {
   Query query = database_.query(sql::kOutOfMemoryJobs);
-  return read_sound(query, "jobs", damaged_, read_job);
+  return read_sound(query, "jobs", damaged_, store::read_job);
 }
 
-std::vector<JobRow> Session::jobs(bool include_ended) {
-  Query query = database_.query(include_ended ? sql::kAllJobs : sql::kOpenJobs);
-  return read_sound(query, "jobs", damaged_, read_job);
+std::optional<JobRow> StoreReader::job(const std::string& id) {
+  Query query = database_.query(sql::kJob);
+  return query.bind(id).step() ? sound_row(query, "jobs", damaged_, store::read_job) : std::nullopt;
 }
 
-std::uint32_t Session::last_series(const RecordQuestion& question) {
-  const std::string problem = write_problem(question.problem);
+std::vector<JobRow> StoreReader::open_jobs() {
+  Query query = database_.query(sql::kOpenJobs);
+  return read_sound(query, "jobs", damaged_, store::read_job);
+}
+
+std::vector<JobRow> StoreReader::ended_jobs() {
+  Query query = database_.query(sql::kEndedJobs);
+  return read_sound(query, "jobs", damaged_, store::read_job);
+}
+
+std::uint32_t StoreReader::last_series(const RecordQuestion& question) {
+  const std::string problem = store::write_problem(question.problem);
   const std::string policy = to_string(question.policy);
   Query query = database_.query(sql::kLastSeries);
   query.bind(question.kernel, problem, question.device_class, policy).step();
   return query.word();
 }
 
-std::optional<std::uint64_t> Session::pinned_generation(const std::string& job) {
+std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& job) {
   Query query = database_.query(sql::kPin);
   if (!query.bind(job).step()) {
     return std::nullopt;
@@ -224,9 +220,9 @@ std::optional<std::uint64_t> Session::pinned_generation(const std::string& job) 
   return exists ? std::optional(static_cast<std::uint64_t>(pinned)) : std::nullopt;
 }
 
-std::vector<WantRow> Session::wants() {
+std::vector<WantRow> StoreReader::wants() {
   Query query = database_.query(sql::kWants);
-  return read_sound(query, "wants", damaged_, read_want);
+  return read_sound(query, "wants", damaged_, store::read_want);
 }
 
-}  // namespace cubind::store
+}  // namespace cubind
