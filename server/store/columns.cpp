@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "tuner/plan/evidence_json.hpp"
+#include "tuner/plan/problem_json.hpp"
 
 namespace cubind::store {
 namespace {
@@ -73,31 +74,12 @@ constexpr std::array<std::pair<JobState, std::string_view>, 7> kStates{
 constexpr std::array<std::pair<JobKind, std::string_view>, 2> kKinds{
     {{JobKind::Tune, "tune"}, {JobKind::CompileWinner, "compile_winner"}}};
 
-OrderedJson to_json(const std::vector<NamedValue>& values) {
-  OrderedJson object = OrderedJson::object();
-  for (const NamedValue& value : values) {
-    object[value.name] = value.value;
-  }
-  return object;
-}
-
 std::vector<NamedValue> values_from(const OrderedJson& object) {
   std::vector<NamedValue> values;
   for (const auto& [name, value] : object.get_ref<const OrderedJson::object_t&>()) {
     values.push_back({name, value.get<std::int64_t>()});
   }
   return values;
-}
-
-OrderedJson to_json(const Problem& problem) {
-  OrderedJson types = OrderedJson::object();
-  for (const TypeBinding& type : problem.types) {
-    types[type.name] = to_string(type.type);
-  }
-  return {{"dims", to_json(problem.dims)},
-          {"types", types},
-          {"flags", to_json(problem.flags)},
-          {"scenario", problem.scenario}};
 }
 
 Problem problem_from(const OrderedJson& json) {
@@ -172,7 +154,7 @@ std::vector<std::string> read_strings(const std::string& text) {
 }
 
 std::string write_resources(const std::vector<EntryResources>& resources) {
-  return write_list(resources, [](const EntryResources& entry) { return cubind::to_json(entry); });
+  return write_list(resources, [](const EntryResources& entry) { return to_json(entry); });
 }
 
 std::vector<EntryResources> read_resources(const std::string& text) {

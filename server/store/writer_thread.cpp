@@ -102,7 +102,7 @@ void WriterThread::redraw_if_restored(const std::filesystem::path& path) {
   }
   const std::string id = random_store_id();
   database_.query(sql::kRedrawStoreId).bind(Query::bytes(id), identity).run();
-  log_info(path.string() + ": is a copy of the store that was here before: its generations are counted anew");
+  log_info(path.string() + ": is a copy of the earlier store: its generations are counted anew");
 }
 
 std::string WriterThread::stored_identity() {

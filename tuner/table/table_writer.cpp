@@ -3,29 +3,11 @@
 
 #include "base/json.hpp"
 #include "tuner/plan/evidence_json.hpp"
+#include "tuner/plan/problem_json.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind {
 namespace {
-
-OrderedJson to_json(const std::vector<NamedValue>& values) {
-  OrderedJson json = OrderedJson::object();
-  for (const NamedValue& value : values) {
-    json[value.name] = value.value;
-  }
-  return json;
-}
-
-OrderedJson to_json(const Problem& problem) {
-  OrderedJson types = OrderedJson::object();
-  for (const TypeBinding& binding : problem.types) {
-    types[binding.name] = to_string(binding.type);
-  }
-  return {{"dims", to_json(problem.dims)},
-          {"types", std::move(types)},
-          {"flags", to_json(problem.flags)},
-          {"scenario", problem.scenario}};
-}
 
 OrderedJson to_json(const DeviceFacts& facts) {
   return {{"name", facts.name},
