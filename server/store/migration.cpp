@@ -1,9 +1,8 @@
 #include "server/store/migration.hpp"
 
-#include <array>
+#include <vector>
 
-#include "schemas/store.hpp"
-#include "schemas/store_2.hpp"
+#include "schemas/store_steps.hpp"
 
 namespace cubind::store {
 namespace {
@@ -57,7 +56,7 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
 }
 
 std::span<const std::string> schema_steps() {
-  static const std::array<std::string, 2> steps{std::string(kStoreSchema), std::string(kStoreSchema2)};
+  static const std::vector<std::string> steps(kStoreSteps.begin(), kStoreSteps.end());
   return steps;
 }
 
