@@ -1,8 +1,8 @@
 // The columns of each table, one list a row type: SELECT and INSERT name them in this order (sql.hpp), and in
 // this order they are bound and read. A field that is added to a row is added here.
 //
-// Not in the lists, but before them in the statements, is what is not simply written and read back: ids, keys that
-// are checked against their digests, generations, dates of the rows themselves, and what other columns give.
+// Columns that are not simply written and read back stand before these in the statements: ids, keys that are checked
+// against their digests, generations, the rows' own dates, and columns that are made of others.
 #pragma once
 
 #include <concepts>
@@ -229,7 +229,7 @@ std::vector<std::string> column_names() {
   return names;
 }
 
-/// Binds columns. What it makes of their values lives as long as it does.
+/// Binds columns. It keeps the texts that it makes of their values.
 class ColumnWriter {
  public:
   explicit ColumnWriter(Query& query) : query_(query) {}
@@ -313,7 +313,7 @@ class ColumnReader {
   Query& row_;
 };
 
-/// Runs an INSERT: the columns that stand before the row's own, then these.
+/// Runs an INSERT of the leading columns and then the row's own.
 template <typename Row, typename... Leading>
 void insert(Query query, const Row& row, const Leading&... leading) {
   query.bind(leading...);
@@ -322,7 +322,7 @@ void insert(Query query, const Row& row, const Leading&... leading) {
   query.run();
 }
 
-/// The row's own columns, once those before them have been read.
+/// Reads the row's own columns, after the leading ones.
 template <typename Row>
 void read_columns(Query& query, Row& row) {
   ColumnReader reader(query);

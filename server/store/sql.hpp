@@ -76,7 +76,7 @@ inline const std::string kMendDeviceClass =
     "(digest) DO UPDATE SET full_key = excluded.full_key, label = excluded.label, facts = excluded.facts";
 
 // ---- Trials ----
-/// What of a trial is its artifact's: an imported one, which has none, brings it along.
+/// Three columns of a trial are its artifact's. An imported trial has no artifact and brings them along.
 inline std::string select_trials() {
   std::vector<std::string> columns = column_names<TrialRow>();
   for (std::string& column : columns) {

@@ -1,4 +1,4 @@
-// What is asked of the store, on one connection within one transaction. An object is used only within the function
+// The queries of the store, on one connection within one transaction. An object is used only within the function
 // that it was handed to (Store::read, Store::write).
 #pragma once
 

@@ -1,4 +1,4 @@
-// What changes the store, on its one writing connection within one transaction. Reads see what was written before.
+// The changes of the store, on its one writing connection within one transaction. Reads see the writes before them.
 #pragma once
 
 #include <cstdint>
