@@ -36,6 +36,7 @@ TEST_CASE("a job is found by its id and is open or has ended") {
   const TempDir folder;
   const auto store = Store::open({folder.path() / "store.db"});
   JobRow open = failed_job("b", 0);
+  open.key = job_key(open.question);
   open.state = JobState::Queued;
   put(*store, open);
   put(*store, failed_job("a", 0));
