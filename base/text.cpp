@@ -146,15 +146,17 @@ std::string valid_utf8(std::string text) {
   return text;
 }
 
-std::string join(std::span<const std::string> parts, std::string_view separator) {
-  std::string result;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) {
-      result += separator;
-    }
-    result += parts[i];
-  }
-  return result;
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  return text;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlanks);
+  return first == std::string_view::npos ? std::string_view{}
+                                         : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 }  // namespace cubind

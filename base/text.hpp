@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace cubind {
 
@@ -35,6 +37,28 @@ std::string cut_utf8(std::string_view text, std::size_t max_bytes);
 // a process's stderr) that goes into a message: a protobuf string with such a byte is written and never read.
 std::string valid_utf8(std::string text);
 
-std::string join(std::span<const std::string> parts, std::string_view separator);
+// Control characters become blanks: what goes into a line of a terminal or of a log.
+std::string one_line(std::string text);
+
+// Without the blanks, tabs and line ends around it.
+std::string_view trimmed(std::string_view text);
+
+// Of strings, or of numbers.
+template <typename Parts>
+std::string join(const Parts& parts, std::string_view separator) {
+  std::string result;
+  bool first = true;
+  for (const auto& part : parts) {
+    if (!std::exchange(first, false)) {
+      result += separator;
+    }
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(part)>>) {
+      result += std::to_string(part);
+    } else {
+      result += part;
+    }
+  }
+  return result;
+}
 
 }  // namespace cubind

@@ -11,7 +11,7 @@
 namespace cubind {
 namespace {
 
-struct Interval {
+struct DimInterval {
   std::string dim;
   std::int64_t lower = 0, upper = 0;
 };
@@ -26,7 +26,7 @@ struct Answer::Shared {
   Configuration configuration;
   Match match;
   Evidence evidence = Evidence::None;
-  std::vector<Interval> intervals;
+  std::vector<DimInterval> intervals;
   std::vector<Problem> own_records;
   std::optional<PlanEvaluator> evaluator;
 
@@ -47,7 +47,7 @@ bool Answer::Shared::within_intervals(const Problem& problem) const {
     if (dim == own) {
       return true;
     }
-    const auto interval = std::ranges::find(intervals, dim.name, &Interval::dim);
+    const auto interval = std::ranges::find(intervals, dim.name, &DimInterval::dim);
     return dim.name == own.name && interval != intervals.end() && interval->lower <= dim.value &&
            dim.value <= interval->upper;
   };

@@ -114,7 +114,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 Answer Client::get(const Query& query) {
   const v1::GetVariantRequest request = make_request(query);
   const std::string key = question_key(request);
-  const SteadyTime now = std::chrono::steady_clock::now();
+  const auto now = std::chrono::steady_clock::now();
   if (auto known = impl_->cache.find(key, query.problem, accepted_departures(request), now)) {
     return *known;
   }

@@ -17,22 +17,22 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What goes to the agent as it is.
-struct AgentOptions {
+struct AgentArguments {
   std::string gpus, tune_when, memory_fraction, compile_jobs;
   std::vector<std::string> replay;
   std::string replay_faults;
 };
 
-struct Arguments {
+struct DaemonArguments {
   std::string database, socket, listen, tables, agent_program;
   std::vector<std::string> kernels;
   bool no_shipped_tables = false;
   bool no_shipped_kernels = false;
   bool no_local_agent = false;
-  AgentOptions agent;
+  AgentArguments agent;
 };
 
-void add_daemon_options(CLI::App& app, Arguments& arguments, Config& config) {
+void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& config) {
   app.add_option("--db", arguments.database, "database file (default: $XDG_DATA_HOME/cubind/store.db)");
   app.add_option("--db-max-bytes", config.database_bytes,
                  "largest size of the database; at this size the service is read-only")
@@ -54,7 +54,7 @@ void add_daemon_options(CLI::App& app, Arguments& arguments, Config& config) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
 }
 
-void add_agent_options(CLI::App& app, Arguments& arguments) {
+void add_agent_options(CLI::App& app, DaemonArguments& arguments) {
   app.add_flag("--no-local-agent", arguments.no_local_agent, "start no agent on this machine");
   app.add_option("--agent-program", arguments.agent_program,
                  "executable of the local agent (default: beside cubind)");
@@ -71,7 +71,7 @@ void add_agent_options(CLI::App& app, Arguments& arguments) {
                  "faults and pace of the replayed device, for tests");
 }
 
-std::vector<std::string> pass_through(const AgentOptions& options) {
+std::vector<std::string> pass_through(const AgentArguments& options) {
   std::vector<std::string> arguments;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) {
@@ -92,7 +92,7 @@ std::vector<std::string> pass_through(const AgentOptions& options) {
   return arguments;
 }
 
-std::vector<fs::path> kernel_folders(const Arguments& arguments) {
+std::vector<fs::path> kernel_folders(const DaemonArguments& arguments) {
   std::vector<fs::path> folders;
   if (const auto shipped = shipped_variants(); shipped && !arguments.no_shipped_kernels) {
     folders.push_back(*shipped);
@@ -131,7 +131,7 @@ void check_listen(const std::string& listen) {
   }
 }
 
-void complete(Config& config, const Arguments& arguments) {
+void complete(Config& config, const DaemonArguments& arguments) {
   if (!arguments.listen.empty() && !config.insecure) {
     throw Error(ErrorCode::InvalidArgument, "--listen " + arguments.listen,
                 "TLS and tokens are not supported yet: --insecure lets in everybody who reaches the address");
@@ -161,7 +161,7 @@ std::optional<Config> parse_command_line(int argc, const char* const* argv, int&
   CLI::App app("cubind: tunes CUDA kernels for the asked shapes and serves the winners");
   app.set_version_flag("--version", std::string("cubind ") + kVersion);
   Config config;
-  Arguments arguments;
+  DaemonArguments arguments;
   add_daemon_options(app, arguments, config);
   add_agent_options(app, arguments);
   try {

@@ -42,7 +42,7 @@ std::string duration_text(std::uint64_t milliseconds) {
 
 std::string toolchains_text(const v1::GetStatusReply& status) {
   if (!status.toolchains().empty()) {
-    return join(std::vector<std::string>(status.toolchains().begin(), status.toolchains().end()), ", ");
+    return join(status.toolchains(), ", ");
   }
   return status.agents() == 0
              ? "none: no agent is connected"

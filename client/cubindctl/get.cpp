@@ -62,9 +62,9 @@ std::string dim_text(const Dim3& dim) {
   return std::to_string(dim.x) + "x" + std::to_string(dim.y) + "x" + std::to_string(dim.z);
 }
 
-class Printer {
+class AnswerPrinter {
  public:
-  explicit Printer(const Answer& answer)
+  explicit AnswerPrinter(const Answer& answer)
       : answer_(answer),
         reply_(answer.reply()),
         provenance_(answer.reply().provenance()),
@@ -145,7 +145,7 @@ class Printer {
 };
 
 ExitCode print_one(const Answer& answer, const std::string& file) {
-  Printer(answer).print();
+  AnswerPrinter(answer).print();
   if (!file.empty()) {
     std::cout << replay_prefix(answer.reply().device()) << "  written to    " << file << "\n";
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/text_table.hpp"

@@ -78,9 +78,9 @@ std::string winner_text(const RecordChange& change) {
   return parts.empty() ? "same" : join(parts, ", ");
 }
 
-class Printer {
+class DiffPrinter {
  public:
-  explicit Printer(const Labels& labels)
+  explicit DiffPrinter(const Labels& labels)
       : labels_(labels),
         table_({">CHANGE", ">A_US", ">B_US", "KERNEL", "PROBLEM", "DEVICE", "POLICY", "WINNER"}) {}
 
@@ -178,7 +178,7 @@ ExitCode run(const TableDiffOptions& options, const CommonOptions& common) {
     }
     print_json(document);
   } else if (!diff.empty()) {
-    Printer(labels).print(diff);
+    DiffPrinter(labels).print(diff);
     std::cout << diff.only_before.size() << " only in A, " << diff.only_after.size() << " only in B, "
               << diff.changed.size() << " changed";
     if (limit) {

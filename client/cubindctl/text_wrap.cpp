@@ -41,9 +41,4 @@ std::string wrapped(const std::string& text, std::size_t columns, const std::str
   return lines;
 }
 
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
-
 }  // namespace cubind::ctl

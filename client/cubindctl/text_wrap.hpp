@@ -11,7 +11,4 @@ namespace cubind::ctl {
 /// broken.
 std::string wrapped(const std::string& text, std::size_t columns, const std::string& prefix = {});
 
-/// A message of several lines in one.
-std::string one_line(std::string text);
-
 }  // namespace cubind::ctl

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/names_of.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/wire.hpp"
@@ -11,21 +12,8 @@
 namespace cubind {
 namespace {
 
-[[noreturn]] void refuse(const std::string& field, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, field, std::move(cause));
-}
-
 std::string at(const std::string& list, int index, const char* member) {
   return list + "[" + std::to_string(index) + "]." + member;
-}
-
-template <typename Items>
-std::vector<std::string> names_of(const Items& items) {
-  std::vector<std::string> names;
-  for (const auto& item : items) {
-    names.push_back(item.name);
-  }
-  return names;
 }
 
 /// Each name is known and comes once, in the lists of one request so far.

@@ -9,10 +9,6 @@
 namespace cubind {
 namespace {
 
-std::string joined(const std::set<std::string>& parts, const std::string& separator) {
-  return join(std::vector<std::string>(parts.begin(), parts.end()), separator);
-}
-
 std::string without_device(const std::string& wanted, const AgentProfiles& agents) {
   if (agents.empty()) {
     return "no agent is connected";
@@ -27,9 +23,9 @@ std::string without_device(const std::string& wanted, const AgentProfiles& agent
     }
   }
   if (!offered.empty()) {
-    return "no agent offers " + wanted + " for measurements (offered: " + joined(offered, ", ") + ")";
+    return "no agent offers " + wanted + " for measurements (offered: " + join(offered, ", ") + ")";
   }
-  return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + joined(reasons, "; "));
+  return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + join(reasons, "; "));
 }
 
 }  // namespace

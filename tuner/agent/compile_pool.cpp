@@ -202,7 +202,7 @@ class CompilePool::Implementation {
     if (options_.slots && !options_.slots->take(is_withdrawn)) {
       return;
     }
-    CompileProcess::Answer answer = process->compile(*job.request, is_withdrawn);
+    CompileProcess::Compilation answer = process->compile(*job.request, is_withdrawn);
     if (options_.slots) {
       options_.slots->give();
     }

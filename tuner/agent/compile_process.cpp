@@ -127,10 +127,10 @@ bool CompileProcess::is_usable() const {
   return !wait_readable(socket_.get(), std::chrono::steady_clock::now());
 }
 
-CompileProcess::Answer CompileProcess::compile(const v1::CompileRequest& request,
-                                               const std::function<bool()>& is_withdrawn) {
+CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& request,
+                                                    const std::function<bool()>& is_withdrawn) {
   ++compiles_;
-  Answer answer;
+  Compilation answer;
   const auto deadline = std::chrono::steady_clock::now() + options_.deadline;
   try {
     write_frame_until(socket_.get(), request.SerializeAsString(), deadline);
@@ -159,7 +159,7 @@ CompileProcess::Answer CompileProcess::compile(const v1::CompileRequest& request
 
 std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock::time_point deadline,
                                                        const std::function<bool()>& is_withdrawn,
-                                                       Answer& answer) {
+                                                       Compilation& answer) {
   while (true) {
     const auto now = std::chrono::steady_clock::now();
     if (wait_readable(socket_.get(), std::min(now + kLook, deadline))) {
@@ -182,10 +182,10 @@ std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock
   }
 }
 
-CompileProcess::Answer CompileProcess::failed(std::string cause) {
+CompileProcess::Compilation CompileProcess::failed(std::string cause) {
   child_.kill_group();
   child_.wait();
-  Answer answer;
+  Compilation answer;
   answer.reply.set_outcome(v1::COMPILE);
   answer.reply.set_log(std::move(cause));
   answer.ended = true;
@@ -193,12 +193,12 @@ CompileProcess::Answer CompileProcess::failed(std::string cause) {
 }
 
 // The worker ended in the middle of a compile.
-CompileProcess::Answer CompileProcess::lost() {
+CompileProcess::Compilation CompileProcess::lost() {
   // Its end of the socket closes before it is gone, but not long before.
   std::optional<ExitStatus> gone =
       child_.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(5));
   read_stderr();
-  Answer answer = failed("");
+  Compilation answer = failed("");
   const ExitStatus status = gone ? *gone : child_.wait();
   std::string cause = "the compiler crashed: " + status.describe();
   if (status.signal == SIGKILL || status.signal == SIGTERM || status.signal == SIGINT) {

@@ -21,7 +21,7 @@ class CompileProcess {
   // worker's output if there is no hello.
   CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn);
 
-  struct Answer {
+  struct Compilation {
     v1::CompileReply reply;
     bool worker_lost = false;  // killed from outside
     bool timed_out = false;
@@ -30,7 +30,7 @@ class CompileProcess {
   };
   // Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
   // `is_withdrawn`, which is asked every few milliseconds. Never throws for a fault of the worker.
-  Answer compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
+  Compilation compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
 
   // False if the worker ended while it had nothing to do.
   bool is_usable() const;
@@ -42,10 +42,10 @@ class CompileProcess {
  private:
   static Subprocess start(const CompilePoolOptions& options, const UniqueFd& socket);
   std::string await_hello(const std::function<bool()>& is_withdrawn);
-  Answer failed(std::string cause);
-  Answer lost();
+  Compilation failed(std::string cause);
+  Compilation lost();
   std::optional<std::string> await_reply(std::chrono::steady_clock::time_point deadline,
-                                         const std::function<bool()>& is_withdrawn, Answer& answer);
+                                         const std::function<bool()>& is_withdrawn, Compilation& answer);
   void read_stderr();
   std::string last_words() const;
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/search/order.hpp"
 #include "tuner/spec/space.hpp"
@@ -138,15 +139,6 @@ const Candidate* default_candidate(const JobInput& input) {
   const auto found =
       std::ranges::find_if(input.candidates, [](const Candidate& one) { return one.is_default; });
   return found == input.candidates.end() ? nullptr : &*found;
-}
-
-Digest digest_from_wire(const std::string& bytes, std::string_view field) {
-  const auto digest = Digest::from_bytes(bytes);
-  if (!digest) {
-    throw Error(ErrorCode::InvalidArgument, std::string(field),
-                "a digest has 32 bytes, this has " + std::to_string(bytes.size()));
-  }
-  return *digest;
 }
 
 }  // namespace cubind

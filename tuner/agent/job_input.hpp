@@ -63,7 +63,4 @@ const Candidate* default_candidate(const JobInput& input);
 std::optional<LaunchPlan> plan_for(const KernelSpec& spec, const Problem& problem,
                                    const Configuration& configuration, const DeviceConstants& constants);
 
-// 32 bytes, else Error(InvalidArgument) naming the field.
-Digest digest_from_wire(const std::string& bytes, std::string_view field);
-
 }  // namespace cubind

@@ -18,7 +18,7 @@ void add_statistics(const Finalist& winner, const RoundContext& context, Timing&
   const bool means = compares_means(median(times), context.tick_us, context.settings);
   BootstrapOptions options{context.settings.confidence, context.settings.bootstrap_resamples,
                            means ? Location::Mean : Location::Median, context.seed};
-  const Interval interval = bootstrap_interval(times, options);
+  const ConfidenceInterval interval = bootstrap_interval(times, options);
   timing.median_us = location(times, options.kind);
   timing.low_us = interval.low;
   timing.high_us = interval.high;

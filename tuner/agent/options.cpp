@@ -40,11 +40,11 @@ std::string default_agent_id() {
   return std::string(host) + "-" + std::to_string(getpid());
 }
 
-struct Milliseconds {
+struct TimesMs {
   long long compile = 30'000, run = 10'000, idle_poll = 2'000, memory_poll = 10'000;
 };
 
-void add_options(CLI::App& app, AgentOptions& options, Milliseconds& times, std::string& when,
+void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::string& when,
                  std::string& worker) {
   app.set_version_flag("--version", std::string("cubind-agent ") + kVersion);
   app.add_option("--address", options.address, "the daemon: unix:///PATH or HOST:PORT")
@@ -86,7 +86,7 @@ void add_options(CLI::App& app, AgentOptions& options, Milliseconds& times, std:
                "print the GPUs of this machine for a parent agent and end");
 }
 
-void complete(AgentOptions& options, const Milliseconds& times, const std::string& when,
+void complete(AgentOptions& options, const TimesMs& times, const std::string& when,
               const std::string& worker) {
   options.tune_when = when == "always"  ? TuneWhen::Always
                       : when == "never" ? TuneWhen::Never
@@ -111,7 +111,7 @@ unsigned default_compile_jobs() {
 std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code) {
   AgentOptions options;
   options.compile_jobs = default_compile_jobs();
-  Milliseconds times;
+  TimesMs times;
   std::string when = "idle", worker;
   CLI::App app("cubind-agent: tunes kernels for a cubind daemon on the GPUs of this machine", "cubind-agent");
   add_options(app, options, times, when, worker);

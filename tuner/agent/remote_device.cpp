@@ -21,7 +21,7 @@ v1::DeviceReply taken() {
   return reply;
 }
 
-v1::DeviceReply reply_of_death(const DeviceLink::Answer& answer) {
+v1::DeviceReply reply_of_death(const DeviceLink::CallResult& answer) {
   v1::DeviceReply reply;
   reply.set_outcome(answer.timed_out ? v1::TIMEOUT : v1::RUNTIME);
   reply.set_detail("the device worker died: " + answer.death);
@@ -62,7 +62,7 @@ std::optional<v1::DeviceReply> RemoteDevice::open() {
   last_run_ = {};
   v1::DeviceRequest request;
   *request.mutable_open() = open_;
-  const DeviceLink::Answer answer = link_.call(request, deadlines_.open);
+  const DeviceLink::CallResult answer = link_.call(request, deadlines_.open);
   stop_.check();
   if (!answer.reply || answer.reply->outcome() != v1::CORRECT) {
     lose();
@@ -105,7 +105,7 @@ v1::DeviceReply RemoteDevice::call(const v1::DeviceRequest& request, millisecond
   if (auto not_opened = open()) {
     return *not_opened;
   }
-  const DeviceLink::Answer answer = link_.call(request, deadline);
+  const DeviceLink::CallResult answer = link_.call(request, deadline);
   // A worker that was killed to end the job has not failed.
   stop_.check();
   if (!answer.reply) {

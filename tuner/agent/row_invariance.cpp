@@ -106,20 +106,20 @@ std::vector<Problem> RowInvariance::smaller_problems(const Problem& problem) {
   return result;
 }
 
-v1::DeviceReply RowInvariance::run(const Yardstick& yardstick, const Place& place, bool after_timing,
+v1::DeviceReply RowInvariance::run(const Yardstick& yardstick, const DeviceSetup& setup, bool after_timing,
                                    const std::vector<v1::OutputParts>& hashed) {
   const Candidate& candidate = yardstick.candidate;
   const std::string who =
-      "the default configuration " + to_string(candidate.configuration) + " at " + to_string(place.problem);
+      "the default configuration " + to_string(candidate.configuration) + " at " + to_string(setup.problem);
   const Compiled& compiled = artifacts_.get(device_.wanted(candidate));
   if (compiled.outcome != v1::CORRECT) {
     fail(who + " does not compile: " + compiled.log);
   }
-  v1::DeviceReply reply = device_.verify(candidate, place, after_timing, hashed);
+  v1::DeviceReply reply = device_.verify(candidate, setup, after_timing, hashed);
   if (!reply.has_verification() && reply.outcome() != v1::OUT_OF_MEMORY) {
     // A fault counts when it has repeated in a fresh worker.
     device_.restart();
-    reply = device_.verify(candidate, place, after_timing, hashed);
+    reply = device_.verify(candidate, setup, after_timing, hashed);
   }
   device_.unload(candidate);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
@@ -140,13 +140,13 @@ std::uint64_t RowInvariance::hash_of(const Problem& smaller, bool after_timing) 
   if (known != one.hashes.end()) {
     return known->second;
   }
-  const Place place{kFirstSetup + one.candidate.number, smaller, one.candidate.plan};
-  const v1::DeviceReply reply = run(one, place, after_timing, {one.rows});
-  device_.release(place);
+  const DeviceSetup setup{kFirstSetup + one.candidate.number, smaller, one.candidate.plan};
+  const v1::DeviceReply reply = run(one, setup, after_timing, {one.rows});
+  device_.release(setup);
   return one.hashes[after_timing] = reply.hashes(0);
 }
 
-std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
+std::uint64_t RowInvariance::hash_at(const DeviceSetup& at, bool after_timing) {
   Yardstick& one = yardstick(at.problem);
   const auto known = one.hashes.find(after_timing);
   if (known != one.hashes.end()) {
@@ -157,7 +157,7 @@ std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
   for (const Problem& problem : smaller) {
     hashed.push_back(yardstick(problem).rows);
   }
-  const v1::DeviceReply reply = run(one, {at.setup, at.problem, one.candidate.plan}, after_timing, hashed);
+  const v1::DeviceReply reply = run(one, {at.number, at.problem, one.candidate.plan}, after_timing, hashed);
   for (std::size_t i = 0; i < smaller.size(); ++i) {
     if (hash_of(smaller[i], after_timing) == reply.hashes(static_cast<int>(i) + 1)) {
       continue;
@@ -170,8 +170,8 @@ std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
   return one.hashes[after_timing] = reply.hashes(0);
 }
 
-bool RowInvariance::holds(const Place& place, bool after_timing, const v1::DeviceReply& reply) {
-  return reply.hashes(0) == hash_at(place, after_timing);
+bool RowInvariance::holds(const DeviceSetup& setup, bool after_timing, const v1::DeviceReply& reply) {
+  return reply.hashes(0) == hash_at(setup, after_timing);
 }
 
 }  // namespace cubind

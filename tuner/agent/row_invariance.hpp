@@ -30,7 +30,7 @@ class RowInvariance {
   const v1::OutputParts& rows_at(const Problem& problem);
   // Whether a correct trial's rows, in the reply's only hash, are the default's. Runs the default for it where
   // that was not done. Throws Error(FailedPrecondition) where the default has no such rows or fails.
-  bool holds(const Place& place, bool after_timing, const v1::DeviceReply& reply);
+  bool holds(const DeviceSetup& setup, bool after_timing, const v1::DeviceReply& reply);
 
  private:
   // The default configuration at one problem.
@@ -44,16 +44,16 @@ class RowInvariance {
   std::vector<Problem> smaller_problems(const Problem& problem);
   // Compares rows of the default: at a problem whose smaller problems must agree with it, and at one of
   // those.
-  std::uint64_t hash_at(const Place& at, bool after_timing);
+  std::uint64_t hash_at(const DeviceSetup& at, bool after_timing);
   std::uint64_t hash_of(const Problem& smaller, bool after_timing);
-  v1::DeviceReply run(const Yardstick& yardstick, const Place& place, bool after_timing,
+  v1::DeviceReply run(const Yardstick& yardstick, const DeviceSetup& setup, bool after_timing,
                       const std::vector<v1::OutputParts>& hashed);
 
   const JobInput& input_;
   const KernelBuild& build_;
   CompileSource& artifacts_;
   TrialDevice& device_;
-  std::size_t dim_ = 0;  // its place in the problem
+  std::size_t dim_ = 0;  // its setup in the problem
   std::uint32_t next_number_ = 0;
   std::map<std::string, Yardstick> yardsticks_;  // by problem
 };

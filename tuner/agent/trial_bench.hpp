@@ -33,7 +33,7 @@ class TrialBench {
   void want(const Candidate& candidate);
   Attempt compile(const Candidate& candidate);
   // Stored with the next block or by commit().
-  Attempt verify(const Candidate& candidate, const Place& place, bool after_timing);
+  Attempt verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing);
 
   struct Screen {
     Attempt attempt = Attempt::Done;
@@ -58,7 +58,7 @@ class TrialBench {
   bool has_faulted(const Candidate& candidate) const;
   // Frees the memory of device and process for a trial that is not needed now.
   void put_away(const Candidate& candidate);
-  void release(const Place& place) { device_.release(place); }
+  void release(const DeviceSetup& setup) { device_.release(setup); }
   // Takes out a trial that lost its standing after it was measured.
   void reject(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
 
@@ -77,10 +77,10 @@ class TrialBench {
   Attempt judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt out(const Candidate& candidate, v1::Outcome outcome);
-  Attempt keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
+  Attempt keep_verification(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                             const v1::DeviceReply& reply);
   // Whether a correct trial also meets the job's numerics.
-  bool has_wanted_bits(const Place& place, bool after_timing, const v1::DeviceReply& reply);
+  bool has_wanted_bits(const DeviceSetup& setup, bool after_timing, const v1::DeviceReply& reply);
   Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
   v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;
   std::optional<Round> stored_round(std::uint32_t round, const std::vector<const Candidate*>& order) const;

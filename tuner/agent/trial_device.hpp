@@ -15,9 +15,9 @@
 namespace cubind {
 
 // A problem that the device is made ready for when needed: the measured one, or a tail.
-struct Place {
+struct DeviceSetup {
   static constexpr std::uint32_t kMain = 0;
-  std::uint32_t setup = kMain;
+  std::uint32_t number = kMain;
   Problem problem;
   LaunchPlan plan;  // of the candidate for this problem, without symbols
 };
@@ -48,7 +48,7 @@ class TrialDevice {
   void make_ready();
   // The reply is about the trial: an outcome of loading it, or of verifying it. It has hashes of these parts
   // of a correct trial's outputs.
-  v1::DeviceReply verify(const Candidate& candidate, const Place& place, bool after_timing,
+  v1::DeviceReply verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                          const std::vector<v1::OutputParts>& hashed = {});
 
   struct Item {
@@ -64,7 +64,7 @@ class TrialDevice {
   Measured measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
 
   void unload(const Candidate& candidate) { remote_.unload(candidate.number); }
-  void release(const Place& place) { remote_.release(place.setup); }
+  void release(const DeviceSetup& setup) { remote_.release(setup.number); }
   // Of the worker that answered last.
   std::uint64_t generation() const { return remote_.generation(); }
   void restart() { remote_.restart(); }
@@ -75,9 +75,9 @@ class TrialDevice {
   ReferenceLaunch default_reference(const Problem& problem);
   // Replies foreign use if the problem does not fit beside a process that the job gives way to. If a problem
   // fills the memory, setups beside it are dropped, and prepared again when they are next needed.
-  v1::DeviceReply prepare(const Place& place);
-  v1::DeviceReply prepare_beside_others(const Place& place);
-  v1::PrepareProblem setup_request(const Place& place);
+  v1::DeviceReply prepare(const DeviceSetup& setup);
+  v1::DeviceReply prepare_beside_others(const DeviceSetup& setup);
+  v1::PrepareProblem setup_request(const DeviceSetup& setup);
   v1::DeviceReply load(const Candidate& candidate);
   LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
   Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);

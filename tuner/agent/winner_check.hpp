@@ -18,7 +18,7 @@ class WinnerCheck {
   const std::vector<Problem>& problems() const { return problems_; }
 
  private:
-  bool passes_at(const Candidate& candidate, const Place& place);
+  bool passes_at(const Candidate& candidate, const DeviceSetup& setup);
 
   const JobInput& input_;
   TrialBench& bench_;

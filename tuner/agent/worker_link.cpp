@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/framing.hpp"
 #include "base/log.hpp"
@@ -16,14 +17,6 @@ constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 constexpr int kWorkerFd = 3;
 // The time that a worker gets to close its context when its socket is closed, before it is killed.
 constexpr milliseconds kGoodbye{2000};
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    result.emplace_back(*entry);
-  }
-  return result;
-}
 
 }  // namespace
 
@@ -74,8 +67,8 @@ void WorkerLink::interrupt() noexcept {
   }
 }
 
-DeviceLink::Answer WorkerLink::gone(bool timed_out, const std::string& what) {
-  Answer answer;
+DeviceLink::CallResult WorkerLink::gone(bool timed_out, const std::string& what) {
+  CallResult answer;
   answer.timed_out = timed_out;
   const std::lock_guard lock(mutex_);
   if (!process_) {
@@ -87,7 +80,7 @@ DeviceLink::Answer WorkerLink::gone(bool timed_out, const std::string& what) {
   return answer;
 }
 
-DeviceLink::Answer WorkerLink::call(const v1::DeviceRequest& request, milliseconds deadline) {
+DeviceLink::CallResult WorkerLink::call(const v1::DeviceRequest& request, milliseconds deadline) {
   const auto until = steady_clock::now() + deadline;
   try {
     write_frame_until(socket_.get(), request.SerializeAsString(), until);

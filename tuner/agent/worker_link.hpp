@@ -24,11 +24,11 @@ class WorkerLink final : public DeviceLink {
 
   void start() override;
   void stop() noexcept override;
-  Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
   void interrupt() noexcept override;
 
  private:
-  Answer gone(bool timed_out, const std::string& what);
+  CallResult gone(bool timed_out, const std::string& what);
 
   Spawner& spawner_;
   std::string program_;

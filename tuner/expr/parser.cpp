@@ -9,17 +9,17 @@
 namespace cubind::expr {
 namespace {
 
-struct Function {
+struct NamedFunction {
   std::string_view name;
   Op op;
   std::size_t least;
   std::size_t most;
 };
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-constexpr std::array<Function, 4> kFunctions = {{{"cdiv", Op::CeilDivide, 2, 2},
-                                                 {"min", Op::Min, 2, kAny},
-                                                 {"max", Op::Max, 2, kAny},
-                                                 {"abs", Op::Abs, 1, 1}}};
+constexpr std::array<NamedFunction, 4> kFunctions = {{{"cdiv", Op::CeilDivide, 2, 2},
+                                                      {"min", Op::Min, 2, kAny},
+                                                      {"max", Op::Max, 2, kAny},
+                                                      {"abs", Op::Abs, 1, 1}}};
 constexpr std::string_view kSizeof = "sizeof";
 
 struct Operator {
@@ -39,9 +39,9 @@ const Operator* matching(const Lexer& lexer, const std::array<Operator, N>& oper
   return found == operators.end() ? nullptr : &*found;
 }
 
-const Function* function_named(std::string_view name) {
+const NamedFunction* function_named(std::string_view name) {
   const auto found =
-      std::ranges::find_if(kFunctions, [&](const Function& each) { return each.name == name; });
+      std::ranges::find_if(kFunctions, [&](const NamedFunction& each) { return each.name == name; });
   return found == kFunctions.end() ? nullptr : &*found;
 }
 
@@ -237,11 +237,11 @@ class Parser {
   void parse_name(const Token& name) {
     if (name.text == kSizeof) {
       parse_sizeof(name);
-    } else if (const Function* function = function_named(name.text)) {
+    } else if (const NamedFunction* function = function_named(name.text)) {
       parse_call(*function, name);
     } else if (lexer_.at("(")) {
       std::vector<std::string> known{std::string(kSizeof)};
-      for (const Function& each : kFunctions) {
+      for (const NamedFunction& each : kFunctions) {
         known.emplace_back(each.name);
       }
       throw_at(ExpressionFault::Syntax, program_.text, name.column,
@@ -266,7 +266,7 @@ class Parser {
     }
   }
 
-  void parse_call(const Function& function, const Token& name) {
+  void parse_call(const NamedFunction& function, const Token& name) {
     expect("(");
     std::size_t count = 0;
     do {

@@ -41,7 +41,7 @@ std::string normalized(std::string_view path) {
   return join(parts, "/");
 }
 
-std::string joined(std::string_view folder, std::string_view name) {
+std::string path_below(std::string_view folder, std::string_view name) {
   return normalized(folder.empty() ? std::string(name) : std::string(folder) + "/" + std::string(name));
 }
 
@@ -154,7 +154,7 @@ class ClosureBuilder {
     std::vector<std::string> candidates;
     bool leaves = false;
     const auto consider = [&](const std::string& folder) {
-      std::string path = joined(folder, reference.name);
+      std::string path = path_below(folder, reference.name);
       (is_inside(path) ? candidates.push_back(std::move(path)) : void(leaves = true));
     };
     const std::string beside = folder_of(from);
@@ -273,7 +273,7 @@ class ClosureBuilder {
 
   std::string resolve_toolkit(const std::string& from, const IncludeReference& reference) {
     const std::string plain = external_name(reference);
-    std::string beside = joined(folder_of(from), reference.name);
+    std::string beside = path_below(folder_of(from), reference.name);
     if (!reference.angled && beside != plain && search_.toolkit && !climbs(beside) &&
         (toolkit_visited_.contains(beside) || search_.toolkit(beside).has_value())) {
       visit_toolkit(beside, reference.kind);

@@ -1,16 +1,13 @@
 #include "tuner/includes/include_scan.hpp"
 
-#include <cctype>
 #include <utility>
+
+#include "base/identifier.hpp"
 
 namespace cubind {
 namespace {
 
-bool is_identifier(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
-}
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_of_identifier(char c) { return is_letter(c) || is_digit(c) || c == '$'; }
 
 // Walks over a text as translation phase 2 leaves it: a backslash before a line end is not there. '\0' past
 // the end.
@@ -157,7 +154,7 @@ class Scanner {
 
   std::string read_identifier() {
     std::string word;
-    while (!cursor_.at_end() && is_identifier(cursor_.peek())) {
+    while (!cursor_.at_end() && is_of_identifier(cursor_.peek())) {
       word += cursor_.peek();
       cursor_.advance();
     }
@@ -207,7 +204,7 @@ class Scanner {
       skip_quoted(c);
     } else if (is_digit(c) || (c == '.' && is_digit(cursor_.peek_second()))) {
       skip_number();
-    } else if (is_identifier(c)) {
+    } else if (is_of_identifier(c)) {
       skip_word();
     } else {
       cursor_.advance();
@@ -236,8 +233,8 @@ class Scanner {
       const char c = cursor_.peek();
       const bool exponent =
           (c == '+' || c == '-') && (last == 'e' || last == 'E' || last == 'p' || last == 'P');
-      const bool separator = c == '\'' && is_identifier(cursor_.peek_second());
-      if (!is_identifier(c) && c != '.' && !exponent && !separator) {
+      const bool separator = c == '\'' && is_of_identifier(cursor_.peek_second());
+      if (!is_of_identifier(c) && c != '.' && !exponent && !separator) {
         return;
       }
       last = c;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <span>
 
-#include "base/error.hpp"
+#include "base/identifier.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 
 namespace cubind {
@@ -72,13 +72,9 @@ std::string describe(const AllowedOption& option) {
     case Values::Diagnostics:
       return name + "=NUMBER,...";
     case Values::PtxasOptions:
-      return name + "=" + join(std::vector<std::string>(kPtxas.begin(), kPtxas.end()), "|");
+      return name + "=" + join(kPtxas, "|");
   }
   return name;
-}
-
-[[noreturn]] void refuse(std::string_view where, const std::string& cause) {
-  throw Error(ErrorCode::InvalidArgument, std::string(where), cause);
 }
 
 std::string all_allowed() {
@@ -157,12 +153,6 @@ std::string_view reason(std::string_view name) {
 
 bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
-}
-
-bool is_identifier(std::string_view text) {
-  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  const auto any = [&](char c) { return letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; };
-  return !text.empty() && letter(text.front()) && std::ranges::all_of(text, any);
 }
 
 // The name of a canonical option; options with the same name exclude each other. -O, -dlcm, ... are options

@@ -32,7 +32,7 @@ double location_in_place(std::vector<double>& values, Location kind) {
 }
 
 // The percentiles that leave (1 - confidence) / 2 on either side.
-Interval percentile_interval(std::vector<double>& statistics, double confidence) {
+ConfidenceInterval percentile_interval(std::vector<double>& statistics, double confidence) {
   std::ranges::sort(statistics);
   const double last = static_cast<double>(statistics.size() - 1);
   const double tail = (1.0 - confidence) / 2;
@@ -58,7 +58,7 @@ double location(std::span<const double> samples, Location kind) {
   return kind == Location::Median ? median(samples) : mean(samples);
 }
 
-Interval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options) {
+ConfidenceInterval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options) {
   require_samples(samples.size());
   Random random(options.seed);
   std::vector<double> drawn(samples.size());
@@ -72,8 +72,8 @@ Interval bootstrap_interval(std::span<const double> samples, const BootstrapOpti
   return percentile_interval(statistics, options.confidence);
 }
 
-Interval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
-                                  const BootstrapOptions& options) {
+ConfidenceInterval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
+                                            const BootstrapOptions& options) {
   require_samples(a.size());
   if (a.size() != b.size()) {
     throw Error(ErrorCode::Internal, "statistics", "a ratio needs samples of the same rounds");

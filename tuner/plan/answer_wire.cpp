@@ -3,18 +3,11 @@
 #include <string>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/refuse.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
-
-[[noreturn]] void fail(std::string where, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
-}
-
-[[noreturn]] void unknown(std::string_view field, std::string_view what, int value) {
-  fail(std::string(field), std::to_string(value) + ": this version knows no such " + std::string(what));
-}
 
 // The messages number the enumerators from 1, since 0 is "unspecified".
 constexpr int kWireOffset = 1;
@@ -39,28 +32,28 @@ v1::Outcome to_wire(Outcome outcome) {
 
 OnMiss on_miss_from_wire(v1::OnMiss from, std::string_view field) {
   if (from < v1::SERVE || from > v1::FAIL) {
-    unknown(field, "way to meet a miss", from);
+    refuse_unknown(field, "choice for a miss", from);
   }
   return static_cast<OnMiss>(from);
 }
 
 Departure departure_from_wire(v1::Departure from, std::string_view field) {
   if (from < v1::BUCKET || from > v1::DEFAULT_CONFIGURATION) {
-    unknown(field, "departure", from);
+    refuse_unknown(field, "departure", from);
   }
   return static_cast<Departure>(from - kWireOffset);
 }
 
 Evidence evidence_from_wire(v1::Evidence from, std::string_view field) {
   if (from < v1::NONE || from > v1::MEASURED) {
-    unknown(field, "evidence", from);
+    refuse_unknown(field, "evidence", from);
   }
   return static_cast<Evidence>(from);
 }
 
 Outcome outcome_from_wire(v1::Outcome from, std::string_view field) {
   if (from < v1::CORRECT || from > v1::OUT_OF_MEMORY) {
-    unknown(field, "outcome", from);
+    refuse_unknown(field, "outcome", from);
   }
   return static_cast<Outcome>(from - kWireOffset);
 }
@@ -69,7 +62,7 @@ Digest digest_from_wire(std::string_view from, std::string_view field) {
   if (const auto digest = Digest::from_bytes(from)) {
     return *digest;
   }
-  fail(std::string(field), "a digest has 32 bytes, this has " + std::to_string(from.size()));
+  refuse(field, "a digest has 32 bytes, this has " + std::to_string(from.size()));
 }
 
 void to_wire(const Match& from, google::protobuf::RepeatedField<int>& to) {

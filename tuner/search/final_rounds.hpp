@@ -21,7 +21,7 @@ using RoundTimes = std::map<std::uint32_t, double>;
 /// Ratio of two finalists' times, of the rounds that both took part in.
 struct RoundRatio {
   double ratio = 0;  // location(a) / location(b)
-  Interval interval;
+  ConfidenceInterval interval;
   std::size_t rounds = 0;
 };
 

@@ -16,7 +16,4 @@ std::vector<std::string> placeholders(std::string_view text, std::string_view wh
 std::string replace_placeholders(std::string_view text,
                                  const std::function<std::string(std::string_view)>& value);
 
-/// [A-Za-z_][A-Za-z0-9_]*
-bool is_identifier(std::string_view text);
-
 }  // namespace cubind

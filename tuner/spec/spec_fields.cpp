@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/identifier.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "tuner/spec/placeholders.hpp"
 
 namespace cubind {
 namespace {

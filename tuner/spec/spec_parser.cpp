@@ -2,11 +2,11 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/identifier.hpp"
 #include "base/json.hpp"
 #include "base/json_schema.hpp"
 #include "base/text.hpp"
 #include "schemas/kernel_spec.schema.hpp"
-#include "tuner/spec/placeholders.hpp"
 #include "tuner/spec/spec_document.hpp"
 #include "tuner/spec/spec_sections.hpp"
 

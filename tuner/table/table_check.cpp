@@ -15,7 +15,7 @@
 namespace cubind {
 namespace {
 
-std::vector<std::string> names_of(const std::map<std::string, std::shared_ptr<const KernelSpec>>& specs) {
+std::vector<std::string> kernel_names(const std::map<std::string, std::shared_ptr<const KernelSpec>>& specs) {
   std::vector<std::string> names;
   for (const auto& [name, spec] : specs) {
     names.push_back(name);
@@ -23,16 +23,8 @@ std::vector<std::string> names_of(const std::map<std::string, std::shared_ptr<co
   return names;
 }
 
-std::string listed(const std::vector<std::int64_t>& values) {
-  std::vector<std::string> texts;
-  for (const std::int64_t value : values) {
-    texts.push_back(std::to_string(value));
-  }
-  return join(texts, ", ");
-}
-
 // The facts that a kernel's rows are compared with, computed once.
-struct Kernel {
+struct CheckedKernel {
   std::shared_ptr<const KernelSpec> spec;
   Digest interface, verification;
 };
@@ -85,7 +77,7 @@ class Checker {
     check_evidence(record);
     check_architecture(record);
     check_own_trial(record);
-    const Kernel* kernel = find_kernel(record.context);
+    const CheckedKernel* kernel = find_kernel(record.context);
     if (kernel == nullptr) {
       return;
     }
@@ -109,7 +101,7 @@ class Checker {
     if (!has_facts(trial.context)) {
       return;
     }
-    const Kernel* kernel = find_kernel(trial.context);
+    const CheckedKernel* kernel = find_kernel(trial.context);
     if (kernel != nullptr) {
       check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
     }
@@ -123,21 +115,22 @@ class Checker {
     }
   }
 
-  static Digest verification_of(const Kernel& kernel, const std::string& numerics) {
+  static Digest verification_of(const CheckedKernel& kernel, const std::string& numerics) {
     const Numerics asked = parse_numerics(numerics).value_or(Numerics{});
     return asked == Numerics{} ? kernel.verification : verification_digest(*kernel.spec, asked);
   }
 
-  const Kernel* find_kernel(const TableContext& context) {
+  const CheckedKernel* find_kernel(const TableContext& context) {
     const auto found = kernels_.find(context.kernel);
     if (found != kernels_.end()) {
       return &found->second;
     }
     const auto broken = known_.broken.find(context.kernel);
-    add("/kernel", broken != known_.broken.end() ? "its spec does not parse: " + broken->second
-                                                 : "no spec has the name " + quoted(context.kernel) +
-                                                       suggestion(context.kernel, names_of(known_.specs)) +
-                                                       "; name its folder by --kernels DIR");
+    add("/kernel", broken != known_.broken.end()
+                       ? "its spec does not parse: " + broken->second
+                       : "no spec has the name " + quoted(context.kernel) +
+                             suggestion(context.kernel, kernel_names(known_.specs)) +
+                             "; name its folder by --kernels DIR");
     return nullptr;
   }
 
@@ -181,7 +174,7 @@ class Checker {
       } else if (std::ranges::find(tunable.values, *value) == tunable.values.end()) {
         add("/configuration/" + escape_pointer_step(tunable.name),
             std::to_string(*value) + " is not listed by " + spec.file + " /tunables/" +
-                escape_pointer_step(tunable.name) + " (" + listed(tunable.values) + ")");
+                escape_pointer_step(tunable.name) + " (" + join(tunable.values, ", ") + ")");
       }
     }
     for (const NamedValue& value : context.configuration.values) {
@@ -262,7 +255,7 @@ class Checker {
   const TableParts parts_;
   std::map<Digest, DeviceFacts> facts_;
   std::map<TrialIdentity, std::size_t> trials_;
-  std::map<std::string, Kernel> kernels_;
+  std::map<std::string, CheckedKernel> kernels_;
   std::string place_;  // of the current row
   std::vector<TableFinding> findings_;
 };

@@ -15,7 +15,7 @@ class ScriptedLink final : public DeviceLink {
   void start() override { ++starts; }
   void stop() noexcept override { ++stops; }
   void interrupt() noexcept override { interrupted = true; }
-  Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
     requests.push_back(request);
     deadlines.push_back(deadline);
     if (request.has_open() && open_answer) {
@@ -26,20 +26,20 @@ class ScriptedLink final : public DeviceLink {
       reply.set_outcome(v1::CORRECT);
       return {reply, false, ""};
     }
-    Answer answer = answers.front();
+    CallResult answer = answers.front();
     answers.pop_front();
     return answer;
   }
 
-  std::optional<Answer> open_answer;
-  std::deque<Answer> answers;
+  std::optional<CallResult> open_answer;
+  std::deque<CallResult> answers;
   std::vector<v1::DeviceRequest> requests;
   std::vector<std::chrono::milliseconds> deadlines;
   int starts = 0, stops = 0;
   bool interrupted = false;
 };
 
-DeviceLink::Answer sticky() {
+DeviceLink::CallResult sticky() {
   v1::DeviceReply reply;
   reply.set_outcome(v1::RUNTIME);
   reply.set_sticky(true);
@@ -120,7 +120,7 @@ TEST_CASE_METHOD(Fixture, "every request has a deadline") {
 TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is foreign use and no fault") {
   v1::DeviceReply taken;
   taken.set_foreign_use(true);
-  link.open_answer = DeviceLink::Answer{taken, false, ""};
+  link.open_answer = DeviceLink::CallResult{taken, false, ""};
   CHECK(remote.verify({}).outcome() == v1::CORRECT);
   CHECK(remote.foreign_use());
   CHECK(link.requests.size() == 1);
@@ -128,7 +128,7 @@ TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is foreign use and no 
 }
 
 TEST_CASE_METHOD(Fixture, "a device that cannot be opened is unavailable") {
-  link.open_answer = DeviceLink::Answer{std::nullopt, false, "exit code 1"};
+  link.open_answer = DeviceLink::CallResult{std::nullopt, false, "exit code 1"};
   CHECK_THROWS_AS(remote.verify({}), Error);
 }
 

@@ -39,7 +39,7 @@ class SimulatedDevice final : public DeviceLink {
 
   void start() override;
   void stop() noexcept override;
-  Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
   void interrupt() noexcept override {}
 
   using Sample = std::tuple<std::string, int, std::uint32_t>;  // trial key, stage, k
@@ -60,7 +60,7 @@ class SimulatedDevice final : public DeviceLink {
   v1::DeviceReply measure(const v1::MeasureTrials& request);
   double sample(const Loaded& trial, int stage, std::uint32_t k) const;
   v1::Outcome outcome(const Configuration& configuration, const std::string& at) const;
-  Answer answer(v1::DeviceReply reply);
+  CallResult answer(v1::DeviceReply reply);
 
   Behaviour behaviour_;
   std::map<std::uint32_t, Problem> setups_;

@@ -1,4 +1,4 @@
-#include "client/cubindctl/interrupt.hpp"
+#include "client/cubindctl/stop_signals.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -11,18 +11,11 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/signals.hpp"
 #include "base/unique_fd.hpp"
 
 namespace cubind::ctl {
 namespace {
-
-sigset_t signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
 
 UniqueFd checked(int fd, const char* operation) {
   if (fd < 0) {
@@ -32,17 +25,17 @@ UniqueFd checked(int fd, const char* operation) {
 }
 
 // A descriptor of signals that the process no longer takes.
-UniqueFd block_signals(sigset_t& before) {
-  const sigset_t set = signals();
+UniqueFd take_signals(sigset_t& before) {
+  const sigset_t set = signal_set({SIGINT, SIGTERM});
   pthread_sigmask(SIG_BLOCK, &set, &before);
   return checked(signalfd(-1, &set, SFD_CLOEXEC), "signalfd");
 }
 
 }  // namespace
 
-struct Interrupt::Waiter {
+struct StopSignals::Waiter {
   sigset_t before;
-  UniqueFd arrived = block_signals(before);
+  UniqueFd arrived = take_signals(before);
   UniqueFd ended = checked(eventfd(0, EFD_CLOEXEC), "eventfd");
   std::stop_source source;
   std::thread thread{[this] { wait(); }};
@@ -65,9 +58,9 @@ struct Interrupt::Waiter {
   }
 };
 
-Interrupt::Interrupt() : waiter_(std::make_unique<Waiter>()) {}
-Interrupt::~Interrupt() = default;
+StopSignals::StopSignals() : waiter_(std::make_unique<Waiter>()) {}
+StopSignals::~StopSignals() = default;
 
-std::stop_token Interrupt::token() const { return waiter_->source.get_token(); }
+std::stop_token StopSignals::token() const { return waiter_->source.get_token(); }
 
 }  // namespace cubind::ctl

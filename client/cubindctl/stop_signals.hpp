@@ -8,12 +8,12 @@ namespace cubind::ctl {
 
 /// While it lives SIGINT and SIGTERM request a stop and do not end the process. Make it before any other
 /// thread is made (a connection makes some): they inherit the blocked signals. One at a time.
-class Interrupt {
+class StopSignals {
  public:
-  Interrupt();
-  ~Interrupt();
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
 
   std::stop_token token() const;
   bool requested() const { return token().stop_requested(); }
