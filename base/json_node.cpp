@@ -193,14 +193,6 @@ std::vector<std::string> JsonNode::as_strings() const {
   return strings;
 }
 
-std::vector<std::int64_t> JsonNode::as_int64s() const {
-  std::vector<std::int64_t> values;
-  for (const JsonNode& element : elements()) {
-    values.push_back(element.as_int64());
-  }
-  return values;
-}
-
 std::size_t JsonNode::as_choice(std::span<const std::string> choices) const {
   const std::string text = as_string();
   const auto found = std::ranges::find(choices, text);

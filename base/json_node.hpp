@@ -65,7 +65,6 @@ class JsonNode {
   // Any finite number.
   double as_number() const;
   std::vector<std::string> as_strings() const;
-  std::vector<std::int64_t> as_int64s() const;
   // The index of the string in `choices`; the error lists them and suggests the nearest.
   std::size_t as_choice(std::span<const std::string> choices) const;
   std::size_t as_choice(std::initializer_list<std::string_view> choices) const;

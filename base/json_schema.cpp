@@ -273,8 +273,4 @@ std::vector<Error> JsonSchema::violations(const OrderedJson& document, const std
   return errors;
 }
 
-void validate_schema(const OrderedJson& document, std::string_view schema_text, const std::string& file) {
-  JsonSchema(schema_text, "").validate(document, file);
-}
-
 }  // namespace cubind

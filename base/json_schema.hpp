@@ -36,8 +36,4 @@ class JsonSchema {
   std::unique_ptr<const Compiled> compiled_;
 };
 
-// Compiles and validates once.
-void validate_schema(const nlohmann::ordered_json& document, std::string_view schema_text,
-                     const std::string& file);
-
 }  // namespace cubind

@@ -1,6 +1,5 @@
 #include "tuner/agent/job_input.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "base/error.hpp"
@@ -133,12 +132,6 @@ JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, c
   }
   order_candidates(lease, input.candidates);
   return input;
-}
-
-const Candidate* default_candidate(const JobInput& input) {
-  const auto found =
-      std::ranges::find_if(input.candidates, [](const Candidate& one) { return one.is_default; });
-  return found == input.candidates.end() ? nullptr : &*found;
 }
 
 }  // namespace cubind

@@ -56,9 +56,6 @@ std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& 
 // Likewise for the default configuration of that problem.
 std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem);
 
-// The candidate that represents the default configuration; null if none was valid.
-const Candidate* default_candidate(const JobInput& input);
-
 // The plan of a configuration for a problem; absent where a constraint or launch limit excludes it.
 std::optional<LaunchPlan> plan_for(const KernelSpec& spec, const Problem& problem,
                                    const Configuration& configuration, const DeviceConstants& constants);

@@ -82,10 +82,6 @@ std::optional<std::int64_t> literal_type_size(std::string_view type);
 // "sizeof(T)": the name of the variable that sizeof(T) reads.
 std::string sizeof_variable(std::string_view type);
 
-// True for what the grammar accepts as a variable's name: identifiers joined by dots, and not the name of a
-// function.
-bool is_variable_name(std::string_view name);
-
 // Variable names numbered from 0 in the order of their addition. The numbers are the slots of the value array
 // that BoundExpression::evaluate reads. Const use is thread-safe.
 class SymbolTable {

@@ -316,21 +316,3 @@ Program compile(std::string_view text, const ExpressionLimits& limits) {
 }
 
 }  // namespace cubind::expr
-
-namespace cubind {
-
-bool is_variable_name(std::string_view name) {
-  if (name == expr::kSizeof || expr::function_named(name) != nullptr) {
-    return false;
-  }
-  try {
-    expr::Lexer lexer(name);
-    const bool whole =
-        lexer.current().kind == expr::TokenKind::Name && lexer.current().text.size() == name.size();
-    return whole;
-  } catch (const ExpressionError&) {
-    return false;
-  }
-}
-
-}  // namespace cubind

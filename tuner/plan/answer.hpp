@@ -69,12 +69,9 @@ class Match {
   Match(std::initializer_list<Departure> departures);
 
   Match& add(Departure departure);
-  Match& remove(Departure departure);
   bool has(Departure departure) const;
   bool exact() const { return bits_ == 0; }
   std::size_t count() const;
-  /// Absent for an exact match.
-  std::optional<Departure> worst() const;
   /// Mildest first.
   std::vector<Departure> departures() const;
   /// Whether each departure is among those that a caller tolerates.

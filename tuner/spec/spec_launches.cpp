@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/names_of.hpp"
 #include "base/text.hpp"
 #include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/spec/placeholders.hpp"
@@ -72,10 +73,7 @@ std::string read_entry(const JsonNode& node, const KernelSpec& spec, bool with_t
 }
 
 std::vector<std::string> read_launch_arguments(const JsonNode& node, const KernelSpec& spec) {
-  std::vector<std::string> known;
-  for (const ArgumentSpec& argument : spec.arguments) {
-    known.push_back(argument.name);
-  }
+  const std::vector<std::string> known = names_of(spec.arguments);
   std::vector<std::string> names;
   for (const JsonNode& element : node.elements()) {
     names.push_back(element.as_string());

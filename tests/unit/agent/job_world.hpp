@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/clock.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/unit/agent/simulated_device.hpp"
 #include "tuner/agent/compiler.hpp"
 #include "tuner/agent/job_channel.hpp"

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/kernel_library.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {

@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/server/rows.hpp"
 
