@@ -5,17 +5,17 @@
 
 namespace cubind {
 
-// The time, as a collaborator: leases, deadlines and dates are tested without waiting. All methods are
-// thread-safe.
+/// The time, as a collaborator: leases, deadlines and dates are tested without waiting. All methods are
+/// thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
-  // For durations and deadlines; never goes back.
+  /// For durations and deadlines; never goes back.
   virtual std::chrono::steady_clock::time_point steady_now() const = 0;
-  // For dates that people read.
+  /// For dates that people read.
   virtual std::chrono::system_clock::time_point wall_now() const = 0;
 
-  // wall_now() in ISO 8601.
+  /// wall_now() in ISO 8601.
   std::string wall_text() const;
 };
 
@@ -25,7 +25,7 @@ class RealClock final : public Clock {
   std::chrono::system_clock::time_point wall_now() const override;
 };
 
-// UTC to the millisecond: "2026-01-31T09:15:00.123Z".
+/// UTC to the millisecond: "2026-01-31T09:15:00.123Z".
 std::string iso8601_utc(std::chrono::system_clock::time_point time);
 
 }  // namespace cubind

@@ -20,11 +20,11 @@
 namespace cubind {
 
 struct ClientOptions {
-  // "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
+  /// "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
   std::string address = {};
   std::chrono::milliseconds deadline{30'000};
   std::size_t cached_answers = 4096;  // kept for their rules; the least recently used goes first
-  // The longest time for which an answer that a tuning job may improve answers for its bucket.
+  /// The longest time for which an answer that a tuning job may improve answers for its bucket.
   std::chrono::milliseconds unsettled_for{10'000};
 };
 

@@ -62,9 +62,9 @@ class KernelLibrary {
   };
   struct Loaded {
     std::shared_ptr<const KernelEntry> entry;  // null: a table that lies among the specs
-    // The stamp of every file that was looked for, from just before it was read.
+    /// The stamp of every file that was looked for, from just before it was read.
     std::map<std::filesystem::path, Stamp> stamps;
-    // A file was written so lately that its next change may leave the stamp unchanged.
+    /// A file was written so lately that its next change may leave the stamp unchanged.
     bool unsettled = false;
   };
 

@@ -27,7 +27,7 @@ class JobTimes {
   std::optional<TimeEstimate> estimate(const RecordQuestion& question, std::uint64_t configurations) const;
 
  private:
-  // Milliseconds for a configuration, of each job.
+  /// Milliseconds for a configuration, of each job.
   std::map<Digest, std::vector<double>> by_question_;                        // job_key()
   std::map<std::pair<std::string, Digest>, std::vector<double>> by_kernel_;  // and device class
 };

@@ -52,7 +52,7 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
 
   ServiceContext& context_;
   std::shared_ptr<TuneCall> self_;
-  // On the job thread:
+  /// On the job thread:
   bool detach_ = false;
   bool submitting_ = false;                       // more slices follow
   std::map<std::string, std::uint64_t> watches_;  // job id to watch

@@ -172,11 +172,11 @@ struct JobRow {
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
   std::vector<OutcomeCount> outcomes;
   Digest record_trial;  // the winner's trial; zero: none
-  // CompileWinner:
+  /// CompileWinner:
   std::vector<Configuration> compile;
   std::string architecture;
   std::uint32_t driver_cuda = 0;
-  // Tune:
+  /// Tune:
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
   std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
 };

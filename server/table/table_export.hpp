@@ -23,9 +23,9 @@ struct ExportOptions {
 
 struct ExportedTable {
   Table table;
-  // Records, and with all_trials trials, that lack `replayed` or `provisional` alone.
+  /// Records, and with all_trials trials, that lack `replayed` or `provisional` alone.
   std::uint32_t replayed_left_out = 0, provisional_left_out = 0;
-  // Likewise, those whose device class is damaged in the store: a table describes its devices.
+  /// Likewise, those whose device class is damaged in the store: a table describes its devices.
   std::uint32_t damaged_left_out = 0;
 };
 

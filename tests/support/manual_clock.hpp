@@ -28,7 +28,7 @@ class ManualClock final : public Clock {
 
  private:
   mutable std::mutex mutex_;
-  // Guarded by mutex_.
+  /// Guarded by mutex_.
   std::chrono::steady_clock::time_point steady_{std::chrono::hours(1000)};
   std::chrono::system_clock::time_point wall_{std::chrono::sys_days(std::chrono::year(2026) / 1 / 1)};
 };

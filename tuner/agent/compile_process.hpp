@@ -13,12 +13,12 @@
 
 namespace cubind {
 
-// The parent's end of one `cubind-worker compile` process. Used by the thread that made it, which must live
-// as long (Subprocess says why). The destructor kills the process group.
+/// The parent's end of one `cubind-worker compile` process. Used by the thread that made it, which must live
+/// as long (Subprocess says why). The destructor kills the process group.
 class CompileProcess {
  public:
-  // Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with the
-  // worker's output if there is no hello.
+  /// Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with the
+  /// worker's output if there is no hello.
   CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn);
 
   struct Compilation {
@@ -28,11 +28,11 @@ class CompileProcess {
     bool withdrawn = false;  // `is_withdrawn` became true
     bool ended = false;      // the process is gone or must not be used again
   };
-  // Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
-  // `is_withdrawn`, which is asked every few milliseconds. Never throws for a fault of the worker.
+  /// Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
+  /// `is_withdrawn`, which is asked every few milliseconds. Never throws for a fault of the worker.
   Compilation compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
 
-  // False if the worker ended while it had nothing to do.
+  /// False if the worker ended while it had nothing to do.
   bool is_usable() const;
 
   const v1::Toolchain& toolchain() const noexcept { return toolchain_; }

@@ -8,15 +8,15 @@
 
 namespace cubind {
 
-// A device worker process, as RemoteDevice sees it. The real one is WorkerLink; tests answer in memory.
-// Used from one thread; interrupt() from any.
+/// A device worker process, as RemoteDevice sees it. The real one is WorkerLink; tests answer in memory.
+/// Used from one thread; interrupt() from any.
 class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  // Starts a fresh worker; an old one is ended first. Throws Error where it cannot be started.
+  /// Starts a fresh worker; an old one is ended first. Throws Error where it cannot be started.
   virtual void start() = 0;
-  // Ends the worker and waits until it is gone: its context and its memory are free then.
+  /// Ends the worker and waits until it is gone: its context and its memory are free then.
   virtual void stop() noexcept = 0;
 
   struct CallResult {
@@ -26,7 +26,7 @@ class DeviceLink {
   };
   virtual CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) = 0;
 
-  // Kills the worker, so that a call in flight returns.
+  /// Kills the worker, so that a call in flight returns.
   virtual void interrupt() noexcept = 0;
 };
 

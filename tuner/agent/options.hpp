@@ -11,7 +11,7 @@
 
 namespace cubind {
 
-// The settings from command line and environment.
+/// The settings from command line and environment.
 struct AgentOptions {
   std::string address;                   // of the daemon: unix:///PATH or HOST:PORT
   std::string agent_id;                  // default: HOST-PID
@@ -35,11 +35,11 @@ struct AgentOptions {
   bool list_devices = false;  // print the GPUs of this machine as a Hello and end
 };
 
-// Absent: help or the version was printed, or an argument was wrong (said on stderr); the process ends with
-// `exit_code`.
+/// Absent: help or the version was printed, or an argument was wrong (said on stderr); the process ends with
+/// `exit_code`.
 std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code);
 
-// Half the cores that affinity and cgroup grant, at least one.
+/// Half the cores that affinity and cgroup grant, at least one.
 unsigned default_compile_jobs();
 
 }  // namespace cubind

@@ -12,7 +12,7 @@
 
 namespace cubind {
 
-// One NVRTC with the workers that run it.
+/// One NVRTC with the workers that run it.
 struct Tool {
   Toolchain toolchain;
   v1::Toolchain offer;  // NVRTC's version and name
@@ -20,20 +20,20 @@ struct Tool {
   std::unique_ptr<KernelBuilds> builds;
 };
 
-// The toolchains of this machine, newest first. Immutable once made; compilers and builds are thread-safe.
+/// The toolchains of this machine, newest first. Immutable once made; compilers and builds are thread-safe.
 class Toolbox {
  public:
-  // Starts one worker of each toolchain for its hello. A toolchain that does not work is left out with a
-  // warning.
+  /// Starts one worker of each toolchain for its hello. A toolchain that does not work is left out with a
+  /// warning.
   Toolbox(const AgentOptions& options, const ToolchainsFound& found);
 
   const std::vector<Tool>& tools() const { return tools_; }
-  // The newest whose cubins a driver loads (cuDriverGetVersion; 0: any) and which knows the architecture
-  // (empty: any). Throws Error(FailedPrecondition) that lists the toolchains.
+  /// The newest whose cubins a driver loads (cuDriverGetVersion; 0: any) and which knows the architecture
+  /// (empty: any). Throws Error(FailedPrecondition) that lists the toolchains.
   const Tool& choose(std::uint32_t driver_cuda, const std::string& architecture) const;
 
  private:
-  // The text between the searched places.
+  /// The text between the searched places.
   std::string no_nvrtc(std::string_view separator) const;
 
   std::vector<Tool> tools_;

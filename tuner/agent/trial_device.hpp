@@ -14,7 +14,7 @@
 
 namespace cubind {
 
-// A problem that the device is made ready for when needed: the measured one, or a tail.
+/// A problem that the device is made ready for when needed: the measured one, or a tail.
 struct DeviceSetup {
   static constexpr std::uint32_t kMain = 0;
   std::uint32_t number = kMain;
@@ -22,32 +22,32 @@ struct DeviceSetup {
   LaunchPlan plan;  // of the candidate for this problem, without symbols
 };
 
-// ResourceExhausted: the device has no memory for the buffers of a problem.
+/// ResourceExhausted: the device has no memory for the buffers of a problem.
 class OutOfDeviceMemory : public Error {
  public:
   OutOfDeviceMemory(std::string where, const std::string& what)
       : Error(ErrorCode::ResourceExhausted, std::move(where), what) {}
 };
 
-// The job's trials on the device. Prepares, loads and compiles everything that a request needs and a fresh
-// worker lacks, and gives way while another process uses the GPU. Knows nothing of the stored results. Used
-// from the job's thread.
-//
-// A problem that the device cannot be made ready for ends the job: OutOfDeviceMemory if its buffers do not
-// fit, Error(FailedPrecondition) if its reference fails.
+/// The job's trials on the device. Prepares, loads and compiles everything that a request needs and a fresh
+/// worker lacks, and gives way while another process uses the GPU. Knows nothing of the stored results. Used
+/// from the job's thread.
+///
+/// A problem that the device cannot be made ready for ends the job: OutOfDeviceMemory if its buffers do not
+/// fit, Error(FailedPrecondition) if its reference fails.
 class TrialDevice {
  public:
   TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts, RemoteDevice& remote,
               ConsentGate& consent);
 
   CompileSource::Wanted wanted(const Candidate& candidate) const;
-  // Lets the compiler begin with the reference, which the first verification waits for.
+  /// Lets the compiler begin with the reference, which the first verification waits for.
   void want_reference();
 
-  // Makes the device ready for the measured problem. Needed only for the facts that it reports then.
+  /// Makes the device ready for the measured problem. Needed only for the facts that it reports then.
   void make_ready();
-  // The reply is about the trial: an outcome of loading it, or of verifying it. It has hashes of these parts
-  // of a correct trial's outputs.
+  /// The reply is about the trial: an outcome of loading it, or of verifying it. It has hashes of these parts
+  /// of a correct trial's outputs.
   v1::DeviceReply verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                          const std::vector<v1::OutputParts>& hashed = {});
 
@@ -65,7 +65,7 @@ class TrialDevice {
 
   void unload(const Candidate& candidate) { remote_.unload(candidate.number); }
   void release(const DeviceSetup& setup) { remote_.release(setup.number); }
-  // Of the worker that answered last.
+  /// Of the worker that answered last.
   std::uint64_t generation() const { return remote_.generation(); }
   void restart() { remote_.restart(); }
 
@@ -73,15 +73,15 @@ class TrialDevice {
   CompileSource::Wanted wanted_reference(const Problem& problem) const;
   ReferenceLaunch reference_for(const Problem& problem);
   ReferenceLaunch default_reference(const Problem& problem);
-  // Replies foreign use if the problem does not fit beside a process that the job gives way to. If a problem
-  // fills the memory, setups beside it are dropped, and prepared again when they are next needed.
+  /// Replies foreign use if the problem does not fit beside a process that the job gives way to. If a problem
+  /// fills the memory, setups beside it are dropped, and prepared again when they are next needed.
   v1::DeviceReply prepare(const DeviceSetup& setup);
   v1::DeviceReply prepare_beside_others(const DeviceSetup& setup);
   v1::PrepareProblem setup_request(const DeviceSetup& setup);
   v1::DeviceReply load(const Candidate& candidate);
   LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
   Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
-  // Whether a reply that saw foreign use is void; waits until the GPU is free again.
+  /// Whether a reply that saw foreign use is void; waits until the GPU is free again.
   bool has_to_repeat(const v1::DeviceReply& reply, bool complete);
 
   const JobInput& input_;

@@ -82,7 +82,7 @@ class PlanProgram {
   void add_check(Check::Kind kind, std::size_t launch, std::size_t index,
                  std::initializer_list<std::span<const BoundExpression>> expressions);
 
-  // Each says whether the check holds and, if it does not and `why` is given, why.
+  /// Each says whether the check holds and, if it does not and `why` is given, why.
   bool constraint_holds(std::size_t index, Values values, std::string* why) const;
   bool shape_holds(std::size_t launch, Values values, std::string* why) const;
   bool shared_holds(std::size_t launch, Values values, std::string* why) const;

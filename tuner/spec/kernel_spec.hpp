@@ -22,8 +22,8 @@ namespace cubind {
 struct IncludeSearch;  // tuner/includes/include_closure.hpp
 
 struct SourceFile {
-  // Relative to the spec's folder, '/' separated, normalized, never absolute. ".." only at the front, and
-  // only into one of the spec's headers folders: "../common/vector_io.cuh".
+  /// Relative to the spec's folder, '/' separated, normalized, never absolute. ".." only at the front, and
+  /// only into one of the spec's headers folders: "../common/vector_io.cuh".
   std::string path;
   std::string content;
   bool operator==(const SourceFile&) const = default;

@@ -13,8 +13,8 @@ namespace cubind {
 struct TableFinding {
   std::string where;  // "t.json /records/3/configuration/VECTOR"
   std::string cause;
-  // The row still answers, as `other_revision` or without being called verified: the kernel's source, its
-  // reference or its tolerance has changed since it was measured.
+  /// The row still answers, as `other_revision` or without being called verified: the kernel's source, its
+  /// reference or its tolerance has changed since it was measured.
   bool outdated = false;
 };
 

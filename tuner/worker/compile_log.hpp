@@ -7,7 +7,7 @@
 
 namespace cubind::worker {
 
-// The resources of one kernel by `ptxas -v`.
+/// The resources of one kernel by `ptxas -v`.
 struct KernelResources {
   std::uint32_t registers = 0;
   std::uint32_t static_shared_bytes = 0;
@@ -23,8 +23,8 @@ struct CompileLog {
   std::string messages;  // the log without the lines of ptxas -v, which change from run to run
 };
 
-// Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for no
-// kernel: ptxas does not say who calls them.
+/// Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for no
+/// kernel: ptxas does not say who calls them.
 CompileLog parse_compile_log(std::string_view log);
 
 }  // namespace cubind::worker

@@ -42,7 +42,7 @@ class CuptiTimer final : public Timer {
   DriverContext& context_;
   CuptiRecorder& recorder_;
   double tick_us_ = 0;
-  // The gate: a word of host memory that the stream waits for.
+  /// The gate: a word of host memory that the stream waits for.
   std::uint32_t* gate_ = nullptr;
   cuda::DevicePtr gate_on_device_ = 0;
   std::uint32_t gate_count_ = 0;

@@ -35,7 +35,7 @@ class GpuSession {
 
   DriverContext& context() { return context_; }
   const NvmlMonitor& monitor() const { return monitor_; }
-  // With a context alone.
+  /// With a context alone.
   MemoryBudget& budget() { return *budget_; }
   OwnKernels& kernels() { return *kernels_; }
   Timer& timer() { return *timer_; }

@@ -12,18 +12,18 @@
 
 namespace cubind::test {
 
-// What a kernel does, by its configuration; "correct" kernels take a time.
+/// What a kernel does, by its configuration; "correct" kernels take a time.
 struct Behaviour {
   std::function<double(const Configuration&)> time_us = {};
   double noise = 0;  // relative
-  // Called before a verification or measurement; the outcome that it shall have.
+  /// Called before a verification or measurement; the outcome that it shall have.
   std::function<v1::Outcome(const Configuration&, const std::string& at)> outcome = {};
   std::function<bool(const Configuration&, const Problem&, bool after_timing)> wrong = {};
   std::function<bool(const Configuration&)> below_floor = {};
   std::function<bool()> foreign = {};
   bool answers_beside_others = false;  // foreign use is seen, and requests are answered all the same
   std::function<bool(const Configuration&)> bits_differ = {};
-  // What the bits of the first elements of an output depend on beside their place: 0 where on nothing.
+  /// What the bits of the first elements of an output depend on beside their place: 0 where on nothing.
   std::function<std::uint64_t(const Configuration&, const Problem&, std::uint64_t elements)> row_bits = {};
   bool sticky = true;  // faults lose the context
   bool dies = false;   // faults take the worker with them, without a reply
