@@ -30,7 +30,7 @@ std::size_t out_of_memory(const RecordRow& record, Store& store) {
   return count;
 }
 
-/// The validators of what is measured now. Absent: nobody knows what the agent that comes will be like.
+/// The validators of a new measurement. Absent: the next agent is unknown.
 std::optional<RecordRow> made_by_tuning(const Question& question, const AgentProfiles& agents) {
   for (const AgentProfile& agent : agents) {
     const auto device = offered_device({agent}, question.key.device_class);

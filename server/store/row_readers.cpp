@@ -37,7 +37,7 @@ ToolchainIdentity read_toolchain(Query& row) {
   return toolchain;
 }
 
-/// A full key that hashes to its digest. `may_lack_full`: what was imported has none.
+/// A full key that hashes to its digest. `may_lack_full`: imported rows have none.
 Key read_key(Query& row, bool may_lack_full) {
   Key key;
   key.digest = row.digest();

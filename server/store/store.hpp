@@ -35,7 +35,7 @@ struct StoreOptions {
   std::filesystem::path path;   // of the database file; its folder is made
   std::uint32_t max_pages = 0;  // of 4 KiB; 0: no limit
   unsigned readers = 4;         // connections kept for reading
-  // Of the first write for another process's lock; those after it hardly wait until one succeeds.
+  // The first write's wait for another process's lock; later writes hardly wait until one succeeds.
   std::chrono::milliseconds patience{5000};
 };
 
@@ -50,7 +50,7 @@ class Store {
 
   /// Runs `body` with a reading connection; all of its reads see one committed state.
   void read(const std::function<void(StoreReader&)>& body);
-  /// Runs `body` in one transaction on the writer thread and waits until it is committed. What `body` throws
+  /// Runs `body` in one transaction on the writer thread and waits until it is committed. An error of `body`
   /// rolls back and is thrown here.
   void write(const std::function<void(StoreWriter&)>& body);
   /// The same without waiting; a failure is logged.
@@ -58,7 +58,7 @@ class Store {
 
   /// Why the store takes no writes now; absent: it does. Ends with the first write that succeeds.
   std::optional<std::string> read_only_reason() const;
-  /// Rows that were left out of what was read since the store was opened, because a value in them is damaged.
+  /// Rows that reads have left out since the store was opened, because a value in them is damaged.
   std::uint64_t damaged_rows() const { return damaged_.count(); }
   /// Tries a write if the store is read-only; true if it takes writes now.
   bool try_recover();

@@ -41,7 +41,7 @@ struct StoreCounts {
   std::uint64_t file_bytes = 0;
 };
 
-/// Every method returns rows in a fixed order (by key), so that what is built from them is deterministic.
+/// Every method returns rows in a fixed order (by key), so that everything built from them is deterministic.
 class StoreReader {
  public:
   /// Lists leave the rows out that are damaged, and note them.
@@ -79,9 +79,9 @@ class StoreReader {
   std::optional<JobRow> job(const std::string& id);
   std::vector<JobRow> open_jobs();   // oldest first
   std::vector<JobRow> ended_jobs();  // likewise
-  /// Those that have failed for the lack of memory, of each key the latest job alone.
+  /// The jobs that failed because memory was short, for each key only the latest.
   std::vector<JobRow> out_of_memory_jobs();
-  /// Of the trials that jobs of this question share with those of other numerics and namespaces.
+  /// The series of the trials that jobs of this question share with those of other numerics and namespaces.
   std::uint32_t last_series(const RecordQuestion& question);
   std::vector<WantRow> wants();  // most asked first
   /// Of a training job; absent: it has pinned none.

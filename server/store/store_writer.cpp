@@ -117,7 +117,7 @@ std::int64_t StoreWriter::trial_id(const Digest& key, Origin origin) {
 }
 
 bool StoreWriter::put_trial(const TrialRow& trial) {
-  // How much memory was free says nothing about the configuration.
+  // The amount of free memory says nothing about the configuration.
   if (trial.outcome == Outcome::OutOfMemory) {
     return false;
   }
@@ -243,7 +243,7 @@ void StoreWriter::count_want(const RecordQuestion& question, const std::string& 
   }
   insert(database_.query(sql::kInsertWant), WantRow{question, 1, now, now}, key.digest,
          Query::bytes(key.full));
-  // Whoever may only read may ask for anything: the list does not grow with it.
+  // A caller that may only read may ask for anything: the list must not grow with it.
   database_.query(sql::kTrimWants).bind(key.digest, kMaxWants).run();
 }
 

@@ -28,29 +28,28 @@ class StoreWriter : public StoreReader {
   /// Removes the bytes if they no longer have their digest; the artifact that names them is then compiled
   /// again.
   void drop_damaged_blob(const Digest& cubin);
-  /// A known key keeps its row (compilation is deterministic; the first one stands), unless it is damaged.
-  /// The blob may come later.
+  /// A known key keeps its row (compilation is deterministic), unless it is damaged. The blob may come later.
   void put_artifact(const ArtifactRow& artifact);
   void put_device_class(const DeviceClass& device);  // known ones stay, damaged ones are mended
-  /// Inserts or updates; false where nothing was stored: out of memory is no property of a configuration, and
-  /// an imported trial that is known stays as it is.
+  /// Inserts or updates; false if nothing was stored: out of memory is not a property of a configuration, and
+  /// a known imported trial stays unchanged.
   bool put_trial(const TrialRow& trial);
   /// False where it is stored already and not damaged. Throws InvalidArgument where the trial is not stored.
   bool put_block(const BlockRow& block);
   void put_verification(const VerificationRow& verification);
-  /// Appends in next_generation() and ends the row that it replaces. False: not stored, because a better row
-  /// stands (a provisional one beside an uncontended one) or the same imported row is known. Either way the
-  /// question is wanted no longer.
+  /// Appends in next_generation() and ends the row that it replaces. False: not stored, because there is a
+  /// better row (an uncontended one beside a provisional one) or the same imported row is known. Either way
+  /// the question is wanted no longer.
   bool put_record(const RecordRow& record);
 
   void put_job(const JobRow& job);  // inserts or replaces
-  /// Ends the open jobs that are damaged as failed, with what is damaged as their error: nobody can go on
-  /// with them, and they keep the next job with their key away.
+  /// Ends damaged open jobs as failed, with the damage as their error: nobody can go on with them, and they
+  /// keep the next job with their key away.
   void fail_damaged_jobs();
   /// Above kMaxWants questions the one least asked for, of these the one longest ago, makes room.
   void count_want(const RecordQuestion& question, const std::string& now);
   void drop_want(const RecordQuestion& question);
-  /// The first pin stands: returns the job's generation.
+  /// The first pin stays: returns the job's generation.
   std::uint64_t pin_generation(const std::string& job, std::uint64_t generation);
 
  private:

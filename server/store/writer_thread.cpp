@@ -14,8 +14,8 @@
 namespace cubind::store {
 namespace {
 
-/// For another process's lock on the file, once a write has waited in vain: neither the job thread nor a
-/// caller waits for each of the next ones.
+/// The wait for another process's lock on the file after a write has waited in vain: neither the job thread
+/// nor a caller waits for each of the next ones.
 constexpr std::chrono::milliseconds kPatienceWhileReadOnly{50};
 
 std::string random_store_id() {
@@ -70,7 +70,7 @@ bool WriterThread::try_recover() {
 
 void WriterThread::set_up(const StoreOptions& options) {
   const std::filesystem::path& path = options.path;
-  // Before anything is written, the journal's mode too: a file of others stays as it is.
+  // Checked before any write, also of the journal's mode: a foreign file stays unchanged.
   require_ours(database_, schema_steps(), path.string());
   database_.set_patience(patience_);
   database_.execute("PRAGMA journal_mode = WAL");
