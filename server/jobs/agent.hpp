@@ -110,8 +110,6 @@ class AgentLink {
   virtual void grant(const Lease& lease) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
-  /// The devices are to be offered again when trials may use so much memory of this one; 0: no longer.
-  virtual void watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) = 0;
   virtual void drain() = 0;
 };
 

@@ -148,13 +148,6 @@ void AgentStream::check(const CheckOrder& order) {
   send(std::move(message));
 }
 
-void AgentStream::watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) {
-  v1::DaemonMessage message;
-  message.mutable_watch_memory()->set_gpu_uuid(gpu_uuid);
-  message.mutable_watch_memory()->set_trial_memory_bytes(trial_bytes);
-  send(std::move(message));
-}
-
 void AgentStream::drain() {
   v1::DaemonMessage message;
   message.mutable_drain();

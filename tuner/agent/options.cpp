@@ -76,7 +76,7 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
   app.add_option("--idle-poll-ms", times.idle_poll, "how often the agent looks at a GPU that is in use")
       ->check(CLI::PositiveNumber);
   app.add_option("--memory-poll-ms", times.memory_poll,
-                 "how often the agent looks at a GPU that lacked memory for a job")
+                 "how often the agent looks at the free memory of idle GPUs")
       ->envname("CUBIND_MEMORY_POLL_MS")
       ->check(CLI::PositiveNumber);
   app.add_option("--parent-pid", options.parent_pid, "end when this process ends");

@@ -176,32 +176,6 @@ TEST_CASE("that exactly the problem did not fit keeps no miss from trying its bu
   CHECK_FALSE(f.blocked(true));
 }
 
-TEST_CASE("agents are asked to watch for the memory that the least demanding job needs") {
-  BucketJob f;
-  f.fail_for_memory();
-  CHECK(f.link.watched["GPU-1"] == kNeeded);
-  f.link.watched.clear();
-  f.offer(kNeeded);
-  CHECK(f.link.watched["GPU-1"] == 0);
-}
-
-TEST_CASE("an agent is not told again what it watches for and is told anew when it comes back") {
-  BucketJob f;
-  f.fail_for_memory();
-  f.link.watched.clear();
-  f.offer(kOffered + 1);
-  CHECK(f.link.watched.empty());
-  f.scheduler->agent_left(f.agent);
-  f.scheduler->agent_joined(agent_with_memory(kOffered), f.link);
-  CHECK(f.link.watched["GPU-1"] == kNeeded);
-}
-
-TEST_CASE("an agent is told to watch for nothing once the job that waited for memory has succeeded") {
-  BucketJob f;
-  f.fail_for_memory_and_succeed();
-  CHECK(f.link.watched.at("GPU-1") == 0);
-}
-
 // The failed job was leased to the first of two agents.
 struct SecondAgent : BucketJob {
   explicit SecondAgent(std::uint64_t memory) {
