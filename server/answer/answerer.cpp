@@ -5,15 +5,6 @@
 namespace cubind {
 namespace {
 
-bool contains(const std::vector<BucketRule::Interval>& intervals, Dims dims) {
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    if (dims[i] < intervals[i].lower || dims[i] > intervals[i].upper) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool same_but_for_dims(const Problem& a, const Problem& b) {
   return a.types == b.types && a.flags == b.flags && a.scenario == b.scenario &&
          a.dims.size() == b.dims.size();
@@ -36,7 +27,7 @@ std::vector<Problem> measured_in_bucket(const Question& question,
   if (!records) {
     return problems;
   }
-  const auto within = [&](Dims dims) { return contains(bucket, dims); };
+  const auto within = [&](Dims dims) { return in_bucket(bucket, dims); };
   for (const RecordPtr& record : records->select(bucket.size(), within)) {
     const Problem& problem = record->question.problem;
     if (same_but_for_dims(problem, question.key.problem) &&

@@ -11,6 +11,16 @@
 #include "tuner/spec/todays_terms.hpp"
 
 namespace cubind {
+
+bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims) {
+  for (std::size_t i = 0; i < bucket.size(); ++i) {
+    if (dims[i] < bucket[i].lower || dims[i] > bucket[i].upper) {
+      return false;
+    }
+  }
+  return true;
+}
+
 namespace {
 
 /// A record with what it is ranked by; checked against the asked problem only when its turn comes.
@@ -54,15 +64,6 @@ double device_distance(const DeviceFacts& a, const DeviceFacts& b) {
       static_cast<double>(std::max(a.sm_count, 1u)) / static_cast<double>(std::max(b.sm_count, 1u));
   const bool same_capability = a.cc_major == b.cc_major && a.cc_minor == b.cc_minor;
   return (same_capability ? 0 : 100) + std::abs(std::log2(ratio));
-}
-
-bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims) {
-  for (std::size_t i = 0; i < bucket.size(); ++i) {
-    if (dims[i] < bucket[i].lower || dims[i] > bucket[i].upper) {
-      return false;
-    }
-  }
-  return true;
 }
 
 /// KernelSpec::distance() is within the limit, as far as the dims go.

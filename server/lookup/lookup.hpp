@@ -79,6 +79,9 @@ RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, co
 std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
                                                 std::size_t limit = 8);
 
+/// Whether the dims lie within the bucket's intervals.
+bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
+
 /// Whether a validator of the record (driver branch, toolchain, power limit) is not the question's. What one
 /// side does not know makes nothing stale; power limits are compared on one device class.
 bool is_stale(const Question& question, const RecordRow& record, bool same_device);
