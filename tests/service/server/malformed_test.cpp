@@ -99,9 +99,24 @@ TEST_CASE("tune without problems and with too many is refused with the limit") {
   DaemonFixture daemon;
   grpc::Status status;
   daemon.tune(tune_vector_add({}), &status);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith("problems: is empty"));
   daemon.tune(tune_vector_add(std::vector<std::int64_t>(1001, 4096)), &status);
   CHECK(status.error_message() == "problems: has 1001 elements, the limit is 1000");
+}
+
+TEST_CASE("a Tune names the malformed one of its problems and what is wrong with its policy") {
+  DaemonFixture daemon;
+  grpc::Status status;
+  daemon.tune(tune_vector_add({4096, -1}), &status);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(),
+             Catch::Matchers::StartsWith("problems[1].dims[0].value:") && Catch::Matchers::Contains("-1"));
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.mutable_policy()->set_flush_method(9);
+  daemon.tune(request, &status);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith("policy") && Catch::Matchers::Contains("9"));
 }
 
 TEST_CASE("tune without a device and without an offered GPU says what to do") {
