@@ -5,6 +5,7 @@
 
 #include "base/file.hpp"
 #include "server/kernel_library.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/server/rows.hpp"
 #include "tuner/spec/keys.hpp"

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/manual_clock.hpp"
 #include "tests/unit/server/rows.hpp"
 #include "tuner/spec/keys.hpp"
 

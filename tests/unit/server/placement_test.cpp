@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "server/kernel_library.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/server/rows.hpp"
 #include "tuner/spec/keys.hpp"
