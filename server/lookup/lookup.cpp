@@ -323,13 +323,17 @@ std::vector<Configuration> neighbouring_winners(const Question& question, const 
   return winners;
 }
 
+bool was_measured_here(const RecordRow& record) {
+  return record.evidence == Evidence::Measured || record.evidence == Evidence::Replayed;
+}
+
 bool is_fresh(const Question& question, const AnswerCandidate& candidate) {
   if (!candidate.record || !candidate.match.exact() || candidate.record->provisional) {
     return false;
   }
   const RecordRow& record = *candidate.record;
-  const bool measured = record.evidence == Evidence::Measured || record.evidence == Evidence::Replayed;
-  return measured && record.verification.verified && record.verification.digest == question.verification;
+  return was_measured_here(record) && record.verification.verified &&
+         record.verification.digest == question.verification;
 }
 
 }  // namespace cubind

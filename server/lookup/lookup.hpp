@@ -86,6 +86,9 @@ bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
 /// side does not know makes nothing stale; power limits are compared on one device class.
 bool is_stale(const Question& question, const RecordRow& record, bool same_device);
 
+/// Whether an agent of this daemon measured the record or played it back. A table brought the others.
+bool was_measured_here(const RecordRow& record);
+
 /// Measured here (or replayed, for a replay device), alone on the GPU, for today's source and validators:
 /// nothing to tune.
 bool is_fresh(const Question& question, const AnswerCandidate& candidate);
