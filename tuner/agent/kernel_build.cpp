@@ -1,6 +1,5 @@
 #include "tuner/agent/kernel_build.hpp"
 
-
 namespace cubind {
 namespace {
 

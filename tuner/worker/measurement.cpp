@@ -105,9 +105,8 @@ void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSetti
       run, [&] { return session.monitor().sm_mhz(); }, settings);
 }
 
-v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem,
-                               const TimedWork& work, const v1::MeasureTrials::Item& item,
-                               const MeasureSettings& settings) {
+v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
+                               const v1::MeasureTrials::Item& item, const MeasureSettings& settings) {
   v1::MeasuredItem measured;
   measured.set_trial(item.trial());
   measured.set_outcome(v1::CORRECT);
