@@ -39,8 +39,8 @@ std::vector<Problem> measured_in_bucket(const Question& question,
   return problems;
 }
 
-/// The answer's rule covers the bucket only if its record is the one that answers the bucket: any other
-/// departure is the asked problem's own affair.
+/// The answer's rule covers the bucket only if its record answers the bucket: any other departure is for the
+/// asked problem alone.
 void add_rule(ServedAnswer& answer, const IndexSnapshot& index, const CarryOver& carry) {
   const Problem& asked = answer.question.key.problem;
   answer.intervals = the_problem_alone(asked);
@@ -117,7 +117,7 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
       resolution.refused_toolchain = found.refused_toolchain;
     }
     if (candidate.record && found.has_other_bits) {
-      return true;  // what is compiled today would have other bits again
+      return true;  // today's compile would have other bits again
     }
     const Digest key = compile_key(question, candidate.configuration);
     if (!resolution.compile && !failed.contains(key)) {

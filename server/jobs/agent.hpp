@@ -1,4 +1,4 @@
-// What passes between the job queue and an agent, without the wire.
+// The exchange between the job queue and an agent, without the wire.
 #pragma once
 
 #include <cstdint>
@@ -99,7 +99,7 @@ struct WorkResult {
   RecordRow record;  // winner, statistics, verification, finalists; the queue adds the rest
   std::vector<OutcomeCount> outcomes;
   Problem smaller_problem;        // Smaller: what fits; `error` says what does not
-  std::uint64_t needs_bytes = 0;  // Failed or Smaller, for the lack of memory
+  std::uint64_t needs_bytes = 0;  // Failed or Smaller, because memory was short
 };
 
 /// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with

@@ -46,7 +46,7 @@ const Failures::Failure* Failures::latest(const Digest& key) const {
              : nullptr;
 }
 
-// An agent that cannot tell what is free (no NVML) is tried again after the pause.
+// An agent that cannot tell the free memory (no NVML) is tried again after the pause.
 bool Failures::may_fit(const Failure& failure) const {
   return any_device(agents_, [&](std::uint64_t, const OfferedDevice& device) {
     return device.device.digest == failure.device_class &&

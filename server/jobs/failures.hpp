@@ -37,7 +37,7 @@ class Failures {
     std::uint64_t revision = 0;  // of the kernel's spec
     Digest device_class;
     bool for_bucket = false;
-    std::uint64_t needs_bytes = 0;  // 0: not for the lack of memory
+    std::uint64_t needs_bytes = 0;  // 0: memory was not short
   };
   /// Null: none, or of another spec.
   const Failure* latest(const Digest& key) const;

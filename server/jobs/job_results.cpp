@@ -8,12 +8,12 @@
 namespace cubind {
 namespace {
 
-/// What came of a GPU that plays a table back is not a measurement, whatever the agent calls it.
+/// A result of a GPU that plays a table is not a measurement, whatever the agent calls it.
 Evidence evidence_for(const DeviceFacts& facts) {
   return facts.replay_table.empty() ? Evidence::Measured : Evidence::Replayed;
 }
 
-/// What the agent leaves to the queue.
+/// The decisions that the agent leaves to the queue.
 void stamp(const OpenJob& job, WorkBatch& batch) {
   const RecordQuestion& question = job.row.question;
   const auto stamp_row = [&](auto& row) {
@@ -47,7 +47,8 @@ void put_artifacts(const std::vector<ArtifactUpload>& uploads, StoreWriter& writ
   }
 }
 
-/// Trials with their blocks and verifications. What ran out of memory is not stored, nor what belongs to it.
+/// Trials with their blocks and verifications. Trials that ran out of memory are not stored, nor are their
+/// blocks and verifications.
 void put_trials(const WorkBatch& batch, StoreWriter& writer) {
   std::vector<Digest> passing;
   for (const TrialRow& trial : batch.trials) {

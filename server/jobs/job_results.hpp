@@ -19,7 +19,7 @@ void store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store);
 void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreReader& reader);
 
 /// The row that the job has stored. Others may have the same trial: an imported one, one of an earlier job.
-/// Where a better record stands none was stored.
+/// If a better record is there, none was stored.
 RecordPtr stored_record(const RecordRow& record, const IndexSnapshot& index);
 
 }  // namespace cubind

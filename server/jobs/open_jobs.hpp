@@ -33,7 +33,8 @@ struct OpenJob {
   /// Measured in the place of the question's, which does not fit into the GPU's memory. Not stored: after a
   /// restart the agent says so again.
   std::optional<Problem> smaller;
-  /// By a GPU that had no room: it waits for one that has. 0: none has said so. Not stored.
+  /// The need by the word of a GPU without room: the job waits for a GPU with so much. 0: no GPU has said so.
+  /// Not stored.
   std::uint64_t needs_bytes = 0;
   std::optional<JobLease> lease;
   std::map<std::uint64_t, Watcher> watchers;

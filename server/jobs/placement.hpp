@@ -32,7 +32,7 @@ class Placement {
 
   /// A job that was out of memory goes to a GPU with enough of it, if there is one (it is waited for), else to any.
   JobPlaces places(const OpenJob& job) const;
-  /// Whether every GPU that could measure for the job is held by one that waits until it is idle.
+  /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
   bool waits_behind_foreign_use(const OpenJob& job) const;
   /// Whether another GPU of the job's class than the one that it is leased to offers so much for trials.
   bool more_room_exists(const OpenJob& job, std::uint64_t bytes) const;

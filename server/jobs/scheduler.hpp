@@ -50,8 +50,8 @@ struct CompileOrder {
 struct TuneOrder {
   RecordQuestion question;
   DeviceClass device;
-  /// The problem stands for its bucket: where it does not fit into the GPU's memory, the largest smaller one
-  /// that does is measured. Otherwise exactly this problem is.
+  /// The problem represents its bucket: if it does not fit into the GPU's memory, the job measures a smaller
+  /// one that does. Otherwise the job measures exactly this problem.
   bool for_bucket = false;
 };
 
@@ -62,18 +62,18 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Takes up the open jobs of the store. What was leased is queued again, what is damaged has failed.
+  /// Takes up the open jobs of the store. Leased jobs are queued again, and damaged ones have failed.
   /// Provisional records are measured again: the index has been loaded before.
   void load();
 
   // ---- Asking ----
 
-  /// The open job for the question, or a new one; an open job that is no retune becomes one where one is
-  /// asked for, and one for a bucket measures exactly its problem where that is asked for. A job that has
-  /// ended already (it could not be granted) comes with its last event. Throws ResourceExhausted where the
-  /// queue is full, Unavailable while draining, and what the store throws where the job cannot be persisted.
+  /// The open job for the question, or a new one. An open job becomes a retune if a retune is asked for, and
+  /// a job for a bucket measures exactly its problem if that is asked for. A job that has ended already (it
+  /// could not be granted) comes with its last event. Throws ResourceExhausted if the queue is full,
+  /// Unavailable while draining, and the store's error if the job cannot be persisted.
   JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune);
-  /// Many at once, in their order. Where one throws, those before it stay.
+  /// Submits many jobs, in their order. If one throws, those before it stay.
   std::vector<JobEvent> submit_tunes(const std::vector<TuneOrder>& orders, bool retune);
   JobEvent submit_compile(const CompileOrder& order);
   std::optional<JobEvent> find_open(const RecordQuestion& question) const;
@@ -110,7 +110,7 @@ class Scheduler {
   bool store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch);
   bool finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result);
 
-  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` where none can.
+  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can.
   void check(CheckOrder order, PendingChecks::Done done);
   void check_done(const std::string& id, const CheckOutcome& outcome);
 
@@ -135,20 +135,20 @@ class Scheduler {
 
  private:
   // ---- scheduler.cpp ----
-  /// The open job with the row's key, or a new one; it is not placed yet. A retune that meets an open job
-  /// which is none makes it one.
+  // The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
+  // not one into a retune.
   OpenJob& enqueue(JobRow row, const DeviceClass& device);
   /// Somebody asks for the open job anew, with other wishes perhaps.
   void ask_again(OpenJob& job, const JobRow& asked);
-  /// What the job has measured so far does not count: it is done again as `asked`.
+  /// The job's measurements so far do not count: it starts again as `asked`.
   void begin_anew(OpenJob& job, const JobRow& asked);
-  /// Dispatches, then says how these open jobs are: of one that has ended meanwhile, its last event.
+  /// Dispatches, then gives the state of these open jobs: the last event of a job that has ended meanwhile.
   std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);
   void persist(const JobRow& row);
-  /// Of the store's open jobs, those that nobody can go on with.
+  /// The store's open jobs that nobody can go on with.
   void fail_damaged_jobs();
   void fail_before_loaded(JobRow row, std::string error);
-  /// Failures for the lack of memory outlive the daemon.
+  /// Failures that lacked memory outlive the daemon.
   void load_failures();
   /// A full or read-only store: what it refuses now it may take later.
   static bool is_passing(const Error& error);
@@ -159,8 +159,8 @@ class Scheduler {
   /// Whether agents offer the device class under another power limit alone than that of the latest
   /// measurement: its samples, whose keys are still those of today, say nothing about today's clocks.
   bool power_limit_has_changed(const RecordQuestion& question) const;
-  /// Whether the job replaces a provisional record: it is measured on an idle GPU or not at all. What
-  /// somebody asked to be measured anew is not.
+  /// Whether the job replaces a provisional record: it is measured on an idle GPU or not at all. A job for
+  /// which a caller asked is not.
   bool only_when_idle(const JobRow& row) const;
   bool has_provisional_record(const RecordQuestion& question) const;
 
@@ -182,7 +182,8 @@ class Scheduler {
 
   // ---- scheduler_results.cpp ----
   void complete_tune(OpenJob& job, WorkResult& result);
-  /// Queues the job again, once, for another GPU that offers the room that it needs. False: there is none.
+  /// Queues the job again, once, for another GPU that offers the room that it needs. False: there is no such
+  /// GPU.
   bool move_to_more_room(OpenJob& job, const WorkResult& result);
   /// Queues the job again for the smaller problem that the agent has found to fit.
   void measure_smaller(OpenJob& job, const WorkResult& result);

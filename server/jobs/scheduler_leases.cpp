@@ -89,7 +89,7 @@ void Scheduler::check_done(const std::string& id, const CheckOutcome& outcome) {
 }
 
 void Scheduler::dispatch() {
-  // What watchers submit while jobs are placed is placed by the next tick.
+  // Jobs that watchers submit while jobs are placed are placed by the next tick.
   if (draining_ || dispatching_) {
     return;
   }
@@ -134,7 +134,7 @@ void Scheduler::try_to_grant(OpenJob& job, const JobPlace& place) {
   try {
     grant(job, place);
   } catch (const std::exception& fault) {
-    // Whatever it is, it is this job's alone: the queue goes on.
+    // Any error is this job's alone: the queue goes on.
     const auto* error = dynamic_cast<const Error*>(&fault);
     log_warning("job " + job.row.id + " cannot be granted: " + fault.what());
     if (error && is_passing(*error)) {

@@ -28,7 +28,7 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   const bool changed = std::exchange(job->row.state, now) != now;
   jobs_.tell(*job);
   if (changed) {
-    dispatch();  // what is queued behind it waits for the same
+    dispatch();  // the jobs queued behind it wait for the same
   }
   return true;
 }
@@ -124,7 +124,8 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
 }
 
 bool Scheduler::move_to_more_room(OpenJob& job, const WorkResult& result) {
-  // Once: what is offered may have been taken meanwhile, and two GPUs could send it to and fro for ever.
+  // Once: the offered memory may have been taken meanwhile, and two GPUs could send the job to and fro for
+  // ever.
   if (job.needs_bytes != 0 || !placement_.more_room_exists(job, result.needs_bytes)) {
     return false;
   }

@@ -33,8 +33,8 @@ struct Ranked {
   double size = 0;      // of the measured problem
 };
 
-/// Measured, provisional, imported, predicted. A replay device's own class holds nothing but what was
-/// replayed or imported.
+/// Measured, provisional, imported, predicted. A replay device's own class holds only replayed and imported
+/// records.
 int evidence_rank(const RecordRow& record) {
   switch (record.evidence) {
     case Evidence::Measured:
@@ -126,7 +126,7 @@ class Ranking {
     return take();
   }
 
-  /// As a problem of the bucket sees it that has no record of its own.
+  /// The view of a problem of the bucket without a record of its own.
   RecordPtr bucket_leader() {
     asks_for_bucket_ = true;
     if (const ClassRecords* records = index_.records(question_.key)) {

@@ -8,7 +8,7 @@
 namespace cubind {
 namespace {
 
-/// What the network and the reply need of the caller's deadline.
+/// The part of the caller's deadline that the network and the reply need.
 constexpr std::chrono::milliseconds kDeadlineMargin{50};
 
 }  // namespace
@@ -101,8 +101,7 @@ void CompileWait::ended(const Digest& key, const JobEvent& event) {
   if (event.job.state == JobState::NoDevice) {
     given_up_ = true;
   } else {
-    // Also after success: an artifact that is there is found, and one that is not must not be asked for for
-    // ever.
+    // Also after success: a present artifact is found, and an absent one must not be asked for for ever.
     failed_.insert(key);
     error_ = event.job.error;
   }

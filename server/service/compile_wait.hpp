@@ -46,12 +46,13 @@ class CompileWait {
  private:
   /// An agent is there, or on its way, whose cubins the caller's driver may load.
   bool may_succeed_soon(const Question& question) const;
-  /// No agent is there, or none whose cubins the driver loads: the job waits for one, nobody waits for the job.
+  /// There is no agent, or none whose cubins the driver loads: the job waits for one, nobody waits for the
+  /// job.
   void leave_to_an_agent(const Resolution& resolution);
   /// Absent: it was not taken (a full queue or disk).
   std::optional<JobEvent> submit(const CompileOrder& order);
   Step pass_over(const Digest& key, const std::string& error);
-  /// Of all compiles that the call waits for.
+  /// The results of all compiles that the call waits for.
   Strand::Time end_of_wait(std::chrono::milliseconds longest);
   bool watch(const Digest& key, Strand::Time until, Continuation then);
   void ended(const Digest& key, const JobEvent& event);

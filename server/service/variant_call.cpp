@@ -117,9 +117,9 @@ std::optional<VariantCall::Wish> VariantCall::job_wish() const {
   const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
   const bool in_bucket = !candidates.empty() && is_of_bucket(candidates.front());
   if (in_bucket && candidates.front().match == Match{Departure::Bucket}) {
-    // There is nothing better to be had of the bucket: the caller wants its own problem measured.
+    // The bucket has nothing better to offer: the caller wants its own problem measured.
   } else if (in_bucket) {
-    // What was measured before is measured again, under today's driver, toolchain or source.
+    // The old measurement is repeated under today's driver, toolchain or source.
     const AnswerCandidate& best = candidates.front();
     question.problem = best.record->question.problem;
     wish.retune = best.match.has(Departure::Stale);
@@ -161,7 +161,7 @@ void VariantCall::submit_job(const Wish& wish) {
   try {
     job_ = context_.scheduler.submit_tunes({wish.order}, wish.retune).front();
   } catch (const Error& error) {
-    // A full queue or disk is no reason not to serve what there is.
+    // A full queue or disk does not prevent an answer.
     log_warning(std::string("a miss started no job: ") + error.what());
     no_job_because_ = std::string("no job could be started: ") + error.what();
   }
@@ -255,9 +255,9 @@ std::string VariantCall::why() const {
   return job.empty() ? obstacle_of(compile_wait_.attempts(), resolution_.compile.has_value()) : job;
 }
 
-// What is asked again is looked up again where the answer started something, where a better one failed to be compiled and
-// may be tried anew, where a training job's pin is kept alive by its questions, and where the reply leaves the cubin to
-// GetArtifact: that it is still there, each question makes sure of.
+// A repeated question is looked up again in four cases: the answer started a job or a compile; a better one
+// failed to compile and may be tried anew; the question keeps a training job's pin alive; or the reply leaves
+// the cubin to GetArtifact, and each question checks that the cubin is still there.
 bool VariantCall::stays_the_answer(const ServedAnswer& answer, bool has_cubin) const {
   return resolution_.hit && !resolution_.compile && !job_ && compile_wait_.failed().empty() &&
          asked_.job.empty() && (has_cubin || caller_has(answer.artifact.cubin));
@@ -269,7 +269,7 @@ bool VariantCall::caller_has(const Digest& cubin) const {
 
 bool VariantCall::cubin_is_lost() {
   const Digest& cubin = resolution_.answer->artifact.cubin;
-  // Once: what is lost again is not the disk's single fault.
+  // Once: a second loss is not a single fault of the disk.
   return !caller_has(cubin) && !context_.blobs.find(cubin) && !std::exchange(lost_cubin_, true);
 }
 

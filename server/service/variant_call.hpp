@@ -1,4 +1,5 @@
-// One GetVariant: looks up, starts what the miss calls for, waits as far as the caller goes along, answers.
+// One GetVariant: looks up, starts the job or compile that a miss needs, waits as long as the caller allows,
+// answers.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,7 +18,7 @@ namespace cubind {
 /// until gRPC has said OnDone and nothing on the job thread holds it.
 class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<VariantCall> {
  public:
-  /// Request and reply in wire format. What was answered before goes out again without a call of its own.
+  /// Request and reply in wire format. An earlier answer goes out again without a call of its own.
   static grpc::ServerUnaryReactor* start(ServiceContext& context, grpc::CallbackServerContext& call,
                                          const grpc::ByteBuffer& request, grpc::ByteBuffer& reply);
 
@@ -32,7 +33,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void resolve();
   // All of these on the job thread:
   void on_miss();
-  /// Whether what the job's pinned generation does not answer has been measured since.
+  /// Whether a question that the job's pinned generation does not answer has been measured since.
   bool measured_since_pinned();
   void start_job();
   struct Wish {
@@ -43,7 +44,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void submit_job(const Wish& wish);
   /// The miss started no job: this one.
   void count_want(const RecordQuestion& wanted);
-  /// What would be tuned; absent: agents can measure nothing that would answer better.
+  /// The problem to tune; absent: agents can measure nothing that would answer better.
   std::optional<Wish> job_wish() const;
   void wait_for_job();
   void serve();
@@ -51,7 +52,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void stop_waiting();
 
   void reply_now();
-  /// Why there is nothing better than the answer; empty: there is no more to be said than the job's state.
+  /// The reason why there is no better answer; empty: the job's state says all.
   std::string why() const;
   bool caller_has(const Digest& cubin) const;
   bool stays_the_answer(const ServedAnswer& answer, bool has_cubin) const;
