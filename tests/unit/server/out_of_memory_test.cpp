@@ -105,7 +105,7 @@ TEST_CASE("what is no smaller problem of the bucket fails the job with the reaso
   f.say_smaller(n);
   CHECK(f.link.leases.size() == 1);
   CHECK(f.stored().state == JobState::Failed);
-  CHECK_THAT(f.stored().error, Catch::Contains("no smaller problem of the bucket of N=4096"));
+  CHECK_THAT(f.stored().error, Catch::Contains("not a smaller problem of the bucket of N=4096"));
 }
 
 TEST_CASE("a job for exactly its problem fails where the agent names a smaller one") {
