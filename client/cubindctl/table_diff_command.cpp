@@ -133,7 +133,7 @@ OutputJson answer_json(const TableRecord& record) {
           {"measured_at", record.timing.measured_at}};
 }
 
-OutputJson json_of(const std::vector<TableRecord>& records, const Labels& labels) {
+OutputJson records_json(const std::vector<TableRecord>& records, const Labels& labels) {
   OutputJson list = OutputJson::array();
   for (const TableRecord& record : records) {
     OutputJson entry = question_json(record, labels);
@@ -143,7 +143,7 @@ OutputJson json_of(const std::vector<TableRecord>& records, const Labels& labels
   return list;
 }
 
-OutputJson json_of(const TableDiff& diff, const Labels& labels) {
+OutputJson diff_json(const TableDiff& diff, const Labels& labels) {
   OutputJson changed = OutputJson::array();
   for (const RecordChange& change : diff.changed) {
     OutputJson entry = question_json(change.after, labels);
@@ -153,8 +153,8 @@ OutputJson json_of(const TableDiff& diff, const Labels& labels) {
     entry["b"] = answer_json(change.after);
     changed.push_back(std::move(entry));
   }
-  return {{"only_in_a", json_of(diff.only_before, labels)},
-          {"only_in_b", json_of(diff.only_after, labels)},
+  return {{"only_in_a", records_json(diff.only_before, labels)},
+          {"only_in_b", records_json(diff.only_after, labels)},
           {"changed", std::move(changed)}};
 }
 
@@ -171,7 +171,7 @@ ExitCode run(const TableDiffOptions& options, const CommonOptions& common) {
   const Labels labels = labels_of(a, b);
   const std::size_t above = limit ? diff.count_above(*limit) : 0;
   if (common.json) {
-    OutputJson document = json_of(diff, labels);
+    OutputJson document = diff_json(diff, labels);
     if (limit) {
       document["fail_above_percent"] = *limit;
       document["above"] = above;

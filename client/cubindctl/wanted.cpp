@@ -38,9 +38,9 @@ void print(const v1::ListWantedReply& reply) {
   }
 }
 
-OutputJson json_of(const v1::Want& want) {
+OutputJson want_json(const v1::Want& want) {
   OutputJson json{{"kernel", want.kernel()},
-                  {"problem", ctl::json_of(problem_from_wire(want.problem(), "want.problem"))},
+                  {"problem", json_of(problem_from_wire(want.problem(), "want.problem"))},
                   {"device", want.device()},
                   {"device_class", hex(want.device_class())},
                   {"policy", to_string(policy_from_wire(want.policy()))},
@@ -69,7 +69,7 @@ ExitCode run(const WantedOptions& options, const CommonOptions& common) {
   }
   OutputJson wanted = OutputJson::array();
   for (const v1::Want& want : reply.wants()) {
-    wanted.push_back(json_of(want));
+    wanted.push_back(want_json(want));
   }
   print_json({{"wanted", wanted}, {"total", reply.total()}});
   return ExitCode::Ok;

@@ -107,16 +107,15 @@ class Scanner {
   }
 
   void scan_directive() {
-    using Kind = IncludeReference::Kind;
     in_directive_ = true;
     skip_blanks();
     const std::string name = read_identifier();
     if (name == "include") {
-      read_reference(Kind::Include, true);
+      read_reference(IncludeReference::Kind::Include, true);
     } else if (name == "include_next") {
-      read_reference(Kind::IncludeNext, true);
+      read_reference(IncludeReference::Kind::IncludeNext, true);
     } else if (name == "embed") {
-      read_reference(Kind::Embed, true);
+      read_reference(IncludeReference::Kind::Embed, true);
     } else {
       in_condition_ = name == "if" || name == "elif";
     }

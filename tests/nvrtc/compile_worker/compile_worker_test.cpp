@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/digest.hpp"
+#include "tests/nvrtc/compile_worker/any_toolchain.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 
@@ -25,10 +26,6 @@ v1::CompileRequest scale_request() {
   auto request = compile_request(kScale, {"scale<float, 128>", "plain", "scale<double, 64>"});
   request.add_defines("VALUE=7");
   return request;
-}
-
-const Toolchain& any_toolchain() {
-  return toolchains()[GENERATE(range(std::size_t{0}, toolchains().size()))];
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kNeeded = 5000;
 
-struct Fixture {
+struct FailuresFixture {
   TempDir folder;
   ManualClock clock;
   KernelLibrary kernels{{copied()}, clock};
@@ -25,7 +25,7 @@ struct Fixture {
   Failures failures{kernels, agents, clock, 10min};
   JobRow job;
 
-  Fixture() {
+  FailuresFixture() {
     job.question = question_of(4096);
     job.key = job_key(job.question);
     job.state = JobState::Failed;
@@ -53,7 +53,7 @@ struct Fixture {
   std::optional<std::string> found(bool for_bucket = true) { return failures.find(job.key, for_bucket); }
 };
 
-TEST_CASE_METHOD(Fixture, "a failure holds for the pause") {
+TEST_CASE_METHOD(FailuresFixture, "a failure holds for the pause") {
   failures.note(job);
   clock.advance(10min - 1s);
   CHECK(found() == "no configuration survived");
@@ -61,7 +61,8 @@ TEST_CASE_METHOD(Fixture, "a failure holds for the pause") {
   CHECK_FALSE(found());
 }
 
-TEST_CASE_METHOD(Fixture, "a failure is over when the kernel's spec has changed and so is what it needed") {
+TEST_CASE_METHOD(FailuresFixture,
+                 "a failure is over when the kernel's spec has changed and so is what it needed") {
   fail_for_memory();
   CHECK(failures.memory_needed(job.key) == kNeeded);
   edit_spec();
@@ -69,7 +70,7 @@ TEST_CASE_METHOD(Fixture, "a failure is over when the kernel's spec has changed 
   CHECK(failures.memory_needed(job.key) == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a key whose latest job has not failed has no failure") {
+TEST_CASE_METHOD(FailuresFixture, "a key whose latest job has not failed has no failure") {
   fail_for_memory();
   job.state = GENERATE(JobState::Done, JobState::Cancelled);
   failures.note(job);
@@ -77,7 +78,7 @@ TEST_CASE_METHOD(Fixture, "a key whose latest job has not failed has no failure"
   CHECK(failures.memory_needed(job.key) == 0);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(FailuresFixture,
                  "the lack of memory holds until a GPU of the class offers enough whatever the time") {
   fail_for_memory();
   offer(kNeeded - 1);
@@ -87,14 +88,14 @@ TEST_CASE_METHOD(Fixture,
   CHECK_FALSE(found());
 }
 
-TEST_CASE_METHOD(Fixture, "enough memory of a GPU of another class ends no failure") {
+TEST_CASE_METHOD(FailuresFixture, "enough memory of a GPU of another class ends no failure") {
   fail_for_memory();
   offer(kNeeded);
   agents[1].profile.devices[0].device.digest = Digest::of("another class");
   CHECK(found());
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(FailuresFixture,
                  "that exactly the problem did not fit is no failure of its bucket but other errors are") {
   job.for_bucket = false;
   failures.note(job);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Fixture {
+struct OpenJobsFixture {
   ManualClock clock;
   OpenJobs jobs{clock};
   OpenJob& job = add("a", 4096);
@@ -33,7 +33,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE_METHOD(Fixture, "an open job is found by id and key until it is removed") {
+TEST_CASE_METHOD(OpenJobsFixture, "an open job is found by id and key until it is removed") {
   add("b", 1024);
   CHECK(jobs.find("a") == &job);
   CHECK(jobs.find_key(job_key(question_of(4096))) == &job);
@@ -44,7 +44,7 @@ TEST_CASE_METHOD(Fixture, "an open job is found by id and key until it is remove
   CHECK(jobs.find("b") == &jobs.all().front());
 }
 
-TEST_CASE_METHOD(Fixture, "a leased job is found by its lease and the lease's time is the job's") {
+TEST_CASE_METHOD(OpenJobsFixture, "a leased job is found by its lease and the lease's time is the job's") {
   jobs.begin_lease(job, {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s});
   clock.advance(2s);
   CHECK(jobs.find_lease("lease-1") == &job);
@@ -58,13 +58,13 @@ TEST_CASE_METHOD(Fixture, "a leased job is found by its lease and the lease's ti
   CHECK(job.row.elapsed_ms == 2000);
 }
 
-TEST_CASE_METHOD(Fixture, "a job that is removed while leased leaves no lease behind") {
+TEST_CASE_METHOD(OpenJobsFixture, "a job that is removed while leased leaves no lease behind") {
   jobs.begin_lease(job, {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s});
   remove();
   CHECK(jobs.leased().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "who watches a job is told until it is removed and that last") {
+TEST_CASE_METHOD(OpenJobsFixture, "who watches a job is told until it is removed and that last") {
   jobs.watch(job, listen());
   CHECK(jobs.event(job).waiters == 1);
   job.row.state = JobState::Running;
@@ -73,7 +73,8 @@ TEST_CASE_METHOD(Fixture, "who watches a job is told until it is removed and tha
   CHECK(told == std::vector{JobState::Running, JobState::Cancelled});
 }
 
-TEST_CASE_METHOD(Fixture, "who stops watching is told nothing more, also from within a watcher's call") {
+TEST_CASE_METHOD(OpenJobsFixture,
+                 "who stops watching is told nothing more, also from within a watcher's call") {
   std::uint64_t first = 0;
   first = jobs.watch(job, [&](const JobEvent& event) {
     told.push_back(event.job.state);
@@ -84,7 +85,8 @@ TEST_CASE_METHOD(Fixture, "who stops watching is told nothing more, also from wi
   CHECK(told.size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "the last event comes when the job is gone so that a watcher may submit it anew") {
+TEST_CASE_METHOD(OpenJobsFixture,
+                 "the last event comes when the job is gone so that a watcher may submit it anew") {
   bool is_open = true;
   const std::uint64_t id = jobs.watch(job, [&](const JobEvent&) { is_open = jobs.find("a") != nullptr; });
   remove();
@@ -93,7 +95,8 @@ TEST_CASE_METHOD(Fixture, "the last event comes when the job is gone so that a w
   jobs.unwatch(0);
 }
 
-TEST_CASE_METHOD(Fixture, "what is measured is the smaller problem where the question's does not fit") {
+TEST_CASE_METHOD(OpenJobsFixture,
+                 "what is measured is the smaller problem where the question's does not fit") {
   CHECK(job.measured().problem == problem_of(4096));
   job.smaller = problem_of(3072);
   CHECK(job.measured().problem == problem_of(3072));

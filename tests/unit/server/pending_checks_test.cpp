@@ -5,7 +5,7 @@
 namespace cubind::test {
 namespace {
 
-struct Fixture {
+struct PendingChecksFixture {
   PendingChecks checks;
   std::vector<std::string> answers;  // the log, or the error
 
@@ -21,7 +21,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE_METHOD(Fixture, "a check is answered once by its own id") {
+TEST_CASE_METHOD(PendingChecksFixture, "a check is answered once by its own id") {
   const std::string first = add(1), second = add(1);
   finish(second, "second");
   finish(second, "again");
@@ -30,7 +30,7 @@ TEST_CASE_METHOD(Fixture, "a check is answered once by its own id") {
   CHECK(answers.back() == "first");
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(PendingChecksFixture,
                  "the checks of an agent that leaves are answered with that and those of others wait on") {
   add(1);
   const std::string other = add(2);

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Fixture {
+struct PlacementFixture {
   ManualClock clock;
   KernelLibrary kernels{{source_dir() / "variants"}, clock};
   JoinedAgents agents;
@@ -52,7 +52,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(PlacementFixture,
                  "a job runs on the first GPU of its class that is not leased and may be measured on") {
   join(1);
   join(2, 0, "never");
@@ -63,7 +63,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(free_place() == "GPU-4");
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(PlacementFixture,
                  "without a GPU of its class there is no place for a job and with a busy one there is") {
   CHECK_FALSE(placement.places(job).any_exists);
   join(1);
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(free_place() == "none");
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(PlacementFixture,
                  "a job that needs more memory waits for the GPU that has it while a smaller one is free") {
   job.needs_bytes = 5000;
   join(1, 4999);
@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(free_place() == "none");
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(PlacementFixture,
                  "a job that no GPU has the memory for runs where it can and one that says nothing has it") {
   job.needs_bytes = 5000;
   join(1, 4999);
@@ -91,7 +91,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(free_place() == "GPU-2");
 }
 
-TEST_CASE_METHOD(Fixture, "a job waits behind foreign use only where every GPU for it is held so") {
+TEST_CASE_METHOD(PlacementFixture, "a job waits behind foreign use only where every GPU for it is held so") {
   OpenJob& other = add(JobKind::Tune, 1024);
   join(1);
   lease(other, 1, "GPU-1");
@@ -102,7 +102,8 @@ TEST_CASE_METHOD(Fixture, "a job waits behind foreign use only where every GPU f
   CHECK_FALSE(placement.waits_behind_foreign_use(job));
 }
 
-TEST_CASE_METHOD(Fixture, "more room is another GPU of the class with so much and never the job's own") {
+TEST_CASE_METHOD(PlacementFixture,
+                 "more room is another GPU of the class with so much and never the job's own") {
   join(1, 9000);
   lease(job, 1, "GPU-1");
   CHECK_FALSE(placement.more_room_exists(job, 5000));
@@ -113,7 +114,7 @@ TEST_CASE_METHOD(Fixture, "more room is another GPU of the class with so much an
   CHECK_FALSE(placement.more_room_exists(job, 5001));
 }
 
-TEST_CASE_METHOD(Fixture, "an agent at its limit of compiles has a place that is not free") {
+TEST_CASE_METHOD(PlacementFixture, "an agent at its limit of compiles has a place that is not free") {
   join(1);
   lease(add(JobKind::CompileWinner, 1), 1, "");
   const OpenJob& compile = add(JobKind::CompileWinner, 3);
@@ -125,7 +126,7 @@ TEST_CASE_METHOD(Fixture, "an agent at its limit of compiles has a place that is
   CHECK(placement.places(compile).free->agent == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "a check is compiled by the first agent that knows the architecture") {
+TEST_CASE_METHOD(PlacementFixture, "a check is compiled by the first agent that knows the architecture") {
   join(1);
   join(2);
   agents[1].profile.toolchains[0].architectures = {"sm_80"};
