@@ -6,7 +6,8 @@ usage: clang_tidy.py [--all] BUILD_FOLDER [FILE...]
 BUILD_FOLDER has compile_commands.json and the generated headers. Without FILEs those of our files are checked that differ from a
 base, or include a file that does: the commit CUBIND_TIDY_BASE, else the last one that HEAD shares with origin's main, else (where
 that is HEAD itself) the newest one that is older than twelve hours. --all, a shallow clone or a tree without git: every file.
-A file is clean for good under a key of everything that decides the verdict: clang-tidy's version, the settings, the compile
+Where BUILD_FOLDER compiles several sources as one file, that file is checked in their place: most of the time goes into headers
+that they share. A file is clean for good under a key of everything that decides the verdict: clang-tidy's version, the settings, the compile
 command and the text of the file and of all headers of ours that it reaches. The keys lie in CUBIND_CACHE. Exit status 1 if
 anything was found.
 """
@@ -74,7 +75,10 @@ class Sources:
         if path not in self._includes:
             text = path.read_bytes()
             found = (self._resolve(path, name.decode()) for name in INCLUDE.findall(text))
-            self._includes[path] = (hashlib.sha256(text).digest(), [header for header in found if header])
+            portable = text.replace(
+                str(self._root).encode(), b"<root>"
+            )  # the file that includes a batch of sources
+            self._includes[path] = (hashlib.sha256(portable).digest(), [header for header in found if header])
         return self._includes[path]
 
     def _resolve(self, source: pathlib.Path, name: str) -> pathlib.Path | None:
@@ -141,11 +145,13 @@ def check(build: pathlib.Path, source: pathlib.Path, key: str) -> bool:
 
 
 def our_commands(build: pathlib.Path) -> dict[pathlib.Path, str]:
-    """The compile command of each source file of ours."""
+    """The compile command of each source file of ours, or of the file that stands for a batch of them."""
     commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if source.is_relative_to(ROOT) and not source.is_relative_to(build):
+        if source.parent.name == "Unity" or (
+            source.is_relative_to(ROOT) and not source.is_relative_to(build)
+        ):
             commands[source] = entry["command"]
     return commands
 

@@ -41,7 +41,10 @@ check_own_tests() { .deps/venv/bin/python dev.d/clang_tidy_test.py --quiet; }
 # Precompiled headers are g++'s and of no use to clang-tidy; without them every file must include what it uses.
 check_tidy() {
   local preset=lint
+  [ "${1:-}" != --all ] || preset=lint-all
   configure "$preset"
+  mkdir -p "build/$preset/tests"
+  ln -sfn ../../../tests/.clang-tidy "build/$preset/tests/.clang-tidy" # for the files there that include a batch of tests
   ninja -C "build/$preset" --quiet -j "$CUBIND_JOBS" cubind_proto_headers || return
   .deps/venv/bin/python dev.d/clang_tidy.py "$@" "build/$preset"
 }
