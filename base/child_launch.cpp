@@ -81,7 +81,7 @@ int highest_number(const SubprocessOptions& options) {
   return highest;
 }
 
-// What the child said before it gave up; nullopt when exec closed the pipe.
+// The child's report before it gave up; nullopt when exec closed the pipe.
 std::optional<ChildFault> read_fault(int fd) {
   ChildFault fault{};
   ssize_t got = 0;
@@ -116,7 +116,8 @@ struct ChildDescriptors {
     placed.push_back({copies.back().get(), passed.number});
   }
 
-  // What the child gets as its stream, -1 for the parent's; the read end of a pipe goes to `read_end`.
+  // The descriptor that becomes the child's stream, -1 for the parent's; the read end of a pipe goes to
+  // `read_end`.
   int open_stream(ChildStream stream, UniqueFd& read_end) {
     if (stream != ChildStream::Pipe) {
       return stream == ChildStream::Null ? null.get() : -1;

@@ -14,7 +14,7 @@ struct LaunchedChild {
   UniqueFd stderr_pipe;
 };
 
-// Contract and errors: Subprocess::spawn.
+/// Contract and errors: Subprocess::spawn.
 LaunchedChild launch_child(const SubprocessOptions& options);
 
 }  // namespace cubind

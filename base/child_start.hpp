@@ -7,7 +7,7 @@
 
 #include "base/subprocess.hpp"
 
-// What a child does between vfork and exec. Internal to base.
+// The child's steps between vfork and exec. Internal to base.
 namespace cubind {
 
 struct ResourceLimit {
@@ -15,9 +15,9 @@ struct ResourceLimit {
   rlimit value;
 };
 
-// All that the child needs, prepared by the parent: the child itself makes only system calls. Every
-// descriptor lies above every number in `fds` (so that none is overwritten before it has been placed) and
-// closes on exec.
+/// Everything the child needs, prepared by the parent: the child itself makes only system calls. Every
+/// descriptor lies above every number in `fds` (so that none is overwritten before it has been placed) and
+/// closes on exec.
 struct ChildPlan {
   const char* program;
   char* const* argv;
@@ -35,7 +35,7 @@ struct ChildPlan {
   pid_t parent;
 };
 
-// What a child that could not start writes to report_fd before it exits.
+/// A child that could not start writes this to report_fd before it exits.
 struct ChildFault {
   int error_number;
   int step;
@@ -43,7 +43,7 @@ struct ChildFault {
 const char* step_name(const ChildFault& fault);
 bool failed_at_exec(const ChildFault& fault);
 
-// The child's process id, or -1 with errno.
+/// The child's process id, or -1 with errno.
 pid_t start_child(const ChildPlan& plan);
 
 }  // namespace cubind

@@ -43,7 +43,7 @@ std::string Digest::hex() const {
 }
 
 bool Digest::is_zero() const noexcept {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+  return std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte == 0; });
 }
 
 std::string_view Digest::view() const noexcept {

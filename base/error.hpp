@@ -6,12 +6,12 @@
 
 namespace cubind {
 
-// What kind of fault an Error is. Each has the number of the gRPC status code of its name: a cast is the
-// whole mapping, and code below the gRPC seam never includes gRPC.
+/// The kind of fault of an Error. Each has the number of the gRPC status code of its name: a cast is the whole
+/// mapping, and code below the gRPC seam never includes gRPC.
 enum class ErrorCode {
-  InvalidArgument = 3,     // the input is wrong and stays wrong whatever the state of the system
-  NotFound = 5,            // what was named does not exist
-  AlreadyExists = 6,       // what was to be created exists already
+  InvalidArgument = 3,     // the input is wrong in every state of the system
+  NotFound = 5,            // the named thing does not exist
+  AlreadyExists = 6,       // the thing to create exists already
   FailedPrecondition = 9,  // right input, wrong state: something else has to change first
   ResourceExhausted = 8,   // a limit, a quota, a disk or a memory is full
   Unavailable = 14,        // not now; the same call may succeed later
@@ -24,14 +24,13 @@ enum class ErrorCode {
   Internal = 13,           // an invariant of cubind's own is broken
 };
 
-// The gRPC spelling, for example "INVALID_ARGUMENT". Total: every enumerator has one.
+/// The gRPC spelling, for example "INVALID_ARGUMENT". Total: every enumerator has one.
 std::string_view to_string(ErrorCode code);
 
-// A fault: something that the current call cannot go on from. A tuning failure is data (an outcome) and never
-// an Error; an absent value is std::optional. what() is "where: cause", or the cause alone where `where` is
-// empty. `where` is a place (file and JSON pointer, field path, file name, operation), `cause` says what was
-// wrong there and, if it can be said, what would be right: `rmsnorm.json /tunables/VECTOR/2: 3 is not a power
-// of two`.
+/// A fault: the current call cannot go on. A tuning failure is data (an outcome) and never an Error; an absent
+/// value is std::optional. what() is "where: cause", or the cause alone where `where` is empty. `where` is a
+/// place (file and JSON pointer, field path, file name, operation). `cause` says what was wrong there and, if
+/// possible, what would be right: `rmsnorm.json /tunables/VECTOR/2: 3 is not a power of two`.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string where, std::string cause);
@@ -46,9 +45,9 @@ class Error : public std::runtime_error {
   std::string cause_;
 };
 
-// An Error for a failed system call. `error_number` is errno as it was right after the call; the cause reads
-// "OPERATION: No such file or directory". ENOENT is NotFound, EACCES and EPERM PermissionDenied, EEXIST
-// AlreadyExists, ENOSPC, EDQUOT, EMFILE, ENFILE and ENOMEM ResourceExhausted, all others Unavailable.
+/// An Error for a failed system call. `error_number` is errno as it was right after the call; the cause reads
+/// "OPERATION: No such file or directory". ENOENT is NotFound, EACCES and EPERM PermissionDenied, EEXIST
+/// AlreadyExists, ENOSPC, EDQUOT, EMFILE, ENFILE and ENOMEM ResourceExhausted, all others Unavailable.
 Error system_error(std::string where, std::string_view operation, int error_number);
 
 }  // namespace cubind

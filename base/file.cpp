@@ -132,7 +132,7 @@ void write_output(const fs::path& path, std::string_view content) {
   struct stat info {};
   const bool exists = ::stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) {
-    throw Error(ErrorCode::InvalidArgument, path.string(), "is a folder, the name of a file is needed");
+    throw Error(ErrorCode::InvalidArgument, path.string(), "is a folder: name a file");
   }
   if (exists && S_ISREG(info.st_mode)) {
     write_file_atomic(canonical_path(path), content, info.st_mode & 07777);
@@ -176,7 +176,7 @@ TempDir& TempDir::operator=(TempDir&& other) noexcept {
 
 void TempDir::remove() noexcept {
   if (!path_.empty()) {
-    std::error_code ignored;  // what stays under /tmp is no reason to end the process
+    std::error_code ignored;  // a leftover under /tmp is no reason to end the process
     fs::remove_all(path_, ignored);
   }
 }

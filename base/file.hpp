@@ -11,24 +11,24 @@
 
 namespace cubind {
 
-// The whole file. Throws NotFound, PermissionDenied or Unavailable with the path and the system's message,
-// and ResourceExhausted above max_bytes. A folder or a device is InvalidArgument.
+/// The whole file. Throws NotFound, PermissionDenied or Unavailable with the path and the system's message,
+/// and ResourceExhausted above max_bytes. A folder or a device is InvalidArgument.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = std::uint64_t{1} << 30);
 
-// Replaces the file at once: readers see the old or the new content, never a part, also after a crash
-// (temporary file in the same folder, fsync, rename, fsync of the folder). The folder must exist. On an error
-// the old file is as it was and no temporary file is left.
+/// Replaces the file at once: readers see the old or the new content, never a part, also after a crash
+/// (temporary file in the same folder, fsync, rename, fsync of the folder). The folder must exist. On an error
+/// the old file is as it was and no temporary file is left.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
 
-// Writes what a user has named as output, as a shell's redirection would: through a link, a device or a FIFO,
-// and an existing file keeps its mode. A regular file is replaced at once, as write_file_atomic() does. A
-// folder is InvalidArgument.
+/// Writes a user's output file, as a shell's redirection would: through a link, a device or a FIFO, and an
+/// existing file keeps its mode. A regular file is replaced at once, as write_file_atomic() does. A folder is
+/// InvalidArgument.
 void write_output(const std::filesystem::path& path, std::string_view content);
 
-// A folder of its own, mode 0700, removed with everything in it by the destructor.
+/// A folder of its own, mode 0700, removed with everything in it by the destructor.
 class TempDir {
  public:
-  // Created under TMPDIR or /tmp.
+  /// Created under TMPDIR or /tmp.
   explicit TempDir(std::string_view prefix = "cubind");
   ~TempDir();
   TempDir(TempDir&& other) noexcept;
@@ -41,27 +41,27 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-// Absolute and without "." and ".."; symbolic links stay and nothing has to exist.
+/// Absolute and without "." and ".."; symbolic links stay, and the path need not exist.
 std::filesystem::path absolute_path(const std::filesystem::path& path);
 
-// Absolute with all symbolic links resolved. Throws where it does not exist.
+/// Absolute with all symbolic links resolved. Throws where it does not exist.
 std::filesystem::path canonical_path(const std::filesystem::path& path);
 
-// Creates the folder and its parents; `mode` holds for the last one only and only where it is created. Throws
-// if something that is not a folder is in the way.
+/// Creates the folder and its parents; `mode` holds for the last one only and only where it is created. Throws
+/// if something that is not a folder is in the way.
 void create_folders(const std::filesystem::path& path, unsigned mode = 0755);
 
-// $XDG_RUNTIME_DIR/cubind, or /tmp/cubind-UID where the variable is unset or not absolute. Not created.
+/// $XDG_RUNTIME_DIR/cubind, or /tmp/cubind-UID where the variable is unset or not absolute. Not created.
 std::filesystem::path user_runtime_dir();
 
-// $XDG_DATA_HOME/cubind, or ~/.local/share/cubind. Throws FailedPrecondition where the home is unknown too.
+/// $XDG_DATA_HOME/cubind, or ~/.local/share/cubind. Throws FailedPrecondition if the home is unknown too.
 std::filesystem::path user_data_dir();
 
-// The folder of the running executable, symbolic links resolved.
+/// The folder of the running executable, symbolic links resolved.
 std::filesystem::path executable_dir();
 
-// The checkout whose build folder `folder` lies in (build/PRESET/bin); absent in a package, which has no
-// build files, also where the package lies in a checkout.
+/// The checkout whose build folder `folder` lies in (build/PRESET/bin); absent in a package, which has no
+/// build files, also where the package lies in a checkout.
 std::optional<std::filesystem::path> source_tree_around(const std::filesystem::path& folder);
 
 }  // namespace cubind

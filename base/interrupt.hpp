@@ -4,7 +4,7 @@
 
 namespace cubind {
 
-// Asked every now and then by work that may take long; throws what ends it. Empty: it goes on.
+/// Long work calls it every now and then; it throws to end the work. Empty: the work goes on.
 using Interrupt = std::function<void()>;
 
 inline void ask(const Interrupt& interrupt) {

@@ -15,7 +15,7 @@ namespace cubind {
 namespace {
 
 // An input iterator that leaves its position where the SAX handler can see it: nlohmann's lexer tells its
-// position only with syntax errors, and a duplicate key is none.
+// position only with syntax errors, and a duplicate key is not one.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -116,8 +116,8 @@ class StrictHandler : public nlohmann::json_sax<OrderedJson> {
     std::unordered_set<std::string> keys;
   };
 
-  // The key with its quotes as it most often stands in the text; escapes make it longer, the column then
-  // points into it instead of to its start.
+  // The key with its quotes, as the text usually has it. Escapes make it longer; the column then points into
+  // it instead of to its start.
   static std::size_t name_bytes(const string_t& name) { return name.size() + 2; }
 
   template <typename Value>

@@ -18,12 +18,12 @@ struct JsonLimits {
   Interrupt interrupt = {};
 };
 
-// Parses one JSON document that makes up the whole of `text`. Refuses what JSON parsers usually let pass: a
-// repeated key (the last one would win in silence), nesting below max_depth, and input above max_bytes.
-// Comments are not JSON. `file_name` is only used in messages. Throws Error(InvalidArgument), or
-// ResourceExhausted for the size:
-//   rmsnorm.json /problem/dims/N: duplicate key (line 3, column 22)
-//   rmsnorm.json line 4, column 9: syntax error ...
+/// Parses one JSON document that makes up the whole of `text`. Refuses faults that JSON parsers usually
+/// accept: a repeated key (the last one would win in silence), nesting below max_depth, and input above
+/// max_bytes. Comments are not JSON. `file_name` is only used in messages. Throws Error(InvalidArgument), or
+/// ResourceExhausted for the size:
+///   rmsnorm.json /problem/dims/N: duplicate key (line 3, column 22)
+///   rmsnorm.json line 4, column 9: syntax error ...
 OrderedJson parse_json_strict(std::string_view text, std::string_view file_name,
                               const JsonLimits& limits = {});
 

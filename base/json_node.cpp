@@ -193,17 +193,9 @@ std::vector<std::string> JsonNode::as_strings() const {
   return strings;
 }
 
-std::vector<std::int64_t> JsonNode::as_int64s() const {
-  std::vector<std::int64_t> values;
-  for (const JsonNode& element : elements()) {
-    values.push_back(element.as_int64());
-  }
-  return values;
-}
-
 std::size_t JsonNode::as_choice(std::span<const std::string> choices) const {
   const std::string text = as_string();
-  const auto found = std::find(choices.begin(), choices.end(), text);
+  const auto found = std::ranges::find(choices, text);
   if (found == choices.end()) {
     const auto nearest = nearest_word(text, choices);
     fail(quoted(text) + " is not one of " + join(choices, ", ") +
@@ -239,7 +231,7 @@ double JsonNode::number_or(std::string_view key, double fallback) const {
 
 void JsonNode::expect_keys(std::initializer_list<std::string_view> known) const {
   for (const JsonNode& member : members()) {
-    if (std::find(known.begin(), known.end(), member.key()) == known.end()) {
+    if (std::ranges::find(known, member.key()) == known.end()) {
       const std::vector<std::string> names(known.begin(), known.end());
       member.fail("unexpected key" + suggestion(member.key(), names));
     }

@@ -67,7 +67,7 @@ void collect_keys(const Json& schema, std::vector<std::string>& keys) {
   }
 }
 
-// What valijson puts in quotes at the end of the message, if the message begins so.
+// The words that valijson puts in quotes at the end of a message that begins so.
 std::optional<std::string> quoted_end(const std::string& description, std::string_view prefix) {
   const auto open = description.find(": '");
   if (!description.starts_with(prefix) || open == std::string::npos || !description.ends_with("'.")) {
@@ -89,7 +89,7 @@ const Json* follow_reference(const Json& root, const Json* schema) {
   return schema;
 }
 
-// The part of the schema that describes the place, if no combination of schemas stands between.
+// The part of the schema that describes the place, unless a combination of schemas lies between.
 const Json* describing(const Json& root, const Steps& steps) {
   const Json* schema = follow_reference(root, &root);
   for (const std::string& step : steps) {
@@ -153,7 +153,7 @@ std::string explain(const Json& schema_root, const Json& document, const Violati
   return text + found;
 }
 
-// Of the deepest violations the first; the outer ones only say that an inner one exists.
+// The first of the deepest violations; the outer ones only say that an inner one exists.
 Violation deepest(const std::vector<Violation>& violations) {
   return *std::ranges::max_element(violations, {},
                                    [](const Violation& violation) { return violation.steps.size(); });
@@ -233,19 +233,18 @@ std::vector<Violation> violations_of(const valijson::Schema& schema, const Json&
   return violations;
 }
 
-// Without those that only say that an inner one exists, sorted.
+// Leaves out violations that only say that an inner one exists; sorted.
 std::vector<Violation> innermost(std::vector<Violation> all) {
   const auto outer = std::ranges::stable_partition(all, [](const Violation& violation) {
     return !violation.description.starts_with("Failed to validate");
   });
   const auto before = [](const Violation& a, const Violation& b) { return stands_before(a.steps, b.steps); };
-  std::stable_sort(all.begin(), outer.begin(), before);
+  std::ranges::stable_sort(all.begin(), outer.begin(), before);
   std::vector<Violation> found(all.begin(), outer.begin());
   for (const Violation& violation : outer) {
-    const auto inner = std::lower_bound(all.begin(), outer.begin(), violation, before);
+    const auto inner = std::ranges::lower_bound(all.begin(), outer.begin(), violation, before);
     const Steps& steps = violation.steps;
-    if (inner == outer.begin() || inner->steps.size() < steps.size() ||
-        !std::equal(steps.begin(), steps.end(), inner->steps.begin())) {
+    if (inner == outer.begin() || std::ranges::mismatch(steps, inner->steps).in1 != steps.end()) {
       found.push_back(violation);
     }
   }
@@ -272,10 +271,6 @@ std::vector<Error> JsonSchema::violations(const OrderedJson& document, const std
     errors.push_back(error_of(compiled_->source, compiled_->known_keys, copy, file, std::move(violation)));
   }
   return errors;
-}
-
-void validate_schema(const OrderedJson& document, std::string_view schema_text, const std::string& file) {
-  JsonSchema(schema_text, "").validate(document, file);
 }
 
 }  // namespace cubind

@@ -125,7 +125,7 @@ void KeyEncoder::put_big_endian(std::uint64_t value, int octets) {
   }
 }
 
-// An item that is complete may complete the list it stands in, which is then an item of what encloses it.
+// A complete item may complete its list, which is then an item of the enclosing list or group.
 void KeyEncoder::item_done() {
   while (!open_.empty() && open_.back().is_list && --open_.back().remaining == 0) {
     open_.pop_back();

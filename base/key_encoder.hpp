@@ -11,33 +11,33 @@
 
 namespace cubind {
 
-// Canonical bytes of a key. The full key is stored beside its SHA-256 and compared on read, so two different
-// sequences of fields must never give the same bytes. The format is a prefix code (every item starts with a
-// kind byte and says how long it is), in which a reader could decode the calls that wrote it:
-//
-//   key     = "CBK1" name version item*
-//   name    = bytes                        ; the schema's name, for example "artifact"
-//   version = u32                          ; the schema's version; a changed meaning needs a new one
-//   item    = "s" tag bytes                ; text or raw bytes
-//           | "i" tag i64                  ; any integer
-//           | "b" tag ( %x00 / %x01 )      ; a boolean
-//           | "f" tag u64                  ; a double: its IEEE 754 bits, -0.0 written as 0.0, never a NaN
-//           | "d" tag 32OCTET              ; a digest
-//           | "n" tag                      ; a field that is known to be absent
-//           | "l" tag u64 item{that many}  ; a list; an item is a field, a list or a group, counted once
-//           | "(" tag item* ")"            ; a group
-//   tag     = bytes
-//   bytes   = u64 OCTET{that many}
-//   u32 u64 i64 = big-endian, i64 in two's complement
-//
-// Nothing is sorted here: a caller whose fields have no order of their own sorts them first. Golden tests pin
-// the bytes. Not thread-safe.
+/// Canonical bytes of a key. The full key is stored beside its SHA-256 and compared on read, so two different
+/// sequences of fields must never give the same bytes. The format is a prefix code (every item starts with a
+/// kind byte and says how long it is), in which a reader could decode the calls that wrote it:
+///
+///   key     = "CBK1" name version item*
+///   name    = bytes                        ; the schema's name, for example "artifact"
+///   version = u32                          ; the schema's version; a changed meaning needs a new one
+///   item    = "s" tag bytes                ; text or raw bytes
+///           | "i" tag i64                  ; any integer
+///           | "b" tag ( %x00 / %x01 )      ; a boolean
+///           | "f" tag u64                  ; a double: its IEEE 754 bits, -0.0 written as 0.0, never a NaN
+///           | "d" tag 32OCTET              ; a digest
+///           | "n" tag                      ; a field that is known to be absent
+///           | "l" tag u64 item{that many}  ; a list; an item is a field, a list or a group, counted once
+///           | "(" tag item* ")"            ; a group
+///   tag     = bytes
+///   bytes   = u64 OCTET{that many}
+///   u32 u64 i64 = big-endian, i64 in two's complement
+///
+/// Nothing is sorted here: a caller whose fields have no order of their own sorts them first. Golden tests pin
+/// the bytes. Not thread-safe.
 class KeyEncoder {
  public:
   KeyEncoder(std::string_view schema_name, std::uint32_t version);
 
   KeyEncoder& field(std::string_view tag, std::string_view value);
-  // Without this overload a string literal would convert to bool.
+  /// Without this overload a string literal would convert to bool.
   KeyEncoder& field(std::string_view tag, const char* value) { return field(tag, std::string_view(value)); }
   KeyEncoder& field(std::string_view tag, const std::string& value) {
     return field(tag, std::string_view(value));
@@ -47,7 +47,7 @@ class KeyEncoder {
   KeyEncoder& field(std::string_view tag, std::floating_point auto value) {
     return put_double(tag, static_cast<double>(value));
   }
-  // Throws Internal for an unsigned value above INT64_MAX.
+  /// Throws Internal for an unsigned value above INT64_MAX.
   template <std::integral Integer>
     requires(!std::same_as<Integer, bool>)
   KeyEncoder& field(std::string_view tag, Integer value) {
@@ -57,19 +57,19 @@ class KeyEncoder {
     return put_integer(tag, static_cast<std::int64_t>(value));
   }
 
-  // The field exists in the schema and has no value here; differs from an empty one.
+  /// The field exists in the schema and has no value here; differs from an empty one.
   KeyEncoder& absent(std::string_view tag);
 
-  // A list of exactly `count` items, which are the next `count` fields, lists or groups at this level; it
-  // closes by itself after the last.
+  /// A list of exactly `count` items, which are the next `count` fields, lists or groups at this level; it
+  /// closes by itself after the last.
   KeyEncoder& list(std::string_view tag, std::size_t count);
 
-  // A group of any number of items. Throws Internal from end() where no group is open or a list in it is not
-  // full.
+  /// A group of any number of items. Throws Internal from end() if no group is open or a list in it is not
+  /// full.
   KeyEncoder& begin(std::string_view tag);
   KeyEncoder& end();
 
-  // The full key and its SHA-256. Throw Internal while a group or list is open.
+  /// The full key and its SHA-256. Throw Internal while a group or list is open.
   const std::string& bytes() const;
   Digest digest() const;
 

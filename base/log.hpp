@@ -4,13 +4,13 @@
 
 namespace cubind {
 
-// Sets up the process's log once, in main(): lines on stderr, "2026-01-31T09:15:00.123Z PROGRAM[PID] level:
-// text", flushed one by one. Level is trace, debug, info, warn, error or off; any other throws
-// InvalidArgument. Sources that log with formats include <spdlog/spdlog.h> themselves and call spdlog::info
-// and its like.
+/// Sets up the process's log once, in main(): lines on stderr, "2026-01-31T09:15:00.123Z PROGRAM[PID] level:
+/// text", flushed one by one. Level is trace, debug, info, warn, error or off; any other throws
+/// InvalidArgument. Sources that log with formats include <spdlog/spdlog.h> themselves and call spdlog::info
+/// and its like.
 void init_logging(std::string_view program, std::string_view level = "info");
 
-// For sources that want no spdlog header. Thread-safe.
+/// For sources that include no spdlog header. Thread-safe.
 void log_debug(std::string_view text);
 void log_info(std::string_view text);
 void log_warning(std::string_view text);

@@ -13,20 +13,20 @@ namespace {
 
 // An Error in parts. The exception itself does not cross threads: its reference counts live in the C++
 // library, which ThreadSanitizer does not see through.
-struct Fault {
+struct SpawnFault {
   ErrorCode code;
   std::string where;
   std::string cause;
 };
-using Outcome = std::variant<Subprocess, Fault>;
+using SpawnOutcome = std::variant<Subprocess, SpawnFault>;
 
-Outcome try_spawn(const SubprocessOptions& options) {
+SpawnOutcome try_spawn(const SubprocessOptions& options) {
   try {
     return Subprocess::spawn(options);
   } catch (const Error& error) {
-    return Fault{error.code(), error.where(), error.cause()};
+    return SpawnFault{error.code(), error.where(), error.cause()};
   } catch (const std::exception& error) {
-    return Fault{ErrorCode::Internal, options.program, error.what()};
+    return SpawnFault{ErrorCode::Internal, options.program, error.what()};
   }
 }
 
@@ -35,13 +35,13 @@ Outcome try_spawn(const SubprocessOptions& options) {
 struct Spawner::State {
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::packaged_task<Outcome()>> tasks;  // guarded by mutex
-  bool stopping = false;                            // guarded by mutex
+  std::deque<std::packaged_task<SpawnOutcome()>> tasks;  // guarded by mutex
+  bool stopping = false;                                 // guarded by mutex
   std::thread thread;
 
   void run() {
     for (;;) {
-      std::packaged_task<Outcome()> task;
+      std::packaged_task<SpawnOutcome()> task;
       {
         std::unique_lock lock(mutex);
         changed.wait(lock, [this] { return stopping || !tasks.empty(); });
@@ -70,15 +70,15 @@ Spawner::~Spawner() {
 }
 
 Subprocess Spawner::spawn(const SubprocessOptions& options) {
-  std::packaged_task<Outcome()> task([&options] { return try_spawn(options); });
-  std::future<Outcome> result = task.get_future();
+  std::packaged_task<SpawnOutcome()> task([&options] { return try_spawn(options); });
+  std::future<SpawnOutcome> result = task.get_future();
   {
     const std::lock_guard lock(state_->mutex);
     state_->tasks.push_back(std::move(task));
   }
   state_->changed.notify_one();
-  Outcome outcome = result.get();
-  if (auto* fault = std::get_if<Fault>(&outcome)) {
+  SpawnOutcome outcome = result.get();
+  if (auto* fault = std::get_if<SpawnFault>(&outcome)) {
     throw Error(fault->code, std::move(fault->where), std::move(fault->cause));
   }
   return std::get<Subprocess>(std::move(outcome));

@@ -52,7 +52,7 @@ struct Subprocess::State {
     return result < 0 || info.si_pid == pid;
   }
 
-  // With the lock held and the child ended: nothing of its group outlives it.
+  // Call it with the lock held and the child ended: nothing of its group outlives it.
   void reap_group() {
     ::kill(-pid, SIGKILL);
     int raw = 0;

@@ -26,9 +26,9 @@ struct SubprocessOptions {
   std::vector<std::string> arguments;    // without argv[0], which is `program`
   std::vector<std::string> environment;  // "NAME=value"; empty: an empty environment, nothing is inherited
 
-  // Descriptors of this process, each with the number it gets in the child. All others but 0, 1 and 2 are
-  // closed there. The parent's copies stay open: close the child's end after the spawn, or its end of stream
-  // never comes.
+  /// Descriptors of this process, each with the number it gets in the child. All others but 0, 1 and 2 are
+  /// closed there. The parent's copies stay open: close the child's end after the spawn, or its end of stream
+  /// never comes.
   struct PassedFd {
     int fd = -1;
     int number = -1;  // 3 or above, no two alike
@@ -54,47 +54,47 @@ struct ExitStatus {
   std::uint64_t max_rss_bytes = 0;
 
   bool success() const { return code == 0; }
-  // "exit code 3", "signal 9 (Killed)".
+  /// "exit code 3", "signal 9 (Killed)".
   std::string describe() const;
 };
 
-// A child process in a process group of its own, which dies with this object and with this process.
-//
-// The child is made by vfork and exec, so that no lock of this process (malloc, gRPC, NVRTC) is ever copied
-// into it, and between the two it makes only system calls. It has default signal actions and an empty signal
-// mask.
-//
-// Thread rule: the child gets PR_SET_PDEATHSIG(SIGKILL), and the kernel counts the THREAD that made it as its
-// parent. When that thread ends the child is killed, though this process lives on. So spawn() from a thread
-// that lives as long as the child is wanted, or, where threads come and go, through a Spawner, whose only
-// purpose is to be that thread.
-//
-// One object is used by one thread at a time, but kill_group() may be called from any thread while another
-// waits.
+/// A child process in a process group of its own, which dies with this object and with this process.
+///
+/// The child is made by vfork and exec, so that no lock of this process (malloc, gRPC, NVRTC) is ever copied
+/// into it, and between the two it makes only system calls. It has default signal actions and an empty signal
+/// mask.
+///
+/// Thread rule: the child gets PR_SET_PDEATHSIG(SIGKILL), and the kernel counts the THREAD that made it as its
+/// parent. When that thread ends the child is killed, though this process lives on. So spawn() from a thread
+/// that lives as long as the child is wanted, or, where threads come and go, through a Spawner, whose only
+/// purpose is to be that thread.
+///
+/// One object is used by one thread at a time, but kill_group() may be called from any thread while another
+/// waits.
 class Subprocess {
  public:
-  // Throws InvalidArgument for options that make no sense, NotFound or PermissionDenied where the program
-  // cannot be executed, else Unavailable; the cause names the step that failed in the child.
+  /// Throws InvalidArgument for options that make no sense, NotFound or PermissionDenied if the program
+  /// cannot be executed, else Unavailable; the cause names the step that failed in the child.
   static Subprocess spawn(const SubprocessOptions& options);
 
-  // Kills the group and reaps the child.
+  /// Kills the group and reaps the child.
   ~Subprocess();
   Subprocess(Subprocess&&) noexcept;
   Subprocess& operator=(Subprocess&&) noexcept;
 
   pid_t pid() const noexcept;  // also the process group's id
 
-  // The read ends of the pipes that the options asked for; else empty.
+  /// The read ends of the pipes that the options asked for; else empty.
   UniqueFd& stdout_pipe() noexcept;
   UniqueFd& stderr_pipe() noexcept;
 
-  // Sends SIGKILL to the whole group. Nothing happens once the child has been reaped.
+  /// Sends SIGKILL to the whole group. Nothing happens once the child has been reaped.
   void kill_group() noexcept;
-  // Sends a signal to the child alone.
+  /// Sends a signal to the child alone.
   void send_signal(int signal) noexcept;
 
-  // Waits for the child's end and reaps it; what is left of its group is killed first, so that no grandchild
-  // stays. The same status again on every later call.
+  /// Waits for the child's end and reaps it; the rest of its group is killed first, so that no grandchild
+  /// stays. The same status again on every later call.
   ExitStatus wait();
   std::optional<ExitStatus> try_wait();
   std::optional<ExitStatus> wait_until(std::chrono::steady_clock::time_point deadline);
@@ -105,9 +105,9 @@ class Subprocess {
   std::unique_ptr<State> state_;
 };
 
-// A thread that lives as long as this object and makes children for others; see the thread rule above. Its
-// destructor ends the thread, which kills the children that are left. spawn() may be called from any thread
-// and throws what Subprocess::spawn throws.
+/// A thread that lives as long as this object and makes children for others; see the thread rule above. Its
+/// destructor ends the thread, which kills the children that are left. spawn() may be called from any thread
+/// and throws what Subprocess::spawn throws.
 class Spawner {
  public:
   Spawner();

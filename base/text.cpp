@@ -39,7 +39,7 @@ void append_escaped(std::string& out, char c) {
   }
 }
 
-// Of the sequence that the text begins with; 0 where that is none of UTF-8 (RFC 3629, table 3-7 of Unicode).
+// Of the sequence that the text begins with; 0 if it is not UTF-8 (RFC 3629, table 3-7 of Unicode).
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned first = byte(0);
@@ -92,7 +92,7 @@ std::optional<std::string> nearest_word(std::string_view word, std::span<const s
     }
     const std::size_t distance = edit_distance(wanted, lower(candidate));
     const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
-    // One edit turns any one-letter name into any other: that is no slip.
+    // One edit turns any one-letter name into any other: that is not a slip.
     if (distance > allowed || distance >= std::max(word.size(), candidate.size())) {
       continue;
     }
@@ -146,15 +146,17 @@ std::string valid_utf8(std::string text) {
   return text;
 }
 
-std::string join(std::span<const std::string> parts, std::string_view separator) {
-  std::string result;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) {
-      result += separator;
-    }
-    result += parts[i];
-  }
-  return result;
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  return text;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlanks);
+  return first == std::string_view::npos ? std::string_view{}
+                                         : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 }  // namespace cubind

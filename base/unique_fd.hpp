@@ -6,8 +6,8 @@
 
 namespace cubind {
 
-// Owns a file descriptor; -1 is none. Closing never throws and never retries: on Linux the descriptor is gone
-// even where close() reports EINTR.
+/// Owns a file descriptor; -1 is no descriptor. Closing never throws and never retries: on Linux the
+/// descriptor is gone even if close() reports EINTR.
 class UniqueFd {
  public:
   UniqueFd() noexcept = default;

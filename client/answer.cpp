@@ -11,7 +11,7 @@
 namespace cubind {
 namespace {
 
-struct Interval {
+struct DimInterval {
   std::string dim;
   std::int64_t lower = 0, upper = 0;
 };
@@ -26,7 +26,7 @@ struct Answer::Shared {
   Configuration configuration;
   Match match;
   Evidence evidence = Evidence::None;
-  std::vector<Interval> intervals;
+  std::vector<DimInterval> intervals;
   std::vector<Problem> own_records;
   std::optional<PlanEvaluator> evaluator;
 
@@ -47,14 +47,14 @@ bool Answer::Shared::within_intervals(const Problem& problem) const {
     if (dim == own) {
       return true;
     }
-    const auto interval = std::ranges::find(intervals, dim.name, &Interval::dim);
+    const auto interval = std::ranges::find(intervals, dim.name, &DimInterval::dim);
     return dim.name == own.name && interval != intervals.end() && interval->lower <= dim.value &&
            dim.value <= interval->upper;
   };
   return std::ranges::equal(problem.dims, asked.dims, inside);
 }
 
-// An expression that overflows here is the daemon's to explain: it knows the spec's file.
+// The daemon explains an expression that overflows here: it knows the spec's file.
 std::optional<LaunchPlan> Answer::Shared::plan_for(const Problem& problem) const {
   try {
     return evaluator->evaluate(problem, configuration).plan;
@@ -63,13 +63,13 @@ std::optional<LaunchPlan> Answer::Shared::plan_for(const Problem& problem) const
   }
 }
 
-// The plan and the rule come from the same reply: where they differ, one of them belongs to another
+// The plan and the rule come from the same reply: if they differ, one of them belongs to another
 // configuration.
 void Answer::Shared::check_plan(const LaunchPlan& plan) const {
   const PlanResult own = evaluator->evaluate(asked, configuration);
   if (!own.plan || *own.plan != plan) {
     throw Error(ErrorCode::DataLoss, "plan",
-                "the launch plan for " + to_string(asked) + " is not what the reply's own rule gives" +
+                "the launch plan for " + to_string(asked) + " differs from the reply's own rule" +
                     (own.plan ? std::string() : ": " + own.violation));
   }
 }

@@ -1,4 +1,4 @@
-// What the daemon answered, checked: the cubin has its digest, the answer is for the question.
+// The daemon's answer, checked: the cubin has its digest, and the answer is for the question.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ namespace v1 {
 class GetVariantReply;
 }
 
-/// A variant for one problem: configuration, launch plan, cubin and what makes it trustworthy. Immutable,
-/// cheap to copy, safe on many threads.
+/// A variant for one problem: configuration, launch plan, cubin and the evidence for it. Immutable, cheap to
+/// copy, safe on many threads.
 class Answer {
  public:
-  /// `cubin` is the uncompressed artifact. Throws Error(DataLoss) where it does not have the promised digest
-  /// or the launch plan is not what the reply's rule gives, Error(InvalidArgument) where a field does not
+  /// `cubin` is the uncompressed artifact. Throws Error(DataLoss) if it does not have the promised digest or
+  /// the launch plan is not the one that the reply's rule gives, Error(InvalidArgument) if a field does not
   /// convert.
   Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr<const std::string> cubin);
 
@@ -36,19 +36,19 @@ class Answer {
 
   /// Every launch that the rule knows, also those that this problem leaves out.
   const PlanTemplate& plan_template() const;
-  /// Theirs, each once.
+  /// Their arguments, each once.
   std::vector<std::string> entry_symbols() const;
 
   /// How the answer departs from the question; exact if it does not.
   const Match& match() const { return match_; }
   Evidence evidence() const;
-  /// Everything else the reply says: provenance, resources, generation. Its problem and plan are those that
-  /// the daemon was asked for.
+  /// Everything else the reply says: provenance, resources, generation. Its problem and plan are those of the
+  /// question to the daemon.
   const v1::GetVariantReply& reply() const;
 
-  /// The answer for another problem of the same bucket, by the reply's rule and without a call. Absent where
-  /// the rule does not cover it: another bucket, a record of its own, a violated constraint or launch limit.
-  /// Then ask the daemon. `problem` is canonical: names in the order of problem().
+  /// The answer for another problem of the same bucket, by the reply's rule and without a call. Absent if the
+  /// rule does not cover it: another bucket, a record of its own, a violated constraint or launch limit. Then
+  /// ask the daemon. `problem` is canonical: names in the order of problem().
   std::optional<Answer> for_problem(const Problem& problem) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace cubind {
 
 std::optional<Answer> AnswerCache::find(const std::string& key, const Problem& problem, const Match& accepted,
-                                        SteadyTime now) {
+                                        std::chrono::steady_clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) {
@@ -29,7 +29,8 @@ std::optional<Answer> AnswerCache::find(const std::string& key, const Problem& p
   return std::nullopt;
 }
 
-void AnswerCache::add(const std::string& key, const Answer& answer, std::optional<SteadyTime> until) {
+void AnswerCache::add(const std::string& key, const Answer& answer,
+                      std::optional<std::chrono::steady_clock::time_point> until) {
   if (capacity_ == 0) {
     return;
   }

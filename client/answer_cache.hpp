@@ -14,20 +14,19 @@
 
 namespace cubind {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
-
 /// At most `capacity` answers; the least recently used goes first. Safe on many threads.
 class AnswerCache {
  public:
   explicit AnswerCache(std::size_t capacity) : capacity_(capacity) {}
 
   /// The answer for `problem` by an answer to a question of the same key (question_key()), if one covers it
-  /// within the accepted departures and holds at `now`. `problem` as the caller wrote it.
+  /// within the accepted departures and holds at `now`. `problem` is as the caller wrote it.
   std::optional<Answer> find(const std::string& key, const Problem& problem, const Match& accepted,
-                             SteadyTime now);
+                             std::chrono::steady_clock::time_point now);
 
-  /// `until`: when the answer no longer stands in for its bucket; absent: never.
-  void add(const std::string& key, const Answer& answer, std::optional<SteadyTime> until);
+  /// `until`: when the answer stops answering for its bucket; absent: never.
+  void add(const std::string& key, const Answer& answer,
+           std::optional<std::chrono::steady_clock::time_point> until);
 
   /// The answers to questions of this key, the most recently used first, at most `limit`.
   std::vector<Answer> of_key(const std::string& key, std::size_t limit) const;
@@ -36,7 +35,7 @@ class AnswerCache {
   struct Entry {
     std::string key;
     Answer answer;
-    std::optional<SteadyTime> until;
+    std::optional<std::chrono::steady_clock::time_point> until;
   };
   using Entries = std::list<Entry>;
 

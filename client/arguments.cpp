@@ -7,12 +7,12 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "client/narrow_float.hpp"
+#include "tuner/plan/narrow_float.hpp"
 
 namespace cubind {
 namespace {
 
-[[noreturn]] void fail(const std::string& name, const std::string& cause) {
+[[noreturn]] void refuse_argument(const std::string& name, const std::string& cause) {
   throw Error(ErrorCode::InvalidArgument, "argument " + name, cause);
 }
 
@@ -27,7 +27,8 @@ ParameterBytes bytes_of(T value) {
 template <typename T>
 ParameterBytes integer_bytes(const Parameter& parameter, std::int64_t value) {
   if (!std::in_range<T>(value)) {
-    fail(parameter.name, std::to_string(value) + " does not fit " + std::string(to_string(parameter.type)));
+    refuse_argument(parameter.name,
+                    std::to_string(value) + " does not fit " + std::string(to_string(parameter.type)));
   }
   return bytes_of(static_cast<T>(value));
 }
@@ -35,7 +36,7 @@ ParameterBytes integer_bytes(const Parameter& parameter, std::int64_t value) {
 const Arguments::Entry& find(const Parameter& parameter, const Arguments& arguments, const char* kind) {
   const auto found = std::ranges::find(arguments.entries(), parameter.name, &Arguments::Entry::name);
   if (found == arguments.entries().end()) {
-    fail(parameter.name, std::string("is missing: the kernel takes a ") + kind + " of that name");
+    refuse_argument(parameter.name, std::string("is missing: the kernel takes a ") + kind + " of that name");
   }
   return *found;
 }
@@ -47,14 +48,14 @@ std::string extent_text(const Parameter& parameter) {
 ParameterBytes pack_buffer(const Parameter& parameter, const Arguments& arguments) {
   const auto* pointer = std::get_if<cuda::DevicePtr>(&find(parameter, arguments, "buffer").value);
   if (pointer == nullptr) {
-    fail(parameter.name, "is a buffer of " + extent_text(parameter) + ", a scalar was given");
+    refuse_argument(parameter.name, "is a buffer of " + extent_text(parameter) + ", a scalar was given");
   }
   if (*pointer == 0 && parameter.extent_bytes > 0) {
-    fail(parameter.name, "the pointer is null, expected " + extent_text(parameter));
+    refuse_argument(parameter.name, "the pointer is null, expected " + extent_text(parameter));
   }
   if (parameter.align_bytes > 1 && *pointer % parameter.align_bytes != 0) {
-    fail(parameter.name, "the pointer is aligned to " + std::to_string(*pointer & -*pointer) +
-                             " bytes, the kernel needs " + std::to_string(parameter.align_bytes));
+    refuse_argument(parameter.name, "the pointer is aligned to " + std::to_string(*pointer & -*pointer) +
+                                        " bytes, the kernel needs " + std::to_string(parameter.align_bytes));
   }
   return bytes_of(*pointer);
 }
@@ -67,8 +68,8 @@ ParameterBytes pack_caller_scalar(const Parameter& parameter, const Arguments& a
   if (const auto* integer = std::get_if<std::int64_t>(&entry.value)) {
     return pack_scalar(parameter, *integer);
   }
-  fail(parameter.name,
-       "is a scalar of type " + std::string(to_string(parameter.type)) + ", a buffer was given");
+  refuse_argument(parameter.name,
+                  "is a scalar of type " + std::string(to_string(parameter.type)) + ", a buffer was given");
 }
 
 }  // namespace
@@ -93,13 +94,13 @@ ParameterBytes pack_scalar(const Parameter& parameter, double value) {
     case DType::Bf16:
     case DType::E4m3:
     case DType::E5m2:
-      return bytes_of(narrow_float(parameter.type, value));
+      return bytes_of(encode_narrow(parameter.type, value));
     default:
       break;
   }
   if (!(std::fabs(value) < 0x1p63) || value != std::floor(value)) {
-    fail(parameter.name, std::to_string(value) + " is not an integer, the kernel takes " +
-                             std::string(to_string(parameter.type)));
+    refuse_argument(parameter.name, std::to_string(value) + " is not an integer, the kernel takes " +
+                                        std::string(to_string(parameter.type)));
   }
   return pack_scalar(parameter, static_cast<std::int64_t>(value));
 }
@@ -150,7 +151,7 @@ void refuse_unknown(const PlanTemplate& kernel, const Arguments& arguments) {
   }
   for (const Arguments::Entry& entry : arguments.entries()) {
     if (std::ranges::find(known, entry.name) == known.end()) {
-      fail(entry.name, "the kernel takes no such argument" + suggestion(entry.name, known));
+      refuse_argument(entry.name, "the kernel takes no such argument" + suggestion(entry.name, known));
     }
   }
 }

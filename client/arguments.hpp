@@ -1,4 +1,4 @@
-// What a caller passes to a kernel, and how it becomes the driver's parameter block.
+// The arguments of a kernel, and their conversion to the driver's parameter block.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace cubind {
 
-/// Arguments by the names of the kernel spec. What the launch plan computes (dims, strides) is not passed.
+/// Arguments by the names of the kernel spec. The launch plan computes dims and strides: do not pass them.
 class Arguments {
  public:
   struct Entry {
@@ -51,16 +51,16 @@ class Arguments {
 /// A scalar parameter's bytes, as the driver copies them.
 using ParameterBytes = std::array<std::byte, 8>;
 
-/// Rounds to nearest even. Throws Error(InvalidArgument) where an integer parameter cannot hold the value.
+/// Rounds to nearest even. Throws Error(InvalidArgument) if an integer parameter cannot hold the value.
 ParameterBytes pack_scalar(const Parameter& parameter, double value);
 ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value);
 
-/// The parameters of one launch, in order. Throws Error(InvalidArgument) at the parameter's name where an
+/// The parameters of one launch, in order. Throws Error(InvalidArgument) at the parameter's name if an
 /// argument is missing, is of the wrong kind, null, or below its alignment.
 std::vector<ParameterBytes> pack_parameters(const Launch& launch, const Arguments& arguments);
 
-/// Throws Error(InvalidArgument) for an argument that no launch of the kernel takes, also none that a problem
-/// leaves out; the message lists those that are taken.
+/// Throws Error(InvalidArgument) for an argument that no launch of the kernel takes; launches that a problem
+/// leaves out count too. The message lists the kernel's arguments.
 void refuse_unknown(const PlanTemplate& kernel, const Arguments& arguments);
 
 }  // namespace cubind

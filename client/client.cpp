@@ -46,7 +46,7 @@ void check_reply(const v1::GetVariantRequest& request, const v1::GetVariantReply
   }
 }
 
-// A job runs behind the answer and it is not the measured one of its bucket: it will get better.
+// A job runs behind the answer, and the answer is not the measured one of its bucket: it will get better.
 bool unsettled(const v1::GetVariantReply& reply, const Answer& answer) {
   return !reply.job_id().empty() || reply.provenance().provisional() ||
          !answer.match().within({Departure::Bucket, Departure::Stale});
@@ -82,8 +82,8 @@ Answer Client::Impl::ask(v1::GetVariantRequest request, const std::string& key, 
   return Answer(std::move(reply), std::move(cubin));
 }
 
-// From the reply, from an earlier answer, or by a call of its own, in this order. The compressed bytes leave
-// the reply: it is kept for its rule.
+// Takes the bytes from the reply, from an earlier answer, or by a call of its own, in this order. The
+// compressed bytes leave the reply: it is kept for its rule.
 std::shared_ptr<const std::string> Client::Impl::cubin_of(v1::GetVariantReply& reply,
                                                           const std::vector<Answer>& held,
                                                           Milliseconds deadline) {
@@ -114,7 +114,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 Answer Client::get(const Query& query) {
   const v1::GetVariantRequest request = make_request(query);
   const std::string key = question_key(request);
-  const SteadyTime now = std::chrono::steady_clock::now();
+  const auto now = std::chrono::steady_clock::now();
   if (auto known = impl_->cache.find(key, query.problem, accepted_departures(request), now)) {
     return *known;
   }

@@ -20,11 +20,11 @@
 namespace cubind {
 
 struct ClientOptions {
-  // "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
+  /// "unix:///run/cubind/cubind.sock" or "host:port"; empty: CUBIND_ADDRESS, else the default socket
   std::string address = {};
   std::chrono::milliseconds deadline{30'000};
   std::size_t cached_answers = 4096;  // kept for their rules; the least recently used goes first
-  // An answer that a tuning job is about to improve stands in for its bucket no longer than this.
+  /// The longest time for which an answer that a tuning job may improve answers for its bucket.
   std::chrono::milliseconds unsettled_for{10'000};
 };
 
@@ -36,15 +36,16 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  /// A problem in the bucket of an earlier answer is answered from its rule, with no call: every rank and
-  /// every step gets the same answer as long as the client lives. Answers that departed from the question by
-  /// more than their bucket and have a job behind them are asked again after `unsettled_for`. Errors keep the
+  /// An earlier answer's rule answers the other problems of its bucket, with no call: every rank and every
+  /// step gets the same answer as long as the client lives. If an answer departed from the question by more
+  /// than its bucket and has a job behind it, the client asks again after `unsettled_for`. Errors keep the
   /// daemon's code: NotFound, InvalidArgument with the field path, FailedPrecondition (no driver, or no cubin
   /// that it loads), Unavailable (no daemon: the message says how to start one; or no artifact in time, with
-  /// the job's id), DeadlineExceeded, DataLoss (the answer is not what was asked or its bytes are damaged).
+  /// the job's id), DeadlineExceeded, DataLoss (the answer is not for the question, or its bytes are
+  /// damaged).
   Answer get(const Query& query);
 
-  /// Calls made so far: what the rules have saved is visible here.
+  /// Calls made so far: this shows the calls that the rules saved.
   std::uint64_t calls() const;
 
  private:

@@ -20,7 +20,7 @@ namespace cubind {
 namespace {
 
 constexpr const char* kSystemSocket = "/run/cubind/cubind.sock";
-// By default a channel looks at a daemon that is not there after 1 s first, and at last every two minutes.
+// By default a channel tries an absent daemon again after 1 s first, and in the end every two minutes.
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLastReconnectMs = 2000;
 
@@ -50,7 +50,7 @@ ErrorCode code_of(grpc::StatusCode code) {
   }
 }
 
-// What gRPC itself says where nobody listens; the daemon's own UNAVAILABLE has other words.
+// gRPC's own words if nobody listens; the daemon's own UNAVAILABLE has other words.
 bool is_connect_failure(const grpc::Status& status) {
   const std::string& message = status.error_message();
   const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };

@@ -15,8 +15,8 @@
 namespace cubind {
 
 /// `given`, else CUBIND_ADDRESS, else the socket of the user's daemon, else that of the system's
-/// (/run/cubind/cubind.sock) where only that exists. Throws Error(InvalidArgument) for what is neither
-/// unix:///path nor host:port.
+/// (/run/cubind/cubind.sock) where only that exists. Throws Error(InvalidArgument) for any other text than
+/// unix:///path and host:port.
 std::string resolve_address(const std::string& given);
 
 using OnTuneEvent = std::function<void(const v1::TuneEvent&)>;
@@ -24,8 +24,8 @@ using Milliseconds = std::chrono::milliseconds;
 
 /// Safe on many threads. Connects when the first call is made.
 ///
-/// Every call throws Error with the code and message of the daemon. Where nothing listens that is Unavailable
-/// at the address, and the message says how to start a daemon. A call without `deadline` waits as long as the
+/// Every call throws Error with the code and message of the daemon. If nothing listens, it is Unavailable at
+/// the address, and the message says how to start a daemon. A call without `deadline` waits as long as the
 /// daemon does.
 class Connection {
  public:
@@ -37,14 +37,14 @@ class Connection {
   const std::string& address() const;
 
   v1::GetVariantReply get_variant(const v1::GetVariantRequest& request, Milliseconds deadline) const;
-  /// The artifact as it is stored, compressed, put together from its chunks.
+  /// The artifact in its stored form, compressed, put together from its chunks.
   std::string get_artifact(const Digest& digest, Milliseconds deadline) const;
 
   /// Calls `on_event` for each event until the daemon has ended the stream. A stop request ends the call with
   /// Error(Cancelled); the jobs go on.
   void tune(const v1::TuneRequest& request, const OnTuneEvent& on_event, const std::stop_token& stop,
             std::optional<Milliseconds> deadline) const;
-  /// What the same request to tune() would do.
+  /// The effect that the same request to tune() would have.
   v1::PlanTuneReply plan_tune(const v1::TuneRequest& request, Milliseconds deadline) const;
   void watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                  std::optional<Milliseconds> deadline) const;
@@ -55,11 +55,11 @@ class Connection {
   v1::ListJobsReply list_jobs(bool include_ended, Milliseconds deadline) const;
   v1::Job cancel_job(const std::string& id, Milliseconds deadline) const;
   v1::GetStatusReply get_status(Milliseconds deadline) const;
-  /// What gRPC's health service says of the daemon as a whole.
+  /// The state of the whole daemon by gRPC's health service.
   bool is_serving(Milliseconds deadline) const;
   v1::ListWantedReply list_wanted(const v1::ListWantedRequest& request, Milliseconds deadline) const;
 
-  /// The table in one chunk, with all that the first one tells.
+  /// The table in one chunk, with every field of the first one.
   v1::TableChunk export_table(const v1::ExportTableRequest& request, Milliseconds deadline) const;
   /// `file` is for the daemon's messages.
   v1::ImportTableReply import_table(const std::string& text, const std::string& file,

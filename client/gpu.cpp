@@ -12,7 +12,7 @@
 namespace cubind {
 namespace {
 
-[[noreturn]] void fail(const std::string& cause) {
+[[noreturn]] void fail_without_gpu(const std::string& cause) {
   throw Error(
       ErrorCode::FailedPrecondition, "device",
       cause + "; name the GPU that the answer is for by its label (DeviceLabel, --device nvidia-h200)");
@@ -41,7 +41,7 @@ const Libraries& libraries() {
 cuda::DeviceOrdinal current_device(const cuda::DriverApi& driver) {
   const std::vector<cuda::DeviceOrdinal> visible = cuda::visible_devices(driver);
   if (visible.empty()) {
-    fail("the driver shows this process no GPU");
+    fail_without_gpu("the driver shows this process no GPU");
   }
   cuda::Context context = nullptr;
   cuda::DeviceOrdinal device = visible.front();
@@ -56,7 +56,7 @@ cuda::DeviceOrdinal current_device(const cuda::DriverApi& driver) {
 Gpu current_gpu() {
   const Libraries& opened = libraries();
   if (!opened.driver) {
-    fail("there is no NVIDIA driver (" + opened.tried + ")");
+    fail_without_gpu("there is no NVIDIA driver (" + opened.tried + ")");
   }
   const cuda::DeviceOrdinal device = current_device(*opened.driver);
   static std::mutex mutex;

@@ -6,8 +6,8 @@
 namespace cubind {
 
 /// The device of the current CUDA context, else the first visible one. Reads facts only: no context is made.
-/// What was read is remembered as long as the process lives. Throws Error(FailedPrecondition) without a
-/// driver or without a device; the message says how to ask for one by its label. Safe on many threads.
+/// The facts are kept as long as the process lives. Throws Error(FailedPrecondition) without a driver or
+/// without a device; the message says how to ask for one by its label. Safe on many threads.
 Gpu current_gpu();
 
 /// Whether there is a driver and a device.

@@ -14,9 +14,9 @@
 namespace cubind {
 namespace {
 
-// The current context, else the primary one of the first visible device. That one is retained and never
-// released, as CUDA's runtime does: threads that launched have it current, and would be left with a destroyed
-// context.
+// The current context, else the primary one of the first visible device. The primary context is retained and
+// never released, as CUDA's runtime does: threads that launched have it current, and would be left with a
+// destroyed context.
 class ContextHolder {
  public:
   explicit ContextHolder(const cuda::DriverApi& api) : api_(api) {

@@ -9,12 +9,12 @@
 
 namespace cubind {
 
-/// Loads the cubin into the current context (the first visible device's primary context where none is
-/// current) and keeps it there. launch() may be called from many threads; on one without a context it makes
-/// the kernel's context current. Destroying unloads the module: no launch may be in flight then.
+/// Loads the cubin into the current context (the first visible device's primary context if none is current)
+/// and keeps it there. launch() may be called from many threads; on one without a context it makes the
+/// kernel's context current. Destroying unloads the module: no launch may be in flight then.
 class LoadedKernel {
  public:
-  /// Throws Error(FailedPrecondition) without a driver or where it does not load the cubin, with the driver's
+  /// Throws Error(FailedPrecondition) without a driver or if it does not load the cubin, with the driver's
   /// words. Launches of more than 48 KB of shared memory are granted theirs here.
   explicit LoadedKernel(Answer answer);
   ~LoadedKernel();

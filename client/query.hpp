@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "cuda_api/device_facts.hpp"
+#include "tuner/plan/on_miss.hpp"
 #include "tuner/plan/problem.hpp"
 
 namespace cubind {
@@ -23,12 +24,6 @@ struct Gpu {
 };
 using DeviceChoice = std::variant<CurrentGpu, DeviceLabel, Gpu>;
 
-enum class OnMiss : std::uint8_t {
-  Serve,  // never wait for a measurement: the best answer there is
-  Wait,   // wait for the tuning job, within the deadline
-  Fail,   // Error(NotFound)
-};
-
 enum class TuneMode : std::uint8_t {
   Auto,   // a miss starts a tuning job behind the answer
   Never,  // a miss is counted, nothing is started
@@ -43,8 +38,8 @@ struct Query {
   bool warm_l2 = false;
   bool graph_launch = false;
   bool reproducible = false;  // only variants whose bits do not change from run to run
-  /// A dim of the kernel, as "N": only variants whose outputs' rows have the same bits whatever its size, from
-  /// run to run and from one answer to the next. Empty: none.
+  /// A dim of the kernel, as "N": only variants whose output rows have the same bits for every size of it,
+  /// from run to run and from one answer to the next. Empty: none.
   std::string invariant_dim = {};
   std::string name_space = {};
   /// The training job, by the same name on all of its ranks: the first question of a job pins a generation of

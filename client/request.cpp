@@ -19,18 +19,6 @@ void gpu_to_wire(const Gpu& from, v1::Device& to) {
   to.mutable_driver()->set_version(from.driver.version);
 }
 
-v1::OnMiss to_wire(OnMiss from) {
-  switch (from) {
-    case OnMiss::Serve:
-      return v1::SERVE;
-    case OnMiss::Wait:
-      return v1::WAIT;
-    case OnMiss::Fail:
-      return v1::FAIL;
-  }
-  throw Error(ErrorCode::Internal, "on_miss", "unknown value");
-}
-
 void accept_to_wire(const std::string& from, v1::GetVariantRequest& to) {
   const std::optional<Match> accepted = parse_match(from);
   if (!accepted) {

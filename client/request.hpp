@@ -1,4 +1,4 @@
-// From a query to the daemon's request.
+// Turns a query into the daemon's request.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace cubind {
 
 /// Without `have_artifacts`. Reads the current GPU where the query asks for it. Throws Error(InvalidArgument)
-/// for an unknown departure in `accept` and what current_gpu() throws.
+/// for an unknown departure in `accept`, and the errors of current_gpu().
 v1::GetVariantRequest make_request(const Query& query);
 
 /// Invariance is more than reproducibility and includes it. `invariant_dim` empty: none is asked for.
@@ -18,8 +18,8 @@ v1::Numerics make_numerics(bool reproducible, const std::string& invariant_dim);
 /// Of a tuning request too.
 void to_wire(const DeviceChoice& from, v1::Device& to);
 
-/// What two questions must have in common for the rule of one's answer to reach the other: everything but the
-/// values of the dims. Names are in it in sorted order.
+/// The part that two questions must share so that the rule of one's answer covers the other: everything but
+/// the values of the dims. Names are in it in sorted order.
 std::string question_key(const v1::GetVariantRequest& request);
 
 /// The problem of a request with its names in the order of `canonical`, the daemon's form of a problem with

@@ -1,7 +1,7 @@
 # Finds the CUDA headers, which only tuner/worker includes. No CUDA library is ever linked: all are opened at run time.
 #   cubind_cuda_headers      interface target with the include folders (cuda.h, nvrtc.h, cupti.h, nvml.h)
 #   CUBIND_TEST_CUDA_HOME    a folder whose lib/ holds NVRTC of the newest major version, for the tests
-#   CUBIND_TEST_CUDA12_HOME  the same with NVRTC 12.x; empty if there is none
+#   CUBIND_TEST_CUDA12_HOME  the same with NVRTC 12.x; it may come while the tests are built, or never
 # The first of these folders that has every header is taken: a toolkit without NVRTC is passed over for the Python
 # wheels that ./dev deps unpacks into .deps.
 set(CUBIND_DEPS_DIR "${PROJECT_SOURCE_DIR}/.deps" CACHE PATH "Where ./dev deps puts what Debian does not package")
@@ -32,7 +32,4 @@ else()
 endif()
 
 set(CUBIND_TEST_CUDA_HOME "${CUBIND_CUDA_HOME}")
-set(CUBIND_TEST_CUDA12_HOME "")
-if(EXISTS "${CUBIND_DEPS_DIR}/cuda12/lib")
-  set(CUBIND_TEST_CUDA12_HOME "${CUBIND_DEPS_DIR}/cuda12")
-endif()
+set(CUBIND_TEST_CUDA12_HOME "${CUBIND_DEPS_DIR}/cuda12")

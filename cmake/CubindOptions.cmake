@@ -10,6 +10,12 @@ cmake_dependent_option(CUBIND_BUILD_TESTS "Build the tests" ON "NOT CUBIND_CLIEN
 option(CUBIND_WERROR "Warnings are errors in our own code" OFF)
 set(CUBIND_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (address,undefined or thread)")
 
+# Several sources of a target are compiled as one file: most of the time goes into headers that they share. A name that two
+# of them give to different things is then an error, also in anonymous namespaces. clang-tidy sees the files one by one.
+cmake_dependent_option(CUBIND_UNITY "Compile the sources of a target eight at a time" ON "NOT CUBIND_IS_PART" OFF)
+set(CMAKE_UNITY_BUILD ${CUBIND_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -31,6 +37,7 @@ add_library(cubind_options INTERFACE)
 target_include_directories(cubind_options INTERFACE "${PROJECT_SOURCE_DIR}" "${CUBIND_GENERATED_DIR}")
 set(CUBIND_WARNINGS
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CUBIND_UNITY}>>:-Wno-subobject-linkage> # it takes a source for a header there
   $<$<BOOL:${CUBIND_WERROR}>:-Werror>)
 if(CUBIND_IS_PART)
   # Whoever links the client has warnings of its own.
@@ -83,14 +90,3 @@ if(CUBIND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${CUBIND_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
-
-# Precompiled headers that ccache can see through.
-function(cubind_pch_options target)
-  if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
-    return()
-  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -fpch-preprocess)
-  else()
-    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-  endif()
-endfunction()

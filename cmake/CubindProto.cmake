@@ -1,23 +1,39 @@
-# cubind_proto: the protobuf and gRPC code of every schemas/*.proto, included as "schemas/cubind.pb.h" and
-# "schemas/cubind.grpc.pb.h". Generated code answers to no warning of ours.
+# The generated code of every schemas/*.proto, in two libraries: who needs messages alone links no gRPC.
+#   cubind_proto       messages, included as "schemas/cubind.pb.h"
+#   cubind_services    their services, "schemas/cubind.grpc.pb.h"; links cubind_proto and gRPC
+# Generated code answers to no warning of ours.
 file(GLOB protos CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/schemas/*.proto")
 file(MAKE_DIRECTORY "${CUBIND_GENERATED_DIR}/schemas")
-set(sources)
+set(message_sources)
+set(service_sources)
 foreach(proto IN LISTS protos)
   get_filename_component(stem "${proto}" NAME_WE)
   set(base "${CUBIND_GENERATED_DIR}/schemas/${stem}")
-  set(outputs "${base}.pb.cc" "${base}.pb.h" "${base}.grpc.pb.cc" "${base}.grpc.pb.h")
+  set(messages "${base}.pb.cc" "${base}.pb.h")
+  set(services)
+  set(plugin)
+  file(STRINGS "${proto}" declarations REGEX "^service ")
+  if(declarations)
+    set(services "${base}.grpc.pb.cc" "${base}.grpc.pb.h")
+    set(plugin "--grpc_out=${CUBIND_GENERATED_DIR}" "--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>")
+  endif()
   # Every file depends on all protos: they import each other, and protoc is quick.
-  add_custom_command(OUTPUT ${outputs}
-    COMMAND protobuf::protoc "--proto_path=${PROJECT_SOURCE_DIR}" "--cpp_out=${CUBIND_GENERATED_DIR}"
-            "--grpc_out=${CUBIND_GENERATED_DIR}" "--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>" "${proto}"
+  add_custom_command(OUTPUT ${messages} ${services}
+    COMMAND protobuf::protoc "--proto_path=${PROJECT_SOURCE_DIR}" "--cpp_out=${CUBIND_GENERATED_DIR}" ${plugin} "${proto}"
     DEPENDS ${protos}
     COMMENT "Generating schemas/${stem}.pb.h")
-  list(APPEND sources ${outputs})
+  list(APPEND message_sources ${messages})
+  list(APPEND service_sources ${services})
 endforeach()
-add_custom_target(cubind_proto_headers DEPENDS ${sources}) # for who reads the headers without compiling them: clang-tidy
-add_library(cubind_proto SHARED ${sources})
-cubind_ship_library(cubind_proto)
-target_include_directories(cubind_proto SYSTEM PUBLIC "${CUBIND_GENERATED_DIR}")
-target_link_libraries(cubind_proto PUBLIC gRPC::grpc++ protobuf::libprotobuf)
-target_compile_options(cubind_proto PRIVATE -w)
+add_custom_target(cubind_proto_headers DEPENDS ${message_sources} ${service_sources}) # for who reads them without compiling: clang-tidy
+
+add_library(cubind_proto SHARED ${message_sources})
+target_link_libraries(cubind_proto PUBLIC protobuf::libprotobuf)
+add_library(cubind_services SHARED ${service_sources})
+target_link_libraries(cubind_services PUBLIC cubind_proto gRPC::grpc++)
+foreach(library IN ITEMS cubind_proto cubind_services)
+  cubind_ship_library(${library})
+  target_include_directories(${library} SYSTEM PUBLIC "${CUBIND_GENERATED_DIR}")
+  target_compile_options(${library} PRIVATE -w)
+  set_target_properties(${library} PROPERTIES UNITY_BUILD OFF) # generated files share names
+endforeach()

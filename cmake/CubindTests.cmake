@@ -1,21 +1,28 @@
-# cubind_add_test(NAME unit_expr LABEL unit|nvrtc|service|gpu SOURCES a_test.cpp ... [LIBS ...] [TIMEOUT seconds]
-#                 [PROPERTIES name value ...])
+# cubind_add_test(NAME unit_expr LABEL unit|unit_native|nvrtc|service|slow|gpu SOURCES a_test.cpp ... [LIBS ...] [PCH std|proto]
+#                 [TIMEOUT seconds] [PROPERTIES name value ...])
 #   One Catch2 executable, <build>/tests/<NAME>; each of its test cases is a CTest test with the label and its timeout.
-#   main() comes with it (tests/support), and so does catch.hpp, precompiled. An executable or filter that selects no test
+#   main() comes with it (tests/support), and so does catch.hpp, precompiled with what PCH
+#   names (cmake/CubindPrecompiled.cmake; default: std). An executable or filter that selects no test
 #   fails. `tests/support/paths.hpp` says where sources, programs and CUDA libraries are; the macros CUBIND_SOURCE_DIR
 #   and CUBIND_BIN_DIR say the same as literals, except to gpu tests, which run from a package on another machine.
 include(Catch)
 
+cubind_precompile(test_std LIBS Catch2::Catch2 HEADERS ${CUBIND_STANDARD_HEADERS} <catch2/catch.hpp>)
+cubind_precompile(test_proto LIBS Catch2::Catch2 cubind_proto
+  HEADERS ${CUBIND_STANDARD_HEADERS} ${CUBIND_MESSAGE_HEADERS} <catch2/catch.hpp>)
+
 set(CUBIND_TIMEOUT_unit 60)
+set(CUBIND_TIMEOUT_unit_native 60)
 set(CUBIND_TIMEOUT_nvrtc 180)
 set(CUBIND_TIMEOUT_service 180)
+set(CUBIND_TIMEOUT_slow 1800)
 set(CUBIND_TIMEOUT_gpu 300)
 
 function(cubind_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LABEL;PCH;TIMEOUT" "SOURCES;LIBS;PROPERTIES")
   cubind_check_arguments(cubind_add_test)
-  if(NOT arg_LABEL MATCHES "^(unit|nvrtc|service|gpu)$")
-    message(FATAL_ERROR "cubind_add_test(${arg_NAME}): LABEL is '${arg_LABEL}', it must be unit, nvrtc, service or gpu")
+  if(NOT DEFINED CUBIND_TIMEOUT_${arg_LABEL})
+    message(FATAL_ERROR "cubind_add_test(${arg_NAME}): LABEL is '${arg_LABEL}', it must be unit, unit_native, nvrtc, service, slow or gpu")
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT ${CUBIND_TIMEOUT_${arg_LABEL}})
@@ -26,8 +33,10 @@ function(cubind_add_test)
   add_executable(${arg_NAME} ${arg_SOURCES})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   target_link_libraries(${arg_NAME} PRIVATE cubind_options cubind_test_main ${arg_LIBS})
-  target_precompile_headers(${arg_NAME} REUSE_FROM cubind_test_main)
-  cubind_pch_options(${arg_NAME})
+  if(NOT arg_PCH)
+    set(arg_PCH std)
+  endif()
+  cubind_use_precompiled(${arg_NAME} test_${arg_PCH})
   if(NOT arg_LABEL STREQUAL "gpu")
     target_compile_definitions(${arg_NAME} PRIVATE
       "CUBIND_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"" "CUBIND_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")

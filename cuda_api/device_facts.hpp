@@ -1,5 +1,5 @@
-// What a GPU and its driver are, read without creating a context: no memory is taken and no process appears
-// in NVML's lists.
+// The facts of a GPU and its driver, read without creating a context: this takes no memory, and no process
+// appears in NVML's lists.
 #pragma once
 
 #include <cstdint>
@@ -32,23 +32,23 @@ struct DeviceFacts {
 
 struct DriverVersion {
   std::uint32_t cuda = 0;  // 13000 for 13.0
-  std::string version;     // "580.159.04"; empty where neither NVML nor /proc tells
+  std::string version;     // "580.159.04"; empty if neither NVML nor /proc tells
   bool operator==(const DriverVersion&) const = default;
 };
 
 /// The GPUs that the driver shows this process (CUDA_VISIBLE_DEVICES holds), in its order. Calls cuInit,
-/// which a process that will fork must not do. None is an empty list; a driver that fails to start throws
-/// DriverError.
+/// which a process that will fork must not do. An empty list: there is none. A driver that fails to start
+/// throws DriverError.
 std::vector<DeviceOrdinal> visible_devices(const DriverApi& driver);
 
 /// `nvml` may be null: then the validators are zero and the bus width is the driver's.
 DeviceFacts read_device_facts(const DriverApi& driver, const NvmlApi* nvml, DeviceOrdinal device);
 DriverVersion read_driver_version(const DriverApi& driver, const NvmlApi* nvml);
 
-/// The NVML handle of a CUDA device, by UUID and then by PCI bus id; null where NVML does not know it.
+/// The NVML handle of a CUDA device, by UUID and then by PCI bus id; null if NVML does not know it.
 NvmlDevice find_nvml_device(const DriverApi& driver, const NvmlApi& nvml, DeviceOrdinal device);
 
-/// What nobody uses of the GPU's memory, needing no context; 0: NVML does not say, or `device` is null.
+/// The GPU's unused memory, read without a context; 0: NVML does not say, or `device` is null.
 std::uint64_t free_memory_bytes(const NvmlApi& nvml, NvmlDevice device);
 
 /// The device of a UUID ("GPU-..." or "MIG-...", or its first characters where they are enough) or of an
@@ -61,7 +61,7 @@ std::string format_uuid(const Uuid& uuid, bool mig);
 /// "1g.10gb" from "NVIDIA H100 80GB HBM3 MIG 1g.10gb"; empty without " MIG ".
 std::string mig_profile_of(std::string_view device_name);
 
-/// "580.159.04" from the first line of /proc/driver/nvidia/version; empty where it has no such number.
+/// "580.159.04" from the first line of /proc/driver/nvidia/version; empty if it has no such number.
 std::string version_in_proc_text(std::string_view text);
 
 }  // namespace cubind::cuda

@@ -27,12 +27,12 @@ struct DriverApi {
 /// Where libcuda is looked for.
 std::vector<std::string> driver_candidates();
 
-/// Null where no candidate loads; `tried` then says what was tried. Throws Error(FailedPrecondition) for a
+/// Null if no candidate loads; `tried` then names the candidates. Throws Error(FailedPrecondition) for a
 /// library that lacks a function: the driver is older than branch 525.
 std::shared_ptr<const DriverApi> find_driver(
     std::string& tried, const std::vector<std::string>& candidates = driver_candidates());
 
-/// The same, but no driver is Error(FailedPrecondition).
+/// The same, but throws Error(FailedPrecondition) if there is no driver.
 std::shared_ptr<const DriverApi> load_driver(
     const std::vector<std::string>& candidates = driver_candidates());
 
@@ -52,7 +52,7 @@ class DriverError : public Error {
   Result result_;
 };
 
-/// Throws DriverError unless `result` is Success. `operation` is what was tried: "cuMemAlloc of 4096 bytes".
+/// Throws DriverError unless `result` is Success. `operation` names the call: "cuMemAlloc of 4096 bytes".
 inline void check(const DriverApi& api, Result result, std::string_view operation) {
   if (result != Result::Success) {
     throw DriverError(api, result, operation);

@@ -35,7 +35,7 @@ struct Uuid {
   char bytes[16];
 };
 
-/// What a driver call returns. Only the values that cubind tells apart have names; any other is possible.
+/// The result of a driver call. Only the values that cubind tells apart have names; any other is possible.
 enum class Result : int {
   Success = 0,
   InvalidValue = 1,

@@ -1,6 +1,6 @@
-// NVML, opened at run time. What it tells is evidence and consent; nothing of cubind fails for the lack of
-// one function, so each member may be null. The structs are NVML's, declared by hand and held against nvml.h
-// in tuner/worker.
+// NVML, opened at run time. Its readings are evidence and consent. No part of cubind fails because one
+// function is missing, so each member may be null. The structs are NVML's, declared by hand and held against
+// nvml.h in tuner/worker.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct NvmlMemory {
   unsigned long long total, free, used;
 };
 
-/// `used` is without what the driver reserves for itself.
+/// `used` does not count the driver's own reserve.
 struct NvmlMemoryV2 {
   unsigned version;
   unsigned long long total, reserved, free, used;
@@ -85,7 +85,7 @@ struct NvmlApi {
 /// Where NVML is looked for.
 std::vector<std::string> nvml_candidates();
 
-/// Loaded and initialized; nvmlShutdown runs when the last copy goes. Null where there is none or it does not
+/// Loaded and initialized; nvmlShutdown runs when the last copy goes. Null if there is none or it does not
 /// initialize; `tried` then says why.
 std::shared_ptr<const NvmlApi> find_nvml(std::string& tried,
                                          const std::vector<std::string>& candidates = nvml_candidates());

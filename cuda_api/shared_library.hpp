@@ -11,11 +11,11 @@ namespace cubind::cuda {
 /// is unsafe. Copies are the same library. Safe on many threads.
 class SharedLibrary {
  public:
-  /// Opens the first of `candidates` (sonames or paths) that loads. Where none does: absent, and `tried` has
-  /// a line for each, as the loader put it.
+  /// Opens the first of `candidates` (sonames or paths) that loads. Absent if none does; `tried` then has the
+  /// loader's message for each.
   static std::optional<SharedLibrary> open_first(std::span<const std::string> candidates, std::string& tried);
 
-  /// Null where the library has no such symbol.
+  /// Null if the library has no such symbol.
   void* symbol(const char* name) const;
 
   /// The candidate that loaded.

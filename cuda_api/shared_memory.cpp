@@ -6,7 +6,7 @@ namespace cubind::cuda {
 
 void allow_shared_memory(const DriverApi& api, Function function, std::uint64_t dynamic_bytes,
                          std::string_view symbol) {
-  // The driver's limit leaves out what the kernel has of static shared memory.
+  // The driver's limit does not count the kernel's static shared memory.
   int allowed = 0;
   check(api, api.func_get_attribute(&allowed, FunctionAttribute::MaxDynamicSharedBytes, function),
         "the limit of shared memory of " + std::string(symbol));

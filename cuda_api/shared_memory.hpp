@@ -1,4 +1,4 @@
-// How much dynamic shared memory a kernel may be launched with.
+// The dynamic shared memory that a kernel may be launched with.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace cubind::cuda {
 
-/// Lets `function` be launched with `dynamic_bytes`. Without asking, a block gets 48 KB of static and dynamic
-/// shared memory together. The limit is only ever raised: launches of several sizes share a function. Not to
-/// be called for one function from two threads at once. Throws DriverError naming `symbol` where the device
-/// does not have as much.
+/// Lets `function` be launched with `dynamic_bytes`. Without this call, a block gets 48 KB of static and
+/// dynamic shared memory together. The limit is only ever raised: launches of several sizes share a function.
+/// Do not call it for one function from two threads at once. Throws DriverError naming `symbol` if the
+/// device does not have as much.
 void allow_shared_memory(const DriverApi& api, Function function, std::uint64_t dynamic_bytes,
                          std::string_view symbol);
 

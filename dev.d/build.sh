@@ -6,9 +6,8 @@
 configure() {
   local preset=$1
   shift
-  need build
-  case $preset in clang | asan | tsan) need clang ;; esac
-  install_wheels
+  # shellcheck disable=SC2046
+  need $(groups_of "$preset")
   [ ! "build/$preset/build.ninja" -nt CMakePresets.json ] || return 0
   local log
   log=$(mktemp)
@@ -18,6 +17,14 @@ configure() {
     die "cmake --preset $preset failed"
   fi
   rm -f "$log"
+}
+
+# The groups of packages that a preset builds with.
+groups_of() {
+  case $1 in
+    clang | asan | tsan) echo build clang ;;
+    *) echo build ;;
+  esac
 }
 
 build() {
@@ -31,10 +38,16 @@ build() {
 # CUBIND_TARGETS builds only those targets, for a run of one label.
 run_tests() {
   local preset=${CUBIND_PRESET:-dev}
+  # shellcheck disable=SC2046
+  need $(groups_of "$preset")
+  start_wheels test
   # shellcheck disable=SC2086
   build "$preset" ${CUBIND_TARGETS:-}
+  await_wheels
   sanitizer_options
-  exec ctest --test-dir "build/$preset" -LE gpu --no-tests=error --output-on-failure -j 2 "$@"
+  local without=gpu
+  [[ " $* " == *slow* ]] || without='gpu|slow'
+  exec ctest --test-dir "build/$preset" -LE "$without" --no-tests=error --output-on-failure -j 2 "$@"
 }
 
 # A finding ends the program that made it, child processes included.
@@ -49,7 +62,9 @@ sanitizer_options() {
 demo() {
   local preset=${CUBIND_PRESET:-dev}
   [ -f client/demo/demo.sh ] || die "client/demo/demo.sh is missing: this checkout has no demo"
-  build "$preset" programs
+  local targets=(cubind cubind-agent cubind-worker cubindctl)
+  if command -v nvidia-smi >/dev/null || [ -e /dev/nvidia0 ]; then targets+=(rmsnorm-example); fi
+  build "$preset" "${targets[@]}"
   exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin" "$@"
 }
 

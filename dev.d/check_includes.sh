@@ -23,6 +23,17 @@ except='(tuner/worker|tests/nvrtc)/.*' forbid 'CUDA headers are for tuner/worker
   base cuda_api tuner server client tests
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent)/' server
+# The folders of the server stand on each other: none includes one above it, nor the files above all of them.
+above='daemon|warm_up|listener|port_watch|agent_process|config|main'
+except='' forbid 'server/store stands below the rest of the server' "server/([a-z_]+\.hpp|(table|lookup|jobs|answer|convert|service)/)" server/store
+except='' forbid 'server/table and server/lookup stand on server/store alone' "server/([a-z_]+\.hpp|(jobs|answer|convert|service)/)" \
+  server/table server/lookup
+except='' forbid 'server/lookup knows no tables' 'server/table/' server/lookup
+except='' forbid 'server/jobs stands on lookup, store and the kernel library' \
+  "server/(($above|fleet|strand)\.hpp|(table|answer|convert|service)/)" server/jobs
+except='' forbid 'server/answer stands on jobs, lookup, store and the fleet' "server/(($above)\.hpp|(table|convert|service)/)" server/answer
+except='' forbid 'server/convert stands below the service' "server/(($above)\.hpp|(table|service)/)" server/convert
+except='' forbid 'the service knows nothing of the daemon around it' "server/($above)\.hpp" server/service
 except='' forbid 'client knows schemas, base, cuda_api, the launch plan and expressions; never server, agent or workers' \
   '(server/|tuner/(worker|agent|search|measure|verify)/)' client
 except='' forbid 'the tuner does not know the server or the client' '(server|client)/' tuner
@@ -35,7 +46,7 @@ grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
 except='server/(service|convert)/.*|server/(main|daemon)\.cpp|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
   forbid 'gRPC types stay in service, convert and transport files' "$grpc" base cuda_api server client tuner
 except='' forbid 'workers speak protobuf over a socketpair, not gRPC' "$grpc" tuner/worker
-except='server/store/.*' forbid 'SQLite stays in server/store' '(sqlite3\.h|SQLiteCpp/)' base cuda_api server client tuner bench
+except='server/store/.*' forbid 'SQLite stays in server/store' 'sqlite3\.h' base cuda_api server client tuner bench
 except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api server client tuner bench tests
 
 [ $status = 0 ] && echo "include rules: kept"

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over our files in parallel and remembers what was clean.
 
-usage: clang_tidy.py BUILD_FOLDER [FILE...]
+usage: clang_tidy.py [--all] BUILD_FOLDER [FILE...]
 
-BUILD_FOLDER has compile_commands.json and the generated headers. Without FILEs every file of ours in it is checked.
-A file is clean for good under a key of everything that decides the verdict: clang-tidy's version, the settings, the compile
-command and the text of the file and of all headers of ours that it reaches. Exit status 1 if anything was found.
+BUILD_FOLDER has compile_commands.json and the generated headers. Without FILEs those of our files are checked that differ from a
+base, or include a file that does: the commit CUBIND_TIDY_BASE, else the last one that HEAD shares with origin's main, else (where
+that is HEAD itself) the newest one that is older than twelve hours. --all, a shallow clone or a tree without git: every file.
+Where BUILD_FOLDER compiles several sources as one file, that file is checked in their place: most of the time goes into headers
+that they share. A file is clean for good under a key of everything that decides the verdict: clang-tidy's version, the settings, the compile
+command and the text of the file and of all headers of ours that it reaches. The keys lie in CUBIND_CACHE. Exit status 1 if
+anything was found.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -19,33 +24,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 TIDY = "clang-tidy-16"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CACHE = (
-    pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "cubind" / "clang-tidy"
-)
+CACHE = pathlib.Path(os.environ.get("CUBIND_CACHE", pathlib.Path.home() / ".cache" / "cubind")) / "clang-tidy"
 INCLUDE = re.compile(rb'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
-class Keys:
-    """The cache keys of source files. Reads each file once."""
+class Sources:
+    """Our files and what they include. Reads each file once."""
 
-    def __init__(self, build: pathlib.Path):
+    def __init__(self, root: pathlib.Path, build: pathlib.Path):
+        self._root = root
         self._build = build
         self._includes: dict[pathlib.Path, tuple[bytes, list[pathlib.Path]]] = {}
-        settings = [ROOT / ".clang-tidy", ROOT / "tests" / ".clang-tidy"]
-        version = subprocess.run([TIDY, "--version"], check=True, capture_output=True).stdout
-        self._common = version + b"".join(path.read_bytes() for path in settings)
 
-    def key(self, source: pathlib.Path, command: str) -> str:
-        digest = hashlib.sha256(self._common)
-        digest.update(command.replace(str(self._build), "<build>").replace(str(ROOT), "<root>").encode())
-        for path in sorted(self._closure(source)):
-            digest.update(
-                str(path).replace(str(self._build), "<build>").replace(str(ROOT), "<root>").encode()
-            )
-            digest.update(self._read(path)[0])
-        return digest.hexdigest()
-
-    def _closure(self, source: pathlib.Path) -> set[pathlib.Path]:
+    def closure(self, source: pathlib.Path) -> set[pathlib.Path]:
         seen, todo = set(), [source]
         while todo:
             path = todo.pop()
@@ -54,16 +45,91 @@ class Keys:
                 todo.extend(self._read(path)[1])
         return seen
 
+    def key(self, common: bytes, source: pathlib.Path, command: str) -> str:
+        digest = hashlib.sha256(common)
+        digest.update(self._portable(command))
+        for path in sorted(self.closure(source)):
+            digest.update(self._portable(str(path)))
+            digest.update(self._read(path)[0])
+        return digest.hexdigest()
+
+    def reaches(self, source: pathlib.Path, changed: set[str]) -> bool:
+        """Whether the file or what it includes is among the changed ones, named relative to the root."""
+        return any(not self._origins(path).isdisjoint(changed) for path in self.closure(source))
+
+    def _origins(self, path: pathlib.Path) -> set[str]:
+        """The files of the repository that decide what a file holds: those of a generated header are named as it is."""
+        generated = self._build / "generated"
+        if not path.is_relative_to(generated):
+            return {str(path.relative_to(self._root))}
+        name = str(path.relative_to(generated))
+        if name.endswith(".pb.h"):  # the protos import each other
+            return {str(proto.relative_to(self._root)) for proto in self._root.glob("schemas/*.proto")}
+        stem = name.removesuffix(".hpp")
+        return {f"{stem}.{ending}" for ending in ("sql", "schema.json", "json", "ptx", "cu")}
+
+    def _portable(self, text: str) -> bytes:
+        return text.replace(str(self._build), "<build>").replace(str(self._root), "<root>").encode()
+
     def _read(self, path: pathlib.Path) -> tuple[bytes, list[pathlib.Path]]:
         if path not in self._includes:
             text = path.read_bytes()
             found = (self._resolve(path, name.decode()) for name in INCLUDE.findall(text))
-            self._includes[path] = (hashlib.sha256(text).digest(), [header for header in found if header])
+            portable = text.replace(
+                str(self._root).encode(), b"<root>"
+            )  # the file that includes a batch of sources
+            self._includes[path] = (hashlib.sha256(portable).digest(), [header for header in found if header])
         return self._includes[path]
 
     def _resolve(self, source: pathlib.Path, name: str) -> pathlib.Path | None:
-        candidates = (source.parent / name, ROOT / name, self._build / "generated" / name)
+        candidates = (source.parent / name, self._root / name, self._build / "generated" / name)
         return next((path for path in candidates if path.is_file()), None)
+
+
+def git(root: pathlib.Path, *arguments: str) -> str | None:
+    """What git prints; nothing where it fails or is not there."""
+    try:
+        run = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return None
+    return run.stdout.strip() if run.returncode == 0 else None
+
+
+def find_base(root: pathlib.Path) -> str | None:
+    """The commit that clang-tidy is taken to have passed; none where there is no telling."""
+    head = git(root, "rev-parse", "HEAD")
+    if head is None or git(root, "rev-parse", "--is-shallow-repository") != "false":
+        return None
+    named = os.environ.get("CUBIND_TIDY_BASE")
+    if named:
+        base = git(root, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}")
+        if base is None:
+            sys.exit(f"clang-tidy: CUBIND_TIDY_BASE is '{named}', which is no commit here")
+        return base
+    shared = git(root, "merge-base", "HEAD", "origin/main")
+    if shared and shared != head:
+        return shared
+    return git(root, "rev-list", "-1", "--before=12 hours ago", "HEAD") or None
+
+
+def changed_since(root: pathlib.Path, base: str) -> set[str]:
+    """The files that differ between the commit and the working tree, new ones included."""
+    differing = git(root, "diff", "--name-only", "--no-renames", base)
+    new = git(root, "ls-files", "--others", "--exclude-standard")
+    return set(f"{differing}\n{new}".splitlines())
+
+
+def select(root: pathlib.Path, sources: Sources, files: list[pathlib.Path]) -> tuple[list[pathlib.Path], str]:
+    """The files to check, and in words why these."""
+    base = find_base(root)
+    if base is None:
+        return files, "all files, since git names no commit to compare with"
+    changed = changed_since(root, base)
+    if any(name.endswith(".clang-tidy") for name in changed):
+        return files, f"all files, since the settings have changed since {base[:12]}"
+    return [file for file in files if sources.reaches(file, changed)], f"what has changed since {base[:12]}"
 
 
 def check(build: pathlib.Path, source: pathlib.Path, key: str) -> bool:
@@ -78,29 +144,47 @@ def check(build: pathlib.Path, source: pathlib.Path, key: str) -> bool:
     return False
 
 
-def main() -> int:
-    build = pathlib.Path(sys.argv[1]).resolve()
-    wanted = {pathlib.Path(name).resolve() for name in sys.argv[2:]}
-    CACHE.mkdir(parents=True, exist_ok=True)
-    keys = Keys(build)
-    todo, clean = [], 0
+def our_commands(build: pathlib.Path) -> dict[pathlib.Path, str]:
+    """The compile command of each source file of ours, or of the file that stands for a batch of them."""
+    commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if (
-            not source.is_relative_to(ROOT)
-            or source.is_relative_to(build)
-            or (wanted and source not in wanted)
+        if source.parent.name == "Unity" or (
+            source.is_relative_to(ROOT) and not source.is_relative_to(build)
         ):
-            continue
-        key = keys.key(source, entry["command"])
-        if (CACHE / key).exists():
-            clean += 1
-        else:
-            todo.append((source, key))
+            commands[source] = entry["command"]
+    return commands
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("build", type=lambda name: pathlib.Path(name).resolve())
+    parser.add_argument("files", nargs="*", type=lambda name: pathlib.Path(name).resolve())
+    arguments = parser.parse_args()
+    build = arguments.build
+    CACHE.mkdir(parents=True, exist_ok=True)
+    sources = Sources(ROOT, build)
+    commands = our_commands(build)
+    if arguments.files:
+        files, why = [file for file in commands if file in arguments.files], "the named files"
+    elif arguments.all:
+        files, why = list(commands), "all files"
+    else:
+        files, why = select(ROOT, sources, list(commands))
+    version = subprocess.run([TIDY, "--version"], check=True, capture_output=True).stdout
+    settings = (ROOT / ".clang-tidy", ROOT / "tests" / ".clang-tidy")
+    common = version + b"".join(path.read_bytes() for path in settings)
+    keys = {file: sources.key(common, file, commands[file]) for file in files}
+    todo = [(file, key) for file, key in keys.items() if not (CACHE / key).exists()]
+    print(
+        f"clang-tidy: {why}: {len(files)} of {len(commands)} files, {len(files) - len(todo)} were clean before",
+        flush=True,
+    )
     with ThreadPoolExecutor(int(os.environ.get("CUBIND_JOBS", os.cpu_count() or 1))) as pool:
         verdicts = list(pool.map(lambda item: check(build, *item), todo))
     bad = verdicts.count(False)
-    print(f"clang-tidy: {clean} files were clean before, {len(todo)} checked, {bad} with findings")
+    print(f"clang-tidy: {len(todo)} checked, {bad} with findings")
     return 1 if bad else 0
 
 

@@ -1,29 +1,38 @@
 # shellcheck shell=bash
-# What the other commands need. Installs only what is missing, so a second run takes a fraction of a second.
+# What the other commands need: Debian packages, and the Python packages of requirements/GROUP.txt in .deps. A command
+# installs the groups that it needs, and only what is missing: a second run takes a fraction of a second.
 
 declare -A PACKAGES=(
   [build]="ca-certificates g++ cmake ninja-build ccache mold pkgconf python3 python3-venv
     libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-    libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev
-    libzstd-dev libssl-dev libbenchmark-dev catch2"
-  [lint]="clang-format-16 clang-tidy-16 shellcheck"
+    libsqlite3-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev
+    libzstd-dev libssl-dev catch2"
+  [test]="python3 python3-venv"
+  [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils"
 )
 
-# need GROUP...: the packages of these groups are installed afterwards.
+# need GROUP...: all of these groups are installed afterwards, Debian's packages by one call of apt-get.
 need() {
+  need_packages "$@"
+  local group
+  for group in "$@"; do install_wheels "$group"; done
+}
+
+need_packages() {
   command -v dpkg-query >/dev/null || die "Debian 12 is needed here: there is no dpkg-query"
-  local group missing=()
+  local group wanted=() missing=()
   for group in "$@"; do
-    # shellcheck disable=SC2086
-    mapfile -t -O "${#missing[@]}" missing < <(missing_packages ${PACKAGES[$group]})
+    # shellcheck disable=SC2206
+    wanted+=(${PACKAGES[$group]})
   done
+  mapfile -t missing < <(missing_packages "${wanted[@]}")
   [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
 }
 
 missing_packages() {
-  comm -23 <(printf '%s\n' "$@" | sort) \
+  comm -23 <(printf '%s\n' "$@" | sort -u) \
     <(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 2>/dev/null | sed -n 's/^ii //p' | sort -u)
 }
 
@@ -45,33 +54,64 @@ install_packages() {
   rm -f "$log"
 }
 
-# .deps/venv from requirements.txt; .deps/cuda and .deps/cuda12 look like toolkits (include/ and lib/).
+# install_wheels GROUP: requirements/GROUP.txt into .deps/venv; .deps/cuda and .deps/cuda12 look like toolkits (include/
+# and lib/).
 install_wheels() {
-  local digest
-  digest=$(cat requirements.txt dev.d/deps.sh | sha256sum)
-  [ "$(cat .deps/stamp 2>/dev/null)" != "$digest" ] || return 0
-  say "installing the Python packages of requirements.txt into .deps"
+  local group=$1 digest
+  [ -f "requirements/$group.txt" ] || return 0
+  digest=$(cat "requirements/$group.txt" dev.d/deps.sh | sha256sum)
+  [ "$(cat ".deps/$group.stamp" 2>/dev/null)" != "$digest" ] || return 0
+  say "installing the Python packages of requirements/$group.txt into .deps"
   mkdir -p .deps
   [ -x .deps/venv/bin/pip ] || /usr/bin/python3 -m venv .deps/venv
-  .deps/venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
+  .deps/venv/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+    -r "requirements/$group.txt" || die "pip could not install requirements/$group.txt"
+  case $group in
+    build) arrange_cuda ;;
+    test) arrange_cuda12 ;;
+  esac
+  echo "$digest" >".deps/$group.stamp"
+}
+
+arrange_cuda() {
   local site
   site=$(echo .deps/venv/lib/python3*/site-packages/nvidia)
   [ -d "$site/cu13/include" ] || die "the NVIDIA wheels did not unpack to $site/cu13"
   ln -sfn "${site#.deps/}/cu13" .deps/cuda
-  # The wheels of CUDA 12 lie in a folder each; hard links put them side by side.
+}
+
+# The wheels of CUDA 12 lie in a folder each; hard links put them side by side.
+arrange_cuda12() {
+  local site
+  site=$(echo .deps/venv/lib/python3*/site-packages/nvidia)
   rm -rf .deps/cuda12
   mkdir .deps/cuda12
   cp -rl "$site"/cuda_nvrtc/{include,lib} "$site"/cuda_runtime/{include,lib} .deps/cuda12/
-  echo "$digest" >.deps/stamp
+}
+
+# start_wheels GROUP: install_wheels beside what follows. await_wheels prints what it said and ends where it failed.
+start_wheels() {
+  WHEELS_LOG=$(mktemp)
+  (install_wheels "$1") >"$WHEELS_LOG" 2>&1 &
+  WHEELS_JOB=$!
+  trap 'wait "$WHEELS_JOB"' EXIT # no pip is left behind by a build that fails
+}
+
+await_wheels() {
+  local status=0
+  wait "$WHEELS_JOB" || status=$?
+  cat "$WHEELS_LOG" >&2
+  rm -f "$WHEELS_LOG"
+  trap - EXIT
+  [ "$status" = 0 ] || exit "$status"
 }
 
 install_deps() {
-  [ $# -gt 0 ] || set -- build lint clang package
+  [ $# -gt 0 ] || set -- build test lint clang package
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]:-}" ] || die "'$group' is no group: build, lint, clang or package"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang or package"
   done
   need "$@"
-  if [[ " $* " =~ \ (build|lint)\  ]]; then need build; install_wheels; fi
   say "everything is installed: $*"
 }

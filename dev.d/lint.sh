@@ -13,15 +13,15 @@ our_files() { # our_files PATTERN...: tracked or new, not ignored
   fi
 }
 
-lint() {
+lint() { # lint [--all]
   need build lint
-  install_wheels
   local failed=()
   check_format || failed+=(clang-format)
   dev.d/check_includes.sh || failed+=(includes)
   check_python || failed+=(ruff)
-  our_files dev '.ci/run' '*.sh' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
-  [ -n "${CUBIND_LINT_FAST:-}" ] || check_tidy || failed+=(clang-tidy)
+  check_own_tests || failed+=(clang_tidy_test.py)
+  our_files dev '.ci/run' '*.sh' '*.bash' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
+  [ -n "${CUBIND_LINT_FAST:-}" ] || check_tidy "$@" || failed+=(clang-tidy)
   [ ${#failed[@]} = 0 ] || die "lint: ${failed[*]} found something (./dev format mends formatting)"
   say "lint: clean"
 }
@@ -35,17 +35,22 @@ check_format() {
 
 check_python() { .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
 
+# What decides which files clang-tidy is run on.
+check_own_tests() { .deps/venv/bin/python dev.d/clang_tidy_test.py --quiet; }
+
 # Precompiled headers are g++'s and of no use to clang-tidy; without them every file must include what it uses.
 check_tidy() {
   local preset=lint
+  [ "${1:-}" != --all ] || preset=lint-all
   configure "$preset"
+  mkdir -p "build/$preset/tests"
+  ln -sfn ../../../tests/.clang-tidy "build/$preset/tests/.clang-tidy" # for the files there that include a batch of tests
   ninja -C "build/$preset" --quiet -j "$CUBIND_JOBS" cubind_proto_headers || return
-  .deps/venv/bin/python dev.d/clang_tidy.py "build/$preset"
+  .deps/venv/bin/python dev.d/clang_tidy.py "$@" "build/$preset"
 }
 
 format_sources() {
-  need lint build
-  install_wheels
+  need lint
   our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-16 -i
   .deps/venv/bin/ruff format --quiet .
   .deps/venv/bin/ruff check --quiet --fix .

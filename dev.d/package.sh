@@ -9,7 +9,7 @@ package() {
     --with-tests) with_tests=1 ;;
     *) die "package: '$1' is not known; usage: ./dev package [--with-tests]" ;;
   esac
-  need package
+  need build test package
   configure release
   ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests lookup_bench}
   local version folder

@@ -1,4 +1,5 @@
--- The daemon's store, schema version 1 (SQLite; PRAGMA user_version). store_2.sql leads on to version 2.
+-- The daemon's store, schema version 1 (SQLite; PRAGMA user_version). store_2.sql leads on to version 2, and so on: what
+-- has been released stays as it is, a change is another file.
 --
 -- Conventions: digests are blobs of 32 bytes; times of day are RFC 3339 in UTC; problems, configurations and other lists are
 -- JSON with their names in declared order; enumerations are spelled out, so that the file can be read without cubind.

@@ -4,11 +4,10 @@
 #include <chrono>
 #include <csignal>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/subprocess.hpp"
-
-extern char** environ;
 
 namespace cubind {
 namespace {
@@ -16,14 +15,6 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{50};
 constexpr std::chrono::milliseconds kLongestDelay{30'000};
 constexpr std::chrono::seconds kGoodLife{30};
-
-std::vector<std::string> inherited_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable; ++variable) {
-    variables.emplace_back(*variable);
-  }
-  return variables;
-}
 
 }  // namespace
 
@@ -71,7 +62,7 @@ void AgentProcess::live() {
   options.program = options_.program.string();
   options.arguments = options_.arguments;
   options.arguments.insert(options.arguments.end(), {"--address", options_.address});
-  options.environment = inherited_environment();
+  options.environment = own_environment();
   options.stdout_to = ChildStream::Inherit;
   Subprocess agent = Subprocess::spawn(options);
   bool told = false;

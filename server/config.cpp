@@ -17,32 +17,32 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What goes to the agent as it is.
-struct AgentOptions {
+struct AgentArguments {
   std::string gpus, tune_when, memory_fraction, compile_jobs;
   std::vector<std::string> replay;
   std::string replay_faults;
 };
 
-struct Arguments {
+struct DaemonArguments {
   std::string database, socket, listen, tables, agent_program;
   std::vector<std::string> kernels;
   bool no_shipped_tables = false;
   bool no_shipped_kernels = false;
   bool no_local_agent = false;
-  AgentOptions agent;
+  AgentArguments agent;
 };
 
-void add_daemon_options(CLI::App& app, Arguments& arguments, Config& config) {
+void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& config) {
   app.add_option("--db", arguments.database, "database file (default: $XDG_DATA_HOME/cubind/store.db)");
   app.add_option("--db-max-bytes", config.database_bytes,
-                 "the database grows to at most this, then the service is read-only")
+                 "largest size of the database; at this size the service is read-only")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--socket", arguments.socket, "Unix socket (default: $XDG_RUNTIME_DIR/cubind/cubind.sock)");
   app.add_option("--listen", arguments.listen, "TCP address host:port beside the socket; needs --insecure");
   app.add_flag("--insecure", config.insecure,
-               "allow --listen without TLS and tokens: whoever reaches it may use it");
+               "allow --listen without TLS and tokens: everybody who reaches the address may use it");
   app.add_option("--kernels", arguments.kernels,
-                 "folder of kernel specs, may be repeated (also CUBIND_KERNEL_PATH)");
+                 "folder of kernel specs; may be repeated (also CUBIND_KERNEL_PATH)");
   app.add_flag("--no-shipped-kernels", arguments.no_shipped_kernels,
                "leave out the specs that come with cubind");
   app.add_option("--tables", arguments.tables,
@@ -54,7 +54,7 @@ void add_daemon_options(CLI::App& app, Arguments& arguments, Config& config) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
 }
 
-void add_agent_options(CLI::App& app, Arguments& arguments) {
+void add_agent_options(CLI::App& app, DaemonArguments& arguments) {
   app.add_flag("--no-local-agent", arguments.no_local_agent, "start no agent on this machine");
   app.add_option("--agent-program", arguments.agent_program,
                  "executable of the local agent (default: beside cubind)");
@@ -66,12 +66,12 @@ void add_agent_options(CLI::App& app, Arguments& arguments) {
                  "share of the free GPU memory that trials may use");
   app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: half the cores)");
   app.add_option("--replay", arguments.agent.replay,
-                 "play a table of recorded trials back instead of measuring");
+                 "play a table of recorded trials instead of measuring; may be repeated");
   app.add_option("--replay-faults", arguments.agent.replay_faults,
                  "faults and pace of the replayed device, for tests");
 }
 
-std::vector<std::string> pass_through(const AgentOptions& options) {
+std::vector<std::string> pass_through(const AgentArguments& options) {
   std::vector<std::string> arguments;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) {
@@ -92,7 +92,7 @@ std::vector<std::string> pass_through(const AgentOptions& options) {
   return arguments;
 }
 
-std::vector<fs::path> kernel_folders(const Arguments& arguments) {
+std::vector<fs::path> kernel_folders(const DaemonArguments& arguments) {
   std::vector<fs::path> folders;
   if (const auto shipped = shipped_variants(); shipped && !arguments.no_shipped_kernels) {
     folders.push_back(*shipped);
@@ -110,7 +110,7 @@ std::vector<fs::path> kernel_folders(const Arguments& arguments) {
   }
   for (const fs::path& folder : folders) {
     if (!fs::is_directory(folder)) {
-      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder.string(), "is no folder");
+      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder.string(), "is not a folder");
     }
   }
   return folders;
@@ -131,10 +131,10 @@ void check_listen(const std::string& listen) {
   }
 }
 
-void complete(Config& config, const Arguments& arguments) {
+void complete(Config& config, const DaemonArguments& arguments) {
   if (!arguments.listen.empty() && !config.insecure) {
     throw Error(ErrorCode::InvalidArgument, "--listen " + arguments.listen,
-                "TLS and tokens are not supported yet: give --insecure to let everybody in who reaches it");
+                "TLS and tokens are not supported yet: --insecure lets in everybody who reaches the address");
   }
   check_listen(arguments.listen);
   config.listen = arguments.listen;
@@ -158,10 +158,10 @@ void complete(Config& config, const Arguments& arguments) {
 }  // namespace
 
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code) {
-  CLI::App app("cubind: tunes CUDA kernels for the shapes that are asked for and serves the winners");
+  CLI::App app("cubind: tunes CUDA kernels for the asked shapes and serves the winners");
   app.set_version_flag("--version", std::string("cubind ") + kVersion);
   Config config;
-  Arguments arguments;
+  DaemonArguments arguments;
   add_daemon_options(app, arguments, config);
   add_agent_options(app, arguments);
   try {

@@ -1,4 +1,4 @@
-// What the command line and the environment say.
+// The settings from command line and environment.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ struct Config {
 };
 
 /// Parses the arguments; absent: help or the version was printed, and the process ends with `exit_code`. A
-/// wrong argument is reported on stderr in the same way. Throws Error(InvalidArgument) for what only makes
-/// sense together.
+/// wrong argument is reported on stderr in the same way. Throws Error(InvalidArgument) for a fault that only
+/// makes sense together.
 std::optional<Config> parse_command_line(int argc, const char* const* argv, int& exit_code);
 
 }  // namespace cubind

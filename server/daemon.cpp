@@ -50,8 +50,8 @@ StoreOptions store_options(const Config& config) {
   return options;
 }
 
-/// What decides which winners are compiled ahead: the classes on offer with their drivers, and the
-/// toolchains.
+/// The choice of the winners that are compiled ahead depends on these: the classes on offer with their
+/// drivers, and the toolchains.
 std::string offer_of(const AgentProfiles& agents) {
   std::vector<std::string> parts;
   for (const AgentProfile& agent : agents) {
@@ -72,7 +72,7 @@ std::string offer_of(const AgentProfiles& agents) {
 
 }  // namespace
 
-/// In the order in which they are made; destroyed the other way round.
+/// The parts in the order of their construction; they are destroyed the other way round.
 struct Daemon::Parts {
   explicit Parts(Config settings)
       : config(std::move(settings)),

@@ -14,8 +14,8 @@ struct ServiceContext;
 /// Not thread-safe itself: one thread starts and stops it.
 class Daemon {
  public:
-  /// Opens the store, reads specs and shipped tables, listens and starts the local agent. Throws what stands
-  /// in the way.
+  /// Opens the store, reads specs and shipped tables, listens and starts the local agent. Throws the first
+  /// error.
   explicit Daemon(Config config);
   /// stop(), if that has not been called.
   ~Daemon();
@@ -24,7 +24,7 @@ class Daemon {
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   const std::string& address() const;
-  /// Of --listen, with the port that was bound; empty: none.
+  /// The address of --listen, with the bound port; empty: none.
   const std::string& tcp_address() const;
 
   /// The listener accepts no connections any more: the process has told itself SIGTERM and is to end with a

@@ -1,4 +1,4 @@
-// The agents that are connected and what they offer, as a snapshot for any thread; and what follows from it.
+// The connected agents and their offers, as a snapshot for any thread, and the facts that follow from it.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class Fleet {
   Fleet() : agents_(std::make_shared<AgentProfiles>()) {}
 
   std::shared_ptr<const AgentProfiles> agents() const;
-  /// How many snapshots were set: read before agents(), it is no newer than what that gives.
+  /// The number of snapshots so far. If it is read before agents(), it is no newer than that snapshot.
   std::uint64_t published() const { return published_; }
   void set(AgentProfiles agents);
 
@@ -41,12 +41,12 @@ std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexS
 DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known,
                           const std::string& field);
 
-/// The one class that agents offer. Throws FailedPrecondition where none does, InvalidArgument with the list
-/// where several.
+/// The one class that agents offer. Throws FailedPrecondition if there is none, InvalidArgument with the list
+/// if there are several.
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
 
 /// The newest toolchain that compiles for the architecture (empty: any) and whose cubins the driver loads
-/// (absent: any); absent where no agent offers one.
+/// (absent: any); absent if no agent offers one.
 std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
                                                   const std::optional<DriverVersion>& driver,
                                                   const std::string& architecture = "");

@@ -28,7 +28,7 @@ bool says_the_same(const KernelEntry* a, const KernelEntry* b) {
 }
 
 bool is_below(const fs::path& file, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first == folder.end();
+  return std::ranges::mismatch(folder, file).in1 == folder.end();
 }
 
 }  // namespace
@@ -75,8 +75,8 @@ void KernelLibrary::look_again() {
   if (now < next || !next_look_.compare_exchange_strong(next, now + kBetweenLooks)) {
     return;
   }
-  // Files are read under this lock, which nobody waits for who only wants to know a kernel: a caller that
-  // finds it taken goes on with what is known.
+  // Files are read under this lock. A caller that only asks for a kernel does not wait for it: if the lock is
+  // taken, it goes on with the known specs.
   const std::unique_lock loading(loading_, std::try_to_lock);
   if (loading.owns_lock()) {
     look();
@@ -94,7 +94,7 @@ void KernelLibrary::list_files() {
   for (const auto& [folder, reason] : unlisted) {
     if (!unlisted_.contains(folder)) {
       log_error("kernels: " + folder.string() +
-                " cannot be listed, what is known of it stays in force: " + reason.message());
+                " cannot be listed, and its known specs stay in force: " + reason.message());
     }
     for (const auto& [file, known] : loaded_) {
       if (is_below(file, folder) && std::ranges::find(files, file) == files.end()) {
@@ -174,7 +174,7 @@ KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntr
     if (is_table_file(file)) {
       return loaded;
     }
-    // What could not be read now may be readable in a moment, with the same stamp.
+    // A file that cannot be read now may be readable in a moment, with the same stamp.
     loaded.unsettled = loaded.unsettled ||
                        (error.code() != ErrorCode::InvalidArgument && error.code() != ErrorCode::NotFound);
     auto broken = known ? std::make_shared<KernelEntry>(*known) : std::make_shared<KernelEntry>();

@@ -17,8 +17,8 @@
 
 namespace cubind {
 
-/// One spec file. `spec` is what is in force: of a file that has become broken the last version that was not.
-/// `error` says what is wrong with the file as it is now: file, JSON pointer and cause. At least one is set.
+/// One spec file. `spec` is the one in force: if the file has become broken, its last good version. `error`
+/// says what is wrong with the present file: file, JSON pointer and cause. At least one is set.
 struct KernelEntry {
   std::string name;  // of a spec that never parsed: its file's stem
   std::string file;
@@ -30,24 +30,26 @@ struct KernelEntry {
   std::string error;
 };
 
-/// Thread-safe. Files are looked at again at most once a second, by one caller at a time; the others go on
-/// with what is known. What was handed out stays as it is: a job that runs keeps the spec that it began with.
+/// Thread-safe. The library looks at the files again at most once a second, in one caller at a time; the
+/// others go on with the known specs. A spec that was handed out never changes: a running job keeps the spec
+/// that it began with.
 class KernelLibrary {
  public:
   using Entries = std::vector<std::shared_ptr<const KernelEntry>>;  // by name
 
   /// Every *.json of the folders and of their sub-folders is a spec, but for tables and files whose name
   /// begins with a dot. A file that is reached twice (a folder given twice, a link) is one spec. Of two specs
-  /// with one name the one in force stays so until its file goes or is renamed, at first the first in the
-  /// order of folders and paths; the other is listed with an error that names both files.
+  /// with one name, at first the first one in the order of folders and paths is in force. It stays in force
+  /// until its file goes or its name changes. The other is listed with an error that names both files.
   KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock);
 
   std::shared_ptr<const Entries> kernels();
-  /// How many lists were published, after a look: read before kernels(), it is no newer than what that gives.
+  /// The number of lists published so far, after a look. If it is read before kernels(), it is no newer than
+  /// that list.
   std::uint64_t published();
   /// Throws NotFound with a suggestion, or FailedPrecondition with the error of a spec that has never parsed.
   std::shared_ptr<const KernelEntry> find(const std::string& name);
-  /// Looks at the files now, after somebody else's look where there is one: whoever has just edited a file
+  /// Looks at the files now, after another caller's look if there is one: a user who has just edited a file
   /// and asks by name means the edited one.
   void reload();
 
@@ -60,9 +62,9 @@ class KernelLibrary {
   };
   struct Loaded {
     std::shared_ptr<const KernelEntry> entry;  // null: a table that lies among the specs
-    // Of every file that was looked for, from just before it was read.
+    /// The stamp of every file that was looked for, from just before it was read.
     std::map<std::filesystem::path, Stamp> stamps;
-    // One of them was written so lately that its next change may leave the stamp as it is.
+    /// A file was written so lately that its next change may leave the stamp unchanged.
     bool unsettled = false;
   };
 
@@ -81,7 +83,7 @@ class KernelLibrary {
   /// Decides which of the files with one name is in force.
   void choose_holders();
   std::shared_ptr<const KernelEntry> refused(const KernelEntry& entry);
-  /// Logs what is news of a file, as it is published.
+  /// Logs the news of a file when it is published.
   void tell(const std::filesystem::path& file, const KernelEntry& entry) const;
   void publish();
 

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
-/// Who can write to the folder can replace the socket, and what ranks then load is not ours. In a sticky
-/// folder (/tmp) nobody moves the files of others.
+/// Everybody who can write to the folder can replace the socket, and ranks would load foreign code. In a
+/// sticky folder (/tmp) nobody moves the files of others.
 void require_own_folder(const fs::path& folder) {
   struct stat link {};
   struct stat info {};
@@ -30,11 +30,12 @@ void require_own_folder(const fs::path& folder) {
   const bool others_write = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
   if (!is_trusted(link.st_uid) || !is_trusted(info.st_uid) || others_write) {
     throw Error(ErrorCode::FailedPrecondition, "--socket: folder " + folder.string(),
-                others_write ? "others than its owner can write to it and replace the socket: chmod go-w, or "
-                               "name another folder"
-                             : "belongs to user " + std::to_string(info.st_uid) +
-                                   ", who can replace the socket: name a folder of user " +
-                                   std::to_string(::geteuid()));
+                others_write
+                    ? "users other than its owner can write to it and replace the socket: chmod go-w, or "
+                      "name another folder"
+                    : "belongs to user " + std::to_string(info.st_uid) +
+                          ", who can replace the socket: name a folder of user " +
+                          std::to_string(::geteuid()));
   }
 }
 
@@ -59,7 +60,7 @@ SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code failed;
   if (const auto there = fs::symlink_status(path_, failed); fs::exists(there) && !fs::is_socket(there)) {
     throw Error(ErrorCode::FailedPrecondition, "--socket " + path_.string(),
-                "is there and is no socket: name another path, or remove it");
+                "exists and is not a socket: name another path, or remove it");
   }
   lock_ = store::lock_file(path_);
   remove_socket(path_);

@@ -10,9 +10,8 @@ namespace cubind {
 
 /// A Unix socket's path for one daemon: its folder is made with mode 0700, "PATH.lock" is locked, a socket
 /// file that a dead daemon left is removed. Destroying it removes the socket file. Throws FailedPrecondition
-/// where another daemon lives there, where the path names something that is no socket, and where somebody
-/// else could put a socket of his own in the folder; InvalidArgument where the path is too long for a socket
-/// address.
+/// if another daemon lives there, if the path names something that is not a socket, and if another user could
+/// put his own socket into the folder; InvalidArgument if the path is too long for a socket address.
 class SocketPlace {
  public:
   explicit SocketPlace(std::filesystem::path path);
@@ -30,9 +29,9 @@ class SocketPlace {
   UniqueFd lock_;
 };
 
-/// While it lives, what this process makes is for its user alone (umask 0177): a socket that is bound
-/// meanwhile is nobody else's, not even until its mode is set. Of the whole process: no other thread may make
-/// a folder meanwhile.
+/// While it lives, the files of this process are for its user alone (umask 0177): a socket that is bound
+/// meanwhile belongs to nobody else, not even until its mode is set. It holds for the whole process: no other
+/// thread may make a folder meanwhile.
 class PrivateBind {
  public:
   PrivateBind();

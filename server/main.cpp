@@ -1,26 +1,13 @@
-#include <pthread.h>
-
 #include <csignal>
 #include <cstdio>
 #include <exception>
 
 #include "base/log.hpp"
+#include "base/signals.hpp"
 #include "server/config.hpp"
 #include "server/daemon.hpp"
 
 namespace {
-
-/// Blocked before the first thread is made, so that the main thread alone takes them.
-sigset_t block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
-    sigaddset(&signals, signal);
-  }
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  return signals;
-}
 
 void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
   while (true) {
@@ -35,7 +22,9 @@ void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const sigset_t signals = block_signals();
+  // Before the first thread is made, so that the main thread alone takes them.
+  const sigset_t signals = cubind::block_signals({SIGTERM, SIGINT, SIGHUP});
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     int exit_code = 0;
     const auto config = cubind::parse_command_line(argc, argv, exit_code);

@@ -67,7 +67,8 @@ void PortWatch::run() {
     lock.unlock();
     const Finding finding = look(options_.socket.string(), options_.patience);
     lock.lock();
-    // Without descriptors it is deaf for now; whether for ever shows when some are free again.
+    // Without descriptors it is deaf for now. It is deaf for ever if it stays so when descriptors are free
+    // again.
     silent = finding == Finding::Silent ? silent + 1 : finding == Finding::Answers ? 0 : silent;
     if (silent >= options_.failures && !stopping_) {
       log_error(options_.socket.string() + ": no connection is accepted any more");

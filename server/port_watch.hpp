@@ -1,6 +1,6 @@
 // Whether the daemon still accepts connections on its own socket: a gRPC listener that has once run out of
-// descriptors never accepts again (CVE-2023-4785 in the version of Debian 12), and whoever is connected does
-// not notice.
+// descriptors never accepts again (CVE-2023-4785 in the version of Debian 12), and connected clients do not
+// notice.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// One thread that runs functions in the order in which they were posted: what is used on it alone needs no
-// lock.
+// One thread that runs functions in the order in which they were posted. Data that only this thread uses
+// needs no lock.
 #pragma once
 
 #include <chrono>
@@ -28,11 +28,11 @@ class Strand {
   /// False: the strand is closed, the function was dropped.
   bool post(Function function);
   void post_at(Time time, Function function);
-  /// Posts and waits until it has run; throws what it throws, and Unavailable where the strand is closed. Not
-  /// from the strand itself.
-  void run(const Function& function);
-  /// Runs what was posted for now, drops what was posted for later and whatever comes after. Not from the
+  /// Posts and waits until it has run; throws its error, or Unavailable if the strand is closed. Not from the
   /// strand itself.
+  void run(const Function& function);
+  /// Runs the functions posted for now, drops those posted for later, and takes no more. Do not call it from
+  /// the strand itself.
   void close();
 
  private:

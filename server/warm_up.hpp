@@ -1,5 +1,5 @@
-// Winners whose machine code is not here are compiled before somebody asks: after the start, after an import,
-// and when a GPU of another class is offered.
+// Compiles winners without machine code before anybody asks: after the start, after an import, and when a GPU
+// of another class is offered.
 #pragma once
 
 #include "server/service/context.hpp"

@@ -99,17 +99,17 @@ class Seed {
     record.cubin = artifact(writer, problem, record.configuration, record.architecture);
     record.trial = todays_trial_key(spec_, record, record.configuration, device_.facts).value();
     record.evidence = Evidence::Measured;
-    record.median_us = 10;
-    record.median_low_us = 9.9;
-    record.median_high_us = 10.1;
-    record.samples = 30;
-    record.sm_mhz = 1980;
-    record.power_limit_mw = 700000;
-    record.gain_over_default = 1.1;
-    record.timer = "cupti";
-    record.tick_us = 0.032;
-    record.measured_at = "2026-11-21T12:00:00.000Z";
-    record.verification = {true, verification_digest(spec_), "kernel", 0.25, {problem}, true, true};
+    record.timing.median_us = 10;
+    record.timing.low_us = 9.9;
+    record.timing.high_us = 10.1;
+    record.timing.samples = 30;
+    record.timing.sm_mhz = 1980;
+    record.timing.power_limit_mw = 700000;
+    record.timing.gain_over_default = 1.1;
+    record.timing.timer = "cupti";
+    record.timing.tick_us = 0.032;
+    record.timing.measured_at = "2026-11-21T12:00:00.000Z";
+    record.verification = {true, verification_digest(spec_), "kernel", 0.25, true, true, {problem}};
     writer.put_record(record);
     ask_for(record);
   }

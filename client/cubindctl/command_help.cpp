@@ -1,5 +1,6 @@
 #include "client/cubindctl/command_help.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/text.hpp"
@@ -42,6 +43,18 @@ std::string path_text(const CommandPath& path, const std::string& separator) {
     names.push_back(command->name);
   }
   return join(names, separator);
+}
+
+std::vector<OptionHelp> options_of(const CommandPath& path) {
+  std::vector<OptionHelp> options;
+  for (auto command = path.rbegin(); command != path.rend(); ++command) {
+    for (const OptionHelp& option : (*command)->options) {
+      if (std::ranges::count(options, option.names, &OptionHelp::names) == 0) {  // --help is of every command
+        options.push_back(option);
+      }
+    }
+  }
+  return options;
 }
 
 }  // namespace cubind::ctl

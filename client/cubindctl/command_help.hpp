@@ -1,5 +1,4 @@
-// What there is to know about the command line, without the parser: what completion and manual pages are made
-// of.
+// Everything known of the command line, without the parser: the source of completion and manual pages.
 #pragma once
 
 #include <string>
@@ -8,8 +7,8 @@
 namespace cubind::ctl {
 
 struct OptionHelp {
-  std::vector<std::string> names;  // "-o", "--output"; of a positional its name
-  /// The kind of the value: "FILE", "FOLDER", or what it may be: "auto|never". Empty: a flag.
+  std::vector<std::string> names;  // "-o", "--output"; the name of a positional
+  /// The kind of the value: "FILE", "FOLDER", or its choices: "auto|never". Empty: a flag.
   std::string value;
   std::string text;
   bool required = false;
@@ -25,16 +24,19 @@ struct CommandHelp {
   bool needs_command = false;  // does nothing by itself
 };
 
-/// {"serve", "wait", "fail"} of "serve|wait|fail"; empty where the value is anything of a kind.
+/// {"serve", "wait", "fail"} of "serve|wait|fail"; empty for a value without choices.
 std::vector<std::string> choices_of(const OptionHelp& option);
 
 /// A command with the commands that lead to it, the program first.
 using CommandPath = std::vector<const CommandHelp*>;
 
-/// Every command, also those that have commands, in the order of the parser; the program itself first.
+/// Every command, also one with commands below it, in the order of the parser; the program itself first.
 std::vector<CommandPath> every_command(const CommandHelp& program);
 
 /// "cubindctl kernels check", with `separator` in place of the spaces.
 std::string path_text(const CommandPath& path, const std::string& separator = " ");
+
+/// A command's own options, then those of the commands above it, which it takes too; each once.
+std::vector<OptionHelp> options_of(const CommandPath& path);
 
 }  // namespace cubind::ctl

@@ -19,7 +19,7 @@ const std::map<std::string, TuneMode> kTuneMode = {{"auto", TuneMode::Auto}, {"n
 
 constexpr const char* kProblemHelp = "dims and types of one call: N=4096,D=4096,T=bf16";
 
-// What completion and manual pages know of a value: its kind, or what it may be, between bars.
+// The form of a value for completion and manual pages: its kind, or its choices between bars.
 constexpr const char* kFile = "FILE";
 constexpr const char* kFolder = "FOLDER";
 
@@ -60,7 +60,7 @@ class Builder {
     return command->add_option(name, value, help)->type_name(type);
   }
 
-  // One value an occurrence: what follows is not swallowed.
+  // One value an occurrence: the option does not take the next words.
   static CLI::Option* add_repeated(CLI::App* command, const std::string& name,
                                    std::vector<std::string>& values, const std::string& type,
                                    const std::string& help) {
@@ -72,13 +72,13 @@ class Builder {
     option(command, "--device", options.device, "LABEL",
            "label of the device class, as `cubindctl devices` lists it");
     option(command, "--namespace", options.name_space, "NAME", "namespace of the records");
-    command->add_flag("--warm-l2", options.warm_l2, "times with a warm L2 cache; default: cold");
+    command->add_flag("--warm-l2", options.warm_l2, "measured with a warm L2 cache; default: cold");
     command->add_flag("--graph", options.graph_launch,
-                      "times of launches in a CUDA graph; default: on a stream");
+                      "measured as launches of a CUDA graph; default: on a stream");
     auto* reproducible = command->add_flag("--reproducible", options.reproducible,
                                            "only variants with the same bits from run to run");
     option(command, "--invariant", options.invariant_dim, "DIM",
-           "only variants whose outputs' rows have the same bits whatever the size of DIM")
+           "only variants whose output rows have the same bits for every size of DIM")
         ->excludes(reproducible)
         ->check([](const std::string& dim) { return dim.empty() ? "name a dim of the kernel" : ""; });
   }
@@ -91,18 +91,18 @@ class Builder {
     add_repeated(command, "--problem", options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; repeatable");
     command->add_flag("--wanted", options->wanted,
-                      "the problems that `cubindctl wanted` lists, each for its own device");
+                      "measure the problems that `cubindctl wanted` lists, each for its own device");
     option(command, "--top", options->top, "N", "with --wanted: only the N most asked for")
         ->check(CLI::Range(1, 1000).description(""));
     add_question(command, *options);
-    command->add_flag("--retune", options->retune, "measure again what is fresh");
+    command->add_flag("--retune", options->retune, "measure fresh problems again");
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
     command->add_flag("--dry-run", options->dry_run,
                       "print what would be measured and how long it would take; start nothing");
   }
 
   void add_get() {
-    auto [command, options] = add<GetOptions>(app_, "get", "the best variant for a problem");
+    auto [command, options] = add<GetOptions>(app_, "get", "print the best variant for a problem");
     option(command, "kernel", options->kernel, "KERNEL", "name")->required();
     add_repeated(command, "--problem", options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; several print a table")
@@ -115,59 +115,59 @@ class Builder {
     option(command, "--tune", options->tune, "auto|never", "auto (default): a miss starts a job; or never")
         ->transform(CLI::CheckedTransformer(kTuneMode).description(""));
     option(command, "--accept", options->accept, "DEPARTURES",
-           "departures that are tolerated, as in bucket+stale, or exact; default: all");
+           "tolerated departures, as in bucket+stale, or exact; default: all");
   }
 
   void add_export() {
-    auto [command, options] = add<ExportOptions>(app_, "export", "the tuning table as JSON");
+    auto [command, options] = add<ExportOptions>(app_, "export", "write the tuning table as JSON");
     option(command, "-o,--output", options->output, kFile, "file; default: standard output");
     add_repeated(command, "--kernel", options->kernels, "KERNEL", "only this kernel; repeatable");
     option(command, "--device", options->device, "LABEL", "only this device class; default: every real one");
     option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
     command->add_flag("--all-trials", options->all_trials, "every trial; default: winners only");
     command->add_flag("--samples", options->samples, "with --all-trials: every sample");
-    command->add_flag("--replayed", options->replayed, "also what the replay device yielded");
-    command->add_flag("--provisional", options->provisional, "also what was measured beside other processes");
+    command->add_flag("--replayed", options->replayed, "also results of the replay device");
+    command->add_flag("--provisional", options->provisional,
+                      "also records that were measured beside other processes");
   }
 
   void add_import() {
-    auto [command, options] = add<ImportOptions>(app_, "import", "take in tuning tables");
+    auto [command, options] = add<ImportOptions>(app_, "import", "read tuning tables into the store");
     option(command, "file", options->files, kFile, "table as `export` writes it")->required();
     option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
   }
 
   void add_table() {
-    CLI::App* table = app_.add_subcommand("table", "tuning tables as files; asks no daemon");
+    CLI::App* table = app_.add_subcommand("table", "work on tuning tables as files, without a daemon");
     table->require_subcommand(1);
-    auto [check, check_options] = add<TableCheckOptions>(
-        *table, "check", "schema, configurations and source of tables against the kernel specs");
+    auto [check, check_options] =
+        add<TableCheckOptions>(*table, "check", "check tables against their schema and the kernel specs");
     option(check, "file", check_options->files, kFile, "table as `export` writes it")->required();
     add_repeated(check, "--kernels", check_options->kernels, kFolder,
                  "folder of kernel specs, looked at before the shipped ones; repeatable");
     check->add_flag("--allow-outdated", check_options->allow_outdated,
-                    "a source, reference or tolerance that has changed since is a warning");
+                    "only warn of a source, reference or tolerance that has changed since");
     auto [diff, diff_options] = add<TableDiffOptions>(
-        *table, "diff",
-        "records of one table alone, changed winners and times; exit code 1 with --fail-above");
+        *table, "diff", "compare two tables: records of one alone, changed winners, changed times");
     option(diff, "a", diff_options->a, kFile, "the table before")->required();
     option(diff, "b", diff_options->b, kFile, "the table after")->required();
     option(diff, "--fail-above", diff_options->fail_above, "PERCENT",
-           "end with 1 if a record is slower in B by more, as in 2%");
+           "end with exit code 1 if a record is slower in B by more, as in 2%");
     auto [merge, merge_options] = add<TableMergeOptions>(
-        *table, "merge", "several tables as one; what was measured is never replaced by what was imported");
+        *table, "merge", "merge tables into one; an imported record never replaces a measured one");
     option(merge, "file", merge_options->files, kFile, "table as `export` writes it")->required();
     option(merge, "-o,--output", merge_options->output, kFile, "file; default: standard output");
   }
 
   void add_kernels() {
-    auto [command, options] = add<KernelsOptions>(app_, "kernels", "the kernels that the daemon knows");
+    auto [command, options] = add<KernelsOptions>(app_, "kernels", "list the kernels that the daemon knows");
     auto [check, check_options] =
         add<CheckOptions>(*command, "check", "validate a kernel spec and compile its default configuration");
     option(check, "file", check_options->file, kFile, "kernel spec (JSON)")->required();
     add_repeated(check, "--problem", check_options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; counts its valid configurations; repeatable");
     add_repeated(check, "--arch", check_options->architectures, "ARCH",
-                 "compile for it: sm_90 (default); repeatable");
+                 "architecture to compile for, default: sm_90; repeatable");
     auto [init, init_options] =
         add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to begin with");
     option(init, "name", init_options->name, "NAME", "the kernel's name, and that of its files")->required();
@@ -176,25 +176,26 @@ class Builder {
 
   void add_wanted() {
     auto [command, options] = add<WantedOptions>(
-        app_, "wanted", "problems that were asked for and started no job, most asked first");
-    option(command, "kernel", options->kernel, "KERNEL", "only this kernel's");
-    option(command, "--top", options->top, "N", "only so many")
+        app_, "wanted", "list problems that were asked for and started no job, most asked first");
+    option(command, "kernel", options->kernel, "KERNEL", "only this kernel");
+    option(command, "--top", options->top, "N", "only the N most asked for")
         ->check(CLI::Range(1, 1000000).description(""));
   }
 
   void add_listings() {
-    add<DevicesOptions>(app_, "devices", "device classes with records or agents");
-    add<StatusOptions>(app_, "status", "the daemon's state");
+    add<DevicesOptions>(app_, "devices", "list the device classes with records or agents");
+    add<StatusOptions>(app_, "status", "print the daemon's state");
     auto [health, options] = add<HealthOptions>(
-        app_, "health", "whether the daemon serves, by gRPC's health service; exit code 0 or 3");
+        app_, "health", "ask gRPC's health service whether the daemon serves; exit code 0 or 3");
     option(health, "--wait", options->wait_s, "SECONDS",
-           "wait so long at most until the daemon serves and has its own agent, if it starts one")
+           "wait at most this long until the daemon serves and has its own agent, if it starts one")
         ->check(CLI::Range(0u, 3600u).description(""));
   }
 
   void add_jobs() {
-    auto [command, options] = add<JobsOptions>(app_, "jobs", "tuning jobs that have not ended");
-    command->add_flag("--all", options->all, "also those that have ended");
+    auto [command, options] =
+        add<JobsOptions>(app_, "jobs", "list or follow tuning jobs that have not ended");
+    command->add_flag("--all", options->all, "also jobs that have ended");
     option(command, "--watch", options->watch, "ID", "follow these jobs to their ends");
     auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
     option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
@@ -202,13 +203,13 @@ class Builder {
 
   void add_documentation() {
     auto [completion, shell] =
-        add<CompletionOptions>(app_, "completion", "the completion of this command line for a shell");
-    option(completion, "shell", shell->shell, "bash|zsh|fish", "the shell to write it for")
+        add<CompletionOptions>(app_, "completion", "print the completion script for a shell");
+    option(completion, "shell", shell->shell, "bash|zsh|fish", "the shell")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
-    auto [man, page] = add<ManOptions>(app_, "man", "the manual page of a command, for `man -l -`");
+    auto [man, page] = add<ManOptions>(app_, "man", "print the manual page of a command, for `man -l -`");
     option(man, "command", page->command, "COMMAND",
-           "its words, as in `man kernels check`; default: cubindctl");
+           "the command's words, as in `man kernels check`; default: cubindctl");
     option(man, "-o,--output", page->folder, kFolder, "write every page into this folder");
   }
 
@@ -225,7 +226,7 @@ void add_common(CLI::App& app, CommonOptions& common) {
          [&common](double seconds) {
            common.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
          },
-         "seconds; default: 30, and none for tune and jobs --watch")
+         "limit in seconds; default: 30, and none for tune and jobs --watch")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e6).description(""));
   app.set_version_flag("--version", std::string("cubindctl ") + kVersion);
@@ -240,7 +241,7 @@ void set_up(CLI::App& app, CommandLine& line) {
 
 constexpr const char* kDescription = "Tunes CUDA kernels through a cubind daemon and fetches the winners.";
 
-/// What to say of a word that stands where a command should; absent: that is not the error.
+/// The message for a word in the place of a command; absent: that is not the error.
 std::optional<std::string> unknown_command(const CLI::App& app, const CLI::ParseError& error,
                                            std::span<const char* const> words) {
   const std::vector<std::string> left = app.remaining(true);  // in no certain order
@@ -262,7 +263,7 @@ std::optional<std::string> unknown_command(const CLI::App& app, const CLI::Parse
   if (!is_word || names.empty() || !is_about_words) {
     return std::nullopt;
   }
-  return place + ": " + quoted(*first) + " is no command" + suggestion(*first, names);
+  return place + ": " + quoted(*first) + " is not a command" + suggestion(*first, names);
 }
 
 OptionHelp help_of(const CLI::Option& option) {
@@ -300,6 +301,9 @@ CommandHelp help_of(const CLI::App& app) {
 }  // namespace
 
 std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* const* argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "__complete") {  // only the completion reads its words
+    return CommandLine{.common = {}, .command = CompleteOptions{{argv + 2, argv + argc}}};
+  }
   CLI::App app(kDescription, "cubindctl");
   CommandLine line;
   set_up(app, line);

@@ -9,11 +9,10 @@
 
 namespace cubind::ctl {
 
-/// What to do; or, where help or the version was asked for or the usage is wrong, the exit code after it has
-/// been printed.
+/// The command to run. Or, if it has printed help, the version or a usage error, the exit code.
 std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* const* argv);
 
-/// What the parser knows of every command, as completion and manual pages need it.
+/// The parser's knowledge of every command, for completion and manual pages.
 CommandHelp command_help();
 
 }  // namespace cubind::ctl

@@ -42,7 +42,7 @@ std::string duration_text(std::uint64_t milliseconds) {
 
 std::string toolchains_text(const v1::GetStatusReply& status) {
   if (!status.toolchains().empty()) {
-    return join(std::vector<std::string>(status.toolchains().begin(), status.toolchains().end()), ", ");
+    return join(status.toolchains(), ", ");
   }
   return status.agents() == 0
              ? "none: no agent is connected"
@@ -96,7 +96,7 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
   }
   if (status.damaged_rows() > 0) {
     std::cout << "DAMAGED     " << status.damaged_rows() << (status.damaged_rows() == 1 ? " row" : " rows")
-              << " of the store left out, which the daemon's log names\n";
+              << " of the store left out; the daemon's log names them\n";
   }
   if (status.devices_size() > 0) {
     std::cout << "\n";
@@ -111,7 +111,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenQuestions{50};
-// What the last question has left of the time.
+// The rest of the time after the last question.
 constexpr milliseconds kLastQuestion{100};
 
 milliseconds until(steady_clock::time_point end) {

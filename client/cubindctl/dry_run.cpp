@@ -87,9 +87,9 @@ void print(const v1::PlanTuneReply& plan, bool retune) {
   std::cout << prefix << summary(totals_of(plan, retune), retune) << "\n";
 }
 
-OutputJson json_of(const v1::PlannedProblem& problem) {
+OutputJson planned_json(const v1::PlannedProblem& problem) {
   OutputJson json{{"kernel", problem.kernel()},
-                  {"problem", ctl::json_of(problem_from_wire(problem.problem(), "problem"))},
+                  {"problem", json_of(problem_from_wire(problem.problem(), "problem"))},
                   {"device", problem.device()},
                   {"valid_configurations", problem.valid()},
                   {"configurations", problem.total()},
@@ -108,7 +108,7 @@ OutputJson json_of(const v1::PlannedProblem& problem) {
 void print_as_json(const v1::PlanTuneReply& plan, bool retune) {
   OutputJson problems = OutputJson::array();
   for (const v1::PlannedProblem& problem : plan.problems()) {
-    problems.push_back(json_of(problem));
+    problems.push_back(planned_json(problem));
   }
   const Totals totals = totals_of(plan, retune);
   OutputJson json{{"dry_run", true},

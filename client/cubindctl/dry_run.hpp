@@ -1,4 +1,4 @@
-// cubindctl tune --dry-run: what a Tune would do.
+// cubindctl tune --dry-run: the effect that a Tune would have.
 #pragma once
 
 #include <string>

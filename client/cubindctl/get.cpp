@@ -14,6 +14,7 @@
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
 #include "client/gpu.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::ctl {
@@ -61,9 +62,9 @@ std::string dim_text(const Dim3& dim) {
   return std::to_string(dim.x) + "x" + std::to_string(dim.y) + "x" + std::to_string(dim.z);
 }
 
-class Printer {
+class AnswerPrinter {
  public:
-  explicit Printer(const Answer& answer)
+  explicit AnswerPrinter(const Answer& answer)
       : answer_(answer),
         reply_(answer.reply()),
         provenance_(answer.reply().provenance()),
@@ -111,21 +112,21 @@ class Printer {
     return text + "; generation " + std::to_string(provenance_.generation().number());
   }
 
-  // Times and gain are those of the measured problem, which need not be the one that was asked for.
+  // Times and gain are those of the measured problem, which may differ from the asked one.
   std::string measured_elsewhere() const {
     const Problem measured = problem_from_wire(provenance_.measured_problem(), "measured_problem");
     return measured == answer_.problem() ? "" : " at " + to_string(measured);
   }
 
   void print_measurement() const {
-    std::string flags = provenance_.contended() ? ", contended" : "";
-    flags += provenance_.throttled() ? ", throttled" : "";
-    line("time", fixed(provenance_.median_us(), 2) + " us [" + fixed(provenance_.median_low_us(), 2) + ", " +
-                     fixed(provenance_.median_high_us(), 2) + "], " + std::to_string(provenance_.samples()) +
-                     " samples by " + provenance_.timer() + " at " + std::to_string(provenance_.sm_mhz()) +
-                     " MHz" + flags);
-    if (provenance_.gain_over_default() > 0) {
-      line("gain", fixed(provenance_.gain_over_default(), 2) + "x over the default configuration");
+    const Timing timing = timing_from_wire(provenance_);
+    std::string flags = timing.contended ? ", contended" : "";
+    flags += timing.throttled ? ", throttled" : "";
+    line("time", fixed(timing.median_us, 2) + " us [" + fixed(timing.low_us, 2) + ", " +
+                     fixed(timing.high_us, 2) + "], " + std::to_string(timing.samples) + " samples by " +
+                     timing.timer + " at " + std::to_string(timing.sm_mhz) + " MHz" + flags);
+    if (timing.gain_over_default > 0) {
+      line("gain", fixed(timing.gain_over_default, 2) + "x over the default configuration");
     }
     const v1::VerificationSummary& verification = provenance_.verification();
     line("verified", verification.verified()
@@ -144,7 +145,7 @@ class Printer {
 };
 
 ExitCode print_one(const Answer& answer, const std::string& file) {
-  Printer(answer).print();
+  AnswerPrinter(answer).print();
   if (!file.empty()) {
     std::cout << replay_prefix(answer.reply().device()) << "  written to    " << file << "\n";
   }
@@ -163,7 +164,7 @@ void print_table(const std::vector<Answer>& answers) {
   table.print(std::cout, replay_prefix(answers.front().reply().device()));
 }
 
-// Beside the table, which a program may read.
+// Prints beside the table, which a program may read.
 void tell_why(const std::vector<Answer>& answers) {
   std::cout.flush();
   for (const Answer& answer : answers) {
@@ -184,7 +185,7 @@ Answer ask(Client& client, const Query& query, const CommonOptions& common) {
     throw Error(ErrorCode::DeadlineExceeded, to_string(query.problem),
                 "had not been measured after " +
                     fixed(std::chrono::duration<double>(common.deadline()).count(), 1) +
-                    " s (--timeout); a job goes on: `cubindctl jobs` tells its state");
+                    " s (--timeout); a job goes on: `cubindctl jobs` shows its state");
   }
 }
 

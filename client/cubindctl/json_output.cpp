@@ -4,6 +4,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "tuner/plan/evidence_json.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
@@ -29,16 +31,16 @@ OutputJson parameter_json(const Parameter& parameter) {
   return json;
 }
 
-OutputJson verification_json(const v1::VerificationSummary& verification) {
+OutputJson verification_json(const VerificationSummary& verification) {
   OutputJson problems = OutputJson::array();
-  for (const v1::Problem& problem : verification.problems()) {
-    problems.push_back(json_of(problem_from_wire(problem, "verification.problems")));
+  for (const Problem& problem : verification.problems) {
+    problems.push_back(json_of(problem));
   }
-  return {{"verified", verification.verified()},
-          {"reference", verification.reference()},
-          {"worst_excess_ratio", verification.worst_excess()},
-          {"same_bits", verification.same_bits()},
-          {"after_timing", verification.after_timing()},
+  return {{"verified", verification.verified},
+          {"reference", verification.reference},
+          {"worst_excess_ratio", verification.worst_excess},
+          {"same_bits", verification.same_bits},
+          {"after_timing", verification.after_timing},
           {"problems", problems}};
 }
 
@@ -146,36 +148,24 @@ OutputJson json_of(const v1::Provenance& provenance) {
   json["measured_problem"] = json_of(problem_from_wire(provenance.measured_problem(), "measured_problem"));
   json["measured_device"] = provenance.measured_device();
   json["measured_device_class"] = hex(provenance.measured_device_class());
-  json["measured_at"] = provenance.measured_at();
+  const Timing timing = timing_from_wire(provenance);
+  json["measured_at"] = timing.measured_at;
   json["driver"] = provenance.driver().version();
   json["driver_cuda"] = provenance.driver().cuda();
   json["toolchain"] = provenance.toolchain();
-  json["timer"] = provenance.timer();
-  json["tick_us"] = provenance.tick_us();
-  json["time_us"] = provenance.median_us();
-  json["time_low_us"] = provenance.median_low_us();
-  json["time_high_us"] = provenance.median_high_us();
-  json["samples"] = provenance.samples();
-  json["sm_mhz"] = provenance.sm_mhz();
-  json["power_limit_mw"] = provenance.power_limit_mw();
-  json["contended"] = provenance.contended();
-  json["throttled"] = provenance.throttled();
-  json["gain_over_default_ratio"] = provenance.gain_over_default();
+  json["timer"] = timing.timer;
+  json["tick_us"] = timing.tick_us;
+  add_fields(json, timing, kTimingFields);
+  json["gain_over_default_ratio"] = timing.gain_over_default;
   json["same_bytes_measured"] = provenance.same_bytes_measured();
-  json["verification"] = verification_json(provenance.verification());
+  json["verification"] = verification_json(verification_from_wire(provenance.verification(), "verification"));
   return json;
 }
 
 OutputJson json_of(const v1::ArtifactInfo& artifact) {
   OutputJson entries = OutputJson::array();
-  for (const v1::EntryResources& entry : artifact.entries()) {
-    entries.push_back({{"entry_symbol", entry.entry_symbol()},
-                       {"registers", entry.registers()},
-                       {"static_shared_bytes", entry.static_shared_bytes()},
-                       {"local_bytes", entry.local_bytes()},
-                       {"spill_store_bytes", entry.spill_store_bytes()},
-                       {"spill_load_bytes", entry.spill_load_bytes()},
-                       {"tensor_cores", entry.tensor_cores()}});
+  for (const EntryResources& entry : resources_from_wire(artifact.entries())) {
+    entries.push_back(to_json(entry));
   }
   return {{"digest", hex(artifact.digest())},        {"key", hex(artifact.key())},
           {"architecture", artifact.architecture()}, {"toolchain", artifact.toolchain()},

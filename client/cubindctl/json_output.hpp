@@ -16,7 +16,7 @@ using OutputJson = nlohmann::ordered_json;
 /// {"N": 4096, "D": 4096, "T": "bf16"}.
 OutputJson json_of(const Problem& problem);
 OutputJson json_of(const Configuration& configuration);
-/// {"launches": [...]}: what a program needs to launch the cubin.
+/// {"launches": [...]}: everything that a program needs to launch the cubin.
 OutputJson json_of(const LaunchPlan& plan);
 /// All of it: the launch plan, the artifact without its bytes, where it comes from, the rule's intervals.
 OutputJson json_of(const Answer& answer);

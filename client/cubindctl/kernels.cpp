@@ -13,10 +13,6 @@
 namespace cubind::ctl {
 namespace {
 
-std::string joined(const google::protobuf::RepeatedPtrField<std::string>& parts) {
-  return join(std::vector<std::string>(parts.begin(), parts.end()), " ");
-}
-
 // The spec with every file that its sources may include: the daemon need not see this machine's files.
 v1::CheckKernelRequest request_of(const CheckOptions& options) {
   const SpecBundle bundle = load_kernel_spec(options.file)->bundle;
@@ -74,8 +70,8 @@ ExitCode run(const KernelsOptions&, const CommonOptions& common) {
   TextTable table({"KERNEL", "DIMS", "TYPES", ">RECORDS", "TUNABLES"});
   for (const v1::Kernel& kernel : reply.kernels()) {
     if (kernel.error().empty() || kernel.keeps_last_good()) {
-      table.add({kernel.name(), joined(kernel.dims()), joined(kernel.types()),
-                 std::to_string(kernel.records()), joined(kernel.tunables())});
+      table.add({kernel.name(), join(kernel.dims(), " "), join(kernel.types(), " "),
+                 std::to_string(kernel.records()), join(kernel.tunables(), " ")});
     }
   }
   table.print(std::cout);

@@ -40,7 +40,7 @@ void check_name(const std::string& name) {
   });
   if (!begins || !fits || name.size() > kMaxName) {
     throw Error(ErrorCode::InvalidArgument, "name",
-                quoted(name) + " is no kernel's name: letters, digits and _, no digit first, at most 64");
+                quoted(name) + " is not a kernel's name: letters, digits and _, no digit first, at most 64");
   }
 }
 
@@ -52,13 +52,13 @@ std::string named(std::string_view skeleton, const std::string& name) {
   return text;
 }
 
-// Fails where the file is there already, also where somebody else has just made it.
+// Fails if the file exists, also if another process has just made it.
 void create(const NewFile& file) {
   UniqueFd fd(open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) {
     if (errno == EEXIST) {
       throw Error(ErrorCode::AlreadyExists, file.path.string(),
-                  "is there already and is not overwritten: choose another name or --dir");
+                  "exists already and is not overwritten: choose another name or --dir");
     }
     throw system_error(file.path.string(), "open", errno);
   }
@@ -115,7 +115,7 @@ ExitCode run(const InitOptions& options, const CommonOptions& common) {
   const std::string problem = " --problem N=1048576,T=f32\n";
   std::cout << "Check it with   cubindctl kernels check " << files.back().path.string() << problem
             << "Serve it with   cubind --kernels " << folder.string()
-            << "   (a daemon that has this folder takes it up by itself)\n"
+            << "   (a daemon with this folder finds it by itself)\n"
             << "Tune it with    cubindctl tune " << options.name << problem;
   return ExitCode::Ok;
 }

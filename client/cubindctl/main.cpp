@@ -17,7 +17,7 @@ ExitCode run(const CommandLine& line) {
                     line.command);
 }
 
-/// What was printed has arrived, or the command has failed: a full disk must not leave half a table behind in
+/// All output has arrived, or the command has failed: a full disk must not leave half a table behind in
 /// silence.
 void flush_output() {
   if (!std::cout.flush() || std::ferror(stdout) != 0) {

@@ -13,12 +13,11 @@
 #include "base/version.hpp"
 #include "client/cubindctl/command_line.hpp"
 #include "client/cubindctl/commands.hpp"
-#include "client/cubindctl/completion_words.hpp"
 
 namespace cubind::ctl {
 namespace {
 
-// As roff prints it: a minus is one to copy, no line is a request.
+// Escapes text for roff: a minus stays one to copy, and no line becomes a request.
 std::string roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -41,7 +40,7 @@ std::string item(const std::string& tag, const std::string& text) {
   return ".TP\n" + tag + "\n" + roff(text) + "\n";
 }
 
-// "serve|wait|fail" is to be typed, "FILE" to be replaced.
+// Users type "serve|wait|fail" and replace "FILE".
 std::string value_text(const OptionHelp& option) {
   if (choices_of(option).empty()) {
     return italic(option.value);
@@ -139,7 +138,7 @@ std::string man_page(const CommandPath& path) {
   }
   text += heading("OPTIONS") + option_items(command.options);
   if (path.size() > 1) {
-    // What the commands above it have; help is listed already.
+    // The options of the commands above it; help is listed already.
     std::vector<OptionHelp> common = options_of(path);
     common.erase(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(command.options.size()));
     text += heading("\"COMMON OPTIONS\"") + option_items(common);
@@ -181,7 +180,8 @@ ExitCode run(const ManOptions& options, const CommonOptions&) {
     }
     names.push_back(path_text(path));
   }
-  throw Error(ErrorCode::InvalidArgument, "command", quoted(asked) + " is none" + suggestion(asked, names));
+  throw Error(ErrorCode::InvalidArgument, "command",
+              quoted(asked) + " is not a command" + suggestion(asked, names));
 }
 
 }  // namespace cubind::ctl

@@ -1,4 +1,4 @@
-// Manual pages of the command line, made from what the parser knows.
+// Manual pages of the command line, made from the parser's knowledge.
 #pragma once
 
 #include <string>

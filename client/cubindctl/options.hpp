@@ -1,4 +1,4 @@
-// What the user asks of cubindctl, a struct a command.
+// The user's request to cubindctl, a struct a command.
 #pragma once
 
 #include <chrono>
@@ -115,15 +115,19 @@ struct CompletionOptions {
   std::string shell;
 };
 
+struct CompleteOptions {
+  std::vector<std::string> words;  // that follow the program's name; the last one is to be completed
+};
+
 struct ManOptions {
   std::vector<std::string> command;  // its words; empty: the program
   std::string folder;                // for every page; empty: one page on standard output
 };
 
-using Command =
-    std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions, TableDiffOptions,
-                 TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions,
-                 JobsOptions, CancelOptions, StatusOptions, HealthOptions, CompletionOptions, ManOptions>;
+using Command = std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions,
+                             TableDiffOptions, TableMergeOptions, KernelsOptions, CheckOptions, InitOptions,
+                             WantedOptions, DevicesOptions, JobsOptions, CancelOptions, StatusOptions,
+                             HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

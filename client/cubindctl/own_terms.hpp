@@ -1,4 +1,4 @@
-// What a question asks for beyond its problem, as listings tell it.
+// The terms of a question beyond its problem, for listings.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace cubind::ctl {
 std::vector<std::string> own_terms(const v1::Policy& policy, const v1::Numerics& numerics,
                                    const std::string& name_space);
 
-/// The parts as one cell of a table; "-" where there are none.
+/// The parts as one cell of a table; "-" if there are none.
 std::string remarks_of(const std::vector<std::string>& parts);
 
 }  // namespace cubind::ctl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/text_table.hpp"
@@ -11,7 +12,7 @@
 namespace cubind::ctl {
 namespace {
 
-// Of the line at the terminal's right: for the cursor, and for the ^C that the terminal prints at it.
+// Room at the terminal's right: for the cursor, and for the ^C that the terminal prints at it.
 constexpr std::size_t kMargin = 3;
 
 std::string subject(const v1::Job& job) {
@@ -76,12 +77,12 @@ void Progress::event(const v1::TuneEvent& event) {
   } else if (terminal_.columns) {
     draw(event);
   } else if (said_.emplace(job.id(), state_text(job)).second) {
-    // Phases alternate while a job compiles ahead of its measurements: each is told once.
+    // Phases alternate while a job compiles ahead of its measurements: each is printed once.
     line(replay_prefix(job.device()) + subject(job) + ": " + state_text(job) + " (job " + job.id() + ")");
   }
 }
 
-// A problem that was fresh has no job: it is told by itself.
+// A fresh problem has no job: it gets a line of its own.
 void Progress::remember(const v1::TuneEvent& event) {
   const auto key = [](const v1::TuneEvent& seen) {
     return seen.job().id().empty() ? subject(seen.job()) : seen.job().id();
@@ -94,7 +95,7 @@ void Progress::remember(const v1::TuneEvent& event) {
   }
 }
 
-// Several jobs may be told of in turn: the line is about one that runs, if one does.
+// Several jobs may take turns: the line is about a running one, if there is one.
 const v1::TuneEvent& Progress::shown(const v1::TuneEvent& event) const {
   const auto runs = [](const v1::TuneEvent& seen) { return seen.job().state() == v1::Job::RUNNING; };
   const auto running = std::ranges::find_if(jobs_, runs);

@@ -1,4 +1,4 @@
-// What a person sees of running jobs: one redrawn line on a terminal, plain lines elsewhere.
+// The display of running jobs: one redrawn line on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Terminal {
 /// thread.
 class Progress {
  public:
-  /// `jobs`: how many are expected at least, for "2 of 4".
+  /// `jobs`: the least number of expected jobs, for "2 of 4".
   Progress(std::ostream& out, Terminal terminal, std::size_t jobs);
 
   void event(const v1::TuneEvent& event);
@@ -48,15 +48,15 @@ class Progress {
   const std::size_t expected_;
   std::vector<v1::TuneEvent> jobs_;
   std::set<std::pair<std::string, std::string>> said_;  // job and phase that a plain line has told
-  std::string drawn_;  // the line as it stands on the terminal; empty: there is none
+  std::string drawn_;                                   // the line on the terminal; empty: there is none
 };
 
 bool has_ended(v1::Job::State state);
 
-/// Why it failed, what it is doing, or what else is to be known of it; empty where there is nothing to say.
+/// Why it failed, its present work, or another remark; empty if there is nothing to say.
 std::string detail_of(const v1::Job& job);
 
-/// What became of a job, in one line.
+/// The end of a job, in one line.
 std::string result_text(const v1::TuneEvent& event);
 
 }  // namespace cubind::ctl

@@ -36,13 +36,13 @@ std::string bar(const v1::Job& job, std::size_t width) {
   return "[" + std::string(filled, '#') + std::string(width - filled, '-') + "] ";
 }
 
-// The line without its bar: what comes before and what comes behind it.
+// The line without its bar: the parts before and behind it.
 struct Words {
   std::string before, behind;
   std::size_t size() const { return before.size() + behind.size(); }
 };
 
-// From the most telling to the shortest.
+// From the longest form to the shortest.
 std::vector<Words> choices_of_words(const v1::TuneEvent& event, const Tally& tally) {
   const v1::Job& job = event.job();
   const std::string replayed = replay_prefix(job.device());

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxProblems = 1000;  // of one call
 
 // The names of dims and types, sorted: problems of one kernel have the same.
-std::vector<std::string> names_of(const Problem& problem) {
+std::vector<std::string> dim_and_type_names(const Problem& problem) {
   std::vector<std::string> names;
   for (const NamedValue& dim : problem.dims) {
     names.push_back(dim.name);
@@ -65,9 +65,9 @@ void ShapeCollector::add(Problem problem, const std::string& place) {
   }
   if (list_.problems.empty()) {
     first_place_ = place;
-  } else if (names_of(problem) != names_of(list_.problems.front())) {
-    fail(place, "has the names " + join(names_of(problem), ", ") + ", " + first_place_ + " has " +
-                    join(names_of(list_.problems.front()), ", "));
+  } else if (dim_and_type_names(problem) != dim_and_type_names(list_.problems.front())) {
+    fail(place, "has the names " + join(dim_and_type_names(problem), ", ") + ", " + first_place_ + " has " +
+                    join(dim_and_type_names(list_.problems.front()), ", "));
   }
   const auto [same, added] = places_.try_emplace(sorted_text(problem), place);
   if (!added) {

@@ -1,4 +1,4 @@
-// What shape lists of every format have in common.
+// The common rules of shape lists in every format.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ class ShapeCollector {
  public:
   explicit ShapeCollector(std::string file) : file_(std::move(file)) {}
 
-  /// Given more than once it must be the same: one call tunes one kernel.
+  /// Every kernel name must be the same: one call tunes one kernel.
   void set_kernel(const std::string& name, const std::string& place);
   /// At most 1000 problems, each with a dim, all with the names of the first, none twice.
   void add(Problem problem, const std::string& place);

@@ -1,8 +1,8 @@
 #include "client/cubindctl/shape_csv.hpp"
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/identifier.hpp"
 #include "base/text.hpp"
 #include "client/cubindctl/shape_collector.hpp"
 #include "schemas/limits.hpp"
@@ -136,21 +136,14 @@ class ShapeCsv {
       if (name.find(';') != std::string::npos || name.find('\t') != std::string::npos) {
         shapes_.fail(line_place(csv_.line()), "the columns are separated by commas, as in N,D,T");
       }
-      if (!is_name(name)) {
+      if (!is_identifier(name)) {
         shapes_.fail(place(column),
-                     quoted(name) + " is no name: the first line names the columns, as in N,D,T");
+                     quoted(name) + " is not a name: the first line names the columns, as in N,D,T");
       }
-      if (std::find(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(column), name) !=
-          header_.begin() + static_cast<std::ptrdiff_t>(column)) {
+      if (std::ranges::find(header_, name) != header_.begin() + static_cast<std::ptrdiff_t>(column)) {
         shapes_.fail(place(column), "the name stands twice in the header");
       }
     }
-  }
-
-  static bool is_name(const std::string& text) {
-    const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-    return !text.empty() && std::ranges::all_of(text, is_word) &&
-           std::isdigit(static_cast<unsigned char>(text.front())) == 0;
   }
 
   void add(const Row& row) {

@@ -8,8 +8,8 @@
 
 namespace cubind::ctl {
 
-/// Columns: the names of dims, types and flags, `kernel` and `scenario`. Cells may be quoted; spaces around
-/// others, a byte order mark and empty lines are passed over. Throws Error(InvalidArgument) at "FILE line 4,
+/// Columns: the names of dims, types and flags, `kernel` and `scenario`. Cells may be quoted. Spaces around
+/// other cells, a byte order mark and empty lines are skipped. Throws Error(InvalidArgument) at "FILE line 4,
 /// column 2 (D)".
 ShapeList read_shape_csv(std::string_view text, const std::string& file);
 

@@ -66,7 +66,7 @@ ShapeList read_json(std::string_view text, const std::string& file) {
   return shapes.finish(problems.pointer());
 }
 
-// Blank lines before it give syntax errors the line that they have in the file.
+// Blank lines before it give syntax errors their line in the file.
 OrderedJson parse_line(std::string_view line, std::size_t number, const std::string& file) {
   return parse_json_strict(std::string(number - 1, '\n').append(line), file);
 }

@@ -1,4 +1,4 @@
-// A list of problems to tune. By the end of the file's name:
+// A list of problems to tune. The end of the file's name decides its format:
 //
 //   shapes.json    {"kernel": "rmsnorm_forward",
 //                   "problems": [{"N": 1024, "D": 8192, "T": "bf16"}, {"N": 4096, "D": 4096, "T": "bf16"}]}
@@ -9,7 +9,7 @@
 //                  rmsnorm_forward,4096,4096,bf16
 //
 // The kernel is optional in each. Dims are integers, types in any spelling of torch, NumPy and Triton, flags
-// true or false; empty lines are passed over.
+// true or false; empty lines are skipped.
 #pragma once
 
 #include <optional>

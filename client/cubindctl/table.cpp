@@ -61,7 +61,7 @@ ExitCode run(const ExportOptions& options, const CommonOptions& common) {
   return ExitCode::Ok;
 }
 
-// A file after the other; one that is refused ends it, and what came before stays.
+// Imports one file after the other. A refused file ends it; the files before it stay imported.
 ExitCode run(const ImportOptions& options, const CommonOptions& common) {
   const Connection connection(resolve_address(common.address));
   OutputJson imported = OutputJson::array();

@@ -15,12 +15,12 @@
 namespace cubind::ctl {
 namespace {
 
-// The user's folders first: a changed copy of a shipped kernel stands before it.
+// The user's folders come first: a changed copy of a shipped kernel comes before the original.
 KnownSpecs known_specs(const std::vector<std::string>& folders) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& folder : folders) {
     if (!std::filesystem::is_directory(folder)) {
-      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder, "is no folder");
+      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder, "is not a folder");
     }
     paths.emplace_back(folder);
   }
@@ -46,7 +46,7 @@ void print(const TableCheck& check, const std::string& file, const TableCheckOpt
   }
 }
 
-OutputJson json_of(const TableCheck& check, const std::string& file, const TableCheckOptions& options) {
+OutputJson check_json(const TableCheck& check, const std::string& file, const TableCheckOptions& options) {
   OutputJson findings = OutputJson::array();
   for (const TableFinding& finding : check.findings) {
     findings.push_back({{"where", finding.where}, {"cause", finding.cause}, {"outdated", finding.outdated}});
@@ -68,7 +68,7 @@ ExitCode run(const TableCheckOptions& options, const CommonOptions& common) {
     const TableCheck check = check_table(read_file(file), file, known);
     failed = failed || fails(check, options);
     if (common.json) {
-      files.push_back(json_of(check, file, options));
+      files.push_back(check_json(check, file, options));
     } else {
       print(check, file, options);
     }

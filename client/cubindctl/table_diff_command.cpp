@@ -27,7 +27,8 @@ double parse_percentage(const std::string& text) {
   double value = 0;
   const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(value) || value < 0) {
-    throw Error(ErrorCode::InvalidArgument, "--fail-above", quoted(text) + " is no percentage, such as 2%");
+    throw Error(ErrorCode::InvalidArgument, "--fail-above",
+                quoted(text) + " is not a percentage, such as 2%");
   }
   return value;
 }
@@ -48,7 +49,7 @@ std::string signed_percent(double percent) {
   return (is_zero ? "0.0" : percent > 0 ? "+" + text : text) + " %";
 }
 
-// What a caller asks besides the problem: the policy, and what is not the default.
+// The terms of a question beside the problem: the policy, and every term that is not the default.
 std::string terms(const TableRecord& record) {
   std::string text = record.context.policy;
   if (record.numerics != "tolerance") {
@@ -57,7 +58,7 @@ std::string terms(const TableRecord& record) {
   return record.name_space.empty() ? text : text + " in " + record.name_space;
 }
 
-// The tunables that differ, "THREADS 256 -> 512"; those of one side alone have a dash.
+// The tunables that differ, "THREADS 256 -> 512"; a dash for those of one side alone.
 std::string winner_text(const RecordChange& change) {
   const Configuration& before = change.before.context.configuration;
   const Configuration& after = change.after.context.configuration;
@@ -77,22 +78,24 @@ std::string winner_text(const RecordChange& change) {
   return parts.empty() ? "same" : join(parts, ", ");
 }
 
-class Printer {
+class DiffPrinter {
  public:
-  explicit Printer(const Labels& labels)
+  explicit DiffPrinter(const Labels& labels)
       : labels_(labels),
         table_({">CHANGE", ">A_US", ">B_US", "KERNEL", "PROBLEM", "DEVICE", "POLICY", "WINNER"}) {}
 
   void print(const TableDiff& diff) {
     for (const TableRecord& record : diff.only_before) {
-      add("only in A", fixed(record.time_us, 2), "-", record, to_string(record.context.configuration));
+      add("only in A", fixed(record.timing.median_us, 2), "-", record,
+          to_string(record.context.configuration));
     }
     for (const TableRecord& record : diff.only_after) {
-      add("only in B", "-", fixed(record.time_us, 2), record, to_string(record.context.configuration));
+      add("only in B", "-", fixed(record.timing.median_us, 2), record,
+          to_string(record.context.configuration));
     }
     for (const RecordChange& change : diff.changed) {
-      add(signed_percent(change.percent()), fixed(change.before.time_us, 2), fixed(change.after.time_us, 2),
-          change.after, winner_text(change));
+      add(signed_percent(change.percent()), fixed(change.before.timing.median_us, 2),
+          fixed(change.after.timing.median_us, 2), change.after, winner_text(change));
     }
     table_.print(std::cout);
   }
@@ -121,16 +124,16 @@ OutputJson question_json(const TableRecord& record, const Labels& labels) {
 OutputJson answer_json(const TableRecord& record) {
   const TableContext& context = record.context;
   return {{"configuration", json_of(context.configuration)},
-          {"time_us", record.time_us},
-          {"time_low_us", record.time_low_us},
-          {"time_high_us", record.time_high_us},
+          {"time_us", record.timing.median_us},
+          {"time_low_us", record.timing.low_us},
+          {"time_high_us", record.timing.high_us},
           {"evidence", to_string(record.evidence)},
           {"driver", context.driver},
           {"toolchain", context.toolchain.name},
-          {"measured_at", record.measured_at}};
+          {"measured_at", record.timing.measured_at}};
 }
 
-OutputJson json_of(const std::vector<TableRecord>& records, const Labels& labels) {
+OutputJson records_json(const std::vector<TableRecord>& records, const Labels& labels) {
   OutputJson list = OutputJson::array();
   for (const TableRecord& record : records) {
     OutputJson entry = question_json(record, labels);
@@ -140,7 +143,7 @@ OutputJson json_of(const std::vector<TableRecord>& records, const Labels& labels
   return list;
 }
 
-OutputJson json_of(const TableDiff& diff, const Labels& labels) {
+OutputJson diff_json(const TableDiff& diff, const Labels& labels) {
   OutputJson changed = OutputJson::array();
   for (const RecordChange& change : diff.changed) {
     OutputJson entry = question_json(change.after, labels);
@@ -150,8 +153,8 @@ OutputJson json_of(const TableDiff& diff, const Labels& labels) {
     entry["b"] = answer_json(change.after);
     changed.push_back(std::move(entry));
   }
-  return {{"only_in_a", json_of(diff.only_before, labels)},
-          {"only_in_b", json_of(diff.only_after, labels)},
+  return {{"only_in_a", records_json(diff.only_before, labels)},
+          {"only_in_b", records_json(diff.only_after, labels)},
           {"changed", std::move(changed)}};
 }
 
@@ -168,14 +171,14 @@ ExitCode run(const TableDiffOptions& options, const CommonOptions& common) {
   const Labels labels = labels_of(a, b);
   const std::size_t above = limit ? diff.count_above(*limit) : 0;
   if (common.json) {
-    OutputJson document = json_of(diff, labels);
+    OutputJson document = diff_json(diff, labels);
     if (limit) {
       document["fail_above_percent"] = *limit;
       document["above"] = above;
     }
     print_json(document);
   } else if (!diff.empty()) {
-    Printer(labels).print(diff);
+    DiffPrinter(labels).print(diff);
     std::cout << diff.only_before.size() << " only in A, " << diff.only_after.size() << " only in B, "
               << diff.changed.size() << " changed";
     if (limit) {

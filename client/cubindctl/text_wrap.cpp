@@ -5,7 +5,7 @@
 namespace cubind::ctl {
 namespace {
 
-// Where a line of the text that begins at `from` ends if it may have `room` characters.
+// The end of the line that begins at `from` and may have `room` characters.
 std::size_t end_of_line(const std::string& text, std::size_t from, std::size_t room) {
   if (text.size() - from <= room) {
     return text.size();
@@ -39,11 +39,6 @@ std::string wrapped(const std::string& text, std::size_t columns, const std::str
     from = end < text.size() && text[end] == ' ' ? end + 1 : end;
   }
   return lines;
-}
-
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
 }
 
 }  // namespace cubind::ctl

@@ -6,11 +6,9 @@
 
 namespace cubind::ctl {
 
-/// The text in lines of at most `columns`, broken behind a space, else behind a comma; what has neither is
-/// left as long as it is. Each line but the first begins with `prefix` and four spaces. 0 columns: as it is.
+/// The text in lines of at most `columns`, broken behind a space, else behind a comma. A part with neither
+/// stays long. Each line but the first begins with `prefix` and four spaces. 0 columns: the text is not
+/// broken.
 std::string wrapped(const std::string& text, std::size_t columns, const std::string& prefix = {});
-
-/// A message of several lines in one.
-std::string one_line(std::string text);
 
 }  // namespace cubind::ctl

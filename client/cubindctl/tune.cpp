@@ -37,7 +37,7 @@ void check_combination(const TuneOptions& options) {
   if (!options.wanted) {
     return;
   }
-  constexpr const char* kOwn = "does not go with --wanted: what is wanted is listed with its own";
+  constexpr const char* kOwn = "does not go with --wanted: each entry of the want list has its own";
   refuse(!options.shapes.empty(), "--shapes", kOwn);
   refuse(!options.problems.empty(), "--problem", kOwn);
   refuse(!options.device.empty(), "--device", kOwn);

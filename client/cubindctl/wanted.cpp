@@ -1,4 +1,4 @@
-// cubindctl wanted: what was asked for and started no job.
+// cubindctl wanted: problems that were asked for and started no job.
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 namespace cubind::ctl {
 namespace {
 
-// What the entry has of its own beyond the default, and why it cannot be tuned.
+// The terms of an entry that differ from the default, and why it cannot be tuned.
 std::string remarks(const v1::Want& want) {
   std::vector<std::string> parts = own_terms(want.policy(), want.numerics(), want.namespace_());
   if (!want.obstacle().empty()) {
@@ -24,7 +24,7 @@ std::string remarks(const v1::Want& want) {
 
 void print(const v1::ListWantedReply& reply) {
   if (reply.total() == 0) {
-    std::cout << "Nothing is wanted: whatever was asked for has a record or a job.\n";
+    std::cout << "Nothing is wanted: every asked problem has a record or a job.\n";
     return;
   }
   TextTable table({">ASKED", "LAST", "KERNEL", "PROBLEM", "DEVICE", "REMARKS"});
@@ -38,9 +38,9 @@ void print(const v1::ListWantedReply& reply) {
   }
 }
 
-OutputJson json_of(const v1::Want& want) {
+OutputJson want_json(const v1::Want& want) {
   OutputJson json{{"kernel", want.kernel()},
-                  {"problem", ctl::json_of(problem_from_wire(want.problem(), "want.problem"))},
+                  {"problem", json_of(problem_from_wire(want.problem(), "want.problem"))},
                   {"device", want.device()},
                   {"device_class", hex(want.device_class())},
                   {"policy", to_string(policy_from_wire(want.policy()))},
@@ -69,7 +69,7 @@ ExitCode run(const WantedOptions& options, const CommonOptions& common) {
   }
   OutputJson wanted = OutputJson::array();
   for (const v1::Want& want : reply.wants()) {
-    wanted.push_back(json_of(want));
+    wanted.push_back(want_json(want));
   }
   print_json({{"wanted", wanted}, {"total", reply.total()}});
   return ExitCode::Ok;

@@ -11,9 +11,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "client/cubindctl/interrupt.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/stop_signals.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -47,7 +47,7 @@ void print_document(const Progress& progress, bool detached) {
 
 void say_detached(std::ostream& out, const std::vector<std::string>& ids) {
   if (ids.empty()) {
-    out << "Interrupted before the daemon told of a job; `cubindctl jobs` lists what runs.\n";
+    out << "Interrupted before the daemon named a job; `cubindctl jobs` lists the running jobs.\n";
     return;
   }
   const std::string all = join(ids, " ");
@@ -59,7 +59,7 @@ void say_detached(std::ostream& out, const std::vector<std::string>& ids) {
 }  // namespace
 
 ExitCode follow(const CommonOptions& common, std::size_t jobs, const EventStream& stream) {
-  const Interrupt interrupt;  // before the connection: its threads inherit the blocked signals
+  const StopSignals interrupt;  // before the connection: its threads inherit the blocked signals
   Connection connection(resolve_address(common.address));
   std::ostringstream unseen;
   Progress progress(common.json ? static_cast<std::ostream&>(unseen) : std::cout, terminal_of(common), jobs);

@@ -4,7 +4,7 @@
 #   demo.sh [BIN_DIR]       BIN_DIR holds the programs; default: ../bin, as in the package
 #
 # With a GPU it tunes RMSNorm for four shapes and checks what it serves on the GPU. Without one, or with
-# CUBIND_DEMO_REPLAY=1, the daemon plays recorded measurements of an H200 back, and every line says "replayed".
+# CUBIND_DEMO_REPLAY=1, the daemon plays recorded measurements of an H200 back for two shapes, and every line says "replayed".
 # CUBIND_DEMO_TABLE names another recorded table.
 set -euo pipefail
 
@@ -88,7 +88,7 @@ problem_arguments() { tr -d '{}"' | tr ':' '=' | sed 's/^/--problem /' | tr '\n'
 
 if [ -n "$replay" ]; then
   table=$(find_table)
-  problems_of "$table" >"$folder/problems"
+  problems_of "$table" | sed -n '1,2p' >"$folder/problems"
   [ -s "$folder/problems" ] || die "$table has no trials of $kernel"
   start_daemon --replay "$table"
 else

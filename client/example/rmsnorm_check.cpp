@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "client/narrow_float.hpp"
+#include "tuner/plan/narrow_float.hpp"
 
 namespace example {
 namespace {
@@ -60,7 +60,7 @@ void store(Matrix& matrix, std::int64_t index, double value) {
     const float rounded = static_cast<float>(value);
     std::memcpy(matrix.data.data() + 4 * index, &rounded, 4);
   } else {
-    const std::uint16_t bits = cubind::narrow_float(matrix.type, value);
+    const std::uint16_t bits = cubind::encode_narrow(matrix.type, value);
     std::memcpy(matrix.data.data() + 2 * index, &bits, 2);
   }
 }

@@ -5,15 +5,6 @@
 namespace cubind {
 namespace {
 
-bool contains(const std::vector<BucketRule::Interval>& intervals, Dims dims) {
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    if (dims[i] < intervals[i].lower || dims[i] > intervals[i].upper) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool same_but_for_dims(const Problem& a, const Problem& b) {
   return a.types == b.types && a.flags == b.flags && a.scenario == b.scenario &&
          a.dims.size() == b.dims.size();
@@ -36,7 +27,7 @@ std::vector<Problem> measured_in_bucket(const Question& question,
   if (!records) {
     return problems;
   }
-  const auto within = [&](Dims dims) { return contains(bucket, dims); };
+  const auto within = [&](Dims dims) { return in_bucket(bucket, dims); };
   for (const RecordPtr& record : records->select(bucket.size(), within)) {
     const Problem& problem = record->question.problem;
     if (same_but_for_dims(problem, question.key.problem) &&
@@ -48,8 +39,8 @@ std::vector<Problem> measured_in_bucket(const Question& question,
   return problems;
 }
 
-/// The answer's rule covers the bucket only if its record is the one that answers the bucket: any other
-/// departure is the asked problem's own affair.
+/// The answer's rule covers the bucket only if its record answers the bucket: any other departure is for the
+/// asked problem alone.
 void add_rule(ServedAnswer& answer, const IndexSnapshot& index, const CarryOver& carry) {
   const Problem& asked = answer.question.key.problem;
   answer.intervals = the_problem_alone(asked);
@@ -126,7 +117,7 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
       resolution.refused_toolchain = found.refused_toolchain;
     }
     if (candidate.record && found.has_other_bits) {
-      return true;  // what is compiled today would have other bits again
+      return true;  // today's compile would have other bits again
     }
     const Digest key = compile_key(question, candidate.configuration);
     if (!resolution.compile && !failed.contains(key)) {

@@ -1,5 +1,5 @@
-// From a question to a complete answer, as far as what is stored allows; what has to be compiled is said, not
-// waited for.
+// Makes a complete answer to a question from the stored records and artifacts. It names missing compiles and
+// does not wait for them.
 #pragma once
 
 #include <optional>
@@ -38,7 +38,7 @@ struct Resolution {
   bool any_record = false;                       // some acceptable candidate has a record
   std::optional<ServedAnswer> answer;            // the best acceptable candidate that has an artifact
   std::optional<CompileOrder> compile;           // of a better one, or of the only one, that has none
-  std::optional<std::string> refused_toolchain;  // the driver cannot load what it made
+  std::optional<std::string> refused_toolchain;  // the driver cannot load its cubins
   std::optional<Match> best_refused;             // by `accept`
 };
 
@@ -47,9 +47,9 @@ class Answerer {
  public:
   explicit Answerer(ArtifactFinder& artifacts) : artifacts_(artifacts) {}
 
-  /// Of the generation that the snapshot has. `accepted` absent: every departure is, and a hit is an answer
-  /// that does not depart further than the bucket. `failed` holds the single-flight keys of compiles that
-  /// came to nothing: their candidates are passed over.
+  /// Answers from the snapshot's generation. `accepted` absent: every departure is accepted, and a hit is an
+  /// answer that departs no further than the bucket. `failed` holds the single-flight keys of failed
+  /// compiles: their candidates are skipped.
   Resolution resolve(const Question& question, const IndexSnapshot& index,
                      const std::optional<Match>& accepted, const std::set<Digest>& failed);
 

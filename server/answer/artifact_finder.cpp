@@ -8,8 +8,7 @@
 namespace cubind {
 namespace {
 
-/// The device's own architecture, then the one that was measured if the device runs that too (a later minor
-/// version).
+/// The device's own architecture, then the measured one if the device runs that too (a later minor version).
 std::vector<std::string> architectures(const Question& question, const RecordRow* record) {
   std::vector<std::string> found{target_architecture(question)};
   const DeviceFacts& facts = question.device.facts;
@@ -111,7 +110,8 @@ std::vector<ToolchainIdentity> ArtifactFinder::toolchains(const std::string& ker
     std::vector<ToolchainIdentity> loaded;
     store_.read([&](StoreReader& reader) { loaded = reader.toolchains(kernel); });
     const std::lock_guard lock(mutex_);
-    // What was noted meanwhile found no list to join, and may be missing in the one that was read.
+    // Artifacts that were noted meanwhile found no list to join, and may be missing in the list that was
+    // read.
     if (noted == noted_) {
       return known_.try_emplace(kernel, std::move(loaded)).first->second;
     }

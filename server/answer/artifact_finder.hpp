@@ -18,9 +18,9 @@ class Store;
 
 struct FoundArtifact {
   std::optional<ArtifactRow> artifact;
-  /// An artifact is there, but the driver cannot load what its toolchain ("nvrtc 13.0") makes.
+  /// There is an artifact, but the driver cannot load the cubins of its toolchain ("nvrtc 13.0").
   std::optional<std::string> refused_toolchain;
-  /// An artifact is there whose bits are not known to be those that the numerics want.
+  /// There is an artifact, but its bits may not be those that the numerics want.
   bool has_other_bits = false;
 };
 

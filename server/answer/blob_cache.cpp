@@ -29,7 +29,7 @@ std::shared_ptr<const CachedBlob> BlobCache::load(const Digest& cubin) {
     if (error.code() != ErrorCode::DataLoss) {
       throw;
     }
-    log_error(std::string(error.what()) + ": it is dropped and compiled again when it is asked for");
+    log_error(std::string(error.what()) + ": it is dropped, and compiled again for the next question");
     store_.write([&](StoreWriter& writer) { writer.drop_damaged_blob(cubin); });
   }
   return loaded;

@@ -15,7 +15,7 @@ namespace cubind {
 
 class Store;
 
-/// A blob in RAM. Who remembers it (weakly) and serves it again without asking the cache says so by
+/// A blob in RAM. A holder of a weak reference that serves it again without asking the cache calls
 /// mark_used().
 class CachedBlob : public Blob {
  public:
@@ -33,7 +33,7 @@ class CachedBlob : public Blob {
   mutable std::atomic<bool> used_{true};  // since the cache last looked for room
 };
 
-/// What was not used since the cache last looked for room makes room (second chance).
+/// Blobs that were not used since the cache last looked for room are dropped (second chance).
 class BlobCache {
  public:
   BlobCache(Store& store, std::size_t max_bytes) : store_(store), max_bytes_(max_bytes) {}

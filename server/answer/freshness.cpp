@@ -1,7 +1,5 @@
 #include "server/answer/freshness.hpp"
 
-#include <algorithm>
-
 #include "server/lookup/todays_trial.hpp"
 #include "server/store/store.hpp"
 
@@ -24,16 +22,15 @@ std::set<Digest> tried_trials(const RecordRow& record, Store& store) {
 std::size_t out_of_memory(const RecordRow& record, Store& store) {
   std::size_t count = 0;
   store.read([&](StoreReader& reader) {
-    const auto jobs = reader.jobs(true);
-    const auto job = std::ranges::find(jobs, record.job_id, &JobRow::id);
-    for (const OutcomeCount& outcome : job == jobs.end() ? std::vector<OutcomeCount>{} : job->outcomes) {
+    const auto job = reader.job(record.job_id);
+    for (const OutcomeCount& outcome : job ? job->outcomes : std::vector<OutcomeCount>{}) {
       count += outcome.outcome == Outcome::OutOfMemory ? outcome.count : 0;
     }
   });
   return count;
 }
 
-/// The validators of what is measured now. Absent: nobody knows what the agent that comes will be like.
+/// The validators of a new measurement. Absent: the next agent is unknown.
 std::optional<RecordRow> made_by_tuning(const Question& question, const AgentProfiles& agents) {
   for (const AgentProfile& agent : agents) {
     const auto device = offered_device({agent}, question.key.device_class);
@@ -42,7 +39,7 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
     }
     RecordRow made;
     made.driver = device->driver;
-    made.power_limit_mw = device->device.facts.power_limit_mw;
+    made.timing.power_limit_mw = device->device.facts.power_limit_mw;
     // An agent measures with its own toolchains, whatever others offer for compiling.
     if (const auto toolchain =
             current_toolchain({agent}, device->driver, architecture(device->device.facts, false))) {

@@ -16,16 +16,16 @@ class Store;
 std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
                                               const IndexSnapshot& index, Store& store);
 
-/// Whether measuring the question's problem is measuring for its bucket: it is the one that represents it,
-/// and nothing of the bucket has been measured. Then a smaller one may be measured in its place.
+/// Whether a measurement of the question's problem is one for its bucket: the problem represents the bucket,
+/// and no problem of the bucket has been measured. Then a smaller one may be measured in its place.
 bool stands_for_bucket(const Question& question, Answerer& answerer, const IndexSnapshot& index);
 
 /// Whether a record that agents measured now would not be stale for the caller. It would be where the
 /// caller's driver, toolchain or power limit is not that of their GPU: measuring again would change nothing.
 bool tuning_refreshes(const Question& question, const AgentProfiles& agents);
 
-/// Whether what agents measured now would answer numerics `invariant:DIM`, which another toolchain's record does
-/// not.
+/// Whether a new measurement by the agents would answer numerics `invariant:DIM`, which another toolchain's
+/// record does not.
 bool tuning_keeps_toolchain(const Question& question, const AgentProfiles& agents);
 
 }  // namespace cubind

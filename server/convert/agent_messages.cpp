@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -12,16 +13,6 @@ std::string bytes_of(const Digest& digest) { return std::string(digest.view()); 
 
 std::string at(const std::string& list, int index, std::string_view member) {
   return list + "[" + std::to_string(index) + "]." + std::string(member);
-}
-
-std::vector<EntryResources> resources_from_wire(const v1::ArtifactInfo& info) {
-  std::vector<EntryResources> resources;
-  for (const v1::EntryResources& wire : info.entries()) {
-    resources.push_back({wire.entry_symbol(), wire.registers(), wire.static_shared_bytes(),
-                         wire.local_bytes(), wire.spill_store_bytes(), wire.spill_load_bytes(),
-                         wire.tensor_cores()});
-  }
-  return resources;
 }
 
 TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, int index) {
@@ -50,7 +41,7 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
   row.cubin_bytes = wire.info().cubin_bytes();
   row.entries.assign(wire.entries().begin(), wire.entries().end());
   row.entry_symbols.assign(wire.entry_symbols().begin(), wire.entry_symbols().end());
-  row.resources = resources_from_wire(wire.info());
+  row.resources = resources_from_wire(wire.info().entries());
   row.toolchain = toolchain_from_wire(wire.toolchain(), at(list, index, "toolchain"));
   row.compile_ms = wire.compile_ms();
   if (row.entries.size() != row.entry_symbols.size()) {
@@ -66,19 +57,14 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
 }
 
 BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, int index) {
-  BlockRow block;
-  block.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
-  block.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
-  block.index = wire.index();
-  block.samples_us.assign(wire.samples_us().begin(), wire.samples_us().end());
-  const v1::ThrottleInfo& conditions = wire.conditions();
-  block.conditions = {conditions.sm_mhz(),   conditions.memory_mhz(),       conditions.temperature_c(),
-                      conditions.power_mw(), conditions.throttle_reasons(), conditions.throttled(),
-                      conditions.contended()};
-  block.timer = wire.timer();
-  block.tick_us = wire.tick_us();
-  block.judged_against_us = wire.judged_against_us();
-  return block;
+  BlockRow row;
+  row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
+  row.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
+  row.index = wire.index();
+  row.block = cubind::block_from_wire(wire);
+  row.timer = wire.timer();
+  row.tick_us = wire.tick_us();
+  return row;
 }
 
 VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list,
@@ -87,48 +73,8 @@ VerificationRow verification_from_wire(const v1::VerificationResult& wire, const
   row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
   row.verification_digest =
       digest_from_wire(wire.verification_digest(), at(list, index, "verification_digest"));
-  row.problem = problem_from_wire(wire.problem(), at(list, index, "problem"));
-  row.after_timing = wire.after_timing();
-  row.outcome = outcome_from_wire(wire.outcome(), at(list, index, "outcome"));
-  row.worst_excess = wire.worst_excess();
-  row.worst_output = wire.worst_output();
-  row.worst_index = wire.worst_index();
-  row.mismatches = wire.mismatches();
-  row.same_bits = wire.same_bits();
-  row.detail = wire.detail();
-  row.reference = wire.reference();
+  row.result = cubind::verification_from_wire(wire, list + "[" + std::to_string(index) + "]");
   return row;
-}
-
-VerificationSummary summary_from_wire(const v1::VerificationSummary& wire) {
-  VerificationSummary summary;
-  summary.verified = wire.verified();
-  summary.reference = wire.reference();
-  summary.worst_excess = wire.worst_excess();
-  for (int i = 0; i < wire.problems_size(); ++i) {
-    summary.problems.push_back(
-        problem_from_wire(wire.problems(i), at("result.provenance.verification.problems", i, "")));
-  }
-  summary.same_bits = wire.same_bits();
-  summary.after_timing = wire.after_timing();
-  return summary;
-}
-
-void read_statistics(const v1::Provenance& wire, RecordRow& record) {
-  record.provisional = wire.provisional();
-  record.median_us = wire.median_us();
-  record.median_low_us = wire.median_low_us();
-  record.median_high_us = wire.median_high_us();
-  record.samples = wire.samples();
-  record.sm_mhz = wire.sm_mhz();
-  record.power_limit_mw = wire.power_limit_mw();
-  record.contended = wire.contended();
-  record.throttled = wire.throttled();
-  record.gain_over_default = wire.gain_over_default();
-  record.timer = wire.timer();
-  record.tick_us = wire.tick_us();
-  record.measured_at = wire.measured_at();
-  record.verification = summary_from_wire(wire.verification());
 }
 
 WorkResult::Status status_from_wire(v1::JobResult::Status status) {
@@ -164,33 +110,15 @@ void to_wire(const BlockRow& from, v1::SampleBlock& to) {
   to.set_trial_key(bytes_of(from.trial));
   to.set_stage(from.stage == Stage::Final ? v1::SampleBlock::FINAL : v1::SampleBlock::SCREEN);
   to.set_index(from.index);
-  to.mutable_samples_us()->Add(from.samples_us.begin(), from.samples_us.end());
-  v1::ThrottleInfo& conditions = *to.mutable_conditions();
-  conditions.set_sm_mhz(from.conditions.sm_mhz);
-  conditions.set_memory_mhz(from.conditions.memory_mhz);
-  conditions.set_temperature_c(from.conditions.temperature_c);
-  conditions.set_power_mw(from.conditions.power_mw);
-  conditions.set_throttle_reasons(from.conditions.throttle_reasons);
-  conditions.set_throttled(from.conditions.throttled);
-  conditions.set_contended(from.conditions.contended);
+  cubind::to_wire(from.block, to);
   to.set_timer(from.timer);
   to.set_tick_us(from.tick_us);
-  to.set_judged_against_us(from.judged_against_us);
 }
 
 void to_wire(const VerificationRow& from, v1::VerificationResult& to) {
   to.set_trial_key(bytes_of(from.trial));
   to.set_verification_digest(bytes_of(from.verification_digest));
-  cubind::to_wire(from.problem, *to.mutable_problem());
-  to.set_after_timing(from.after_timing);
-  to.set_outcome(cubind::to_wire(from.outcome));
-  to.set_worst_excess(from.worst_excess);
-  to.set_worst_output(from.worst_output);
-  to.set_worst_index(from.worst_index);
-  to.set_mismatches(from.mismatches);
-  to.set_same_bits(from.same_bits);
-  to.set_detail(from.detail);
-  to.set_reference(from.reference);
+  cubind::to_wire(from.result, to);
 }
 
 void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to) {
@@ -297,7 +225,10 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   if (wire.has_measured_problem()) {
     record.question.problem = problem_from_wire(wire.measured_problem(), "result.measured_problem");
   }
-  read_statistics(wire.provenance(), record);
+  const v1::Provenance& provenance = wire.provenance();
+  record.provisional = provenance.provisional();
+  record.timing = timing_from_wire(provenance);
+  record.verification = verification_from_wire(provenance.verification(), "result.provenance.verification");
   record.verification.digest = digest_from_wire(wire.verification_digest(), "result.verification_digest");
   for (int i = 0; i < wire.finalists_size(); ++i) {
     record.finalists.push_back(digest_from_wire(wire.finalists(i), at("result.finalists", i, "")));
@@ -315,7 +246,7 @@ CheckOutcome check_from_wire(const v1::CheckResult& wire) {
   outcome.artifact.architecture = wire.info().architecture();
   outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
   outcome.artifact.toolchain.name = wire.info().toolchain();
-  outcome.artifact.resources = resources_from_wire(wire.info());
+  outcome.artifact.resources = resources_from_wire(wire.info().entries());
   if (!wire.info().digest().empty()) {
     outcome.artifact.cubin = digest_from_wire(wire.info().digest(), "check.info.digest");
   }

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "base/refuse.hpp"
 
 namespace cubind {
 namespace {
-
-[[noreturn]] void refuse(std::string_view field, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::string(field), std::move(cause));
-}
 
 std::string element(const std::string& field, std::string_view list, int index, std::string_view member) {
   return field + "." + std::string(list) + "[" + std::to_string(index) + "]." + std::string(member);

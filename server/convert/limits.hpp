@@ -1,4 +1,4 @@
-// Limits on what a request may hold, each with an error that names the field and the limit.
+// Limits of requests, each with an error that names the field and the limit.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/names_of.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/wire.hpp"
@@ -11,21 +12,8 @@
 namespace cubind {
 namespace {
 
-[[noreturn]] void refuse(const std::string& field, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, field, std::move(cause));
-}
-
 std::string at(const std::string& list, int index, const char* member) {
   return list + "[" + std::to_string(index) + "]." + member;
-}
-
-template <typename Items>
-std::vector<std::string> names_of(const Items& items) {
-  std::vector<std::string> names;
-  for (const auto& item : items) {
-    names.push_back(item.name);
-  }
-  return names;
 }
 
 /// Each name is known and comes once, in the lists of one request so far.
@@ -33,7 +21,7 @@ void check_name_of(const std::string& name, const std::vector<std::string>& know
                    std::vector<std::string>& seen, const std::string& kernel, const char* kind,
                    const std::string& field) {
   if (std::ranges::find(known, name) == known.end()) {
-    refuse(field, quoted(name) + " is no " + kind + " of " + kernel + suggestion(name, known));
+    refuse(field, quoted(name) + " is not a " + kind + " of " + kernel + suggestion(name, known));
   }
   if (std::ranges::find(seen, name) != seen.end()) {
     refuse(field, quoted(name) + " is given twice");
@@ -104,7 +92,7 @@ void check_problem_of(const KernelSpec& spec, const v1::Problem& problem, const 
   check_types(spec, problem, field);
   if (!problem.scenario().empty()) {
     refuse(field + ".scenario",
-           quoted(problem.scenario()) + " is no scenario of " + spec.name + ", it has none");
+           quoted(problem.scenario()) + " is not a scenario of " + spec.name + ", it has none");
   }
 }
 

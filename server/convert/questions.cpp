@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -24,7 +25,7 @@ Numerics numerics_of(const KernelSpec& spec, const v1::Numerics& wire) {
     }
   }
   throw Error(ErrorCode::InvalidArgument, "numerics.invariant_dim",
-              quoted(dim) + " is no dim of " + spec.name + " along which an output has rows (" +
+              quoted(dim) + " is not a dim of " + spec.name + " along which an output has rows (" +
                   (dims.empty() ? "there is none" : "there is " + dims) + ")");
 }
 
@@ -57,24 +58,10 @@ std::chrono::milliseconds compile_wait(const v1::GetVariantRequest& request) {
   return std::chrono::milliseconds(request.compile_wait_ms());
 }
 
-OnMiss on_miss(const v1::GetVariantRequest& request) {
-  switch (request.on_miss()) {
-    case v1::SERVE:
-      return OnMiss::Serve;
-    case v1::WAIT:
-      return OnMiss::Wait;
-    case v1::FAIL:
-      return OnMiss::Fail;
-    default:
-      throw Error(ErrorCode::InvalidArgument, "on_miss",
-                  std::to_string(request.on_miss()) + " is none of SERVE, WAIT, FAIL");
-  }
-}
-
 bool may_tune(const v1::GetVariantRequest& request) {
   if (request.tune() != v1::AUTO && request.tune() != v1::NEVER) {
     throw Error(ErrorCode::InvalidArgument, "tune",
-                std::to_string(request.tune()) + " is none of AUTO, NEVER");
+                std::to_string(request.tune()) + " is not one of AUTO, NEVER");
   }
   return request.tune() == v1::AUTO;
 }
@@ -103,7 +90,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
                 "is given without restrict_accept, which makes it count");
   }
   read.job = request.job();
-  read.on_miss = on_miss(request);
+  read.on_miss = on_miss_from_wire(request.on_miss(), "on_miss");
   read.may_tune = may_tune(request);
   read.compile_wait = compile_wait(request);
   read.have = digests_from_wire(request.have_artifacts(), "have_artifacts");
@@ -149,7 +136,7 @@ Question QuestionReader::read(const RecordQuestion& stored, const DeviceClass& d
   return question(common, problem, "problem");
 }
 
-// What is measured now is measured under the driver and the power limit of the agent's GPU.
+// A new measurement has the driver and the power limit of the agent's GPU.
 void QuestionReader::ask_as_measured(Common& common) const {
   if (const auto offered = offered_device(*fleet_.agents(), common.device.digest)) {
     common.driver = offered->driver;

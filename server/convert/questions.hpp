@@ -10,10 +10,9 @@
 #include "server/fleet.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/lookup.hpp"
+#include "tuner/plan/on_miss.hpp"
 
 namespace cubind {
-
-enum class OnMiss : std::uint8_t { Serve, Wait, Fail };
 
 struct VariantQuestion {
   Question question;
@@ -34,8 +33,8 @@ class QuestionReader {
   VariantQuestion read(const v1::GetVariantRequest& request) const;
   /// One for each problem, in their order.
   std::vector<Question> read(const v1::TuneRequest& request) const;
-  /// What was once asked, in terms of today's spec. Throws where it cannot be asked any more: NotFound, or
-  /// FailedPrecondition where the kernel has another interface now.
+  /// An earlier question in terms of today's spec. Throws if it can no longer be asked: NotFound, or
+  /// FailedPrecondition if the kernel has another interface now.
   Question read(const RecordQuestion& stored, const DeviceClass& device) const;
   /// A label, or facts; `field` is the place.
   DeviceClass device(const v1::Device& device, const std::string& field) const;

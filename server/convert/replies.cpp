@@ -1,21 +1,11 @@
 #include "server/convert/replies.hpp"
 
 #include "server/store/columns.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
-
-void to_wire(const VerificationSummary& from, v1::VerificationSummary& to) {
-  to.set_verified(from.verified);
-  to.set_reference(from.reference);
-  to.set_worst_excess(from.worst_excess);
-  for (const Problem& problem : from.problems) {
-    cubind::to_wire(problem, *to.add_problems());
-  }
-  to.set_same_bits(from.same_bits);
-  to.set_after_timing(from.after_timing);
-}
 
 void add_provenance(const ServedAnswer& from, v1::Provenance& to) {
   if (from.candidate.record) {
@@ -65,14 +55,7 @@ void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to) {
   to.set_key(std::string(from.key.digest.view()));
   to.set_toolchain(from.toolchain.name);
   for (const EntryResources& entry : from.resources) {
-    v1::EntryResources& wire = *to.add_entries();
-    wire.set_entry_symbol(entry.entry_symbol);
-    wire.set_registers(entry.registers);
-    wire.set_static_shared_bytes(entry.static_shared_bytes);
-    wire.set_local_bytes(entry.local_bytes);
-    wire.set_spill_store_bytes(entry.spill_store_bytes);
-    wire.set_spill_load_bytes(entry.spill_load_bytes);
-    wire.set_tensor_cores(entry.tensor_cores);
+    to_wire(entry, *to.add_entries());
   }
 }
 
@@ -83,19 +66,8 @@ void to_wire(const RecordRow& from, v1::Provenance& to) {
   to.set_measured_device_class(std::string(from.question.device_class.view()));
   to_wire(from.driver, *to.mutable_driver());
   to.set_toolchain(from.toolchain.name);
-  to.set_measured_at(from.measured_at);
-  to.set_median_us(from.median_us);
-  to.set_median_low_us(from.median_low_us);
-  to.set_median_high_us(from.median_high_us);
-  to.set_samples(from.samples);
-  to.set_sm_mhz(from.sm_mhz);
-  to.set_contended(from.contended);
-  to.set_throttled(from.throttled);
-  to.set_gain_over_default(from.gain_over_default);
+  to_wire(from.timing, to);
   to_wire(from.verification, *to.mutable_verification());
-  to.set_timer(from.timer);
-  to.set_tick_us(from.tick_us);
-  to.set_power_limit_mw(from.power_limit_mw);
 }
 
 void to_wire(const ServedAnswer& from, v1::GetVariantReply& to) {
@@ -148,7 +120,7 @@ void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& 
     to_wire(generation, *to.mutable_provenance()->mutable_generation());
     to.mutable_provenance()->set_measured_device(from.device);
     to.mutable_provenance()->set_same_bytes_measured(true);
-    to.set_best_us(from.record->median_us);
+    to.set_best_us(from.record->timing.median_us);
   }
 }
 

@@ -1,4 +1,4 @@
-// From the daemon's structs to the messages of its replies.
+// Converts the daemon's structs to the messages of its replies.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ void to_wire(const Generation& from, v1::Generation& to);
 void to_wire(const DriverVersion& from, v1::DriverVersion& to);
 /// Without the bytes.
 void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
-/// Of a record, without departures and without what only an answer knows.
+/// The provenance of a record, without departures and without the facts that only an answer knows.
 void to_wire(const RecordRow& from, v1::Provenance& to);
 /// The whole reply but the job and the cubin's bytes.
 void to_wire(const ServedAnswer& from, v1::GetVariantReply& to);
 void to_wire(const JobEvent& from, v1::Job& to);
-/// `generation` is the one that a finished job's record belongs to.
+/// `generation` is that of a finished job's record.
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to);
 void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to);
 

@@ -1,4 +1,4 @@
-// What passes between the job queue and an agent, without the wire.
+// The exchange between the job queue and an agent, without the wire.
 #pragma once
 
 #include <cstdint>
@@ -99,7 +99,7 @@ struct WorkResult {
   RecordRow record;  // winner, statistics, verification, finalists; the queue adds the rest
   std::vector<OutcomeCount> outcomes;
   Problem smaller_problem;        // Smaller: what fits; `error` says what does not
-  std::uint64_t needs_bytes = 0;  // Failed or Smaller, for the lack of memory
+  std::uint64_t needs_bytes = 0;  // Failed or Smaller, because memory was short
 };
 
 /// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with
@@ -110,8 +110,6 @@ class AgentLink {
   virtual void grant(const Lease& lease) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
-  /// The devices are to be offered again when trials may use so much memory of this one; 0: no longer.
-  virtual void watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) = 0;
   virtual void drain() = 0;
 };
 

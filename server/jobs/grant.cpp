@@ -48,8 +48,7 @@ Digest incumbent(const Lease& lease, const OfferedDevice& device, const IndexSna
     return {};
   }
   for (const RecordPtr& record : found->second) {
-    const bool measured = record->evidence == Evidence::Measured || record->evidence == Evidence::Replayed;
-    if (measured && !record->provisional &&
+    if (was_measured_here(*record) && !record->provisional &&
         driver_branch(record->driver.version) == driver_branch(device.driver.version)) {
       return record->trial;
     }

@@ -11,7 +11,7 @@ double median(std::vector<double> values) {
   if (values.size() % 2 == 1) {
     return *middle;
   }
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+  return (*middle + *std::ranges::max_element(values.begin(), middle)) / 2;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How long tuning takes, as the jobs that have ended tell.
+// The duration of tuning, estimated from ended jobs.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct TimeEstimate {
   std::uint32_t jobs = 0;  // that it rests on
 };
 
-/// The median time for a configuration times their number: of the question's own jobs, where it was tuned
-/// before, else of all jobs of its kernel on its device class. Only jobs that have found a winner count.
+/// The median time for a configuration times their number: from the question's own jobs, if it was tuned
+/// before, else from all jobs of its kernel on its device class. Only jobs with a winner count.
 class JobTimes {
  public:
   explicit JobTimes(const std::vector<JobRow>& jobs);
@@ -27,7 +27,7 @@ class JobTimes {
   std::optional<TimeEstimate> estimate(const RecordQuestion& question, std::uint64_t configurations) const;
 
  private:
-  // Milliseconds for a configuration, of each job.
+  /// Milliseconds for a configuration, of each job.
   std::map<Digest, std::vector<double>> by_question_;                        // job_key()
   std::map<std::pair<std::string, Digest>, std::vector<double>> by_kernel_;  // and device class
 };

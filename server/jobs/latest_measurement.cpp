@@ -1,5 +1,7 @@
 #include "server/jobs/latest_measurement.hpp"
 
+#include "server/lookup/lookup.hpp"
+
 namespace cubind {
 
 RecordPtr latest_measurement(const RecordQuestion& question, const IndexSnapshot& index) {
@@ -13,8 +15,7 @@ RecordPtr latest_measurement(const RecordQuestion& question, const IndexSnapshot
   }
   RecordPtr latest;
   for (const RecordPtr& record : found->second) {
-    const bool measured = record->evidence == Evidence::Measured || record->evidence == Evidence::Replayed;
-    if (measured && (!latest || record->id > latest->id)) {
+    if (was_measured_here(*record) && (!latest || record->id > latest->id)) {
       latest = record;
     }
   }

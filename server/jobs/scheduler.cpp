@@ -1,29 +1,40 @@
 #include "server/jobs/scheduler.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "server/jobs/scheduler_state.hpp"
+#include "server/jobs/latest_measurement.hpp"
 #include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
+namespace {
+
+std::string fresh_id() {
+  const std::string seed = read_file("/proc/sys/kernel/random/uuid");
+  return Digest::of(seed).hex().substr(0, 16);
+}
+
+}  // namespace
 
 Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,
                      SchedulerOptions options)
-    : state_(std::make_unique<State>(store, index, kernels, clock, options)) {}
-
-Scheduler::~Scheduler() = default;
+    : store_(store),
+      index_(index),
+      kernels_(kernels),
+      clock_(clock),
+      options_(options),
+      jobs_(clock),
+      failures_(kernels, agents_, clock, options.failure_pause),
+      placement_(agents_, jobs_, failures_, options.compile_leases) {}
 
 void Scheduler::load() {
-  state_->fail_damaged_jobs();
+  fail_damaged_jobs();
   std::vector<JobRow> rows;
   std::map<Digest, DeviceClass> devices;
-  state_->store.read([&](StoreReader& reader) {
-    rows = reader.jobs(false);
+  store_.read([&](StoreReader& reader) {
+    rows = reader.open_jobs();
     for (DeviceClass& device : reader.device_classes()) {
       devices.emplace(device.digest, std::move(device));
     }
@@ -31,40 +42,48 @@ void Scheduler::load() {
   for (JobRow& row : rows) {
     const auto device = devices.find(row.question.device_class);
     if (device == devices.end()) {
-      state_->fail_before_loaded(std::move(row), "its device class is not in the store or is damaged there");
+      fail_before_loaded(std::move(row), "its device class is not in the store or is damaged there");
       continue;
     }
     row.state = JobState::Queued;
-    state_->add(std::move(row), device->second);
+    jobs_.add(std::move(row), device->second);
   }
-  for (const RecordPtr& record : state_->index.snapshot()->all()) {
+  for (const RecordPtr& record : index_.snapshot()->all()) {
     const auto device = devices.find(record->question.device_class);
-    if (device != devices.end() && state_->knows(record->question)) {
-      state_->measure_again_when_idle(record->question, device->second);
+    if (device != devices.end() && knows(record->question)) {
+      measure_again_when_idle(record->question, device->second);
     }
   }
-  state_->load_failures();
-  state_->dispatch();
+  load_failures();
+  dispatch();
 }
 
-void Scheduler::State::fail_damaged_jobs() {
+void Scheduler::fail_damaged_jobs() {
   try {
-    store.write([](StoreWriter& writer) { writer.fail_damaged_jobs(); });
+    store_.write([](StoreWriter& writer) { writer.fail_damaged_jobs(); });
   } catch (const Error& error) {
     // The store is read-only: they stay open in the file, and nobody goes on with them.
     log_warning(std::string("damaged jobs are not ended: ") + error.what());
   }
 }
 
-void Scheduler::State::fail_before_loaded(JobRow row, std::string error) {
+void Scheduler::fail_before_loaded(JobRow row, std::string error) {
   log_error("job " + row.id + " has failed: " + error);
   row.state = JobState::Failed;
   row.error = std::move(error);
-  row.finished_at = clock.wall_text();
+  row.finished_at = clock_.wall_text();
   try {
     persist(row);
   } catch (const Error& fault) {
     log_warning("job " + row.id + ": its end is not stored: " + fault.what());
+  }
+}
+
+void Scheduler::load_failures() {
+  std::vector<JobRow> rows;
+  store_.read([&](StoreReader& reader) { rows = reader.out_of_memory_jobs(); });
+  for (const JobRow& row : rows) {
+    failures_.note(row);
   }
 }
 
@@ -80,15 +99,15 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
       row.kind = JobKind::Tune;
       row.key = job_key(order.question);
       row.question = order.question;
-      row.retune = retune || state_->power_limit_has_changed(order.question);
+      row.retune = retune || power_limit_has_changed(order.question);
       row.for_bucket = order.for_bucket;
-      ids.push_back(state_->enqueue(std::move(row), order.device).row.id);
+      ids.push_back(enqueue(std::move(row), order.device).row.id);
     }
   } catch (const std::exception&) {
-    state_->dispatch();
+    dispatch();
     throw;
   }
-  return state_->dispatched(ids);
+  return dispatched(ids);
 }
 
 JobEvent Scheduler::submit_compile(const CompileOrder& order) {
@@ -99,190 +118,167 @@ JobEvent Scheduler::submit_compile(const CompileOrder& order) {
   row.compile = order.configurations;
   row.architecture = order.architecture;
   row.driver_cuda = order.driver_cuda;
-  return state_->dispatched({state_->enqueue(std::move(row), order.device).row.id}).front();
+  return dispatched({enqueue(std::move(row), order.device).row.id}).front();
 }
 
-OpenJob& Scheduler::State::enqueue(JobRow row, const DeviceClass& device) {
-  if (const auto met = by_key.find(row.key); met != by_key.end()) {
-    OpenJob& job = *met->second;
-    const bool only_exactly = job.row.for_bucket && !row.for_bucket;
-    if ((row.retune && !job.row.retune) || (only_exactly && job.smaller)) {
-      begin_anew(job, row);
-    } else if (only_exactly) {
-      JobRow exact = job.row;
-      exact.for_bucket = false;
-      persist(exact);
-      job.row = std::move(exact);
-    }
-    return job;
+OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
+  if (OpenJob* job = jobs_.find_key(row.key)) {
+    ask_again(*job, row);
+    return *job;
   }
-  if (draining) {
+  if (draining_) {
     throw Error(ErrorCode::Unavailable, "daemon", "is shutting down");
   }
-  if (jobs.size() >= options.queue_limit) {
-    throw Error(ErrorCode::ResourceExhausted, "job queue",
-                "holds " + std::to_string(jobs.size()) + " jobs, its limit: wait until some have ended");
+  if (jobs_.all().size() >= options_.queue_limit) {
+    throw Error(
+        ErrorCode::ResourceExhausted, "job queue",
+        "holds " + std::to_string(jobs_.all().size()) + " jobs, its limit: wait until some have ended");
   }
   row.id = fresh_id();
-  row.created_at = clock.wall_text();
-  store.write([&](StoreWriter& writer) {
+  row.created_at = clock_.wall_text();
+  store_.write([&](StoreWriter& writer) {
     row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
     writer.put_device_class(device);
     writer.put_job(row);
   });
-  return add(std::move(row), device);
+  return jobs_.add(std::move(row), device);
 }
 
-OpenJob& Scheduler::State::add(JobRow row, const DeviceClass& device) {
-  const auto job = jobs.insert(jobs.end(), OpenJob{});
-  job->row = std::move(row);
-  job->device = device;
-  by_id[job->row.id] = job;
-  by_key[job->row.key] = &*job;
-  return *job;
+void Scheduler::ask_again(OpenJob& job, const JobRow& asked) {
+  const bool only_exactly = job.row.for_bucket && !asked.for_bucket;
+  if ((asked.retune && !job.row.retune) || (only_exactly && job.smaller)) {
+    begin_anew(job, asked);
+  } else if (only_exactly) {
+    JobRow exact = job.row;
+    exact.for_bucket = false;
+    persist(exact);
+    job.row = std::move(exact);
+  }
 }
 
-void Scheduler::State::begin_anew(OpenJob& job, const JobRow& asked) {
+void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   JobRow row = job.row;
   row.retune = row.retune || asked.retune;
   row.for_bucket = row.for_bucket && asked.for_bucket;
   row.note.clear();
   row.state = JobState::Queued;
-  store.write([&](StoreWriter& writer) {
+  store_.write([&](StoreWriter& writer) {
     row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
     writer.put_job(row);
   });
-  if (job.leased()) {
-    agents.at(job.agent).link->end_lease(job.lease_id,
-                                         "its problem is to be measured anew: a Tune asks for it");
+  if (job.lease) {
+    agents_.at(job.lease->agent)
+        .link->end_lease(job.lease->id, "a Tune asks for a new measurement of its problem");
   }
-  drop_lease(job);
+  jobs_.end_lease(job);
   job.row = std::move(row);
   job.smaller.reset();
   job.needs_bytes = 0;
   job.phase.clear();
   job.not_before = {};
-  tell(job);
+  jobs_.tell(job);
 }
 
-std::vector<JobEvent> Scheduler::State::dispatched(const std::vector<std::string>& ids) {
+std::vector<JobEvent> Scheduler::dispatched(const std::vector<std::string>& ids) {
   // Granting may end a job at once: then nothing but its last event is left of it.
   const auto last = std::make_shared<std::map<std::string, JobEvent>>();
   std::vector<std::uint64_t> watching;
   for (const std::string& id : ids) {
-    watching.push_back(watch(*find(id), [last](const JobEvent& event) { (*last)[event.job.id] = event; }));
+    watching.push_back(
+        jobs_.watch(*jobs_.find(id), [last](const JobEvent& event) { (*last)[event.job.id] = event; }));
   }
   dispatch();
   std::vector<JobEvent> events;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    unwatch(watching[i]);
-    const OpenJob* open = find(ids[i]);
-    events.push_back(open ? event_of(*open) : last->at(ids[i]));
+    jobs_.unwatch(watching[i]);
+    const OpenJob* open = jobs_.find(ids[i]);
+    events.push_back(open ? jobs_.event(*open) : last->at(ids[i]));
   }
   return events;
 }
 
-std::string Scheduler::State::fresh_id() {
-  const std::string seed = read_file("/proc/sys/kernel/random/uuid") + std::to_string(jobs.size());
-  return Digest::of(seed).hex().substr(0, 16);
-}
-
 std::optional<JobEvent> Scheduler::find_open(const RecordQuestion& question) const {
-  const auto found = state_->by_key.find(job_key(question));
-  return found == state_->by_key.end() ? std::nullopt : std::optional(state_->event_of(*found->second));
+  const OpenJob* job = jobs_.find_key(job_key(question));
+  return job ? std::optional(jobs_.event(*job)) : std::nullopt;
 }
 
 std::optional<JobEvent> Scheduler::find(const std::string& id) const {
-  const OpenJob* job = state_->find(id);
-  return job ? std::optional(state_->event_of(*job)) : std::nullopt;
+  const OpenJob* job = jobs_.find(id);
+  return job ? std::optional(jobs_.event(*job)) : std::nullopt;
 }
 
 std::vector<JobEvent> Scheduler::open_jobs() const {
   std::vector<JobEvent> events;
-  for (const OpenJob& job : state_->jobs) {
-    events.push_back(state_->event_of(job));
+  for (const OpenJob& job : jobs_.all()) {
+    events.push_back(jobs_.event(job));
   }
   return events;
 }
 
+std::optional<std::string> Scheduler::failed_lately(const Digest& key, bool for_bucket) const {
+  return failures_.find(key, for_bucket);
+}
+
 std::uint64_t Scheduler::watch(const std::string& job_id, Watcher watcher) {
-  OpenJob* job = state_->find(job_id);
-  return job ? state_->watch(*job, std::move(watcher)) : 0;
+  OpenJob* job = jobs_.find(job_id);
+  return job ? jobs_.watch(*job, std::move(watcher)) : 0;
 }
 
-std::uint64_t Scheduler::State::watch(OpenJob& job, Watcher watcher) {
-  const std::uint64_t id = ++last_watch;
-  watches[id] = job.row.id;
-  job.watchers[id] = std::move(watcher);
-  return id;
-}
-
-void Scheduler::unwatch(std::uint64_t watch_id) { state_->unwatch(watch_id); }
-
-void Scheduler::State::unwatch(std::uint64_t watch_id) {
-  const auto found = watches.find(watch_id);
-  if (found == watches.end()) {
-    return;
-  }
-  if (OpenJob* job = find(found->second)) {
-    job->watchers.erase(watch_id);
-  }
-  watches.erase(found);
-}
+void Scheduler::unwatch(std::uint64_t watch_id) { jobs_.unwatch(watch_id); }
 
 JobEvent Scheduler::cancel(const std::string& id) {
-  OpenJob* job = state_->find(id);
+  OpenJob* job = jobs_.find(id);
   if (!job) {
     bool known = false;
-    state_->store.read([&](StoreReader& reader) {
-      known = std::ranges::any_of(reader.jobs(true), [&](const JobRow& row) { return row.id == id; });
-    });
+    store_.read([&](StoreReader& reader) { known = reader.job(id).has_value(); });
     if (known) {
       throw Error(ErrorCode::FailedPrecondition, "id", "job " + quoted(id) + " has ended");
     }
     throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
   }
-  if (job->leased()) {
-    state_->agents.at(job->agent).link->end_lease(job->lease_id, "the job was cancelled");
+  if (job->lease) {
+    agents_.at(job->lease->agent).link->end_lease(job->lease->id, "the job was cancelled");
   }
-  JobEvent event = state_->event_of(*job);
+  JobEvent event = jobs_.event(*job);
   event.job.state = JobState::Cancelled;
-  state_->end(*job, JobState::Cancelled, "cancelled", nullptr);
-  state_->dispatch();
+  end(*job, JobState::Cancelled, "cancelled", nullptr);
+  dispatch();
   return event;
 }
 
-void Scheduler::expect_agent_until(SteadyTime deadline) { state_->agent_expected_until = deadline; }
+void Scheduler::expect_agent_until(std::chrono::steady_clock::time_point deadline) {
+  agent_expected_until_ = deadline;
+}
 
-bool Scheduler::agent_expected() const { return state_->clock.steady_now() < state_->agent_expected_until; }
+bool Scheduler::agent_expected() const { return clock_.steady_now() < agent_expected_until_; }
 
 void Scheduler::tick() {
-  state_->expire_leases();
-  state_->dispatch();
+  expire_leases();
+  dispatch();
 }
 
 void Scheduler::drain() {
-  state_->draining = true;
-  for (auto& [id, agent] : state_->agents) {
+  draining_ = true;
+  for (auto& [id, agent] : agents_) {
     agent.link->drain();
   }
 }
 
-bool Scheduler::idle() const { return state_->leases.empty(); }
+bool Scheduler::idle() const { return jobs_.leased().empty(); }
 
-bool Scheduler::draining() const { return state_->draining; }
+bool Scheduler::draining() const { return draining_; }
 
 std::vector<AgentProfile> Scheduler::agents() const {
   std::vector<AgentProfile> profiles;
-  for (const auto& [id, agent] : state_->agents) {
+  for (const auto& [id, agent] : agents_) {
     profiles.push_back(agent.profile);
   }
   return profiles;
 }
 
 std::string Scheduler::device_state(const std::string& uuid) const {
-  for (const auto& [id, job] : state_->leases) {
-    if (job->gpu_uuid == uuid) {
+  for (const auto& [lease_id, job] : jobs_.leased()) {
+    if (job->lease->gpu_uuid == uuid) {
       return job->row.state == JobState::WaitingForIdleGpu ? "waiting_for_idle_gpu" : "tuning";
     }
   }
@@ -290,51 +286,31 @@ std::string Scheduler::device_state(const std::string& uuid) const {
 }
 
 std::uint32_t Scheduler::queued() const {
-  return static_cast<std::uint32_t>(state_->jobs.size() - state_->leases.size());
+  return static_cast<std::uint32_t>(jobs_.all().size() - jobs_.leased().size());
 }
 
-std::uint32_t Scheduler::running() const { return static_cast<std::uint32_t>(state_->leases.size()); }
+std::uint32_t Scheduler::running() const { return static_cast<std::uint32_t>(jobs_.leased().size()); }
 
 void Scheduler::on_artifact(std::function<void(const ArtifactRow&)> listener) {
-  state_->artifact_listeners.push_back(std::move(listener));
+  artifact_listeners_.push_back(std::move(listener));
 }
 
-void Scheduler::on_agents(std::function<void()> listener) {
-  state_->agent_listeners.push_back(std::move(listener));
+void Scheduler::on_agents(std::function<void()> listener) { agent_listeners_.push_back(std::move(listener)); }
+
+void Scheduler::persist(const JobRow& row) {
+  store_.write([&](StoreWriter& writer) { writer.put_job(row); });
 }
 
-JobEvent Scheduler::State::event_of(const OpenJob& job) const {
-  JobEvent event{
-      job.row, job.device.label, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
-      nullptr};
-  event.job.elapsed_ms += job.leased_ms(clock.steady_now());
-  return event;
+bool Scheduler::is_passing(const Error& error) {
+  return error.code() == ErrorCode::ResourceExhausted || error.code() == ErrorCode::Unavailable;
 }
 
-OpenJob* Scheduler::State::find(const std::string& id) {
-  const auto found = by_id.find(id);
-  return found == by_id.end() ? nullptr : &*found->second;
-}
-
-void Scheduler::State::tell(const OpenJob& job) {
-  const JobEvent event = event_of(job);
-  // A watcher may stop watching while it is told.
-  const auto watchers = job.watchers;
-  for (const auto& [id, watcher] : watchers) {
-    watcher(event);
-  }
-}
-
-void Scheduler::State::persist(const JobRow& row) {
-  store.write([&](StoreWriter& writer) { writer.put_job(row); });
-}
-
-void Scheduler::State::end(OpenJob& job, JobState state, std::string error, RecordPtr record) {
+void Scheduler::end(OpenJob& job, JobState state, std::string error, RecordPtr record) {
   job.row.state = state;
   job.row.error = std::move(error);
-  job.row.finished_at = clock.wall_text();
-  note_failure(job.row);
-  release(job);
+  job.row.finished_at = clock_.wall_text();
+  failures_.note(job.row);
+  jobs_.end_lease(job);
   try {
     if (state != JobState::Done) {
       persist(job.row);
@@ -344,38 +320,44 @@ void Scheduler::State::end(OpenJob& job, JobState state, std::string error, Reco
     // daemon.
     log_warning("job " + job.row.id + ": its end is not stored: " + fault.what());
   }
-  JobEvent last = event_of(job);
+  JobEvent last = jobs_.event(job);
   last.record = std::move(record);
-  forget(job.row.id, last);
+  jobs_.remove(job, last);
 }
 
-bool Scheduler::State::knows(const RecordQuestion& question) const {
+bool Scheduler::knows(const RecordQuestion& question) const {
   try {
-    return kernels.find(question.kernel)->interface == question.interface;
+    return kernels_.find(question.kernel)->interface == question.interface;
   } catch (const Error&) {
     return false;
   }
 }
 
-std::uint64_t Scheduler::State::revision_of(const std::string& kernel) const {
-  try {
-    return kernels.find(kernel)->revision;
-  } catch (const Error&) {
-    return 0;
-  }
+bool Scheduler::has_provisional_record(const RecordQuestion& question) const {
+  const RecordPtr record = latest_measurement(question, *index_.snapshot());
+  return record && record->provisional;
 }
 
-void Scheduler::State::forget(const std::string& id, const JobEvent& last) {
-  const auto found = by_id.find(id);
-  const auto job = found->second;
-  const auto watchers = std::move(job->watchers);
-  by_key.erase(job->row.key);
-  by_id.erase(found);
-  jobs.erase(job);
-  for (const auto& [watch_id, watcher] : watchers) {
-    watches.erase(watch_id);
-    watcher(last);
+bool Scheduler::only_when_idle(const JobRow& row) const {
+  return row.kind == JobKind::Tune && !row.retune && has_provisional_record(row.question);
+}
+
+bool Scheduler::power_limit_has_changed(const RecordQuestion& question) const {
+  const RecordPtr record = latest_measurement(question, *index_.snapshot());
+  bool other = false;
+  for (const auto& [id, agent] : agents_) {
+    for (const OfferedDevice& device : agent.profile.devices) {
+      const std::uint32_t limit = device.device.facts.power_limit_mw;
+      if (!record || device.device.digest != question.device_class || limit == 0) {
+        continue;
+      }
+      if (record->timing.power_limit_mw == 0 || record->timing.power_limit_mw == limit) {
+        return false;
+      }
+      other = true;
+    }
   }
+  return other;
 }
 
 }  // namespace cubind

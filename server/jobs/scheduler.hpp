@@ -8,19 +8,22 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "server/jobs/agent.hpp"
+#include "server/jobs/failures.hpp"
 #include "server/jobs/job_event.hpp"
+#include "server/jobs/open_jobs.hpp"
+#include "server/jobs/pending_checks.hpp"
+#include "server/jobs/placement.hpp"
 #include "server/lookup/index.hpp"
 
 namespace cubind {
 
+class Error;
 class KernelLibrary;
 class Store;
 
@@ -47,8 +50,8 @@ struct CompileOrder {
 struct TuneOrder {
   RecordQuestion question;
   DeviceClass device;
-  /// The problem stands for its bucket: where it does not fit into the GPU's memory, the largest smaller one
-  /// that does is measured. Otherwise exactly this problem is.
+  /// The problem represents its bucket: if it does not fit into the GPU's memory, the job measures a smaller
+  /// one that does. Otherwise the job measures exactly this problem.
   bool for_bucket = false;
 };
 
@@ -56,32 +59,29 @@ class Scheduler {
  public:
   Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,
             SchedulerOptions options = {});
-  ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Takes up the open jobs of the store. What was leased is queued again, what is damaged has failed.
+  /// Takes up the open jobs of the store. Leased jobs are queued again, and damaged ones have failed.
   /// Provisional records are measured again: the index has been loaded before.
   void load();
 
   // ---- Asking ----
 
-  /// The open job for the question, or a new one; an open job that is no retune becomes one where one is
-  /// asked for, and one for a bucket measures exactly its problem where that is asked for. A job that has
-  /// ended already (it could not be granted) comes with its last event. Throws ResourceExhausted where the
-  /// queue is full, Unavailable while draining, and what the store throws where the job cannot be persisted.
+  /// The open job for the question, or a new one. An open job becomes a retune if a retune is asked for, and
+  /// a job for a bucket measures exactly its problem if that is asked for. A job that has ended already (it
+  /// could not be granted) comes with its last event. Throws ResourceExhausted if the queue is full,
+  /// Unavailable while draining, and the store's error if the job cannot be persisted.
   JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune);
-  /// Many at once, in their order. Where one throws, those before it stay.
+  /// Submits many jobs, in their order. If one throws, those before it stay.
   std::vector<JobEvent> submit_tunes(const std::vector<TuneOrder>& orders, bool retune);
   JobEvent submit_compile(const CompileOrder& order);
   std::optional<JobEvent> find_open(const RecordQuestion& question) const;
   std::optional<JobEvent> find(const std::string& id) const;  // open jobs
   std::vector<JobEvent> open_jobs() const;
 
-  /// The error of the latest job with this key, if the kernel's spec is still the same and it failed within
-  /// failure_pause or, for the lack of memory, while no GPU offers enough of it. A miss does not
-  /// start such a job again; whoever asks for it by name (Tune) does. That exactly the problem did not fit
-  /// says nothing to who asks for its bucket.
+  /// The error of the key's failure while that holds (see Failures). A miss does not start such a job again; whoever
+  /// asks for it by name (Tune) does.
   std::optional<std::string> failed_lately(const Digest& key, bool for_bucket = false) const;
 
   /// Tells every change from now on. 0: the job is not open.
@@ -110,8 +110,8 @@ class Scheduler {
   bool store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch);
   bool finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result);
 
-  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` where none can.
-  void check(CheckOrder order, std::function<void(const CheckOutcome&, const std::string& error)> done);
+  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can.
+  void check(CheckOrder order, PendingChecks::Done done);
   void check_done(const std::string& id, const CheckOutcome& outcome);
 
   /// Expires leases, grants what can be granted. Call it every few hundred milliseconds.
@@ -134,8 +134,81 @@ class Scheduler {
   void on_agents(std::function<void()> listener);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  // ---- scheduler.cpp ----
+  // The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
+  // not one into a retune.
+  OpenJob& enqueue(JobRow row, const DeviceClass& device);
+  /// Somebody asks for the open job anew, with other wishes perhaps.
+  void ask_again(OpenJob& job, const JobRow& asked);
+  /// The job's measurements so far do not count: it starts again as `asked`.
+  void begin_anew(OpenJob& job, const JobRow& asked);
+  /// Dispatches, then gives the state of these open jobs: the last event of a job that has ended meanwhile.
+  std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);
+  void persist(const JobRow& row);
+  /// The store's open jobs that nobody can go on with.
+  void fail_damaged_jobs();
+  void fail_before_loaded(JobRow row, std::string error);
+  /// Failures that lacked memory outlive the daemon.
+  void load_failures();
+  /// A full or read-only store: what it refuses now it may take later.
+  static bool is_passing(const Error& error);
+  /// Ends the job in the store, tells its watchers and forgets it.
+  void end(OpenJob& job, JobState state, std::string error, RecordPtr record);
+  /// Whether there is such a kernel with this interface today.
+  bool knows(const RecordQuestion& question) const;
+  /// Whether agents offer the device class under another power limit alone than that of the latest
+  /// measurement: its samples, whose keys are still those of today, say nothing about today's clocks.
+  bool power_limit_has_changed(const RecordQuestion& question) const;
+  /// Whether the job replaces a provisional record: it is measured on an idle GPU or not at all. A job for
+  /// which a caller asked is not.
+  bool only_when_idle(const JobRow& row) const;
+  bool has_provisional_record(const RecordQuestion& question) const;
+
+  // ---- scheduler_leases.cpp ----
+  void agents_changed();
+  /// Leases what can be leased now, in the order of its rank and age.
+  void dispatch();
+  void place(OpenJob& job);
+  void mark_without_device(OpenJob& job);
+  void try_to_grant(OpenJob& job, const JobPlace& place);
+  void grant(OpenJob& job, const JobPlace& place);
+  /// Queues a leased job again; after too many interruptions in a row it has failed.
+  void requeue(OpenJob& job, const std::string& reason);
+  void expire_leases();
+  /// The agent found the GPU in use and handed the job back. Others of its class wait with it.
+  void wait_for_idle_gpu(OpenJob& job);
+  /// The job that the lease is for, its lease renewed; null where it is over or the fence is stale.
+  OpenJob* leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
+
+  // ---- scheduler_results.cpp ----
+  void complete_tune(OpenJob& job, WorkResult& result);
+  /// Queues the job again, once, for another GPU that offers the room that it needs. False: there is no such
+  /// GPU.
+  bool move_to_more_room(OpenJob& job, const WorkResult& result);
+  /// Queues the job again for the smaller problem that the agent has found to fit.
+  void measure_smaller(OpenJob& job, const WorkResult& result);
+  /// Enqueues the measurement that replaces the question's provisional record, if it has one.
+  void measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device);
+  /// What passes (a store that takes no writes now) interrupts the job; whatever else went wrong ends it.
+  void give_up(OpenJob& job, const Error& error);
+
+  Store& store_;
+  Index& index_;
+  KernelLibrary& kernels_;
+  const Clock& clock_;
+  const SchedulerOptions options_;
+
+  OpenJobs jobs_;
+  JoinedAgents agents_;
+  Failures failures_;
+  Placement placement_;
+  PendingChecks checks_;
+  std::vector<std::function<void(const ArtifactRow&)>> artifact_listeners_;
+  std::vector<std::function<void()>> agent_listeners_;
+  std::uint64_t last_agent_ = 0;
+  std::chrono::steady_clock::time_point agent_expected_until_{};
+  bool draining_ = false;
+  bool dispatching_ = false;
 };
 
 }  // namespace cubind

@@ -1,5 +1,5 @@
 // The current records in RAM, as snapshots: a reader takes one and asks it for as long as it likes, a writer
-// publishes the next. No lock is held while anything is looked up or read from the store.
+// publishes the next. No lock is held during lookups and reads from the store.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
 class IndexSnapshot {
  public:
-  /// What the store held in an earlier generation.
+  /// The store's content in an earlier generation.
   static std::shared_ptr<const IndexSnapshot> at(Store& store, std::uint64_t generation);
 
   const Generation& generation() const { return generation_; }
@@ -76,7 +76,8 @@ class Index {
   Index();
 
   std::shared_ptr<const IndexSnapshot> snapshot() const;
-  /// How many snapshots were published: read before snapshot(), it is no newer than what that gives.
+  /// The number of snapshots published so far. If it is read before snapshot(), it is no newer than that
+  /// snapshot.
   std::uint64_t published() const { return published_; }
 
   /// Reads everything anew: at start, after an import.

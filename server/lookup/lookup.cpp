@@ -11,6 +11,16 @@
 #include "tuner/spec/todays_terms.hpp"
 
 namespace cubind {
+
+bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims) {
+  for (std::size_t i = 0; i < bucket.size(); ++i) {
+    if (dims[i] < bucket[i].lower || dims[i] > bucket[i].upper) {
+      return false;
+    }
+  }
+  return true;
+}
+
 namespace {
 
 /// A record with what it is ranked by; checked against the asked problem only when its turn comes.
@@ -23,8 +33,8 @@ struct Ranked {
   double size = 0;      // of the measured problem
 };
 
-/// Measured, provisional, imported, predicted. A replay device's own class holds nothing but what was
-/// replayed or imported.
+/// Measured, provisional, imported, predicted. A replay device's own class holds only replayed and imported
+/// records.
 int evidence_rank(const RecordRow& record) {
   switch (record.evidence) {
     case Evidence::Measured:
@@ -54,15 +64,6 @@ double device_distance(const DeviceFacts& a, const DeviceFacts& b) {
       static_cast<double>(std::max(a.sm_count, 1u)) / static_cast<double>(std::max(b.sm_count, 1u));
   const bool same_capability = a.cc_major == b.cc_major && a.cc_minor == b.cc_minor;
   return (same_capability ? 0 : 100) + std::abs(std::log2(ratio));
-}
-
-bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims) {
-  for (std::size_t i = 0; i < bucket.size(); ++i) {
-    if (dims[i] < bucket[i].lower || dims[i] > bucket[i].upper) {
-      return false;
-    }
-  }
-  return true;
 }
 
 /// KernelSpec::distance() is within the limit, as far as the dims go.
@@ -125,7 +126,7 @@ class Ranking {
     return take();
   }
 
-  /// As a problem of the bucket sees it that has no record of its own.
+  /// The view of a problem of the bucket without a record of its own.
   RecordPtr bucket_leader() {
     asks_for_bucket_ = true;
     if (const ClassRecords* records = index_.records(question_.key)) {
@@ -237,8 +238,8 @@ bool is_stale(const Question& question, const RecordRow& record, bool same_devic
   if (has_other_toolchain(question, record)) {
     return true;
   }
-  return same_device && question.power_limit_mw != 0 && record.power_limit_mw != 0 &&
-         question.power_limit_mw != record.power_limit_mw;
+  return same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw != 0 &&
+         question.power_limit_mw != record.timing.power_limit_mw;
 }
 
 std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& record,
@@ -322,13 +323,17 @@ std::vector<Configuration> neighbouring_winners(const Question& question, const 
   return winners;
 }
 
+bool was_measured_here(const RecordRow& record) {
+  return record.evidence == Evidence::Measured || record.evidence == Evidence::Replayed;
+}
+
 bool is_fresh(const Question& question, const AnswerCandidate& candidate) {
   if (!candidate.record || !candidate.match.exact() || candidate.record->provisional) {
     return false;
   }
   const RecordRow& record = *candidate.record;
-  const bool measured = record.evidence == Evidence::Measured || record.evidence == Evidence::Replayed;
-  return measured && record.verification.verified && record.verification.digest == question.verification;
+  return was_measured_here(record) && record.verification.verified &&
+         record.verification.digest == question.verification;
 }
 
 }  // namespace cubind

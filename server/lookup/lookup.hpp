@@ -15,11 +15,11 @@
 
 namespace cubind {
 
-/// What a caller asks, canonical and checked.
+/// A caller's question, canonical and checked.
 struct Question {
   std::shared_ptr<const KernelSpec> spec;
   std::uint64_t spec_revision = 0;  // another number for every spec that was ever loaded
-  Digest verification;              // today's digest of what records of these numerics were compared with
+  Digest verification;              // today's verification digest for records of these numerics
   RecordQuestion key;               // kernel, interface, problem, device class, policy, numerics, namespace
   DeviceClass device;
   std::optional<DriverVersion> driver;  // absent: makes nothing stale
@@ -53,17 +53,18 @@ using CarryOver = std::function<std::optional<CarriedOver>(const RecordRow&, con
 inline constexpr double kNearestLimit = 2.0;
 
 /// At most `limit` candidates with records, then the default. Each satisfies the constraints and launch
-/// limits of the problem that was asked; one that does not is passed over.
+/// limits of the asked problem; others are skipped.
 ///
 /// A record of the problem itself has no departure; one of its bucket `bucket` (the largest measured problem
 /// first); others within kNearestLimit `nearest_problem`; one of another device class `other_device`.
 /// Validators add `stale`, a changed source adds `other_revision`. Order: the match, then the evidence
 /// (measured, provisional, imported, predicted), then for buckets the larger problem, else the smaller
-/// distance. What a replay device yielded never answers for a real class, nor the other way round, and what
-/// clients reported answers nothing. Numerics `invariant:DIM` are answered only by what was compared with
-/// today's default: no other problem than the bucket's, device class, revision or toolchain.
+/// distance. Results of a replay device never answer for a real class, nor the other way round, and clients'
+/// reports answer nothing. Only records that were compared with today's default answer numerics
+/// `invariant:DIM`: of the same bucket, device class, revision and toolchain.
 ///
-/// Calls `visit` with one after the other, until it returns false: what nobody asks for is not ranked.
+/// Calls `visit` with one after the other, until it returns false: candidates are ranked only as far as the
+/// caller asks.
 void visit_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
                       const std::function<bool(AnswerCandidate&&)>& visit, std::size_t limit = 8);
 
@@ -79,9 +80,15 @@ RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, co
 std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
                                                 std::size_t limit = 8);
 
-/// Whether a validator of the record (driver branch, toolchain, power limit) is not the question's. What one
-/// side does not know makes nothing stale; power limits are compared on one device class.
+/// Whether the dims lie within the bucket's intervals.
+bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
+
+/// Whether a validator of the record (driver branch, toolchain, power limit) is not the question's. A fact
+/// that one side does not know makes nothing stale; power limits are compared on one device class.
 bool is_stale(const Question& question, const RecordRow& record, bool same_device);
+
+/// Whether an agent of this daemon measured the record or played it back. A table brought the others.
+bool was_measured_here(const RecordRow& record);
 
 /// Measured here (or replayed, for a replay device), alone on the GPU, for today's source and validators:
 /// nothing to tune.

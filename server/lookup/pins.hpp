@@ -1,5 +1,5 @@
 // The generation that a training job pins with its first question: all of its ranks get the same answers,
-// whatever is tuned or imported meanwhile.
+// even if problems are tuned or imported meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Pins {
   Pins(Store& store, const Index& index, std::size_t capacity = 64)
       : store_(store), index_(index), capacity_(capacity) {}
 
-  /// The first call for a job pins the current generation. Where the store takes no writes the pin lasts as
+  /// The first call for a job pins the current generation. If the store takes no writes, the pin lasts as
   /// long as its snapshot stays in RAM.
   std::shared_ptr<const IndexSnapshot> snapshot(const std::string& job);
 
@@ -29,7 +29,7 @@ class Pins {
   using Entries = std::list<std::pair<std::string, Snapshot>>;
 
   Snapshot take(const std::string& job);
-  /// The one that is kept: another thread may have been quicker.
+  /// The kept one: another thread may have been quicker.
   Snapshot keep(const std::string& job, Snapshot snapshot);
   std::uint64_t pin(const std::string& job, std::uint64_t current);
 

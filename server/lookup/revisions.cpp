@@ -10,7 +10,7 @@ CarryOver Revisions::for_question(const Question& question) {
 
 std::optional<CarriedOver> Revisions::carried(const Question& question, const RecordRow& record,
                                               const DeviceFacts& facts) {
-  const Place place{question.spec_revision, record.id};
+  const RevisedRecord place{question.spec_revision, record.id};
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(place); found != known_.end()) {

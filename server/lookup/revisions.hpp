@@ -20,13 +20,13 @@ class Revisions {
   CarryOver for_question(const Question& question);
 
  private:
-  using Place = std::pair<std::uint64_t, std::int64_t>;  // revision of the spec, id of the record
+  using RevisedRecord = std::pair<std::uint64_t, std::int64_t>;  // revision of the spec, id of the record
   std::optional<CarriedOver> carried(const Question& question, const RecordRow& record,
                                      const DeviceFacts& facts);
 
   const std::size_t capacity_;
   std::mutex mutex_;
-  std::map<Place, std::optional<CarriedOver>> known_;  // guarded by mutex_
+  std::map<RevisedRecord, std::optional<CarriedOver>> known_;  // guarded by mutex_
 };
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// What the trials of a record's problem are called under today's spec.
+// The trial keys of a record's problem under today's spec.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 namespace cubind {
 
 /// The key that the configuration's trial would have today on the record's problem, for its architecture,
-/// toolchain and driver; absent where the configuration is not valid for that problem or launches nothing.
+/// toolchain and driver; absent if the configuration is not valid for that problem or launches nothing.
 std::optional<Digest> todays_trial_key(const KernelSpec& spec, const RecordRow& record,
                                        const Configuration& configuration, const DeviceFacts& facts);
 
-/// How many trials today's spec has for the record's problem that are not among `tried`: the search space has
-/// grown since. Enumerates the space.
+/// The number of trials that today's spec has for the record's problem and `tried` lacks: the search space
+/// has grown since. Enumerates the space.
 std::size_t count_untried(const KernelSpec& spec, const RecordRow& record, const DeviceFacts& facts,
                           const std::set<Digest>& tried);
 

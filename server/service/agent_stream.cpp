@@ -83,7 +83,7 @@ bool AgentStream::handle_work() {
 
 void AgentStream::join() {
   if (!message_.has_hello()) {
-    throw Error(ErrorCode::InvalidArgument, "message", "the first message of an agent is its hello");
+    throw Error(ErrorCode::InvalidArgument, "message", "the first message of an agent must be its hello");
   }
   const v1::Hello& hello = message_.hello();
   if (hello.protocol() != kAgentProtocol) {
@@ -145,13 +145,6 @@ void AgentStream::end_lease(const std::string& lease_id, const std::string& reas
 void AgentStream::check(const CheckOrder& order) {
   v1::DaemonMessage message;
   to_wire(order, *message.mutable_check());
-  send(std::move(message));
-}
-
-void AgentStream::watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) {
-  v1::DaemonMessage message;
-  message.mutable_watch_memory()->set_gpu_uuid(gpu_uuid);
-  message.mutable_watch_memory()->set_trial_memory_bytes(trial_bytes);
   send(std::move(message));
 }
 

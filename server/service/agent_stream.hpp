@@ -28,7 +28,6 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   void grant(const Lease& lease) override;
   void end_lease(const std::string& lease_id, const std::string& reason) override;
   void check(const CheckOrder& order) override;
-  void watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) override;
   void drain() override;
 
  private:

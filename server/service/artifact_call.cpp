@@ -92,7 +92,7 @@ void PutArtifactCall::store() {
     try {
       writer.put_blob(blob_);
     } catch (const Error& error) {
-      // Bytes that are no zstd frame, or longer than they claim, are the sender's fault here, not the
+      // Bytes that are not a zstd frame, or longer than they claim, are the sender's fault here, not the
       // store's.
       const bool senders = error.code() == ErrorCode::DataLoss && error.where() != "store";
       throw senders ? Error(ErrorCode::InvalidArgument, "data", error.what()) : error;

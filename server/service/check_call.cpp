@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMaxLog = 3000;
 constexpr int kMaxCheckedProblems = 100;
-/// Of walks through the space, over all problems and architectures of a call: tables and listings wait behind
-/// it.
+/// The time for walks through the space, over all problems and architectures of a call: tables and listings
+/// wait behind it.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
 
 /// Shared memory that a block may ask for, by compute capability.
@@ -166,7 +166,7 @@ void CheckCall::count(const Problem& problem) {
     }
     if (std::ranges::find(spec_->defaults, *first) == spec_->defaults.end()) {
       reply_.add_warnings("/default: none of it is valid for " + to_string(problem) + " on " + label +
-                          ", the first valid configuration stands in: " + to_string(*first));
+                          ", the first valid configuration is used instead: " + to_string(*first));
     }
     order(problem, *first, spec_->arch_features ? cubind::architecture(capability, true) : architecture);
   }

@@ -1,4 +1,4 @@
-// What the services work with. Owned by Daemon, which outlives every call.
+// The objects that the services share. Owned by Daemon, which outlives every call.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The public service: what each rpc does is in *_call and lists; here is only which is which.
+// The public service. It only maps each rpc to its code in *_call and lists.
 #pragma once
 
 #include "schemas/agent.grpc.pb.h"

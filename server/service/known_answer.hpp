@@ -1,7 +1,7 @@
-// The short way of GetVariant: what was answered before is sent again.
+// The short way of GetVariant: it sends an earlier answer again.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <string_view>
 
@@ -9,8 +9,8 @@
 
 namespace cubind {
 
-/// False: not answered before, or no longer so. What is wrong with it comes out when it is worked out anew.
-/// Reads the store where the cubin is no longer in RAM, and may throw what that throws.
+/// False: there is no earlier answer, or it no longer holds. A fault of the question shows when the answer is
+/// worked out anew. Reads the store if the cubin is no longer in RAM, and throws that read's errors.
 bool answer_again(ServiceContext& context, std::string_view request, grpc::ByteBuffer& reply);
 
 }  // namespace cubind

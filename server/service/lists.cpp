@@ -87,10 +87,7 @@ void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::
   if (request.include_ended()) {
     const auto snapshot = context.index.snapshot();
     context.store.read([&](StoreReader& reader) {
-      for (JobRow& row : reader.jobs(true)) {
-        if (!has_ended(row.state)) {
-          continue;  // told below, with its progress
-        }
+      for (JobRow& row : reader.ended_jobs()) {
         const DeviceClass* device = snapshot->device(row.question.device_class);
         to_wire(JobEvent{std::move(row), device ? device->label : "", "", 0, 0, nullptr}, *reply.add_jobs());
       }

@@ -9,10 +9,6 @@
 namespace cubind {
 namespace {
 
-std::string joined(const std::set<std::string>& parts, const std::string& separator) {
-  return join(std::vector<std::string>(parts.begin(), parts.end()), separator);
-}
-
 std::string without_device(const std::string& wanted, const AgentProfiles& agents) {
   if (agents.empty()) {
     return "no agent is connected";
@@ -27,9 +23,9 @@ std::string without_device(const std::string& wanted, const AgentProfiles& agent
     }
   }
   if (!offered.empty()) {
-    return "no agent offers " + wanted + " for measurements (offered: " + joined(offered, ", ") + ")";
+    return "no agent offers " + wanted + " for measurements (offered: " + join(offered, ", ") + ")";
   }
-  return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + joined(reasons, "; "));
+  return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + join(reasons, "; "));
 }
 
 }  // namespace
@@ -39,7 +35,7 @@ std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
     case JobState::NoDevice:
       return without_device(job.device, agents) + "; the job begins as soon as one does";
     case JobState::WaitingForIdleGpu:
-      return "others use the GPU, the job goes on when it is idle";
+      return "other processes use the GPU; the job goes on when it is idle";
     case JobState::Failed:
       return "the job failed: " + job.job.error;
     case JobState::Cancelled:

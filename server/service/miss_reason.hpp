@@ -1,4 +1,4 @@
-// Why a question that was missed gets nothing better.
+// The reason why a miss gets nothing better.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace cubind {
 
-/// What keeps the job from answering. Empty: it is under way, or done.
+/// The obstacle of the job. Empty: it is under way, or done.
 std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents);
 
-/// What keeps a better candidate from being served: it was not compiled, or (`wanted`) is not compiled yet.
+/// The obstacle of a better candidate: it was not compiled, or (`wanted`) is not compiled yet.
 std::string obstacle_of(const CompileAttempts& compiles, bool wanted);
 
 }  // namespace cubind

@@ -26,8 +26,8 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
   if (question.driver && !toolchain.empty() && !current_toolchain(agents, question.driver) &&
       (resolution.refused_toolchain || resolution.compile)) {
     throw Error(ErrorCode::FailedPrecondition, "device.driver",
-                driver_text(*question.driver) + " cannot load what " + toolchain +
-                    " compiles: it needs a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1));
+                driver_text(*question.driver) + " cannot load the cubins of " + toolchain +
+                    ": it needs a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1));
   }
   if (!resolution.compile && compiles.job.empty() && !compiles.any_failed) {
     if (resolution.best_refused) {

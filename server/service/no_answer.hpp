@@ -8,14 +8,14 @@
 
 namespace cubind {
 
-/// What a call has tried to have compiled.
+/// The compiles that a call has tried.
 struct CompileAttempts {
   std::string job;    // id; empty: none was queued
   std::string error;  // of the latest that failed or was not queued
   bool any_failed = false;
 };
 
-/// Throws NotFound, FailedPrecondition or Unavailable with what would be right.
+/// Throws NotFound, FailedPrecondition or Unavailable, and says what would be right.
 [[noreturn]] void throw_no_answer(const Question& question, const Resolution& resolution,
                                   const AgentProfiles& agents, const CompileAttempts& compiles);
 

@@ -16,7 +16,7 @@ namespace {
 
 JobTimes read_job_times(Store& store) {
   std::vector<JobRow> jobs;
-  store.read([&](StoreReader& reader) { jobs = reader.jobs(true); });
+  store.read([&](StoreReader& reader) { jobs = reader.ended_jobs(); });
   return JobTimes(jobs);
 }
 

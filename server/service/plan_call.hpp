@@ -1,4 +1,4 @@
-// PlanTune: what a Tune would do.
+// PlanTune: the effect that a Tune would have.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -16,8 +16,8 @@ namespace cubind {
 
 struct ServiceContext;
 
-/// All that the answer to given bytes depends on, as the number of times that it has been replaced: while none
-/// of it is, the answer stands. To be read before what it counts.
+/// Counts the replacements of everything that the answer to given bytes depends on: while no count changes,
+/// the answer holds. Read the counts before the things that they count.
 struct ReplyState {
   std::uint64_t index = 0;
   std::uint64_t kernels = 0;
@@ -31,19 +31,19 @@ ReplyState reply_state(ServiceContext& context);
 struct KnownReply {
   grpc::Slice head;
   std::optional<CubinAtEnd> cubin;
-  std::shared_ptr<const CachedBlob> blob;  // the cubin's; null: none follows, or it is no longer in RAM
+  std::shared_ptr<const CachedBlob> blob;  // the cubin; null: none follows, or it is no longer in RAM
 };
 
-/// Thread-safe. Holds the replies of one state, roughly those that were asked for last, and none after the state
-/// has changed. In parts with a lock each: hits on many cores do not wait for one another.
+/// Thread-safe. Holds the replies of one state, roughly the latest ones, and none after the state has
+/// changed. It has parts with a lock each: hits on many cores do not wait for one another.
 class ReplyCache {
  public:
   /// `max_bytes` limits the sum of requests and heads.
   explicit ReplyCache(std::size_t max_bytes, std::size_t parts = kParts);
 
   std::optional<KnownReply> find(std::string_view request, const ReplyState& state);
-  /// `state` is that before the reply was worked out; nothing is kept if another one holds by now. Replaces what
-  /// was kept for the request. `blob` is the one that `reply` ends with.
+  /// `state` is the one before the reply was worked out; nothing is kept if it has changed by now. Replaces
+  /// an earlier reply to the request. `blob` is the end of `reply`.
   void keep(std::string_view request, const ReplyState& state, const WireReply& reply,
             const std::shared_ptr<const CachedBlob>& blob);
   /// How many were found whole.

@@ -35,13 +35,13 @@ class ReplyTable {
 
   /// `hash` is std::hash of the request. Null: not there. Good until the table is changed.
   Entry* find(std::string_view request, std::size_t hash);
-  /// Replaces what is kept for the request.
+  /// Replaces an earlier reply to the request.
   void put(std::string_view request, std::size_t hash, const WireReply& reply,
            const std::shared_ptr<const CachedBlob>& blob);
   /// Until the replies cost no more than this.
   void shrink_to(std::size_t max_cost);
 
-  /// What a reply costs, in bytes.
+  /// The size of a reply, in bytes.
   static std::size_t cost(std::string_view request, const WireReply& reply) {
     return request.size() + reply.head.size() + kOverhead;
   }

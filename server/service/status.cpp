@@ -31,7 +31,7 @@ static_assert(kSame<ErrorCode::InvalidArgument, grpc::StatusCode::INVALID_ARGUME
 constexpr std::size_t kMaxMessage = 4096;
 constexpr std::size_t kMaxEncoded = 6144;
 
-/// As many of the first bytes as may travel.
+/// The first bytes, as many as may travel.
 std::size_t length_that_travels(std::string_view message) {
   std::size_t encoded = 0;
   for (std::size_t i = 0; i < std::min(message.size(), kMaxMessage); ++i) {

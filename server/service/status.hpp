@@ -11,10 +11,11 @@
 namespace cubind {
 
 grpc::Status to_status(const Error& error);
-/// Of what is being handled in a catch block: an Error keeps its code, anything else is INTERNAL and logged.
+/// The status of the exception in a catch block: an Error keeps its code, anything else is INTERNAL and
+/// logged.
 grpc::Status current_status();
 
-/// OK, or what `body` threw.
+/// OK, or the error of `body`.
 template <typename Body>
 grpc::Status guarded(Body&& body) {
   try {

@@ -14,8 +14,8 @@
 namespace cubind {
 
 /// Imports a table's text: reads it, writes it in one transaction, publishes the records and queues the
-/// compiles of the winners. Not on the job thread, which it uses. Throws what read_table() and import_table()
-/// throw; then nothing is imported.
+/// compiles of the winners. Do not call it on the job thread, which it uses. Throws the errors of
+/// read_table() and import_table(); then nothing is imported.
 ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
                                const std::string& name_space, const Interrupt& interrupt = {});
 

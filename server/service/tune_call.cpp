@@ -134,12 +134,11 @@ void TuneCall::watch_job(const std::string& id) {
   }
   JobEvent ended;
   context_.store.read([&](StoreReader& reader) {
-    const auto rows = reader.jobs(true);
-    const auto found = std::ranges::find(rows, id, &JobRow::id);
-    if (found == rows.end()) {
+    auto row = reader.job(id);
+    if (!row) {
       throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
     }
-    ended.job = *found;
+    ended.job = std::move(*row);
   });
   const auto snapshot = context_.index.snapshot();
   if (const DeviceClass* device = snapshot->device(ended.job.question.device_class)) {

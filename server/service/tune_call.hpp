@@ -15,8 +15,8 @@
 
 namespace cubind {
 
-/// Everything but the reading of the request and the look for what is fresh happens on the job thread. A slow
-/// reader gets the latest progress of each job, not all of it; last events are never left out.
+/// Everything but reading the request and looking for fresh problems happens on the job thread. A slow reader
+/// gets the latest progress of each job, not all of it; last events are never left out.
 class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
                        public std::enable_shared_from_this<TuneCall> {
  public:
@@ -52,7 +52,7 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
 
   ServiceContext& context_;
   std::shared_ptr<TuneCall> self_;
-  // On the job thread:
+  /// On the job thread:
   bool detach_ = false;
   bool submitting_ = false;                       // more slices follow
   std::map<std::string, std::uint64_t> watches_;  // job id to watch

@@ -14,16 +14,13 @@
 #include "server/store/store.hpp"
 
 namespace cubind {
-namespace {
-
-/// What the network and the reply need of the caller's deadline.
-constexpr std::chrono::milliseconds kDeadlineMargin{50};
-
-}  // namespace
 
 VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call,
                          grpc::Slice request, grpc::ByteBuffer& reply)
-    : context_(context), request_(std::move(request)), reply_(reply), deadline_(call.deadline()) {}
+    : context_(context),
+      request_(std::move(request)),
+      reply_(reply),
+      compile_wait_(context, call.deadline()) {}
 
 grpc::ServerUnaryReactor* VariantCall::start(ServiceContext& context, grpc::CallbackServerContext& call,
                                              const grpc::ByteBuffer& request, grpc::ByteBuffer& reply) {
@@ -77,13 +74,13 @@ void VariantCall::begin() {
 
 void VariantCall::resolve() {
   const auto index = pinned_ ? pinned_ : context_.index.snapshot();
-  resolution_ = context_.answerer.resolve(asked_.question, *index, asked_.accepted, failed_compiles_);
+  resolution_ = context_.answerer.resolve(asked_.question, *index, asked_.accepted, compile_wait_.failed());
 }
 
 bool VariantCall::measured_since_pinned() {
   return pinned_ &&
          context_.answerer
-             .resolve(asked_.question, *context_.index.snapshot(), asked_.accepted, failed_compiles_)
+             .resolve(asked_.question, *context_.index.snapshot(), asked_.accepted, compile_wait_.failed())
              .hit;
 }
 
@@ -95,7 +92,7 @@ void VariantCall::on_miss() {
     resolve();
   } else {
     no_job_because_ = "it was measured after the generation that the training job " + quoted(asked_.job) +
-                      " has pinned; who waits (on_miss=wait) gets it";
+                      " has pinned; a caller that waits (on_miss=wait) gets it";
   }
   if (asked_.on_miss == OnMiss::Fail) {
     const std::string job = job_ ? "; job " + job_->job.id + " is " + job_state_name(job_->job.state) : "";
@@ -120,9 +117,9 @@ std::optional<VariantCall::Wish> VariantCall::job_wish() const {
   const auto candidates = context_.answerer.candidates(asked_.question, *context_.index.snapshot());
   const bool in_bucket = !candidates.empty() && is_of_bucket(candidates.front());
   if (in_bucket && candidates.front().match == Match{Departure::Bucket}) {
-    // There is nothing better to be had of the bucket: the caller wants its own problem measured.
+    // The bucket has nothing better to offer: the caller wants its own problem measured.
   } else if (in_bucket) {
-    // What was measured before is measured again, under today's driver, toolchain or source.
+    // The old measurement is repeated under today's driver, toolchain or source.
     const AnswerCandidate& best = candidates.front();
     question.problem = best.record->question.problem;
     wish.retune = best.match.has(Departure::Stale);
@@ -164,7 +161,7 @@ void VariantCall::submit_job(const Wish& wish) {
   try {
     job_ = context_.scheduler.submit_tunes({wish.order}, wish.retune).front();
   } catch (const Error& error) {
-    // A full queue or disk is no reason not to serve what there is.
+    // A full queue or disk does not prevent an answer.
     log_warning(std::string("a miss started no job: ") + error.what());
     no_job_because_ = std::string("no job could be started: ") + error.what();
   }
@@ -193,12 +190,7 @@ void VariantCall::wait_for_job() {
     }
     self->stop_waiting();
     // Not within the queue's own call: the answer may submit a compile.
-    self->context_.jobs.post([self] {
-      self->step([&] {
-        self->resolve();
-        self->serve();
-      });
-    });
+    self->context_.jobs.post([self] { self->step([&] { self->serve_again(); }); });
   });
   if (watch_ == 0) {
     serve();  // the job is over
@@ -206,125 +198,36 @@ void VariantCall::wait_for_job() {
 }
 
 void VariantCall::serve() {
-  if (resolution_.compile && wait_for_compile()) {
-    return;
+  while (resolution_.compile) {
+    const auto self = shared_from_this();
+    const CompileWait::Step step = compile_wait_.begin(asked_, resolution_,
+                                                       {[self] { self->step([&] { self->serve_again(); }); },
+                                                        [self] { self->step([&] { self->reply_now(); }); }});
+    if (step == CompileWait::Step::Wait) {
+      return;
+    }
+    if (step == CompileWait::Step::Answer) {
+      break;
+    }
+    resolve();
   }
   reply_now();
 }
 
-std::optional<JobEvent> VariantCall::submit_compile() {
-  try {
-    const JobEvent job = context_.scheduler.submit_compile(*resolution_.compile);
-    compile_job_ = job.job.id;
-    return job;
-  } catch (const Error& error) {
-    log_warning(std::string("a compile was not queued: ") + error.what());
-    compile_error_ = error.what();
-    return std::nullopt;
-  }
-}
-
-bool VariantCall::may_be_compiled_soon() const {
-  const AgentProfiles& agents = *context_.fleet.agents();
-  const Question& question = asked_.question;
-  return current_toolchain(agents, question.driver, architecture(question.device.facts, false)) ||
-         (newest_toolchain(agents).empty() && context_.scheduler.agent_expected());
-}
-
-bool VariantCall::pass_over(const Digest& key, const std::string& error) {
-  failed_compiles_.insert(key);
-  compile_error_ = error;
+void VariantCall::serve_again() {
   resolve();
-  return resolution_.compile && wait_for_compile();
-}
-
-void VariantCall::leave_compile_to_an_agent() {
-  if (!resolution_.answer && compile_job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
-    submit_compile();
-  }
-}
-
-Strand::Time VariantCall::compile_deadline() {
-  if (!compile_deadline_) {
-    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
-    compile_deadline_ =
-        std::chrono::steady_clock::now() +
-        std::min<std::chrono::nanoseconds>(asked_.compile_wait, std::chrono::nanoseconds(until_deadline));
-  }
-  return *compile_deadline_;
-}
-
-bool VariantCall::wait_for_compile() {
-  if (compiles_given_up_ || !may_be_compiled_soon()) {
-    leave_compile_to_an_agent();
-    return false;
-  }
-  if (const auto error = context_.scheduler.failed_lately(resolution_.compile->key)) {
-    return pass_over(resolution_.compile->key, *error);
-  }
-  const auto job = submit_compile();
-  if (!job) {
-    return false;
-  }
-  const auto deadline = compile_deadline();
-  if (has_ended(job->job.state)) {
-    return pass_over(resolution_.compile->key, job->job.error);
-  }
-  if (ends_the_wait(job->job.state) || std::chrono::steady_clock::now() >= deadline) {
-    return false;
-  }
-  watch_compile(deadline);
-  return watch_ != 0;
-}
-
-void VariantCall::watch_compile(Strand::Time deadline) {
-  const auto self = shared_from_this();
-  const std::uint64_t wait = ++waits_;
-  const Digest key = resolution_.compile->key;
-  watch_ = context_.scheduler.watch(compile_job_,
-                                    [self, key](const JobEvent& event) { self->compiled(key, event); });
-  if (watch_ == 0) {
-    return;
-  }
-  context_.jobs.post_at(deadline, [self, wait] {
-    if (self->waits_ == wait && self->watch_ != 0) {
-      self->stop_waiting();
-      self->step([&] { self->reply_now(); });
-    }
-  });
-}
-
-void VariantCall::compiled(const Digest& key, const JobEvent& event) {
-  if (!ends_the_wait(event.job.state)) {
-    return;
-  }
-  stop_waiting();
-  if (event.job.state == JobState::NoDevice) {
-    compiles_given_up_ = true;
-  } else {
-    // Also after success: an artifact that is there is found, and one that is not must not be asked for for
-    // ever.
-    failed_compiles_.insert(key);
-    compile_error_ = event.job.error;
-  }
-  const auto self = shared_from_this();
-  context_.jobs.post([self] {
-    self->step([&] {
-      self->resolve();
-      self->serve();
-    });
-  });
+  serve();
 }
 
 void VariantCall::stop_waiting() {
   context_.scheduler.unwatch(watch_);
   watch_ = 0;
-  ++waits_;
+  compile_wait_.stop();
 }
 
 void VariantCall::reply_now() {
   if (!resolution_.answer) {
-    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), compiles());
+    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), compile_wait_.attempts());
   }
   if (cubin_is_lost()) {
     resolve();  // finds another artifact, or one to compile
@@ -349,15 +252,15 @@ void VariantCall::reply_now() {
 
 std::string VariantCall::why() const {
   const std::string job = job_ ? obstacle_of(*job_, *context_.fleet.agents()) : no_job_because_;
-  return job.empty() ? obstacle_of(compiles(), resolution_.compile.has_value()) : job;
+  return job.empty() ? obstacle_of(compile_wait_.attempts(), resolution_.compile.has_value()) : job;
 }
 
-// What is asked again is looked up again where the answer started something, where a better one failed to be compiled and
-// may be tried anew, where a training job's pin is kept alive by its questions, and where the reply leaves the cubin to
-// GetArtifact: that it is still there, each question makes sure of.
+// A repeated question is looked up again in four cases: the answer started a job or a compile; a better one
+// failed to compile and may be tried anew; the question keeps a training job's pin alive; or the reply leaves
+// the cubin to GetArtifact, and each question checks that the cubin is still there.
 bool VariantCall::stays_the_answer(const ServedAnswer& answer, bool has_cubin) const {
-  return resolution_.hit && !resolution_.compile && !job_ && failed_compiles_.empty() && asked_.job.empty() &&
-         (has_cubin || caller_has(answer.artifact.cubin));
+  return resolution_.hit && !resolution_.compile && !job_ && compile_wait_.failed().empty() &&
+         asked_.job.empty() && (has_cubin || caller_has(answer.artifact.cubin));
 }
 
 bool VariantCall::caller_has(const Digest& cubin) const {
@@ -366,7 +269,7 @@ bool VariantCall::caller_has(const Digest& cubin) const {
 
 bool VariantCall::cubin_is_lost() {
   const Digest& cubin = resolution_.answer->artifact.cubin;
-  // Once: what is lost again is not the disk's single fault.
+  // Once: a second loss is not a single fault of the disk.
   return !caller_has(cubin) && !context_.blobs.find(cubin) && !std::exchange(lost_cubin_, true);
 }
 
@@ -384,9 +287,7 @@ std::shared_ptr<const CachedBlob> VariantCall::cubin_to_send(const ServedAnswer&
 
 void VariantCall::OnCancel() {
   context_.jobs.post([self = shared_from_this()] {
-    if (self->watch_ != 0) {
-      self->stop_waiting();
-    }
+    self->stop_waiting();
     self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
   });
 }

@@ -1,15 +1,15 @@
-// One GetVariant: looks up, starts what the miss calls for, waits as far as the caller goes along, answers.
+// One GetVariant: looks up, starts the job or compile that a miss needs, waits as long as the caller allows,
+// answers.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "schemas/cubind.pb.h"
+#include "server/service/compile_wait.hpp"
 #include "server/service/context.hpp"
-#include "server/service/no_answer.hpp"
 #include "server/service/reply_cache.hpp"
 
 namespace cubind {
@@ -18,7 +18,7 @@ namespace cubind {
 /// until gRPC has said OnDone and nothing on the job thread holds it.
 class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<VariantCall> {
  public:
-  /// Request and reply in wire format. What was answered before goes out again without a call of its own.
+  /// Request and reply in wire format. An earlier answer goes out again without a call of its own.
   static grpc::ServerUnaryReactor* start(ServiceContext& context, grpc::CallbackServerContext& call,
                                          const grpc::ByteBuffer& request, grpc::ByteBuffer& reply);
 
@@ -33,7 +33,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void resolve();
   // All of these on the job thread:
   void on_miss();
-  /// Whether what the job's pinned generation does not answer has been measured since.
+  /// Whether a question that the job's pinned generation does not answer has been measured since.
   bool measured_since_pinned();
   void start_job();
   struct Wish {
@@ -44,31 +44,15 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   void submit_job(const Wish& wish);
   /// The miss started no job: this one.
   void count_want(const RecordQuestion& wanted);
-  /// What would be tuned; absent: agents can measure nothing that would answer better.
+  /// The problem to tune; absent: agents can measure nothing that would answer better.
   std::optional<Wish> job_wish() const;
   void wait_for_job();
   void serve();
-  /// False: nothing is waited for, or no longer.
-  bool wait_for_compile();
-  /// No agent is there, or none whose cubins the driver loads: the job waits for one, nobody waits for the
-  /// job.
-  void leave_compile_to_an_agent();
-  /// Of all compiles that the call waits for.
-  Strand::Time compile_deadline();
-  /// Until then. `watch_` is 0 where the job is over.
-  void watch_compile(Strand::Time deadline);
-  /// An agent is there, or on its way, whose cubins the caller's driver may load.
-  bool may_be_compiled_soon() const;
-  /// Goes on without the candidate whose compile has failed.
-  bool pass_over(const Digest& key, const std::string& error);
-  /// Absent: it was not taken (a full queue or disk).
-  std::optional<JobEvent> submit_compile();
-  void compiled(const Digest& key, const JobEvent& event);
+  void serve_again();
   void stop_waiting();
 
   void reply_now();
-  CompileAttempts compiles() const { return {compile_job_, compile_error_, !failed_compiles_.empty()}; }
-  /// Why there is nothing better than the answer; empty: there is no more to be said than the job's state.
+  /// The reason why there is no better answer; empty: the job's state says all.
   std::string why() const;
   bool caller_has(const Digest& cubin) const;
   bool stays_the_answer(const ServedAnswer& answer, bool has_cubin) const;
@@ -83,7 +67,6 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   ServiceContext& context_;
   const grpc::Slice request_;
   grpc::ByteBuffer& reply_;
-  const std::chrono::system_clock::time_point deadline_;
   std::shared_ptr<VariantCall> self_;
 
   ReplyState state_;  // before the lookup
@@ -92,13 +75,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   Resolution resolution_;
   std::optional<JobEvent> job_;  // that the miss started or met
   std::string no_job_because_;   // the miss started none
-  std::string compile_job_;      // id
-  std::set<Digest> failed_compiles_;
-  std::string compile_error_;  // of the latest of them
-  bool compiles_given_up_ = false;
-  std::optional<Strand::Time> compile_deadline_;
-  std::uint64_t watch_ = 0;
-  std::uint64_t waits_ = 0;  // tells a timer of an earlier wait from today's
+  CompileWait compile_wait_;
+  std::uint64_t watch_ = 0;  // of job_; 0: it is not waited for
   bool lost_cubin_ = false;
   bool finished_ = false;
 };

@@ -119,7 +119,7 @@ std::vector<Question> wanted_questions(ServiceContext& context, const v1::TuneRe
     throw Error(ErrorCode::NotFound, "wanted",
                 wanted.empty()
                     ? "nothing" + whose + " is wanted"
-                    : "nothing" + whose + " can be tuned of what is wanted: " + wanted.front().obstacle);
+                    : "nothing" + whose + " can be tuned of the wanted problems: " + wanted.front().obstacle);
   }
   return questions;
 }

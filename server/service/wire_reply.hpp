@@ -2,7 +2,8 @@
 // bytes in another, which is borrowed from the blob cache.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
 
 #include <cstddef>
 #include <memory>
@@ -25,14 +26,14 @@ struct CubinAtEnd {
 };
 
 struct WireReply {
-  grpc::Slice head;                 // all that precedes the cubin's bytes
+  grpc::Slice head;                 // everything before the cubin's bytes
   std::optional<CubinAtEnd> cubin;  // absent: the head is the whole message
 };
 
 /// `reply` without the cubin's bytes; those of `blob` follow. Null: none do.
 WireReply to_wire_reply(const v1::GetVariantReply& reply, const Blob* blob);
 
-/// The whole message. The blob is borrowed, not copied, until gRPC has sent it; null where none follows.
+/// The whole message. The blob is borrowed, not copied, until gRPC has sent it; null if none follows.
 grpc::ByteBuffer assemble(const grpc::Slice& head, std::shared_ptr<const Blob> blob);
 
 std::string_view as_text(const grpc::Slice& slice);

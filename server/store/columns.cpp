@@ -9,6 +9,8 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "tuner/plan/evidence_json.hpp"
+#include "tuner/plan/problem_json.hpp"
 
 namespace cubind::store {
 namespace {
@@ -19,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "samples are stored as
   throw Error(ErrorCode::DataLoss, "", "does not hold " + std::string(what) + ": " + quoted(text));
 }
 
-/// What JSON and its conversions throw becomes DataLoss: the store wrote this text itself.
+/// Errors of JSON and its conversions become DataLoss: the store wrote this text itself.
 template <typename Read>
 auto read_json(const std::string& text, std::string_view what, Read read) {
   try {
@@ -72,31 +74,12 @@ constexpr std::array<std::pair<JobState, std::string_view>, 7> kStates{
 constexpr std::array<std::pair<JobKind, std::string_view>, 2> kKinds{
     {{JobKind::Tune, "tune"}, {JobKind::CompileWinner, "compile_winner"}}};
 
-OrderedJson to_json(const std::vector<NamedValue>& values) {
-  OrderedJson object = OrderedJson::object();
-  for (const NamedValue& value : values) {
-    object[value.name] = value.value;
-  }
-  return object;
-}
-
 std::vector<NamedValue> values_from(const OrderedJson& object) {
   std::vector<NamedValue> values;
   for (const auto& [name, value] : object.get_ref<const OrderedJson::object_t&>()) {
     values.push_back({name, value.get<std::int64_t>()});
   }
   return values;
-}
-
-OrderedJson to_json(const Problem& problem) {
-  OrderedJson types = OrderedJson::object();
-  for (const TypeBinding& type : problem.types) {
-    types[type.name] = to_string(type.type);
-  }
-  return {{"dims", to_json(problem.dims)},
-          {"types", types},
-          {"flags", to_json(problem.flags)},
-          {"scenario", problem.scenario}};
 }
 
 Problem problem_from(const OrderedJson& json) {
@@ -171,27 +154,14 @@ std::vector<std::string> read_strings(const std::string& text) {
 }
 
 std::string write_resources(const std::vector<EntryResources>& resources) {
-  return write_list(resources, [](const EntryResources& entry) {
-    return OrderedJson{{"entry_symbol", entry.entry_symbol},
-                       {"registers", entry.registers},
-                       {"static_shared_bytes", entry.static_shared_bytes},
-                       {"local_bytes", entry.local_bytes},
-                       {"spill_store_bytes", entry.spill_store_bytes},
-                       {"spill_load_bytes", entry.spill_load_bytes},
-                       {"tensor_cores", entry.tensor_cores}};
-  });
+  return write_list(resources, [](const EntryResources& entry) { return to_json(entry); });
 }
 
 std::vector<EntryResources> read_resources(const std::string& text) {
   return read_list<EntryResources>(text, "a list of resources", [](const OrderedJson& item) {
     EntryResources entry;
-    item.at("entry_symbol").get_to(entry.entry_symbol);
-    item.at("registers").get_to(entry.registers);
-    item.at("static_shared_bytes").get_to(entry.static_shared_bytes);
-    item.at("local_bytes").get_to(entry.local_bytes);
-    item.at("spill_store_bytes").get_to(entry.spill_store_bytes);
-    item.at("spill_load_bytes").get_to(entry.spill_load_bytes);
-    item.at("tensor_cores").get_to(entry.tensor_cores);
+    for_each_field(kResourceFields,
+                   [&](const auto& field) { item.at(std::string(field.name)).get_to(entry.*field.member); });
     return entry;
   });
 }

@@ -1,5 +1,5 @@
-// How values of the domain are written into columns: enumerations by name, problems and lists as JSON in
-// declared order. What does not read back throws Error(DataLoss) without a place: read_row() adds it.
+// The form of the domain's values in columns: enumerations by name, problems and lists as JSON in declared
+// order. A value that does not read back throws Error(DataLoss) without a place: read_row() adds it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Rows of the store in which a value is damaged: they are left out of what is read and stay in the file.
+// Rows of the store with a damaged value: reads leave them out, and they stay in the file.
 #pragma once
 
 #include <cstdint>

@@ -181,6 +181,18 @@ void Database::execute(const std::string& sql) {
 
 std::int64_t Database::changes() const { return sqlite3_changes64(connection_); }
 
-bool Database::in_transaction() const { return sqlite3_get_autocommit(connection_) == 0; }
+void Database::transaction(const std::string& begin, const std::function<void()>& body) {
+  execute(begin);
+  try {
+    body();
+    execute("COMMIT");
+  } catch (...) {
+    // A full disk has rolled back already.
+    if (sqlite3_get_autocommit(connection_) == 0) {
+      execute("ROLLBACK");
+    }
+    throw;
+  }
+}
 
 }  // namespace cubind::store

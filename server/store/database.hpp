@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,8 +19,8 @@ struct sqlite3_stmt;
 
 namespace cubind::store {
 
-/// A result code of SQLite as the fault that it means to cubind. Full disks and failing ones are told apart
-/// from corruption: only the latter may ever cost a file.
+/// A result code of SQLite as cubind's fault. Full and failing disks are told apart from corruption: only
+/// corruption may ever cost a file.
 Error sqlite_error(sqlite3* connection, int code, std::string_view doing);
 
 /// One run of a prepared statement: bind in order, step, read the columns of a row in order. Resets on
@@ -57,7 +58,7 @@ class Query {
 
   /// What names the row: its first column, a number, a text or a digest.
   std::string row_name();
-  /// Of the column that was read last.
+  /// The column that was read last.
   std::string column() const;
 
  private:
@@ -97,7 +98,7 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// How long a statement waits for another process's lock; 5 s at first.
+  /// A statement's wait for another process's lock; 5 s at first.
   void set_patience(std::chrono::milliseconds patience);
 
   /// Prepared once per text. `sql` must be a constant: its address is the cache's key.
@@ -105,7 +106,8 @@ class Database {
   /// One or more statements without results.
   void execute(const std::string& sql);
   std::int64_t changes() const;
-  bool in_transaction() const;
+  /// Runs `body` between `begin` and COMMIT; on any exception nothing of it stays.
+  void transaction(const std::string& begin, const std::function<void()>& body);
 
  private:
   sqlite3* connection_ = nullptr;

@@ -53,7 +53,8 @@ void GenerationMark::set(const Generation& generation) {
   }
   const std::string line = line_of(generation);
   if (::pwrite(fd_.get(), line.data(), line.size(), 0) != static_cast<ssize_t>(line.size())) {
-    log_warning(path_ + ": not written: an older copy of the store that is put back now will not be noticed");
+    log_warning(path_ +
+                ": not written: the daemon will not notice if an older copy of the store is put back");
   }
   last_ = generation;
 }

@@ -1,4 +1,4 @@
-// What tells an older copy, written over a store's file, from the store itself.
+// The mark that tells an older copy, written over a store's file, from the store itself.
 #pragma once
 
 #include <filesystem>
@@ -17,10 +17,10 @@ class GenerationMark {
   /// Throws where the file cannot be opened or made.
   explicit GenerationMark(const std::filesystem::path& store);
 
-  /// Whether a store that is at `found` has been further, or was another one, when the mark was last set.
-  /// False where none was set.
+  /// Whether a store at `found` was further, or was another one, when the mark was last set. False if none
+  /// was set.
   bool is_ahead_of(const Generation& found) const;
-  /// Does nothing where it stands there already. A disk that does not take it is logged.
+  /// Does nothing if the mark is there already. A failed write is logged.
   void set(const Generation& generation);
 
  private:

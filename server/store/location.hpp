@@ -1,4 +1,4 @@
-// Where a store may lie and who has it.
+// The place of a store, and the process that has it.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace cubind::store {
 /// and its shared memory do not work there.
 bool is_network_file_system(std::uint64_t magic);
 
-/// Throws FailedPrecondition where `folder` is on a network file system.
+/// Throws FailedPrecondition if `folder` is on a network file system.
 void refuse_network_file_system(const std::filesystem::path& folder);
 
 /// The path that links lead to, of a file that need not exist in a folder that does: one file has one lock,
 /// whatever name it is opened by.
 std::filesystem::path resolved(std::filesystem::path file);
 
-/// Locks "PATH.lock" for the life of the descriptor. Throws FailedPrecondition where another process has it,
+/// Locks "PATH.lock" for the life of the descriptor. Throws FailedPrecondition if another process has it,
 /// naming its pid.
 UniqueFd lock_file(const std::filesystem::path& path);
 

@@ -1,9 +1,8 @@
 #include "server/store/migration.hpp"
 
-#include <array>
+#include <vector>
 
-#include "schemas/store.hpp"
-#include "schemas/store_2.hpp"
+#include "schemas/store_steps.hpp"
 
 namespace cubind::store {
 namespace {
@@ -43,8 +42,7 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
   if (version == newest) {
     return false;
   }
-  database.execute("BEGIN IMMEDIATE");
-  try {
+  database.transaction("BEGIN IMMEDIATE", [&] {
     for (const std::string& step : steps.subspan(static_cast<std::size_t>(version))) {
       database.execute(step);
     }
@@ -53,18 +51,12 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
     }
     database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
     database.execute("PRAGMA user_version = " + std::to_string(newest));
-    database.execute("COMMIT");
-  } catch (...) {
-    if (database.in_transaction()) {
-      database.execute("ROLLBACK");
-    }
-    throw;
-  }
+  });
   return version == 0;
 }
 
 std::span<const std::string> schema_steps() {
-  static const std::array<std::string, 2> steps{std::string(kStoreSchema), std::string(kStoreSchema2)};
+  static const std::vector<std::string> steps(kStoreSteps.begin(), kStoreSteps.end());
   return steps;
 }
 

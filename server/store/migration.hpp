@@ -11,13 +11,13 @@ namespace cubind::store {
 
 inline constexpr std::int64_t kApplicationId = 0x63756264;  // "cubd"
 
-/// Throws FailedPrecondition for a file of another application and for one that a newer cubind has written.
-/// Changes nothing.
+/// Throws FailedPrecondition for a file of another application, and for a file of a newer cubind. Changes
+/// nothing.
 void require_ours(Database& database, std::span<const std::string> steps, const std::string& path);
 
 /// Brings a database from its version (PRAGMA user_version; 0: new) to `steps.size()`, where step i leads
-/// from version i to i + 1, all in one transaction: after a failure the file is as it was. True where the
-/// file was new; `fill` has then been run within the transaction. Throws what require_ours() does.
+/// from version i to i + 1, all in one transaction: after a failure the file is unchanged. True if the file
+/// was new; `fill` has then run within the transaction. Throws like require_ours().
 bool migrate(
     Database& database, std::span<const std::string> steps, const std::string& path,
     const std::function<void()>& fill = [] {});

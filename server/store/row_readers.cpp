@@ -4,13 +4,20 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "server/store/columns.hpp"
+#include "server/store/row_columns.hpp"
 
 namespace cubind::store {
 
 void damaged(std::string_view what, const Digest& key, std::string cause) {
   throw Error(ErrorCode::DataLoss, "store " + std::string(what) + " " + key.hex().substr(0, 16),
               std::move(cause));
+}
+
+void require_full_key(const Key& key, const std::string& stored, std::string_view what) {
+  if (key.full != stored) {
+    damaged(what, key.digest,
+            "the stored full key is another one (a collision or a damaged row): it is not served");
+  }
 }
 
 void throw_with_place(const Error& error, Query& row, std::string_view table) {
@@ -26,14 +33,11 @@ void throw_with_place(const Error& error, Query& row, std::string_view table) {
 
 ToolchainIdentity read_toolchain(Query& row) {
   ToolchainIdentity toolchain;
-  toolchain.name = row.text();
-  toolchain.nvrtc = row.digest();
-  toolchain.builtins = row.digest();
-  toolchain.headers = row.digest();
+  read_columns(row, toolchain);
   return toolchain;
 }
 
-/// A full key that hashes to its digest. `may_lack_full`: what was imported has none.
+/// A full key that hashes to its digest. `may_lack_full`: imported rows have none.
 Key read_key(Query& row, bool may_lack_full) {
   Key key;
   key.digest = row.digest();
@@ -48,58 +52,20 @@ Key read_key(Query& row, bool may_lack_full) {
 ArtifactRow read_artifact(Query& row) {
   ArtifactRow artifact;
   artifact.key = read_key(row, false);
-  artifact.cubin = row.digest();
-  artifact.kernel = row.text();
-  artifact.architecture = row.text();
-  artifact.cubin_bytes = row.unsigned_integer();
-  artifact.entries = read_strings(row.text());
-  artifact.entry_symbols = read_strings(row.text());
-  artifact.resources = read_resources(row.text());
+  read_columns(row, artifact);
   if (artifact.entries.empty() || artifact.entry_symbols.size() != artifact.entries.size()) {
     throw Error(ErrorCode::DataLoss, "entry_symbols",
                 "are " + std::to_string(artifact.entry_symbols.size()) + " for " +
                     std::to_string(artifact.entries.size()) + " entries");
   }
-  artifact.toolchain = read_toolchain(row);
-  artifact.compile_ms = row.real();
   return artifact;
 }
 
 TrialRow read_trial(Query& row) {
   TrialRow trial;
   trial.key = read_key(row, true);
-  trial.origin = read_origin(row.text());
-  trial.artifact_key = row.optional_digest();
-  trial.kernel = row.text();
-  trial.problem = read_problem(row.text());
-  trial.configuration = read_configuration(row.text());
-  trial.device_class = row.digest();
-  trial.policy = read_policy(row.text());
-  trial.driver.cuda = row.word();
-  trial.driver.version = row.text();
-  trial.outcome = read_outcome(row.text());
-  trial.detail = row.text();
-  trial.fault_count = row.word();
-  trial.toolchain = read_toolchain(row);
-  trial.cubin = row.optional_digest().value_or(Digest{});
-  trial.architecture = row.text();
-  trial.resources = read_resources(row.text());
-  trial.series = row.word();
-  trial.job_id = row.text();
+  read_columns(row, trial);
   return trial;
-}
-
-/// Kernel to namespace, in the columns' order.
-RecordQuestion read_question(Query& row) {
-  RecordQuestion question;
-  question.kernel = row.text();
-  question.interface = row.digest();
-  question.problem = read_problem(row.text());
-  question.device_class = row.digest();
-  question.policy = read_policy(row.text());
-  question.numerics = read_numerics(row.text());
-  question.name_space = row.text();
-  return question;
 }
 
 DeviceClass read_device_class(Query& row) {
@@ -107,8 +73,7 @@ DeviceClass read_device_class(Query& row) {
   DeviceClass device;
   device.digest = key.digest;
   device.full = key.full;
-  device.label = row.text();
-  device.facts = read_facts(row.text());
+  read_columns(row, device);
   std::string derived;
   try {
     derived = derive_device_class(device.facts, "").full;
@@ -130,98 +95,34 @@ void require_key_of(const RecordQuestion& question, const Key& stored) {
   }
 }
 
-void read_measurement(Query& row, RecordRow& record) {
-  record.median_us = row.real();
-  record.median_low_us = row.real();
-  record.median_high_us = row.real();
-  record.samples = row.word();
-  record.sm_mhz = row.word();
-  record.power_limit_mw = row.word();
-  record.contended = row.flag();
-  record.throttled = row.flag();
-  record.gain_over_default = row.real();
-  record.timer = row.text();
-  record.tick_us = row.real();
-  record.measured_at = row.text();
-}
-
-void read_summary(Query& row, VerificationSummary& summary) {
-  summary.verified = row.flag();
-  summary.digest = row.digest();
-  summary.reference = row.text();
-  summary.worst_excess = row.real();
-  summary.problems = read_problems(row.text());
-  summary.same_bits = row.flag();
-  summary.after_timing = row.flag();
-}
-
 }  // namespace
 
 RecordRow read_record(Query& row) {
   RecordRow record;
   record.id = row.integer();
   const Key stored{row.digest(), row.blob()};
-  record.question = read_question(row);
-  require_key_of(record.question, stored);
   record.key = stored.digest;
   record.from_generation = row.unsigned_integer();
   record.to_generation = row.optional_unsigned();
-  record.configuration = read_configuration(row.text());
-  record.trial = row.digest();
-  record.cubin = row.digest();
-  record.architecture = row.text();
-  record.toolchain = read_toolchain(row);
-  record.driver.cuda = row.word();
-  record.driver.version = row.text();
-  record.evidence = read_evidence(row.text());
-  record.provisional = row.flag();
-  read_measurement(row, record);
-  read_summary(row, record.verification);
-  record.finalists = read_digests(row.blob());
-  record.job_id = row.text();
+  read_columns(row, record);
+  require_key_of(record.question, stored);
   return record;
 }
 
 JobRow read_job(Query& row) {
   JobRow job;
-  job.id = row.text();
-  job.kind = read_kind(row.text());
-  job.key = row.digest();
-  job.question = read_question(row);
-  job.state = read_state(row.text());
+  read_columns(row, job);
   if (job.kind == JobKind::Tune && !has_ended(job.state) && job.key != job_key(job.question)) {
     throw Error(ErrorCode::DataLoss, "key", "is not that of the row's other columns");
   }
-  job.fence = row.unsigned_integer();
-  job.series = row.word();
-  job.retune = row.flag();
-  job.interruptions = row.word();
-  job.error = row.text();
-  job.note = row.text();
-  job.created_at = row.text();
-  job.finished_at = row.text();
-  job.elapsed_ms = row.real();
-  job.configurations = row.word();
-  job.configurations_done = row.word();
-  job.nvrtc_calls = row.word();
-  job.outcomes = read_outcomes(row.text());
-  job.record_trial = row.digest();
-  job.compile = read_configurations(row.text());
-  job.architecture = row.text();
-  job.driver_cuda = row.word();
-  job.for_bucket = row.flag();
-  job.needs_bytes = row.unsigned_integer();
   return job;
 }
 
 WantRow read_want(Query& row) {
   const Key stored{row.digest(), row.blob()};
   WantRow want;
-  want.question = read_question(row);
+  read_columns(row, want);
   require_key_of(want.question, stored);
-  want.count = row.unsigned_integer();
-  want.first_at = row.text();
-  want.last_at = row.text();
   return want;
 }
 

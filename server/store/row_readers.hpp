@@ -1,5 +1,5 @@
-// Rows of a query as structs: the columns in the order in which sql.hpp selects them, first what names the
-// row. Every key is checked against its digest. A value that is damaged throws DataLoss.
+// Rows of a query as structs: what leads each, first what names the row, then its own columns. Every key is
+// checked against its digest. A value that is damaged throws DataLoss.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,22 @@ namespace cubind::store {
 /// Throws DataLoss, naming what it is about.
 [[noreturn]] void damaged(std::string_view what, const Digest& key, std::string cause);
 
+/// Throws DataLoss if the stored full key is not the asked one (a collision or a damaged row).
+void require_full_key(const Key& key, const std::string& stored, std::string_view what);
+
 ToolchainIdentity read_toolchain(Query& row);
 Key read_key(Query& row, bool may_lack_full);
 ArtifactRow read_artifact(Query& row);
 TrialRow read_trial(Query& row);
-/// Kernel to namespace.
-RecordQuestion read_question(Query& row);
 DeviceClass read_device_class(Query& row);
 WantRow read_want(Query& row);
 RecordRow read_record(Query& row);
 JobRow read_job(Query& row);
 
-/// What is being handled in a catch block: damage with table, row and column, anything else as it is.
+/// The exception in a catch block: damage gets table, row and column, anything else is unchanged.
 [[noreturn]] void throw_with_place(const Error& error, Query& row, std::string_view table);
 
-/// The row as `read` makes it. Damage is told with table, row and column.
+/// The row as `read` makes it. An error of damage names table, row and column.
 template <typename Read>
 auto read_row(Query& row, std::string_view table, Read read) {
   try {
@@ -60,7 +61,7 @@ auto sound_row(Query& row, std::string_view table, DamagedRows& damaged, Read re
   }
 }
 
-/// Every row of the query but for those that are damaged.
+/// Every undamaged row of the query.
 template <typename Read>
 auto read_sound(Query& query, std::string_view table, DamagedRows& damaged, Read read) {
   std::vector<decltype(read(query))> rows;

@@ -1,4 +1,4 @@
-// What the store holds, as plain structs. No type of the database is seen outside server/store.
+// The store's content as plain structs. No type of the database is visible outside server/store.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "base/digest.hpp"
 #include "tuner/plan/answer.hpp"
+#include "tuner/plan/evidence.hpp"
 #include "tuner/plan/problem.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
@@ -27,14 +28,6 @@ struct DriverVersion {
   std::uint32_t cuda = 0;  // cuDriverGetVersion; 0: no driver
   std::string version;     // "580.159.04"
   bool operator==(const DriverVersion&) const = default;
-};
-
-struct EntryResources {
-  std::string entry_symbol;
-  std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0,
-                spill_load_bytes = 0;
-  bool tensor_cores = false;
-  bool operator==(const EntryResources&) const = default;
 };
 
 /// A compiled variant. The bytes lie apart (Blob), under `cubin`: two keys may give the same bytes.
@@ -84,13 +77,6 @@ struct TrialRow {
   bool operator==(const TrialRow&) const = default;
 };
 
-struct BlockConditions {
-  std::uint32_t sm_mhz = 0, memory_mhz = 0, temperature_c = 0, power_mw = 0;
-  std::uint64_t throttle_reasons = 0;
-  bool throttled = false, contended = false;
-  bool operator==(const BlockConditions&) const = default;
-};
-
 enum class Stage : std::uint8_t { Screen = 0, Final = 1 };
 
 /// Samples of one trial; (trial, origin, series, stage, index) is stored once.
@@ -100,11 +86,9 @@ struct BlockRow {
   std::uint32_t series = 0;
   Stage stage = Stage::Screen;
   std::uint32_t index = 0;
-  std::vector<double> samples_us;
-  BlockConditions conditions;
+  SampleBlock block;
   std::string timer;
   double tick_us = 0;
-  double judged_against_us = 0;  // screening: the best at that time; 0: none
   std::string job_id;
   bool operator==(const BlockRow&) const = default;
 };
@@ -114,36 +98,16 @@ struct VerificationRow {
   Origin origin = Origin::Worker;
   std::uint32_t series = 0;
   Digest verification_digest;  // of reference and tolerance
-  Problem problem;
-  bool after_timing = false;
-  Outcome outcome = Outcome::Correct;
-  double worst_excess = 0;
-  std::string worst_output;
-  std::uint64_t worst_index = 0;
-  std::uint64_t mismatches = 0;
-  bool same_bits = false;
-  std::string detail;
-  std::string reference;  // "kernel", "expected", "default"
+  VerificationResult result;
   std::string job_id;
   bool operator==(const VerificationRow&) const = default;
-};
-
-struct VerificationSummary {
-  bool verified = false;
-  Digest digest;  // of reference and tolerance
-  std::string reference;
-  double worst_excess = 0;
-  std::vector<Problem> problems;
-  bool same_bits = false;
-  bool after_timing = false;
-  bool operator==(const VerificationSummary&) const = default;
 };
 
 /// The winner for one question. Append-only: a row that a newer one replaces gets `to_generation`. Current
 /// rows are unique per (question, driver branch, toolchain major, evidence, provisional).
 struct RecordRow {
   std::int64_t id = 0;      // set by the store
-  RecordQuestion question;  // its problem is the one that was measured
+  RecordQuestion question;  // its problem is the measured one
   Digest key;               // record_key(question).digest
   std::uint64_t from_generation = 0;
   std::optional<std::uint64_t> to_generation;  // absent: current
@@ -157,19 +121,13 @@ struct RecordRow {
 
   Evidence evidence = Evidence::None;
   bool provisional = false;
-  double median_us = 0, median_low_us = 0, median_high_us = 0;
-  std::uint32_t samples = 0, sm_mhz = 0, power_limit_mw = 0;
-  bool contended = false, throttled = false;
-  double gain_over_default = 0;
-  std::string timer;
-  double tick_us = 0;
-  std::string measured_at;  // RFC 3339, UTC
+  Timing timing;
   VerificationSummary verification;
   std::vector<Digest> finalists;  // trial keys
   std::string job_id;
 };
 
-/// What a miss that started no job asked for.
+/// The question of a miss that started no job.
 struct WantRow {
   RecordQuestion question;
   std::uint64_t count = 0;
@@ -214,13 +172,13 @@ struct JobRow {
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
   std::vector<OutcomeCount> outcomes;
   Digest record_trial;  // the winner's trial; zero: none
-  // CompileWinner:
+  /// CompileWinner:
   std::vector<Configuration> compile;
   std::string architecture;
   std::uint32_t driver_cuda = 0;
-  // Tune:
+  /// Tune:
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
-  std::uint64_t needs_bytes = 0;  // failed for the lack of memory: what its trials need
+  std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
 };
 
 }  // namespace cubind

@@ -1,9 +1,35 @@
-// All SQL of cubind beside schemas/store.sql. PostgreSQL will want this file and the schema, nothing else.
+// All SQL of cubind beside schemas/store.sql. PostgreSQL will want this file and the schema, nothing else. Where a
+// whole row is read or written its columns come from row_columns.hpp; the `leading` ones stand before them.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "server/store/row_columns.hpp"
 
 namespace cubind::store::sql {
+
+/// "leading, columns".
+inline std::string listed(std::string_view leading, const std::vector<std::string>& columns) {
+  return std::string(leading) + (leading.empty() ? "" : ", ") + join(columns, ", ");
+}
+
+template <typename Row>
+std::string select(std::string_view leading, std::string_view table) {
+  return "SELECT " + listed(leading, column_names<Row>()) + " FROM " + std::string(table) + " ";
+}
+
+template <typename Row>
+std::string insert(std::string_view table, std::string_view leading, std::string_view verb = "INSERT") {
+  const std::string columns = listed(leading, column_names<Row>());
+  std::string values = "?";
+  for (auto more = std::ranges::count(columns, ','); more > 0; --more) {
+    values += ",?";
+  }
+  return std::string(verb) + " INTO " + std::string(table) + " (" + columns + ") VALUES (" + values + ")";
+}
 
 inline const std::string kMeta = "SELECT store_id, generation, file_identity FROM meta";
 inline const std::string kInsertMeta =
@@ -24,48 +50,43 @@ inline const std::string kBlob = "SELECT cubin_bytes, zstd, zstd_sha256 FROM blo
 inline const std::string kInsertBlob =
     "INSERT INTO blobs (cubin, cubin_bytes, zstd, zstd_sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING";
 
-inline const std::string kArtifactColumns =
-    "SELECT key, full_key, cubin, kernel, architecture, cubin_bytes, entries, entry_symbols, resources, "
-    "toolchain_name, nvrtc, "
-    "builtins, headers, compile_ms FROM artifacts ";
+inline const std::string kArtifactColumns = select<ArtifactRow>("key, full_key", "artifacts");
 inline const std::string kArtifact = kArtifactColumns + "WHERE key = ?";
 inline const std::string kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
 inline const std::string kArtifactsOfGroup = kArtifactColumns +
                                              "WHERE key IN (SELECT artifact_key FROM trials WHERE kernel = ? "
                                              "AND problem = ? AND device_class = ? AND policy = ? AND "
                                              "driver_branch = ? AND origin = 'worker') ORDER BY key";
-inline const std::string kToolchains =
-    "SELECT key, toolchain_name, nvrtc, builtins, headers FROM artifacts WHERE kernel = ? GROUP BY nvrtc, "
-    "builtins, headers "
-    "ORDER BY max(created_at) DESC, nvrtc, builtins, headers";
+inline const std::string kToolchains = select<ToolchainIdentity>("key", "artifacts") +
+                                       "WHERE kernel = ? GROUP BY nvrtc, builtins, headers ORDER BY "
+                                       "max(created_at) DESC, nvrtc, builtins, headers";
 inline const std::string kDeleteArtifact = "DELETE FROM artifacts WHERE key = ?";
 inline const std::string kInsertArtifact =
-    "INSERT INTO artifacts (key, full_key, cubin, kernel, architecture, cubin_bytes, entries, entry_symbols, "
-    "resources, "
-    "toolchain_name, nvrtc, builtins, headers, compile_ms, created_at) VALUES "
-    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
-    "ON CONFLICT DO NOTHING";
+    insert<ArtifactRow>("artifacts", "key, full_key, created_at") + " ON CONFLICT DO NOTHING";
 
 // ---- Device classes ----
-inline const std::string kDeviceClasses =
-    "SELECT digest, full_key, label, facts FROM device_classes ORDER BY digest";
-inline const std::string kDeviceClass =
-    "SELECT digest, full_key, label, facts FROM device_classes WHERE digest = ?";
+inline const std::string kDeviceClassColumns = select<DeviceClass>("digest, full_key", "device_classes");
+inline const std::string kDeviceClasses = kDeviceClassColumns + "ORDER BY digest";
+inline const std::string kDeviceClass = kDeviceClassColumns + "WHERE digest = ?";
+inline const std::string kPutDeviceClass =
+    insert<DeviceClass>("device_classes", "digest, full_key, first_seen") + " ON CONFLICT ";
+inline const std::string kInsertDeviceClass = kPutDeviceClass + "DO NOTHING";
 inline const std::string kMendDeviceClass =
-    "UPDATE device_classes SET full_key = ?, label = ?, facts = ? WHERE digest = ?";
-inline const std::string kInsertDeviceClass =
-    "INSERT INTO device_classes (digest, full_key, label, facts, first_seen) VALUES (?,?,?,?,?) ON CONFLICT "
-    "DO NOTHING";
+    kPutDeviceClass +
+    "(digest) DO UPDATE SET full_key = excluded.full_key, label = excluded.label, facts = excluded.facts";
 
 // ---- Trials ----
-inline const std::string kTrialColumns =
-    "SELECT t.key, t.full_key, t.origin, t.artifact_key, t.kernel, t.problem, t.configuration, "
-    "t.device_class, t.policy, "
-    "t.driver_cuda, t.driver_version, t.outcome, t.detail, t.fault_count, t.toolchain_name, t.nvrtc, "
-    "t.builtins, t.headers, "
-    "coalesce(a.cubin, t.cubin), coalesce(a.architecture, t.architecture), coalesce(a.resources, "
-    "t.resources), t.series, t.job "
-    "FROM trials t LEFT JOIN artifacts a ON a.key = t.artifact_key ";
+/// Three columns of a trial are its artifact's. An imported trial has no artifact and brings them along.
+inline std::string select_trials() {
+  std::vector<std::string> columns = column_names<TrialRow>();
+  for (std::string& column : columns) {
+    const bool of_artifact = column == "cubin" || column == "architecture" || column == "resources";
+    column = of_artifact ? "coalesce(a." + column + ", t." + column + ") AS " + column : "t." + column;
+  }
+  return "SELECT " + listed("t.key, t.full_key", columns) +
+         " FROM trials t LEFT JOIN artifacts a ON a.key = t.artifact_key ";
+}
+inline const std::string kTrialColumns = select_trials();
 inline const std::string kTrial = kTrialColumns + "WHERE t.key = ? AND t.origin = 'worker'";
 inline const std::string kTrialsOfGroup = kTrialColumns +
                                           "WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND "
@@ -74,57 +95,33 @@ inline const std::string kTrialsOfGroup = kTrialColumns +
 inline const std::string kAllTrials = kTrialColumns + "ORDER BY t.key, t.origin DESC";
 inline const std::string kTrialId =
     "SELECT id, full_key, fault_count FROM trials WHERE key = ? AND origin = ?";
-inline const std::string kInsertTrial =
-    "INSERT INTO trials (key, full_key, origin, artifact_key, kernel, problem, configuration, device_class, "
-    "policy, "
-    "driver_branch, driver_cuda, driver_version, outcome, detail, fault_count, toolchain_name, nvrtc, "
-    "builtins, headers, cubin, "
-    "architecture, resources, series, job, created_at) VALUES "
-    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-inline const std::string kUpdateTrial =
-    "UPDATE trials SET full_key = ?, problem = ?, configuration = ?, artifact_key = ?, outcome = ?, "
-    "detail = ?, fault_count = ?, toolchain_name = ?, nvrtc = ?, builtins = ?, headers = ?, "
-    "series = max(series, ?), job = ? WHERE id = ?";
+inline const std::string kPutTrial =
+    insert<TrialRow>("trials", "key, full_key, driver_branch, created_at") +
+    " ON CONFLICT (key, origin) DO UPDATE SET full_key = excluded.full_key, problem = excluded.problem, "
+    "configuration = excluded.configuration, artifact_key = excluded.artifact_key, "
+    "outcome = excluded.outcome, detail = excluded.detail, fault_count = excluded.fault_count, "
+    "toolchain_name = excluded.toolchain_name, nvrtc = excluded.nvrtc, builtins = excluded.builtins, "
+    "headers = excluded.headers, series = max(series, excluded.series), job = excluded.job";
 
 inline const std::string kBlocks =
-    "SELECT trial || '/' || series || '/' || stage || '/' || position, stage, position, samples_us, sm_mhz, "
-    "memory_mhz, temperature_c, power_mw, throttle_reasons, "
-    "throttled, contended, "
-    "timer, tick_us, judged_against_us, job FROM blocks WHERE series = ? AND trial = (SELECT id FROM trials "
-    "WHERE key = ? AND "
-    "origin = ?) ORDER BY stage, position";
+    select<BlockRow>("trial || '/' || series || '/' || stage || '/' || position", "blocks") +
+    "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) ORDER BY stage, "
+    "position";
 inline const std::string kDeleteBlock =
     "DELETE FROM blocks WHERE trial = ? AND series = ? AND stage = ? AND position = ?";
 inline const std::string kInsertBlock =
-    "INSERT INTO blocks (trial, series, stage, position, samples_us, sm_mhz, memory_mhz, temperature_c, "
-    "power_mw, "
-    "throttle_reasons, throttled, contended, timer, tick_us, judged_against_us, job, created_at) "
-    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING";
+    insert<BlockRow>("blocks", "trial, series, created_at") + " ON CONFLICT DO NOTHING";
 
 inline const std::string kVerifications =
-    "SELECT trial || '/' || series || '/' || problem, verification_digest, problem, after_timing, outcome, "
-    "worst_excess, worst_output, worst_index, "
-    "mismatches, "
-    "same_bits, detail, reference, job FROM verifications WHERE series = ? AND trial = (SELECT id FROM "
-    "trials WHERE key = ? AND "
-    "origin = ?) ORDER BY verification_digest, problem, after_timing";
+    select<VerificationRow>("trial || '/' || series || '/' || problem", "verifications") +
+    "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) "
+    "ORDER BY verification_digest, problem, after_timing";
 inline const std::string kPutVerification =
-    "INSERT OR REPLACE INTO verifications (trial, series, verification_digest, problem, after_timing, "
-    "outcome, worst_excess, "
-    "worst_output, worst_index, mismatches, same_bits, detail, reference, job, created_at) "
-    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    insert<VerificationRow>("verifications", "trial, series, created_at", "INSERT OR REPLACE");
 
 // ---- Records ----
 inline const std::string kRecordColumns =
-    "SELECT id, key, full_key, kernel, interface, problem, device_class, policy, numerics, namespace, "
-    "from_generation, "
-    "to_generation, configuration, trial, cubin, architecture, toolchain_name, nvrtc, builtins, headers, "
-    "driver_cuda, "
-    "driver_version, evidence, provisional, median_us, median_low_us, median_high_us, samples, sm_mhz, "
-    "power_limit_mw, "
-    "contended, throttled, gain_over_default, timer, tick_us, measured_at, verified, verification_digest, "
-    "verification_reference, worst_excess, verified_problems, same_bits, verified_after_timing, finalists, "
-    "job FROM records ";
+    select<RecordRow>("id, key, full_key, from_generation, to_generation", "records");
 inline const std::string kRecordOrder =
     "ORDER BY kernel, key, driver_branch, toolchain_major, evidence, provisional, id";
 inline const std::string kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
@@ -138,28 +135,14 @@ inline const std::string kCurrentOfQuestion = kRecordColumns +
                                               "WHERE key = ? AND driver_branch = ? AND toolchain_major = ? "
                                               "AND evidence = ? AND to_generation IS NULL ORDER BY id";
 inline const std::string kEndRecord = "UPDATE records SET to_generation = ? WHERE id = ?";
-inline const std::string kInsertRecord =
-    "INSERT INTO records (key, full_key, kernel, interface, problem, device_class, policy, numerics, "
-    "namespace, "
-    "from_generation, configuration, trial, cubin, architecture, toolchain_name, toolchain_major, nvrtc, "
-    "builtins, headers, "
-    "driver_branch, driver_cuda, driver_version, evidence, provisional, median_us, median_low_us, "
-    "median_high_us, samples, "
-    "sm_mhz, power_limit_mw, contended, throttled, gain_over_default, timer, tick_us, measured_at, verified, "
-    "verification_digest, verification_reference, worst_excess, verified_problems, same_bits, "
-    "verified_after_timing, finalists, "
-    "job, created_at) VALUES "
-    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+inline const std::string kInsertRecord = insert<RecordRow>(
+    "records", "key, full_key, from_generation, toolchain_major, driver_branch, created_at");
 
 // ---- Jobs and wants ----
-inline const std::string kJobColumns =
-    "SELECT id, kind, key, kernel, interface, problem, device_class, policy, numerics, namespace, state, "
-    "fence, series, retune, "
-    "interruptions, error, note, created_at, finished_at, elapsed_ms, configurations, configurations_done, "
-    "nvrtc_calls, "
-    "outcomes, record_trial, compile, architecture, driver_cuda, for_bucket, needs_bytes FROM jobs ";
+inline const std::string kJobColumns = select<JobRow>("", "jobs");
 inline const std::string kOpenJobs = kJobColumns + "WHERE ended = 0 ORDER BY created_at, id";
-inline const std::string kAllJobs = kJobColumns + "ORDER BY created_at, id";
+inline const std::string kEndedJobs = kJobColumns + "WHERE ended = 1 ORDER BY created_at, id";
+inline const std::string kJob = kJobColumns + "WHERE id = ?";
 inline const std::string kOutOfMemoryJobs = kJobColumns + "WHERE needs_bytes > 0 ORDER BY created_at, id";
 inline const std::string kSettleOutOfMemory =
     "UPDATE jobs SET needs_bytes = 0 WHERE needs_bytes > 0 AND key = ?";
@@ -170,27 +153,15 @@ inline const std::string kLastSeries =
 inline const std::string kDeleteJob = "DELETE FROM jobs WHERE id = ?";
 inline const std::string kFailJob =
     "UPDATE jobs SET state = 'failed', ended = 1, error = ?, finished_at = ? WHERE id = ?";
-inline const std::string kInsertJob =
-    "INSERT INTO jobs (id, kind, key, kernel, interface, problem, device_class, policy, numerics, namespace, "
-    "state, "
-    "ended, fence, series, retune, interruptions, error, note, created_at, finished_at, elapsed_ms, "
-    "configurations, "
-    "configurations_done, nvrtc_calls, outcomes, record_trial, compile, architecture, driver_cuda, "
-    "for_bucket, needs_bytes) "
-    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+inline const std::string kInsertJob = insert<JobRow>("jobs", "ended");
 
 inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";
 inline const std::string kInsertPin =
     "INSERT OR REPLACE INTO pins (job, generation, created_at, last_used_at) VALUES (?,?,?,?)";
 
-inline const std::string kWants =
-    "SELECT key, full_key, kernel, interface, problem, device_class, policy, numerics, namespace, count, "
-    "first_at, last_at FROM wants "
-    "ORDER BY count DESC, key";
+inline const std::string kWants = select<WantRow>("key, full_key", "wants") + "ORDER BY count DESC, key";
 inline const std::string kCountWant = "UPDATE wants SET count = count + 1, last_at = ? WHERE key = ?";
-inline const std::string kInsertWant =
-    "INSERT INTO wants (key, full_key, kernel, interface, problem, device_class, policy, numerics, "
-    "namespace, count, first_at, last_at) VALUES (?,?,?,?,?,?,?,?,?,1,?,?)";
+inline const std::string kInsertWant = insert<WantRow>("wants", "key, full_key");
 inline const std::string kTrimWants =
     "DELETE FROM wants WHERE key IN (SELECT key FROM wants WHERE key <> ? ORDER BY count, last_at, key "
     "LIMIT max(0, (SELECT count(*) FROM wants) - ?))";

@@ -7,85 +7,40 @@
 namespace cubind {
 namespace {
 
-std::vector<TableResources> to_table(const std::vector<EntryResources>& resources) {
-  std::vector<TableResources> entries;
-  for (const EntryResources& entry : resources) {
-    entries.push_back({entry.entry_symbol, entry.registers, entry.static_shared_bytes, entry.local_bytes,
-                       entry.spill_store_bytes, entry.spill_load_bytes, entry.tensor_cores});
-  }
-  return entries;
-}
-
 TableRecord to_table(const RecordRow& row) {
   TableRecord record;
   const RecordQuestion& question = row.question;
-  record.context = {question.kernel,
-                    question.problem,
-                    question.device_class,
-                    to_string(question.policy),
-                    row.configuration,
-                    row.trial,
-                    row.driver.version,
-                    row.architecture,
-                    row.cubin,
-                    row.toolchain,
-                    row.timer,
-                    row.tick_us};
+  record.context = {question.kernel,   question.problem, question.device_class, to_string(question.policy),
+                    row.configuration, row.trial,        row.driver.version,    row.architecture,
+                    row.cubin,         row.toolchain};
   record.interface = question.interface;
   record.numerics = to_string(question.numerics);
   record.name_space = question.name_space;
   record.evidence = row.evidence;
   record.provisional = row.provisional;
-  record.time_us = row.median_us;
-  record.time_low_us = row.median_low_us;
-  record.time_high_us = row.median_high_us;
-  record.samples = row.samples;
-  record.sm_mhz = row.sm_mhz;
-  record.power_limit_mw = row.power_limit_mw;
-  record.throttled = row.throttled;
-  record.contended = row.contended;
-  record.gain_over_default = row.gain_over_default;
   record.driver_cuda = row.driver.cuda;
-  record.measured_at = row.measured_at;
-  const VerificationSummary& check = row.verification;
-  record.verification = {check.verified,  check.digest,       check.reference, check.worst_excess,
-                         check.same_bits, check.after_timing, check.problems};
+  record.timing = row.timing;
+  record.verification = row.verification;
   return record;
-}
-
-TableBlock to_table(const BlockRow& row) {
-  return {row.samples_us, row.conditions.sm_mhz, row.conditions.throttled, row.conditions.contended,
-          row.judged_against_us};
 }
 
 TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
   TableTrial trial;
-  trial.context = {row.kernel,
-                   row.problem,
-                   row.device_class,
-                   to_string(row.policy),
-                   row.configuration,
-                   row.key.digest,
-                   row.driver.version,
-                   row.architecture,
-                   row.cubin,
-                   row.toolchain,
-                   "",
-                   0};
+  trial.context = {row.kernel,        row.problem,    row.device_class,   to_string(row.policy),
+                   row.configuration, row.key.digest, row.driver.version, row.architecture,
+                   row.cubin,         row.toolchain};
   trial.outcome = row.outcome;
   trial.detail = row.detail;
-  trial.resources = to_table(row.resources);
-  for (const VerificationRow& check : store.verifications(row)) {
-    trial.verifications.push_back(
-        {check.problem, check.after_timing, check.outcome, check.worst_excess, check.same_bits});
+  trial.resources = row.resources;
+  for (VerificationRow& verification : store.verifications(row)) {
+    trial.verifications.push_back(std::move(verification.result));
   }
-  for (const BlockRow& block : store.blocks(row)) {
-    trial.context.timer = block.timer;
-    trial.context.tick_us = block.tick_us;
-    if (!samples) {
-      continue;
+  for (BlockRow& block : store.blocks(row)) {
+    trial.timer = block.timer;
+    trial.tick_us = block.tick_us;
+    if (samples) {
+      (block.stage == Stage::Screen ? trial.screening : trial.finals).push_back(std::move(block.block));
     }
-    (block.stage == Stage::Screen ? trial.screening : trial.finals).push_back(to_table(block));
   }
   return trial;
 }

@@ -16,21 +16,21 @@ struct ExportOptions {
   std::optional<Digest> device_class;  // absent: all
   std::optional<std::string> name_space;
   bool all_trials = false;
-  bool samples = false;  // with all_trials: each sample, which is what a replay device needs
+  bool samples = false;  // with all_trials: each sample, for a replay device
   bool replayed = false;
   bool provisional = false;
 };
 
 struct ExportedTable {
   Table table;
-  // Records, and with all_trials trials, that lack `replayed` or `provisional` alone.
+  /// Records, and with all_trials trials, that lack `replayed` or `provisional` alone.
   std::uint32_t replayed_left_out = 0, provisional_left_out = 0;
-  // Likewise, those whose device class is damaged in the store: a table says what its devices are.
+  /// Likewise, those whose device class is damaged in the store: a table describes its devices.
   std::uint32_t damaged_left_out = 0;
 };
 
-/// The current records, and the trials behind them and beside them. Of a measured and an imported record of
-/// the same question, driver branch and toolchain major version the measured one is exported.
+/// The current records, and the trials behind them and beside them. If a question has a measured and an
+/// imported record of the same driver branch and toolchain major version, the measured one is exported.
 ExportedTable export_table(StoreReader& store, const ExportOptions& options);
 
 }  // namespace cubind

@@ -23,21 +23,8 @@ RecordRow to_row(const TableRecord& record, Evidence evidence) {
   row.driver = {record.driver_cuda, context.driver};
   row.evidence = evidence;
   row.provisional = record.provisional;
-  row.median_us = record.time_us;
-  row.median_low_us = record.time_low_us;
-  row.median_high_us = record.time_high_us;
-  row.samples = record.samples;
-  row.sm_mhz = record.sm_mhz;
-  row.power_limit_mw = record.power_limit_mw;
-  row.contended = record.contended;
-  row.throttled = record.throttled;
-  row.gain_over_default = record.gain_over_default;
-  row.timer = context.timer;
-  row.tick_us = context.tick_us;
-  row.measured_at = record.measured_at;
-  const TableVerification& check = record.verification;
-  row.verification = {check.verified, check.digest,    check.reference,   check.worst_excess,
-                      check.problems, check.same_bits, check.after_timing};
+  row.timing = record.timing;
+  row.verification = record.verification;
   return row;
 }
 
@@ -57,11 +44,7 @@ TrialRow to_row(const TableTrial& trial, const Policy& policy) {
   row.toolchain = context.toolchain;
   row.cubin = context.artifact;
   row.architecture = context.architecture;
-  for (const TableResources& entry : trial.resources) {
-    row.resources.push_back({entry.entry_symbol, entry.registers, entry.static_shared_bytes,
-                             entry.local_bytes, entry.spill_store_bytes, entry.spill_load_bytes,
-                             entry.tensor_cores});
-  }
+  row.resources = trial.resources;
   return row;
 }
 
@@ -114,34 +97,25 @@ class Import {
     ++report_.trials_added;
     add_blocks(trial, trial.screening, Stage::Screen);
     add_blocks(trial, trial.finals, Stage::Final);
-    for (const TableTrialVerification& check : trial.verifications) {
-      VerificationRow result;
-      result.trial = row.key.digest;
-      result.origin = Origin::Import;
-      result.problem = check.problem;
-      result.after_timing = check.after_timing;
-      result.outcome = check.outcome;
-      result.worst_excess = check.worst_excess;
-      result.same_bits = check.same_bits;
-      store_.put_verification(result);
+    for (const VerificationResult& result : trial.verifications) {
+      VerificationRow verification;
+      verification.trial = row.key.digest;
+      verification.origin = Origin::Import;
+      verification.result = result;
+      store_.put_verification(verification);
     }
   }
 
-  void add_blocks(const TableTrial& trial, const std::vector<TableBlock>& blocks, Stage stage) {
+  void add_blocks(const TableTrial& trial, const std::vector<SampleBlock>& blocks, Stage stage) {
     for (std::uint32_t index = 0; index < blocks.size(); ++index) {
-      const TableBlock& block = blocks[index];
       BlockRow row;
       row.trial = trial.context.trial;
       row.origin = Origin::Import;
       row.stage = stage;
       row.index = index;
-      row.samples_us = block.samples_us;
-      row.conditions.sm_mhz = block.sm_mhz;
-      row.conditions.throttled = block.throttled;
-      row.conditions.contended = block.contended;
-      row.timer = trial.context.timer;
-      row.tick_us = trial.context.tick_us;
-      row.judged_against_us = block.judged_against_us;
+      row.block = blocks[index];
+      row.timer = trial.timer;
+      row.tick_us = trial.tick_us;
       store_.put_block(row);
     }
   }

@@ -15,11 +15,10 @@ struct ImportReport {
   std::uint32_t trials_added = 0;
 };
 
-/// Writes a table in the transaction of `store`. Whatever evidence a record had where it comes from, here it
-/// is `imported`
-/// (`replayed` for a replayed class): it never replaces a measurement. `name_space` replaces the records' own
-/// unless empty. Throws Error(InvalidArgument) at "FILE /records/3/policy" for what read_table() could not
-/// see, and what `interrupt` throws.
+/// Writes a table in the transaction of `store`. A record's evidence becomes `imported` (`replayed` for a
+/// replayed class), so that it never replaces a measurement. `name_space` replaces the records' own unless
+/// empty. Throws Error(InvalidArgument) at "FILE /records/3/policy" for faults that read_table() cannot see,
+/// and the errors of `interrupt`.
 ImportReport import_table(StoreWriter& store, const Table& table, const std::string& file,
                           const std::string& name_space, const Interrupt& interrupt = {});
 

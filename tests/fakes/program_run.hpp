@@ -19,7 +19,7 @@ struct ProgramRun {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // "NAME=value"
   std::chrono::seconds limit{60};        // then it is killed and the exit code is 137
-  // Called with the process's id once standard output holds this text; empty: never.
+  /// Called with the process's id once standard output holds this text; empty: never.
   std::string until;
   std::function<void(int pid)> then;
 };

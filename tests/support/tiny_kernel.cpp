@@ -75,9 +75,9 @@ std::array<double, kTinyConfigurations> true_times(const Problem& problem) {
   return factors;
 }
 
-TableBlock block(Random& random, double time_us, std::size_t samples) {
-  TableBlock result;
-  result.sm_mhz = 1980;
+SampleBlock block(Random& random, double time_us, std::size_t samples) {
+  SampleBlock result;
+  result.conditions.sm_mhz = 1980;
   for (std::size_t i = 0; i < samples; ++i) {
     result.samples_us.push_back(time_us * (1 + kNoise * (2 * random.uniform() - 1)));
   }
@@ -127,8 +127,8 @@ Table tiny_table(const std::vector<Problem>& problems) {
       trial.context.trial = Digest::of(name);
       trial.context.driver = "580.159.04";
       trial.context.architecture = "sm_90";
-      trial.context.timer = "cupti";
-      trial.context.tick_us = 0.032;
+      trial.timer = "cupti";
+      trial.tick_us = 0.032;
       Random random(trial.context.trial);
       trial.screening = {block(random, times[i], 3)};
       // The others never are finalists. A small table is read quickly by each worker that plays it.

@@ -14,7 +14,6 @@
 #include "tuner/agent/tune_job.hpp"
 #include "tuner/agent/worker_link.hpp"
 #include "tuner/spec/wire.hpp"
-#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind {
 namespace {
@@ -26,6 +25,16 @@ constexpr milliseconds kTick{100};
 constexpr milliseconds kReconnect{500};
 // Jobs that are handed back have this long; what has not ended then is dropped.
 constexpr milliseconds kHandBack{4000};
+// Less than a CUDA context takes: a process that comes or goes is noticed.
+constexpr std::uint64_t kNoticeableMemory = 256 << 20;
+
+// What others allocate and free all the time is not worth an offer.
+bool is_noticeable(std::uint64_t now, std::uint64_t offered) {
+  const std::uint64_t change = now > offered ? now - offered : offered - now;
+  return change > std::min(offered / 20, kNoticeableMemory);
+}
+
+bool is_idle(std::mutex& busy) { return std::unique_lock(busy, std::try_to_lock).owns_lock(); }
 
 }  // namespace
 
@@ -143,7 +152,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
       log_info("works for the daemon at " + options_.address + ", version " +
                message.welcome().daemon_version());
       heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
-      return watch_nothing();
+      return;
     case v1::DaemonMessage::kLease:
       return begin(message.lease());
     case v1::DaemonMessage::kCheck:
@@ -157,8 +166,6 @@ void Agent::handle(const v1::DaemonMessage& message) {
         work->stop.request(JobStop::Kind::Drop);
       }
       return;
-    case v1::DaemonMessage::kWatchMemory:
-      return watch(message.watch_memory());
     case v1::DaemonMessage::kDrain:
       return stop_all(JobStop::Kind::HandBack);
     default:
@@ -290,7 +297,7 @@ v1::AgentMessage Agent::offers() {
   return message;
 }
 
-// What is free without a worker of ours, as it will be compared with later.
+// The free memory without a worker of ours, for later comparison.
 void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
   const auto found = trial_memory(options_, spawner_, ending_.get_token());
   v1::AgentMessage message;
@@ -307,87 +314,50 @@ void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
   stream_->send(message);
 }
 
-void Agent::watch_nothing() {
-  const std::lock_guard lock(mutex_);
-  for (const auto& place : places_) {
-    place->watched_bytes = 0;
-  }
-}
-
-// What trials may not use were the whole GPU free never comes, and is not looked for.
-void Agent::watch(const v1::WatchMemory& order) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& place : places_) {
-    if (place->device.offer.uuid() != order.gpu_uuid()) {
-      continue;
-    }
-    const bool may_come = order.trial_memory_bytes() <= most_trial_memory(*place);
-    place->watched_bytes = may_come ? order.trial_memory_bytes() : 0;
-  }
-}
-
-std::uint64_t Agent::most_trial_memory(const Place& place) const {
-  return verify::memory_share(options_.memory_fraction, place.device.offer.facts().memory_bytes());
-}
-
 // Aside: a driver may take its time, and heartbeats go on.
 void Agent::look_at_memory() {
+  offer_changed_memory();
   const auto now = steady_clock::now();
-  send_if_memory_is_free();
   const bool looks = looking_.valid() && looking_.wait_for(milliseconds(0)) != std::future_status::ready;
-  if (looks || now - looked_ < options_.memory_poll) {
+  const bool any_idle = std::ranges::any_of(places_, [](const auto& place) { return is_idle(place->busy); });
+  if (looks || !any_idle || now - looked_ < options_.memory_poll) {
     return;
   }
   looked_ = now;
-  std::vector<Place*> watched;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& place : places_) {
-      if (place->watched_bytes > 0) {
-        watched.push_back(place.get());
-      }
-    }
-  }
-  if (watched.empty()) {
-    return;
-  }
-  looking_ = std::async(std::launch::async, [this, watched] { look_at_memory(watched); });
+  looking_ = std::async(std::launch::async, [this] { note_memory_of_idle(); });
 }
 
-void Agent::send_if_memory_is_free() {
+// Where a job of ours runs its worker has taken some: what is free then says nothing.
+void Agent::note_memory_of_idle() {
+  std::vector<Place*> idle;
+  for (const auto& place : places_) {
+    if (is_idle(place->busy)) {
+      idle.push_back(place.get());
+    }
+  }
+  const auto found = trial_memory(options_, spawner_, ending_.get_token());
+  const std::lock_guard lock(mutex_);
+  for (Place* place : idle) {
+    v1::OfferedDevice& offer = place->device.offer;
+    const auto free = found.find(offer.uuid());
+    if (free != found.end() && is_noticeable(free->second, offer.trial_memory_bytes()) &&
+        is_idle(place->busy)) {
+      offer.set_trial_memory_bytes(free->second);
+      memory_has_changed_ = true;
+    }
+  }
+}
+
+void Agent::offer_changed_memory() {
   v1::AgentMessage message;
   {
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(memory_is_free_, false)) {
+    if (!std::exchange(memory_has_changed_, false)) {
       return;
     }
     message = offers();
   }
   stream_->send(message);
-}
-
-// One look for all of them. A place stays watched: the daemon says when that is over.
-void Agent::look_at_memory(const std::vector<Place*>& watched) {
-  std::vector<std::pair<Place*, std::unique_lock<std::mutex>>> unused;
-  for (Place* place : watched) {
-    std::unique_lock lock(place->busy, std::try_to_lock);
-    if (lock) {
-      unused.emplace_back(place, std::move(lock));
-    }
-  }
-  if (unused.empty()) {
-    return;
-  }
-  const auto found = trial_memory(options_, spawner_, ending_.get_token());
-  const std::lock_guard lock(mutex_);
-  for (const auto& [place, held] : unused) {
-    const auto allowed = found.find(place->device.offer.uuid());
-    if (allowed == found.end() || place->watched_bytes == 0 || allowed->second < place->watched_bytes) {
-      continue;
-    }
-    place->device.offer.set_trial_memory_bytes(allowed->second);
-    memory_is_free_ = true;
-  }
 }
 
 std::list<std::shared_ptr<Agent::Work>> Agent::works() {
@@ -400,7 +370,7 @@ bool Agent::has_work() {
   return !works_.empty();
 }
 
-// What a job runs when it is stopped may wait for its worker's end: not under the lock.
+// Stopping a job may wait for its worker's end: not under the lock.
 void Agent::stop_all(JobStop::Kind kind) {
   for (const auto& work : works()) {
     work->stop.request(kind);

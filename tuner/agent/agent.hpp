@@ -40,8 +40,6 @@ class Agent {
   struct Place {
     LocalDevice device;  // its offer: guarded by Agent::mutex_
     std::mutex busy;     // held by the tuning job that uses it
-    // Guarded by Agent::mutex_: offered again with so much for trials, until the daemon says otherwise; 0: not.
-    std::uint64_t watched_bytes = 0;
   };
 
   v1::Hello hello();
@@ -55,12 +53,9 @@ class Agent {
   void offer_again(Place& place, const v1::DeviceInfo& info);
   v1::AgentMessage offers();  // with mutex_ held
   void say_what_there_is(Place& place, v1::JobResult& refused);
-  void watch(const v1::WatchMemory& order);
-  void watch_nothing();
   void look_at_memory();
-  void look_at_memory(const std::vector<Place*>& watched);
-  void send_if_memory_is_free();
-  std::uint64_t most_trial_memory(const Place& place) const;  // with mutex_ held; were all of it free
+  void note_memory_of_idle();
+  void offer_changed_memory();
   Place& place_for(const v1::LeaseGrant& lease);
   std::list<std::shared_ptr<Work>> works();
   bool has_work();
@@ -84,7 +79,7 @@ class Agent {
 
   std::mutex mutex_;
   std::list<std::shared_ptr<Work>> works_;  // guarded by mutex_
-  bool memory_is_free_ = false;             // guarded by mutex_: the devices are to be offered again
+  bool memory_has_changed_ = false;         // guarded by mutex_: the devices are to be offered again
   bool draining_ = false;                   // guarded by mutex_: no new work
 };
 

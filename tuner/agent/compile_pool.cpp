@@ -96,7 +96,7 @@ class CompilePool::Implementation {
     std::unique_lock lock(mutex_);
     auto found = finished_.end();
     ready_.wait_for(lock, timeout, [&] {
-      found = std::find_if(finished_.begin(), finished_.end(), has_id);
+      found = std::ranges::find_if(finished_, has_id);
       return found != finished_.end() || !pending_.contains(id);
     });
     return found == finished_.end() ? std::nullopt : std::optional(take(found));
@@ -140,7 +140,7 @@ class CompilePool::Implementation {
     CompileResult result = std::move(*position);
     finished_.erase(position);
     pending_.erase(result.id);
-    ready_.notify_all();  // those who wait for a last one that others took
+    ready_.notify_all();  // waiters whose last worker others took
     return result;
   }
 
@@ -202,7 +202,7 @@ class CompilePool::Implementation {
     if (options_.slots && !options_.slots->take(is_withdrawn)) {
       return;
     }
-    CompileProcess::Answer answer = process->compile(*job.request, is_withdrawn);
+    CompileProcess::Compilation answer = process->compile(*job.request, is_withdrawn);
     if (options_.slots) {
       options_.slots->give();
     }

@@ -26,20 +26,19 @@ struct CompilePoolOptions {
   std::uint64_t memory_bytes = std::uint64_t{3} << 30;
   std::uint64_t max_cubin_bytes = std::uint64_t{64} << 20;  // where the request names none
   std::uint64_t max_log_bytes = 256 << 10;                  // where the request names none
-  unsigned compiles_per_worker =
-      1000;  // then a fresh one takes over: what a compiler leaks or keeps stays small
+  unsigned compiles_per_worker = 1000;  // then a fresh one takes over: a compiler's leaks stay small
   int nice = 10;
   std::shared_ptr<CompileSlots> slots = {};  // shared with other pools; null: `jobs` alone counts
 };
 
-// What became of one request. A refused option, an error of the compiler, a crash, a kill at the deadline and
-// a cubin above the cap are all Outcome COMPILE in `reply`, whose log says which; nothing of it touches
-// another request.
+/// The end of one request. A refused option, an error of the compiler, a crash, a kill at the deadline and a
+/// cubin above the cap are all Outcome COMPILE in `reply`, whose log names the cause; nothing of it touches
+/// another request.
 struct CompileResult {
   std::uint64_t id = 0;
   v1::CompileReply reply;
-  // The worker failed, not the source: it was killed from outside, or no worker could be started. It says
-  // nothing about the configuration; `reply.log()` has the cause.
+  /// The worker failed, not the source: it was killed from outside, or no worker could be started. It says
+  /// nothing about the configuration; `reply.log()` has the cause.
   bool worker_lost = false;
   bool timed_out = false;  // killed at the deadline
 };
@@ -51,42 +50,42 @@ struct CompilePoolCounts {
   std::uint64_t workers_lost = 0;  // crashed, killed or timed out
 };
 
-// N disposable `cubind-worker compile` processes, started by exec with an empty environment, niced, each in a
-// process group of its own. Requests of a higher priority go first, equal ones in the order of submission;
-// results come in the order in which they are ready.
-//
-// All members may be called from any thread. Starting is lazy: a worker is started when there is work for it.
+/// N disposable `cubind-worker compile` processes, started by exec with an empty environment, niced, each in a
+/// process group of its own. Requests of a higher priority go first, equal ones in the order of submission;
+/// results come in the order in which they are ready.
+///
+/// All members may be called from any thread. Starting is lazy: a worker is started when there is work for it.
 class CompilePool {
  public:
   explicit CompilePool(CompilePoolOptions options);
-  // Drops what waits, kills what runs.
+  /// Drops waiting requests, kills running ones.
   ~CompilePool();
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;
 
-  // Starts one worker and waits for its hello: what NVRTC says of itself, and its architectures. Throws
-  // Error(Unavailable) with what the worker said. The worker is kept for the first request.
+  /// Starts one worker and waits for its hello: NVRTC's version and its architectures. Throws
+  /// Error(Unavailable) with the worker's output. The worker is kept for the first request.
   v1::Toolchain probe();
 
   std::uint64_t submit(v1::CompileRequest request, int priority = 0);
 
-  // The next finished request; absent when `timeout` has passed or nothing is pending.
+  /// The next finished request; absent when `timeout` has passed or nothing is pending.
   std::optional<CompileResult> next(std::chrono::milliseconds timeout);
-  // The finished request with this id; results of others stay queued. Absent when `timeout` has passed, or
-  // the id is unknown, cancelled or taken.
+  /// The finished request with this id; results of others stay queued. Absent when `timeout` has passed, or
+  /// the id is unknown, cancelled or taken.
   std::optional<CompileResult> wait(std::uint64_t id, std::chrono::milliseconds timeout);
 
-  // Drops one request: waiting, running (the worker is killed) or finished but not taken. Nothing happens for
-  // an unknown one.
+  /// Drops one request: waiting, running (the worker is killed) or finished but not taken. Nothing happens for
+  /// an unknown one.
   void cancel(std::uint64_t id);
-  // Drops every request, waiting, running (the worker is killed) or finished but not taken. No result comes
-  // for them.
+  /// Drops every request, waiting, running (the worker is killed) or finished but not taken. No result comes
+  /// for them.
   void cancel_all();
 
-  // Submitted and not yet taken by next() or wait().
+  /// Submitted and not yet taken by next() or wait().
   std::size_t pending() const;
   CompilePoolCounts counts() const;
-  // Process ids of the workers that live, for tests that kill one.
+  /// Process ids of the workers that live, for tests that kill one.
   std::vector<int> worker_pids() const;
 
  private:

@@ -22,8 +22,8 @@ constexpr int kWorkerFd = 3;
 constexpr std::size_t kMaxReplyFrame = std::size_t{512} << 20;
 constexpr std::size_t kKeptStderr = 4096;
 
-// How often the parent looks at a compile that runs: often enough that a withdrawn job frees its core at
-// once, seldom enough to cost nothing.
+// The interval at which the parent looks at a running compile: often enough that a withdrawn job frees its
+// core at once, seldom enough to cost nothing.
 constexpr std::chrono::milliseconds kLook{20};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -98,7 +98,7 @@ CompileProcess::CompileProcess(const CompilePoolOptions& options, const std::fun
   }
 }
 
-// Empty, or why there is no toolchain.
+// Empty, or the reason why there is no toolchain.
 std::string CompileProcess::await_hello(const std::function<bool()>& is_withdrawn) {
   const auto deadline = std::chrono::steady_clock::now() + options_.start_deadline;
   try {
@@ -123,14 +123,14 @@ std::string CompileProcess::await_hello(const std::function<bool()>& is_withdraw
 }
 
 bool CompileProcess::is_usable() const {
-  // Nothing is expected to be readable between two requests; what is there is the end of the stream.
+  // The worker sends nothing between two requests: readable means the end of the stream.
   return !wait_readable(socket_.get(), std::chrono::steady_clock::now());
 }
 
-CompileProcess::Answer CompileProcess::compile(const v1::CompileRequest& request,
-                                               const std::function<bool()>& is_withdrawn) {
+CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& request,
+                                                    const std::function<bool()>& is_withdrawn) {
   ++compiles_;
-  Answer answer;
+  Compilation answer;
   const auto deadline = std::chrono::steady_clock::now() + options_.deadline;
   try {
     write_frame_until(socket_.get(), request.SerializeAsString(), deadline);
@@ -142,7 +142,7 @@ CompileProcess::Answer CompileProcess::compile(const v1::CompileRequest& request
       return lost();
     }
     if (!answer.reply.ParseFromString(*frame)) {
-      return failed("the compile worker sent what is no reply");
+      return failed("the compile worker sent something that is not a reply");
     }
     answer.ended = answer.reply.worker_ends();
     return answer;
@@ -159,7 +159,7 @@ CompileProcess::Answer CompileProcess::compile(const v1::CompileRequest& request
 
 std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock::time_point deadline,
                                                        const std::function<bool()>& is_withdrawn,
-                                                       Answer& answer) {
+                                                       Compilation& answer) {
   while (true) {
     const auto now = std::chrono::steady_clock::now();
     if (wait_readable(socket_.get(), std::min(now + kLook, deadline))) {
@@ -182,10 +182,10 @@ std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock
   }
 }
 
-CompileProcess::Answer CompileProcess::failed(std::string cause) {
+CompileProcess::Compilation CompileProcess::failed(std::string cause) {
   child_.kill_group();
   child_.wait();
-  Answer answer;
+  Compilation answer;
   answer.reply.set_outcome(v1::COMPILE);
   answer.reply.set_log(std::move(cause));
   answer.ended = true;
@@ -193,12 +193,12 @@ CompileProcess::Answer CompileProcess::failed(std::string cause) {
 }
 
 // The worker ended in the middle of a compile.
-CompileProcess::Answer CompileProcess::lost() {
+CompileProcess::Compilation CompileProcess::lost() {
   // Its end of the socket closes before it is gone, but not long before.
   std::optional<ExitStatus> gone =
       child_.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(5));
   read_stderr();
-  Answer answer = failed("");
+  Compilation answer = failed("");
   const ExitStatus status = gone ? *gone : child_.wait();
   std::string cause = "the compiler crashed: " + status.describe();
   if (status.signal == SIGKILL || status.signal == SIGTERM || status.signal == SIGINT) {

@@ -13,26 +13,26 @@
 
 namespace cubind {
 
-// The parent's end of one `cubind-worker compile` process. Used by the thread that made it, which must live
-// as long (Subprocess says why). The destructor kills the process group.
+/// The parent's end of one `cubind-worker compile` process. Used by the thread that made it, which must live
+/// as long (Subprocess says why). The destructor kills the process group.
 class CompileProcess {
  public:
-  // Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with what
-  // it said where there is none.
+  /// Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with the
+  /// worker's output if there is no hello.
   CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn);
 
-  struct Answer {
+  struct Compilation {
     v1::CompileReply reply;
     bool worker_lost = false;  // killed from outside
     bool timed_out = false;
     bool withdrawn = false;  // `is_withdrawn` became true
     bool ended = false;      // the process is gone or must not be used again
   };
-  // Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
-  // `is_withdrawn`, which is asked every few milliseconds. Never throws for what the worker does.
-  Answer compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
+  /// Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
+  /// `is_withdrawn`, which is asked every few milliseconds. Never throws for a fault of the worker.
+  Compilation compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
 
-  // False where the worker has ended while it had nothing to do.
+  /// False if the worker ended while it had nothing to do.
   bool is_usable() const;
 
   const v1::Toolchain& toolchain() const noexcept { return toolchain_; }
@@ -42,10 +42,10 @@ class CompileProcess {
  private:
   static Subprocess start(const CompilePoolOptions& options, const UniqueFd& socket);
   std::string await_hello(const std::function<bool()>& is_withdrawn);
-  Answer failed(std::string cause);
-  Answer lost();
+  Compilation failed(std::string cause);
+  Compilation lost();
   std::optional<std::string> await_reply(std::chrono::steady_clock::time_point deadline,
-                                         const std::function<bool()>& is_withdrawn, Answer& answer);
+                                         const std::function<bool()>& is_withdrawn, Compilation& answer);
   void read_stderr();
   std::string last_words() const;
 

@@ -3,13 +3,13 @@
 namespace cubind {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::milliseconds kBetweenLooks{20};
 
 }  // namespace
 
 bool CompileSlots::take(const std::function<bool()>& is_withdrawn) {
   std::unique_lock lock(mutex_);
-  while (!given_.wait_for(lock, kLook, [this] { return free_ > 0; })) {
+  while (!given_.wait_for(lock, kBetweenLooks, [this] { return free_ > 0; })) {
     lock.unlock();
     if (is_withdrawn()) {
       return false;

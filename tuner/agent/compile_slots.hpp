@@ -6,13 +6,13 @@
 
 namespace cubind {
 
-// How many compiles run at a time in all the pools that share it: an agent with two NVRTC installations has
-// two pools and one machine. Thread-safe.
+/// Limits the compiles that run at a time in all pools that share it: an agent with two NVRTC installations
+/// has two pools and one machine. Thread-safe.
 class CompileSlots {
  public:
   explicit CompileSlots(unsigned slots) : free_(slots) {}
 
-  // Waits for a slot. False where `is_withdrawn`, which is asked every few milliseconds, became true first.
+  /// Waits for a slot. False if `is_withdrawn`, which is asked every few milliseconds, became true first.
   bool take(const std::function<bool()>& is_withdrawn);
   void give();
 

@@ -59,7 +59,7 @@ void CompileSource::want(const Wanted& wanted) {
 void CompileSource::start(const Wanted& wanted) {
   Running running{0, wanted.key, wanted.toolchain, wanted.request()};
   running.id = compiler_.submit(running.request, wanted.priority);
-  // What the result is described with needs the request's entries alone.
+  // The description of the result needs only the request's entries.
   running.request.clear_headers();
   running.request.clear_source();
   running_.emplace(wanted.key.digest, std::move(running));

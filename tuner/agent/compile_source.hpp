@@ -15,7 +15,7 @@
 
 namespace cubind {
 
-// What came of compiling one artifact key.
+/// The result of compiling one artifact key.
 struct Compiled {
   Key key;
   ToolchainIdentity toolchain;
@@ -32,8 +32,8 @@ struct Compiled {
   std::string cubin;  // empty: CompileSource::cubin fetches it
 };
 
-// The artifacts of one job. What the lease named is not compiled again, each key is compiled once, and
-// compiles run ahead of the one who asks. Used from the job's thread.
+/// The artifacts of one job. The artifacts of the lease are not compiled again, each key is compiled once, and
+/// compiles run ahead of the questions. Used from the job's thread.
 class CompileSource {
  public:
   CompileSource(Compiler& compiler, JobChannel& channel, JobStop& stop,
@@ -48,23 +48,23 @@ class CompileSource {
     std::function<v1::CompileRequest()> request;
     int priority = 0;
   };
-  // Starts the compile unless the artifact is known or under way.
+  /// Starts the compile unless the artifact is known or under way.
   void want(const Wanted& wanted);
-  // The same, and waits for it.
+  /// The same, and waits for it.
   const Compiled& get(const Wanted& wanted);
-  // Bytes of an artifact whose outcome is CORRECT; compiled again if the daemon has lost them.
+  /// Bytes of an artifact whose outcome is CORRECT; compiled again if the daemon has lost them.
   const std::string& cubin(const Wanted& wanted);
-  // Of a key that get() has answered.
+  /// For a key that get() has answered.
   const Compiled& known(const Digest& key) const { return done_.at(key); }
-  // Frees the bytes of a stored artifact; they can be fetched.
+  /// Frees the bytes of a stored artifact; they can be fetched.
   void forget_bytes(const Digest& key);
 
-  // Adds the artifact to the batch unless the daemon has it; a large one is sent ahead. mark_stored() follows
-  // when the batch was acknowledged.
+  /// Adds the artifact to the batch unless the daemon has it; a large one is sent ahead. mark_stored() follows
+  /// when the batch was acknowledged.
   void add_to(v1::Batch& batch, const Digest& key);
   void mark_stored(const Digest& key);
 
-  // As the workers counted them.
+  /// As the workers counted them.
   unsigned nvrtc_calls() const { return nvrtc_calls_; }
 
  private:
@@ -85,7 +85,7 @@ class CompileSource {
   unsigned nvrtc_calls_ = 0;
 };
 
-// The message of an artifact, with its compressed bytes where there are any.
+/// The message of an artifact, with its compressed bytes where there are any.
 v1::ArtifactUpload upload_of(const Compiled& compiled);
 
 }  // namespace cubind

@@ -8,16 +8,16 @@
 
 namespace cubind {
 
-// Compiles in the background, as a job sees it. The real one is PoolCompiler; tests answer in memory.
+/// Compiles in the background, as a job sees it. The real one is PoolCompiler; tests answer in memory.
 class Compiler {
  public:
   virtual ~Compiler() = default;
-  // Requests are taken up in the order of submission. Priority 1 goes before 0.
+  /// Requests are taken up in the order of submission. Priority 1 goes before 0.
   virtual std::uint64_t submit(const v1::CompileRequest& request, int priority) = 0;
-  // Absent: not ready within `timeout`. What is wrong with the source or broke the compiler is an outcome.
-  // Throws Error(Unavailable) where workers are lost again and again.
+  /// Absent: not ready within `timeout`. A faulty source and a crash of the compiler are outcomes. Throws
+  /// Error(Unavailable) if workers are lost again and again.
   virtual std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) = 0;
-  // Nobody will wait for this one.
+  /// Nobody will wait for this one.
   virtual void abandon(std::uint64_t id) = 0;
 };
 

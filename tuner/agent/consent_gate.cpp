@@ -5,8 +5,8 @@
 namespace cubind {
 
 void ConsentGate::enter() {
-  session_.probe();
-  if (session_.foreign_use() && (gives_way() || !session_.has_info())) {
+  remote_.probe();
+  if (remote_.foreign_use() && (gives_way() || !remote_.has_info())) {
     wait_until_idle();
   }
 }
@@ -14,15 +14,15 @@ void ConsentGate::enter() {
 void ConsentGate::wait_until_idle() {
   progress_.state(v1::Job::WAITING_FOR_IDLE_GPU);
   do {
-    // A worker that only looks takes no memory, but its context does: between two looks there is none.
-    session_.restart();
+    // A worker that only looks takes no memory, but its context does: it has none between two looks.
+    remote_.restart();
     if (options_.only_when_idle) {
-      throw Error(ErrorCode::Unavailable, "GPU", "somebody else uses it");
+      throw Error(ErrorCode::Unavailable, "GPU", "another process uses it");
     }
     stop_.wait_for(options_.poll);
     stop_.check();
-    session_.probe();
-  } while (session_.foreign_use() && (gives_way() || !session_.has_info()));
+    remote_.probe();
+  } while (remote_.foreign_use() && (gives_way() || !remote_.has_info()));
   progress_.state(v1::Job::RUNNING);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -22,14 +23,6 @@ namespace {
 
 constexpr int kLooksAtStopMs = 50;
 constexpr std::size_t kMaxReason = 1000;
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    result.emplace_back(*entry);
-  }
-  return result;
-}
 
 // In a process of its own: cuInit maps gigabytes of address space and holds the device files open for as long
 // as it lives.
@@ -56,11 +49,8 @@ v1::FoundGpus ask_for_gpus(const AgentOptions& options, Spawner& spawner, const 
 }
 
 // A loader's and a driver's words have lines.
-std::string one_line(std::string text) {
-  text = valid_utf8(std::move(text));
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  return cut_utf8(text, kMaxReason);
+std::string as_reason(std::string words) {
+  return cut_utf8(one_line(valid_utf8(std::move(words))), kMaxReason);
 }
 
 std::string no_visible_gpu() {
@@ -113,9 +103,9 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
   }
   WorkerLink link(spawner, options.worker_program.string(), device.worker_arguments);
   JobStop stop;
-  DeviceSession session(link, device.open, stop, options.deadlines);
-  session.probe();
-  const v1::DeviceInfo& info = session.info();
+  RemoteDevice remote(link, device.open, stop, options.deadlines);
+  remote.probe();
+  const v1::DeviceInfo& info = remote.info();
   device.offer.set_uuid(info.uuid());
   *device.offer.mutable_facts() = info.facts();
   *device.offer.mutable_driver() = info.driver();
@@ -202,7 +192,7 @@ FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const s
     device.open.set_memory_fraction(options.memory_fraction);
     devices.push_back(std::move(device));
   }
-  const std::string none_because = devices.empty() ? one_line(found.none_because()) : "";
+  const std::string none_because = devices.empty() ? as_reason(found.none_because()) : "";
   return {std::move(devices), none_because};
 }
 

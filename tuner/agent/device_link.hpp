@@ -8,25 +8,25 @@
 
 namespace cubind {
 
-// A device worker process, as the session sees it. The real one is WorkerLink; tests answer in memory.
-// Used from one thread; interrupt() from any.
+/// A device worker process, as RemoteDevice sees it. The real one is WorkerLink; tests answer in memory.
+/// Used from one thread; interrupt() from any.
 class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  // Starts a fresh worker; an old one is ended first. Throws Error where it cannot be started.
+  /// Starts a fresh worker; an old one is ended first. Throws Error where it cannot be started.
   virtual void start() = 0;
-  // Ends the worker and waits until it is gone: its context and its memory are free then.
+  /// Ends the worker and waits until it is gone: its context and its memory are free then.
   virtual void stop() noexcept = 0;
 
-  struct Answer {
+  struct CallResult {
     std::optional<v1::DeviceReply> reply;  // absent: the worker is gone or was killed
     bool timed_out = false;
     std::string death;  // "exit code 134", "signal 11 (Segmentation fault)", "no answer within 20000 ms"
   };
-  virtual Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) = 0;
+  virtual CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) = 0;
 
-  // Kills the worker, so that a call in flight returns.
+  /// Kills the worker, so that a call in flight returns.
   virtual void interrupt() noexcept = 0;
 };
 

@@ -38,7 +38,7 @@ std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& runnin
     end = std::max(end, log_.next_index(*candidate, v1::SampleBlock::FINAL));
   }
   for (std::uint32_t round = at_least; round < end; ++round) {
-    const bool complete = std::all_of(running.begin(), running.end(), [&](const Candidate* candidate) {
+    const bool complete = std::ranges::all_of(running, [&](const Candidate* candidate) {
       return log_.block(*candidate, v1::SampleBlock::FINAL, round) != nullptr;
     });
     if (complete) {
@@ -66,7 +66,7 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
     }
     const TrialBench::Round measured = bench_.round(round, order);
     if (measured.failed) {
-      const auto at = std::find(finalists.begin(), finalists.end(), measured.failed) - finalists.begin();
+      const auto at = std::ranges::find(finalists, measured.failed) - finalists.begin();
       if (measured.attempt == Attempt::Out) {
         rounds.remove(static_cast<std::size_t>(at));
       }

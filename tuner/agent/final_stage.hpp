@@ -9,22 +9,21 @@
 
 namespace cubind {
 
-// One finalist with all that decides.
+/// One finalist with everything that decides.
 struct Finalist {
   const Candidate* candidate = nullptr;
   RoundTimes times;     // by round
   bool running = true;  // was not separated from the leader
 };
 
-// Measures the finalists in interleaved rounds until they separate or tie. Rounds that are stored for
-// everyone who takes part are taken from the store; one that some of them miss is not, because times of
-// different rounds are not compared: then new rounds are measured with all of them. Used from the job's
-// thread.
+/// Measures the finalists in interleaved rounds until they separate or tie. A round that is stored for all of
+/// its finalists is taken from the store. A round that some of them miss is not, because times of different
+/// rounds are not compared: then new rounds are measured with all of them. Used from the job's thread.
 class FinalStage {
  public:
   FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& progress, const RoundContext& context);
 
-  // Those that were measured and are still in; a finalist that failed is left out.
+  /// Those that were measured and are still in; a finalist that failed is left out.
   std::vector<Finalist> run(const std::vector<const Candidate*>& finalists);
 
  private:
@@ -36,7 +35,7 @@ class FinalStage {
   RoundContext context_;
 };
 
-// The winner's index among the finalists, by choose_winner; absent where none is left.
+/// The winner's index among the finalists, by choose_winner; absent if none is left.
 std::optional<std::size_t> choose_finalist(const std::vector<Finalist>& finalists, const TrialBench& bench,
                                            const RoundContext& context);
 

@@ -8,22 +8,22 @@
 
 namespace cubind {
 
-// One job's way to the daemon. The real one is a lease of the gRPC stream; tests keep what is stored in
-// memory. Used from the job's thread. Every member throws Error(Aborted) when the lease is lost and
-// Error(Cancelled) when the job is to be handed back; those that move cubins also Error(Unavailable) and
-// Error(FailedPrecondition) with the daemon's reason, which ends the job.
+/// One job's way to the daemon. The real one is a lease of the gRPC stream; tests keep the results in memory.
+/// Used from the job's thread. Every member throws Error(Aborted) when the lease is lost and Error(Cancelled)
+/// when the job is to be handed back; members that move cubins also throw Error(Unavailable) and
+/// Error(FailedPrecondition) with the daemon's reason, which ends the job.
 class JobChannel {
  public:
   virtual ~JobChannel() = default;
 
-  // Stored in one transaction; returns when the daemon has acknowledged it.
+  /// Stored in one transaction; returns when the daemon has acknowledged it.
   virtual void store(const v1::Batch& batch) = 0;
-  // Not acknowledged; a lost one is made good by the next.
+  /// Not acknowledged; a lost one is made good by the next.
   virtual void progress(const v1::Progress& progress) = 0;
-  // The cubin of this digest; absent where the daemon no longer has it.
+  /// The cubin of this digest; absent if the daemon no longer has it.
   virtual std::optional<std::string> fetch_cubin(const Digest& digest) = 0;
-  // For cubins whose compressed form is above kMaxInlineCubinBytes: before the Batch that names them without
-  // bytes.
+  /// For cubins whose compressed form is above kMaxInlineCubinBytes: call it before the Batch that names them
+  /// without bytes.
   virtual void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) = 0;
 };
 

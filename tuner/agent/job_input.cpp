@@ -1,9 +1,9 @@
 #include "tuner/agent/job_input.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "base/error.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/search/order.hpp"
 #include "tuner/spec/space.hpp"
@@ -28,7 +28,7 @@ std::optional<Configuration> incumbent_of(const v1::LeaseGrant& lease,
 }
 
 // In canonical order. Two configurations that make the same machine code and launches are one trial; the
-// default, else the earlier one, stands for both.
+// default, else the earlier one, represents both.
 std::vector<Candidate> make_candidates(const JobInput& input, const KernelBuild& build) {
   const TrialContext context{input.spec.get(), input.problem, input.device_class, input.policy,
                              driver_branch(input.driver.version())};
@@ -132,21 +132,6 @@ JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, c
   }
   order_candidates(lease, input.candidates);
   return input;
-}
-
-const Candidate* default_candidate(const JobInput& input) {
-  const auto found = std::find_if(input.candidates.begin(), input.candidates.end(),
-                                  [](const Candidate& one) { return one.is_default; });
-  return found == input.candidates.end() ? nullptr : &*found;
-}
-
-Digest digest_from_wire(const std::string& bytes, std::string_view field) {
-  const auto digest = Digest::from_bytes(bytes);
-  if (!digest) {
-    throw Error(ErrorCode::InvalidArgument, std::string(field),
-                "a digest has 32 bytes, this has " + std::to_string(bytes.size()));
-  }
-  return *digest;
 }
 
 }  // namespace cubind

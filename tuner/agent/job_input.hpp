@@ -12,7 +12,7 @@
 
 namespace cubind {
 
-// One configuration of a tuning job, with everything about it that needs no compiler and no device.
+/// One configuration of a tuning job, with everything about it that needs no compiler and no device.
 struct Candidate {
   std::uint32_t number = 0;  // place in canonical order; also its number at the device worker
   Configuration configuration;
@@ -26,7 +26,7 @@ struct Candidate {
   bool must_compete() const { return incumbent || is_default; }
 };
 
-// What a tuning job works on. Immutable once made.
+/// The input of a tuning job. Immutable once made.
 struct JobInput {
   std::shared_ptr<const KernelSpec> spec;
   Problem problem;
@@ -43,27 +43,21 @@ struct JobInput {
   std::vector<Candidate> candidates;  // in search order; no two with the same trial key
 };
 
-// Parses the lease's spec, enumerates the valid configurations, drops what cannot launch, computes keys and
-// orders. Throws Error(InvalidArgument) for a spec or problem that is wrong, Error(FailedPrecondition) where
-// no configuration is valid.
+/// Parses the lease's spec, enumerates the valid configurations, drops those that cannot launch, computes keys
+/// and orders. Throws Error(InvalidArgument) for a spec or problem that is wrong, Error(FailedPrecondition)
+/// where no configuration is valid.
 JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device);
 
-// A configuration of the job's kernel at some problem, without number and trial key. Absent where a constraint
-// or launch limit excludes it or nothing is launched.
+/// A configuration of the job's kernel at some problem, without number and trial key. Absent where a constraint
+/// or launch limit excludes it or nothing is launched.
 std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& build, const Problem& problem,
                                       const Configuration& configuration);
 
-// Likewise for the default configuration of that problem.
+/// Likewise for the default configuration of that problem.
 std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem);
 
-// The candidate that stands for the default configuration; null where none was valid.
-const Candidate* default_candidate(const JobInput& input);
-
-// The plan of a configuration for a problem; absent where a constraint or launch limit excludes it.
+/// The plan of a configuration for a problem; absent where a constraint or launch limit excludes it.
 std::optional<LaunchPlan> plan_for(const KernelSpec& spec, const Problem& problem,
                                    const Configuration& configuration, const DeviceConstants& constants);
-
-// 32 bytes, else Error(InvalidArgument) naming the field.
-Digest digest_from_wire(const std::string& bytes, std::string_view field);
 
 }  // namespace cubind

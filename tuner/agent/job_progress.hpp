@@ -7,13 +7,13 @@
 
 namespace cubind {
 
-// What the daemon is told while a job runs: at once where the phase or the state changes, else ten times a
-// second at most. Used from the job's thread.
+/// The reports to the daemon while a job runs: at once if the phase or the state changes, else ten times a
+/// second at most. Used from the job's thread.
 class JobProgress {
  public:
   explicit JobProgress(JobChannel& channel);
 
-  // compiling, verifying, screening, finalists, commit
+  /// compiling, verifying, screening, finalists, commit
   void phase(std::string_view phase);
   void state(v1::Job::State state);
   void total(std::uint32_t configurations);

@@ -4,12 +4,13 @@
 #include <map>
 
 #include "tuner/measure/margins.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {
 
-void add_statistics(const Finalist& winner, const RoundContext& context, v1::Provenance& to) {
+void add_statistics(const Finalist& winner, const RoundContext& context, Timing& timing) {
   std::vector<double> times;
   for (const auto& [round, time] : winner.times) {
     times.push_back(time);
@@ -17,15 +18,15 @@ void add_statistics(const Finalist& winner, const RoundContext& context, v1::Pro
   const bool means = compares_means(median(times), context.tick_us, context.settings);
   BootstrapOptions options{context.settings.confidence, context.settings.bootstrap_resamples,
                            means ? Location::Mean : Location::Median, context.seed};
-  const Interval interval = bootstrap_interval(times, options);
-  to.set_median_us(location(times, options.kind));
-  to.set_median_low_us(interval.low);
-  to.set_median_high_us(interval.high);
-  to.set_samples(static_cast<std::uint32_t>(times.size()));
-  to.set_tick_us(context.tick_us);
+  const ConfidenceInterval interval = bootstrap_interval(times, options);
+  timing.median_us = location(times, options.kind);
+  timing.low_us = interval.low;
+  timing.high_us = interval.high;
+  timing.samples = static_cast<std::uint32_t>(times.size());
+  timing.tick_us = context.tick_us;
 }
 
-void add_conditions(const Finalist& winner, const TrialLog& log, v1::Provenance& to) {
+void add_conditions(const Finalist& winner, const TrialLog& log, Timing& timing) {
   std::vector<double> clocks;
   for (const auto& [round, time] : winner.times) {
     const v1::SampleBlock* block = log.block(*winner.candidate, v1::SampleBlock::FINAL, round);
@@ -35,64 +36,67 @@ void add_conditions(const Finalist& winner, const TrialLog& log, v1::Provenance&
     if (block->conditions().sm_mhz() > 0) {
       clocks.push_back(block->conditions().sm_mhz());
     }
-    if (block->conditions().throttled()) {
-      to.set_throttled(true);
-    }
-    if (block->conditions().contended()) {
-      to.set_contended(true);
-    }
+    timing.throttled = timing.throttled || block->conditions().throttled();
+    timing.contended = timing.contended || block->conditions().contended();
   }
   if (!clocks.empty()) {
-    to.set_sm_mhz(static_cast<std::uint32_t>(median(clocks)));
+    timing.sm_mhz = static_cast<std::uint32_t>(median(clocks));
   }
-  to.set_provisional(to.contended());
+}
+
+Timing timing_of(const JobInput& input, const Decision& decision, const TrialLog& log,
+                 const RoundContext& context, const v1::DeviceInfo& device, const Clock& clock) {
+  const Finalist& winner = decision.finalists[decision.winner];
+  Timing timing;
+  add_statistics(winner, context, timing);
+  add_conditions(winner, log, timing);
+  if (decision.fallback) {
+    const auto ratio = round_ratio(decision.fallback->times, winner.times, context, false);
+    timing.gain_over_default = ratio ? ratio->ratio : 0;
+  }
+  timing.timer = device.timer();
+  timing.power_limit_mw = input.facts.power_limit_mw();
+  timing.measured_at = clock.wall_text();
+  return timing;
 }
 
 // Before timing at the measured problem; after it there and at the tails.
-void add_verification(const JobInput& input, const Candidate& winner, const std::vector<Problem>& verified,
-                      const TrialLog& log, v1::VerificationSummary& to) {
+VerificationSummary verification_of(const JobInput& input, const Candidate& winner,
+                                    const std::vector<Problem>& verified, const TrialLog& log) {
+  VerificationSummary summary;
   std::vector<const v1::VerificationResult*> results = {log.verification(winner, input.problem, false)};
   for (const Problem& problem : verified) {
     results.push_back(log.verification(winner, problem, true));
-    to_wire(problem, *to.add_problems());
+    summary.problems.push_back(problem);
   }
-  to.set_verified(true);
-  to.set_after_timing(true);
-  to.set_same_bits(true);
+  summary.verified = summary.after_timing = summary.same_bits = true;
   for (const v1::VerificationResult* result : results) {
     if (!result) {
       continue;
     }
-    to.set_worst_excess(std::max(to.worst_excess(), result->worst_excess()));
-    to.set_same_bits(to.same_bits() && result->same_bits());
+    summary.worst_excess = std::max(summary.worst_excess, result->worst_excess());
+    summary.same_bits = summary.same_bits && result->same_bits();
     if (!result->reference().empty()) {
-      to.set_reference(result->reference());
+      summary.reference = result->reference();
     }
   }
+  return summary;
 }
 
 v1::Provenance provenance_of(const JobInput& input, const Decision& decision, const TrialBench& bench,
-                             const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device) {
-  const Finalist& winner = decision.finalists[decision.winner];
+                             const TrialLog& log, const Timing& timing) {
+  const Candidate& winner = *decision.finalists[decision.winner].candidate;
   v1::Provenance to;
   to.set_evidence(input.replayed ? v1::REPLAYED : v1::MEASURED);
   to_wire(input.problem, *to.mutable_measured_problem());
   to.set_measured_device(input.facts.name());
   to.set_measured_device_class(bytes_of(input.device_class));
   *to.mutable_driver() = input.driver;
-  to.set_toolchain(bench.artifact(*winner.candidate).toolchain.name);
-  add_statistics(winner, context, to);
-  add_conditions(winner, log, to);
-  if (decision.fallback) {
-    const auto ratio = round_ratio(decision.fallback->times, winner.times, context, false);
-    if (ratio) {
-      to.set_gain_over_default(ratio->ratio);
-    }
-  }
-  add_verification(input, *winner.candidate, decision.verified, log, *to.mutable_verification());
+  to.set_toolchain(bench.artifact(winner).toolchain.name);
+  to_wire(timing, to);
+  to.set_provisional(timing.contended);
+  to_wire(verification_of(input, winner, decision.verified, log), *to.mutable_verification());
   to.set_same_bytes_measured(true);
-  to.set_timer(device.timer());
-  to.set_power_limit_mw(input.facts.power_limit_mw());
   return to;
 }
 
@@ -105,8 +109,8 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
   v1::JobResult result;
   result.set_status(v1::JobResult::DONE);
   result.set_winner_trial(bytes_of(winner.trial_key.digest));
-  *result.mutable_provenance() = provenance_of(input, decision, bench, log, context, device);
-  result.mutable_provenance()->set_measured_at(clock.wall_text());
+  const Timing timing = timing_of(input, decision, log, context, device, clock);
+  *result.mutable_provenance() = provenance_of(input, decision, bench, log, timing);
   to_wire(winner.configuration, *result.mutable_winner());
   for (const Finalist& finalist : decision.finalists) {
     result.add_finalists(bytes_of(finalist.candidate->trial_key.digest));

@@ -18,14 +18,13 @@ struct Decision {
   std::vector<Problem> verified;       // problems at which the winner was verified after timing
 };
 
-// DONE, with the winner's evidence: the median of its rounds with its 95 % bootstrap interval, clocks and
-// conditions of its blocks, the gain over the default within common rounds, what it was verified against.
-// Pure.
+/// DONE, with the winner's evidence: the median of its rounds with its 95 % bootstrap interval, clocks and
+/// conditions of its blocks, the gain over the default within common rounds, and the verification. Pure.
 v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialBench& bench,
                               const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device,
                               const Clock& clock);
 
-// How many candidates ended how.
+/// How many candidates ended how.
 void count_outcomes(const JobInput& input, const TrialBench& bench, v1::JobResult& result);
 
 }  // namespace cubind

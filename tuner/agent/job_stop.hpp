@@ -9,27 +9,27 @@
 
 namespace cubind {
 
-// Tells a running job from outside that it is over. All members may be called from any thread.
+/// Tells a running job from outside that it is over. All members may be called from any thread.
 class JobStop {
  public:
   enum class Kind : std::uint8_t {
     None,
-    HandBack,  // drain, SIGTERM: what is unfinished goes back, JobResult INTERRUPTED is sent
+    HandBack,  // drain, SIGTERM: the unfinished job goes back with JobResult INTERRUPTED
     Drop,      // the lease is lost: nothing more is sent
   };
 
-  // Drop replaces HandBack, never the other way. Runs the hooks, in the calling thread.
+  /// Drop replaces HandBack, never the other way. Runs the hooks, in the calling thread.
   void request(Kind kind);
   Kind kind() const;
   bool requested() const { return kind() != Kind::None; }
 
-  // Throws Error: Cancelled to hand back, Aborted to drop.
+  /// Throws Error: Cancelled to hand back, Aborted to drop.
   void check() const;
-  // Sleeps; true when a stop was requested before the time was over.
+  /// Sleeps; true when a stop was requested before the time was over.
   bool wait_for(std::chrono::milliseconds time) const;
 
-  // While this object lives, `hook` runs when a stop is requested (at once if it was before): it ends what
-  // the job's thread waits for. The hook must not wait for the job.
+  /// While this object lives, `hook` runs when a stop is requested (at once if it was before): it ends what
+  /// the job's thread waits for. The hook must not wait for the job.
   class Hook {
    public:
     Hook(JobStop& stop, std::function<void()> hook);

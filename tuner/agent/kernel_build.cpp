@@ -1,20 +1,13 @@
 #include "tuner/agent/kernel_build.hpp"
 
-#include <algorithm>
-
 namespace cubind {
 namespace {
 
 IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, const Toolchain& toolchain) {
   IncludeSearch search;
   search.own = [&spec](const std::string& path) -> std::optional<std::string> {
-    const auto& files = spec.bundle.files;
-    const auto found =
-        std::find_if(files.begin(), files.end(), [&](const SourceFile& file) { return file.path == path; });
-    if (found == files.end()) {
-      return std::nullopt;
-    }
-    return found->content;
+    const SourceFile* file = spec.bundled_file(path);
+    return file == nullptr ? std::nullopt : std::optional(file->content);
   };
   search.header_folders = spec.headers;
   search.toolkit = [&toolchain](const std::string& name) { return toolchain.read_header(name); };

@@ -11,16 +11,16 @@
 
 namespace cubind {
 
-// A kernel's sources as one toolchain sees them: what the compile workers are given, and the identity that
-// enters the keys. Immutable; safe to share between threads.
+/// A kernel's sources as one toolchain sees them: the compile workers' input, and the identity that enters the
+/// keys. Immutable; safe to share between threads.
 class KernelBuild {
  public:
-  // Throws what include_closure throws. `toolchain` is copied into the identity and not kept.
+  /// Throws what include_closure throws. `toolchain` is copied into the identity and not kept.
   KernelBuild(std::shared_ptr<const KernelSpec> spec, const Toolchain& toolchain);
 
   const std::shared_ptr<const KernelSpec>& spec() const { return spec_; }
   const ToolchainIdentity& identity() const { return identity_; }
-  // Of the reference kernel, whose source includes other files.
+  /// For the reference kernel, whose source includes other files.
   const ToolchainIdentity& reference_identity() const { return reference_identity_; }
 
   v1::CompileRequest request(const ArtifactSource& source) const;

@@ -11,15 +11,15 @@
 
 namespace cubind {
 
-// The builds of one toolchain, kept from job to job: reading and hashing CUDA's headers takes longer than
-// many a compile. A toolkit that is replaced while the agent lives is not noticed, and needs not be: what is
-// compiled is what was read and hashed. Thread-safe; two threads that ask for the same new kernel may both
-// build it.
+/// The builds of one toolchain, kept from job to job: reading and hashing CUDA's headers takes longer than
+/// many a compile. The agent does not notice a toolkit that is replaced while it lives, and need not: it
+/// compiles the files that it read and hashed. Thread-safe; two threads that ask for the same new kernel may
+/// both build it.
 class KernelBuilds {
  public:
   explicit KernelBuilds(Toolchain toolchain) : toolchain_(std::move(toolchain)) {}
 
-  // Throws what parsing the spec and KernelBuild throw.
+  /// Throws the errors of parsing the spec and of KernelBuild.
   std::shared_ptr<const KernelBuild> of(const v1::SpecBundle& bundle);
 
  private:

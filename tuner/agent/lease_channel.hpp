@@ -8,7 +8,7 @@
 
 namespace cubind {
 
-// A lease of the stream: every message names it and repeats its fencing number.
+/// A lease of the stream: every message names it and repeats its fencing number.
 class LeaseChannel final : public JobChannel {
  public:
   LeaseChannel(LeaseStream& stream, std::string lease_id, std::uint64_t fence, const JobStop& stop)
@@ -18,9 +18,9 @@ class LeaseChannel final : public JobChannel {
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
-  // The last message of the lease; returns when the daemon has it.
+  /// The last message of the lease; returns when the daemon has it.
   void finish(const v1::JobResult& result);
-  // From any thread.
+  /// From any thread.
   void heartbeat();
 
  private:

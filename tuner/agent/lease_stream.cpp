@@ -21,12 +21,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kMaxMessageBytes = 256 << 20;  // a lease holds all that is known of its trials
+constexpr int kMaxMessageBytes = 256 << 20;  // a lease holds everything known about its trials
 constexpr milliseconds kPoll{50};
 // A job that is handed back sends its last batch and its result; the daemon wants that within 5 s.
 constexpr milliseconds kGrace{3000};
 constexpr milliseconds kCallDeadline{60'000};
-// How long the end of a stream of which nothing more can be read is waited for.
+// The wait for the end of a stream of which nothing more can be read.
 constexpr milliseconds kGoodbye{1000};
 
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
@@ -110,7 +110,7 @@ std::string LeaseStream::State::end() {
   });
   const grpc::Status status = stream->Finish();
   if (gave_up) {
-    return "the daemon sent what is no message";
+    return "the daemon sent something that is not a message";
   }
   return status.ok() ? "the daemon ended the stream" : status.error_message();
 }
@@ -125,8 +125,8 @@ bool LeaseStream::State::write(const v1::AgentMessage& message) {
   return stream->Write(message);
 }
 
-// The lease is lost with the stream alone. What else goes wrong with a call is the job's outcome: a daemon
-// that is busy or slow is asked again later, one that refuses is quoted.
+// The lease is lost with the stream alone. Every other failure of a call is the job's outcome: a busy or slow
+// daemon is asked again later, and a refusal is quoted.
 Error LeaseStream::State::call_error(const char* call, const grpc::Status& status) const {
   {
     const std::lock_guard lock(mutex);
@@ -145,7 +145,7 @@ LeaseStream::LeaseStream(const std::string& address, const v1::Hello& hello,
 
 void LeaseStream::start() {
   state_->context.set_wait_for_ready(true);
-  // With the first message, which the reader sends: nobody else waits for a daemon that is not there.
+  // It comes with the first message, which the reader sends: nobody else waits for an absent daemon.
   state_->context.set_initial_metadata_corked(true);
   state_->stream = state_->agents->Serve(&state_->context);
   state_->reader = std::thread([state = state_.get()] { state->read(); });
@@ -155,7 +155,7 @@ LeaseStream::~LeaseStream() {
   if (!state_->stream) {
     return;
   }
-  // What had to arrive has been acknowledged.
+  // Everything that had to arrive has been acknowledged.
   state_->context.TryCancel();
   state_->reader.join();
 }

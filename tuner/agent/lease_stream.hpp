@@ -12,37 +12,37 @@
 
 namespace cubind {
 
-// The agent's stream to the daemon: the only file that knows gRPC. One object is one connection; when it
-// breaks, the leases that came over it are lost and a new object is made.
-//
-// send() and the calls of a lease may be made from any thread; on_message is called from a thread of the
-// stream, one message at a time, and must not wait for an acknowledgement.
+/// The agent's stream to the daemon: the only file that knows gRPC. One object is one connection; when it
+/// breaks, the leases that came over it are lost and a new object is made.
+///
+/// send() and the calls of a lease may be made from any thread; on_message is called from a thread of the
+/// stream, one message at a time, and must not wait for an acknowledgement.
 class LeaseStream {
  public:
-  // `address`: unix:///PATH or HOST:PORT. Does not wait for the daemon.
+  /// `address`: unix:///PATH or HOST:PORT. Does not wait for the daemon.
   LeaseStream(const std::string& address, const v1::Hello& hello,
               std::function<void(const v1::DaemonMessage&)> on_message);
-  // Sends the hello and begins to hand over messages. Once.
+  /// Sends the hello and begins to hand over messages. Once.
   void start();
-  // Ends the stream and waits until on_message has returned for the last time.
+  /// Ends the stream and waits until on_message has returned for the last time.
   ~LeaseStream();
   LeaseStream(const LeaseStream&) = delete;
   LeaseStream& operator=(const LeaseStream&) = delete;
 
-  // False where the stream is broken.
+  /// False if the stream is broken.
   bool send(const v1::AgentMessage& message);
-  // Sends with a sequence number and waits until the daemon has acknowledged it. Throws Error(Aborted) where
-  // the stream breaks first, and what `stop` throws when it is requested first, except that a job which is
-  // handed back still waits for acknowledgements for `grace`.
+  /// Sends with a sequence number and waits until the daemon has acknowledged it. Throws Error(Aborted) where
+  /// the stream breaks first, and what `stop` throws when it is requested first, except that a job which is
+  /// handed back still waits for acknowledgements for `grace`.
   void send_and_wait(v1::AgentMessage message, const JobStop& stop);
 
-  // The cubin's bytes, checked against the digest; absent where the daemon does not have them. This and
-  // put_artifact() throw Error(Aborted) where the stream is broken, Error(Unavailable) where the daemon
-  // cannot answer now and Error(FailedPrecondition) with its words where it refuses.
+  /// The cubin's bytes, checked against the digest; absent if the daemon does not have them. This and
+  /// put_artifact() throw Error(Aborted) if the stream is broken, Error(Unavailable) where the daemon
+  /// cannot answer now and Error(FailedPrecondition) with its words where it refuses.
   std::optional<std::string> fetch_cubin(const Digest& digest, std::size_t max_bytes);
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin);
 
-  // Absent while it is alive; why it broke.
+  /// Absent while it is alive; why it broke.
   std::optional<std::string> broken() const;
 
  private:

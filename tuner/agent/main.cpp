@@ -1,25 +1,17 @@
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <exception>
 
 #include "base/log.hpp"
+#include "base/signals.hpp"
 #include "tuner/agent/agent.hpp"
 #include "tuner/agent/device_finder.hpp"
 #include "tuner/agent/options.hpp"
 
 namespace {
-
-// Blocked before any thread starts, so that all inherit it and the main loop alone takes them.
-sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  return set;
-}
 
 bool wait_for_end(const sigset_t& set, const cubind::AgentOptions& options, std::chrono::milliseconds time) {
   const timespec limit{time.count() / 1000, (time.count() % 1000) * 1'000'000};
@@ -34,9 +26,9 @@ int run(const cubind::AgentOptions& options) {
     const std::string gpus = cubind::list_gpus(options.gpus, options.memory_fraction);
     return std::fwrite(gpus.data(), 1, gpus.size(), stdout) == gpus.size() ? 0 : 1;
   }
-  const sigset_t set = ending_signals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  // Before any thread starts, so that the main loop alone takes them.
+  const sigset_t set = cubind::block_signals({SIGTERM, SIGINT});
+  std::signal(SIGPIPE, SIG_IGN);
   cubind::Agent agent(options);
   agent.run([&](std::chrono::milliseconds time) { return wait_for_end(set, options, time); });
   return 0;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tuner/agent/problem_setup.hpp"
+#include "tuner/agent/prepare_request.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/search/fitting_problem.hpp"
 #include "tuner/spec/space.hpp"
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& 
   for (const LaunchPlan& plan : plans) {
     all.push_back(&plan);
   }
-  return verify::trial_bytes(make_problem_setup(input, 0, problem, all, reference_of(input, problem)),
+  return verify::trial_bytes(make_prepare_request(input, 0, problem, all, reference_of(input, problem)),
                              input.facts.l2_bytes());
 }
 

@@ -40,11 +40,11 @@ std::string default_agent_id() {
   return std::string(host) + "-" + std::to_string(getpid());
 }
 
-struct Milliseconds {
+struct TimesMs {
   long long compile = 30'000, run = 10'000, idle_poll = 2'000, memory_poll = 10'000;
 };
 
-void add_options(CLI::App& app, AgentOptions& options, Milliseconds& times, std::string& when,
+void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::string& when,
                  std::string& worker) {
   app.set_version_flag("--version", std::string("cubind-agent ") + kVersion);
   app.add_option("--address", options.address, "the daemon: unix:///PATH or HOST:PORT")
@@ -54,36 +54,39 @@ void add_options(CLI::App& app, AgentOptions& options, Milliseconds& times, std:
   app.add_option("--gpus", options.gpus,
                  "UUIDs or indices, separated by commas (default: CUDA_VISIBLE_DEVICES)")
       ->delimiter(',');
-  app.add_option("--tune-when", when, "idle: only while nobody else uses the GPU; always; never")
+  app.add_option("--tune-when", when,
+                 "idle (default): only while no other process uses the GPU; always; never")
       ->check(CLI::IsMember({"idle", "always", "never"}));
   app.add_option("--memory-fraction", options.memory_fraction,
                  "share of the free GPU memory that trials may use")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--timer", options.timer, "cupti or graph (default: the best that works)")
       ->check(CLI::IsMember({"cupti", "graph"}));
-  app.add_option("--replay", options.replay, "offer a replay device that plays this table; may be repeated");
+  app.add_option("--replay", options.replay,
+                 "offer a replay device that plays this table of recorded trials; may be repeated");
   app.add_option("--replay-faults", options.replay_faults, "JSON file of faults for the replay device")
       ->envname("CUBIND_REPLAY_FAULTS");
   app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: half the cores)")
       ->check(CLI::Range(1u, 1024u));
-  app.add_option("--compile-deadline-ms", times.compile, "of one compile")->check(CLI::PositiveNumber);
-  app.add_option("--run-deadline-ms", times.run, "of one verification or block of samples")
+  app.add_option("--compile-deadline-ms", times.compile, "deadline of one compile")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--run-deadline-ms", times.run, "deadline of one verification or block of samples")
       ->envname("CUBIND_RUN_DEADLINE_MS")
       ->check(CLI::PositiveNumber);
-  app.add_option("--idle-poll-ms", times.idle_poll, "how often a GPU that is in use is looked at")
+  app.add_option("--idle-poll-ms", times.idle_poll, "how often the agent looks at a GPU that is in use")
       ->check(CLI::PositiveNumber);
   app.add_option("--memory-poll-ms", times.memory_poll,
-                 "how often a GPU that a job was out of memory on is looked at")
+                 "how often the agent looks at the free memory of idle GPUs")
       ->envname("CUBIND_MEMORY_POLL_MS")
       ->check(CLI::PositiveNumber);
-  app.add_option("--parent-pid", options.parent_pid, "end when this process does");
+  app.add_option("--parent-pid", options.parent_pid, "end when this process ends");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   app.add_flag("--list-devices", options.list_devices,
                "print the GPUs of this machine for a parent agent and end");
 }
 
-void complete(AgentOptions& options, const Milliseconds& times, const std::string& when,
+void complete(AgentOptions& options, const TimesMs& times, const std::string& when,
               const std::string& worker) {
   options.tune_when = when == "always"  ? TuneWhen::Always
                       : when == "never" ? TuneWhen::Never
@@ -108,7 +111,7 @@ unsigned default_compile_jobs() {
 std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code) {
   AgentOptions options;
   options.compile_jobs = default_compile_jobs();
-  Milliseconds times;
+  TimesMs times;
   std::string when = "idle", worker;
   CLI::App app("cubind-agent: tunes kernels for a cubind daemon on the GPUs of this machine", "cubind-agent");
   add_options(app, options, times, when, worker);

@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "tuner/agent/consent_gate.hpp"
-#include "tuner/agent/device_session.hpp"
+#include "tuner/agent/remote_device.hpp"
 
 namespace cubind {
 
-// What the command line and the environment say.
+/// The settings from command line and environment.
 struct AgentOptions {
   std::string address;                   // of the daemon: unix:///PATH or HOST:PORT
   std::string agent_id;                  // default: HOST-PID
   std::filesystem::path worker_program;  // default: cubind-worker beside this executable
 
   std::vector<std::string>
-      gpus;  // UUIDs or indices; empty: all that the driver shows (CUDA_VISIBLE_DEVICES holds)
+      gpus;  // UUIDs or indices; empty: every GPU that the driver shows (CUDA_VISIBLE_DEVICES holds)
   TuneWhen tune_when = TuneWhen::Idle;
   double memory_fraction = 0;       // 0: the device worker's default
   std::string timer;                // "", "cupti" or "graph"
@@ -35,11 +35,11 @@ struct AgentOptions {
   bool list_devices = false;  // print the GPUs of this machine as a Hello and end
 };
 
-// Absent: help or the version was printed, or an argument was wrong (said on stderr); the process ends with
-// `exit_code`.
+/// Absent: help or the version was printed, or an argument was wrong (said on stderr); the process ends with
+/// `exit_code`.
 std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code);
 
-// Half the cores that affinity and cgroup grant, at least one.
+/// Half the cores that affinity and cgroup grant, at least one.
 unsigned default_compile_jobs();
 
 }  // namespace cubind

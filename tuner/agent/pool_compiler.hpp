@@ -8,12 +8,12 @@
 
 namespace cubind {
 
-// One toolchain's compile pool, shared by all jobs. Thread-safe.
+/// One toolchain's compile pool, shared by all jobs. Thread-safe.
 class PoolCompiler final : public Compiler {
  public:
   explicit PoolCompiler(CompilePoolOptions options);
 
-  // What NVRTC says of itself. Throws Error(Unavailable).
+  /// NVRTC's own version and name. Throws Error(Unavailable).
   v1::Toolchain probe() { return pool_.probe(); }
 
   std::uint64_t submit(const v1::CompileRequest& request, int priority) override;

@@ -7,19 +7,18 @@
 namespace cubind {
 namespace {
 
-// Beside the measured problem and the tails of its bucket.
+// The smaller sizes, beside the measured problem and the tails of its bucket.
 constexpr std::uint32_t kFirstSetup = 1u << 16;
-// How many sizes are looked at for one that the kernel takes.
+// The number of sizes to try for one that the kernel takes.
 constexpr std::int64_t kMaxSteps = 4096;
 
 std::size_t place_of_dim(const JobInput& input) {
   const auto& dims = input.problem.dims;
   const std::string& name = input.numerics.invariant_dim;
-  const auto found =
-      std::find_if(dims.begin(), dims.end(), [&](const NamedValue& dim) { return dim.name == name; });
+  const auto found = std::ranges::find_if(dims, [&](const NamedValue& dim) { return dim.name == name; });
   if (found == dims.end()) {
     throw Error(ErrorCode::InvalidArgument, "lease.numerics.invariant_dim",
-                "\"" + name + "\" is no dim of " + input.spec->name);
+                "\"" + name + "\" is not a dim of " + input.spec->name);
   }
   return static_cast<std::size_t>(found - dims.begin());
 }
@@ -28,7 +27,7 @@ v1::OutputParts rows_of(const LaunchPlan& plan, const std::vector<std::string>& 
   std::map<std::string, std::uint64_t> elements;
   for (const Launch& launch : plan.launches) {
     for (const Parameter& parameter : launch.parameters) {
-      if (std::find(outputs.begin(), outputs.end(), parameter.name) == outputs.end()) {
+      if (std::ranges::find(outputs, parameter.name) == outputs.end()) {
         continue;
       }
       elements[parameter.name] = parameter.extent_bytes / size_of(parameter.type);
@@ -87,7 +86,7 @@ std::vector<Problem> RowInvariance::smaller_problems(const Problem& problem) {
   std::vector<Configuration> defaults = input_.spec->defaults;
   defaults.push_back(yardstick(problem).candidate.configuration);
   const auto has_default = [&](const Problem& one) {
-    return std::any_of(defaults.begin(), defaults.end(), [&](const Configuration& configuration) {
+    return std::ranges::any_of(defaults, [&](const Configuration& configuration) {
       const auto plan = plan_for(*input_.spec, one, configuration, input_.constants);
       return plan && !plan->launches.empty();
     });
@@ -100,27 +99,27 @@ std::vector<Problem> RowInvariance::smaller_problems(const Problem& problem) {
     for (value = start; value < end && !has_default(smaller);) {
       ++value;
     }
-    if (value < end && std::find(result.begin(), result.end(), smaller) == result.end()) {
+    if (value < end && std::ranges::find(result, smaller) == result.end()) {
       result.push_back(smaller);
     }
   }
   return result;
 }
 
-v1::DeviceReply RowInvariance::run(const Yardstick& yardstick, const Place& place, bool after_timing,
+v1::DeviceReply RowInvariance::run(const Yardstick& yardstick, const DeviceSetup& setup, bool after_timing,
                                    const std::vector<v1::OutputParts>& hashed) {
   const Candidate& candidate = yardstick.candidate;
   const std::string who =
-      "the default configuration " + to_string(candidate.configuration) + " at " + to_string(place.problem);
+      "the default configuration " + to_string(candidate.configuration) + " at " + to_string(setup.problem);
   const Compiled& compiled = artifacts_.get(device_.wanted(candidate));
   if (compiled.outcome != v1::CORRECT) {
     fail(who + " does not compile: " + compiled.log);
   }
-  v1::DeviceReply reply = device_.verify(candidate, place, after_timing, hashed);
+  v1::DeviceReply reply = device_.verify(candidate, setup, after_timing, hashed);
   if (!reply.has_verification() && reply.outcome() != v1::OUT_OF_MEMORY) {
     // A fault counts when it has repeated in a fresh worker.
     device_.restart();
-    reply = device_.verify(candidate, place, after_timing, hashed);
+    reply = device_.verify(candidate, setup, after_timing, hashed);
   }
   device_.unload(candidate);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
@@ -141,13 +140,13 @@ std::uint64_t RowInvariance::hash_of(const Problem& smaller, bool after_timing) 
   if (known != one.hashes.end()) {
     return known->second;
   }
-  const Place place{kFirstSetup + one.candidate.number, smaller, one.candidate.plan};
-  const v1::DeviceReply reply = run(one, place, after_timing, {one.rows});
-  device_.release(place);
+  const DeviceSetup setup{kFirstSetup + one.candidate.number, smaller, one.candidate.plan};
+  const v1::DeviceReply reply = run(one, setup, after_timing, {one.rows});
+  device_.release(setup);
   return one.hashes[after_timing] = reply.hashes(0);
 }
 
-std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
+std::uint64_t RowInvariance::hash_at(const DeviceSetup& at, bool after_timing) {
   Yardstick& one = yardstick(at.problem);
   const auto known = one.hashes.find(after_timing);
   if (known != one.hashes.end()) {
@@ -158,7 +157,7 @@ std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
   for (const Problem& problem : smaller) {
     hashed.push_back(yardstick(problem).rows);
   }
-  const v1::DeviceReply reply = run(one, {at.setup, at.problem, one.candidate.plan}, after_timing, hashed);
+  const v1::DeviceReply reply = run(one, {at.number, at.problem, one.candidate.plan}, after_timing, hashed);
   for (std::size_t i = 0; i < smaller.size(); ++i) {
     if (hash_of(smaller[i], after_timing) == reply.hashes(static_cast<int>(i) + 1)) {
       continue;
@@ -171,8 +170,8 @@ std::uint64_t RowInvariance::hash_at(const Place& at, bool after_timing) {
   return one.hashes[after_timing] = reply.hashes(0);
 }
 
-bool RowInvariance::holds(const Place& place, bool after_timing, const v1::DeviceReply& reply) {
-  return reply.hashes(0) == hash_at(place, after_timing);
+bool RowInvariance::holds(const DeviceSetup& setup, bool after_timing, const v1::DeviceReply& reply) {
+  return reply.hashes(0) == hash_at(setup, after_timing);
 }
 
 }  // namespace cubind

@@ -51,7 +51,7 @@ Attempt ScreenStage::try_one(const Candidate& candidate) {
     return compiled;
   }
   progress_.phase("verifying");
-  const Place main{Place::kMain, input_.problem, candidate.plan};
+  const DeviceSetup main{DeviceSetup::kMain, input_.problem, candidate.plan};
   const Attempt verified = bench_.verify(candidate, main, false);
   if (verified != Attempt::Done) {
     return verified;

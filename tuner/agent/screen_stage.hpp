@@ -8,9 +8,9 @@
 
 namespace cubind {
 
-// The first pass over all candidates, in search order: compile, verify, screen. Compilers run ahead of the
-// device by a window. The order in which trials are judged is the search order and nothing else, so that a
-// resumed job judges alike; a trial that faults is tried again behind all others. Used from the job's thread.
+/// The first pass over all candidates, in search order: compile, verify, screen. Compilers run ahead of the
+/// device by a window. The order in which trials are judged is the search order and nothing else, so that a
+/// resumed job judges alike; a trial that faults is tried again behind all others. Used from the job's thread.
 class ScreenStage {
  public:
   struct Options {
@@ -20,7 +20,7 @@ class ScreenStage {
   ScreenStage(const JobInput& input, TrialBench& bench, JobProgress& progress, const CompileSource& artifacts,
               Options options);
 
-  // The finalists, fastest first. Empty where no candidate survived.
+  /// The finalists, fastest first. Empty if no candidate survived.
   std::vector<const Candidate*> run();
 
  private:

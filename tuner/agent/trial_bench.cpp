@@ -114,8 +114,8 @@ bool TrialBench::is_settled(const Candidate& candidate) const {
   return faulted || header->outcome() == v1::WRONG_RESULT || header->outcome() == v1::CONSTRAINT;
 }
 
-// Asked only where the device would be needed: what was measured before a trial failed goes on to count, so
-// that a resumed job compares the others with what the undisturbed one compared them with.
+// Called only if the device would be needed. Measurements from before a trial failed still count, so that a
+// resumed job compares the others with the same values as an undisturbed one.
 bool TrialBench::settled(const Candidate& candidate) {
   if (!is_settled(candidate)) {
     return false;
@@ -166,18 +166,18 @@ Attempt TrialBench::judge(const Candidate& candidate, v1::Outcome outcome, const
   return Attempt::Out;
 }
 
-Attempt TrialBench::keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
+Attempt TrialBench::keep_verification(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                                       const v1::DeviceReply& reply) {
   v1::VerificationResult result = reply.verification();
   if (result.outcome() == v1::OUTCOME_UNSPECIFIED) {
     result.set_outcome(reply.outcome());
   }
   result.set_after_timing(after_timing);
-  if (!log_.verification(candidate, place.problem, after_timing)) {
-    log_.add(candidate, place.problem, result);
+  if (!log_.verification(candidate, setup.problem, after_timing)) {
+    log_.add(candidate, setup.problem, result);
   }
   if (result.outcome() != v1::CORRECT) {
-    reject(candidate, result.outcome(), to_string(place.problem) + ": " + result.detail());
+    reject(candidate, result.outcome(), to_string(setup.problem) + ": " + result.detail());
     return Attempt::Out;
   }
   const v1::TrialHeader* header = log_.header(candidate);
@@ -188,21 +188,21 @@ Attempt TrialBench::keep_verification(const Candidate& candidate, const Place& p
   return Attempt::Done;
 }
 
-bool TrialBench::has_wanted_bits(const Place& place, bool after_timing, const v1::DeviceReply& reply) {
+bool TrialBench::has_wanted_bits(const DeviceSetup& setup, bool after_timing, const v1::DeviceReply& reply) {
   if (input_.numerics.kind == Numerics::Kind::Tolerance) {
     return true;
   }
-  return reply.verification().same_bits() && (!rows_ || rows_->holds(place, after_timing, reply));
+  return reply.verification().same_bits() && (!rows_ || rows_->holds(setup, after_timing, reply));
 }
 
-Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool after_timing) {
-  const v1::VerificationResult* stored = log_.verification(candidate, place.problem, after_timing);
+Attempt TrialBench::verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing) {
+  const v1::VerificationResult* stored = log_.verification(candidate, setup.problem, after_timing);
   if (stored) {
     const bool bits = stored->same_bits() || input_.numerics.kind == Numerics::Kind::Tolerance;
     if (stored->outcome() != v1::CORRECT || !bits) {
       return out(candidate, v1::WRONG_RESULT);
     }
-    // What is stored of a trial that failed later goes on to count; it cannot win.
+    // The stored blocks of a trial that failed later still count, but the trial cannot win.
     if (!rows_ || (is_settled(candidate) && !after_timing)) {
       return Attempt::Done;
     }
@@ -213,8 +213,8 @@ Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool 
     return Attempt::Out;
   }
   const std::vector<v1::OutputParts> hashed =
-      rows_ ? std::vector<v1::OutputParts>{rows_->rows_at(place.problem)} : std::vector<v1::OutputParts>{};
-  const v1::DeviceReply reply = device_.verify(candidate, place, after_timing, hashed);
+      rows_ ? std::vector<v1::OutputParts>{rows_->rows_at(setup.problem)} : std::vector<v1::OutputParts>{};
+  const v1::DeviceReply reply = device_.verify(candidate, setup, after_timing, hashed);
   if (!reply.has_verification()) {
     return judge(candidate, reply.outcome(), reply.detail());
   }
@@ -222,11 +222,11 @@ Attempt TrialBench::verify(const Candidate& candidate, const Place& place, bool 
     return judge(candidate, reply.outcome(), reply.detail());
   }
   const bool is_known = stored && reply.outcome() == v1::CORRECT;
-  const Attempt attempt = is_known ? Attempt::Done : keep_verification(candidate, place, after_timing, reply);
-  if (attempt != Attempt::Done || has_wanted_bits(place, after_timing, reply)) {
+  const Attempt attempt = is_known ? Attempt::Done : keep_verification(candidate, setup, after_timing, reply);
+  if (attempt != Attempt::Done || has_wanted_bits(setup, after_timing, reply)) {
     return attempt;
   }
-  // Correct, but not what this job looks for: that is no outcome of the trial.
+  // The trial is correct, but this job looks for more: that is not an outcome of the trial.
   log_.commit();
   return out(candidate, v1::WRONG_RESULT);
 }
@@ -295,7 +295,7 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
   return result;
 }
 
-// Where a worker died over several trials nobody knows which one it was: they are measured one by one then.
+// If a worker died over several trials, nobody knows which one killed it: then they are measured one by one.
 TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order) {
   std::vector<TrialDevice::Item> items;
   for (const Candidate* candidate : order) {

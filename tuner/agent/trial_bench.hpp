@@ -13,33 +13,33 @@
 
 namespace cubind {
 
-// How an attempt at a trial ended.
+/// The end of an attempt at a trial.
 enum class Attempt : std::uint8_t {
   Done,
   Deferred,  // it faulted for the first time: it is repeated in a fresh worker before that counts
   Out,       // its outcome is known and it takes part no longer
 };
 
-// Compiles, verifies and measures trials, looking at what is stored first. Keeps what became of each: compile
-// errors, wrong results, faults that repeated and impossible times are stored with the trial; out of memory
-// is remembered for this job alone, for it is no property of the configuration. Used from the job's thread.
+/// Compiles, verifies and measures trials; stored results come first. Keeps the end of each: compile errors,
+/// wrong results, repeated faults and impossible times are stored with the trial. Out of memory is kept for
+/// this job alone, because it is not a property of the configuration. Used from the job's thread.
 class TrialBench {
  public:
-  // `rows`: absent where the job does not ask for invariance.
+  /// `rows`: absent where the job does not ask for invariance.
   TrialBench(const JobInput& input, CompileSource& artifacts, TrialDevice& device, TrialLog& log,
              RowInvariance* rows, MeasureSettings settings);
 
-  // Lets the compiler run ahead.
+  /// Lets the compiler run ahead.
   void want(const Candidate& candidate);
   Attempt compile(const Candidate& candidate);
-  // Stored with the next block or by commit().
-  Attempt verify(const Candidate& candidate, const Place& place, bool after_timing);
+  /// Stored with the next block or by commit().
+  Attempt verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing);
 
   struct Screen {
     Attempt attempt = Attempt::Done;
     std::vector<double> samples_us;  // unless Done: empty
   };
-  // The trial's screening block at `position`, counted from 0. What is measured is stored when this returns.
+  /// The trial's screening block at `position`, counted from 0. A measurement is stored when this returns.
   Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
                 double judged_against_us);
 
@@ -48,39 +48,39 @@ class TrialBench {
     const Candidate* failed = nullptr;         // then nothing of the round was stored
     Attempt attempt = Attempt::Done;           // of `failed`
   };
-  // One sample of each of these finalists, in this order, stored in one batch.
+  /// One sample of each of these finalists, in this order, stored in one batch.
   Round round(std::uint32_t round, const std::vector<const Candidate*>& order);
 
   void commit() { log_.commit(); }
-  // Before a deferred trial is tried again: the worker that it faulted in does not answer any more.
+  /// Before a deferred trial is tried again: the worker that it faulted in does not answer any more.
   void make_fresh_for(const Candidate& candidate);
-  // Whether a stored fault waits for its repetition.
+  /// Whether a stored fault waits for its repetition.
   bool has_faulted(const Candidate& candidate) const;
-  // Frees what device and process hold for a trial that is not needed now.
+  /// Frees the memory of device and process for a trial that is not needed now.
   void put_away(const Candidate& candidate);
-  void release(const Place& place) { device_.release(place); }
-  // Takes out a trial that lost its standing after it was measured.
+  void release(const DeviceSetup& setup) { device_.release(setup); }
+  /// Takes out a trial that lost its standing after it was measured.
   void reject(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
 
-  // Absent: still in.
+  /// Absent: still in.
   std::optional<v1::Outcome> outcome(const Candidate& candidate) const;
   const Compiled& artifact(const Candidate& candidate) const;
-  // The job's tick: of what is stored, else as the device gives it. 0 before the first block.
+  /// The job's tick: from the stored blocks, else from the device. 0 before the first block.
   double tick_us() const { return tick_us_; }
   void learn_tick(double tick_us);
 
  private:
   void check_arguments(const Compiled& compiled) const;
-  // Whether what is stored says that the trial is out; settled() also acts on it.
+  /// Whether the stored results put the trial out; settled() also acts on it.
   bool is_settled(const Candidate& candidate) const;
   bool settled(const Candidate& candidate);
   Attempt judge(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail);
   Attempt out(const Candidate& candidate, v1::Outcome outcome);
-  Attempt keep_verification(const Candidate& candidate, const Place& place, bool after_timing,
+  Attempt keep_verification(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                             const v1::DeviceReply& reply);
-  // Whether a correct trial is also what the job's numerics want.
-  bool has_wanted_bits(const Place& place, bool after_timing, const v1::DeviceReply& reply);
+  /// Whether a correct trial also meets the job's numerics.
+  bool has_wanted_bits(const DeviceSetup& setup, bool after_timing, const v1::DeviceReply& reply);
   Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
   v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;
   std::optional<Round> stored_round(std::uint32_t round, const std::vector<const Candidate*>& order) const;

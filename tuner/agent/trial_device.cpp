@@ -8,7 +8,7 @@
 namespace cubind {
 namespace {
 
-// With `always` a device that is shared may still answer nothing, again and again.
+// With `always` a shared device may still give no answer, again and again.
 constexpr unsigned kMaxRepeats = 20;
 // Fresh inputs before and after timing; the device worker mixes this into every buffer's seed.
 constexpr std::uint64_t kSeedBefore = 1;
@@ -43,8 +43,8 @@ v1::DeviceReply taken_by_others() {
 }  // namespace
 
 TrialDevice::TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
-                         DeviceSession& session, ConsentGate& consent)
-    : input_(input), build_(build), artifacts_(artifacts), session_(session), consent_(consent) {}
+                         RemoteDevice& remote, ConsentGate& consent)
+    : input_(input), build_(build), artifacts_(artifacts), remote_(remote), consent_(consent) {}
 
 CompileSource::Wanted TrialDevice::wanted(const Candidate& candidate) const {
   return {candidate.artifact_key, build_.identity(),
@@ -107,35 +107,35 @@ LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const Laun
   return with_symbols(plan, compiled.entries, compiled.symbols);
 }
 
-v1::PrepareProblem TrialDevice::setup_request(const Place& place) {
-  std::vector<const LaunchPlan*> plans = {&place.plan};
-  if (place.setup == Place::kMain) {
+v1::PrepareProblem TrialDevice::setup_request(const DeviceSetup& setup) {
+  std::vector<const LaunchPlan*> plans = {&setup.plan};
+  if (setup.number == DeviceSetup::kMain) {
     for (const Candidate& candidate : input_.candidates) {
       plans.push_back(&candidate.plan);
     }
   }
   // Its rows are compared with those of the default, which may use other buffers.
   const bool has_default_run = input_.numerics.kind == Numerics::Kind::Invariant;
-  const auto with = has_default_run ? default_at(input_, build_, place.problem) : std::nullopt;
+  const auto with = has_default_run ? default_at(input_, build_, setup.problem) : std::nullopt;
   if (with) {
     plans.push_back(&with->plan);
   }
-  return make_problem_setup(input_, place.setup, place.problem, plans, reference_for(place.problem));
+  return make_prepare_request(input_, setup.number, setup.problem, plans, reference_for(setup.problem));
 }
 
-v1::DeviceReply TrialDevice::prepare_beside_others(const Place& place) {
-  const auto make = [&] { return setup_request(place); };
-  v1::DeviceReply reply = session_.prepare(place.setup, make);
+v1::DeviceReply TrialDevice::prepare_beside_others(const DeviceSetup& setup) {
+  const auto make = [&] { return setup_request(setup); };
+  v1::DeviceReply reply = remote_.prepare(setup.number, make);
   if (reply.sticky()) {
-    reply = session_.prepare(place.setup, make);
+    reply = remote_.prepare(setup.number, make);
   }
   if (reply.outcome() == v1::CORRECT) {
     return reply;
   }
-  const std::string where = input_.spec->name + " at " + to_string(place.problem);
+  const std::string where = input_.spec->name + " at " + to_string(setup.problem);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
-    // What somebody else has taken says nothing about what fits.
-    if (consent_.gives_way() && session_.probe().foreign_use()) {
+    // Memory that another process has taken says nothing about what fits.
+    if (consent_.gives_way() && remote_.probe().foreign_use()) {
       return taken_by_others();
     }
     throw OutOfDeviceMemory(where, "out of device memory: " + reply.detail());
@@ -143,26 +143,26 @@ v1::DeviceReply TrialDevice::prepare_beside_others(const Place& place) {
   throw Error(ErrorCode::FailedPrecondition, where, "the reference failed: " + reply.detail());
 }
 
-v1::DeviceReply TrialDevice::prepare(const Place& place) {
+v1::DeviceReply TrialDevice::prepare(const DeviceSetup& setup) {
   try {
-    return prepare_beside_others(place);
+    return prepare_beside_others(setup);
   } catch (const OutOfDeviceMemory&) {
-    if (!session_.release_all()) {
+    if (!remote_.release_all()) {
       throw;
     }
-    return prepare_beside_others(place);
+    return prepare_beside_others(setup);
   }
 }
 
 void TrialDevice::make_ready() {
-  const Place main{Place::kMain, input_.problem, input_.candidates.front().plan};
+  const DeviceSetup main{DeviceSetup::kMain, input_.problem, input_.candidates.front().plan};
   while (has_to_repeat(prepare(main), true)) {
   }
 }
 
 v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
   const Compiled& compiled = artifacts_.get(wanted(candidate));
-  v1::DeviceReply reply = session_.load(candidate.number, [&] {
+  v1::DeviceReply reply = remote_.load(candidate.number, [&] {
     v1::LoadTrial request;
     request.set_trial(candidate.number);
     if (!input_.replayed) {
@@ -172,7 +172,7 @@ v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
       request.add_entry_symbols(symbol);
     }
     to_wire(candidate.configuration, *request.mutable_configuration());
-    request.set_setup(Place::kMain);
+    request.set_setup(DeviceSetup::kMain);
     request.set_trial_key(bytes_of(candidate.trial_key.digest));
     return request;
   });
@@ -193,14 +193,14 @@ bool TrialDevice::has_to_repeat(const v1::DeviceReply& reply, bool complete) {
   if (consent_.gives_way()) {
     consent_.wait_until_idle();
   } else if (++repeats_ > kMaxRepeats) {
-    throw Error(ErrorCode::Unavailable, "device worker", "the GPU is shared and answers nothing");
+    throw Error(ErrorCode::Unavailable, "device worker", "the GPU is shared and gives no answer");
   }
   return true;
 }
 
-v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& place, bool after_timing,
+v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                                     const std::vector<v1::OutputParts>& hashed) {
-  const Place main{Place::kMain, input_.problem, input_.candidates.front().plan};
+  const DeviceSetup main{DeviceSetup::kMain, input_.problem, input_.candidates.front().plan};
   while (true) {
     v1::DeviceReply reply = prepare(main);
     if (has_to_repeat(reply, true)) {
@@ -210,8 +210,8 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
     if (has_to_repeat(reply, true)) {
       continue;
     }
-    if (reply.outcome() == v1::CORRECT && place.setup != Place::kMain) {
-      reply = prepare(place);
+    if (reply.outcome() == v1::CORRECT && setup.number != DeviceSetup::kMain) {
+      reply = prepare(setup);
       if (has_to_repeat(reply, true)) {
         continue;
       }
@@ -225,13 +225,13 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
     }
     v1::VerifyTrial request;
     request.set_trial(candidate.number);
-    request.set_setup(place.setup);
-    to_wire(plan_with_symbols(candidate, place.plan), *request.mutable_plan());
+    request.set_setup(setup.number);
+    to_wire(plan_with_symbols(candidate, setup.plan), *request.mutable_plan());
     request.set_input_seed(after_timing ? kSeedAfter : kSeedBefore);
     request.set_check_same_bits(true);
     request.set_after_timing(after_timing);
     request.mutable_hashed()->Assign(hashed.begin(), hashed.end());
-    reply = session_.verify(request);
+    reply = remote_.verify(request);
     if (!has_to_repeat(reply, reply.has_verification())) {
       return reply;
     }
@@ -240,10 +240,10 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const Place& pla
 
 TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage) {
   v1::MeasureTrials request;
-  request.set_setup(Place::kMain);
+  request.set_setup(DeviceSetup::kMain);
   request.set_stage(stage);
   Measured result;
-  result.reply = prepare({Place::kMain, input_.problem, items.front().candidate->plan});
+  result.reply = prepare({DeviceSetup::kMain, input_.problem, items.front().candidate->plan});
   for (const Item& item : items) {
     if (result.reply.foreign_use()) {
       return result;
@@ -259,14 +259,13 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
     to.set_samples(item.samples);
     to.set_first_sample(item.first_sample);
   }
-  result.reply = session_.measure(std::move(request));
+  result.reply = remote_.measure(std::move(request));
   for (const v1::MeasuredItem& measured : result.reply.measured()) {
     if (measured.outcome() == v1::CORRECT && !measured.below_floor()) {
       continue;
     }
-    const auto found = std::find_if(items.begin(), items.end(), [&](const Item& item) {
-      return item.candidate->number == measured.trial();
-    });
+    const auto found = std::ranges::find_if(
+        items, [&](const Item& item) { return item.candidate->number == measured.trial(); });
     if (found != items.end()) {
       result.culprit = found->candidate;
     }

@@ -7,48 +7,48 @@
 #include "base/error.hpp"
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/consent_gate.hpp"
-#include "tuner/agent/device_session.hpp"
 #include "tuner/agent/job_input.hpp"
 #include "tuner/agent/kernel_build.hpp"
-#include "tuner/agent/problem_setup.hpp"
+#include "tuner/agent/prepare_request.hpp"
+#include "tuner/agent/remote_device.hpp"
 
 namespace cubind {
 
-// A problem that the device is made ready for when needed: the measured one, or a tail.
-struct Place {
+/// A problem that the device is made ready for when needed: the measured one, or a tail.
+struct DeviceSetup {
   static constexpr std::uint32_t kMain = 0;
-  std::uint32_t setup = kMain;
+  std::uint32_t number = kMain;
   Problem problem;
   LaunchPlan plan;  // of the candidate for this problem, without symbols
 };
 
-// ResourceExhausted: the device has no memory for the buffers of a problem.
+/// ResourceExhausted: the device has no memory for the buffers of a problem.
 class OutOfDeviceMemory : public Error {
  public:
   OutOfDeviceMemory(std::string where, const std::string& what)
       : Error(ErrorCode::ResourceExhausted, std::move(where), what) {}
 };
 
-// The job's trials on the device. Prepares, loads and compiles whatever a request needs and a fresh worker
-// has not, and gives way while somebody else uses the GPU. Knows nothing of what is stored. Used from the
-// job's thread.
-//
-// A problem that the device cannot be made ready for ends the job: OutOfDeviceMemory where its buffers do not
-// fit, Error(FailedPrecondition) where its reference fails.
+/// The job's trials on the device. Prepares, loads and compiles everything that a request needs and a fresh
+/// worker lacks, and gives way while another process uses the GPU. Knows nothing of the stored results. Used
+/// from the job's thread.
+///
+/// A problem that the device cannot be made ready for ends the job: OutOfDeviceMemory if its buffers do not
+/// fit, Error(FailedPrecondition) if its reference fails.
 class TrialDevice {
  public:
-  TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
-              DeviceSession& session, ConsentGate& consent);
+  TrialDevice(const JobInput& input, const KernelBuild& build, CompileSource& artifacts, RemoteDevice& remote,
+              ConsentGate& consent);
 
   CompileSource::Wanted wanted(const Candidate& candidate) const;
-  // Lets the compiler begin with the reference, which the first verification waits for.
+  /// Lets the compiler begin with the reference, which the first verification waits for.
   void want_reference();
 
-  // Makes the device ready for the measured problem. Needed only for what it tells of itself then.
+  /// Makes the device ready for the measured problem. Needed only for the facts that it reports then.
   void make_ready();
-  // The reply is about the trial: an outcome of loading it, or of verifying it. It has hashes of these parts
-  // of a correct trial's outputs.
-  v1::DeviceReply verify(const Candidate& candidate, const Place& place, bool after_timing,
+  /// The reply is about the trial: an outcome of loading it, or of verifying it. It has hashes of these parts
+  /// of a correct trial's outputs.
+  v1::DeviceReply verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                          const std::vector<v1::OutputParts>& hashed = {});
 
   struct Item {
@@ -63,31 +63,31 @@ class TrialDevice {
   };
   Measured measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
 
-  void unload(const Candidate& candidate) { session_.unload(candidate.number); }
-  void release(const Place& place) { session_.release(place.setup); }
-  // Of the worker that answered last.
-  std::uint64_t generation() const { return session_.generation(); }
-  void restart() { session_.restart(); }
+  void unload(const Candidate& candidate) { remote_.unload(candidate.number); }
+  void release(const DeviceSetup& setup) { remote_.release(setup.number); }
+  /// Of the worker that answered last.
+  std::uint64_t generation() const { return remote_.generation(); }
+  void restart() { remote_.restart(); }
 
  private:
   CompileSource::Wanted wanted_reference(const Problem& problem) const;
   ReferenceLaunch reference_for(const Problem& problem);
   ReferenceLaunch default_reference(const Problem& problem);
-  // A reply of foreign use where it does not fit beside somebody else whom the job gives way to. Where a problem
-  // fills the memory, what is prepared beside it goes, and is prepared again when it is next needed.
-  v1::DeviceReply prepare(const Place& place);
-  v1::DeviceReply prepare_beside_others(const Place& place);
-  v1::PrepareProblem setup_request(const Place& place);
+  /// Replies foreign use if the problem does not fit beside a process that the job gives way to. If a problem
+  /// fills the memory, setups beside it are dropped, and prepared again when they are next needed.
+  v1::DeviceReply prepare(const DeviceSetup& setup);
+  v1::DeviceReply prepare_beside_others(const DeviceSetup& setup);
+  v1::PrepareProblem setup_request(const DeviceSetup& setup);
   v1::DeviceReply load(const Candidate& candidate);
   LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
   Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
-  // Whether a reply that saw foreign use is void; waits until the GPU is free again.
+  /// Whether a reply that saw foreign use is void; waits until the GPU is free again.
   bool has_to_repeat(const v1::DeviceReply& reply, bool complete);
 
   const JobInput& input_;
   const KernelBuild& build_;
   CompileSource& artifacts_;
-  DeviceSession& session_;
+  RemoteDevice& remote_;
   ConsentGate& consent_;
   unsigned repeats_ = 0;  // in a row
 };

@@ -94,7 +94,7 @@ std::uint32_t TrialLog::samples(const Candidate& candidate, v1::SampleBlock::Sta
 void TrialLog::set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
                            std::uint32_t fault_count) {
   if (outcome == v1::OUT_OF_MEMORY) {
-    throw Error(ErrorCode::Internal, "trial", "out of memory is no property of a configuration");
+    throw Error(ErrorCode::Internal, "trial", "out of memory is not a property of a configuration");
   }
   const std::string key = bytes_of(candidate.trial_key.digest);
   v1::TrialHeader header;

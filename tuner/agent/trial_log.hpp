@@ -14,16 +14,16 @@
 
 namespace cubind {
 
-// What is known of the job's trials: what the lease was granted with, and what the job has added. Everything
-// that is found out goes through here, and everything that is asked for is looked up here first: a job that
-// was killed runs the same search from the start over what is stored and measures only what is not.
-//
-// Additions are gathered and sent as one batch by commit(), which returns when the daemon has them. Used from
-// the job's thread.
+/// The known results of the job's trials: those of the lease, and those that the job has added. Every new
+/// result goes through here, and every question is looked up here first. So a killed job runs the same search
+/// from the start over the stored results and measures only the missing ones.
+///
+/// Additions are gathered and sent as one batch by commit(), which returns when the daemon has them. Used from
+/// the job's thread.
 class TrialLog {
  public:
-  // Which stored blocks are comparable with what the job measures. The others keep their index and are
-  // otherwise as if they were not there.
+  /// Selects the stored blocks that are comparable with the job's measurements. The others keep their index
+  /// and are otherwise ignored.
   struct Comparable {
     std::string timer;              // the job's: none of another timer
     bool alone_on_the_gpu = false;  // none that was measured beside a foreign process
@@ -31,27 +31,27 @@ class TrialLog {
   TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
            CompileSource& artifacts, JobChannel& channel);
 
-  // Absent: the trial was never tried.
+  /// Absent: the trial was never tried.
   const v1::TrialHeader* header(const Candidate& candidate) const;
   const v1::VerificationResult* verification(const Candidate& candidate, const Problem& problem,
                                              bool after_timing) const;
-  // In the order of their indices.
+  /// In the order of their indices.
   std::vector<const v1::SampleBlock*> blocks(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
   const v1::SampleBlock* block(const Candidate& candidate, v1::SampleBlock::Stage stage,
                                std::uint32_t index) const;
-  // The index that no block of the trial and stage has, nor any above it.
+  /// The index that no block of the trial and stage has, nor any above it.
   std::uint32_t next_index(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
-  // How many samples of the trial and stage exist.
+  /// The number of samples of the trial and stage.
   std::uint32_t samples(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
-  // Tick of the stored blocks; 0: there is none. A resumed job goes on with the tick that it began with.
+  /// Tick of the stored blocks; 0: there is none. A resumed job keeps its first tick.
   double stored_tick_us() const { return stored_tick_us_; }
 
-  // OUT_OF_MEMORY is refused with Error(Internal): it is no property of a configuration.
+  /// OUT_OF_MEMORY is refused with Error(Internal): it is not a property of a configuration.
   void set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
                    std::uint32_t fault_count);
   void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);
   void add(const Candidate& candidate, v1::SampleBlock block);
-  // Nothing is sent where nothing was added.
+  /// Sends nothing if nothing was added.
   void commit();
 
  private:

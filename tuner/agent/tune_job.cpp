@@ -42,8 +42,8 @@ std::optional<std::size_t> choose_verified(std::vector<Finalist>& finalists, con
 }
 
 const Finalist* find_default(const std::vector<Finalist>& finalists) {
-  const auto found = std::find_if(finalists.begin(), finalists.end(),
-                                  [](const Finalist& one) { return one.candidate->is_default; });
+  const auto found =
+      std::ranges::find_if(finalists, [](const Finalist& one) { return one.candidate->is_default; });
   return found == finalists.end() ? nullptr : &*found;
 }
 
@@ -69,20 +69,20 @@ v1::JobResult TuneJob::run(const v1::LeaseGrant& lease) {
 v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   const auto kept = parts_.builds.of(lease.spec());
   const KernelBuild& build = *kept;
-  DeviceSession session(parts_.device, options_.open, parts_.stop, options_.deadlines);
+  RemoteDevice remote(parts_.device, options_.open, parts_.stop, options_.deadlines);
   JobProgress progress(parts_.channel);
   progress.phase("compiling");
-  ConsentGate consent({options_.when, lease.only_when_idle(), options_.idle_poll}, session, progress,
+  ConsentGate consent({options_.when, lease.only_when_idle(), options_.idle_poll}, remote, progress,
                       parts_.stop);
   consent.enter();
-  const JobInput input = make_job_input(lease, build, session.info());
+  const JobInput input = make_job_input(lease, build, remote.info());
   progress.total(static_cast<std::uint32_t>(input.candidates.size()));
-  const MemoryRefusal memory(lease, input, session.info());
+  const MemoryRefusal memory(lease, input, remote.info());
   if (auto refused = memory.foreseen()) {
     return *std::move(refused);
   }
   try {
-    return measure(lease, input, build, {session, progress, consent});
+    return measure(lease, input, build, {remote, progress, consent});
   } catch (const OutOfDeviceMemory& error) {
     return memory.met(error.what());
   }
@@ -90,25 +90,25 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
 
 v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
                                const OnDevice& on) {
-  auto& [session, progress, consent] = on;
+  auto& [remote, progress, consent] = on;
   CompileSource artifacts(parts_.compiler, parts_.channel, parts_.stop, lease.artifacts());
-  TrialDevice device(input, build, artifacts, session, consent);
+  TrialDevice device(input, build, artifacts, remote, consent);
   device.want_reference();
-  if (session.info().timer().empty()) {
+  if (remote.info().timer().empty()) {
     device.make_ready();
   }
-  TrialLog log(lease, input, {session.info().timer(), consent.gives_way()}, artifacts, parts_.channel);
+  TrialLog log(lease, input, {remote.info().timer(), consent.gives_way()}, artifacts, parts_.channel);
   std::optional<RowInvariance> rows;
   if (wants_row_invariance(input)) {
     rows.emplace(input, build, artifacts, device);
   }
   TrialBench bench(input, artifacts, device, log, rows ? &*rows : nullptr, options_.settings);
-  bench.learn_tick(session.info().tick_us());
+  bench.learn_tick(remote.info().tick_us());
 
   ScreenStage screen(input, bench, progress, artifacts, {options_.compile_window, options_.settings});
   const std::vector<const Candidate*> chosen = screen.run();
   if (options_.on_device) {
-    options_.on_device(session.info());
+    options_.on_device(remote.info());
   }
   const RoundContext context{input.job_key, bench.tick_us(), options_.settings};
   std::vector<Finalist> finalists = FinalStage(bench, log, progress, context).run(chosen);
@@ -123,7 +123,7 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
     return failed(input, bench, "no configuration survived");
   }
   const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
-  return make_job_result(input, decision, bench, log, context, session.info(), parts_.clock);
+  return make_job_result(input, decision, bench, log, context, remote.info(), parts_.clock);
 }
 
 }  // namespace cubind

@@ -5,22 +5,22 @@
 
 namespace cubind {
 
-bool WinnerCheck::passes_at(const Candidate& candidate, const Place& place) {
+bool WinnerCheck::passes_at(const Candidate& candidate, const DeviceSetup& setup) {
   Attempt attempt = Attempt::Deferred;
   while (attempt == Attempt::Deferred) {
     bench_.make_fresh_for(candidate);
-    attempt = bench_.verify(candidate, place, true);
+    attempt = bench_.verify(candidate, setup, true);
   }
   bench_.commit();
   if (attempt == Attempt::Done) {
-    problems_.push_back(place.problem);
+    problems_.push_back(setup.problem);
   }
   return attempt == Attempt::Done;
 }
 
 bool WinnerCheck::passes(const Candidate& candidate) {
   problems_.clear();
-  if (!passes_at(candidate, {Place::kMain, input_.problem, candidate.plan})) {
+  if (!passes_at(candidate, {DeviceSetup::kMain, input_.problem, candidate.plan})) {
     return false;
   }
   const auto plan_at = [&](const Problem& problem) {
@@ -30,17 +30,17 @@ bool WinnerCheck::passes(const Candidate& candidate) {
     const auto plan = plan_at(problem);
     return plan && !plan->launches.empty();
   };
-  std::uint32_t setup = Place::kMain;
+  std::uint32_t number = DeviceSetup::kMain;
   for (const Problem& problem :
        tail_problems(*input_.spec, input_.problem, candidate.configuration, usable)) {
-    const Place place{++setup, problem, plan_at(problem).value()};
+    const DeviceSetup setup{++number, problem, plan_at(problem).value()};
     bool passed = true;
     try {
-      passed = passes_at(candidate, place);
+      passed = passes_at(candidate, setup);
     } catch (const OutOfDeviceMemory& error) {
       log_warning("a tail is not verified: " + std::string(error.what()));
     }
-    bench_.release(place);
+    bench_.release(setup);
     if (!passed) {
       return false;
     }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/framing.hpp"
 #include "base/log.hpp"
@@ -14,16 +15,8 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 constexpr int kWorkerFd = 3;
-// How long a worker may take to close its context when its socket is closed, before it is killed.
+// The time that a worker gets to close its context when its socket is closed, before it is killed.
 constexpr milliseconds kGoodbye{2000};
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    result.emplace_back(*entry);
-  }
-  return result;
-}
 
 }  // namespace
 
@@ -74,8 +67,8 @@ void WorkerLink::interrupt() noexcept {
   }
 }
 
-DeviceLink::Answer WorkerLink::gone(bool timed_out, const std::string& what) {
-  Answer answer;
+DeviceLink::CallResult WorkerLink::gone(bool timed_out, const std::string& what) {
+  CallResult answer;
   answer.timed_out = timed_out;
   const std::lock_guard lock(mutex_);
   if (!process_) {
@@ -87,7 +80,7 @@ DeviceLink::Answer WorkerLink::gone(bool timed_out, const std::string& what) {
   return answer;
 }
 
-DeviceLink::Answer WorkerLink::call(const v1::DeviceRequest& request, milliseconds deadline) {
+DeviceLink::CallResult WorkerLink::call(const v1::DeviceRequest& request, milliseconds deadline) {
   const auto until = steady_clock::now() + deadline;
   try {
     write_frame_until(socket_.get(), request.SerializeAsString(), until);
@@ -97,7 +90,7 @@ DeviceLink::Answer WorkerLink::call(const v1::DeviceRequest& request, millisecon
       return gone(false, "");
     }
     if (!reply.ParseFromString(*frame)) {
-      return gone(false, "an answer that is no DeviceReply");
+      return gone(false, "an answer that is not a DeviceReply");
     }
     return {std::move(reply), false, ""};
   } catch (const Error& error) {

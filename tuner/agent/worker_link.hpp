@@ -12,23 +12,23 @@
 
 namespace cubind {
 
-// `cubind-worker device` over a socketpair. The process has a group of its own, which is killed when a
-// deadline passes.
+/// `cubind-worker device` over a socketpair. The process has a group of its own, which is killed when a
+/// deadline passes.
 class WorkerLink final : public DeviceLink {
  public:
-  // `arguments` follow `device --fd N`: none for a GPU, `--replay TABLE ...` for the replay device. The
-  // worker gets the environment of this process. `spawner` must outlive this object: its thread is the
-  // worker's parent.
+  /// `arguments` follow `device --fd N`: none for a GPU, `--replay TABLE ...` for the replay device. The
+  /// worker gets the environment of this process. `spawner` must outlive this object: its thread is the
+  /// worker's parent.
   WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments);
   ~WorkerLink() override;
 
   void start() override;
   void stop() noexcept override;
-  Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
   void interrupt() noexcept override;
 
  private:
-  Answer gone(bool timed_out, const std::string& what);
+  CallResult gone(bool timed_out, const std::string& what);
 
   Spawner& spawner_;
   std::string program_;

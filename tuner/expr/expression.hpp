@@ -44,25 +44,25 @@
 namespace cubind {
 
 enum class ExpressionFault {
-  Syntax,          // the text is no expression
+  Syntax,          // the text is not an expression
   Limit,           // longer, deeper or larger than ExpressionLimits
   UnknownName,     // a variable that the scope or symbol table does not have
   Overflow,        // a result outside of int64
   DivisionByZero,  // by / % or cdiv
 };
 
-// "syntax", "limit", "unknown_name", "overflow", "division_by_zero": the spelling of the conformance vectors.
+/// "syntax", "limit", "unknown_name", "overflow", "division_by_zero": the spelling of the conformance vectors.
 std::string_view to_string(ExpressionFault fault);
 
-// Error code InvalidArgument; `where` is the quoted expression, `cause` for example
-//   column 9: expected an operator, found ")"   with two more lines: the text, and a caret below the place
-//   overflow in 1099511627776 * 1073741824 (column 3), where N = 1099511627776, D = 1073741824
+/// Error code InvalidArgument; `where` is the quoted expression, `cause` for example
+///   column 9: expected an operator, found ")"   with two more lines: the text, and a caret below the place
+///   overflow in 1099511627776 * 1073741824 (column 3), where N = 1099511627776, D = 1073741824
 class ExpressionError : public Error {
  public:
   ExpressionError(ExpressionFault fault, std::string where, std::string cause, std::size_t column);
 
   ExpressionFault fault() const noexcept { return fault_; }
-  // Where in the text, counted from 1; 0 where no place applies.
+  /// The place in the text, counted from 1; 0 if no place applies.
   std::size_t column() const noexcept { return column_; }
 
  private:
@@ -76,26 +76,22 @@ struct ExpressionLimits {
   std::size_t max_instructions = 2048;  // of the compiled program
 };
 
-// Bytes of an element of a literal type (see above); nullopt for any other name.
+/// Bytes of an element of a literal type (see above); nullopt for any other name.
 std::optional<std::int64_t> literal_type_size(std::string_view type);
 
-// "sizeof(T)": the name of the variable that sizeof(T) reads.
+/// "sizeof(T)": the name of the variable that sizeof(T) reads.
 std::string sizeof_variable(std::string_view type);
 
-// True for what the grammar accepts as a variable's name: identifiers joined by dots, and not the name of a
-// function.
-bool is_variable_name(std::string_view name);
-
-// Variable names numbered from 0 in the order of their addition. The numbers are the slots of the value array
-// that BoundExpression::evaluate reads. Const use is thread-safe.
+/// Variable names numbered from 0 in the order of their addition. The numbers are the slots of the value array
+/// that BoundExpression::evaluate reads. Const use is thread-safe.
 class SymbolTable {
  public:
   SymbolTable() = default;
   SymbolTable(std::initializer_list<std::string_view> names);
 
-  // The new name's slot; throws AlreadyExists for a repeated one.
+  /// The new name's slot; throws AlreadyExists for a repeated one.
   std::size_t add(std::string_view name);
-  // add(sizeof_variable(type)).
+  /// add(sizeof_variable(type)).
   std::size_t add_sizeof(std::string_view type) { return add(sizeof_variable(type)); }
 
   std::optional<std::size_t> find(std::string_view name) const;
@@ -108,13 +104,13 @@ class SymbolTable {
   std::map<std::string, std::size_t, std::less<>> slots_;
 };
 
-// Names with their values, for callers that evaluate once.
+/// Names with their values, for callers that evaluate once.
 class Scope {
  public:
   Scope() = default;
   Scope(std::initializer_list<std::pair<std::string_view, std::int64_t>> values);
 
-  // Adds or replaces.
+  /// Adds or replaces.
   void set(std::string_view name, std::int64_t value);
   void set_sizeof(std::string_view type, std::int64_t bytes) { set(sizeof_variable(type), bytes); }
   std::optional<std::int64_t> find(std::string_view name) const;
@@ -130,24 +126,24 @@ namespace expr {
 struct Program;
 }
 
-// A parsed expression. Immutable and cheap to copy (copies share the program); every method may be called
-// from several threads at once.
+/// A parsed expression. Immutable and cheap to copy (copies share the program); every method may be called
+/// from several threads at once.
 class Expression {
  public:
-  // Throws ExpressionError (Syntax or Limit).
+  /// Throws ExpressionError (Syntax or Limit).
   static Expression parse(std::string_view text, const ExpressionLimits& limits = {});
 
   const std::string& text() const noexcept;
 
-  // The distinct names that it refers to, in the order of their first appearance; sizeof(T) of a type that is
-  // not literal is the name "sizeof(T)".
+  /// The distinct names that it refers to, in the order of their first appearance; sizeof(T) of a type that is
+  /// not literal is the name "sizeof(T)".
   const std::vector<std::string>& variables() const noexcept;
 
-  // Resolves the names. Throws ExpressionError (UnknownName), with the nearest known name.
+  /// Resolves the names. Throws ExpressionError (UnknownName), with the nearest known name.
   BoundExpression bind(const SymbolTable& symbols) const;
 
-  // Binds and evaluates at once. Every name must be known, also in an operand that is not evaluated. No
-  // allocation unless it throws ExpressionError (UnknownName, Overflow, DivisionByZero).
+  /// Binds and evaluates at once. Every name must be known, also in an operand that is not evaluated.
+  /// Allocates nothing unless it throws ExpressionError (UnknownName, Overflow, DivisionByZero).
   std::int64_t evaluate(const Scope& scope) const;
   bool evaluate_bool(const Scope& scope) const { return evaluate(scope) != 0; }
 
@@ -156,18 +152,18 @@ class Expression {
   std::shared_ptr<const expr::Program> program_;
 };
 
-// An expression whose names are slots of one symbol table, for evaluation in a loop. Immutable, cheap to
-// copy, re-entrant; evaluation allocates nothing unless it throws.
+/// An expression whose names are slots of one symbol table, for evaluation in a loop. Immutable, cheap to
+/// copy, re-entrant; evaluation allocates nothing unless it throws.
 class BoundExpression {
  public:
   const std::string& text() const noexcept;
 
-  // The distinct slots that it reads, in the order of Expression::variables(). A constraint can be evaluated
-  // as soon as these have their values; all others are ignored.
+  /// The distinct slots that it reads, in the order of Expression::variables(). A constraint can be evaluated
+  /// as soon as these have their values; all others are ignored.
   std::span<const std::uint32_t> slots() const noexcept { return slots_; }
 
-  // `values` is indexed by the symbol table's slots and must reach to the highest of slots(), else Internal
-  // is thrown. Throws ExpressionError (Overflow, DivisionByZero) with the operation and the values.
+  /// `values` is indexed by the symbol table's slots and must reach to the highest of slots(), else Internal
+  /// is thrown. Throws ExpressionError (Overflow, DivisionByZero) with the operation and the values.
   std::int64_t evaluate(std::span<const std::int64_t> values) const;
   bool evaluate_bool(std::span<const std::int64_t> values) const { return evaluate(values) != 0; }
 

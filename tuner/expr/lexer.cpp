@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/identifier.hpp"
 #include "base/text.hpp"
 #include "tuner/expr/program.hpp"
 
@@ -10,9 +11,6 @@ namespace {
 
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 63;
 
-// Not <cctype>: that asks the locale.
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 }  // namespace

@@ -19,14 +19,14 @@ struct Token {
 
 class Lexer {
  public:
-  // Borrows the text. Throws ExpressionError where the first token is none.
+  /// Borrows the text. Throws ExpressionError if the first token is wrong.
   explicit Lexer(std::string_view text);
 
   const Token& current() const { return token_; }
   bool at(std::string_view op) const { return token_.kind == TokenKind::Operator && token_.text == op; }
-  // Throws ExpressionError (Syntax) where the next token is none.
+  /// Throws ExpressionError (Syntax) if the next token is wrong.
   void advance();
-  // For messages: `"x"` or `the end`.
+  /// For messages: `"x"` or `the end`.
   std::string describe() const;
 
  private:

@@ -9,17 +9,17 @@
 namespace cubind::expr {
 namespace {
 
-struct Function {
+struct NamedFunction {
   std::string_view name;
   Op op;
   std::size_t least;
   std::size_t most;
 };
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-constexpr std::array<Function, 4> kFunctions = {{{"cdiv", Op::CeilDivide, 2, 2},
-                                                 {"min", Op::Min, 2, kAny},
-                                                 {"max", Op::Max, 2, kAny},
-                                                 {"abs", Op::Abs, 1, 1}}};
+constexpr std::array<NamedFunction, 4> kFunctions = {{{"cdiv", Op::CeilDivide, 2, 2},
+                                                      {"min", Op::Min, 2, kAny},
+                                                      {"max", Op::Max, 2, kAny},
+                                                      {"abs", Op::Abs, 1, 1}}};
 constexpr std::string_view kSizeof = "sizeof";
 
 struct Operator {
@@ -35,14 +35,13 @@ constexpr std::array<Operator, 3> kProducts = {
 
 template <std::size_t N>
 const Operator* matching(const Lexer& lexer, const std::array<Operator, N>& operators) {
-  const auto found =
-      std::find_if(operators.begin(), operators.end(), [&](const Operator& op) { return lexer.at(op.text); });
+  const auto found = std::ranges::find_if(operators, [&](const Operator& op) { return lexer.at(op.text); });
   return found == operators.end() ? nullptr : &*found;
 }
 
-const Function* function_named(std::string_view name) {
-  const auto found = std::find_if(kFunctions.begin(), kFunctions.end(),
-                                  [&](const Function& each) { return each.name == name; });
+const NamedFunction* function_named(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(kFunctions, [&](const NamedFunction& each) { return each.name == name; });
   return found == kFunctions.end() ? nullptr : &*found;
 }
 
@@ -116,7 +115,7 @@ class Parser {
 
   void emit_load(std::string name, std::size_t column) {
     auto& variables = program_.variables;
-    auto found = std::find(variables.begin(), variables.end(), name);
+    auto found = std::ranges::find(variables, name);
     if (found == variables.end()) {
       found = variables.insert(variables.end(), std::move(name));
     }
@@ -238,11 +237,11 @@ class Parser {
   void parse_name(const Token& name) {
     if (name.text == kSizeof) {
       parse_sizeof(name);
-    } else if (const Function* function = function_named(name.text)) {
+    } else if (const NamedFunction* function = function_named(name.text)) {
       parse_call(*function, name);
     } else if (lexer_.at("(")) {
       std::vector<std::string> known{std::string(kSizeof)};
-      for (const Function& each : kFunctions) {
+      for (const NamedFunction& each : kFunctions) {
         known.emplace_back(each.name);
       }
       throw_at(ExpressionFault::Syntax, program_.text, name.column,
@@ -267,7 +266,7 @@ class Parser {
     }
   }
 
-  void parse_call(const Function& function, const Token& name) {
+  void parse_call(const NamedFunction& function, const Token& name) {
     expect("(");
     std::size_t count = 0;
     do {
@@ -317,21 +316,3 @@ Program compile(std::string_view text, const ExpressionLimits& limits) {
 }
 
 }  // namespace cubind::expr
-
-namespace cubind {
-
-bool is_variable_name(std::string_view name) {
-  if (name == expr::kSizeof || expr::function_named(name) != nullptr) {
-    return false;
-  }
-  try {
-    expr::Lexer lexer(name);
-    const bool whole =
-        lexer.current().kind == expr::TokenKind::Name && lexer.current().text.size() == name.size();
-    return whole;
-  } catch (const ExpressionError&) {
-    return false;
-  }
-}
-
-}  // namespace cubind

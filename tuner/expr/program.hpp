@@ -8,7 +8,7 @@
 
 #include "tuner/expr/expression.hpp"
 
-// What the parser hands to the evaluator. Internal to tuner/expr.
+// The parser's result for the evaluator. Internal to tuner/expr.
 namespace cubind::expr {
 
 enum class Op : std::uint8_t {
@@ -43,20 +43,20 @@ struct Instruction {
   Op op = Op::Push;
 };
 
-// A stack machine's program. Jumps go forward only, so it ends after at most code.size() steps; when it ends
-// one value is on the stack.
+/// A stack machine's program. Jumps go forward only, so it ends after at most code.size() steps; when it ends
+/// one value is on the stack.
 struct Program {
   std::string text;
   std::vector<Instruction> code;
   std::vector<std::string> variables;
 };
 
-// The parser refuses what needs a deeper stack. The evaluator keeps it in a local array.
+/// The parser refuses an expression that needs a deeper stack. The evaluator keeps it in a local array.
 inline constexpr std::size_t kMaxStack = 400;
 
 Program compile(std::string_view text, const ExpressionLimits& limits);
 
-// The cause with the place in the text: the column, and below it the text with a caret.
+/// The cause with the place in the text: the column, and below it the text with a caret.
 [[noreturn]] void throw_at(ExpressionFault fault, std::string_view text, std::size_t column,
                            std::string cause);
 

@@ -41,7 +41,7 @@ std::string normalized(std::string_view path) {
   return join(parts, "/");
 }
 
-std::string joined(std::string_view folder, std::string_view name) {
+std::string path_below(std::string_view folder, std::string_view name) {
   return normalized(folder.empty() ? std::string(name) : std::string(folder) + "/" + std::string(name));
 }
 
@@ -52,7 +52,7 @@ std::string folder_of(const std::string& path) {
 
 bool climbs(std::string_view path) { return path == ".." || path.starts_with("../"); }
 
-// The rest of the path below a folder; absent where the path does not lie in it.
+// The rest of the path below a folder; absent if the path does not lie in it.
 std::optional<std::string> below(const std::string& folder, const std::string& path) {
   if (folder.empty()) {
     return climbs(path) ? std::nullopt : std::optional(path);
@@ -69,8 +69,8 @@ bool is_absolute(std::string_view name) { return name.starts_with('/'); }
           ": only the spec's own files, its \"headers\" folders and the CUDA toolkit can be included");
 }
 
-// Which of two worlds a file is of. Own files are resolved without a look at the toolkit, so that the
-// artifact key's pairs do not depend on one.
+// The origin of a file. Own files are resolved without a look at the toolkit, so that the artifact key's
+// pairs do not depend on one.
 enum class World { Own, Toolkit };
 
 struct Visited {
@@ -140,7 +140,7 @@ class ClosureBuilder {
     if (reference.by_macro) {
       const std::string directive = reference.kind == Kind::HasInclude ? "__has_include" : "#include";
       refuse(directive + " by macro " + quoted(reference.name) +
-             ": which files a kernel is made of must be readable from its text; write the name as \"name\" "
+             ": the text of a kernel must name its files; write the name as \"name\" "
              "or <name>");
     }
     if (is_absolute(reference.name)) {
@@ -148,20 +148,20 @@ class ClosureBuilder {
     }
   }
 
-  // The path of the own file that is meant. Throws where the name leaves all folders and nothing else is
-  // found.
+  // The path of the own file that the include names. Throws if the name leaves all folders and nothing else
+  // is found.
   std::optional<std::string> find_own(const std::string& from, const IncludeReference& reference) {
     std::vector<std::string> candidates;
     bool leaves = false;
     const auto consider = [&](const std::string& folder) {
-      std::string path = joined(folder, reference.name);
+      std::string path = path_below(folder, reference.name);
       (is_inside(path) ? candidates.push_back(std::move(path)) : void(leaves = true));
     };
     const std::string beside = folder_of(from);
     if (!reference.angled) {
       consider(beside);
     }
-    std::for_each(folders_.begin(), folders_.end(), consider);
+    std::ranges::for_each(folders_, consider);
     if (reference.angled) {
       consider(beside);
     }
@@ -173,13 +173,13 @@ class ClosureBuilder {
     if (leaves && climbs(normalized(reference.name))) {
       throw Error(ErrorCode::InvalidArgument, place(from, reference.line),
                   "#include " + quoted(reference.name) +
-                      " leaves the spec's folder: list the folder that it is in under \"headers\"");
+                      " leaves the spec's folder: list its folder under \"headers\"");
     }
     return std::nullopt;
   }
 
   bool is_inside(const std::string& path) const {
-    return !climbs(path) || std::any_of(folders_.begin(), folders_.end(), [&](const std::string& folder) {
+    return !climbs(path) || std::ranges::any_of(folders_, [&](const std::string& folder) {
       return below(folder, path).has_value();
     });
   }
@@ -273,7 +273,7 @@ class ClosureBuilder {
 
   std::string resolve_toolkit(const std::string& from, const IncludeReference& reference) {
     const std::string plain = external_name(reference);
-    std::string beside = joined(folder_of(from), reference.name);
+    std::string beside = path_below(folder_of(from), reference.name);
     if (!reference.angled && beside != plain && search_.toolkit && !climbs(beside) &&
         (toolkit_visited_.contains(beside) || search_.toolkit(beside).has_value())) {
       visit_toolkit(beside, reference.kind);
@@ -315,14 +315,14 @@ class ClosureBuilder {
 
   void finish() {
     const auto by_name = [](const CompilerFile& a, const CompilerFile& b) { return a.name < b.name; };
-    std::sort(closure_.own.begin(), closure_.own.end(), by_name);
-    std::sort(closure_.toolkit.begin(), closure_.toolkit.end(), by_name);
+    std::ranges::sort(closure_.own, by_name);
+    std::ranges::sort(closure_.toolkit, by_name);
     closure_.absent.assign(absent_.begin(), absent_.end());
     for (const CompilerFile& file : closure_.own) {
       if (toolkit_visited_.contains(file.name)) {
         throw Error(
             ErrorCode::InvalidArgument, file.name,
-            "the spec brings a file with the name of a CUDA toolkit header that its kernel includes as well");
+            "the spec brings a file with the name of a CUDA toolkit header, and its kernel includes both");
       }
     }
   }

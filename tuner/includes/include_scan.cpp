@@ -1,16 +1,13 @@
 #include "tuner/includes/include_scan.hpp"
 
-#include <cctype>
 #include <utility>
+
+#include "base/identifier.hpp"
 
 namespace cubind {
 namespace {
 
-bool is_identifier(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
-}
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_of_identifier(char c) { return is_letter(c) || is_digit(c) || c == '$'; }
 
 // Walks over a text as translation phase 2 leaves it: a backslash before a line end is not there. '\0' past
 // the end.
@@ -110,22 +107,21 @@ class Scanner {
   }
 
   void scan_directive() {
-    using Kind = IncludeReference::Kind;
     in_directive_ = true;
     skip_blanks();
     const std::string name = read_identifier();
     if (name == "include") {
-      read_reference(Kind::Include, true);
+      read_reference(IncludeReference::Kind::Include, true);
     } else if (name == "include_next") {
-      read_reference(Kind::IncludeNext, true);
+      read_reference(IncludeReference::Kind::IncludeNext, true);
     } else if (name == "embed") {
-      read_reference(Kind::Embed, true);
+      read_reference(IncludeReference::Kind::Embed, true);
     } else {
       in_condition_ = name == "if" || name == "elif";
     }
   }
 
-  // The name behind #include or `__has_include(`. A macro counts where it decides what is looked for.
+  // The name behind #include or `__has_include(`. A macro counts if it decides which file is searched.
   void read_reference(IncludeReference::Kind kind, bool keep_macro) {
     skip_blanks();
     IncludeReference reference;
@@ -157,7 +153,7 @@ class Scanner {
 
   std::string read_identifier() {
     std::string word;
-    while (!cursor_.at_end() && is_identifier(cursor_.peek())) {
+    while (!cursor_.at_end() && is_of_identifier(cursor_.peek())) {
       word += cursor_.peek();
       cursor_.advance();
     }
@@ -207,7 +203,7 @@ class Scanner {
       skip_quoted(c);
     } else if (is_digit(c) || (c == '.' && is_digit(cursor_.peek_second()))) {
       skip_number();
-    } else if (is_identifier(c)) {
+    } else if (is_of_identifier(c)) {
       skip_word();
     } else {
       cursor_.advance();
@@ -236,8 +232,8 @@ class Scanner {
       const char c = cursor_.peek();
       const bool exponent =
           (c == '+' || c == '-') && (last == 'e' || last == 'E' || last == 'p' || last == 'P');
-      const bool separator = c == '\'' && is_identifier(cursor_.peek_second());
-      if (!is_identifier(c) && c != '.' && !exponent && !separator) {
+      const bool separator = c == '\'' && is_of_identifier(cursor_.peek_second());
+      if (!is_of_identifier(c) && c != '.' && !exponent && !separator) {
         return;
       }
       last = c;

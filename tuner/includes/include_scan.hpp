@@ -7,7 +7,7 @@
 
 namespace cubind {
 
-// One place in a source text that makes the preprocessor look for a file.
+/// One place in a source text that makes the preprocessor look for a file.
 struct IncludeReference {
   enum class Kind {
     Include,      // #include
@@ -28,15 +28,14 @@ struct IncludeReference {
 
 struct IncludeScan {
   std::vector<IncludeReference> references;  // in the order of the text
-  // The first line with a trigraph ??= or ??/, which NVRTC reads as a preprocessor would in some dialects
-  // only; 0: none.
+  /// The first line with a trigraph ??= or ??/, which NVRTC reads as a preprocessor would in some dialects
+  /// only; 0: none.
   std::size_t trigraph_line = 0;
 };
 
-// Finds every reference whatever #if says: groups that would be skipped count. Knows comments, string,
-// character and raw string literals, digit separators, line continuations and the digraph %:. Where a text is
-// malformed it may find too much, and NVRTC, which sees nothing but the files that were found, then reports
-// what is missing.
+/// Finds every reference and ignores #if: groups that would be skipped count. Knows comments, string,
+/// character and raw string literals, digit separators, line continuations and the digraph %:. In a malformed
+/// text it may find too much. NVRTC sees only the files that were found, and reports missing ones.
 IncludeScan scan_includes(std::string_view text);
 
 }  // namespace cubind

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <span>
 
-#include "base/error.hpp"
+#include "base/identifier.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 
 namespace cubind {
@@ -72,13 +72,9 @@ std::string describe(const AllowedOption& option) {
     case Values::Diagnostics:
       return name + "=NUMBER,...";
     case Values::PtxasOptions:
-      return name + "=" + join(std::vector<std::string>(kPtxas.begin(), kPtxas.end()), "|");
+      return name + "=" + join(kPtxas, "|");
   }
   return name;
-}
-
-[[noreturn]] void refuse(std::string_view where, const std::string& cause) {
-  throw Error(ErrorCode::InvalidArgument, std::string(where), cause);
 }
 
 std::string all_allowed() {
@@ -124,12 +120,12 @@ bool is_allowed_value(Values values, std::string_view value) {
     case Values::Diagnostics:
       return is_number_list(value);
     case Values::PtxasOptions:
-      return std::find(kPtxas.begin(), kPtxas.end(), value) != kPtxas.end();
+      return std::ranges::find(kPtxas, value) != kPtxas.end();
   }
   return false;
 }
 
-// Why an option that people try is not on the list.
+// The reason why an option that people try is not on the list.
 std::string_view reason(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kReasons{{
       {"--gpu-architecture", "cubind sets it; `arch_features` asks for the architecture with its suffix"},
@@ -138,8 +134,8 @@ std::string_view reason(std::string_view name) {
       {"--define-macro", "macros are listed under `defines`"},
       {"-I", "folders are listed under `headers`"},
       {"--include-path", "folders are listed under `headers`"},
-      {"-include", "the source includes what it needs itself"},
-      {"--pre-include", "the source includes what it needs itself"},
+      {"-include", "the source must include its headers itself"},
+      {"--pre-include", "the source must include its headers itself"},
       {"-G", "debug code cannot be timed"},
       {"--device-debug", "debug code cannot be timed"},
       {"-dlto", "the result must be a cubin"},
@@ -149,20 +145,14 @@ std::string_view reason(std::string_view name) {
       {"-rdc", "the result must be a cubin"},
       {"--relocatable-device-code", "the result must be a cubin"},
   }};
-  const auto found = std::find_if(kReasons.begin(), kReasons.end(), [&](const auto& entry) {
+  const auto found = std::ranges::find_if(kReasons, [&](const auto& entry) {
     return entry.first == name || (entry.first.size() == 2 && name.starts_with(entry.first));
   });
   return found == kReasons.end() ? std::string_view{} : found->second;
 }
 
 bool is_printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
-}
-
-bool is_identifier(std::string_view text) {
-  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  const auto any = [&](char c) { return letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; };
-  return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), any);
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 // The name of a canonical option; options with the same name exclude each other. -O, -dlcm, ... are options
@@ -181,9 +171,8 @@ std::string exclusive_name(const std::string& canonical) {
 std::string canonical_nvrtc_option(std::string_view option, std::string_view where) {
   const std::size_t equals = option.find('=');
   const std::string_view name = option.substr(0, equals);
-  const auto allowed = std::find_if(kAllowed.begin(), kAllowed.end(), [&](const AllowedOption& entry) {
-    return entry.name == name || entry.alias == name;
-  });
+  const auto allowed = std::ranges::find_if(
+      kAllowed, [&](const AllowedOption& entry) { return entry.name == name || entry.alias == name; });
   if (allowed == kAllowed.end()) {
     const std::string_view why = reason(name);
     refuse(where, "the option " + quoted(option) + " is not allowed" +
@@ -215,7 +204,7 @@ std::vector<std::string> canonical_nvrtc_options(const std::vector<std::string>&
   for (const auto& [name, canonical] : by_name) {
     result.push_back(canonical);
   }
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(result);
   return result;
 }
 

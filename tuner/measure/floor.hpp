@@ -9,7 +9,7 @@
 
 namespace cubind::measure {
 
-/// What the work needs at least. Zero: not known.
+/// The least that the work needs. Zero: not known.
 struct FloorWork {
   std::uint64_t flops = 0;
   std::uint64_t min_read_bytes = 0;  // counts in cold mode alone: warm, the reads may be served by the L2
@@ -44,7 +44,7 @@ std::string describe(const Floor& floor, const FloorWork& work, const FloorRates
 /// that is not listed gets a figure that no listed one reaches.
 std::uint32_t peak_flops_per_clock(std::uint32_t cc_major, std::uint32_t cc_minor);
 
-/// Bytes a second at the memory's peak; 0 where clock or bus width is not known.
+/// Bytes a second at the memory's peak; 0 if clock or bus width is not known.
 double peak_bytes_per_second(const FloorRates& rates);
 
 }  // namespace cubind::measure

@@ -20,7 +20,7 @@ double location_us(std::span<const double> samples_us, double tick_us, const Mea
 }
 
 double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
-  const double smallest = *std::min_element(samples_us.begin(), samples_us.end());
+  const double smallest = *std::ranges::min_element(samples_us);
   return compares_means(smallest, tick_us, settings) ? mean(samples_us) : smallest;
 }
 

@@ -14,10 +14,11 @@ double margin_us(double reference_us, double fraction, double tick_us, const Mea
 /// Whether `time_us` is so short that medians are whole ticks and means have to be compared.
 bool compares_means(double time_us, double tick_us, const MeasureSettings& settings);
 
-/// What one set of samples is compared by: the median, or the mean below 50 ticks. At least one sample.
+/// The value by which a set of samples is compared: the median, or the mean below 50 ticks. At least one
+/// sample.
 double location_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings);
 
-/// What screening compares: the smallest sample, or the mean below 50 ticks. At least one sample.
+/// The value that screening compares: the smallest sample, or the mean below 50 ticks. At least one sample.
 double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings);
 
 }  // namespace cubind

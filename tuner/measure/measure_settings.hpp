@@ -1,7 +1,7 @@
-// The numbers of measuring, all of them. A change of one changes what a stored screening means, so they live
-// in one place and nowhere else. Samples of one unchanged variant scatter by 1 to 2 % on an H200: the
-// smallest of three lies within 5 % of the best's, and the 95 % interval of a median of 60 was up to 0.8 %
-// wide to one side.
+// All numbers of measuring. A change of one changes the meaning of a stored screening, so they live in one
+// place and nowhere else. Samples of one unchanged variant scatter by 1 to 2 % on an H200: the smallest of
+// three lies within 5 % of the best's, and the 95 % interval of a median of 60 was up to 0.8 % wide to one
+// side.
 #pragma once
 
 #include <chrono>
@@ -10,39 +10,39 @@
 namespace cubind {
 
 struct MeasureSettings {
-  // Screening: one sample after the warm-up, stop if beyond the first margin; then up to `screen_samples`,
-  // stop if the smallest is beyond the second. Both against the best trial screened so far.
+  /// Screening: one sample after the warm-up, stop if beyond the first margin; then up to `screen_samples`,
+  /// stop if the smallest is beyond the second. Both against the best trial screened so far.
   std::uint32_t screen_first_samples = 1;
   std::uint32_t screen_samples = 3;
   double screen_first_margin = 0.10;
   double screen_margin = 0.05;
 
-  // Finalists: interleaved rounds, one sample of each finalist a round.
+  /// Finalists: interleaved rounds, one sample of each finalist a round.
   std::uint32_t max_finalists = 8;
   std::uint32_t min_samples = 10;
   std::uint32_t max_samples = 60;
   double tie_margin = 0.005;
 
-  // Intervals.
+  /// Intervals.
   double confidence = 0.95;
   std::uint32_t bootstrap_resamples = 1000;
 
-  // Timers tick: no margin is smaller than `margin_ticks`, and medians of times below `mean_below_ticks`
-  // would only ever be whole ticks, so means are compared there.
+  /// Timers tick: no margin is smaller than `margin_ticks`, and medians of times below `mean_below_ticks`
+  /// would only ever be whole ticks, so means are compared there.
   double margin_ticks = 2;
   double mean_below_ticks = 50;
 
-  // The clock is steady when `steady_readings` readings lie within `steady_band_mhz`, or after
-  // `steady_limit`.
+  /// The clock is steady when `steady_readings` readings lie within `steady_band_mhz`, or after
+  /// `steady_limit`.
   std::uint32_t steady_readings = 5;
   std::uint32_t steady_band_mhz = 15;
   std::chrono::milliseconds steady_limit{1000};
 
-  // Blocks with thermal or hardware slowdown are measured again, at most this often in a row; then kept and
-  // marked.
+  /// Blocks with thermal or hardware slowdown are measured again, at most this often in a row; then kept and
+  /// marked.
   std::uint32_t max_dropped_blocks = 3;
 
-  // A sample may lie this far below the floor before it is refused: the clock is a reading, not a constant.
+  /// A sample may lie this far below the floor before it is refused: the clock is a reading, not a constant.
   double floor_margin = 0.10;
 
   bool operator==(const MeasureSettings&) const = default;

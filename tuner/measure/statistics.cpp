@@ -20,11 +20,11 @@ void require_samples(std::size_t count) {
 // Reorders `values`.
 double median_in_place(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
+  std::ranges::nth_element(values, middle);
   if (values.size() % 2 == 1) {
     return *middle;
   }
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+  return (*std::ranges::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 double location_in_place(std::vector<double>& values, Location kind) {
@@ -32,8 +32,8 @@ double location_in_place(std::vector<double>& values, Location kind) {
 }
 
 // The percentiles that leave (1 - confidence) / 2 on either side.
-Interval percentile_interval(std::vector<double>& statistics, double confidence) {
-  std::sort(statistics.begin(), statistics.end());
+ConfidenceInterval percentile_interval(std::vector<double>& statistics, double confidence) {
+  std::ranges::sort(statistics);
   const double last = static_cast<double>(statistics.size() - 1);
   const double tail = (1.0 - confidence) / 2;
   const auto low = static_cast<std::size_t>(std::floor(tail * last));
@@ -58,7 +58,7 @@ double location(std::span<const double> samples, Location kind) {
   return kind == Location::Median ? median(samples) : mean(samples);
 }
 
-Interval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options) {
+ConfidenceInterval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options) {
   require_samples(samples.size());
   Random random(options.seed);
   std::vector<double> drawn(samples.size());
@@ -72,8 +72,8 @@ Interval bootstrap_interval(std::span<const double> samples, const BootstrapOpti
   return percentile_interval(statistics, options.confidence);
 }
 
-Interval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
-                                  const BootstrapOptions& options) {
+ConfidenceInterval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
+                                            const BootstrapOptions& options) {
   require_samples(a.size());
   if (a.size() != b.size()) {
     throw Error(ErrorCode::Internal, "statistics", "a ratio needs samples of the same rounds");

@@ -13,13 +13,13 @@ namespace cubind {
 double median(std::span<const double> samples);
 double mean(std::span<const double> samples);
 
-struct Interval {
+struct ConfidenceInterval {
   double low = 0;
   double high = 0;
-  bool operator==(const Interval&) const = default;
+  bool operator==(const ConfidenceInterval&) const = default;
 };
 
-/// What the samples are summarized by.
+/// The summary of the samples.
 enum class Location : std::uint8_t { Median, Mean };
 double location(std::span<const double> samples, Location kind);
 
@@ -31,12 +31,12 @@ struct BootstrapOptions {
 };
 
 /// The interval of the location. At least one sample (then both ends are that sample).
-Interval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options);
+ConfidenceInterval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options);
 
 /// The interval of location(a) / location(b), where a[i] and b[i] were measured in the same round: rounds are
-/// drawn, not samples, because what a round shares (clock, power, temperature) is not a difference between
-/// the two. Equal sizes, at least 1.
-Interval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
-                                  const BootstrapOptions& options);
+/// drawn, not samples, because the clock, power and temperature that a round shares make no difference
+/// between the two. Equal sizes, at least 1.
+ConfidenceInterval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
+                                            const BootstrapOptions& options);
 
 }  // namespace cubind

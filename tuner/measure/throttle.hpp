@@ -8,19 +8,19 @@
 namespace cubind::measure {
 
 /// Whether NVML's clock event reasons say thermal or hardware slowdown (thermal by hardware or software,
-/// power brake). A software power cap is none: it is the steady state of a busy GPU, and finalists are
+/// power brake). A software power cap is not one: it is the steady state of a busy GPU, and finalists are
 /// compared within a round.
 bool is_slowdown(std::uint64_t throttle_reasons);
 
-/// What becomes of a block.
+/// The decision about a block.
 enum class BlockVerdict : std::uint8_t {
   Keep,
   Drop,           // measure it again
-  KeepThrottled,  // slowed down, but so is all that would follow: kept and marked
+  KeepThrottled,  // slowed down, as the next blocks would be: kept and marked
 };
 
-/// One for a device. Drops blocks under slowdown, at most `max_dropped_blocks` in a row; what follows is kept
-/// and marked until a block without slowdown comes. Not thread-safe.
+/// One for a device. Drops blocks under slowdown, at most `max_dropped_blocks` in a row. The blocks after
+/// those are kept and marked until a block without slowdown comes. Not thread-safe.
 class ThrottlePolicy {
  public:
   explicit ThrottlePolicy(const MeasureSettings& settings = {}) : max_dropped_(settings.max_dropped_blocks) {}

@@ -6,7 +6,7 @@
 
 namespace cubind::measure {
 
-/// From durations that spread over many ticks (work of slightly growing length). Absent where fewer than four
+/// From durations that spread over many ticks (work of slightly growing length). Absent if fewer than four
 /// distinct readings show no step. Readings that lie within 1.5 ns count as one: timers scale their ticks and
 /// round.
 std::optional<double> estimate_tick_us(std::span<const double> durations_us);

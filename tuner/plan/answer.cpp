@@ -51,21 +51,9 @@ Match& Match::add(Departure departure) {
   return *this;
 }
 
-Match& Match::remove(Departure departure) {
-  bits_ = static_cast<std::uint8_t>(bits_ & ~bit(departure));
-  return *this;
-}
-
 bool Match::has(Departure departure) const { return (bits_ & bit(departure)) != 0; }
 
 std::size_t Match::count() const { return static_cast<std::size_t>(std::popcount(bits_)); }
-
-std::optional<Departure> Match::worst() const {
-  if (exact()) {
-    return std::nullopt;
-  }
-  return static_cast<Departure>(std::bit_width(bits_) - 1);
-}
 
 std::vector<Departure> Match::departures() const {
   std::vector<Departure> members;

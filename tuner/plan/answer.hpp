@@ -1,4 +1,4 @@
-// How good an answer is: how it departs from the question, what it rests on, and how a trial ended.
+// The quality of an answer: its departures from the question, its evidence, and the outcome of a trial.
 #pragma once
 
 #include <compare>
@@ -15,10 +15,10 @@ namespace cubind {
 /// One way in which an answer departs from the question, mildest first: the order ranks candidates.
 enum class Departure : std::uint8_t {
   Bucket,         // the bucket's representative (or its largest measured problem) was measured, not the asked
-                  // problem
+                  /// problem
   Stale,          // measured under another driver branch, toolchain or power limit
   OtherRevision,  // the source has changed since: the configuration is carried over, compiled from the new
-                  // source
+                  /// source
   NearestProblem,   // measured on the nearest problem with the same types and flags, outside of the bucket
   OtherDevice,      // measured on another device class
   PredictedWinner,  // chosen by the cost model; nothing was measured
@@ -26,7 +26,7 @@ enum class Departure : std::uint8_t {
 };
 inline constexpr std::size_t kDepartureCount = 7;
 
-/// What an answer rests on, weakest first. Only Measured is ever called a measurement.
+/// The evidence of an answer, weakest first. Only Measured is ever called a measurement.
 enum class Evidence : std::uint8_t {
   None,       // nothing: a default configuration
   Predicted,  // the cost model's estimate
@@ -61,20 +61,17 @@ std::optional<Evidence> parse_evidence(std::string_view name);
 std::optional<Outcome> parse_outcome(std::string_view name);
 
 /// A set of departures; empty is exact. `a < b` says that a is the better match: its worst member is milder,
-/// or that is the same and it has fewer members; what is left is decided by the next worst member, so that
-/// the order is total.
+/// or that is the same and it has fewer members. The next worst member decides the rest, so that the order is
+/// total.
 class Match {
  public:
   Match() = default;
   Match(std::initializer_list<Departure> departures);
 
   Match& add(Departure departure);
-  Match& remove(Departure departure);
   bool has(Departure departure) const;
   bool exact() const { return bits_ == 0; }
   std::size_t count() const;
-  /// Absent for an exact match.
-  std::optional<Departure> worst() const;
   /// Mildest first.
   std::vector<Departure> departures() const;
   /// Whether each departure is among those that a caller tolerates.

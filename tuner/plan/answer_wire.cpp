@@ -3,19 +3,11 @@
 #include <string>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/refuse.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
-
-[[noreturn]] void fail(std::string where, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
-}
-
-[[noreturn]] void unknown(std::string_view field, std::string_view what, int value) {
-  fail(std::string(field),
-       std::to_string(value) + " is no " + std::string(what) + " that this version knows");
-}
 
 // The messages number the enumerators from 1, since 0 is "unspecified".
 constexpr int kWireOffset = 1;
@@ -23,11 +15,13 @@ static_assert(static_cast<int>(Departure::Bucket) + kWireOffset == v1::BUCKET);
 static_assert(static_cast<int>(Departure::Default) + kWireOffset == v1::DEFAULT_CONFIGURATION);
 static_assert(static_cast<int>(Outcome::Correct) + kWireOffset == v1::CORRECT);
 static_assert(static_cast<int>(Outcome::OutOfMemory) + kWireOffset == v1::OUT_OF_MEMORY);
+static_assert(static_cast<int>(OnMiss::Serve) == v1::SERVE && static_cast<int>(OnMiss::Fail) == v1::FAIL);
 static_assert(static_cast<int>(Evidence::None) == v1::NONE &&
               static_cast<int>(Evidence::Measured) == v1::MEASURED);
 
 }  // namespace
 
+v1::OnMiss to_wire(OnMiss on_miss) { return static_cast<v1::OnMiss>(on_miss); }
 v1::Departure to_wire(Departure departure) {
   return static_cast<v1::Departure>(static_cast<int>(departure) + kWireOffset);
 }
@@ -36,23 +30,30 @@ v1::Outcome to_wire(Outcome outcome) {
   return static_cast<v1::Outcome>(static_cast<int>(outcome) + kWireOffset);
 }
 
+OnMiss on_miss_from_wire(v1::OnMiss from, std::string_view field) {
+  if (from < v1::SERVE || from > v1::FAIL) {
+    refuse_unknown(field, "choice for a miss", from);
+  }
+  return static_cast<OnMiss>(from);
+}
+
 Departure departure_from_wire(v1::Departure from, std::string_view field) {
   if (from < v1::BUCKET || from > v1::DEFAULT_CONFIGURATION) {
-    unknown(field, "departure", from);
+    refuse_unknown(field, "departure", from);
   }
   return static_cast<Departure>(from - kWireOffset);
 }
 
 Evidence evidence_from_wire(v1::Evidence from, std::string_view field) {
   if (from < v1::NONE || from > v1::MEASURED) {
-    unknown(field, "evidence", from);
+    refuse_unknown(field, "evidence", from);
   }
   return static_cast<Evidence>(from);
 }
 
 Outcome outcome_from_wire(v1::Outcome from, std::string_view field) {
   if (from < v1::CORRECT || from > v1::OUT_OF_MEMORY) {
-    unknown(field, "outcome", from);
+    refuse_unknown(field, "outcome", from);
   }
   return static_cast<Outcome>(from - kWireOffset);
 }
@@ -61,7 +62,7 @@ Digest digest_from_wire(std::string_view from, std::string_view field) {
   if (const auto digest = Digest::from_bytes(from)) {
     return *digest;
   }
-  fail(std::string(field), "a digest has 32 bytes, this has " + std::to_string(from.size()));
+  refuse(field, "a digest has 32 bytes, this has " + std::to_string(from.size()));
 }
 
 void to_wire(const Match& from, google::protobuf::RepeatedField<int>& to) {

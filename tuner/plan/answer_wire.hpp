@@ -1,5 +1,5 @@
-// Departures, evidence, outcomes and digests in messages, both ways. A message that does not convert throws
-// Error(InvalidArgument) with the field path.
+// Wishes on a miss, departures, evidence, outcomes and digests in messages, both ways. A message that does
+// not convert throws Error(InvalidArgument) with the field path.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,17 @@
 #include "base/digest.hpp"
 #include "schemas/cubind.pb.h"
 #include "tuner/plan/answer.hpp"
+#include "tuner/plan/on_miss.hpp"
 
 namespace cubind {
 
+v1::OnMiss to_wire(OnMiss on_miss);
 v1::Departure to_wire(Departure departure);
 v1::Evidence to_wire(Evidence evidence);
 v1::Outcome to_wire(Outcome outcome);
 void to_wire(const Match& from, google::protobuf::RepeatedField<int>& to);
 
+OnMiss on_miss_from_wire(v1::OnMiss from, std::string_view field);
 /// Unspecified is refused.
 Departure departure_from_wire(v1::Departure from, std::string_view field);
 Evidence evidence_from_wire(v1::Evidence from, std::string_view field);

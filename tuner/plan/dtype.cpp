@@ -37,9 +37,9 @@ struct Spelling {
   DType type;
 };
 
-// What follows the prefix of a library, or stands alone. Left out is what means different types to different
-// libraries: "float", "int" and "long" (torch, NumPy, C), "byte" (signed in NumPy, unsigned in torch) and
-// "float8_e4m3" (the finite-only format in CUDA, another one in ml_dtypes).
+// Names that follow the prefix of a library or stand alone. Names that mean different types in different
+// libraries are left out: "float", "int" and "long" (torch, NumPy, C), "byte" (signed in NumPy, unsigned in
+// torch) and "float8_e4m3" (the finite-only format in CUDA, another one in ml_dtypes).
 constexpr Spelling kSpellings[] = {
     {"float64", DType::F64},        {"double", DType::F64},
     {"fp64", DType::F64},           {"float32", DType::F32},
@@ -90,7 +90,7 @@ std::string_view library_prefix(std::string_view text) {
   return {};
 }
 
-// What Python prints of a NumPy type: dtype('float16'), dtype(bfloat16), <class 'numpy.float16'>.
+// Python's printed form of a NumPy type: dtype('float16'), dtype(bfloat16), <class 'numpy.float16'>.
 std::string_view unwrapped(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> kWrappings[] = {
       {"dtype(", ")"}, {"np.dtype(", ")"}, {"numpy.dtype(", ")"}, {"<class ", ">"}};

@@ -18,13 +18,13 @@ std::size_t size_of(DType type);
 /// "bf16": the one spelling that cubind prints and keys hold.
 std::string_view to_string(DType type);
 
-/// "__nv_bfloat16": what `{T}` in an entry expression becomes.
+/// "__nv_bfloat16": it replaces `{T}` in an entry expression.
 std::string_view cuda_name(DType type);
 
 /// Accepts "bf16", "bfloat16", "torch.bfloat16", "tl.bfloat16", "fp16", "float16", "half", "np.float16",
 /// "float8_e4m3fn",
-/// "<f4", ... Case matters not. Absent: unknown spelling; also the bare words "float", "int" and "long",
-/// whose size depends on who says them.
+/// "<f4", ... Case does not matter. Absent for an unknown spelling, and for the bare words "float", "int" and
+/// "long", whose size depends on the library.
 std::optional<DType> parse_dtype(std::string_view spelling);
 
 /// Every printed spelling, for messages.

@@ -1,4 +1,4 @@
-// The facts of a GPU as a message. One conversion for whoever holds them: as they were read (cuda_api), or as
+// The facts of a GPU as a message. One conversion serves both holders: as they were read (cuda_api), or as
 // they are kept (tuner/spec), in structs whose members have the message's names.
 #pragma once
 

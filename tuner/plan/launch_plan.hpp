@@ -21,10 +21,10 @@ struct Dim3 {
   bool operator==(const Dim3&) const = default;
 };
 
-/// What the caller or the tuner does with an argument. None: a scalar.
+/// The role of an argument for the caller or the tuner. None: a scalar.
 enum class Role : std::uint8_t { None, In, Out, InOut, Zero, Scratch };
 
-/// Where a parameter's value comes from when the kernel is launched.
+/// The source of a parameter's value at launch.
 enum class ParameterSource : std::uint8_t { Buffer, Value, Caller };
 
 struct Parameter {
@@ -90,7 +90,7 @@ struct PlanTemplate {
   std::vector<std::string> constraints;
   std::vector<LaunchTemplate> launches;
   std::uint64_t static_shared_bytes = 0;  // largest of the entries; 0 before compiling
-  std::string place;  // JSON pointer of what holds the launches: empty, or "/reference"; for messages
+  std::string place;  // JSON pointer of the owner of the launches: empty, or "/reference"; for messages
   bool operator==(const PlanTemplate&) const = default;
 };
 
@@ -103,9 +103,9 @@ struct PlanResult {
 };
 
 /// Parsed once, evaluated for any problem: re-entrant, const, safe on many threads.
-/// Throws Error(InvalidArgument) where an expression does not parse or names what is neither a dim, a tunable
-/// nor a device constant. evaluate() throws Error on overflow and division by zero, quoting the expression
-/// and its values.
+/// Throws Error(InvalidArgument) if an expression does not parse, or uses a name that is neither a dim, a
+/// tunable nor a device constant. evaluate() throws Error on overflow and division by zero, quoting the
+/// expression and its values.
 class PlanEvaluator {
  public:
   /// `names` of dims, flags and tunables are taken from `problem` and `configuration`; so are their orders:

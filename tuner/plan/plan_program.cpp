@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 
 namespace cubind {
@@ -14,12 +15,8 @@ constexpr std::int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
 constexpr std::int64_t kMaxBlock[3] = {1024, 1024, 64};
 constexpr char kAxisNames[3] = {'x', 'y', 'z'};
 
-[[noreturn]] void fail(std::string where, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
-}
-
-// Where an expression stands, spelled only when something is wrong with it.
-struct Place {
+// The place of an expression, spelled only when something is wrong with it.
+struct ExpressionPlace {
   const std::string& base;
   std::string_view member = {};
   std::optional<std::size_t> index = std::nullopt;
@@ -30,12 +27,12 @@ struct Place {
 };
 
 // The evaluator quotes the expression; here the place is put before it.
-std::int64_t evaluate(const BoundExpression& expression, const Place& place,
+std::int64_t evaluate(const BoundExpression& expression, const ExpressionPlace& place,
                       std::span<const std::int64_t> values) {
   try {
     return expression.evaluate(values);
   } catch (const ExpressionError& error) {
-    fail(place.text(), error.what());
+    refuse(place.text(), error.what());
   }
 }
 
@@ -44,7 +41,7 @@ std::array<std::int64_t, 3> evaluate_axes(const std::vector<BoundExpression>& ex
                                           std::span<const std::int64_t> values) {
   std::array<std::int64_t, 3> result{1, 1, 1};
   for (std::size_t i = 0; i < expressions.size(); ++i) {
-    result[i] = evaluate(expressions[i], Place{base, member, i}, values);
+    result[i] = evaluate(expressions[i], ExpressionPlace{base, member, i}, values);
   }
   return result;
 }
@@ -52,8 +49,8 @@ std::array<std::int64_t, 3> evaluate_axes(const std::vector<BoundExpression>& ex
 std::int64_t checked_bytes(std::int64_t elements, DType type, const std::string& place) {
   const auto size = static_cast<std::int64_t>(size_of(type));
   if (elements > std::numeric_limits<std::int64_t>::max() / size) {
-    fail(place,
-         std::to_string(elements) + " elements of " + std::string(to_string(type)) + " exceed 2^63 bytes");
+    refuse(place,
+           std::to_string(elements) + " elements of " + std::string(to_string(type)) + " exceed 2^63 bytes");
   }
   return elements * size;
 }
@@ -85,7 +82,7 @@ bool has_zero(const std::array<std::int64_t, 3>& axes) {
   return axes[0] == 0 || axes[1] == 0 || axes[2] == 0;
 }
 
-bool refuse(std::string* why, auto&& text) {
+bool does_not_fit(std::string* why, auto&& text) {
   if (why != nullptr) {
     *why = text();
   }
@@ -95,13 +92,13 @@ bool refuse(std::string* why, auto&& text) {
 void copy_values(const std::vector<NamedValue>& from, const SymbolTable& symbols, std::size_t first,
                  std::size_t count, std::string_view what, std::vector<std::int64_t>& values) {
   if (from.size() != count) {
-    fail(std::string(what),
-         std::to_string(from.size()) + " are given and " + std::to_string(count) + " expected");
+    refuse(std::string(what),
+           std::to_string(from.size()) + " are given and " + std::to_string(count) + " expected");
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (from[i].name != symbols.name(first + i)) {
-      fail(std::string(what),
-           quoted(from[i].name) + " stands where " + quoted(symbols.name(first + i)) + " belongs");
+      refuse(std::string(what),
+             quoted(from[i].name) + " stands where " + quoted(symbols.name(first + i)) + " belongs");
     }
     values[first + i] = from[i].value;
   }
@@ -150,7 +147,7 @@ void PlanProgram::add_symbols(const Problem& problem, const Configuration& confi
 
 void PlanProgram::add_symbol(const std::string& name, std::int64_t value) {
   if (symbols_.find(name)) {
-    fail("plan", quoted(name) + " names two of dims, flags, types and tunables");
+    refuse("plan", quoted(name) + " names two of dims, flags, types and tunables");
   }
   symbols_.add(name);
   initial_values_.push_back(value);
@@ -160,14 +157,14 @@ BoundExpression PlanProgram::bind(const std::string& text, const std::string& pl
   try {
     return Expression::parse(text).bind(symbols_);
   } catch (const ExpressionError& error) {
-    fail(place, error.what());
+    refuse(place, error.what());
   }
 }
 
 std::vector<BoundExpression> PlanProgram::bind_axes(const std::vector<std::string>& texts,
                                                     const std::string& place) const {
   if (texts.empty() || texts.size() > 3) {
-    fail(place, "one to three expressions are needed");
+    refuse(place, "one to three expressions are needed");
   }
   std::vector<BoundExpression> bound;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -216,13 +213,14 @@ void PlanProgram::add_check(Check::Kind kind, std::size_t launch, std::size_t in
     }
   }
   std::ranges::sort(check.slots);
-  check.slots.erase(std::unique(check.slots.begin(), check.slots.end()), check.slots.end());
+  const auto doubled = std::ranges::unique(check.slots);
+  check.slots.erase(doubled.begin(), doubled.end());
   checks_.push_back(std::move(check));
 }
 
 void PlanProgram::set_problem(const Problem& problem, std::vector<std::int64_t>& values) const {
   if (problem.types != types_) {
-    fail("problem.types", "the plan was made for other types");
+    refuse("problem.types", "the plan was made for other types");
   }
   copy_values(problem.dims, symbols_, 0, first_flag_, "problem.dims", values);
   copy_values(problem.flags, symbols_, first_flag_, first_tunable_ - first_flag_, "problem.flags", values);
@@ -264,9 +262,9 @@ bool PlanProgram::constraint_holds(std::size_t index, Values values, std::string
       return true;
     }
   } catch (const ExpressionError& error) {
-    fail("/constraints/" + std::to_string(index), error.what());
+    refuse("/constraints/" + std::to_string(index), error.what());
   }
-  return refuse(why, [&] { return "constraint " + quoted(constraint.text()) + " is false"; });
+  return does_not_fit(why, [&] { return "constraint " + quoted(constraint.text()) + " is false"; });
 }
 
 bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* why) const {
@@ -278,13 +276,13 @@ bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* wh
   const Axes block = evaluate_axes(bound.block, bound.place, "/block", values);
   for (std::size_t i = 0; i < 3; ++i) {
     if (grid[i] < 0 || grid[i] > kMaxGrid[i]) {
-      return refuse(why, [&] {
+      return does_not_fit(why, [&] {
         return bound.place + ": grid " + spelled(grid) + " leaves 0 to " + std::to_string(kMaxGrid[i]) +
                " in " + kAxisNames[i];
       });
     }
     if (block[i] < 1 || block[i] > kMaxBlock[i]) {
-      return refuse(why, [&] {
+      return does_not_fit(why, [&] {
         return bound.place + ": block " + spelled(block) + " leaves 1 to " + std::to_string(kMaxBlock[i]) +
                " in " + kAxisNames[i];
       });
@@ -293,7 +291,7 @@ bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* wh
   if (block[0] * block[1] * block[2] <= kMaxThreadsPerBlock) {
     return true;
   }
-  return refuse(why, [&] {
+  return does_not_fit(why, [&] {
     return bound.place + ": block " + spelled(block) + " has " +
            std::to_string(block[0] * block[1] * block[2]) + " threads, a block has at most " +
            std::to_string(kMaxThreadsPerBlock);
@@ -305,12 +303,13 @@ bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* w
   if (has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values))) {
     return true;
   }
-  const std::int64_t dynamic = evaluate(bound.shared_bytes[0], Place{bound.place, "/shared_bytes"}, values);
+  const std::int64_t dynamic =
+      evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values);
   const auto fixed = static_cast<std::int64_t>(template_.static_shared_bytes);
   if (dynamic >= 0 && dynamic <= shared_limit_ && fixed <= shared_limit_ - dynamic) {
     return true;
   }
-  return refuse(why, [&] {
+  return does_not_fit(why, [&] {
     return bound.place + ": " + std::to_string(dynamic) + " bytes of dynamic and " + std::to_string(fixed) +
            " of static shared memory, the device has " + std::to_string(shared_limit_) + " (" +
            quoted(bound.shared_bytes[0].text()) + ")";
@@ -320,20 +319,20 @@ bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* w
 bool PlanProgram::parameter_holds(const Check& check, Values values, std::string* why) const {
   const BoundParameter& bound = launches_[check.launch].parameters[check.index];
   const ParameterTemplate& from = template_.launches[check.launch].parameters[check.index];
-  const std::int64_t value = evaluate(*bound.expression, Place{bound.place}, values);
+  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
   if (from.source == ParameterSource::Buffer) {
     if (value >= 0) {
       checked_bytes(value, from.type, bound.place);
       return true;
     }
-    return refuse(why, [&] {
+    return does_not_fit(why, [&] {
       return bound.place + ": " + std::to_string(value) + " elements (" + quoted(from.extent) + ")";
     });
   }
   if (fits(value, from.type)) {
     return true;
   }
-  return refuse(why, [&] {
+  return does_not_fit(why, [&] {
     return bound.place + ": " + std::to_string(value) + " does not fit " + std::string(to_string(from.type)) +
            " (" + quoted(from.value) + ")";
   });
@@ -355,7 +354,7 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
   if (!bound.expression) {
     return to;
   }
-  const std::int64_t value = evaluate(*bound.expression, Place{bound.place}, values);
+  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
   if (from.source == ParameterSource::Buffer) {
     to.extent_bytes = static_cast<std::uint64_t>(checked_bytes(value, from.type, bound.place));
   } else {
@@ -379,7 +378,7 @@ LaunchPlan PlanProgram::plan(Values values) const {
     launch.grid = dim3(grid);
     launch.block = dim3(evaluate_axes(bound.block, bound.place, "/block", values));
     launch.shared_bytes = static_cast<std::uint64_t>(
-        evaluate(bound.shared_bytes[0], Place{bound.place, "/shared_bytes"}, values));
+        evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values));
     for (std::size_t p = 0; p < from.parameters.size(); ++p) {
       launch.parameters.push_back(parameter(i, p, values));
     }

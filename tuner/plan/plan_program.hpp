@@ -28,7 +28,7 @@ class PlanProgram {
   PlanProgram(PlanTemplate plan, const Problem& problem, const Configuration& configuration,
               const DeviceConstants& device);
 
-  /// Sets dims and flags (or tunables) in `values`. Throws Error(InvalidArgument) where names, their order or
+  /// Sets dims and flags (or tunables) in `values`. Throws Error(InvalidArgument) if names, their order or
   /// the types are not those of the constructor.
   void set_problem(const Problem& problem, std::vector<std::int64_t>& values) const;
   void set_configuration(const Configuration& configuration, std::vector<std::int64_t>& values) const;
@@ -82,7 +82,7 @@ class PlanProgram {
   void add_check(Check::Kind kind, std::size_t launch, std::size_t index,
                  std::initializer_list<std::span<const BoundExpression>> expressions);
 
-  // Each says whether the check holds and, if it does not and `why` is given, why.
+  /// Each says whether the check holds and, if it does not and `why` is given, why.
   bool constraint_holds(std::size_t index, Values values, std::string* why) const;
   bool shape_holds(std::size_t launch, Values values, std::string* why) const;
   bool shared_holds(std::size_t launch, Values values, std::string* why) const;

@@ -23,14 +23,6 @@ void append(std::string& text, std::string_view name, std::string_view value) {
   text += value;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   if (text == "true" || text == "True") {  // Python's spelling too
     return 1;
@@ -46,7 +38,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-[[noreturn]] void fail(std::string_view part, std::string cause) {
+[[noreturn]] void refuse_part(std::string_view part, std::string cause) {
   throw Error(ErrorCode::InvalidArgument, "problem " + quoted(part), std::move(cause));
 }
 
@@ -57,18 +49,19 @@ bool has_name(const Problem& problem, std::string_view name) {
 void parse_part(std::string_view part, Problem& problem) {
   const auto equals = part.find('=');
   if (equals == std::string_view::npos) {
-    fail(part, "a part is NAME=VALUE, as in N=4096 or T=bf16");
+    refuse_part(part, "a part is NAME=VALUE, as in N=4096 or T=bf16");
   }
   const std::string name(trimmed(part.substr(0, equals)));
   const std::string_view value = trimmed(part.substr(equals + 1));
   if (name.empty() || value.empty()) {
-    fail(part, "a part is NAME=VALUE, as in N=4096 or T=bf16");
+    refuse_part(part, "a part is NAME=VALUE, as in N=4096 or T=bf16");
   }
   if (has_name(problem, name)) {
-    fail(part, quoted(name) + " is given twice");
+    refuse_part(part, quoted(name) + " is given twice");
   }
   if (!put_value(problem, name, value)) {
-    fail(part, quoted(value) + " is neither a 64-bit integer nor a type" + suggestion(value, dtype_names()));
+    refuse_part(part,
+                quoted(value) + " is neither a 64-bit integer nor a type" + suggestion(value, dtype_names()));
   }
 }
 

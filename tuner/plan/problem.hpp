@@ -50,9 +50,9 @@ std::string to_string(const Problem& problem);
 /// "THREADS=256,VECTOR=8".
 std::string to_string(const Configuration& configuration);
 
-/// Adds a name with its value as text: an integer, or true or false, becomes a dim, what spells a type a
-/// type, and the value of `scenario` the scenario. False where the value is none of these; the problem then
-/// is as it was.
+/// Adds a name with its value as text: an integer, true or false becomes a dim, the spelling of a type
+/// becomes a type, and the value of `scenario` the scenario. False for any other value; the problem then
+/// stays as it was.
 bool put_value(Problem& problem, const std::string& name, std::string_view value);
 
 /// Reads "N=4096,D=4096,T=bf16" in any order. A name whose value is an integer becomes a dim, one whose value

@@ -3,23 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
-
-[[noreturn]] void fail(std::string where, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
-}
-
-std::string member(std::string_view field, std::string_view name) {
-  return field.empty() ? std::string(name) : std::string(field) + "." + std::string(name);
-}
-
-std::string element(std::string_view field, std::string_view name, int index) {
-  return member(field, name) + "[" + std::to_string(index) + "]";
-}
 
 using WireValues = google::protobuf::RepeatedPtrField<v1::NamedValue>;
 
@@ -37,11 +26,11 @@ std::vector<NamedValue> values_from_wire(const WireValues& from, std::string_vie
   std::vector<NamedValue> values;
   for (int i = 0; i < from.size(); ++i) {
     if (from[i].name().empty()) {
-      fail(element(field, name, i) + ".name", "must not be empty");
+      refuse(element_field(field, name, i) + ".name", "must not be empty");
     }
     for (const NamedValue& earlier : values) {
       if (earlier.name == from[i].name()) {
-        fail(element(field, name, i) + ".name", quoted(earlier.name) + " is given twice");
+        refuse(element_field(field, name, i) + ".name", quoted(earlier.name) + " is given twice");
       }
     }
     values.push_back({from[i].name(), from[i].value()});
@@ -64,7 +53,7 @@ Role role_from_wire(v1::Role role, const std::string& field) {
     case v1::SCRATCH:
       return Role::Scratch;
     default:
-      fail(field, std::to_string(static_cast<int>(role)) + " is no role that this version knows");
+      refuse_unknown(field, "role", static_cast<int>(role));
   }
 }
 
@@ -89,7 +78,7 @@ ParameterSource source_from_wire(v1::Parameter::Source source, const std::string
     case v1::Parameter::CALLER:
       return ParameterSource::Caller;
     default:
-      fail(field, std::to_string(static_cast<int>(source)) + " is no source that this version knows");
+      refuse_unknown(field, "source", static_cast<int>(source));
   }
 }
 
@@ -107,10 +96,10 @@ Dim3 dim3_from_wire(const v1::Dim3& from) {
 
 void refuse_reserved(bool cluster, bool cooperative, std::string_view field) {
   if (cluster) {
-    fail(member(field, "cluster"), "not supported yet");
+    refuse(member_field(field, "cluster"), "not supported yet");
   }
   if (cooperative) {
-    fail(member(field, "cooperative"), "not supported yet");
+    refuse(member_field(field, "cooperative"), "not supported yet");
   }
 }
 
@@ -171,7 +160,7 @@ DType dtype_from_wire(std::string_view from, std::string_view field) {
   if (const auto type = parse_dtype(from)) {
     return *type;
   }
-  fail(std::string(field), quoted(from) + " is not a type" + suggestion(from, dtype_names()));
+  refuse(std::string(field), quoted(from) + " is not a type" + suggestion(from, dtype_names()));
 }
 
 v1::Role to_wire(Role role) {
@@ -208,13 +197,13 @@ Problem problem_from_wire(const v1::Problem& from, std::string_view field) {
   Problem to;
   to.dims = values_from_wire(from.dims(), field, "dims");
   for (int i = 0; i < from.types_size(); ++i) {
-    const std::string place = element(field, "types", i);
+    const std::string place = element_field(field, "types", i);
     const v1::TypeBinding& type = from.types(i);
     if (type.name().empty()) {
-      fail(place + ".name", "must not be empty");
+      refuse(place + ".name", "must not be empty");
     }
     if (to.type(type.name())) {
-      fail(place + ".name", quoted(type.name()) + " is given twice");
+      refuse(place + ".name", quoted(type.name()) + " is given twice");
     }
     to.types.push_back({type.name(), dtype_from_wire(type.type(), place + ".type")});
   }
@@ -250,7 +239,7 @@ LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field) {
   LaunchPlan to;
   for (int i = 0; i < from.launches_size(); ++i) {
     const v1::Launch& launch = from.launches(i);
-    const std::string place = element(field, "launches", i);
+    const std::string place = element_field(field, "launches", i);
     refuse_reserved(launch.has_cluster(), launch.cooperative(), place);
     Launch added{launch.entry(),
                  launch.entry_symbol(),
@@ -259,7 +248,8 @@ LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field) {
                  launch.shared_bytes(),
                  {}};
     for (int p = 0; p < launch.parameters_size(); ++p) {
-      added.parameters.push_back(parameter_from_wire(launch.parameters(p), element(place, "parameters", p)));
+      added.parameters.push_back(
+          parameter_from_wire(launch.parameters(p), element_field(place, "parameters", p)));
     }
     to.launches.push_back(std::move(added));
   }
@@ -288,7 +278,7 @@ LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view
   to.shared_bytes = from.shared_bytes().empty() ? "0" : from.shared_bytes();
   for (int i = 0; i < from.parameters_size(); ++i) {
     to.parameters.push_back(
-        parameter_template_from_wire(from.parameters(i), element(field, "parameters", i)));
+        parameter_template_from_wire(from.parameters(i), element_field(field, "parameters", i)));
   }
   return to;
 }
@@ -314,7 +304,7 @@ PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view fiel
   PlanTemplate to;
   to.constraints.assign(from.constraints().begin(), from.constraints().end());
   for (int i = 0; i < from.launches_size(); ++i) {
-    to.launches.push_back(launch_from_wire(from.launches(i), element(field, "launches", i)));
+    to.launches.push_back(launch_from_wire(from.launches(i), element_field(field, "launches", i)));
   }
   to.static_shared_bytes = from.static_shared_bytes();
   return to;
@@ -333,7 +323,7 @@ DeviceConstants device_constants_from_wire(const v1::Rule& from, std::string_vie
       found = true;
     }
     if (!found) {
-      fail(member(field, "device_constants"), quoted(name) + " is missing");
+      refuse(member_field(field, "device_constants"), quoted(name) + " is missing");
     }
   }
   return to;

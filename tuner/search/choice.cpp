@@ -10,7 +10,7 @@ namespace {
 
 std::size_t fastest(const std::vector<Contender>& contenders, const std::vector<std::size_t>& eligible,
                     const RoundContext& context) {
-  return *std::min_element(eligible.begin(), eligible.end(), [&](std::size_t a, std::size_t b) {
+  return *std::ranges::min_element(eligible, [&](std::size_t a, std::size_t b) {
     const double time_a = round_location_us(*contenders[a].times, context);
     const double time_b = round_location_us(*contenders[b].times, context);
     return std::tie(time_a, contenders[a].canonical) < std::tie(time_b, contenders[b].canonical);
@@ -55,7 +55,7 @@ std::optional<std::size_t> choose_winner(const std::vector<Contender>& contender
   if (eligible.empty()) {
     return leader;
   }
-  return *std::min_element(eligible.begin(), eligible.end(), [&](std::size_t a, std::size_t b) {
+  return *std::ranges::min_element(eligible, [&](std::size_t a, std::size_t b) {
     return tie_rank(contenders[a]) < tie_rank(contenders[b]);
   });
 }

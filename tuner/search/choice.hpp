@@ -1,4 +1,4 @@
-// Who wins among the finalists.
+// The choice of the winner among the finalists.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Contender {
 /// The winner's index. The fastest by location_us leads; among those within the tie margin of the leader (of
 /// the rounds that both took part in) the incumbent stays, else the default wins, else the one with fewer
 /// registers, less shared memory, the earlier place in canonical order. Contenders that are no longer running
-/// are asked only where none is running. Absent: no contenders.
+/// count only if none is running. Absent: there are no contenders.
 std::optional<std::size_t> choose_winner(const std::vector<Contender>& contenders,
                                          const RoundContext& context);
 

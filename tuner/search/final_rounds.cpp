@@ -80,7 +80,7 @@ std::optional<std::size_t> FinalRounds::leader() const {
 bool FinalRounds::done() const {
   const auto first = leader();
   if (!first) {
-    return std::none_of(state_.begin(), state_.end(), [](const State& one) { return one.running; });
+    return std::ranges::none_of(state_, [](const State& one) { return one.running; });
   }
   for (std::size_t i = 0; i < state_.size(); ++i) {
     const State& one = state_[i];

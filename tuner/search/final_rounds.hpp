@@ -1,5 +1,5 @@
-// The finalists' rounds: every round measures each of those still in the running once, in an order drawn from
-// the job's seed, so that drift of clock and temperature meets all of them alike. Comparisons are made within
+// The finalists' rounds: every round measures each finalist that is still running once, in an order drawn
+// from the job's seed. So drift of clock and temperature meets all of them alike. Comparisons are made within
 // rounds.
 #pragma once
 
@@ -21,7 +21,7 @@ using RoundTimes = std::map<std::uint32_t, double>;
 /// Ratio of two finalists' times, of the rounds that both took part in.
 struct RoundRatio {
   double ratio = 0;  // location(a) / location(b)
-  Interval interval;
+  ConfidenceInterval interval;
   std::size_t rounds = 0;
 };
 
@@ -35,7 +35,7 @@ struct RoundContext {
 std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context,
                                       bool with_interval);
 
-/// What one finalist is compared by: location_us of all its rounds.
+/// The value by which a finalist is compared: location_us of all its rounds.
 double round_location_us(const RoundTimes& times, const RoundContext& context);
 
 /// Pure bookkeeping; used from one thread.
@@ -47,11 +47,12 @@ class FinalRounds {
   /// Whether all is known: each finalist still running is separated from the leader or within the tie margin
   /// of it, or has all its samples.
   bool done() const;
-  /// Who takes part in the next round, in the order to be measured; `round` is its number.
+  /// The finalists of the next round, in the order to be measured; `round` is its number.
   std::vector<std::size_t> order(std::uint32_t round) const;
-  /// The times of one round, of everyone in order(round) that is still in. Decides who stays in the running.
+  /// Takes the times of one round, of everyone in order(round) that is still in, and decides who keeps
+  /// running.
   void add_round(std::uint32_t round, const std::map<std::size_t, double>& times_us);
-  /// This finalist is out: its kernel failed.
+  /// Removes a finalist whose kernel failed.
   void remove(std::size_t finalist);
 
   /// Still in the running: not removed and not separated.

@@ -10,7 +10,7 @@ class Order {
   explicit Order(const std::vector<Configuration>& valid) : valid_(valid), taken_(valid.size(), false) {}
 
   void take(const Configuration& configuration) {
-    const auto found = std::find(valid_.begin(), valid_.end(), configuration);
+    const auto found = std::ranges::find(valid_, configuration);
     if (found != valid_.end()) {
       take(static_cast<std::size_t>(found - valid_.begin()));
     }

@@ -17,7 +17,7 @@ struct SearchHints {
 };
 
 /// Indices into `valid`: incumbent, default, neighbours' winners, then the rest as they stand. Each once;
-/// hints that are not valid here are passed over.
+/// hints that are not valid here are skipped.
 std::vector<std::size_t> search_order(const std::vector<Configuration>& valid, const SearchHints& hints);
 
 }  // namespace cubind

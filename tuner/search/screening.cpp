@@ -37,11 +37,11 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
 std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, double tick_us,
                                           const MeasureSettings& settings) {
   std::vector<Screened> ranked(screened.begin(), screened.end());
-  std::sort(ranked.begin(), ranked.end(), [](const Screened& a, const Screened& b) {
+  std::ranges::sort(ranked, [](const Screened& a, const Screened& b) {
     return std::tie(a.value_us, a.candidate) < std::tie(b.value_us, b.candidate);
   });
   const auto must = static_cast<std::size_t>(
-      std::count_if(ranked.begin(), ranked.end(), [](const Screened& one) { return one.must_compete; }));
+      std::ranges::count_if(ranked, [](const Screened& one) { return one.must_compete; }));
   std::size_t places = settings.max_finalists > must ? settings.max_finalists - must : 0;
   std::vector<std::size_t> finalists;
   for (const Screened& one : ranked) {

@@ -1,4 +1,4 @@
-// Screening: hopeless trials are stopped after one sample or three. What it yields is no final time.
+// Screening stops hopeless trials after one sample or three. Its result is not a final time.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ struct ScreenQuestion {
   std::span<const double> samples_us;
   std::optional<double> best_us;  // of the trials fully screened before; absent: this is the first
   double tick_us = 0;
-  bool must_compete = false;  // default and incumbent are screened fully whatever they read
+  bool must_compete = false;  // default and incumbent are always screened fully
 };
 
-/// What to do next with a trial that has these samples.
+/// The next step for a trial that has these samples.
 ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& settings);
 
 /// A trial that was screened fully.
@@ -40,8 +40,8 @@ struct Screened {
   bool must_compete = false;
 };
 
-/// The finalists: all that are within the second margin of the best, at most MeasureSettings::max_finalists,
-/// fastest first; those that must compete are always among them. Returns candidates.
+/// The finalists: all within the second margin of the best, at most MeasureSettings::max_finalists, fastest
+/// first. Trials that must compete are always among them. Returns candidates.
 std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, double tick_us,
                                           const MeasureSettings& settings);
 

@@ -9,7 +9,7 @@
 namespace cubind {
 namespace {
 
-// How many sizes are looked at for one that fits; constraints such as N % 64 == 0 leave one in 64.
+// The number of sizes to try for one that fits; constraints such as N % 64 == 0 leave one in 64.
 constexpr std::int64_t kMaxSteps = 4096;
 
 Problem with_dim(Problem problem, std::size_t dim, std::int64_t value) {
@@ -25,7 +25,7 @@ std::vector<std::int64_t> grid_tunables(const PlanTemplate& plan, std::string_vi
     for (const std::string& text : launch.grid) {
       const Expression expression = Expression::parse(text);
       const std::vector<std::string>& names = expression.variables();
-      if (std::find(names.begin(), names.end(), dim) == names.end()) {
+      if (std::ranges::find(names, dim) == names.end()) {
         continue;
       }
       for (const std::string& name : names) {
@@ -55,7 +55,7 @@ class TailSearch {
         continue;
       }
       const Problem problem = with_dim(measured_, dim_, value);
-      if (problem == measured_ || std::find(out.begin(), out.end(), problem) != out.end()) {
+      if (problem == measured_ || std::ranges::find(out, problem) != out.end()) {
         continue;
       }
       if (!usable_(problem)) {
@@ -114,8 +114,7 @@ std::vector<Problem> tail_problems(const KernelSpec& spec, const Problem& measur
     search.add(
         interval.upper - 1, -1,
         [&](std::int64_t size) {
-          return std::none_of(tunables.begin(), tunables.end(),
-                              [&](std::int64_t t) { return size % t == 0; });
+          return std::ranges::none_of(tunables, [&](std::int64_t t) { return size % t == 0; });
         },
         result);
   }

@@ -21,8 +21,8 @@ void require(bool known, std::string_view field, std::string_view name) {
               "the fact is missing, a device class needs it");
 }
 
-// What no GPU can have: a slip of units, or nonsense that would become a class of its own and wait for an
-// agent for ever.
+// Facts that no GPU can have: a slip of units, or nonsense that would become a class of its own and wait for
+// an agent for ever.
 void require_range(std::uint64_t value, std::uint64_t low, std::uint64_t high, std::string_view field,
                    std::string_view name) {
   if (value >= low && value <= high) {
@@ -149,8 +149,8 @@ bool cubin_runs_on(std::string_view architecture, std::uint32_t cc_major, std::u
   if (!capability) {
     return false;
   }
-  // A suffix binds a cubin to its own capability; for family suffixes ("f") that is stricter than need be and
-  // never wrong.
+  // A suffix binds a cubin to its own capability. For family suffixes ("f") that is stricter than necessary
+  // and never wrong.
   const bool suffixed = architecture.ends_with('a') || architecture.ends_with('f');
   const std::uint32_t major = *capability / 10;
   const std::uint32_t minor = *capability % 10;

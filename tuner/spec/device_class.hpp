@@ -1,5 +1,5 @@
-// What makes two GPUs interchangeable for timing. Callers send raw facts; this derivation is used by the
-// daemon alone.
+// The facts that make two GPUs interchangeable for timing. Callers send raw facts; only the daemon uses this
+// derivation.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ bool knows_architecture(std::span<const std::string> known, std::string_view arc
 /// nothing else.
 bool cubin_runs_on(std::string_view architecture, std::uint32_t cc_major, std::uint32_t cc_minor);
 
-/// Whether a driver (cuDriverGetVersion) loads what an NVRTC of this major version makes: 13 needs 13000, 12
-/// needs 12000.
+/// Whether a driver (cuDriverGetVersion) loads the cubins of an NVRTC of this major version: 13 needs 13000,
+/// 12 needs 12000.
 bool driver_loads(std::uint32_t driver_cuda, std::uint32_t nvrtc_major);
 
 /// "580" of "580.159.04".

@@ -26,16 +26,6 @@ std::string demangled(const std::string& symbol) {
   return text ? text.get() : "";
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) {
-    text.remove_prefix(1);
-  }
-  while (text.ends_with(' ')) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
 /// Between the commas that stand in no brackets.
 std::vector<std::string> split(std::string_view list) {
   std::vector<std::string> parts;

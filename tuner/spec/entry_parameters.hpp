@@ -1,4 +1,5 @@
-// Whether what a spec's launches pass is what the compiled entries take, as far as their mangled names tell.
+// Compares the arguments of a spec's launches with the parameters of the compiled entries, as far as mangled
+// names tell.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 namespace cubind {
 
 /// The parameters' types of a C++ function, as the demangler spells them: "__nv_bfloat16 const*", "long".
-/// Absent for a symbol that tells none: extern "C".
+/// Absent for a symbol without types: extern "C".
 std::optional<std::vector<std::string>> parameter_types(const std::string& symbol);
 
 struct ArgumentFault {
@@ -19,9 +20,9 @@ struct ArgumentFault {
   bool operator==(const ArgumentFault&) const = default;
 };
 
-/// Compares number, pointer or value, and element type. What has the element's size and no type of its own fits
-/// (unsigned integers, void); types that cubind does not know are not compared, nor are those of scratch.
-/// `symbols`: the lowered names of the spec's launches, in their order.
+/// Compares number, pointer or value, and element type. Unsigned integers of the element's size and void fit
+/// any element. Types that cubind does not know and scratch buffers are not compared. `symbols`: the lowered
+/// names of the spec's launches, in their order.
 std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem& problem,
                                            const std::vector<std::string>& symbols);
 

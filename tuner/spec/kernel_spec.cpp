@@ -5,34 +5,14 @@
 #include <cmath>
 #include <string>
 
-#include "base/error.hpp"
+#include "base/names_of.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/expr/expression.hpp"
 
 namespace cubind {
 namespace {
-
-[[noreturn]] void fail(std::string_view where, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::string(where), std::move(cause));
-}
-
-template <typename Item>
-std::vector<std::string> names_of(const std::vector<Item>& items) {
-  std::vector<std::string> names;
-  for (const Item& item : items) {
-    names.push_back(item.name);
-  }
-  return names;
-}
-
-std::string spelled_values(const std::vector<std::int64_t>& values) {
-  std::vector<std::string> texts;
-  for (const std::int64_t value : values) {
-    texts.push_back(std::to_string(value));
-  }
-  return join(texts, ", ");
-}
 
 std::string spelled_types(const std::vector<DType>& types) {
   std::vector<std::string> texts;
@@ -42,12 +22,12 @@ std::string spelled_types(const std::vector<DType>& types) {
   return join(texts, ", ");
 }
 
-// dims and flags are told apart by the spec, not by how the problem was written.
+// The spec tells dims and flags apart, not the problem's text.
 std::vector<NamedValue> dims_and_flags(const Problem& problem, std::string_view field) {
   std::vector<NamedValue> all = problem.dims;
   for (const NamedValue& flag : problem.flags) {
     if (problem.dim(flag.name)) {
-      fail(field, quoted(flag.name) + " is given twice");
+      refuse(field, quoted(flag.name) + " is given twice");
     }
     all.push_back(flag);
   }
@@ -63,12 +43,11 @@ void check_known(const std::vector<std::string>& given, const std::vector<std::s
                  std::string_view what, std::string_view kernel, std::string_view field) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (std::ranges::find(known, given[i]) == known.end()) {
-      fail(field, quoted(given[i]) + " is no " + std::string(what) + " of " + std::string(kernel) +
-                      suggestion(given[i], known));
+      refuse(field, quoted(given[i]) + " is not a " + std::string(what) + " of " + std::string(kernel) +
+                        suggestion(given[i], known));
     }
-    if (std::find(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i), given[i]) !=
-        given.begin() + static_cast<std::ptrdiff_t>(i)) {
-      fail(field, quoted(given[i]) + " is given twice");
+    if (std::ranges::find(given, given[i]) != given.begin() + static_cast<std::ptrdiff_t>(i)) {
+      refuse(field, quoted(given[i]) + " is given twice");
     }
   }
 }
@@ -77,12 +56,12 @@ std::int64_t checked_dim(const DimSpec& dim, const std::vector<NamedValue>& give
                          std::string_view field) {
   const auto value = find(given, dim.name);
   if (!value) {
-    fail(field, "the dim " + quoted(dim.name) + " of " + std::string(kernel) + " is missing" +
-                    (dim.description.empty() ? "" : " (" + dim.description + ")"));
+    refuse(field, "the dim " + quoted(dim.name) + " of " + std::string(kernel) + " is missing" +
+                      (dim.description.empty() ? "" : " (" + dim.description + ")"));
   }
   if (*value < dim.minimum || *value > kMaxDim) {
-    fail(field, dim.name + " = " + std::to_string(*value) + " is not in " + std::to_string(dim.minimum) +
-                    " to 2^48");
+    refuse(field, dim.name + " = " + std::to_string(*value) + " is not in " + std::to_string(dim.minimum) +
+                      " to 2^48");
   }
   return *value;
 }
@@ -91,12 +70,12 @@ DType checked_type(const TypeSpec& type, const Problem& problem, std::string_vie
                    std::string_view field) {
   const auto given = problem.type(type.name);
   if (!given) {
-    fail(field, "the type " + quoted(type.name) + " of " + std::string(kernel) + " is missing (one of " +
-                    spelled_types(type.choices) + ")");
+    refuse(field, "the type " + quoted(type.name) + " of " + std::string(kernel) + " is missing (one of " +
+                      spelled_types(type.choices) + ")");
   }
   if (std::ranges::find(type.choices, *given) == type.choices.end()) {
-    fail(field, type.name + " = " + std::string(to_string(*given)) + " is not listed by " +
-                    std::string(kernel) + " (one of " + spelled_types(type.choices) + ")");
+    refuse(field, type.name + " = " + std::string(to_string(*given)) + " is not listed by " +
+                      std::string(kernel) + " (one of " + spelled_types(type.choices) + ")");
   }
   return *given;
 }
@@ -119,7 +98,7 @@ std::int64_t evaluate(const std::string& text, const Scope& scope, const std::st
   try {
     return Expression::parse(text).evaluate(scope);
   } catch (const ExpressionError& error) {
-    fail(where, error.what());
+    refuse(where, error.what());
   }
 }
 
@@ -186,7 +165,7 @@ Problem KernelSpec::canonicalize(const Problem& problem, std::string_view field)
   check_known(names_of(values), known, flags.empty() ? "dim" : "dim or flag", name, field);
   check_known(names_of(problem.types), names_of(types), "type", name, field);
   if (!problem.scenario.empty()) {
-    fail(field, quoted(problem.scenario) + " is no scenario of " + name + ", it has none");
+    refuse(field, quoted(problem.scenario) + " is not a scenario of " + name + ", it has none");
   }
   Problem canonical;
   for (const DimSpec& dim : dims) {
@@ -207,11 +186,11 @@ Configuration KernelSpec::canonicalize(const Configuration& configuration, std::
   for (const Tunable& tunable : tunables) {
     const auto value = configuration.value(tunable.name);
     if (!value) {
-      fail(field, "the tunable " + quoted(tunable.name) + " is missing");
+      refuse(field, "the tunable " + quoted(tunable.name) + " is missing");
     }
     if (std::ranges::find(tunable.values, *value) == tunable.values.end()) {
-      fail(field, tunable.name + " = " + std::to_string(*value) + " is not listed (one of " +
-                      spelled_values(tunable.values) + ")");
+      refuse(field, tunable.name + " = " + std::to_string(*value) + " is not listed (one of " +
+                        join(tunable.values, ", ") + ")");
     }
     canonical.values.push_back({tunable.name, *value});
   }
@@ -305,7 +284,7 @@ Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& prob
   const std::string where = file + " /arguments/" + argument.name + "/fill";
   const std::int64_t count = evaluate(result.expression, problem_scope(problem), where);
   if (count < (result.kind == Fill::Kind::Choice ? 1 : 0)) {
-    fail(where, quoted(result.expression) + " is " + std::to_string(count) + " for " + to_string(problem));
+    refuse(where, quoted(result.expression) + " is " + std::to_string(count) + " for " + to_string(problem));
   }
   result.parameters.insert(result.parameters.begin(), static_cast<double>(count));
   return result;
@@ -320,7 +299,7 @@ WorkSizes KernelSpec::work_sizes(const Problem& problem) const {
     const std::string where = file + " /work/" + key;
     const std::int64_t value = evaluate(text, scope, where);
     if (value < 0) {
-      fail(where, quoted(text) + " is " + std::to_string(value) + " for " + to_string(problem));
+      refuse(where, quoted(text) + " is " + std::to_string(value) + " for " + to_string(problem));
     }
     return static_cast<std::uint64_t>(value);
   };

@@ -1,5 +1,5 @@
-// A kernel spec: the parsed JSON file, its sources, and what follows from them alone. Immutable after
-// parsing; safe to share between threads.
+// A kernel spec: the parsed JSON file, its sources, and everything that follows from them alone. Immutable
+// after parsing; safe to share between threads.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "tuner/includes/include_closure.hpp"
 #include "tuner/plan/launch_plan.hpp"
 #include "tuner/plan/problem.hpp"
 
 namespace cubind {
 
+struct IncludeSearch;  // tuner/includes/include_closure.hpp
+
 struct SourceFile {
-  // Relative to the spec's folder, '/' separated, normalized, never absolute. ".." only at the front, and
-  // only into one of the spec's headers folders: "../common/vector_io.cuh".
+  /// Relative to the spec's folder, '/' separated, normalized, never absolute. ".." only at the front, and
+  /// only into one of the spec's headers folders: "../common/vector_io.cuh".
   std::string path;
   std::string content;
   bool operator==(const SourceFile&) const = default;
@@ -69,7 +70,7 @@ struct Tunable {
   std::vector<std::int64_t> values;
 };
 
-/// What an input holds when it is measured and verified. `parameters`, in this order:
+/// The content of an input when it is measured and verified. `parameters`, in this order:
 struct Fill {
   enum class Kind : std::uint8_t {
     Normal,       // mean, standard deviation (0, 1)
@@ -82,7 +83,7 @@ struct Fill {
     File,     // refused so far
   };
   Kind kind = Kind::Normal;
-  std::vector<double> parameters;  // without what `expression` gives
+  std::vector<double> parameters;  // without the value of `expression`
   std::string expression;  // Choice: of the count, Offsets: of the total, over dims and flags; else empty
   std::string file;
   bool operator==(const Fill&) const = default;
@@ -102,7 +103,7 @@ struct ArgumentSpec {
   bool timed_zero = false;
   std::string expr;          // scalars by expression
   bool from_caller = false;  // scalars from the caller
-  double bench = 0;          // what the measurement passes for a caller's scalar
+  double bench = 0;          // the measurement passes it for a caller's scalar
 };
 
 struct LaunchSpec {
@@ -130,12 +131,12 @@ struct WorkSpec {
   std::string bytes, min_read_bytes, flops;  // expressions over dims, flags and sizeof; empty: unknown
 };
 
-/// The work of one problem; absent where the spec does not say.
+/// The work of one problem; absent if the spec does not give it.
 struct WorkSizes {
   std::optional<std::uint64_t> bytes, min_read_bytes, flops;
 };
 
-/// What the artifact key holds of a source: its digest and those of its own include closure, by name, sorted.
+/// The artifact key's part for a source: its digest and those of its own include closure, by name, sorted.
 struct SourceDigests {
   Digest source;
   std::vector<std::pair<std::string, Digest>> includes;
@@ -207,15 +208,15 @@ class KernelSpec {
 /// Parses the spec in `bundle`. The schema is compiled in.
 std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle);
 
-/// Where the sources of a spec find what they include: its bundle, no toolkit. The spec must outlive it.
+/// Where the sources of a spec find their includes: in its bundle, in no toolkit. The spec must outlive it.
 IncludeSearch include_search(const KernelSpec& spec);
 
 /// Called with the path of a file before it is looked at, whether it is there or not.
 using OnLook = std::function<void(const std::filesystem::path&)>;
 
 /// Reads a spec file and every file under its folder (and `headers` folders) that its sources may include;
-/// then parses it. Nothing else of the file system counts: while the files that `on_look` was told of stay as
-/// they are, there or not, another call ends as this one does.
+/// then parses it. Nothing else of the file system counts. While the files that were named to `on_look` stay
+/// as they are, present or not, another call ends as this one does.
 std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look = {});
 
 }  // namespace cubind

@@ -11,15 +11,16 @@
 namespace cubind {
 namespace {
 
-// The version of each encoding. A field that is added, dropped or means something else needs a new one: old
-// keys then match nothing, which costs a measurement and never hands out the wrong code.
+// The version of each encoding. A field that is added, dropped or changed in meaning needs a new version. Old
+// keys then match nothing: that costs a measurement and never hands out wrong code.
 constexpr std::uint32_t kArtifactVersion = 1;
 constexpr std::uint32_t kTrialVersion = 1;
 constexpr std::uint32_t kInterfaceVersion = 1;
 constexpr std::uint32_t kRecordVersion = 1;
 constexpr std::uint32_t kVerificationVersion = 1;
 
-// How inputs are made from the job's key; part of the trial's key, because data decides branches and clocks.
+// The way in which inputs are made from the job's key. It is part of the trial's key, because data decides
+// branches and clocks.
 constexpr std::string_view kSeedScheme = "job/1";
 
 Key finished(const KeyEncoder& encoder) { return {encoder.digest(), encoder.bytes()}; }
@@ -92,7 +93,7 @@ void put_parameter(KeyEncoder& key, const Parameter& parameter) {
   key.end();
 }
 
-// Without symbols, which follow from the entries, and without what the caller passes.
+// Leaves out symbols, which follow from the entries, and the caller's scalars.
 void put_plan(KeyEncoder& key, const LaunchPlan& plan) {
   key.list("plan", plan.launches.size());
   for (const Launch& launch : plan.launches) {
@@ -151,7 +152,7 @@ std::string_view kind_name(const ArgumentSpec& argument) {
   return argument.buffer ? "buffer" : argument.from_caller ? "caller" : "value";
 }
 
-// A reference is exact whatever the kernel may do to be fast.
+// A reference stays exact, even if the kernel's options trade accuracy for speed.
 bool changes_results(const std::string& option) {
   constexpr std::string_view kOptions[] = {
       "--use_fast_math", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "--ptxas-options", "--maxrregcount"};

@@ -28,11 +28,11 @@ struct ToolchainIdentity {
   bool operator==(const ToolchainIdentity&) const = default;
 };
 
-/// 13 of "nvrtc 13.0"; 0 where the name has no version.
+/// 13 of "nvrtc 13.0"; 0 if the name has no version.
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain);
 
-/// What the daemon can compute without a toolchain: source, own include closure, entries, options, -D values,
-/// architecture.
+/// The part that the daemon can compute without a toolchain: source, own include closure, entries, options,
+/// -D values, architecture.
 struct ArtifactSource {
   Digest source;
   std::vector<std::pair<std::string, Digest>> includes;  // sorted; the spec's own files
@@ -95,10 +95,10 @@ struct RecordQuestion {
 };
 Key record_key(const RecordQuestion& question);
 
-/// Of reference (its source closure and launches) and tolerance.
+/// Covers the reference (its source closure and launches) and the tolerance.
 Digest verification_digest(const KernelSpec& spec);
-/// Of a record with these numerics. Rows that are invariant were compared with the default configurations, so
-/// whatever chooses and launches those counts too: an edited default is another comparison.
+/// For a record with these numerics. Invariant rows were compared with the default configurations, so it also
+/// covers everything that chooses and launches those: an edited default is another comparison.
 Digest verification_digest(const KernelSpec& spec, const Numerics& numerics);
 
 /// Seeds rounds and inputs: the record key of the job.

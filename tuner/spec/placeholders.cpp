@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/identifier.hpp"
 #include "base/text.hpp"
 
 namespace cubind {
-namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-}  // namespace
-
-bool is_identifier(std::string_view text) {
-  return !text.empty() && is_letter(text.front()) &&
-         std::ranges::all_of(text, [](char c) { return is_letter(c) || is_digit(c); });
-}
 
 std::vector<std::string> placeholders(std::string_view text, std::string_view where) {
   const auto fail = [&](std::string cause) {
@@ -34,7 +24,7 @@ std::vector<std::string> placeholders(std::string_view text, std::string_view wh
     }
     std::string name(text.substr(at + 1, close - at - 1));
     if (!is_identifier(name)) {
-      fail(quoted(name) + " in braces is no name, write {T} or {THREADS}");
+      fail(quoted(name) + " in braces is not a name, write {T} or {THREADS}");
     }
     if (std::ranges::find(names, name) == names.end()) {
       names.push_back(std::move(name));

@@ -9,14 +9,11 @@
 namespace cubind {
 
 /// The distinct names in braces, in the order of their first appearance. Throws Error(InvalidArgument) at
-/// `where` for a brace without its partner and for what is no identifier between them.
+/// `where` for a brace without its partner, and for text between braces that is not an identifier.
 std::vector<std::string> placeholders(std::string_view text, std::string_view where);
 
 /// The text with every `{NAME}` replaced by value(NAME). Only for text that placeholders() accepts.
 std::string replace_placeholders(std::string_view text,
                                  const std::function<std::string(std::string_view)>& value);
-
-/// [A-Za-z_][A-Za-z0-9_]*
-bool is_identifier(std::string_view text);
 
 }  // namespace cubind

@@ -1,4 +1,4 @@
-// What a spec's launches become once types, tunables and compiled-in dims are known.
+// A spec's launches with types, tunables and compiled-in dims filled in.
 #include <algorithm>
 #include <string>
 

@@ -81,8 +81,8 @@ class Walk {
     return depth;
   }
 
-  // A check that faults here may never be reached when the checks are asked in their own order, since an
-  // earlier one, bound deeper, may fail first. So a fault is not thrown but decided at the leaf.
+  // In the checks' own order, a check that faults here may never be reached: an earlier one, bound deeper,
+  // may fail first. So a fault is not thrown here but decided at the leaf.
   Verdict verdict(std::size_t depth) const {
     Verdict result = Verdict::Holds;
     for (const std::size_t check : checks_[depth]) {
@@ -107,11 +107,11 @@ class Walk {
   }
 
   bool checks_below(std::size_t depth) const {
-    return std::any_of(checks_.begin() + static_cast<std::ptrdiff_t>(depth) + 1, checks_.end(),
-                       [](const auto& checks) { return !checks.empty(); });
+    return std::ranges::any_of(checks_.begin() + static_cast<std::ptrdiff_t>(depth) + 1, checks_.end(),
+                               [](const auto& checks) { return !checks.empty(); });
   }
 
-  // False: the visitor has had enough.
+  // False: the visitor ends the walk.
   bool descend(std::size_t depth, bool faulted) {
     if (++steps_ % kBetweenInterrupts == 0) {
       ask(interrupt_);

@@ -32,7 +32,7 @@ SpaceSize count_valid(const KernelSpec& spec, const Problem& problem, const Devi
 std::optional<std::string> violation(const KernelSpec& spec, const Problem& problem,
                                      const Configuration& configuration, const DeviceConstants& device);
 
-/// The first of the spec's defaults that is valid, else the first valid configuration; absent where none is.
+/// The first valid one of the spec's defaults, else the first valid configuration; absent if there is none.
 /// `interrupt` as for count_valid().
 std::optional<Configuration> default_configuration(const KernelSpec& spec, const Problem& problem,
                                                    const DeviceConstants& device,

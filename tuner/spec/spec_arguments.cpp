@@ -137,8 +137,8 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
   ArgumentSpec argument;
   argument.type = read_element_type(node.at("buffer"), spec);
   argument.role = read_role(node.at("role"));
-  // What the caller owns has the extent of its problem; what only the variant uses may depend on how it was
-  // tuned.
+  // A caller's buffer has the extent of its problem; a buffer that only the variant uses may depend on the
+  // tunables.
   const bool internal = argument.role == Role::Scratch || argument.role == Role::Zero;
   argument.extent = read_expression(node.at("extent"), internal ? scopes.launch : scopes.problem);
   if (const auto align = node.find("align")) {
@@ -151,7 +151,7 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
   const bool input = argument.role == Role::In || argument.role == Role::InOut;
   if (const auto fill = node.find("fill")) {
     if (!input) {
-      fill->fail("only in and inout are filled");
+      fill->fail("only arguments of role in and inout are filled");
     }
     argument.fill = read_fill(*fill, scopes);
   } else if (input) {

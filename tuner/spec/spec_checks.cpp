@@ -41,8 +41,8 @@ void use_launches(const std::vector<LaunchSpec>& launches, Names& names) {
   }
 }
 
-// What reaches a compiler or a launch. A tunable outside of it would give several configurations with the
-// same trial key.
+// The names that reach a compiler or a launch. A tunable outside of them would give several configurations
+// with the same trial key.
 Names effective_names(const KernelSpec& spec) {
   Names names;
   use_launches(spec.launches, names);

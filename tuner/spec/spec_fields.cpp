@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/identifier.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "tuner/spec/placeholders.hpp"
 
 namespace cubind {
 namespace {
@@ -19,14 +19,14 @@ constexpr std::string_view kReserved[] = {"cdiv",   "min",    "max",      "abs",
 std::string read_name(const JsonNode& member, bool in_expressions) {
   const std::string& name = member.key();
   if (!is_identifier(name)) {
-    member.fail(quoted(name) + " is no name: letters, digits and _, not beginning with a digit");
+    member.fail(quoted(name) + " is not a name: letters, digits and _, not beginning with a digit");
   }
   if (name.size() > SpecLimits::kNameLength) {
     member.fail("the name has " + std::to_string(name.size()) + " characters, at most " +
                 std::to_string(SpecLimits::kNameLength) + " are allowed");
   }
   if (in_expressions && std::ranges::find(kReserved, name) != std::end(kReserved)) {
-    member.fail(quoted(name) + " is a word of the expressions, choose another name");
+    member.fail(quoted(name) + " is a word of expressions: choose another name");
   }
   return name;
 }
@@ -68,7 +68,7 @@ std::string read_folder(const JsonNode& node) {
   const std::string text = node.as_nonempty_string();
   const std::filesystem::path path(text);
   if (path.is_absolute()) {
-    node.fail(quoted(text) + " is absolute, it must be relative to the spec's folder");
+    node.fail(quoted(text) + " is absolute: it must be relative to the spec's folder");
   }
   if (text.find('\\') != std::string::npos || text.find('\0') != std::string::npos) {
     node.fail(quoted(text) + " has a character that no path here may have");
@@ -87,7 +87,7 @@ std::string read_path(const JsonNode& node) {
     node.fail(quoted(text) + " leaves the spec's folder");
   }
   if (normal != text || normal == ".") {
-    node.fail(quoted(text) + " is no plain path of a file, as in kernel.cu");
+    node.fail(quoted(text) + " is not a plain file path, as in kernel.cu");
   }
   return normal;
 }

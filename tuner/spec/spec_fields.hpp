@@ -1,4 +1,4 @@
-// What the parts of the spec parser share: names, expressions, paths, limits. Every error is an
+// The common helpers of the spec parser: names, expressions, paths, limits. Every error is an
 // Error(InvalidArgument) at the node's file and pointer.
 #pragma once
 
@@ -35,7 +35,7 @@ struct SpecLimits {
   static constexpr std::size_t kListed = 64;  // options, defines, headers
 };
 
-/// The names that an expression may use, by what is known when it is evaluated.
+/// The names that an expression may use, by the time of its evaluation.
 struct SpecScopes {
   SymbolTable problem;    // dims, flags, sizeof of the types
   SymbolTable reference;  // and the device constants

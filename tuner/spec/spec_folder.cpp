@@ -20,7 +20,7 @@ using Unlisted = std::map<fs::path, std::error_code>;
 void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::path>& found,
                    Unlisted& unlisted) {
   std::error_code failed;
-  std::error_code ignored;  // what is neither a folder nor a file is no spec
+  std::error_code ignored;  // something that is neither a folder nor a file is not a spec
   std::vector<fs::path> children;
   for (fs::directory_iterator item(folder, failed); !failed && item != fs::directory_iterator();
        item.increment(failed)) {

@@ -1,4 +1,4 @@
-// Where kernel specs lie: the shipped ones and the folders that a user names.
+// The places of kernel specs: the shipped ones and the folders that a user names.
 #pragma once
 
 #include <filesystem>
@@ -14,13 +14,13 @@
 namespace cubind {
 
 /// The folder of shipped specs: ../variants beside the executable's folder, or that of the source tree it was
-/// built in; absent where there is neither.
+/// built in; absent if there is neither.
 std::optional<std::filesystem::path> shipped_variants();
 
 /// Every *.json of the folders and of their sub-folders but `tables`, without files and folders whose name
 /// begins with a dot; in the order of folders and paths. A file that several folders or links lead to is one
-/// spec, by the path that led to it first. A folder that does not exist holds none; of one that cannot be
-/// listed for another reason, and may hold more than was found, `unlisted` gets the path and why.
+/// spec, by the path that led to it first. A folder that does not exist holds none. A folder that cannot be
+/// listed for another reason may hold more than was found: `unlisted` gets its path and the reason.
 std::vector<std::filesystem::path> spec_files(
     const std::vector<std::filesystem::path>& folders,
     std::map<std::filesystem::path, std::error_code>* unlisted = nullptr);
@@ -30,10 +30,10 @@ struct KnownSpecs {
   std::map<std::string, std::string> broken;  // why, by the name of the file without .json
 };
 
-/// Reads spec_files(folders). Of two specs with one name the first stands. A tuning table is no spec.
+/// Reads spec_files(folders). Of two specs with one name it keeps the first. A tuning table is not a spec.
 KnownSpecs load_specs(const std::vector<std::filesystem::path>& folders);
 
-/// Whether the file is a tuning table that lies among the specs. What does not parse is none.
+/// Whether the file is a tuning table that lies among the specs. A file that does not parse is not one.
 bool is_table_file(const std::filesystem::path& file);
 
 }  // namespace cubind

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/names_of.hpp"
 #include "base/text.hpp"
 #include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/spec/placeholders.hpp"
@@ -72,15 +73,12 @@ std::string read_entry(const JsonNode& node, const KernelSpec& spec, bool with_t
 }
 
 std::vector<std::string> read_launch_arguments(const JsonNode& node, const KernelSpec& spec) {
-  std::vector<std::string> known;
-  for (const ArgumentSpec& argument : spec.arguments) {
-    known.push_back(argument.name);
-  }
+  const std::vector<std::string> known = names_of(spec.arguments);
   std::vector<std::string> names;
   for (const JsonNode& element : node.elements()) {
     names.push_back(element.as_string());
     if (spec.argument(names.back()) == nullptr) {
-      element.fail(quoted(names.back()) + " is no argument" + suggestion(names.back(), known));
+      element.fail(quoted(names.back()) + " is not an argument" + suggestion(names.back(), known));
     }
   }
   return names;
@@ -111,7 +109,7 @@ std::vector<LaunchSpec> read_launch_list(const JsonNode& node, const SymbolTable
   return launches;
 }
 
-// The reference runs once for all configurations: what it is given must not depend on tunables.
+// The reference runs once for all configurations: its arguments must not depend on tunables.
 void check_reference_arguments(const JsonNode& launches, const SpecScopes& scopes, const KernelSpec& spec) {
   for (const JsonNode& launch : launches.elements()) {
     for (const JsonNode& element : launch.at("arguments").elements()) {

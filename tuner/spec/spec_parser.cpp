@@ -2,26 +2,19 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/identifier.hpp"
 #include "base/json.hpp"
-#include "base/json_schema.hpp"
 #include "base/text.hpp"
-#include "schemas/kernel_spec.schema.hpp"
-#include "tuner/spec/placeholders.hpp"
 #include "tuner/spec/spec_document.hpp"
 #include "tuner/spec/spec_sections.hpp"
 
 namespace cubind {
 namespace {
 
-const JsonSchema& published_schema() {
-  static const JsonSchema schema(kKernelSpecSchema, "kernel_spec.schema.json");
-  return schema;
-}
-
 std::string read_kernel_name(const JsonNode& node) {
   std::string name = node.as_nonempty_string();
   if (!is_identifier(name)) {
-    node.fail(quoted(name) + " is no name: letters, digits and _, not beginning with a digit");
+    node.fail(quoted(name) + " is not a name: letters, digits and _, not beginning with a digit");
   }
   if (name.size() > SpecLimits::kNameLength) {
     node.fail("the name has " + std::to_string(name.size()) + " characters, at most " +
@@ -78,6 +71,9 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   root.expect_keys({"$schema", "name", "description", "source", "headers", "problem", "specialize",
                     "tunables", "constraints", "default", "arguments", "launches", "reference", "tolerance",
                     "work", "options", "defines", "arch_features"});
+  // For readers and editors: not kept.
+  root.string_or("$schema", "");
+  root.string_or("description", "");
   KernelSpec spec;
   spec.file = file;
   spec.name = read_kernel_name(root.at("name"));
@@ -94,9 +90,6 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   read_tolerance(root, spec);
   read_work(root, scopes, spec);
   check_spec(root, spec);
-  // The sections above say more than a schema can and say it better. Last, so that what passes here also
-  // passes the schema that editors use.
-  published_schema().validate(document, file);
   return spec;
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "base/names_of.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/spec/spec_sections.hpp"
@@ -31,7 +32,7 @@ TypeSpec read_type(const JsonNode& node) {
   TypeSpec type;
   type.name = read_name(node);
   if (parse_dtype(type.name)) {
-    node.fail(quoted(type.name) + " is the name of a type, choose another, as in T");
+    node.fail(quoted(type.name) + " is the name of a type: choose another name, as in T");
   }
   check_size(node, SpecLimits::kTypeChoices, "types");
   for (const JsonNode& element : node.elements()) {
@@ -91,18 +92,10 @@ BucketRule read_bucket(const JsonNode& node) {
   return rule;
 }
 
-std::vector<std::string> dim_names(const KernelSpec& spec) {
-  std::vector<std::string> names;
-  for (const DimSpec& dim : spec.dims) {
-    names.push_back(dim.name);
-  }
-  return names;
-}
-
 DimSpec& find_dim(KernelSpec& spec, const JsonNode& place, const std::string& name) {
   const auto found = std::ranges::find(spec.dims, name, &DimSpec::name);
   if (found == spec.dims.end()) {
-    place.fail(quoted(name) + " is no dim" + suggestion(name, dim_names(spec)));
+    place.fail(quoted(name) + " is not a dim" + suggestion(name, names_of(spec.dims)));
   }
   return *found;
 }

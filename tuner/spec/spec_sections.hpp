@@ -27,8 +27,8 @@ void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec)
 /// /options, /defines, /headers, /arch_features.
 void read_compilation(const JsonNode& root, KernelSpec& spec);
 
-/// What shows only in the whole: names that nothing uses, outputs that no launch or no reference writes,
-/// listed types without a tolerance.
+/// Faults that only the whole spec shows: names that nothing uses, outputs that no launch or no reference
+/// writes, listed types without a tolerance.
 void check_spec(const JsonNode& root, const KernelSpec& spec);
 
 }  // namespace cubind

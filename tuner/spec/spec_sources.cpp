@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "tuner/includes/include_closure.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 #include "tuner/spec/spec_document.hpp"
 
@@ -19,10 +20,6 @@ constexpr std::uint64_t kMaxFileBytes = 64u << 20;
 constexpr std::size_t kMaxBundleFiles = 4096;
 constexpr std::uint64_t kMaxBundleBytes = 64u << 20;
 
-[[noreturn]] void fail(ErrorCode code, const std::string& place, std::string cause) {
-  throw Error(code, place, std::move(cause));
-}
-
 // The scanner knows sources and lines; here the spec's file and pointer are put before them.
 IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, std::string_view pointer,
                           const IncludeSearch& search) {
@@ -31,11 +28,11 @@ IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, std
     return include_closure(source, search);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::NotFound) {
-      fail(ErrorCode::InvalidArgument, place,
-           quoted(source) + " is not there, it must lie in or below the spec's folder");
+      throw Error(ErrorCode::InvalidArgument, place,
+                  quoted(source) + " does not exist: it must lie in or below the spec's folder");
     }
-    fail(error.code() == ErrorCode::ResourceExhausted ? error.code() : ErrorCode::InvalidArgument, place,
-         error.what());
+    throw Error(error.code() == ErrorCode::ResourceExhausted ? error.code() : ErrorCode::InvalidArgument,
+                place, error.what());
   }
 }
 
@@ -56,8 +53,8 @@ void add_digests(KernelSpec& spec, const IncludeSearch& search) {
   if (spec.reference.kind == ReferenceSpec::Kind::Expected) {
     const auto content = search.own(spec.reference.expected);
     if (!content) {
-      fail(ErrorCode::InvalidArgument, spec.file + " /reference/expected",
-           quoted(spec.reference.expected) + " is not there");
+      throw Error(ErrorCode::InvalidArgument, spec.file + " /reference/expected",
+                  quoted(spec.reference.expected) + " does not exist");
     }
     spec.expected_digest = Digest::of(*content);
   }
@@ -72,26 +69,28 @@ bool in_headers_folder(const KernelSpec& spec, const std::string& path) {
 void check_bundle(const KernelSpec& spec, const SpecBundle& bundle) {
   std::uint64_t bytes = 0;
   if (bundle.files.size() > kMaxBundleFiles) {
-    fail(ErrorCode::ResourceExhausted, spec.file,
-         std::to_string(bundle.files.size()) + " files, at most 4096 are allowed");
+    throw Error(ErrorCode::ResourceExhausted, spec.file,
+                std::to_string(bundle.files.size()) + " files, at most 4096 are allowed");
   }
   for (std::size_t i = 0; i < bundle.files.size(); ++i) {
     const std::string& path = bundle.files[i].path;
     const fs::path parsed(path);
     const std::string place = spec.file + " file " + quoted(path);
     if (path.empty() || parsed.is_absolute() || parsed.lexically_normal().generic_string() != path) {
-      fail(ErrorCode::InvalidArgument, place, "a path is relative to the spec's folder and normalized");
+      throw Error(ErrorCode::InvalidArgument, place,
+                  "a path is relative to the spec's folder and normalized");
     }
     if ((path == ".." || path.starts_with("../")) && !in_headers_folder(spec, path)) {
-      fail(ErrorCode::InvalidArgument, place, "it lies outside of the spec's folder and in none of /headers");
+      throw Error(ErrorCode::InvalidArgument, place,
+                  "it lies outside of the spec's folder and in none of /headers");
     }
     if (i > 0 && bundle.files[i - 1].path == path) {
-      fail(ErrorCode::InvalidArgument, place, "it is given twice");
+      throw Error(ErrorCode::InvalidArgument, place, "it is given twice");
     }
     bytes += bundle.files[i].content.size();
   }
   if (bytes > kMaxBundleBytes) {
-    fail(ErrorCode::ResourceExhausted, spec.file, "its files have more than 64 MiB");
+    throw Error(ErrorCode::ResourceExhausted, spec.file, "its files have more than 64 MiB");
   }
 }
 

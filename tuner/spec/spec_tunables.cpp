@@ -2,19 +2,12 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "base/names_of.hpp"
 #include "base/text.hpp"
 #include "tuner/spec/spec_sections.hpp"
 
 namespace cubind {
 namespace {
-
-std::vector<std::string> tunable_names(const KernelSpec& spec) {
-  std::vector<std::string> names;
-  for (const Tunable& tunable : spec.tunables) {
-    names.push_back(tunable.name);
-  }
-  return names;
-}
 
 Tunable read_tunable(const JsonNode& node) {
   Tunable tunable;
@@ -47,9 +40,9 @@ void check_distinct(const JsonNode& node, const KernelSpec& spec) {
 
 Configuration read_default(const JsonNode& node, const KernelSpec& spec) {
   for (const JsonNode& member : node.members()) {
-    const auto names = tunable_names(spec);
+    const auto names = names_of(spec.tunables);
     if (std::ranges::find(names, member.key()) == names.end()) {
-      member.fail(quoted(member.key()) + " is no tunable" + suggestion(member.key(), names));
+      member.fail(quoted(member.key()) + " is not a tunable" + suggestion(member.key(), names));
     }
   }
   Configuration configuration;
@@ -60,12 +53,8 @@ Configuration read_default(const JsonNode& node, const KernelSpec& spec) {
     }
     const std::int64_t value = member->as_int64();
     if (std::ranges::find(tunable.values, value) == tunable.values.end()) {
-      std::vector<std::string> listed;
-      for (const std::int64_t known : tunable.values) {
-        listed.push_back(std::to_string(known));
-      }
       member->fail(std::to_string(value) + " is not listed in /tunables/" + tunable.name + " (" +
-                   join(listed, ", ") + ")");
+                   join(tunable.values, ", ") + ")");
     }
     configuration.values.push_back({tunable.name, value});
   }

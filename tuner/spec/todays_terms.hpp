@@ -1,5 +1,5 @@
-// What was stored once in terms of today's kernel spec: a row's configuration, and the key that its trial
-// would have. Another key than the stored one: the source has changed since.
+// A stored row in terms of today's kernel spec: its configuration, and the key that its trial would have. If
+// that key differs from the stored one, the source has changed since.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace cubind {
 
-/// Absent: the spec does not have such a configuration any more. A tunable that the row does not know takes
-/// the value of the first default, so that a new tunable orphans no table; one that the spec does not know is
-/// dropped.
+/// Absent if the spec no longer has such a configuration. A tunable that the row does not know takes the
+/// value of the first default, so that a new tunable orphans no table. A tunable that the spec does not know
+/// is dropped.
 std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Configuration& recorded);
 
-/// What a trial's key depends on beside the spec and the configuration.
+/// The parts of a trial's key beside the spec and the configuration.
 struct TrialConditions {
   Problem problem;  // canonical
   Digest device_class;
@@ -25,7 +25,7 @@ struct TrialConditions {
   ToolchainIdentity toolchain;
 };
 
-/// Absent where the configuration is not valid for the problem or launches nothing. Throws
+/// Absent if the configuration is not valid for the problem or launches nothing. Throws
 /// Error(InvalidArgument) where an expression fails.
 std::optional<Digest> trial_key_under(const KernelSpec& spec, const Configuration& configuration,
                                       const TrialConditions& conditions);

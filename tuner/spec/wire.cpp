@@ -3,28 +3,12 @@
 #include <algorithm>
 #include <string>
 
-#include "base/error.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "tuner/plan/facts_wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
-namespace {
-
-[[noreturn]] void fail(std::string where, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
-}
-
-std::string member(std::string_view field, std::string_view name) {
-  return field.empty() ? std::string(name) : std::string(field) + "." + std::string(name);
-}
-
-[[noreturn]] void unknown(std::string_view field, std::string_view what, int value) {
-  fail(std::string(field),
-       std::to_string(value) + " is no " + std::string(what) + " that this version knows");
-}
-
-}  // namespace
-
 void to_wire(const DeviceFacts& from, v1::DeviceFacts& to) {
   facts_to_wire(from, to);
   to.set_replay_table(from.replay_table);
@@ -56,8 +40,8 @@ void to_wire(const Policy& from, v1::Policy& to) {
 
 Policy policy_from_wire(const v1::Policy& from, std::string_view field) {
   if (from.flush_method() > 1) {
-    fail(member(field, "flush_method"),
-         std::to_string(from.flush_method()) + " is not known, 1 writes twice the L2");
+    refuse(member_field(field, "flush_method"),
+           std::to_string(from.flush_method()) + " is not known, 1 writes twice the L2");
   }
   return {from.warm_l2(), 1, from.graph_launch()};
 }
@@ -80,12 +64,12 @@ Numerics numerics_from_wire(const v1::Numerics& from, std::string_view field) {
       to.kind = Numerics::Kind::Invariant;
       break;
     default:
-      unknown(member(field, "kind"), "kind of numerics", static_cast<int>(from.kind()));
+      refuse_unknown(member_field(field, "kind"), "kind of numerics", static_cast<int>(from.kind()));
   }
   const bool invariant = to.kind == Numerics::Kind::Invariant;
   if (invariant == from.invariant_dim().empty()) {
-    fail(member(field, "invariant_dim"),
-         invariant ? "the dim is missing, as in \"N\"" : "only kind INVARIANT has a dim");
+    refuse(member_field(field, "invariant_dim"),
+           invariant ? "the dim is missing, as in \"N\"" : "only kind INVARIANT has a dim");
   }
   to.invariant_dim = from.invariant_dim();
   return to;
@@ -119,9 +103,9 @@ void to_wire(const ToolchainIdentity& from, v1::ToolchainIdentity& to) {
 }
 
 ToolchainIdentity toolchain_from_wire(const v1::ToolchainIdentity& from, std::string_view field) {
-  return {from.name(), digest_from_wire(from.nvrtc_digest(), member(field, "nvrtc_digest")),
-          digest_from_wire(from.builtins_digest(), member(field, "builtins_digest")),
-          digest_from_wire(from.headers_digest(), member(field, "headers_digest"))};
+  return {from.name(), digest_from_wire(from.nvrtc_digest(), member_field(field, "nvrtc_digest")),
+          digest_from_wire(from.builtins_digest(), member_field(field, "builtins_digest")),
+          digest_from_wire(from.headers_digest(), member_field(field, "headers_digest"))};
 }
 
 }  // namespace cubind

@@ -15,7 +15,7 @@
 namespace cubind {
 namespace {
 
-std::vector<std::string> names_of(const std::map<std::string, std::shared_ptr<const KernelSpec>>& specs) {
+std::vector<std::string> kernel_names(const std::map<std::string, std::shared_ptr<const KernelSpec>>& specs) {
   std::vector<std::string> names;
   for (const auto& [name, spec] : specs) {
     names.push_back(name);
@@ -23,16 +23,8 @@ std::vector<std::string> names_of(const std::map<std::string, std::shared_ptr<co
   return names;
 }
 
-std::string listed(const std::vector<std::int64_t>& values) {
-  std::vector<std::string> texts;
-  for (const std::int64_t value : values) {
-    texts.push_back(std::to_string(value));
-  }
-  return join(texts, ", ");
-}
-
-// What a kernel's rows are compared with, computed once.
-struct Kernel {
+// The facts that a kernel's rows are compared with, computed once.
+struct CheckedKernel {
   std::shared_ptr<const KernelSpec> spec;
   Digest interface, verification;
 };
@@ -75,7 +67,7 @@ class Checker {
     findings_.push_back({place_ + member, std::move(cause), true});
   }
 
-  // Of a device that has a fault itself nothing is known.
+  // Nothing is known of a device that has a fault itself.
   bool has_facts(const TableContext& context) const { return facts_.contains(context.device_class); }
 
   void check(const TableRecord& record) {
@@ -85,12 +77,12 @@ class Checker {
     check_evidence(record);
     check_architecture(record);
     check_own_trial(record);
-    const Kernel* kernel = find_kernel(record.context);
+    const CheckedKernel* kernel = find_kernel(record.context);
     if (kernel == nullptr) {
       return;
     }
     if (record.interface != kernel->interface) {
-      add("/interface", "dims, flags or arguments of " + record.context.kernel + " are others today (" +
+      add("/interface", "dims, flags or arguments of " + record.context.kernel + " differ today (" +
                             kernel->interface.hex() + "): no question finds this record");
       return;
     }
@@ -109,7 +101,7 @@ class Checker {
     if (!has_facts(trial.context)) {
       return;
     }
-    const Kernel* kernel = find_kernel(trial.context);
+    const CheckedKernel* kernel = find_kernel(trial.context);
     if (kernel != nullptr) {
       check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
     }
@@ -118,26 +110,27 @@ class Checker {
   void check_numerics(const KernelSpec& spec, const TableRecord& record) {
     const std::string dim = parse_numerics(record.numerics).value_or(Numerics{}).invariant_dim;
     if (!dim.empty() && spec.outputs_along(dim).empty()) {
-      add("/numerics", quoted(dim) + " is no dim of " + spec.name +
+      add("/numerics", quoted(dim) + " is not a dim of " + spec.name +
                            " along which an output has rows: no question finds this record");
     }
   }
 
-  static Digest verification_of(const Kernel& kernel, const std::string& numerics) {
+  static Digest verification_of(const CheckedKernel& kernel, const std::string& numerics) {
     const Numerics asked = parse_numerics(numerics).value_or(Numerics{});
     return asked == Numerics{} ? kernel.verification : verification_digest(*kernel.spec, asked);
   }
 
-  const Kernel* find_kernel(const TableContext& context) {
+  const CheckedKernel* find_kernel(const TableContext& context) {
     const auto found = kernels_.find(context.kernel);
     if (found != kernels_.end()) {
       return &found->second;
     }
     const auto broken = known_.broken.find(context.kernel);
-    add("/kernel", broken != known_.broken.end() ? "its spec does not parse: " + broken->second
-                                                 : "no spec has the name " + quoted(context.kernel) +
-                                                       suggestion(context.kernel, names_of(known_.specs)) +
-                                                       "; name its folder by --kernels DIR");
+    add("/kernel", broken != known_.broken.end()
+                       ? "its spec does not parse: " + broken->second
+                       : "no spec has the name " + quoted(context.kernel) +
+                             suggestion(context.kernel, kernel_names(known_.specs)) +
+                             "; name its folder by --kernels DIR");
     return nullptr;
   }
 
@@ -162,8 +155,8 @@ class Checker {
       if (canonical == context.problem) {
         return true;
       }
-      add("/problem", "is written in another way than " + spec.name +
-                          " declares it, and not found: " + to_string(canonical) + " is right");
+      add("/problem", "is not written as " + spec.name +
+                          " declares it, so no question finds it: " + to_string(canonical) + " is right");
     } catch (const Error& error) {
       add("/problem", error.cause());
     }
@@ -177,11 +170,11 @@ class Checker {
       const auto value = context.configuration.value(tunable.name);
       if (!value) {
         add_outdated("/configuration", "other_revision: the tunable " + quoted(tunable.name) +
-                                           " is missing, the spec's default stands in for it");
+                                           " is missing: the spec's default is used");
       } else if (std::ranges::find(tunable.values, *value) == tunable.values.end()) {
         add("/configuration/" + escape_pointer_step(tunable.name),
             std::to_string(*value) + " is not listed by " + spec.file + " /tunables/" +
-                escape_pointer_step(tunable.name) + " (" + listed(tunable.values) + ")");
+                escape_pointer_step(tunable.name) + " (" + join(tunable.values, ", ") + ")");
       }
     }
     for (const NamedValue& value : context.configuration.values) {
@@ -225,7 +218,7 @@ class Checker {
   void check_evidence(const TableRecord& record) {
     const bool replayed = !facts_.at(record.context.device_class).replay_table.empty();
     if (replayed && record.evidence == Evidence::Measured) {
-      add("/evidence", "what a replay device yields is replayed and not measured");
+      add("/evidence", "a record of a replay device is replayed and not measured");
     }
     if (!replayed && record.evidence == Evidence::Replayed) {
       add("/evidence", "a record of a real device class is measured or imported and not replayed");
@@ -250,7 +243,7 @@ class Checker {
       return;
     }
     add("/trial", "/trials/" + std::to_string(parts_.trial_places[found->second]) + " ended as " +
-                      std::string(to_string(outcome)) + ": it is no winner");
+                      std::string(to_string(outcome)) + ": it is not a winner");
   }
 
   DeviceConstants constants(const TableContext& context) const {
@@ -262,8 +255,8 @@ class Checker {
   const TableParts parts_;
   std::map<Digest, DeviceFacts> facts_;
   std::map<TrialIdentity, std::size_t> trials_;
-  std::map<std::string, Kernel> kernels_;
-  std::string place_;  // of the row that is looked at
+  std::map<std::string, CheckedKernel> kernels_;
+  std::string place_;  // of the current row
   std::vector<TableFinding> findings_;
 };
 

@@ -1,4 +1,4 @@
-// Whether a table is worth keeping: it can be read, and what it says still holds for today's kernel specs.
+// Checks whether a table can be read and still holds for today's kernel specs.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace cubind {
 struct TableFinding {
   std::string where;  // "t.json /records/3/configuration/VECTOR"
   std::string cause;
-  // The row still answers, as `other_revision` or without being called verified: the kernel's source, its
-  // reference or its tolerance has changed since it was measured.
+  /// The row still answers, as `other_revision` or without being called verified: the kernel's source, its
+  /// reference or its tolerance has changed since it was measured.
   bool outdated = false;
 };
 
@@ -23,18 +23,16 @@ struct TableCheck {
   std::vector<TableFinding> findings;
 };
 
-/// Everything that is wrong, in the order of the file: first what makes it no table (then nothing else is
-/// looked at) or an element unreadable, then of each record and trial
+/// All faults, in the order of the file. First the faults that make it no table (then it looks no further) or
+/// an element unreadable. Then, for each record and trial:
 ///  - the kernel: known, with the interface of today;
 ///  - the problem: canonical for the kernel's spec;
-///  - the configuration: values that the spec lists, constraints and launch limits kept on the measured
-///  device
-///    (of trials that did not end as `constraint`);
+///  - the configuration: values that the spec lists; the constraints and launch limits hold on the measured
+///    device (but for trials that ended as `constraint`);
 ///  - the trial key: what it would be today (outdated);
-///  - of records: evidence that fits the device, a cubin that runs there, today's verification (outdated),
-///  and
+///  - of records: evidence that fits the device, a cubin that runs there, today's verification (outdated), and
 ///    a trial in the table that was correct.
-/// No daemon, no GPU, no toolchain.
+/// It needs no daemon, no GPU and no toolchain.
 TableCheck check_table(std::string_view text, const std::string& file, const KnownSpecs& known);
 
 }  // namespace cubind

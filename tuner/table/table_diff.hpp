@@ -1,4 +1,4 @@
-// What differs between two tables: which questions they answer, with which winner, and how fast.
+// The difference between two tables: the questions that they answer, the winners and the times.
 #pragma once
 
 #include <vector>
@@ -11,20 +11,20 @@ struct RecordChange {
   TableRecord before, after;
   bool winner_changed() const { return before.context.configuration != after.context.configuration; }
   /// Of the median; above 0: slower.
-  double percent() const { return (after.time_us / before.time_us - 1) * 100; }
+  double percent() const { return (after.timing.median_us / before.timing.median_us - 1) * 100; }
 };
 
 struct TableDiff {
   std::vector<TableRecord> only_before, only_after;  // in canonical order
-  std::vector<RecordChange> changed;                 // the winner or the median; the most slowed down first
+  std::vector<RecordChange> changed;                 // the winner or the median; the worst slowdown first
   bool empty() const { return only_before.empty() && only_after.empty() && changed.empty(); }
   /// Changes that are slower by more.
   std::size_t count_above(double percent) const;
 };
 
 /// Pairs the records of a question (table_identity.hpp) with the same interface, driver branch and toolchain
-/// major version; what is left of the question by rank (table_rank.hpp), so that a table of a new driver
-/// still is compared with that of the old one.
+/// major version. It pairs the rest of the question by rank (table_rank.hpp), so that a table of a new driver
+/// is still compared with that of the old one.
 TableDiff diff_tables(const Table& before, const Table& after);
 
 }  // namespace cubind

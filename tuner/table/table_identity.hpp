@@ -1,4 +1,4 @@
-// What a table holds once.
+// The identity of a row: a table holds each once.
 #pragma once
 
 #include <compare>
@@ -9,7 +9,7 @@
 
 namespace cubind {
 
-/// A question: what a lookup asks for, but for the kernel's interface. `problem` is its text.
+/// A question: everything that a lookup asks for except the kernel's interface. `problem` is its text.
 struct TableQuestion {
   std::string kernel;
   std::string problem;
@@ -19,8 +19,8 @@ struct TableQuestion {
 };
 TableQuestion question_of(const TableRecord& record);
 
-/// One row of a question: each interface, driver branch and major version of the toolchain has one of its
-/// own, and none overwrites another.
+/// One row of a question: each interface, driver branch and major version of the toolchain has its own row,
+/// and none overwrites another.
 struct RecordIdentity {
   TableQuestion question;
   Digest interface;

@@ -12,13 +12,13 @@ namespace {
 
 Digest identity_of(const TableDevice& device) { return device.device_class; }
 
-// What a trial key holds and its row tells besides.
+// The parts of a trial key that its row repeats.
 bool may_share_key(const TableTrial& a, const TableTrial& b) {
   return a.context.problem == b.context.problem && a.context.device_class == b.context.device_class &&
          a.context.policy == b.context.policy &&
          driver_branch(a.context.driver) == driver_branch(b.context.driver);
 }
-// The identity of these says it all.
+// The identity of these rows is all of their key.
 bool may_share_key(const TableRecord&, const TableRecord&) { return true; }
 bool may_share_key(const TableDevice&, const TableDevice&) { return true; }
 
@@ -36,11 +36,10 @@ class Merged {
       }
       Chosen& chosen = known->second;
       if (!may_share_key(*chosen.row, rows[i])) {
-        throw Error(
-            ErrorCode::InvalidArgument, place,
-            "has the trial key of " + chosen.place +
-                " with another problem, device, policy or driver branch: measure it again, one of the "
-                "two was changed by hand");
+        throw Error(ErrorCode::InvalidArgument, place,
+                    "has the trial key of " + chosen.place +
+                        " with another problem, device, policy or driver branch: one of the two was changed "
+                        "by hand; measure it again");
       }
       if (outranks(rows[i], *chosen.row)) {
         chosen = {&rows[i], place};

@@ -1,4 +1,4 @@
-// A table that may have faults: what can be read of it, and all that is wrong.
+// A table that may have faults: its readable part, and all of its faults.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ struct TableParts {
 const JsonSchema& table_schema();
 
 /// Throws the first violation of the schema. Goes through the lists in parts: a validator cannot be
-/// interrupted, and it collects every violation of what it is given.
+/// interrupted, and it collects every violation of its input.
 void validate_table(const OrderedJson& document, const std::string& file, const Interrupt& interrupt);
 
-/// Of a document that satisfies the schema. Throws the fault that makes `max_faults` full.
+/// Reads a document that satisfies the schema. Throws the fault that reaches `max_faults`.
 TableParts read_table_parts(const OrderedJson& document, const std::string& file, std::size_t max_faults,
                             const Interrupt& interrupt = {});
 

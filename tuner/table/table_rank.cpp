@@ -37,12 +37,12 @@ std::string instant(const std::string& date) {
 }
 
 auto merit(const TableRecord& record) {
-  return std::tuple(strength(record), instant(record.measured_at), -record.time_us);
+  return std::tuple(strength(record), instant(record.timing.measured_at), -record.timing.median_us);
 }
 
-std::size_t count_samples(const std::vector<TableBlock>& blocks) {
+std::size_t count_samples(const std::vector<SampleBlock>& blocks) {
   std::size_t count = 0;
-  for (const TableBlock& block : blocks) {
+  for (const SampleBlock& block : blocks) {
     count += block.samples_us.size();
   }
   return count;
@@ -54,7 +54,7 @@ auto merit(const TableTrial& trial) {
                     trial.verifications.size());
 }
 
-// A merge asks this of each row that two tables share, most of which are equal.
+// A merge asks this for each row that two tables share, and most of these are equal.
 template <typename Row>
 bool outranks_by_merit(const Row& a, const Row& b) {
   const auto merit_a = merit(a), merit_b = merit(b);

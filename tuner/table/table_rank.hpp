@@ -1,5 +1,5 @@
-// Which of two rows says more. Total orders: of two rows that differ in what they print one outranks the
-// other, whoever asks and in whatever order.
+// The rank of two rows. It is a total order: of two rows that print differently, the same one always outranks
+// the other.
 #pragma once
 
 #include "tuner/table/table.hpp"
@@ -10,9 +10,9 @@ namespace cubind {
 /// lesser canonical bytes.
 bool outranks(const TableRecord& a, const TableRecord& b);
 
-/// A wrong result before a correct one before any other outcome: what was wrong once is not trusted. Then the
-/// one with more samples of the finals, of the screening, with more verifications, then the lesser canonical
-/// bytes.
+/// A wrong result before a correct one before any other outcome: a configuration that was wrong once is not
+/// trusted. Then the one with more samples of the finals, of the screening, with more verifications, then the
+/// lesser canonical bytes.
 bool outranks(const TableTrial& a, const TableTrial& b);
 
 /// Facts that are in no key (the name, the power limit) may differ within a class: the lesser canonical bytes

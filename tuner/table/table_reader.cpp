@@ -5,6 +5,7 @@
 #include "base/json_node.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
+#include "tuner/plan/evidence_json.hpp"
 #include "tuner/table/table_identity.hpp"
 #include "tuner/table/table_parts.hpp"
 
@@ -28,7 +29,7 @@ Digest read_digest(const JsonNode& node) {
   return *digest;
 }
 
-// What becomes part of keys and is printed to terminals.
+// Checks text that becomes part of keys and is printed to terminals.
 void check_text(const JsonNode& node, std::string_view text, std::string_view what,
                 std::size_t max = kMaxNameBytes) {
   const std::string subject(what);
@@ -149,13 +150,11 @@ TableContext read_context(const JsonNode& node) {
     context.toolchain = {read_text(toolchain.at("name")), read_digest(toolchain.at("nvrtc")),
                          read_digest(toolchain.at("builtins")), read_digest(toolchain.at("headers"))};
   }
-  context.timer = text_or_empty(node, "timer");
-  context.tick_us = node.number_or("tick_us", 0);
   return context;
 }
 
-TableVerification read_verification(const JsonNode& node) {
-  TableVerification verification;
+VerificationSummary read_summary(const JsonNode& node) {
+  VerificationSummary verification;
   verification.verified = node.at("verified").as_bool();
   verification.digest = read_digest(node.at("digest"));
   verification.reference = node.at("reference").as_string();
@@ -170,6 +169,19 @@ TableVerification read_verification(const JsonNode& node) {
   return verification;
 }
 
+Timing read_timing(const JsonNode& node) {
+  Timing timing;
+  read_fields(node, timing, kTimingFields);
+  if (timing.low_us > timing.median_us || timing.median_us > timing.high_us) {
+    node.at("time_us").fail("is not between time_low_us and time_high_us");
+  }
+  timing.gain_over_default = node.number_or("gain_over_default", 0);
+  timing.timer = text_or_empty(node, "timer");
+  timing.tick_us = node.number_or("tick_us", 0);
+  timing.measured_at = node.at("measured_at").as_string();
+  return timing;
+}
+
 TableRecord read_record(const JsonNode& node) {
   TableRecord record;
   record.context = read_context(node);
@@ -179,53 +191,48 @@ TableRecord read_record(const JsonNode& node) {
   record.name_space = text_or_empty(node, "namespace");
   record.evidence = *parse_evidence(node.at("evidence").as_string());
   record.provisional = node.bool_or("provisional", false);
-  record.time_us = node.at("time_us").as_number();
-  record.time_low_us = node.at("time_low_us").as_number();
-  record.time_high_us = node.at("time_high_us").as_number();
-  if (record.time_low_us > record.time_us || record.time_us > record.time_high_us) {
-    node.at("time_us").fail("is not between time_low_us and time_high_us");
-  }
-  record.samples = count_or_zero(node, "samples");
-  record.sm_mhz = count_or_zero(node, "sm_mhz");
-  record.power_limit_mw = count_or_zero(node, "power_limit_mw");
-  record.throttled = node.bool_or("throttled", false);
-  record.contended = node.bool_or("contended", false);
-  record.gain_over_default = node.number_or("gain_over_default", 0);
   record.driver_cuda = count_or_zero(node, "driver_cuda");
-  record.measured_at = node.at("measured_at").as_string();
-  record.verification = read_verification(node.at("verification"));
+  record.timing = read_timing(node);
+  record.verification = read_summary(node.at("verification"));
   return record;
 }
 
-std::vector<TableBlock> read_blocks(const JsonNode& node) {
-  std::vector<TableBlock> blocks;
+std::vector<SampleBlock> read_blocks(const JsonNode& node) {
+  std::vector<SampleBlock> blocks;
   for (const JsonNode& element : node.elements()) {
-    TableBlock block;
+    SampleBlock block;
     for (const JsonNode& sample : element.at("samples_us").elements()) {
       block.samples_us.push_back(sample.as_number());
     }
-    block.sm_mhz = count_or_zero(element, "sm_mhz");
-    block.throttled = element.bool_or("throttled", false);
-    block.contended = element.bool_or("contended", false);
+    read_fields(element, block.conditions, kConditionFields);
     block.judged_against_us = element.number_or("judged_against_us", 0);
     blocks.push_back(std::move(block));
   }
   return blocks;
 }
 
-TableResources read_resources(const JsonNode& node) {
-  return {read_text(node.at("entry_symbol"), kMaxSymbolBytes),
-          count_or_zero(node, "registers"),
-          count_or_zero(node, "static_shared_bytes"),
-          count_or_zero(node, "local_bytes"),
-          count_or_zero(node, "spill_store_bytes"),
-          count_or_zero(node, "spill_load_bytes"),
-          node.bool_or("tensor_cores", false)};
+EntryResources read_resources(const JsonNode& node) {
+  EntryResources entry;
+  read_fields(node, entry, kResourceFields);
+  check_text(node.at("entry_symbol"), entry.entry_symbol, "the text", kMaxSymbolBytes);
+  return entry;
+}
+
+VerificationResult read_verification(const JsonNode& node) {
+  VerificationResult result;
+  result.problem = read_problem(node.at("problem"));
+  result.after_timing = node.bool_or("after_timing", false);
+  result.outcome = *parse_outcome(node.at("outcome").as_string());
+  result.worst_excess = node.number_or("worst_excess", 0);
+  result.same_bits = node.bool_or("same_bits", false);
+  return result;
 }
 
 TableTrial read_trial(const JsonNode& node) {
   TableTrial trial;
   trial.context = read_context(node);
+  trial.timer = text_or_empty(node, "timer");
+  trial.tick_us = node.number_or("tick_us", 0);
   trial.outcome = *parse_outcome(node.at("outcome").as_string());
   trial.detail = node.string_or("detail", "");
   if (node.contains("resources")) {
@@ -243,9 +250,7 @@ TableTrial read_trial(const JsonNode& node) {
     return trial;
   }
   for (const JsonNode& check : node.at("verifications").elements()) {
-    trial.verifications.push_back({read_problem(check.at("problem")), check.bool_or("after_timing", false),
-                                   *parse_outcome(check.at("outcome").as_string()),
-                                   check.number_or("worst_excess", 0), check.bool_or("same_bits", false)});
+    trial.verifications.push_back(read_verification(check));
   }
   return trial;
 }

@@ -2,29 +2,12 @@
 #include <tuple>
 
 #include "base/json.hpp"
+#include "tuner/plan/evidence_json.hpp"
+#include "tuner/plan/problem_json.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind {
 namespace {
-
-OrderedJson to_json(const std::vector<NamedValue>& values) {
-  OrderedJson json = OrderedJson::object();
-  for (const NamedValue& value : values) {
-    json[value.name] = value.value;
-  }
-  return json;
-}
-
-OrderedJson to_json(const Problem& problem) {
-  OrderedJson types = OrderedJson::object();
-  for (const TypeBinding& binding : problem.types) {
-    types[binding.name] = to_string(binding.type);
-  }
-  return {{"dims", to_json(problem.dims)},
-          {"types", std::move(types)},
-          {"flags", to_json(problem.flags)},
-          {"scenario", problem.scenario}};
-}
 
 OrderedJson to_json(const DeviceFacts& facts) {
   return {{"name", facts.name},
@@ -53,7 +36,7 @@ OrderedJson to_json(const ToolchainIdentity& toolchain) {
 }
 
 // The fields that records and trials share, in the order in which they print.
-OrderedJson to_json(const TableContext& context) {
+OrderedJson to_json(const TableContext& context, const std::string& timer, double tick_us) {
   OrderedJson json = {{"kernel", context.kernel},
                       {"problem", to_json(context.problem)},
                       {"device", context.device_class.hex()},
@@ -66,14 +49,14 @@ OrderedJson to_json(const TableContext& context) {
     json["architecture"] = context.architecture;
     json["toolchain"] = to_json(context.toolchain);
   }
-  if (!context.timer.empty()) {
-    json["timer"] = context.timer;
-    json["tick_us"] = context.tick_us;
+  if (!timer.empty()) {
+    json["timer"] = timer;
+    json["tick_us"] = tick_us;
   }
   return json;
 }
 
-OrderedJson to_json(const TableVerification& verification) {
+OrderedJson to_json(const VerificationSummary& verification) {
   OrderedJson problems = OrderedJson::array();
   for (const Problem& problem : verification.problems) {
     problems.push_back(to_json(problem));
@@ -85,37 +68,26 @@ OrderedJson to_json(const TableVerification& verification) {
 }
 
 OrderedJson to_json(const TableRecord& record) {
-  OrderedJson json = to_json(record.context);
+  const Timing& timing = record.timing;
+  OrderedJson json = to_json(record.context, timing.timer, timing.tick_us);
   json.update(OrderedJson{{"interface", record.interface.hex()},
                           {"numerics", record.numerics},
-                          {"namespace", record.name_space},
-                          {"time_us", record.time_us},
-                          {"time_low_us", record.time_low_us},
-                          {"time_high_us", record.time_high_us},
-                          {"samples", record.samples},
-                          {"sm_mhz", record.sm_mhz},
-                          {"power_limit_mw", record.power_limit_mw},
-                          {"throttled", record.throttled},
-                          {"contended", record.contended},
-                          {"provisional", record.provisional},
-                          {"gain_over_default", record.gain_over_default},
+                          {"namespace", record.name_space}});
+  add_fields(json, timing, kTimingFields);
+  json.update(OrderedJson{{"provisional", record.provisional},
+                          {"gain_over_default", timing.gain_over_default},
                           {"evidence", to_string(record.evidence)},
                           {"driver_cuda", record.driver_cuda},
-                          {"measured_at", record.measured_at},
+                          {"measured_at", timing.measured_at},
                           {"verification", to_json(record.verification)}});
   return json;
 }
 
-OrderedJson to_json(const std::vector<TableBlock>& blocks) {
+OrderedJson to_json(const std::vector<SampleBlock>& blocks) {
   OrderedJson json = OrderedJson::array();
-  for (const TableBlock& block : blocks) {
-    OrderedJson entry = {{"samples_us", block.samples_us}, {"sm_mhz", block.sm_mhz}};
-    if (block.throttled) {
-      entry["throttled"] = true;
-    }
-    if (block.contended) {
-      entry["contended"] = true;
-    }
+  for (const SampleBlock& block : blocks) {
+    OrderedJson entry = {{"samples_us", block.samples_us}};
+    add_fields(entry, block.conditions, kConditionFields);
     if (block.judged_against_us > 0) {
       entry["judged_against_us"] = block.judged_against_us;
     }
@@ -124,30 +96,20 @@ OrderedJson to_json(const std::vector<TableBlock>& blocks) {
   return json;
 }
 
-OrderedJson to_json(const TableResources& resources) {
-  return {{"entry_symbol", resources.entry_symbol},
-          {"registers", resources.registers},
-          {"static_shared_bytes", resources.static_shared_bytes},
-          {"local_bytes", resources.local_bytes},
-          {"spill_store_bytes", resources.spill_store_bytes},
-          {"spill_load_bytes", resources.spill_load_bytes},
-          {"tensor_cores", resources.tensor_cores}};
-}
-
 OrderedJson to_json(const TableTrial& trial) {
-  OrderedJson json = to_json(trial.context);
+  OrderedJson json = to_json(trial.context, trial.timer, trial.tick_us);
   json["outcome"] = to_string(trial.outcome);
   if (!trial.detail.empty()) {
     json["detail"] = trial.detail;
   }
   json["resources"] = OrderedJson::array();
-  for (const TableResources& resources : trial.resources) {
+  for (const EntryResources& resources : trial.resources) {
     json["resources"].push_back(to_json(resources));
   }
   json["screening"] = to_json(trial.screening);
   json["finals"] = to_json(trial.finals);
   json["verifications"] = OrderedJson::array();
-  for (const TableTrialVerification& check : trial.verifications) {
+  for (const VerificationResult& check : trial.verifications) {
     json["verifications"].push_back({{"problem", to_json(check.problem)},
                                      {"after_timing", check.after_timing},
                                      {"outcome", to_string(check.outcome)},
@@ -157,7 +119,7 @@ OrderedJson to_json(const TableTrial& trial) {
   return json;
 }
 
-// Numbers sort by value, so that N=128 stands before N=1024.
+// Numbers sort by value, so that N=128 comes before N=1024.
 auto problem_order(const Problem& problem) {
   std::vector<std::int64_t> sizes;
   std::string names;
@@ -185,7 +147,7 @@ auto trial_order(const TableTrial& trial) {
                     std::move(values), context.driver, context.trial);
 }
 
-// A key is made of many strings: each is made once. Keys differ, but for what prints the same.
+// A key is made of many strings: each key is made once. Equal keys print the same.
 template <typename Row, typename Order>
 void sort_by(std::vector<Row>& rows, const Order& order) {
   std::vector<std::pair<decltype(order(rows[0])), std::size_t>> keys;

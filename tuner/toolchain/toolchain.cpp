@@ -96,7 +96,7 @@ class Finder {
     const auto newer = [](const Toolchain& a, const Toolchain& b) {
       return a.major != b.major ? a.major > b.major : a.minor > b.minor;
     };
-    std::stable_sort(found_.toolchains.begin(), found_.toolchains.end(), newer);
+    std::ranges::stable_sort(found_.toolchains, newer);
     return std::move(found_);
   }
 
@@ -180,11 +180,10 @@ class Finder {
 
   // The same libraries found again by another way, /usr/local/cuda and CUDA_HOME for one.
   Toolchain* find_known(const Toolchain& toolchain) {
-    const auto found =
-        std::find_if(found_.toolchains.begin(), found_.toolchains.end(), [&](const Toolchain& other) {
-          return other.nvrtc_digest == toolchain.nvrtc_digest &&
-                 other.builtins_digest == toolchain.builtins_digest;
-        });
+    const auto found = std::ranges::find_if(found_.toolchains, [&](const Toolchain& other) {
+      return other.nvrtc_digest == toolchain.nvrtc_digest &&
+             other.builtins_digest == toolchain.builtins_digest;
+    });
     return found == found_.toolchains.end() ? nullptr : &*found;
   }
 

@@ -14,8 +14,8 @@
 
 namespace cubind {
 
-// One NVRTC installation. Nothing is loaded in this process: the version is read from the file names, and a
-// compile worker, which loads it, reports in its hello what NVRTC itself says.
+/// One NVRTC installation. Nothing is loaded in this process: the version is read from the file names, and a
+/// compile worker, which loads it, reports in its hello what NVRTC itself says.
 struct Toolchain {
   std::filesystem::path nvrtc;     // libnvrtc.so.13, absolute, symbolic links resolved
   std::filesystem::path builtins;  // libnvrtc-builtins.so.13.0 of the same folder
@@ -29,43 +29,41 @@ struct Toolchain {
 
   std::string name() const;  // "nvrtc 13.0"
 
-  // Content of a toolkit header by the name that an #include gives it; absent where there is none. For
-  // IncludeSearch::toolkit.
+  /// Content of a toolkit header by the name that an #include gives it; absent if there is none. For
+  /// IncludeSearch::toolkit.
   std::optional<std::string> read_header(const std::string& header) const;
 };
 
-// The value of an environment variable, or null.
+/// The value of an environment variable, or null.
 using Environment = std::function<const char*(const char* variable)>;
 
-// Where installations are looked for. The defaults are the process's.
+/// Where installations are looked for. The defaults are the process's.
 struct ToolchainSearch {
   Environment environment;                             // default: getenv
   std::vector<std::filesystem::path> toolkit_folders;  // default: /usr/local/cuda
   std::vector<std::filesystem::path> site_packages;    // default: those of VIRTUAL_ENV and python3 on PATH
   std::vector<std::filesystem::path> install_folders;  // default: <folder of the executable>/../cuda
-  // Looked into only where nothing of the above has an NVRTC; default: .deps/cuda of the checkout that the
-  // executable was built in, where ./dev deps unpacks the wheels.
+  /// Searched only if none of the above has an NVRTC; default: .deps/cuda of the checkout that the executable
+  /// was built in, where ./dev deps unpacks the wheels.
   std::vector<std::filesystem::path> fallback_folders;
 
   static ToolchainSearch of_process();
 };
 
-// The folders of Python packages of VIRTUAL_ENV, of python3 on PATH and of the user, those that exist. Runs
-// no Python.
+/// The existing folders of Python packages of VIRTUAL_ENV, of python3 on PATH and of the user. Runs no Python.
 std::vector<std::filesystem::path> find_site_packages(const Environment& environment);
 
 struct ToolchainsFound {
   std::vector<Toolchain>
-      toolchains;  // newest version first; of two with the same libraries the one found first
-  std::vector<std::string>
-      tried;  // every place that was looked into, with what was missing there; for messages
+      toolchains;                  // newest version first; of two with the same libraries the one found first
+  std::vector<std::string> tried;  // every searched place, with what was missing there; for messages
 };
 
-// SHA-256 digests of files, each computed once: again only when size, modification time or inode have
-// changed. Thread-safe; two threads that ask for the same new file may both read it.
+/// SHA-256 digests of files, each computed once: again only when size, modification time or inode have
+/// changed. Thread-safe; two threads that ask for the same new file may both read it.
 class FileDigests {
  public:
-  // Throws what reading the file throws.
+  /// Throws the errors of reading the file.
   Digest of(const std::filesystem::path& path);
 
  private:
@@ -78,9 +76,9 @@ class FileDigests {
   std::map<std::filesystem::path, std::pair<Stamp, Digest>> known_;  // guarded by mutex_
 };
 
-// Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels, the
-// folder that the package brings and, where none of them has one, the fallback folders. Nothing found is no
-// error; a library that cannot be read is listed in `tried`.
+/// Looks, in this order, into CUBIND_CUDA_HOME, CUDA_HOME, the usual toolkit folder, the Python wheels, the
+/// folder that the package brings and, if none of them has one, the fallback folders. Finding nothing is not
+/// an error; `tried` lists libraries that cannot be read.
 ToolchainsFound find_toolchains(const ToolchainSearch& search, FileDigests& digests);
 
 }  // namespace cubind

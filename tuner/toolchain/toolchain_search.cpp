@@ -12,8 +12,7 @@ namespace fs = std::filesystem;
 
 void add_folder(std::vector<fs::path>& folders, const fs::path& folder) {
   std::error_code ignored;
-  if (fs::is_directory(folder, ignored) &&
-      std::find(folders.begin(), folders.end(), folder) == folders.end()) {
+  if (fs::is_directory(folder, ignored) && std::ranges::find(folders, folder) == folders.end()) {
     folders.push_back(folder);
   }
 }
@@ -33,15 +32,15 @@ void add_packages_of(const fs::path& prefix, std::vector<fs::path>& folders) {
     const std::string right = b.filename().string();
     return left.size() != right.size() ? left.size() > right.size() : left > right;
   };
-  std::sort(pythons.begin(), pythons.end(), newer);
+  std::ranges::sort(pythons, newer);
   for (const fs::path& python : pythons) {
     add_folder(folders, python / "site-packages");
     add_folder(folders, python / "dist-packages");
   }
 }
 
-// The prefixes of python3 on PATH: where its name stands (a virtual environment), and where its file lies. No
-// Python is run for it.
+// The prefixes of python3 on PATH: the folder of its name (a virtual environment), and the folder of its
+// file. Runs no Python.
 std::vector<fs::path> python_prefixes(const Environment& environment) {
   const char* variable = environment("PATH");
   std::string_view path = variable != nullptr ? variable : "";

@@ -1,9 +1,8 @@
 // Whether an output agrees with its reference, element by element.
 //
 // A norm over the whole output hides a wholly wrong row: 0.4 % of the norm at 65536 rows. So every element
-// has to satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf may stand only where the reference has
-// the same. tuner/worker compares on the device by the same rules; this code is the definition and what CI
-// tests.
+// must satisfy |out - ref| <= atol + rtol * |ref|, and NaN or Inf is allowed only where the reference has the
+// same. tuner/worker compares on the device by the same rules; this code is the definition and what CI tests.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +26,8 @@ struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t mismatches = 0;   // elements with an excess above 1
   double worst_excess = 0;        // largest |out - ref| / (atol + rtol |ref|)
-  std::uint64_t worst_index = 0;  // its first place; 0 where the worst excess is 0
-  bool same_bits = true;          // byte for byte the same; false where the types differ
+  std::uint64_t worst_index = 0;  // its first place; 0 if the worst excess is 0
+  bool same_bits = true;          // byte for byte the same; false if the types differ
 
   bool passed() const { return mismatches == 0; }
   bool operator==(const Comparison&) const = default;

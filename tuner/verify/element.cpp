@@ -6,68 +6,10 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "tuner/plan/narrow_float.hpp"
 
 namespace cubind::verify {
 namespace {
-
-// Exponent and mantissa widths of a format with a sign bit on top.
-struct NarrowFormat {
-  int exponent_bits;
-  int mantissa_bits;
-  bool has_infinity;  // e4m3 (the fn flavour) has none: all ones is NaN, everything else a number
-
-  int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  int exponent_ones() const { return (1 << exponent_bits) - 1; }
-  int mantissa_ones() const { return (1 << mantissa_bits) - 1; }
-};
-
-NarrowFormat narrow_format(DType type) {
-  switch (type) {
-    case DType::F16:
-      return {5, 10, true};
-    case DType::Bf16:
-      return {8, 7, true};
-    case DType::E4m3:
-      return {4, 3, false};
-    case DType::E5m2:
-      return {5, 2, true};
-    default:
-      throw Error(ErrorCode::Internal, "decode_narrow", "not a narrow floating-point type");
-  }
-}
-
-double largest_finite(const NarrowFormat& format) {
-  const int exponent = format.has_infinity ? format.exponent_ones() - 1 : format.exponent_ones();
-  const int mantissa = format.has_infinity ? format.mantissa_ones() : format.mantissa_ones() - 1;
-  return std::ldexp(1.0 + std::ldexp(mantissa, -format.mantissa_bits), exponent - format.bias());
-}
-
-std::uint16_t encode_narrow(DType type, double value) {
-  const NarrowFormat format = narrow_format(type);
-  const int sign_shift = format.exponent_bits + format.mantissa_bits;
-  const auto sign = static_cast<std::uint16_t>((std::signbit(value) ? 1U : 0U) << sign_shift);
-  const auto nan_bits = static_cast<std::uint16_t>((1U << sign_shift) - 1U);
-  if (std::isnan(value)) {
-    return static_cast<std::uint16_t>(sign | nan_bits);
-  }
-  const double magnitude = std::fabs(value);
-  // One unit of the last place: constant below the smallest normal number.
-  const int smallest = 1 - format.bias();
-  const int exponent = magnitude == 0 ? smallest : std::max(std::ilogb(magnitude), smallest);
-  const double unit = std::ldexp(1.0, exponent - format.mantissa_bits);
-  const double rounded = std::isinf(magnitude) ? magnitude : std::nearbyint(magnitude / unit) * unit;
-  if (rounded > largest_finite(format)) {
-    const unsigned infinity = static_cast<unsigned>(format.exponent_ones()) << format.mantissa_bits;
-    return static_cast<std::uint16_t>(sign | (format.has_infinity ? infinity : nan_bits));
-  }
-  // Subnormals have the biased exponent 0, and the carry of a mantissa that rounds up lands in the exponent
-  // by itself.
-  const auto units = static_cast<unsigned>(rounded / unit);
-  const unsigned hidden = 1U << format.mantissa_bits;
-  const unsigned biased = units < hidden ? 0U : static_cast<unsigned>(exponent - smallest + 1);
-  const unsigned body = units < hidden ? units : (biased << format.mantissa_bits) + (units - hidden);
-  return static_cast<std::uint16_t>(sign | body);
-}
 
 template <typename T>
 T load(std::span<const std::byte> data, std::uint64_t index) {
@@ -96,26 +38,6 @@ T saturated(double value) {
 }
 
 }  // namespace
-
-double decode_narrow(DType type, std::uint16_t bits) {
-  const NarrowFormat format = narrow_format(type);
-  const int mantissa = bits & format.mantissa_ones();
-  const int exponent = (bits >> format.mantissa_bits) & format.exponent_ones();
-  const bool negative = ((bits >> (format.exponent_bits + format.mantissa_bits)) & 1) != 0;
-  double magnitude = 0;
-  if (exponent == format.exponent_ones() && format.has_infinity) {
-    magnitude =
-        mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == format.exponent_ones() && mantissa == format.mantissa_ones()) {
-    magnitude = std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(mantissa, 1 - format.bias() - format.mantissa_bits);
-  } else {
-    magnitude =
-        std::ldexp(mantissa + (1 << format.mantissa_bits), exponent - format.bias() - format.mantissa_bits);
-  }
-  return negative ? -magnitude : magnitude;
-}
 
 double element_as_double(DType type, std::span<const std::byte> data, std::uint64_t index) {
   switch (type) {

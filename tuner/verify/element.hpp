@@ -16,9 +16,6 @@ double element_as_double(DType type, std::span<const std::byte> data, std::uint6
 /// For integer types.
 std::int64_t element_as_integer(DType type, std::span<const std::byte> data, std::uint64_t index);
 
-/// The bits of a floating-point type narrower than f32 as a value. `type` is F16, Bf16, E4m3 or E5m2.
-double decode_narrow(DType type, std::uint16_t bits);
-
 /// Rounds to the type, to nearest even; integers are rounded towards zero and saturate. Used to make test
 /// data and expected outputs.
 void store_element(DType type, std::span<std::byte> data, std::uint64_t index, double value);

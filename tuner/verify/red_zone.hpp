@@ -1,5 +1,5 @@
 // Red zones: painted bytes right before and right after every buffer. A kernel that writes outside its buffer
-// changes them; one that reads outside computes with NaN.
+// changes them, and a kernel that reads outside computes with NaN.
 //
 // The paint is made of 16-bit words that are NaN in f16, bf16, f32 and f64 (and in e4m3 and e5m2 every other
 // byte). It differs from place to place, and between any two buffers at the same place: a copy kernel that

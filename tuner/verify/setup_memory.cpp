@@ -8,7 +8,7 @@
 namespace cubind::verify {
 namespace {
 
-// Where the driver does not tell the L2's size.
+// Used if the driver does not tell the L2's size.
 constexpr std::uint64_t kLeastFlush = std::uint64_t{64} << 20;
 
 constexpr double kDefaultFraction = 0.9;

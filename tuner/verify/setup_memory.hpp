@@ -1,5 +1,5 @@
-// What a problem takes of a GPU's memory. The device worker allocates by these rules, and the agent reckons
-// with them before it asks for a problem.
+// The memory that a problem takes on a GPU. The device worker allocates by these rules, and the agent
+// computes with them before it asks for a problem.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ inline constexpr std::uint64_t kAllocatorAlignment = 256;
 /// One buffer between its red zones.
 std::uint64_t guarded_bytes(std::uint64_t payload);
 
-/// All that preparing the problem allocates: each buffer, what the reference writes apart from what a variant
-/// writes, the pristine content of an `inout`, recorded outputs. A scratch buffer is as large as the request
-/// says. Throws Error(InvalidArgument) for a type that is not known.
+/// The allocations of preparing the problem: each buffer, a second copy of the outputs for the reference, the
+/// pristine content of an `inout`, recorded outputs. A scratch buffer is as large as the request says. Throws
+/// Error(InvalidArgument) for a type that is not known.
 std::uint64_t setup_bytes(const v1::PrepareProblem& request);
 
 /// The buffer that flushes an L2 of this size.
@@ -28,7 +28,7 @@ std::uint64_t flush_bytes(std::uint64_t l2_bytes);
 /// The least that the worker's own kernels allocate.
 inline constexpr std::uint64_t kWorkspaceBytes = std::uint64_t{1} << 20;
 
-/// What is allocated while trials run on the problem: its setup, the flush, the workspace of the worker's own
+/// The allocations while trials run on the problem: its setup, the flush, the workspace of the worker's own
 /// kernels (twice: it grows by a second one).
 std::uint64_t trial_bytes(const v1::PrepareProblem& request, std::uint64_t l2_bytes);
 

@@ -26,7 +26,7 @@ std::string_view quoted_part(std::string_view text) {
   return close == std::string_view::npos ? std::string_view{} : text.substr(open + 1, close - open - 1);
 }
 
-// The number that stands before `unit`: 32 in "Used 32 registers".
+// The number before `unit`: 32 in "Used 32 registers".
 std::uint32_t number_before(std::string_view text, std::string_view unit) {
   const std::size_t at = text.find(unit);
   if (at == std::string_view::npos) {
@@ -54,7 +54,7 @@ class ResourceReader {
     } else if (const std::size_t at = statement.find(kProperties); at != std::string_view::npos) {
       subject_ = std::string(statement.substr(at + kProperties.size()));
     } else if (subject_ != kernel_ || kernel_.empty()) {
-      return;  // of a function that is no kernel
+      return;  // of a function that is not a kernel
     } else if (statement.find(" bytes stack frame") != std::string_view::npos) {
       read_frame(statement, log_.kernels[kernel_]);
     } else if (statement.find(" registers") != std::string_view::npos) {

@@ -7,11 +7,11 @@
 
 namespace cubind::worker {
 
-// What `ptxas -v` says of one kernel.
+/// The resources of one kernel by `ptxas -v`.
 struct KernelResources {
   std::uint32_t registers = 0;
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;  // the stack of the kernel and of all that it calls
+  std::uint32_t local_bytes = 0;  // the stack of the kernel and of everything that it calls
   std::uint32_t spill_store_bytes = 0;
   std::uint32_t spill_load_bytes = 0;
 
@@ -20,11 +20,11 @@ struct KernelResources {
 
 struct CompileLog {
   std::map<std::string, KernelResources> kernels;  // by symbol
-  std::string messages;  // the log without what ptxas -v adds to it, which changes from run to run
+  std::string messages;  // the log without the lines of ptxas -v, which change from run to run
 };
 
-// Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for no
-// kernel: ptxas does not say who calls them.
+/// Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for no
+/// kernel: ptxas does not say who calls them.
 CompileLog parse_compile_log(std::string_view log);
 
 }  // namespace cubind::worker

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.hpp"
+#include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "tuner/includes/include_closure.hpp"
 #include "tuner/includes/nvrtc_options.hpp"
@@ -30,7 +31,7 @@ constexpr std::string_view kProgramName = "cubind_kernel.cu";
 constexpr const char* kFixedSeed = "--frandom-seed=cubind";
 
 // NVRTC echoes lines of the source, whatever bytes they have.
-void fail(v1::CompileReply& reply, const std::string& cause) {
+void set_failed(v1::CompileReply& reply, const std::string& cause) {
   reply.clear_cubin();
   reply.clear_entry_symbols();
   reply.clear_resources();
@@ -55,10 +56,6 @@ std::string with_file_name(std::string text, const std::string& file) {
 
 std::string field(const char* name, int index) {
   return std::string(name) + "[" + std::to_string(index) + "]";
-}
-
-void refuse(std::string where, std::string cause) {
-  throw Error(ErrorCode::InvalidArgument, std::move(where), std::move(cause));
 }
 
 // A text with a zero byte would end there for NVRTC, but not for the digest that the key holds.
@@ -97,9 +94,9 @@ v1::CompileReply ProgramCompiler::compile(const v1::CompileRequest& request) {
     check_request(request);
     compile_checked(request, reply);
   } catch (const Error& error) {
-    fail(reply, error.what());
+    set_failed(reply, error.what());
   } catch (const std::bad_alloc&) {
-    fail(reply, "out of memory: the compiler needed more than the cap of its process allows");
+    set_failed(reply, "out of memory: the compiler needed more than the cap of its process allows");
     reply.set_worker_ends(true);
   }
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
@@ -147,7 +144,7 @@ std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& 
   const std::vector<std::string> asked(request.options().begin(), request.options().end());
   std::vector<std::string> options = canonical_nvrtc_options(asked, "options");
   const auto is_dialect = [](const std::string& option) { return option.starts_with("--std="); };
-  if (std::none_of(options.begin(), options.end(), is_dialect)) {
+  if (std::ranges::none_of(options, is_dialect)) {
     options.emplace_back("--std=c++17");
   }
   options.push_back("--gpu-architecture=" + request.architecture());
@@ -175,15 +172,15 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   const std::string log = program.log(kRawLogBytes).text;
   if (status != NvrtcStatus::Success) {
     const std::string messages = with_file_name(parse_compile_log(log).messages, request.source_name());
-    fail(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
+    set_failed(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
     reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
     return;
   }
   const std::uint64_t max_cubin =
       request.max_cubin_bytes() != 0 ? request.max_cubin_bytes() : kDefaultCubinBytes;
   if (const std::size_t bytes = program.cubin_bytes(); bytes == 0 || bytes > max_cubin) {
-    fail(reply,
-         "the cubin has " + std::to_string(bytes) + " bytes, it may have 1 to " + std::to_string(max_cubin));
+    set_failed(reply, "the cubin has " + std::to_string(bytes) + " bytes, it may have 1 to " +
+                          std::to_string(max_cubin));
     return;
   }
   describe_entries(request, program, log, reply);
@@ -203,7 +200,7 @@ void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const 
     const std::string symbol = program.lowered_name(entry);
     const auto kernel = parsed.kernels.find(symbol);
     if (kernel == parsed.kernels.end() || !ptx.entries.contains(symbol)) {
-      fail(reply, "the entry " + quoted(entry) + " is not a __global__ function");
+      set_failed(reply, "the entry " + quoted(entry) + " is not a __global__ function");
       return;
     }
     reply.add_entry_symbols(symbol);

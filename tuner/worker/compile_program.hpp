@@ -10,15 +10,15 @@
 
 namespace cubind::worker {
 
-// Compiles one request after another with one NVRTC. For one thread.
-//
-// What is wrong with a request (an option outside the list, an absolute include, a compiler error, a cubin
-// above the cap) is a reply with outcome COMPILE, whose log says what. Never throws for a request.
+/// Compiles one request after another with one NVRTC. For one thread.
+///
+/// A fault of a request (an option outside the list, an absolute include, a compiler error, a cubin above the
+/// cap) is a reply with outcome COMPILE, and its log names the fault. Never throws for a request.
 class ProgramCompiler {
  public:
-  // Compiles a tiny program, so that NVRTC has loaded all that it loads lazily, and learns which of the
-  // options that keep NVRTC from files and its output the same it knows. Throws Error(Unavailable) with
-  // NVRTC's log where that fails.
+  /// Compiles a tiny program, so that NVRTC loads everything that it loads lazily. Also learns which options
+  /// this NVRTC knows among those that keep it from files and those that keep its output the same. Throws
+  /// Error(Unavailable) with NVRTC's log if that fails.
   explicit ProgramCompiler(const NvrtcLibrary& library);
 
   v1::CompileReply compile(const v1::CompileRequest& request);
@@ -33,8 +33,8 @@ class ProgramCompiler {
 
   const NvrtcLibrary& library_;
   std::vector<std::string> standing_options_;
-  // Headers that passed the checks, by name. The configurations of one kernel come with the same 1.6 MB of
-  // toolkit headers; reading them again would take longer than the compile.
+  /// Headers that passed the checks, by name. The configurations of one kernel come with the same 1.6 MB of
+  /// toolkit headers; reading them again would take longer than the compile.
   std::unordered_map<std::string, std::string> checked_headers_;
   std::size_t checked_bytes_ = 0;
 };

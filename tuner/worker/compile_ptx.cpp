@@ -2,25 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <vector>
+
+#include "base/identifier.hpp"
+#include "base/text.hpp"
 
 namespace cubind::worker {
 namespace {
 
-struct Function {
+struct PtxFunction {
   bool entry = false;
   bool matrix = false;
   std::set<std::string> words;  // names that may be callees
 };
 
-bool is_symbol(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
-
-std::string_view trimmed(std::string_view line) {
-  const std::size_t begin = line.find_first_not_of(" \t");
-  return begin == std::string_view::npos ? std::string_view{} : line.substr(begin);
-}
+bool is_of_symbol(char c) { return is_letter(c) || is_digit(c) || c == '$'; }
 
 // The symbol that a ".entry" or ".func" line defines: the first name that is not within the parentheses of a
 // return value.
@@ -30,7 +27,7 @@ std::string defined_symbol(std::string_view rest) {
     const std::size_t close = rest.find(')');
     rest = close == std::string_view::npos ? std::string_view{} : trimmed(rest.substr(close + 1));
   }
-  const auto end = std::find_if_not(rest.begin(), rest.end(), is_symbol);
+  const auto end = std::ranges::find_if_not(rest, is_of_symbol);
   return std::string(rest.begin(), end);
 }
 
@@ -42,8 +39,8 @@ bool is_matrix_instruction(std::string_view line) {
   }
   constexpr std::array<std::string_view, 5> kMatrix = {"mma.sync", "mma.sp", "wmma.mma", "wgmma.mma_async",
                                                        "tcgen05.mma"};
-  return std::any_of(kMatrix.begin(), kMatrix.end(),
-                     [&](std::string_view instruction) { return line.starts_with(instruction); });
+  return std::ranges::any_of(kMatrix,
+                             [&](std::string_view instruction) { return line.starts_with(instruction); });
 }
 
 // Inline assembly puts several instructions on a line: "{ .reg .b32 t; mma.sync...; }".
@@ -60,17 +57,17 @@ bool holds_matrix_instruction(std::string_view line) {
 
 void add_words(std::string_view line, std::set<std::string>& words) {
   for (auto at = line.begin(); at != line.end();) {
-    const auto begin = std::find_if(at, line.end(), is_symbol);
-    at = std::find_if_not(begin, line.end(), is_symbol);
+    const auto begin = std::ranges::find_if(at, line.end(), is_of_symbol);
+    at = std::ranges::find_if_not(begin, line.end(), is_of_symbol);
     if (begin != at) {
       words.emplace(begin, at);
     }
   }
 }
 
-std::map<std::string, Function> read_functions(std::string_view ptx) {
-  std::map<std::string, Function> functions;
-  Function* current = nullptr;
+std::map<std::string, PtxFunction> read_functions(std::string_view ptx) {
+  std::map<std::string, PtxFunction> functions;
+  PtxFunction* current = nullptr;
   bool in_call = false;  // of an instruction that goes over several lines
   while (!ptx.empty()) {
     const std::size_t end = ptx.find('\n');
@@ -94,11 +91,11 @@ std::map<std::string, Function> read_functions(std::string_view ptx) {
   return functions;
 }
 
-bool reaches_matrix(const std::string& from, const std::map<std::string, Function>& functions) {
+bool reaches_matrix(const std::string& from, const std::map<std::string, PtxFunction>& functions) {
   std::vector<std::string> open{from};
   std::set<std::string> seen{from};
   while (!open.empty()) {
-    const Function& function = functions.at(open.back());
+    const PtxFunction& function = functions.at(open.back());
     open.pop_back();
     if (function.matrix) {
       return true;
@@ -115,7 +112,7 @@ bool reaches_matrix(const std::string& from, const std::map<std::string, Functio
 }  // namespace
 
 PtxKernels read_ptx(std::string_view ptx) {
-  const std::map<std::string, Function> functions = read_functions(ptx);
+  const std::map<std::string, PtxFunction> functions = read_functions(ptx);
   PtxKernels kernels;
   for (const auto& [name, function] : functions) {
     if (function.entry) {

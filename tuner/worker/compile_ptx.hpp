@@ -7,13 +7,12 @@
 namespace cubind::worker {
 
 struct PtxKernels {
-  std::set<std::string> entries;  // symbols of all kernels
-  std::set<std::string>
-      with_tensor_cores;  // those that can reach a matrix instruction, through calls as well
+  std::set<std::string> entries;            // symbols of all kernels
+  std::set<std::string> with_tensor_cores;  // entries that can reach a matrix instruction, also through calls
 };
 
-// Reads NVRTC's PTX. Matrix instructions are mma.sync, wmma.mma, mma.sp, wgmma.mma_async and tcgen05.mma in
-// all their forms.
+/// Reads NVRTC's PTX. Matrix instructions are mma.sync, wmma.mma, mma.sp, wgmma.mma_async and tcgen05.mma in
+/// all their forms.
 PtxKernels read_ptx(std::string_view ptx);
 
 }  // namespace cubind::worker

@@ -8,17 +8,17 @@
 
 namespace cubind::worker {
 
-// What follows `cubind-worker compile --fd N`:
-//   --nvrtc PATH         the library, by its full path
-//   --builtins PATH      libnvrtc-builtins of the same folder
-//   --cpu-seconds N      CPU time that one compile may take (default 600, 0: no limit)
+/// The arguments behind `cubind-worker compile --fd N`:
+///   --nvrtc PATH         the library, by its full path
+///   --builtins PATH      libnvrtc-builtins of the same folder
+///   --cpu-seconds N      CPU time that one compile may take (default 600, 0: no limit)
 struct CompileWorkerOptions {
   std::filesystem::path nvrtc;
   std::filesystem::path builtins;
   std::uint64_t cpu_seconds = 600;
 };
 
-// Throws Error(InvalidArgument) naming the argument.
+/// Throws Error(InvalidArgument) naming the argument.
 CompileWorkerOptions parse_compile_worker_options(const std::vector<std::string>& arguments);
 
 // The largest frame that a compile worker takes and sends.

@@ -6,8 +6,8 @@
 namespace cubind::worker {
 namespace {
 
-// What an idle GPU shows as used (its driver's own structures), and what our own allocations and modules take
-// beyond what was asked for. A CUDA context of somebody else on a large GPU takes more than this alone.
+// Memory that an idle GPU shows as used (its driver's own structures), and the overhead of our own
+// allocations and modules. A foreign CUDA context on a large GPU alone takes more than this.
 constexpr std::uint64_t kUnexplainedBytes = std::uint64_t{256} << 20;
 // On a GPU that is busy less is enough. Not nothing: who works has a context, and a GPU without one shows as
 // busy what a worker did that has just ended.
@@ -15,7 +15,7 @@ constexpr std::uint64_t kUnexplainedBusyBytes = std::uint64_t{16} << 20;
 constexpr std::uint32_t kBusyPercent = 5;
 
 bool contains(const std::vector<std::uint32_t>& list, std::uint32_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return std::ranges::find(list, value) != list.end();
 }
 
 }  // namespace
@@ -23,19 +23,19 @@ bool contains(const std::vector<std::uint32_t>& list, std::uint32_t value) {
 void Consent::context_made(const GpuUse& after) {
   base_ = after;
   std::vector<std::uint32_t> newcomers;
-  std::copy_if(after.processes.begin(), after.processes.end(), std::back_inserter(newcomers),
-               [this](std::uint32_t process) { return !contains(before_.processes, process); });
+  std::ranges::copy_if(after.processes, std::back_inserter(newcomers),
+                       [this](std::uint32_t process) { return !contains(before_.processes, process); });
   // Two newcomers: the larger number is the younger process, if they are of one namespace; then the other is
   // foreign.
   if (!newcomers.empty()) {
-    own_process_ = *std::max_element(newcomers.begin(), newcomers.end());
+    own_process_ = *std::ranges::max_element(newcomers);
   }
 }
 
 bool Consent::is_foreign(const GpuUse& now, std::uint64_t own_allocated, bool idle) const {
   if (own_process_) {
-    return std::any_of(now.processes.begin(), now.processes.end(),
-                       [this](std::uint32_t process) { return process != *own_process_; });
+    return std::ranges::any_of(now.processes,
+                               [this](std::uint32_t process) { return process != *own_process_; });
   }
   if (!now.processes.empty()) {
     return true;  // none of them is ours

@@ -1,4 +1,4 @@
-// Whether somebody else uses the GPU.
+// Whether another process uses the GPU.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace cubind::worker {
 
-/// What NVML shows at one time.
+/// NVML's readings at one time.
 struct GpuUse {
   std::vector<std::uint32_t> processes{};              // with a context; empty also where NVML lists none
   std::uint64_t memory_bytes = 0;                      // in use by anybody
   std::optional<std::uint32_t> utilization_percent{};  // of the last sample period
 };
 
-/// Two rules. Where NVML lists processes, any but our own is foreign. In containers and some virtual machines
-/// it lists none: there, memory in use beyond our own is foreign, and less of it where the GPU is busy while
-/// we are idle. Which rule is in force is known once our own context exists: either it has appeared in the
+/// Two rules. If NVML lists processes, every process but our own is foreign. In containers and some virtual
+/// machines it lists none: there, memory in use beyond our own is foreign, and less of it suffices if the GPU
+/// is busy while we are idle. Our own context decides which rule is in force: either it has appeared in the
 /// list or it has not. (Our process id may be another one in NVML's eyes, so the newcomer of the list is
 /// taken, not getpid().) Not thread-safe.
 class Consent {

@@ -23,7 +23,7 @@ class CudaDevice final : public DeviceBackend {
   v1::DeviceReply probe(const v1::ProbeDevice& request) override;
 
  private:
-  DeviceSession& session() {
+  GpuSession& session() {
     if (!session_) {
       throw Error(ErrorCode::FailedPrecondition, "device worker", "open comes first");
     }
@@ -37,7 +37,7 @@ class CudaDevice final : public DeviceBackend {
                                 bool warm_up, bool& sticky);
 
   MeasureSettings settings_;
-  std::unique_ptr<DeviceSession> session_;
+  std::unique_ptr<GpuSession> session_;
   std::map<std::uint32_t, std::unique_ptr<ProblemSetup>> setups_;
   std::map<std::uint32_t, std::unique_ptr<LoadedCubin>> trials_;
 };
@@ -77,12 +77,12 @@ v1::DeviceReply CudaDevice::reply(const DeviceFailure& failure) {
 }
 
 v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
-  // What was made under an earlier open goes before its context does.
+  // Objects of an earlier open go before its context does.
   trials_.clear();
   setups_.clear();
   session_.reset();
   try {
-    session_ = std::make_unique<DeviceSession>(request);
+    session_ = std::make_unique<GpuSession>(request);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::Aborted) {
       throw;

@@ -25,7 +25,7 @@ struct CuptiLibrary {
 /// the Python wheels, the folder that the package brings, and at last the loader's own search.
 std::vector<std::string> cupti_candidates();
 
-/// Null where none loads or one lacks a function; `tried` then says why.
+/// Null if none loads or one lacks a function; `tried` then says why.
 std::unique_ptr<CuptiLibrary> find_cupti(std::string& tried);
 
 }  // namespace cubind::worker

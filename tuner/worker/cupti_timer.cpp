@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 
 #include "base/error.hpp"
 #include "tuner/measure/tick.hpp"
@@ -56,8 +57,8 @@ std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples)
     graph = std::make_unique<InstantiatedGraph>(context_, work.timed);
     graph->launch();  // untimed: the upload of the graph
   }
-  context_.synchronize("what ran before the samples");
-  recorder_.take();  // records of what was not timed
+  context_.synchronize("work before the samples");
+  recorder_.take();  // records of untimed work
   for (unsigned k = 0; k < samples; ++k) {
     run_sample(work, graph.get());
   }
@@ -95,17 +96,14 @@ std::vector<double> CuptiTimer::read(const TimedWork& work, unsigned samples) {
                     " samples of " + std::to_string(work.kernels) + " kernels");
   }
   // Launches on one stream run in order; the kernels of one graph share a correlation id.
-  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(records, [](const auto& a, const auto& b) {
     return a.correlation != b.correlation ? a.correlation < b.correlation : a.start_ns < b.start_ns;
   });
   std::vector<double> results;
   for (unsigned k = 0; k < samples; ++k) {
-    const auto first = records.begin() + static_cast<std::ptrdiff_t>(std::size_t{k} * work.kernels);
-    const auto last = first + static_cast<std::ptrdiff_t>(work.kernels);
-    const auto start =
-        std::min_element(first, last, [](auto& a, auto& b) { return a.start_ns < b.start_ns; })->start_ns;
-    const auto end =
-        std::max_element(first, last, [](auto& a, auto& b) { return a.end_ns < b.end_ns; })->end_ns;
+    const auto sample = std::span(records).subspan(std::size_t{k} * work.kernels, work.kernels);
+    const auto start = std::ranges::min(sample, {}, &CuptiRecorder::KernelRecord::start_ns).start_ns;
+    const auto end = std::ranges::max(sample, {}, &CuptiRecorder::KernelRecord::end_ns).end_ns;
     results.push_back(static_cast<double>(end - start) * 1e-3);
   }
   return results;

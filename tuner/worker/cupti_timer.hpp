@@ -12,7 +12,7 @@ namespace cubind::worker {
 /// Collects the records of kernels from the moment it is made. One may exist in a process.
 class CuptiRecorder {
  public:
-  /// To be made before the context, or CUPTI misses it. Null where CUPTI is missing or denied; `why` then
+  /// Make it before the context, or CUPTI misses the context. Null if CUPTI is missing or denied; `why` then
   /// says so.
   static std::unique_ptr<CuptiRecorder> open(std::string& why);
   virtual ~CuptiRecorder() = default;
@@ -27,7 +27,7 @@ class CuptiRecorder {
 
 class CuptiTimer final : public Timer {
  public:
-  /// Measures the tick. Throws Error(Unavailable) where records do not come: the graph timer then takes over.
+  /// Measures the tick. Throws Error(Unavailable) if records do not come: the graph timer then takes over.
   CuptiTimer(DriverContext& context, OwnKernels& kernels, CuptiRecorder& recorder);
   ~CuptiTimer() override;
 
@@ -42,7 +42,7 @@ class CuptiTimer final : public Timer {
   DriverContext& context_;
   CuptiRecorder& recorder_;
   double tick_us_ = 0;
-  // The gate: a word of host memory that the stream waits for.
+  /// The gate: a word of host memory that the stream waits for.
   std::uint32_t* gate_ = nullptr;
   cuda::DevicePtr gate_on_device_ = 0;
   std::uint32_t gate_count_ = 0;

@@ -1,4 +1,4 @@
-// What the device worker asks of a device. Two of them exist: the CUDA device and the replay device.
+// The device of a device worker. There are two: the CUDA device and the replay device.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@ namespace cubind::worker {
 
 /// One method for each request of worker.proto, whose comments are the contract of the messages.
 ///
-/// What a kernel does wrong is data: the reply's `outcome` and `detail`. What the caller does wrong (an
-/// unknown setup, a plan that names no buffer of the setup) is an Error, which the request loop turns into a
-/// reply without an outcome. A reply with `sticky` set is the device's last: its state is lost and the
-/// process ends after sending it.
+/// A kernel's fault is data: the reply's `outcome` and `detail`. A caller's fault (an unknown setup, a plan
+/// that names no buffer of the setup) is an Error, which the request loop turns into a reply without an
+/// outcome. A reply with `sticky` set is the device's last: its state is lost and the process ends after
+/// sending it.
 ///
 /// Used from one thread. open() comes first; any other method before it is Error(FailedPrecondition).
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
 
-  /// Fills `info`. `foreign_use` is set where somebody else uses the GPU; the device then takes no memory
+  /// Fills `info`. `foreign_use` is set if another process uses the GPU; the device then takes no memory
   /// before prepare().
   virtual v1::DeviceReply open(const v1::OpenDevice& request) = 0;
   /// Replaces a setup of the same number. OUT_OF_MEMORY leaves nothing of the setup behind.
@@ -29,13 +29,13 @@ class DeviceBackend {
   virtual v1::DeviceReply load(const v1::LoadTrial& request) = 0;
   virtual v1::DeviceReply verify(const v1::VerifyTrial& request) = 0;
   virtual v1::DeviceReply measure(const v1::MeasureTrials& request) = 0;
-  /// Unloading or releasing what is not there is fine: the caller tidies up after outcomes of all kinds.
+  /// Unloading or releasing something absent is fine: the caller tidies up after outcomes of all kinds.
   virtual v1::DeviceReply unload(const v1::UnloadTrial& request) = 0;
   virtual v1::DeviceReply release(const v1::ReleaseProblem& request) = 0;
   virtual v1::DeviceReply probe(const v1::ProbeDevice& request) = 0;
 };
 
-/// Opens no library yet: open() does, and says in its error what was tried.
+/// Opens no library yet: open() does, and its error names the tried ones.
 std::unique_ptr<DeviceBackend> make_cuda_device();
 
 /// `arguments` are those of the command line after the descriptor: `--replay TABLE` and what else the replay

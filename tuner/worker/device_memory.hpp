@@ -9,8 +9,8 @@
 
 namespace cubind::worker {
 
-/// What trials may allocate together. Asking for more is the same DriverError(OutOfMemory) as when the GPU
-/// itself is full, so that both have one outcome; its message names the limit. One thread.
+/// The memory that trials may allocate together. Asking for more is the same DriverError(OutOfMemory) as when
+/// the GPU itself is full, so that both have one outcome; its message names the limit. One thread.
 class MemoryBudget {
  public:
   MemoryBudget(const cuda::DriverApi& api, std::uint64_t limit_bytes) : api_(api), limit_(limit_bytes) {}

@@ -1,4 +1,4 @@
-// What a failed driver call means for the configuration that caused it.
+// The meaning of a failed driver call for the configuration that caused it.
 #pragma once
 
 #include <exception>
@@ -16,7 +16,7 @@ struct DeviceFailure {
   bool sticky = false;
 };
 
-/// OUT_OF_MEMORY; TIMEOUT for the driver's own watchdog; RUNTIME, sticky, for what a kernel did; else LAUNCH.
+/// OUT_OF_MEMORY; TIMEOUT for the driver's own watchdog; RUNTIME, sticky, for a kernel's fault; else LAUNCH.
 DeviceFailure classify(const cuda::DriverError& error);
 
 /// The current exception as a failure: a DriverError, or a FailedPrecondition (what the plan asks for, this

@@ -41,7 +41,7 @@ v1::DeviceReply answer_or_fault(const std::string& frame, DeviceBackend& device)
   try {
     v1::DeviceRequest request;
     if (!request.ParseFromString(frame)) {
-      throw Error(ErrorCode::DataLoss, "device worker", "a frame that is no DeviceRequest");
+      throw Error(ErrorCode::DataLoss, "device worker", "a frame that is not a DeviceRequest");
     }
     return answer(request, device);
   } catch (const std::exception& error) {
@@ -69,9 +69,8 @@ ExitCode run_device_worker(int fd, const std::vector<std::string>& arguments) {
     return serve_device(fd, *make_cuda_device());
   }
   if (arguments.front() != "--replay") {
-    throw Error(
-        ErrorCode::InvalidArgument, "cubind-worker device",
-        "unknown option \"" + arguments.front() + "\"; --replay TABLE comes first where it is wanted");
+    throw Error(ErrorCode::InvalidArgument, "cubind-worker device",
+                "unknown option \"" + arguments.front() + "\"; --replay TABLE must come first");
   }
   return serve_device(fd, *make_replay_device(arguments));
 }

@@ -16,7 +16,7 @@ namespace cubind::worker {
 /// same in every driver. One thread.
 class DriverContext {
  public:
-  /// Throws Error(FailedPrecondition) where there is no driver, with what was tried, and Error(NotFound) that
+  /// Throws Error(FailedPrecondition) with the tried names if there is no driver, and Error(NotFound) that
   /// lists the visible GPUs.
   explicit DriverContext(const std::string& gpu);
   ~DriverContext();
@@ -35,10 +35,10 @@ class DriverContext {
   void activate();
   /// The stream of all the worker's work; active() only.
   cuda::Stream stream() const { return stream_; }
-  /// Waits for it. Throws DriverError with what a kernel did wrong.
+  /// Waits for it. Throws DriverError with a kernel's fault.
   void synchronize(std::string_view operation) const;
 
-  /// Free memory of the GPU: the driver's figure once active, before that NVML's; 0 where neither tells.
+  /// Free memory of the GPU: the driver's figure once active, before that NVML's; 0 if neither tells.
   std::uint64_t free_memory_bytes() const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 // The distribution of a choice is a table on the device.
 constexpr double kMaxChoices = 1 << 24;
 
-[[noreturn]] void refuse(const v1::FillSpec& fill, const std::string& cause) {
+[[noreturn]] void refuse_fill(const v1::FillSpec& fill, const std::string& cause) {
   throw Error(ErrorCode::InvalidArgument, "fill " + fill.kind(), cause);
 }
 
@@ -26,8 +26,8 @@ double parameter(const v1::FillSpec& fill, int index, double absent) {
 std::uint64_t whole_parameter(const v1::FillSpec& fill, const char* name, double most) {
   const double value = parameter(fill, 0, -1);
   if (!(value >= 1 && value <= most) || value != std::floor(value)) {
-    refuse(fill, std::string("its first parameter, ") + name + ", must be a whole number from 1 to " +
-                     std::to_string(static_cast<std::uint64_t>(most)));
+    refuse_fill(fill, std::string("its first parameter, ") + name + ", must be a whole number from 1 to " +
+                          std::to_string(static_cast<std::uint64_t>(most)));
   }
   return static_cast<std::uint64_t>(value);
 }
@@ -59,7 +59,8 @@ FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed) {
     work.cumulative =
         zipf_distribution(whole_parameter(fill, "the count", kMaxChoices), parameter(fill, 1, 0));
   } else {
-    refuse(fill, "unknown kind (known: normal, uniform, constant, iota, permutation, choice, offsets, file)");
+    refuse_fill(fill,
+                "unknown kind (known: normal, uniform, constant, iota, permutation, choice, offsets, file)");
   }
   return work;
 }
@@ -71,8 +72,8 @@ std::vector<std::byte> fill_on_host(const v1::FillSpec& fill, DType type, std::u
   std::vector<std::byte> bytes(elements * size_of(type));
   if (fill.kind() == "file") {
     if (fill.file_content().size() != bytes.size()) {
-      refuse(fill, "the file has " + std::to_string(fill.file_content().size()) + " bytes, the buffer " +
-                       std::to_string(bytes.size()));
+      refuse_fill(fill, "the file has " + std::to_string(fill.file_content().size()) + " bytes, the buffer " +
+                            std::to_string(bytes.size()));
     }
     if (!bytes.empty()) {
       std::memcpy(bytes.data(), fill.file_content().data(), bytes.size());
@@ -96,7 +97,7 @@ std::vector<std::uint64_t> make_offsets(std::uint64_t elements, std::uint64_t to
   if (elements > 1) {
     offsets.back() = total;
   }
-  std::sort(offsets.begin(), offsets.end());
+  std::ranges::sort(offsets);
   return offsets;
 }
 

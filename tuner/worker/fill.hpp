@@ -1,4 +1,4 @@
-// From a fill of a kernel spec to the content of a buffer.
+// Turns a fill of a kernel spec into the content of a buffer.
 //
 //   normal       {mean = 0, deviation = 1}
 //   uniform      {low = 0, high = 1}; integers are the whole part of a draw from [low, high)
@@ -21,7 +21,7 @@
 
 namespace cubind::worker {
 
-/// What the device generates itself; for the kinds `offsets` and `file` see fill_on_host(). Throws
+/// The fills that the device generates itself; for the kinds `offsets` and `file` see fill_on_host(). Throws
 /// Error(InvalidArgument) for an unknown kind or parameters that make no sense.
 FillWork plan_fill(const v1::FillSpec& fill, std::uint64_t seed);
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
-// To read is enough for a lock. Not O_CREAT on what is there: in a folder with the sticky bit the kernel
-// refuses that for files of other users (fs.protected_regular).
+// Read access is enough for a lock. No O_CREAT on an existing file: in a folder with the sticky bit the
+// kernel refuses that for files of other users (fs.protected_regular).
 UniqueFd open_shared(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kFlags));
   if (fd || errno != ENOENT) {
@@ -46,7 +46,7 @@ std::optional<GpuLock> GpuLock::try_acquire(const std::filesystem::path& folder,
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Error(ErrorCode::FailedPrecondition, path.string(),
-                "is in the place of a GPU's lock and no plain file");
+                "stands in the place of a GPU's lock and is not a plain file");
   }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
     return GpuLock(std::move(fd));

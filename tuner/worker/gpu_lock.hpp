@@ -10,17 +10,17 @@
 
 namespace cubind::worker {
 
-/// Where the locks of all users of this machine lie: /run/lock, or /tmp where that is not open to everybody.
-/// Containers that share a GPU have to share it.
+/// The folder with the locks of all users of this machine: /run/lock, or /tmp if that is not open to
+/// everybody. Containers that share a GPU must share it.
 std::filesystem::path gpu_lock_folder();
 
 /// An flock on a file named after the GPU's UUID. The kernel releases it when the process ends, however it
 /// ends.
 class GpuLock {
  public:
-  /// Absent where another process holds it, of whatever user. The folder may be one that everybody writes to:
-  /// links are not followed, nothing is written to the file, and it is read-only to all but its maker. Throws
-  /// Error where the file cannot be made or opened, or is no plain file.
+  /// Absent if another process of any user holds it. Everybody may write to the folder, so links are not
+  /// followed, nothing is written to the file, and it is read-only to all but its maker. Throws Error if the
+  /// file cannot be made or opened, or is not a plain file.
   static std::optional<GpuLock> try_acquire(const std::filesystem::path& folder, const std::string& uuid);
   /// The same, but gives a holder that is just ending `patience`: a killed worker's context takes a while to
   /// be taken down, and its lock goes with the last of it.

@@ -8,9 +8,9 @@
 namespace cubind::worker {
 
 /// Events around one short kernel read several times its time (3.7 us for 0.8 us). So the work is repeated
-/// within one graph, and a sample is the graph's time over the repeats. What must happen before each repeat
-/// (the flush, restoring) is in the graph too; a second graph with that alone is timed right after, and the
-/// difference is what counts. The step from node to node, about 0.2 us on an H200, stays in the figure: it is
+/// within one graph, and a sample is the graph's time over the repeats. The work before each repeat (the
+/// flush, restoring) is in the graph too. A second graph with that work alone is timed right after, and the
+/// difference counts. The step from node to node, about 0.2 us on an H200, stays in the figure: it is
 /// evidence of another kind than CUPTI's, and says so by its name. The policy's graph launch makes no
 /// difference here.
 class GraphTimer final : public Timer {

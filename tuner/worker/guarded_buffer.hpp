@@ -10,7 +10,7 @@
 
 namespace cubind::worker {
 
-/// Where the buffer starts within its allocation.
+/// The buffer's start within its allocation.
 enum class Placement {
   Aligned,  // to 256 bytes, as allocators give it: for timing
   Minimal,  // to the declared alignment and no more: for verification, so that a kernel that needs more is
@@ -26,14 +26,14 @@ class GuardedBuffer {
   v1::Role role() const { return role_; }
   DType type() const { return type_; }
   std::uint64_t elements() const { return elements_; }
-  /// Of the elements; of a scratch buffer what the last fit() asked for.
+  /// The size of the elements; for a scratch buffer, that of the last fit().
   std::uint64_t bytes() const { return bytes_; }
   cuda::DevicePtr address() const { return address_; }
   TypedAddress typed() const { return {address_, type_}; }
 
   /// Moves the buffer (its content is then undefined) and says whether it was elsewhere before.
   bool place(Placement placement);
-  /// Scratch alone: what a launch plan needs of it, which differs between configurations. Grows the
+  /// Scratch alone: the size that a launch plan needs, which differs between configurations. Grows the
   /// allocation if need be.
   void fit(MemoryBudget& budget, std::uint64_t bytes);
 

@@ -4,32 +4,26 @@
 
 #include "base/error.hpp"
 #include "tuner/measure/floor.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/worker/warm_up.hpp"
 
 namespace cubind::worker {
 namespace {
 
-struct Block {
-  std::vector<double> samples_us;
-  Conditions conditions;
-  bool throttled = false;
-};
-
-Block take_block(DeviceSession& session, const TimedWork& work, unsigned samples) {
+SampleBlock take_block(GpuSession& session, const TimedWork& work, unsigned samples) {
   while (true) {
-    Block block;
-    const Conditions before = session.monitor().conditions();
+    SampleBlock block;
+    const BlockConditions before = session.monitor().conditions();
     block.samples_us = session.timer().measure(work, samples);
     block.conditions = session.monitor().conditions();
-    // A slowdown that ended within the block counts; and the higher of the clocks is the one that the floor
-    // has to assume.
+    // A slowdown that ended within the block counts, and the floor must assume the higher of the clocks.
     block.conditions.throttle_reasons |= before.throttle_reasons;
     block.conditions.sm_mhz = std::max(block.conditions.sm_mhz, before.sm_mhz);
     switch (session.throttle().judge(block.conditions.throttle_reasons)) {
       case measure::BlockVerdict::Drop:
         continue;
       case measure::BlockVerdict::KeepThrottled:
-        block.throttled = true;
+        block.conditions.throttled = true;
         break;
       case measure::BlockVerdict::Keep:
         break;
@@ -38,16 +32,7 @@ Block take_block(DeviceSession& session, const TimedWork& work, unsigned samples
   }
 }
 
-void set_conditions(const Block& block, v1::ThrottleInfo& info) {
-  info.set_sm_mhz(block.conditions.sm_mhz);
-  info.set_memory_mhz(block.conditions.memory_mhz);
-  info.set_temperature_c(block.conditions.temperature_c);
-  info.set_power_mw(block.conditions.power_mw);
-  info.set_throttle_reasons(block.conditions.throttle_reasons);
-  info.set_throttled(block.throttled);
-}
-
-void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, const Block& block,
+void check_floor(GpuSession& session, const v1::PrepareProblem& problem, const SampleBlock& block,
                  const MeasureSettings& settings, v1::MeasuredItem& measured) {
   const cuda::DeviceFacts& facts = session.context().facts();
   const measure::FloorWork work{problem.floor_flops(), problem.floor_min_read_bytes(),
@@ -64,7 +49,7 @@ void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, cons
   if (block.samples_us.empty()) {
     return;
   }
-  const double least = *std::min_element(block.samples_us.begin(), block.samples_us.end());
+  const double least = *std::ranges::min_element(block.samples_us);
   if (!measure::is_below(floor, least, session.timer().tick_us())) {
     return;
   }
@@ -75,7 +60,7 @@ void check_floor(DeviceSession& session, const v1::PrepareProblem& problem, cons
 
 }  // namespace
 
-TimedWork timed_work(DeviceSession& session, ProblemSetup& setup, const BoundPlan& plan) {
+TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan) {
   const v1::Policy& policy = setup.request().policy();
   if (policy.flush_method() > L2Flush::kMethod) {
     throw Error(ErrorCode::InvalidArgument, "policy.flush_method",
@@ -105,7 +90,7 @@ TimedWork timed_work(DeviceSession& session, ProblemSetup& setup, const BoundPla
   return work;
 }
 
-void warm_up_with(DeviceSession& session, const TimedWork& work, const MeasureSettings& settings) {
+void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings) {
   const auto run = [&] {
     constexpr int kBatch = 8;
     for (int i = 0; i < kBatch; ++i) {
@@ -120,9 +105,8 @@ void warm_up_with(DeviceSession& session, const TimedWork& work, const MeasureSe
       run, [&] { return session.monitor().sm_mhz(); }, settings);
 }
 
-v1::MeasuredItem measure_block(DeviceSession& session, const v1::PrepareProblem& problem,
-                               const TimedWork& work, const v1::MeasureTrials::Item& item,
-                               const MeasureSettings& settings) {
+v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
+                               const v1::MeasureTrials::Item& item, const MeasureSettings& settings) {
   v1::MeasuredItem measured;
   measured.set_trial(item.trial());
   measured.set_outcome(v1::CORRECT);
@@ -131,9 +115,9 @@ v1::MeasuredItem measure_block(DeviceSession& session, const v1::PrepareProblem&
     work.before();
   }
   work.timed();
-  const Block block = take_block(session, work, item.samples());
+  const SampleBlock block = take_block(session, work, item.samples());
   measured.mutable_samples_us()->Add(block.samples_us.begin(), block.samples_us.end());
-  set_conditions(block, *measured.mutable_conditions());
+  to_wire(block.conditions, *measured.mutable_conditions());
   check_floor(session, problem, block, settings, measured);
   session.worked();
   return measured;

@@ -3,23 +3,22 @@
 
 #include "schemas/worker.pb.h"
 #include "tuner/measure/measure_settings.hpp"
-#include "tuner/worker/device_session.hpp"
+#include "tuner/worker/gpu_session.hpp"
 #include "tuner/worker/problem_setup.hpp"
 
 namespace cubind::worker {
 
 /// The work of one sample under the setup's policy. `setup` and `plan` must outlive it. Throws
 /// Error(InvalidArgument) for a flush method that does not exist and for a plan without launches.
-TimedWork timed_work(DeviceSession& session, ProblemSetup& setup, const BoundPlan& plan);
+TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan);
 
 /// Runs the work until the SM clock is steady.
-void warm_up_with(DeviceSession& session, const TimedWork& work, const MeasureSettings& settings);
+void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings);
 
 /// One block with its conditions. Blocks under thermal or hardware slowdown are measured again as the
 /// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
-/// WRONG_RESULT, detail with both figures. Throws DriverError for what the variant does wrong.
-v1::MeasuredItem measure_block(DeviceSession& session, const v1::PrepareProblem& problem,
-                               const TimedWork& work, const v1::MeasureTrials::Item& item,
-                               const MeasureSettings& settings);
+/// WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
+v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
+                               const v1::MeasureTrials::Item& item, const MeasureSettings& settings);
 
 }  // namespace cubind::worker

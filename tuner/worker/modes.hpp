@@ -12,7 +12,7 @@
 
 namespace cubind::worker {
 
-/// Exit statuses of the worker, for the parent's log; what matters is in the last reply.
+/// Exit statuses of the worker, for the parent's log; the last reply has the facts.
 enum class ExitCode : int {
   Done = 0,        // the peer closed the socket
   Fault = 1,       // the socket or the worker itself failed
@@ -20,8 +20,8 @@ enum class ExitCode : int {
   ContextLost = 3  // a kernel left a sticky error; the reply before said so
 };
 
-/// Both take what follows `--fd N` and return when the peer has closed the socket. Throw Error where they
-/// cannot go on.
+/// Both take the arguments behind `--fd N` and return when the peer has closed the socket. Throw Error where
+/// they cannot go on.
 ExitCode run_compile_worker(int fd, const std::vector<std::string>& arguments);
 ExitCode run_device_worker(int fd, const std::vector<std::string>& arguments);
 

@@ -51,8 +51,8 @@ std::uint32_t NvmlMonitor::sm_mhz() const {
   return device_ == nullptr ? 0 : clock(*nvml_, device_, cuda::NvmlClock::Sm);
 }
 
-Conditions NvmlMonitor::conditions() const {
-  Conditions now;
+BlockConditions NvmlMonitor::conditions() const {
+  BlockConditions now;
   if (device_ == nullptr) {
     return now;
   }
@@ -83,8 +83,9 @@ GpuUse NvmlMonitor::use() const {
   }
   add_processes(nvml_->device_get_compute_processes, device_, use.processes);
   add_processes(nvml_->device_get_graphics_processes, device_, use.processes);
-  std::sort(use.processes.begin(), use.processes.end());
-  use.processes.erase(std::unique(use.processes.begin(), use.processes.end()), use.processes.end());
+  std::ranges::sort(use.processes);
+  const auto doubled = std::ranges::unique(use.processes);
+  use.processes.erase(doubled.begin(), doubled.end());
   use.memory_bytes = used_memory(*nvml_, device_);
   cuda::NvmlUtilization utilization{};
   if (nvml_->device_get_utilization != nullptr &&

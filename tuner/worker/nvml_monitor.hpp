@@ -1,21 +1,13 @@
-// What the GPU does while it is measured, and who else uses it.
+// The GPU's state during a measurement, and its other users.
 #pragma once
 
 #include <cstdint>
 
+#include "tuner/plan/evidence.hpp"
 #include "tuner/worker/consent.hpp"
 #include "tuner/worker/driver_context.hpp"
 
 namespace cubind::worker {
-
-/// Readings; zero where NVML does not tell.
-struct Conditions {
-  std::uint32_t sm_mhz = 0;
-  std::uint32_t memory_mhz = 0;
-  std::uint32_t temperature_c = 0;
-  std::uint32_t power_mw = 0;
-  std::uint64_t throttle_reasons = 0;
-};
 
 /// Reads alone: clocks are never changed. Without NVML every reading is zero. One thread.
 class NvmlMonitor {
@@ -23,7 +15,8 @@ class NvmlMonitor {
   explicit NvmlMonitor(const DriverContext& context)
       : nvml_(context.nvml()), device_(context.nvml_device()) {}
 
-  Conditions conditions() const;
+  /// Readings: whether a block is called throttled or contended is for others to say.
+  BlockConditions conditions() const;
   std::uint32_t sm_mhz() const;
   GpuUse use() const;
 

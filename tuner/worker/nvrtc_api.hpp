@@ -10,8 +10,8 @@ struct _nvrtcProgram;  // NOLINT(bugprone-reserved-identifier): nvrtc.h calls it
 
 namespace cubind::worker {
 
-// NVRTC's functions, resolved by name from a library that is opened by its full path. The types are NVRTC's
-// own with int for its result enum; nvrtc_api.cpp holds them against nvrtc.h.
+/// NVRTC's functions, resolved by name from a library that is opened by its full path. The types are NVRTC's
+/// own with int for its result enum; nvrtc_api.cpp holds them against nvrtc.h.
 struct NvrtcFunctions {
   using Program = _nvrtcProgram*;
 
@@ -33,16 +33,16 @@ struct NvrtcFunctions {
   int (*get_lowered_name)(Program, const char*, const char**) = nullptr;
 };
 
-// What nvrtcCompileProgram can return and cubind tells apart.
+/// The results of nvrtcCompileProgram that cubind tells apart.
 enum class NvrtcStatus { Success, OutOfMemory, InvalidOption, CompileError, Fault };
 
-// A loaded NVRTC. Stays loaded until the process ends: NVRTC 13 keeps thread-local state that does not
-// survive dlclose. For one thread.
+/// A loaded NVRTC. Stays loaded until the process ends: NVRTC 13 keeps thread-local state that does not
+/// survive dlclose. For one thread.
 class NvrtcLibrary {
  public:
-  // Opens the builtins first: NVRTC looks for them by file name alone, which finds nothing where it was
-  // itself opened by path from a Python wheel; a library of that name that is already loaded is taken. Throws
-  // Error(Unavailable) with the loader's message, naming the file, or the function that is missing.
+  /// Opens the builtins first: NVRTC looks for them by file name alone, which finds nothing if it was
+  /// itself opened by path from a Python wheel; a library of that name that is already loaded is taken. Throws
+  /// Error(Unavailable) with the loader's message, naming the file, or the function that is missing.
   NvrtcLibrary(const std::filesystem::path& nvrtc, const std::filesystem::path& builtins);
 
   const NvrtcFunctions& functions() const noexcept { return functions_; }
@@ -57,7 +57,7 @@ class NvrtcLibrary {
   int minor_ = 0;
 };
 
-// One program. Methods throw Error(Internal) where NVRTC refuses what cannot fail.
+/// One program. Methods throw Error(Internal) if NVRTC refuses a call that cannot fail.
 class NvrtcProgram {
  public:
   struct Header {
@@ -65,7 +65,7 @@ class NvrtcProgram {
     const char* content;
   };
 
-  // NVRTC copies all texts. They must not hold a zero byte.
+  /// NVRTC copies all texts. They must not hold a zero byte.
   NvrtcProgram(const NvrtcLibrary& library, const std::string& name, const std::string& source,
                const std::vector<Header>& headers);
   ~NvrtcProgram();
@@ -75,17 +75,17 @@ class NvrtcProgram {
   void add_name_expression(const std::string& expression);
   NvrtcStatus compile(const std::vector<std::string>& options);
 
-  // NVRTC's words for what compile() returned.
+  /// NVRTC's words for the result of compile().
   const std::string& error_text() const noexcept { return error_text_; }
 
-  // The first max_bytes of the log; `truncated` says whether there was more.
+  /// The first max_bytes of the log; `truncated` says whether there was more.
   struct Log {
     std::string text;
     bool truncated = false;
   };
   Log log(std::size_t max_bytes) const;
 
-  // After success.
+  /// After success.
   std::size_t cubin_bytes() const;
   std::string cubin() const;
   std::string ptx() const;

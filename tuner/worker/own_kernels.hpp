@@ -14,7 +14,7 @@
 
 namespace cubind::worker {
 
-/// How an element of a buffer comes from its index; the numbers are those of device_kernels.cu.
+/// The rule that makes an element of a buffer from its index; the numbers are those of device_kernels.cu.
 enum class FillKind : int { Normal, Uniform, Constant, Iota, Permutation, Choice };
 
 struct FillWork {

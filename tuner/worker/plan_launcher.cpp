@@ -63,7 +63,7 @@ std::array<std::byte, 8> pack_scalar(const v1::Parameter& parameter, double valu
   }
   if (!(std::fabs(value) < 0x1p63) || value != std::floor(value)) {
     throw Error(ErrorCode::InvalidArgument, "parameter " + parameter.name(),
-                std::to_string(value) + " is no " + parameter.type());
+                std::to_string(value) + " is not a value of type " + parameter.type());
   }
   return pack_scalar(parameter, static_cast<std::int64_t>(value));
 }

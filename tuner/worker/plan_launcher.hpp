@@ -17,7 +17,7 @@ namespace cubind::worker {
 /// A loaded cubin. One thread.
 class LoadedCubin {
  public:
-  /// Throws DriverError where the driver does not take it or it lacks a symbol.
+  /// Throws DriverError if the driver does not take it or it lacks a symbol.
   LoadedCubin(const DriverContext& context, const std::string& cubin,
               const std::vector<std::string>& symbols);
   ~LoadedCubin();
@@ -39,7 +39,7 @@ class LoadedCubin {
 /// Finds a buffer for a plan's parameter: its address, having made sure that it has `extent_bytes`. Throws
 /// Error(InvalidArgument) where the setup has none of that name.
 using FindBuffer = std::function<cuda::DevicePtr(const v1::Parameter& parameter)>;
-/// What the measurement passes for a caller's scalar.
+/// The value that the measurement passes for a caller's scalar.
 using FindScalar = std::function<double(const v1::Parameter& parameter)>;
 
 /// Ready to be launched again and again. The cubin must outlive it, and the buffers must stay where they are.
@@ -69,7 +69,7 @@ class BoundPlan {
   std::vector<BoundLaunch> launches_;
 };
 
-/// The bytes that a kernel's scalar parameter of this type holds. Throws Error(InvalidArgument) where the
+/// The bytes that a kernel's scalar parameter of this type holds. Throws Error(InvalidArgument) if the
 /// value does not fit an integer type.
 std::array<std::byte, 8> pack_scalar(const v1::Parameter& parameter, double value);
 std::array<std::byte, 8> pack_scalar(const v1::Parameter& parameter, std::int64_t value);

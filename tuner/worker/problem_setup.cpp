@@ -105,8 +105,8 @@ void ProblemSetup::upload_expected() {
 }
 
 ProblemSetup::Buffer& ProblemSetup::find(const std::string& name) {
-  const auto found = std::find_if(buffers_.begin(), buffers_.end(),
-                                  [&](const Buffer& buffer) { return buffer.variant.name() == name; });
+  const auto found =
+      std::ranges::find_if(buffers_, [&](const Buffer& buffer) { return buffer.variant.name() == name; });
   if (found == buffers_.end()) {
     throw Error(ErrorCode::InvalidArgument, "setup " + std::to_string(request_.setup()),
                 "has no buffer \"" + name + "\"");
@@ -226,7 +226,7 @@ void ProblemSetup::restore() {
 }
 
 bool ProblemSetup::needs_restore() const {
-  return std::any_of(buffers_.begin(), buffers_.end(), [](const Buffer& buffer) {
+  return std::ranges::any_of(buffers_, [](const Buffer& buffer) {
     const v1::Role role = buffer.variant.role();
     return role == v1::INOUT || (role == v1::ZERO && !buffer.spec.timed_zero());
   });
@@ -242,7 +242,7 @@ void ProblemSetup::clear_timed() {
 }
 
 unsigned ProblemSetup::timed_clears() const {
-  return static_cast<unsigned>(std::count_if(buffers_.begin(), buffers_.end(), [](const Buffer& buffer) {
+  return static_cast<unsigned>(std::ranges::count_if(buffers_, [](const Buffer& buffer) {
     return buffer.variant.role() == v1::ZERO && buffer.spec.timed_zero() && buffer.variant.bytes() > 0;
   }));
 }
@@ -373,7 +373,7 @@ std::uint64_t ProblemSetup::hash_of(const v1::OutputParts& parts) {
     if (!is_output(buffer.role()) || part.elements() > buffer.elements()) {
       throw Error(
           ErrorCode::InvalidArgument, "verify.hashed",
-          std::to_string(part.elements()) + " elements of " + part.output() + " are no part of an output");
+          std::to_string(part.elements()) + " elements of " + part.output() + " are not part of an output");
     }
     hash = mix_seeds(hash, kernels_.hash(buffer.address(), part.elements() * size_of(buffer.type())));
   }

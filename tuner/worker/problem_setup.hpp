@@ -1,4 +1,4 @@
-// The buffers of one problem on the device, their inputs, and what the reference makes of them.
+// The buffers of one problem on the device, their inputs, and the reference's outputs.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace cubind::worker {
 
-/// What one output of a variant came to.
+/// The result for one output of a variant.
 struct OutputComparison {
   std::string output;
   verify::Comparison result;
@@ -52,12 +52,13 @@ class ProblemSetup {
   /// Binds to the buffers where they are now; before poison(), because scratch buffers may grow here.
   BoundPlan bind(const LoadedCubin& cubin, const v1::LaunchPlan& plan);
 
-  /// After a run: what it wrote outside its buffers or into its inputs; absent: nothing.
+  /// After a run: its writes outside its buffers or into its inputs; absent: none.
   std::optional<std::string> find_damage();
   std::vector<OutputComparison> compare_outputs();
   /// Of all outputs together.
   std::uint64_t output_hash();
-  /// Of the first elements of some. Throws Error(InvalidArgument) where a buffer is no output or shorter.
+  /// Covers the first elements of some outputs. Throws Error(InvalidArgument) if a buffer is not an output,
+  /// or is shorter.
   std::uint64_t hash_of(const v1::OutputParts& parts);
   /// Something may have been overwritten: inputs and reference are made again before the next run.
   void distrust() {
@@ -69,7 +70,7 @@ class ProblemSetup {
   struct Buffer {
     v1::BufferSpec spec;
     GuardedBuffer variant;
-    std::optional<GuardedBuffer> reference;  // what the reference writes; inputs are shared
+    std::optional<GuardedBuffer> reference;  // the reference's output; inputs are shared
     DeviceMemory pristine;                   // inout: its content before a launch
     DeviceMemory expected;                   // outputs under reference "expected"
     std::optional<DType> expected_type;

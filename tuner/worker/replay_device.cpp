@@ -167,7 +167,7 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
     memory_limit_ = verify::memory_share(request.memory_fraction(), faults_.free_memory_bytes());
   }
   info.set_memory_limit_bytes(memory_limit_);
-  info.set_consent_rule("a replayed table is nobody else's");
+  info.set_consent_rule("a replayed table has no other user");
   reply.set_timer("replay");
   reply.set_free_memory_bytes(free_memory_bytes());
   return reply;
@@ -234,8 +234,8 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   result.set_reference(place.reference);
   result.set_same_bits(true);
   result.set_after_timing(request.after_timing());
-  // A problem on which the table has no verification of this trial is one that the recording did not need.
-  for (const TableTrialVerification& recorded : trial.trial->verifications) {
+  // If the table has no verification of this trial on a problem, the recording did not need one.
+  for (const VerificationResult& recorded : trial.trial->verifications) {
     if (recorded.problem != place.problem || recorded.after_timing != request.after_timing()) {
       continue;
     }
@@ -303,7 +303,7 @@ v1::DeviceReply ReplayDevice::measure(const v1::MeasureTrials& request) {
       result.set_floor_us(2 * result.samples_us(0));
       result.set_detail("injected: a sample below half of the floor");
     }
-    reply.set_tick_us(trial.trial->context.tick_us);
+    reply.set_tick_us(trial.trial->tick_us);
     *reply.add_measured() = std::move(result);
   }
   return reply;

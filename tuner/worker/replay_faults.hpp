@@ -1,4 +1,4 @@
-// Faults that a replay device is told to have, so that everything above a device can be tested without one.
+// Faults for a replay device, so that everything above a device can be tested without one.
 //
 // A JSON file:
 //   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "lock": "/tmp/locks", "free_memory_bytes": 65536,
@@ -61,7 +61,7 @@ class ReplayFaults {
   const std::string& lock_folder() const { return lock_; }
   /// Appends a line to the log, where there is one.
   void log(const std::string& line) const;
-  /// The fault to have now. Taking one counts it. `configuration` is null where the point has none.
+  /// The fault to have now. Taking one counts it. `configuration` is null if the point has none.
   std::optional<FaultKind> take(FaultPoint point, const Problem& problem,
                                 const Configuration* configuration) const;
 

@@ -18,9 +18,9 @@ std::string name_of(const std::string& kernel, const Problem& problem, const Con
   return kernel + '\n' + to_string(problem) + '\n' + to_string(configuration);
 }
 
-std::vector<double> samples_of(const std::vector<TableBlock>& blocks) {
+std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
   std::vector<double> samples;
-  for (const TableBlock& block : blocks) {
+  for (const SampleBlock& block : blocks) {
     samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
   }
   return samples;
@@ -82,7 +82,7 @@ void ReplayTable::require(const std::string& kernel, const Problem& problem) con
 std::string ReplayTable::recordings_of(const std::string& kernel) const {
   std::vector<std::string> problems, kernels;
   const auto add = [](std::vector<std::string>& names, const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (std::ranges::find(names, name) == names.end()) {
       names.push_back(name);
     }
   };
@@ -118,9 +118,9 @@ double ReplayTable::sample(const TableTrial& trial, const Digest& trial_key, Sta
 
 std::uint32_t ReplayTable::sm_mhz(const TableTrial& trial) {
   for (const auto* blocks : {&trial.finals, &trial.screening}) {
-    for (const TableBlock& block : *blocks) {
-      if (block.sm_mhz != 0) {
-        return block.sm_mhz;
+    for (const SampleBlock& block : *blocks) {
+      if (block.conditions.sm_mhz != 0) {
+        return block.conditions.sm_mhz;
       }
     }
   }

@@ -9,10 +9,10 @@
 
 namespace cubind::worker {
 
-/// Immutable. Of a table with trials of one device.
+/// Immutable. Made from a table with trials of one device.
 class ReplayTable {
  public:
-  /// Throws Error(InvalidArgument) where the table holds no trial, or those of several devices.
+  /// Throws Error(InvalidArgument) if the table holds no trial, or those of several devices.
   ReplayTable(Table table, const std::string& file);
 
   const Digest& digest() const { return digest_; }
@@ -20,16 +20,16 @@ class ReplayTable {
   const DeviceFacts& facts() const { return facts_; }
   const std::string& driver() const { return driver_; }
 
-  /// Null where nothing was recorded.
+  /// Null if nothing was recorded.
   const TableTrial* find(const std::string& kernel, const Problem& problem,
                          const Configuration& configuration) const;
-  /// Throws Error(FailedPrecondition) where no configuration of the kernel was recorded on the problem; it
-  /// says what was recorded.
+  /// Throws Error(FailedPrecondition) if no configuration of the kernel was recorded on the problem; it lists
+  /// the recorded problems.
   void require(const std::string& kernel, const Problem& problem) const;
 
   enum class Stage : std::uint8_t { Screening, Finals };
   /// Sample `k` of a trial, microseconds: a pure function of table, trial key, stage and k. The recorded
-  /// samples come first, in order; from then on they repeat in an order drawn from the key. Zero where the
+  /// samples come first, in order; from then on they repeat in an order drawn from the key. Zero if the
   /// trial has no samples.
   double sample(const TableTrial& trial, const Digest& trial_key, Stage stage, std::uint32_t k) const;
 

@@ -26,8 +26,8 @@ class Timer {
   virtual std::string name() const = 0;
   /// The smallest step between two readings.
   virtual double tick_us() const = 0;
-  /// Microseconds of each sample, in order. Throws DriverError for what the kernels do wrong,
-  /// Error(Unavailable) where the timer itself does not work here.
+  /// Microseconds of each sample, in order. Throws DriverError for the kernels' faults, Error(Unavailable)
+  /// where the timer itself does not work here.
   virtual std::vector<double> measure(const TimedWork& work, unsigned samples) = 0;
 };
 

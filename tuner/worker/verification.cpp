@@ -30,7 +30,7 @@ void take(const OutputComparison& output, v1::VerificationResult& result) {
 }
 
 // One run from one poison.
-void run_once(DeviceSession& session, ProblemSetup& setup, const BoundPlan& plan, std::byte poison,
+void run_once(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan, std::byte poison,
               v1::VerificationResult& result) {
   setup.poison(poison);
   plan.enqueue(session.context().stream());
@@ -47,7 +47,7 @@ void run_once(DeviceSession& session, ProblemSetup& setup, const BoundPlan& plan
 
 }  // namespace
 
-v1::VerificationResult verify_variant(DeviceSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
                                       const v1::VerifyTrial& request) {
   v1::VerificationResult result;
   *result.mutable_problem() = setup.request().problem();

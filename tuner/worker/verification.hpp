@@ -1,8 +1,8 @@
-// Whether a variant computes what the reference computes and writes nothing else.
+// Checks that a variant computes the reference's results and writes nothing else.
 #pragma once
 
 #include "schemas/worker.pb.h"
-#include "tuner/worker/device_session.hpp"
+#include "tuner/worker/gpu_session.hpp"
 #include "tuner/worker/problem_setup.hpp"
 
 namespace cubind::worker {
@@ -10,7 +10,7 @@ namespace cubind::worker {
 /// Fresh inputs, outputs poisoned, red zones painted; one run, or two from different poisons where
 /// `check_same_bits` asks for it. The result's outcome is CORRECT or WRONG_RESULT, the latter with a detail;
 /// a run that fails throws DriverError.
-v1::VerificationResult verify_variant(DeviceSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
                                       const v1::VerifyTrial& request);
 
 }  // namespace cubind::worker

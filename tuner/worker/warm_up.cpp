@@ -18,7 +18,7 @@ bool SteadyClock::add(std::uint32_t sm_mhz) {
   if (readings_.size() < settings_.steady_readings) {
     return false;
   }
-  const auto [lowest, highest] = std::minmax_element(readings_.begin(), readings_.end());
+  const auto [lowest, highest] = std::ranges::minmax_element(readings_);
   return *lowest > 0 && *highest - *lowest <= settings_.steady_band_mhz;
 }
 

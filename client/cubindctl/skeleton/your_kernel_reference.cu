@@ -1,4 +1,4 @@
-// What your_kernel is compared with: as plain as can be, one element a thread.
+// The reference of your_kernel, as plain as possible: one element a thread.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -17,13 +17,13 @@ class WorkerProcess {
  public:
   explicit WorkerProcess(std::vector<std::string> arguments);
 
-  // Absent when the deadline passes first.
+  /// Absent when the deadline passes first.
   std::optional<v1::DeviceReply> ask_within(const v1::DeviceRequest& request,
                                             std::chrono::milliseconds deadline);
-  // Fails the test after a minute.
+  /// Fails the test after a minute.
   v1::DeviceReply ask(const v1::DeviceRequest& request);
 
-  // Fails the test where the process does not end by itself within ten seconds.
+  /// Fails the test where the process does not end by itself within ten seconds.
   ExitStatus ended();
 
   int fd() const { return socket_.get(); }
@@ -37,7 +37,7 @@ class WorkerProcess {
   Subprocess process_;
 };
 
-// A device worker with the GPU open. Fails the test where it does not open.
+/// A device worker with the GPU open. Fails the test where it does not open.
 class DeviceWorkerProcess : public WorkerProcess {
  public:
   explicit DeviceWorkerProcess(const v1::OpenDevice& open = {});
@@ -47,8 +47,8 @@ class DeviceWorkerProcess : public WorkerProcess {
   v1::DeviceInfo info_;
 };
 
-// The cubin of kernels.cu for the GPU that is there, compiled once by a compile worker with the machine's
-// NVRTC. All its kernels are extern "C": symbols are names.
+/// The cubin of kernels.cu for the GPU that is there, compiled once by a compile worker with the machine's
+/// NVRTC. All its kernels are extern "C": symbols are names.
 const std::string& kernels_cubin();
 
 }  // namespace cubind::test

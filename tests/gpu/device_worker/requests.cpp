@@ -56,8 +56,8 @@ v1::Launch Requests::launch(const std::string& kernel, std::uint32_t grid, v1::D
   *launch.mutable_grid() = dim(grid);
   *launch.mutable_block() = std::move(block);
   for (const std::string& name : buffers) {
-    const auto found = std::find_if(prepare_.buffers().begin(), prepare_.buffers().end(),
-                                    [&](const v1::BufferSpec& spec) { return spec.name() == name; });
+    const auto found = std::ranges::find_if(prepare_.buffers(),
+                                            [&](const v1::BufferSpec& spec) { return spec.name() == name; });
     REQUIRE(found != prepare_.buffers().end());
     v1::Parameter& parameter = *launch.add_parameters();
     parameter.set_name(name);
@@ -165,7 +165,7 @@ v1::LaunchPlan row_plan(const Requests& problem, const std::string& kernel) {
 double median(const v1::MeasuredItem& item) {
   std::vector<double> samples(item.samples_us().begin(), item.samples_us().end());
   REQUIRE_FALSE(samples.empty());
-  std::sort(samples.begin(), samples.end());
+  std::ranges::sort(samples);
   return samples[samples.size() / 2];
 }
 

@@ -19,24 +19,24 @@ struct BufferOptions {
   double atol = 1e-6;
 };
 
-// A problem, and plans over its buffers. Setup 1.
+/// A problem, and plans over its buffers. Setup 1.
 class Requests {
  public:
   Requests& buffer(const std::string& name, const std::string& type, v1::Role role, std::uint64_t elements,
                    const BufferOptions& options = {});
-  // The reference: a kernel of kernels.cu.
+  /// The reference: a kernel of kernels.cu.
   Requests& reference(const v1::Launch& launch);
   Requests& expected(const std::string& name, const std::string& type, const std::string& bytes);
   v1::PrepareProblem& problem() { return prepare_; }
 
-  // A kernel over buffers, named as they are, then whole numbers (i64).
+  /// A kernel over buffers, named as they are, then whole numbers (i64).
   v1::Launch launch(const std::string& kernel, std::uint32_t grid, v1::Dim3 block,
                     const std::vector<std::string>& buffers, const std::vector<std::int64_t>& numbers) const;
   static v1::Dim3 dim(std::uint32_t x, std::uint32_t y = 1);
   static v1::LaunchPlan plan(const std::vector<v1::Launch>& launches);
 
   v1::DeviceRequest prepare() const;
-  // Loads kernels.cu as trial 1, with the symbols of the plan.
+  /// Loads kernels.cu as trial 1, with the symbols of the plan.
   static v1::DeviceRequest load(const v1::LaunchPlan& plan, std::uint32_t trial = 1);
   static v1::DeviceRequest verify(const v1::LaunchPlan& plan, std::uint64_t seed = 1,
                                   bool check_same_bits = true);
@@ -48,7 +48,7 @@ class Requests {
   v1::PrepareProblem prepare_;
 };
 
-// 33 rows of 64 floats, four rows a block: the last block has one row to do. As kernels.cu has it.
+/// 33 rows of 64 floats, four rows a block: the last block has one row to do. As kernels.cu has it.
 inline constexpr std::int64_t kRows = 33;
 inline constexpr std::int64_t kColumns = 64;
 Requests row_problem(const BufferOptions& x_options = {});

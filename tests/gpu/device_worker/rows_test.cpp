@@ -72,7 +72,7 @@ TEST_CASE("a part that is longer than its output or of an input is a fault of th
   request.mutable_verify()->mutable_hashed(0)->mutable_parts(0)->set_output(output);
   const v1::DeviceReply reply = worker.ask(request);
   CHECK(reply.outcome() == v1::OUTCOME_UNSPECIFIED);
-  CHECK_THAT(reply.detail(), Contains("no part of an output"));
+  CHECK_THAT(reply.detail(), Contains("not part of an output"));
 }
 
 }  // namespace

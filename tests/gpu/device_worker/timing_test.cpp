@@ -161,10 +161,11 @@ TEST_CASE("every block has the GPU's conditions") {
 
 // A job of 60 configurations has to end within seconds, compiling aside.
 TEST_CASE("verifying and timing a variant of a large problem takes milliseconds of the host") {
-  constexpr std::int64_t kCount = 64 << 20;
+  constexpr std::int64_t kElements = 64 << 20;
   Requests problem;
-  problem.buffer("x", "f32", v1::IN, kCount).buffer("y", "f32", v1::OUT, kCount);
-  const v1::Launch launch = problem.launch("doubled", kCount / 256, Requests::dim(256), {"x", "y"}, {kCount});
+  problem.buffer("x", "f32", v1::IN, kElements).buffer("y", "f32", v1::OUT, kElements);
+  const v1::Launch launch =
+      problem.launch("doubled", kElements / 256, Requests::dim(256), {"x", "y"}, {kElements});
   problem.reference(launch);
   const v1::LaunchPlan plan = Requests::plan({launch});
   DeviceWorkerProcess worker;

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/digest.hpp"
+#include "tests/nvrtc/compile_worker/any_toolchain.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 
@@ -27,10 +28,6 @@ v1::CompileRequest scale_request() {
   return request;
 }
 
-const Toolchain& any_toolchain() {
-  return toolchains()[GENERATE(range(std::size_t{0}, toolchains().size()))];
-}
-
 }  // namespace
 
 TEST_CASE("the hello names the version that the file names promised and the architectures") {
@@ -39,7 +36,7 @@ TEST_CASE("the hello names the version that the file names promised and the arch
   CHECK(worker.hello().error().empty());
   CHECK(worker.hello().toolchain().name() == toolchain.name());
   const auto& architectures = worker.hello().toolchain().architectures();
-  CHECK(std::find(architectures.begin(), architectures.end(), "sm_90") != architectures.end());
+  CHECK(std::ranges::find(architectures, "sm_90") != architectures.end());
 }
 
 TEST_CASE("a good kernel gives a cubin with lowered names in launch order") {

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
+#include "tests/nvrtc/compile_worker/any_toolchain.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 
@@ -25,10 +26,6 @@ class HostFile {
  private:
   TempDir folder_;
 };
-
-const Toolchain& any_toolchain() {
-  return toolchains()[GENERATE(range(std::size_t{0}, toolchains().size()))];
-}
 
 void check_no_leak(const v1::CompileReply& reply) {
   CHECK(reply.log().find(kSecret) == std::string::npos);

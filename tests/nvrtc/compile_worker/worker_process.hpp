@@ -11,7 +11,7 @@
 
 namespace cubind::test {
 
-// A `cubind-worker compile` process as an agent starts it, without the agent's deadline and caps.
+/// A `cubind-worker compile` process as an agent starts it, without the agent's deadline and caps.
 class WorkerProcess {
  public:
   explicit WorkerProcess(const Toolchain& toolchain);
@@ -20,10 +20,10 @@ class WorkerProcess {
   const v1::CompileWorkerHello& hello() const { return hello_; }
   pid_t pid() const { return child_.pid(); }
 
-  // Fails the test where the worker ends instead of replying.
+  /// Fails the test where the worker ends instead of replying.
   v1::CompileReply compile(const v1::CompileRequest& request);
 
-  // Closes the socket and returns how the worker ended.
+  /// Closes the socket and returns how the worker ended.
   ExitStatus finish();
 
  private:

@@ -8,17 +8,17 @@
 
 namespace cubind::test {
 
-// The real NVRTC installations of this machine: the newest, then NVRTC 12.x where there is one. Fails the
-// test where there is none at all.
+/// The real NVRTC installations of this machine: the newest, then NVRTC 12.x where there is one. Fails the
+/// test where there is none at all.
 const std::vector<Toolchain>& toolchains();
 
-// The one of that major version, null where it is not here.
+/// The one of that major version, null where it is not here.
 const Toolchain* toolchain(unsigned major);
 
-// A request for sm_80 with these entries.
+/// A request for sm_80 with these entries.
 v1::CompileRequest compile_request(std::string source, std::vector<std::string> entries);
 
-// The same with the closure of its includes in a toolkit's headers.
+/// The same with the closure of its includes in a toolkit's headers.
 v1::CompileRequest compile_request_with_headers(std::string source, std::vector<std::string> entries,
                                                 const Toolchain& toolchain);
 

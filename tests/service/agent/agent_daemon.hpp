@@ -23,12 +23,12 @@ class AgentDaemon {
 
   std::string address() const;
   void send(const v1::DaemonMessage& message);
-  // Closes the stream, as a daemon that dies.
+  /// Closes the stream, as a daemon that dies.
   void hang_up();
-  // Ends the next stream at its hello with FAILED_PRECONDITION and this text.
+  /// Ends the next stream at its hello with FAILED_PRECONDITION and this text.
   void refuse_next(const std::string& reason);
 
-  // The first message that fits, waiting for it; absent after `limit`. Messages are not taken out.
+  /// The first message that fits, waiting for it; absent after `limit`. Messages are not taken out.
   std::optional<v1::AgentMessage> find(const std::function<bool(const v1::AgentMessage&)>& fits,
                                        std::chrono::seconds limit = std::chrono::seconds(60));
   std::optional<v1::AgentMessage> hello() {
@@ -40,9 +40,9 @@ class AgentDaemon {
   std::vector<v1::AgentMessage> messages() const;
   void forget();
 
-  // Acknowledgements are held back while this is set.
+  /// Acknowledgements are held back while this is set.
   std::atomic<bool> silent{false};
-  // Answers every GetArtifact with RESOURCE_EXHAUSTED and this text; set it before the first call.
+  /// Answers every GetArtifact with RESOURCE_EXHAUSTED and this text; set it before the first call.
   std::string artifact_refusal;
 
  private:

@@ -29,7 +29,7 @@ inline std::vector<std::string> agent_environment() {
 struct AgentFixture {
   explicit AgentFixture(const std::string& faults = "{}", std::vector<std::string> more = {}) {
     write_file_atomic(folder.path() / "table.json", replayed_table());
-    write_file_atomic(folder.path() / "faults.json", faults);
+    set_faults(faults);
     SubprocessOptions options;
     options.program = (bin_dir() / "cubind-agent").string();
     options.arguments = {
@@ -42,6 +42,7 @@ struct AgentFixture {
   }
 
   std::string faults_file() const { return (folder.path() / "faults.json").string(); }
+  void set_faults(const std::string& faults) { write_file_atomic(faults_file(), faults); }
 
   v1::LeaseGrant lease() {
     const auto hello = daemon.hello();

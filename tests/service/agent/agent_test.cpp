@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-#include <thread>
 
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tuner/plan/wire.hpp"
@@ -65,21 +64,16 @@ TEST_CASE("a job that is granted again with what is stored measures nothing twic
   CHECK(fixture.stored().blocks_size() == 0);
 }
 
-TEST_CASE("an agent says what memory is free while it is to watch for it and no longer") {
+TEST_CASE("an idle agent offers its free memory anew when it has changed noticeably and not before") {
   AgentFixture fixture(R"({"free_memory_bytes": 1000000000})", {"--memory-poll-ms", "20"});
-  const auto hello = fixture.daemon.hello();
-  REQUIRE(hello);
-  const auto watch = [&](std::uint64_t bytes) {
-    v1::DaemonMessage message;
-    message.mutable_watch_memory()->set_gpu_uuid(hello->hello().devices(0).uuid());
-    message.mutable_watch_memory()->set_trial_memory_bytes(bytes);
-    fixture.daemon.send(message);
-  };
+  REQUIRE(fixture.daemon.hello());
   const auto offers = [](const auto& message) { return message.has_devices(); };
-  watch(800'000'000);
-  CHECK(fixture.daemon.find(offers));
-  watch(0);
-  std::this_thread::sleep_for(seconds(1));
+  fixture.set_faults(R"({"free_memory_bytes": 1010000000})");
+  CHECK_FALSE(fixture.daemon.find(offers, seconds(1)));
+  fixture.set_faults(R"({"free_memory_bytes": 2000000000})");
+  const auto offer = fixture.daemon.find(offers);
+  REQUIRE(offer);
+  CHECK(offer->devices().devices(0).trial_memory_bytes() == 1'800'000'000);
   fixture.daemon.forget();
   CHECK_FALSE(fixture.daemon.find(offers, seconds(1)));
 }

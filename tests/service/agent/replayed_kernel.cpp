@@ -57,14 +57,13 @@ TableTrial trial(std::int64_t a, std::int64_t b, double time_us) {
   trial.context.trial = Digest::of("trial " + to_string(trial.context.configuration));
   trial.context.driver = "580.159.04";
   trial.context.architecture = "sm_90";
-  trial.context.timer = "cupti";
-  trial.context.tick_us = 0.032;
+  trial.timer = "cupti";
+  trial.tick_us = 0.032;
   trial.context.toolchain = {"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"),
                              Digest::of("headers")};
-  trial.screening = {{{time_us, time_us * 1.01, time_us * 1.005}, 1980, false, false, 0}};
-  trial.finals = {
-      {{time_us, time_us * 1.002, time_us * 0.999, time_us * 1.001, time_us}, 1980, false, false, 0}};
-  trial.verifications = {{problem(), false, Outcome::Correct, 0.25, true}};
+  trial.screening = {{{time_us, time_us * 1.01, time_us * 1.005}, {.sm_mhz = 1980}}};
+  trial.finals = {{{time_us, time_us * 1.002, time_us * 0.999, time_us * 1.001, time_us}, {.sm_mhz = 1980}}};
+  trial.verifications = {{.problem = problem(), .worst_excess = 0.25, .same_bits = true}};
   return trial;
 }
 

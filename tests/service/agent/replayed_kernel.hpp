@@ -8,7 +8,7 @@
 
 namespace cubind::test {
 
-// A=4,B=2 takes 10 us; every other one is slower by 30 % a step.
+/// A=4,B=2 takes 10 us; every other one is slower by 30 % a step.
 std::string replayed_table();
 
 v1::LeaseGrant replayed_lease(const v1::OfferedDevice& device);

@@ -4,18 +4,20 @@
 
 #include "base/file.hpp"
 #include "tests/service/cubindctl/ctl.hpp"
+#include "tests/support/paths.hpp"
 
 namespace cubind::test {
 namespace {
 
 using Catch::Contains;
+using Catch::StartsWith;
 namespace fs = std::filesystem;
 
 ProgramResult run(const std::string& program, std::vector<std::string> arguments) {
   ProgramRun run;
   run.program = program;
   run.arguments = std::move(arguments);
-  run.environment = {"PATH=/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"};
+  run.environment = {"PATH=" + bin_dir().string() + ":/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"};
   return run_program(run);
 }
 
@@ -60,6 +62,41 @@ TEST_CASE("bash completes commands and options and choices") {
   CHECK(completed(script, "cubindctl --address tune get --on-miss = w") == "wait\n");
   CHECK(completed(script, "cubindctl tune --dry") == "--dry-run\n");
   CHECK(completed(script, "cubindctl tune --problem ''") == "\n");
+}
+
+TEST_CASE("fish completes values and files behind an equals sign") {
+  if (!fs::exists("/usr/bin/fish")) {
+    WARN("fish is not on this machine");
+    return;
+  }
+  TempDir folder;
+  const std::string script = completion(folder, "fish");
+  const auto fish = [&](const std::string& line) {
+    return run("/usr/bin/fish",
+               {"--no-config", "-c",
+                "cd " + folder.path().string() + "; source " + script + "; complete -C '" + line + "'"})
+        .out;
+  };
+  CHECK_THAT(fish("cubindctl ker"), StartsWith("kernels\t"));
+  CHECK(fish("cubindctl get --on-miss=w") == "--on-miss=wait\n");
+  CHECK(fish("cubindctl get --output=compl") == "--output=completion.fish\n");
+}
+
+TEST_CASE("a running daemon names the kernels for a completion") {
+  FakeDaemon daemon;
+  daemon.scripts.list_kernels = [] {
+    v1::ListKernelsReply reply;
+    reply.add_kernels()->set_name("rmsnorm_forward");
+    return reply;
+  };
+  std::string names;
+  for (int i = 0; i < 20 && names.empty(); ++i) {  // a busy machine may not answer within the 100 ms
+    names = ctl(daemon, {"__complete", "get", "r"}).out;
+  }
+  CHECK(names == "rmsnorm_forward\n");
+  const ProgramResult nobody = ctl("unix:///nowhere", {"__complete", "get", ""});
+  CHECK(nobody.exit_code == 0);
+  CHECK(nobody.out + nobody.err == "");
 }
 
 TEST_CASE("every command has a manual page that man renders without a warning") {

@@ -31,8 +31,8 @@ void add_mine(Table& table) {
     trial.context.problem = problem_of_mine();
     trial.context.configuration = configuration;
     trial.context.trial = Digest::of("mine " + to_string(configuration));
-    trial.screening = {{{time_us, time_us, time_us}, 1980, false, false, 0}};
-    trial.finals = {{std::vector<double>(60, time_us), 1980, false, false, 0}};
+    trial.screening = {{{time_us, time_us, time_us}, {.sm_mhz = 1980}}};
+    trial.finals = {{std::vector<double>(60, time_us), {.sm_mhz = 1980}}};
     table.trials.push_back(trial);
     time_us += 1;
   }
@@ -82,7 +82,7 @@ TEST_CASE("kernels init overwrites nothing and leaves nothing half written") {
   write_file_atomic(folder.path() / "mine_reference.cu", "precious");
   const ProgramResult result = ctl("unix:///nowhere", {"kernels", "init", kMine, "--dir", folder.path()});
   CHECK(result.exit_code == 7);
-  CHECK_THAT(result.err, Contains("mine_reference.cu: is there already and is not overwritten"));
+  CHECK_THAT(result.err, Contains("mine_reference.cu: exists already and is not overwritten"));
   CHECK(read_file(folder.path() / "mine_reference.cu") == "precious");
   CHECK_FALSE(fs::exists(folder.path() / "mine.cu"));
   CHECK_FALSE(fs::exists(folder.path() / "mine.json"));
@@ -92,7 +92,7 @@ TEST_CASE("kernels init refuses what cannot be a kernel's name") {
   for (const char* name : {"2fast", "a-b", "../up", "", "a b"}) {
     const ProgramResult result = ctl("unix:///nowhere", {"kernels", "init", name});
     CHECK(result.exit_code == 2);
-    CHECK_THAT(result.err, Contains("no kernel's name"));
+    CHECK_THAT(result.err, Contains("not a kernel's name"));
   }
 }
 

@@ -29,17 +29,18 @@ TEST_CASE("a command that there is not is told with the nearest one") {
   const ProgramResult result =
       ctl("unix:///nowhere", {"--timeout", "5", "tunee", "scale", "--problem", "N=1"});
   CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err, Catch::StartsWith("cubindctl: \"tunee\" is no command, did you mean \"tune\"?\n"));
+  CHECK_THAT(result.err,
+             Catch::StartsWith("cubindctl: \"tunee\" is not a command, did you mean \"tune\"?\n"));
   CHECK(result.out.empty());
   CHECK_THAT(ctl("unix:///nowhere", {"kernels", "chek", "k.json"}).err,
-             Catch::StartsWith("cubindctl kernels: \"chek\" is no command, did you mean \"check\"?"));
-  CHECK_THAT(ctl("unix:///nowhere", {"table"}).err, !Catch::Contains("is no command"));
-  CHECK_THAT(ctl("unix:///nowhere", {"xyzzyx"}).err, Catch::Contains("is no command (known: \"tune\""));
+             Catch::StartsWith("cubindctl kernels: \"chek\" is not a command, did you mean \"check\"?"));
+  CHECK_THAT(ctl("unix:///nowhere", {"table"}).err, !Catch::Contains("is not a command"));
+  CHECK_THAT(ctl("unix:///nowhere", {"xyzzyx"}).err, Catch::Contains("is not a command (known: \"tune\""));
 }
 
 TEST_CASE("an option that there is not is no unknown command") {
-  CHECK_THAT(ctl("unix:///nowhere", {"--bogus", "status"}).err, !Catch::Contains("is no command"));
-  CHECK_THAT(ctl("unix:///nowhere", {"status", "more"}).err, !Catch::Contains("is no command"));
+  CHECK_THAT(ctl("unix:///nowhere", {"--bogus", "status"}).err, !Catch::Contains("is not a command"));
+  CHECK_THAT(ctl("unix:///nowhere", {"status", "more"}).err, !Catch::Contains("is not a command"));
 }
 
 TEST_CASE("help is printed on standard output and tells the exit codes") {

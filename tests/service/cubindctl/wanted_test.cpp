@@ -101,7 +101,7 @@ TEST_CASE_METHOD(WantedFixture, "what cannot be tuned is listed with its reason 
   CHECK_THAT(ctl(daemon, {"wanted"}).out, Contains("not now: "));
   const ProgramResult tuned = ctl(daemon, {"tune", "--wanted"});
   CHECK(tuned.exit_code == 4);
-  CHECK_THAT(tuned.err, Contains("nothing can be tuned of what is wanted"));
+  CHECK_THAT(tuned.err, Contains("nothing can be tuned of the wanted problems"));
 }
 
 TEST_CASE_METHOD(WantedFixture, "the want list takes no options that its entries have of their own") {

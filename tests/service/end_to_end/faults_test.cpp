@@ -14,8 +14,8 @@ const Configuration kFavourite{{{"THREADS", 64}, {"VECTOR", 2}}};
 
 void favour(Table& table) {
   TableTrial& trial = trial_of(table, tiny_problem(2), kFavourite);
-  trial.screening = {TableBlock{{10, 10, 10}, 1980}};
-  trial.finals = {TableBlock{std::vector<double>(32, 10.0), 1980}};
+  trial.screening = {SampleBlock{{10, 10, 10}, {.sm_mhz = 1980}}};
+  trial.finals = {SampleBlock{std::vector<double>(32, 10.0), {.sm_mhz = 1980}}};
 }
 
 std::string fault(const std::string& at, const std::string& kind, const std::string& more = "") {
@@ -157,7 +157,8 @@ TEST_CASE("blocks of a throttled GPU are kept and the record says so") {
   CHECK(faulty.end.provenance().throttled());
   const auto trial = faulty.stored_trial();
   REQUIRE(trial);
-  CHECK(std::ranges::all_of(trial->finals, &TableBlock::throttled));
+  CHECK(std::ranges::all_of(trial->finals,
+                            [](const SampleBlock& block) { return block.conditions.throttled; }));
 }
 
 TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the job goes on when it is gone") {

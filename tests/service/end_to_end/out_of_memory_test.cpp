@@ -23,7 +23,7 @@ TinyDaemonOptions with_free(std::uint64_t bytes) {
   return {.problems = {kSmaller}, .free_memory = bytes, .environment = {"CUBIND_MEMORY_POLL_MS=50"}};
 }
 
-v1::GetVariantReply ask(const Connection& connection, const Problem& problem) {
+v1::GetVariantReply ask_and_wait(const Connection& connection, const Problem& problem) {
   v1::GetVariantRequest request = question(connection, problem);
   request.set_on_miss(v1::WAIT);
   return connection.get_variant(request, kPatience);
@@ -48,7 +48,7 @@ TEST_CASE(
     "where a bucket's representative does not fit who waits is answered by the largest smaller problem") {
   TinyDaemon daemon(with_free(kForTheSmaller));
   const Connection connection = daemon->connect();
-  const v1::GetVariantReply reply = ask(connection, kAsked);
+  const v1::GetVariantReply reply = ask_and_wait(connection, kAsked);
   CHECK(measured(reply) == kSmaller);
   REQUIRE(reply.provenance().departures_size() == 1);
   CHECK(reply.provenance().departures(0) == v1::BUCKET);
@@ -63,9 +63,9 @@ TEST_CASE(
 TEST_CASE("the record of the smaller problem answers its whole bucket and no further job is started") {
   TinyDaemon daemon(with_free(kForTheSmaller));
   const Connection connection = daemon->connect();
-  ask(connection, kAsked);
+  ask_and_wait(connection, kAsked);
   for (const Problem& problem : {kAsked, kRepresentative, tiny_problem(2, (1 << 25) + 1)}) {
-    const v1::GetVariantReply again = ask(connection, problem);
+    const v1::GetVariantReply again = ask_and_wait(connection, problem);
     CHECK(measured(again) == kSmaller);
     CHECK(again.job_id().empty());
   }
@@ -104,43 +104,43 @@ TEST_CASE("after a Tune that lacked memory a miss in the bucket still finds the 
   TinyDaemon daemon(with_free(kForTheSmaller));
   const Connection connection = daemon->connect();
   tune(connection, {kRepresentative});
-  CHECK(measured(ask(connection, kAsked)) == kSmaller);
+  CHECK(measured(ask_and_wait(connection, kAsked)) == kSmaller);
 }
 
 TEST_CASE("a bucket none of whose problems fits is not tried again until more memory is free") {
   TinyDaemon daemon(with_free(kForNone));
   const Connection connection = daemon->connect();
-  CHECK(ask(connection, kAsked).job_state() == "failed");
+  CHECK(ask_and_wait(connection, kAsked).job_state() == "failed");
   CHECK_THAT(tune_jobs(connection).at(0).error(),
              Contains("of its bucket N=33554433") && Contains("still needs"));
-  CHECK(ask(connection, kAsked).job_id().empty());
+  CHECK(ask_and_wait(connection, kAsked).job_id().empty());
   daemon.set_free_memory(kForTheSmaller);
-  CHECK(eventually([&] { return !ask(connection, kAsked).job_id().empty(); }));
-  CHECK(measured(ask(connection, kAsked)) == kSmaller);
+  CHECK(eventually([&] { return !ask_and_wait(connection, kAsked).job_id().empty(); }));
+  CHECK(measured(ask_and_wait(connection, kAsked)) == kSmaller);
   CHECK(tune_jobs(connection).size() == 2);
 }
 
 TEST_CASE("after a restart of daemon and agent a bucket that lacked memory is still not tried again") {
   TinyDaemon daemon(with_free(kForNone));
-  ask(daemon->connect(), kAsked);
+  ask_and_wait(daemon->connect(), kAsked);
   daemon->stop();
   daemon->start();
   const Connection connection = daemon->connect();
-  CHECK(ask(connection, kAsked).job_id().empty());
+  CHECK(ask_and_wait(connection, kAsked).job_id().empty());
   daemon.set_free_memory(kForTheSmaller);
-  CHECK(eventually([&] { return measured(ask(connection, kAsked)) == kSmaller; }));
+  CHECK(eventually([&] { return measured(ask_and_wait(connection, kAsked)) == kSmaller; }));
 }
 
 TEST_CASE("a larger share of the memory lets a bucket that lacked it be tried again") {
   TinyDaemon daemon(with_free(2 * kForTheSmaller), false);
   daemon->options().arguments = {"--memory-fraction", "0.1"};
   daemon->start();
-  CHECK(ask(daemon->connect(), kAsked).job_state() == "failed");
+  CHECK(ask_and_wait(daemon->connect(), kAsked).job_state() == "failed");
   daemon->stop();
   daemon->options().arguments = {"--memory-fraction", "0.45"};
   daemon->start();
   const Connection connection = daemon->connect();
-  CHECK(eventually([&] { return measured(ask(connection, kAsked)) == kSmaller; }));
+  CHECK(eventually([&] { return measured(ask_and_wait(connection, kAsked)) == kSmaller; }));
 }
 
 }  // namespace

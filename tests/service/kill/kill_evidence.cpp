@@ -16,9 +16,9 @@ std::string describe(const BlockName& block) {
          std::to_string(std::get<2>(block));
 }
 
-std::vector<double> samples_of(const std::vector<TableBlock>& blocks) {
+std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
   std::vector<double> samples;
-  for (const TableBlock& block : blocks) {
+  for (const SampleBlock& block : blocks) {
     samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
   }
   return samples;
@@ -80,14 +80,14 @@ class Evidence {
     add_stage(trial.finals, played.finals, {key, "FINAL", 0});
   }
 
-  void add_stage(const std::vector<TableBlock>& blocks, const std::vector<TableBlock>& played,
+  void add_stage(const std::vector<SampleBlock>& blocks, const std::vector<SampleBlock>& played,
                  BlockName name) {
     const std::vector<double> has = samples_of(blocks), plays = samples_of(played);
-    if (has.size() > plays.size() || !std::equal(has.begin(), has.end(), plays.begin())) {
+    if (std::ranges::mismatch(has, plays).in1 != has.end()) {
       fault(name, std::to_string(has.size()) + " stored samples are not the first of the " +
                       std::to_string(plays.size()) + " that the device plays");
     }
-    for (const TableBlock& block : blocks) {
+    for (const SampleBlock& block : blocks) {
       stored_.insert(name);
       ++by_problem_[problems_.at(std::get<0>(name))].stored;
       std::get<2>(name) += block.samples_us.size();

@@ -20,8 +20,8 @@ struct Example {
     trial.finals = {block({finals[0]}), block({finals[1]})};
     log = {key + " SCREEN 0 1", key + " SCREEN 1 2", key + " FINAL 0 1", key + " FINAL 1 1"};
   }
-  static TableBlock block(std::vector<double> samples) {
-    TableBlock result;
+  static SampleBlock block(std::vector<double> samples) {
+    SampleBlock result;
     result.samples_us = std::move(samples);
     return result;
   }

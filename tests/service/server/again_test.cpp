@@ -12,11 +12,6 @@
 namespace cubind::test {
 namespace {
 
-struct Tuned : DaemonFixture {
-  Tuned() : agent(address(), hello_with(h200_facts())) { tune(tune_vector_add({4096})); }
-  AutoAgent agent;
-};
-
 grpc::Status ask_in_bytes(const std::string& address, const std::string& request) {
   grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   grpc::ClientContext call;
@@ -30,7 +25,7 @@ grpc::Status ask_in_bytes(const std::string& address, const std::string& request
 }
 
 TEST_CASE("a hit that is asked for again gets the same bytes and counts as a hit") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const Got first = daemon.get(vector_add(4096));
   const auto hits = daemon.status().hits();
   const Got again = daemon.get(vector_add(4096));
@@ -41,7 +36,7 @@ TEST_CASE("a hit that is asked for again gets the same bytes and counts as a hit
 }
 
 TEST_CASE("an answer that was given before gives way to a new record") {
-  Tuned daemon;
+  TunedDaemon daemon;
   REQUIRE(daemon.get(vector_add(3000)).reply.provenance().measured_problem().dims(0).value() == 4096);
   REQUIRE(daemon.get(vector_add(3000)).status.ok());
   daemon.tune(tune_vector_add({3000}));
@@ -49,7 +44,7 @@ TEST_CASE("an answer that was given before gives way to a new record") {
 }
 
 TEST_CASE("who has the cubin already is not sent the bytes that others are sent") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(4096);
   const Got bytes = daemon.get(request);
   request.add_have_artifacts(bytes.reply.artifact().digest());
@@ -59,7 +54,7 @@ TEST_CASE("who has the cubin already is not sent the bytes that others are sent"
   }
 }
 
-struct NoCubinInRam : Tuned {
+struct NoCubinInRam : TunedDaemon {
   NoCubinInRam() {
     config().cache_bytes = 0;
     restart();

@@ -8,13 +8,8 @@ namespace cubind::test {
 namespace {
 
 /// A daemon whose store knows vector_add at 4096 on an H200.
-struct Tuned : DaemonFixture {
-  Tuned() : agent(address(), hello_with(h200_facts())) { tune(tune_vector_add({4096})); }
-  AutoAgent agent;
-};
-
 TEST_CASE("the reply is a rule with the bucket's interval constraints and launch expressions") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const v1::Rule rule = daemon.get(vector_add(3000)).reply.rule();
   REQUIRE(rule.intervals_size() == 1);
   CHECK(rule.intervals(0).dim() == "N");
@@ -28,7 +23,7 @@ TEST_CASE("the reply is a rule with the bucket's interval constraints and launch
 }
 
 TEST_CASE("problems of the bucket with records of their own are listed in the rule") {
-  Tuned daemon;
+  TunedDaemon daemon;
   daemon.tune(tune_vector_add({3000}));
   const Got in_bucket = daemon.get(vector_add(2500));
   REQUIRE(in_bucket.reply.rule().own_records_size() == 2);
@@ -40,7 +35,7 @@ TEST_CASE("problems of the bucket with records of their own are listed in the ru
 }
 
 TEST_CASE("the rule of an answer that does not stand for its bucket holds for the asked problem alone") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(8192);
   request.set_tune(v1::NEVER);
   const v1::GetVariantReply nearest = daemon.get(request).reply;
@@ -50,7 +45,7 @@ TEST_CASE("the rule of an answer that does not stand for its bucket holds for th
 }
 
 TEST_CASE("the reply says what makes the answer trustworthy") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const v1::Provenance from = daemon.get(vector_add(3000)).reply.provenance();
   CHECK(from.departures(0) == v1::BUCKET);
   CHECK(from.evidence() == v1::MEASURED);
@@ -74,7 +69,7 @@ TEST_CASE("the reply says what makes the answer trustworthy") {
 }
 
 TEST_CASE("the plan is evaluated for the asked problem and never for the representative") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const v1::LaunchPlan asked = daemon.get(vector_add(2500)).reply.plan();
   const v1::LaunchPlan measured = daemon.get(vector_add(4096)).reply.plan();
   CHECK(asked.launches(0).parameters(0).extent_bytes() == 10000);
@@ -82,7 +77,7 @@ TEST_CASE("the plan is evaluated for the asked problem and never for the represe
 }
 
 TEST_CASE("a caller that has the artifact gets its digest alone") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(4096);
   request.add_have_artifacts(daemon.get(request).reply.artifact().digest());
   const Got got = daemon.get(request);
@@ -91,7 +86,7 @@ TEST_CASE("a caller that has the artifact gets its digest alone") {
 }
 
 TEST_CASE("replies to the same question in the same generation are byte-identical") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const std::string first = daemon.get(vector_add(3000)).reply.SerializeAsString();
   CHECK(daemon.get(vector_add(3000)).reply.SerializeAsString() == first);
   daemon.tune(tune_vector_add({100}));
@@ -99,7 +94,7 @@ TEST_CASE("replies to the same question in the same generation are byte-identica
 }
 
 TEST_CASE("another driver branch makes an answer stale and no driver makes nothing stale") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(4096);
   request.set_tune(v1::NEVER);
   request.mutable_device()->mutable_driver()->set_version("590.11.01");
@@ -110,7 +105,7 @@ TEST_CASE("another driver branch makes an answer stale and no driver makes nothi
 }
 
 TEST_CASE("another power limit makes an answer stale") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(4096);
   request.set_tune(v1::NEVER);
   request.mutable_device()->mutable_facts()->set_power_limit_mw(600000);
@@ -118,7 +113,7 @@ TEST_CASE("another power limit makes an answer stale") {
 }
 
 TEST_CASE("a cubin that the caller's driver cannot load is refused with both versions") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(4096);
   request.mutable_device()->mutable_driver()->set_cuda(12080);
   request.mutable_device()->mutable_driver()->set_version("570.86.15");
@@ -129,7 +124,7 @@ TEST_CASE("a cubin that the caller's driver cannot load is refused with both ver
 }
 
 TEST_CASE("a device is named by its label and by label and digest") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::GetVariantRequest request = vector_add(4096);
   request.mutable_device()->set_label("nvidia-h200");
   const Got got = daemon.get(request);
@@ -141,7 +136,7 @@ TEST_CASE("a device is named by its label and by label and digest") {
 }
 
 TEST_CASE("an ambiguous label is an error that lists the classes") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::DeviceFacts smaller = h200_facts();
   smaller.set_sm_count(114);
   AutoAgent other(daemon.address(), hello_with(smaller, "other"));
@@ -155,7 +150,7 @@ TEST_CASE("an ambiguous label is an error that lists the classes") {
 }
 
 TEST_CASE("another device class gets the winner compiled for it and is told so") {
-  Tuned daemon;
+  TunedDaemon daemon;
   v1::DeviceFacts a100 = h200_facts();
   a100.set_name("NVIDIA A100");
   a100.set_cc_major(8);
@@ -171,7 +166,7 @@ TEST_CASE("another device class gets the winner compiled for it and is told so")
 }
 
 TEST_CASE("status devices and kernels tell what the daemon has") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const v1::GetStatusReply status = daemon.status();
   CHECK(status.records() == 1);
   CHECK(status.agents() == 1);
@@ -188,7 +183,7 @@ TEST_CASE("status devices and kernels tell what the daemon has") {
 }
 
 TEST_CASE("an answer survives a restart of the daemon") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const std::string before = daemon.get(vector_add(4096)).reply.artifact().digest();
   daemon.restart();
   const Got got = daemon.get(vector_add(4096));

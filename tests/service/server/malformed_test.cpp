@@ -25,7 +25,7 @@ const std::vector<Malformed>& malformed_requests() {
       {"dim out of range", [](Request& r) { r.mutable_problem()->mutable_dims(0)->set_value(-4); },
        "problem.dims[0].value:", "-4"},
       {"unknown dim", [](Request& r) { r.mutable_problem()->mutable_dims(0)->set_name("M"); },
-       "problem.dims[0].name:", "is no dim of vector_add"},
+       "problem.dims[0].name:", "is not a dim of vector_add"},
       {"unnamed dim", [](Request& r) { r.mutable_problem()->mutable_dims(0)->clear_name(); },
        "problem.dims[0].name:", "is empty"},
       {"dim given twice", [](Request& r) { *r.mutable_problem()->add_dims() = r.problem().dims(0); },
@@ -99,9 +99,24 @@ TEST_CASE("tune without problems and with too many is refused with the limit") {
   DaemonFixture daemon;
   grpc::Status status;
   daemon.tune(tune_vector_add({}), &status);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith("problems: is empty"));
   daemon.tune(tune_vector_add(std::vector<std::int64_t>(1001, 4096)), &status);
   CHECK(status.error_message() == "problems: has 1001 elements, the limit is 1000");
+}
+
+TEST_CASE("a Tune names the malformed one of its problems and what is wrong with its policy") {
+  DaemonFixture daemon;
+  grpc::Status status;
+  daemon.tune(tune_vector_add({4096, -1}), &status);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(),
+             Catch::Matchers::StartsWith("problems[1].dims[0].value:") && Catch::Matchers::Contains("-1"));
+  v1::TuneRequest request = tune_vector_add({4096});
+  request.mutable_policy()->set_flush_method(9);
+  daemon.tune(request, &status);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith("policy") && Catch::Matchers::Contains("9"));
 }
 
 TEST_CASE("tune without a device and without an offered GPU says what to do") {

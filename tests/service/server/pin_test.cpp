@@ -20,13 +20,8 @@ std::int64_t measured(const Got& got) {
   return got.reply.provenance().measured_problem().dims(0).value();
 }
 
-struct Tuned : DaemonFixture {
-  Tuned() : agent(address(), hello_with(h200_facts())) { tune(tune_vector_add({4096})); }
-  AutoAgent agent;
-};
-
 TEST_CASE("all ranks of a job get the same answers whatever is measured meanwhile") {
-  Tuned daemon;
+  TunedDaemon daemon;
   const std::string first = daemon.get(of_job(3000)).reply.SerializeAsString();
   daemon.tune(tune_vector_add({3000}));
   CHECK(daemon.get(of_job(3000)).reply.SerializeAsString() == first);
@@ -36,7 +31,7 @@ TEST_CASE("all ranks of a job get the same answers whatever is measured meanwhil
 }
 
 TEST_CASE("a rank that waits for a job gets its outcome and so do those who wait later") {
-  Tuned daemon;
+  TunedDaemon daemon;
   daemon.get(of_job(4096));
   CHECK(measured(daemon.get(of_job(64, v1::WAIT))) == 64);
   CHECK(measured(daemon.get(of_job(64, v1::WAIT))) == 64);
@@ -44,7 +39,7 @@ TEST_CASE("a rank that waits for a job gets its outcome and so do those who wait
 }
 
 TEST_CASE("what was measured after a job's pin starts no job again and does not answer who does not wait") {
-  Tuned daemon;
+  TunedDaemon daemon;
   daemon.get(of_job(4096));
   daemon.tune(tune_vector_add({64}));
   const Got served = daemon.get(of_job(64));

@@ -77,7 +77,7 @@ TEST_CASE("a job that waits for an idle GPU ends the wait with its state and the
   daemon.agent.send_progress(daemon.agent.wait_for_lease(), "screening", v1::Job::WAITING_FOR_IDLE_GPU);
   const Got got = call.get();
   REQUIRE(got.status.ok());
-  CHECK_THAT(got.reply.why(), Contains("others use the GPU"));
+  CHECK_THAT(got.reply.why(), Contains("other processes use the GPU"));
   CHECK(got.reply.job_state() == "waiting_for_idle_gpu");
   CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
 }

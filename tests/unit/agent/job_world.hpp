@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/clock.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/unit/agent/simulated_device.hpp"
 #include "tuner/agent/compiler.hpp"
 #include "tuner/agent/job_channel.hpp"
@@ -15,7 +15,7 @@
 
 namespace cubind::test {
 
-// The cubin is the text of the entry, with more behind it where the test says so.
+/// The cubin is the text of the entry, with more behind it where the test says so.
 class MemoryCompiler final : public Compiler {
  public:
   std::uint64_t submit(const v1::CompileRequest& request, int priority) override;
@@ -25,7 +25,7 @@ class MemoryCompiler final : public Compiler {
   std::function<bool(const std::string& entry)> refuses;
   std::function<std::string(const std::string& entry)> more;
   std::map<std::string, int> compiled;  // by entry
-  // Asked for and not yet waited for.
+  /// Asked for and not yet waited for.
   std::size_t under_way() const { return requests_.size(); }
 
  private:
@@ -33,10 +33,10 @@ class MemoryCompiler final : public Compiler {
   std::map<std::uint64_t, v1::CompileRequest> requests_;
 };
 
-// What a daemon stores of one job. Storing a block twice is refused, as is a block of an unknown trial.
+/// What a daemon stores of one job. Storing a block twice is refused, as is a block of an unknown trial.
 class MemoryChannel final : public JobChannel {
  public:
-  // How the lease is lost: at batch number `die_at` (from 0), before or after it was stored.
+  /// How the lease is lost: at batch number `die_at` (from 0), before or after it was stored.
   std::size_t die_at = std::numeric_limits<std::size_t>::max();
   bool die_after_storing = false;
 
@@ -45,7 +45,7 @@ class MemoryChannel final : public JobChannel {
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
 
-  // A lease that holds everything stored.
+  /// A lease that holds everything stored.
   v1::LeaseGrant grant() const;
   const v1::TrialHeader* trial(const Configuration& configuration) const;
 
@@ -66,9 +66,9 @@ class MemoryChannel final : public JobChannel {
 struct World {
   explicit World(Behaviour behaviour);
 
-  // One lease, from its grant to its result.
+  /// One lease, from its grant to its result.
   v1::JobResult run();
-  // The same, where the lease may be lost: absent.
+  /// The same, where the lease may be lost: absent.
   std::optional<v1::JobResult> try_run();
 
   MemoryCompiler compiler;
@@ -81,10 +81,10 @@ struct World {
 
 v1::SpecBundle simulated_kernel();
 Configuration configuration(std::int64_t a, std::int64_t b);
-// The configuration of a message, as text.
+/// The configuration of a message, as text.
 std::string text(const v1::Configuration& configuration);
 
-// A=1..6, B=1..4; A=3,B=2 is the fastest at 100 us, each step away costs 20 %.
+/// A=1..6, B=1..4; A=3,B=2 is the fastest at 100 us, each step away costs 20 %.
 double bowl(const Configuration& configuration);
 
 }  // namespace cubind::test

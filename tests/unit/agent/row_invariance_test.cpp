@@ -166,7 +166,7 @@ TEST_CASE("a dim that the kernel has not is refused with its name") {
   world.channel.frame.mutable_numerics()->set_invariant_dim("M");
   const v1::JobResult result = world.run();
   CHECK(result.status() == v1::JobResult::FAILED);
-  CHECK_THAT(result.error(), Contains("\"M\" is no dim of simulated"));
+  CHECK_THAT(result.error(), Contains("\"M\" is not a dim of simulated"));
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
   return reply;
 }
 
-DeviceLink::Answer SimulatedDevice::answer(v1::DeviceReply reply) {
+DeviceLink::CallResult SimulatedDevice::answer(v1::DeviceReply reply) {
   if (is_fault(reply.outcome()) && reply.outcome() != v1::OUT_OF_MEMORY) {
     if (behaviour_.dies) {
       stop();
@@ -124,7 +124,7 @@ DeviceLink::Answer SimulatedDevice::answer(v1::DeviceReply reply) {
   return {std::move(reply), false, ""};
 }
 
-DeviceLink::Answer SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
+DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   const bool seen = request.has_open() || request.has_probe() || request.has_measure() ||
                     (!behaviour_.answers_beside_others && !request.has_unload() && !request.has_release());

@@ -12,18 +12,18 @@
 
 namespace cubind::test {
 
-// What a kernel does, by its configuration; "correct" kernels take a time.
+/// What a kernel does, by its configuration; "correct" kernels take a time.
 struct Behaviour {
   std::function<double(const Configuration&)> time_us = {};
   double noise = 0;  // relative
-  // Called before a verification or measurement; the outcome that it shall have.
+  /// Called before a verification or measurement; the outcome that it shall have.
   std::function<v1::Outcome(const Configuration&, const std::string& at)> outcome = {};
   std::function<bool(const Configuration&, const Problem&, bool after_timing)> wrong = {};
   std::function<bool(const Configuration&)> below_floor = {};
   std::function<bool()> foreign = {};
   bool answers_beside_others = false;  // foreign use is seen, and requests are answered all the same
   std::function<bool(const Configuration&)> bits_differ = {};
-  // What the bits of the first elements of an output depend on beside their place: 0 where on nothing.
+  /// What the bits of the first elements of an output depend on beside their place: 0 where on nothing.
   std::function<std::uint64_t(const Configuration&, const Problem&, std::uint64_t elements)> row_bits = {};
   bool sticky = true;  // faults lose the context
   bool dies = false;   // faults take the worker with them, without a reply
@@ -39,7 +39,7 @@ class SimulatedDevice final : public DeviceLink {
 
   void start() override;
   void stop() noexcept override;
-  Answer call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
   void interrupt() noexcept override {}
 
   using Sample = std::tuple<std::string, int, std::uint32_t>;  // trial key, stage, k
@@ -60,7 +60,7 @@ class SimulatedDevice final : public DeviceLink {
   v1::DeviceReply measure(const v1::MeasureTrials& request);
   double sample(const Loaded& trial, int stage, std::uint32_t k) const;
   v1::Outcome outcome(const Configuration& configuration, const std::string& at) const;
-  Answer answer(v1::DeviceReply reply);
+  CallResult answer(v1::DeviceReply reply);
 
   Behaviour behaviour_;
   std::map<std::uint32_t, Problem> setups_;

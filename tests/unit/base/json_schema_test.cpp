@@ -24,7 +24,7 @@ constexpr char kSchema[] = R"({
 
 std::string message(const std::string& text) {
   try {
-    validate_schema(parse_json_strict(text, "s.json"), kSchema, "s.json");
+    JsonSchema(kSchema, "s").validate(parse_json_strict(text, "s.json"), "s.json");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::InvalidArgument);
     return error.what();
@@ -127,8 +127,9 @@ TEST_CASE("one compiled schema serves several threads") {
 
 TEST_CASE("where one value alone is right the message says which") {
   const OrderedJson document = parse_json_strict(R"({"version": 2})", "t.json");
-  CHECK_THROWS_WITH(validate_schema(document, R"({"properties": {"version": {"const": 1}}})", "t.json"),
-                    "t.json /version: expected 1, found 2");
+  CHECK_THROWS_WITH(
+      JsonSchema(R"({"properties": {"version": {"const": 1}}})", "t").validate(document, "t.json"),
+      "t.json /version: expected 1, found 2");
 }
 
 }  // namespace cubind

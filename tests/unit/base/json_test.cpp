@@ -7,7 +7,7 @@
 namespace cubind {
 namespace {
 
-std::string message(std::string_view text, const JsonLimits& limits = {}) {
+std::string parse_refusal(std::string_view text, const JsonLimits& limits = {}) {
   try {
     parse_json_strict(text, "a.json", limits);
   } catch (const Error& error) {
@@ -28,43 +28,43 @@ TEST_CASE("members keep their declared order and values their types") {
 }
 
 TEST_CASE("a duplicate key is an error that names pointer and line") {
-  CHECK(message("{\"problem\": {\n  \"dims\": {\"N\": 1, \"N\": 2}}}") ==
+  CHECK(parse_refusal("{\"problem\": {\n  \"dims\": {\"N\": 1, \"N\": 2}}}") ==
         "a.json /problem/dims/N: duplicate key (line 2, column 20)");
-  CHECK(message(R"({"a": [{}, {"x/y": 1, "x/y": 2}]})") ==
+  CHECK(parse_refusal(R"({"a": [{}, {"x/y": 1, "x/y": 2}]})") ==
         "a.json /a/1/x~1y: duplicate key (line 1, column 23)");
-  CHECK(message(R"({"a": 1, "\u0061": 2})").starts_with("a.json /a: duplicate key"));
+  CHECK(parse_refusal(R"({"a": 1, "\u0061": 2})").starts_with("a.json /a: duplicate key"));
 }
 
 TEST_CASE("the same key in two objects is no duplicate") {
-  CHECK(message(R"([{"N": 1}, {"N": 2, "x": {"N": 3}}])") == "");
+  CHECK(parse_refusal(R"([{"N": 1}, {"N": 2, "x": {"N": 3}}])") == "");
 }
 
 TEST_CASE("a syntax error names line and column") {
-  CHECK(message("{\n  \"a\": 1,\n}").starts_with("a.json line 3, column 1: syntax error"));
-  CHECK(message("").starts_with("a.json line 1, column 1: syntax error"));
-  CHECK(message("{\"a\": 01}").starts_with("a.json line 1, column 8: syntax error"));
-  CHECK(message("[1] 2").starts_with("a.json line 1, column 5: syntax error"));
-  CHECK(message("[1, // one\n2]").find("syntax error") != std::string::npos);
-  CHECK(message("[NaN]").find("syntax error") != std::string::npos);
-  CHECK(message("\"\xff\"").find("a.json line 1") == 0);
+  CHECK(parse_refusal("{\n  \"a\": 1,\n}").starts_with("a.json line 3, column 1: syntax error"));
+  CHECK(parse_refusal("").starts_with("a.json line 1, column 1: syntax error"));
+  CHECK(parse_refusal("{\"a\": 01}").starts_with("a.json line 1, column 8: syntax error"));
+  CHECK(parse_refusal("[1] 2").starts_with("a.json line 1, column 5: syntax error"));
+  CHECK(parse_refusal("[1, // one\n2]").find("syntax error") != std::string::npos);
+  CHECK(parse_refusal("[NaN]").find("syntax error") != std::string::npos);
+  CHECK(parse_refusal("\"\xff\"").find("a.json line 1") == 0);
 }
 
 TEST_CASE("a number outside of double is an error with a place") {
-  CHECK(message("[1, 1e999]").starts_with("a.json line 1, column"));
+  CHECK(parse_refusal("[1, 1e999]").starts_with("a.json line 1, column"));
 }
 
 TEST_CASE("nesting is limited") {
   const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
-  CHECK(message(nested(64)) == "");
-  CHECK(message(nested(65)) == "a.json line 1, column 65: nested deeper than 64 levels");
-  CHECK(message(std::string(1000000, '[')) == "a.json line 1, column 65: nested deeper than 64 levels");
-  CHECK(message("{\"a\": {\"b\": 1}}", {.max_depth = 1}) ==
+  CHECK(parse_refusal(nested(64)) == "");
+  CHECK(parse_refusal(nested(65)) == "a.json line 1, column 65: nested deeper than 64 levels");
+  CHECK(parse_refusal(std::string(1000000, '[')) == "a.json line 1, column 65: nested deeper than 64 levels");
+  CHECK(parse_refusal("{\"a\": {\"b\": 1}}", {.max_depth = 1}) ==
         "a.json line 1, column 7: nested deeper than 1 levels");
 }
 
 TEST_CASE("size is limited") {
-  CHECK(message("[1, 2]", {.max_bytes = 5}) == "a.json: 6 bytes of JSON, at most 5 are taken");
-  CHECK(message("[1, 2]", {.max_bytes = 6}) == "");
+  CHECK(parse_refusal("[1, 2]", {.max_bytes = 5}) == "a.json: 6 bytes of JSON, at most 5 are taken");
+  CHECK(parse_refusal("[1, 2]", {.max_bytes = 6}) == "");
 }
 
 TEST_CASE("an object with very many members is parsed in linear time") {

@@ -66,7 +66,7 @@ TEST_CASE("every byte that is no part of UTF-8 becomes a question mark") {
 
 TEST_CASE("parts are joined with the separator between them") {
   CHECK(join(kNames, ", ") == "THREADS, VECTOR, ROWS, N");
-  CHECK(join({}, ", ") == "");
+  CHECK(join(std::vector<std::string>{}, ", ") == "");
 }
 
 }  // namespace cubind

@@ -1,10 +1,9 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
-#include <sstream>
 
 #include "base/error.hpp"
 #include "client/cubindctl/command_line.hpp"
 #include "client/cubindctl/completion.hpp"
-#include "client/cubindctl/completion_words.hpp"
 #include "client/cubindctl/man_page.hpp"
 
 namespace cubind::ctl {
@@ -25,15 +24,25 @@ const CommandHelp& command(const CommandHelp& above, const std::string& name) {
   return above;
 }
 
-// The lines that have all of the words.
-std::size_t lines_with(const std::string& text, const std::vector<std::string>& words) {
-  std::size_t count = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    count += std::ranges::all_of(
-        words, [&](const std::string& word) { return line.find(word) != std::string::npos; });
+// Those that lead to a command.
+std::vector<std::string> words_of(const CommandPath& path) {
+  std::vector<std::string> words;
+  for (const CommandHelp* command : path) {
+    words.push_back(command->name);
   }
-  return count;
+  words.erase(words.begin());  // the program's name
+  return words;
+}
+
+std::vector<std::string> no_kernels(const std::string&) { return {}; }
+
+std::vector<std::string> completed(std::vector<std::string> words, const std::string& current) {
+  words.push_back(current);
+  std::vector<std::string> found;
+  for (const Candidate& candidate : complete(program(), words, no_kernels).candidates) {
+    found.push_back(candidate.word);
+  }
+  return found;
 }
 
 // "\fB\-\-output\fR".
@@ -60,58 +69,84 @@ TEST_CASE("the parser tells its commands with their options and values") {
   CHECK(init.positionals.at(0).required);
 }
 
-TEST_CASE("every command and option is in the completion for bash") {
-  const std::string script = completion_script(program(), "bash");
+TEST_CASE("every command and option is completed") {
   for (const CommandPath& path : every_command(program())) {
     INFO(path_text(path));
-    CHECK(lines_with(script, {"'" + path_text(path) + " ')"}) == 1);
+    const std::vector<std::string> words = completed(words_of(path), "");
+    for (const CommandHelp& below : path.back()->commands) {
+      CHECK(std::ranges::count(words, below.name) == 1);
+    }
+    const std::vector<std::string> options = completed(words_of(path), "-");
     for (const OptionHelp& option : options_of(path)) {
       for (const std::string& name : option.names) {
         INFO(name);
-        CHECK((option.value.empty() || lines_with(script, {"'" + path_text(path) + " " + name + "'"}) > 0));
-        CHECK(lines_with(script, {"if [[ $current == -* ]]; then words=", name}) > 0);
+        CHECK(std::ranges::count(options, name) == 1);
       }
     }
   }
 }
 
-TEST_CASE("every command and option is in the completion for zsh") {
-  const std::string script = completion_script(program(), "zsh");
+TEST_CASE("an option that takes a value takes the next word") {
   for (const CommandPath& path : every_command(program())) {
-    const std::size_t begin = script.find("_" + path_text(path, "_") + "() {\n");
-    REQUIRE(begin != std::string::npos);
-    const std::string function = script.substr(begin, script.find("\n}\n", begin) - begin);
     for (const OptionHelp& option : options_of(path)) {
       for (const std::string& name : option.names) {
+        std::vector<std::string> words = words_of(path);
+        words.push_back(name);
         INFO(path_text(path) + " " + name);
-        CHECK(function.find(name) != std::string::npos);
-      }
-    }
-  }
-}
-
-TEST_CASE("every command and option is in the completion for fish") {
-  const std::string script = completion_script(program(), "fish");
-  for (const CommandPath& path : every_command(program())) {
-    for (const OptionHelp& option : options_of(path)) {
-      for (const std::string& name : option.names) {
-        const std::string flag = name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-        INFO(path_text(path) + flag);
-        CHECK(lines_with(script, {"__cubindctl_at \\'" + path_text(path) + "\\'", flag}) > 0);
+        CHECK(completed(words, "-").empty() == !option.value.empty());
       }
     }
   }
 }
 
 TEST_CASE("the choices of a value are completed") {
-  CHECK(completion_script(program(), "bash").find("'cubindctl get --on-miss') words='serve wait fail'") !=
-        std::string::npos);
-  CHECK(completion_script(program(), "zsh").find(":(serve wait fail)") != std::string::npos);
-  CHECK(completion_script(program(), "fish").find("-x -a 'serve wait fail'") != std::string::npos);
+  const std::vector<std::string> choices{"serve", "wait", "fail"};
+  CHECK(completed({"get", "--on-miss"}, "") == choices);
+  CHECK(completed({"get", "--on-miss"}, "w") == std::vector<std::string>{"wait"});
+  CHECK(completed({"get"}, "--on-miss=w") == std::vector<std::string>{"--on-miss=wait"});
+  CHECK(completed({"completion"}, "b") == std::vector<std::string>{"bash"});
+}
+
+TEST_CASE("a word that bash split at its equals sign is completed behind it") {
+  CHECK(completed({"get", "--on-miss"}, "=").size() == 3);
+  CHECK(completed({"get", "--on-miss", "="}, "w") == std::vector<std::string>{"wait"});
+  CHECK(completed({"get", "--problem", "N", "=", "1,T", "=", "f32", "--on-miss"}, "f") ==
+        std::vector<std::string>{"fail"});
+}
+
+TEST_CASE("files and folders are left to the shell") {
+  using Paths = Completion::Paths;
+  const auto paths = [](const std::vector<std::string>& words) {
+    return complete(program(), words, no_kernels).paths;
+  };
+  CHECK(paths({"get", "-o", ""}) == Paths::Files);
+  CHECK(paths({"get", "--output=fi"}) == Paths::Files);
+  CHECK(paths({"table", "diff", "a.json", ""}) == Paths::Files);
+  CHECK(paths({"table", "diff", "a.json", "b.json", ""}) == Paths::None);
+  CHECK(paths({"import", "a.json", "b.json", ""}) == Paths::Files);
+  CHECK(paths({"kernels", "init", "scale", "--dir", ""}) == Paths::Folders);
+}
+
+TEST_CASE("kernel names come from the daemon that the command line names") {
+  std::string asked = "nobody";
+  const KernelNames names = [&](const std::string& address) {
+    asked = address;
+    return std::vector<std::string>{"rmsnorm_forward", "softmax"};
+  };
+  CHECK(complete(program(), {"tune", "--kernel"}, names).candidates.empty());
+  CHECK(asked == "nobody");
+  CHECK(complete(program(), {"--address=there:1", "get", "r"}, names).candidates.at(0).word ==
+        "rmsnorm_forward");
+  CHECK(asked == "there:1");
+}
+
+TEST_CASE("a shell reads a candidate a line and then what it completes itself") {
+  const Completion completion{{{"get", "the best"}, {"auto", ""}}, Completion::Paths::Folders};
+  CHECK(to_string(completion) == "get\tthe best\nauto\n:folders\n");
 }
 
 TEST_CASE("another shell is refused with those that there are") {
-  CHECK_THROWS_WITH(completion_script(program(), "tcsh"), Catch::Contains("bash, zsh, fish"));
+  CHECK_THROWS_WITH(completion_script("tcsh"), Catch::Contains("bash, zsh, fish"));
 }
 
 TEST_CASE("every command has a page with all of its options and values") {

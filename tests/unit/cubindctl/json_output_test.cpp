@@ -43,7 +43,7 @@ bool names_its_unit(const std::string& key) {
                                                 "value"};
   static const std::vector<std::string> kUnits = {"_us", "_ms", "_mhz", "_mw", "_bytes", "_bits", "_ratio"};
   const auto ends = [&](const std::string& unit) { return key.ends_with(unit); };
-  return kCounts.contains(key) || std::any_of(kUnits.begin(), kUnits.end(), ends);
+  return kCounts.contains(key) || std::ranges::any_of(kUnits, ends);
 }
 
 // Values of dims, tunables, outcomes and grids stand under names of the user's own.

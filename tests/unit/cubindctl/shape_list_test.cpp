@@ -134,7 +134,7 @@ TEST_CASE("a fault in a CSV cell is told with line and column") {
 
 TEST_CASE("a CSV header is needed and names each column once") {
   CHECK_THAT(message("4096,bf16\n", "shapes.csv"),
-             Catch::StartsWith("shapes.csv line 1, column 1 (4096): \"4096\" is no name"));
+             Catch::StartsWith("shapes.csv line 1, column 1 (4096): \"4096\" is not a name"));
   CHECK(message("N,T,N\n", "shapes.csv") ==
         "shapes.csv line 1, column 3 (N): the name stands twice in the header");
   CHECK(message("N;T\n1;bf16\n", "shapes.csv") ==

@@ -60,8 +60,7 @@ TEST_CASE("NVML is asked and never told to change a clock or anything else") {
                                          "nvmlErrorString"};
   for (const std::string& name : names) {
     INFO(name);
-    CHECK(std::any_of(allowed.begin(), allowed.end(),
-                      [&](const std::string& prefix) { return name.starts_with(prefix); }));
+    CHECK(std::ranges::any_of(allowed, [&](const std::string& prefix) { return name.starts_with(prefix); }));
   }
 }
 

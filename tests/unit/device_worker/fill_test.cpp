@@ -24,7 +24,7 @@ TEST_CASE("offsets start at zero end at the total and never fall") {
   CHECK(offsets.size() == 65);
   CHECK(offsets.front() == 0);
   CHECK(offsets.back() == 4096);
-  CHECK(std::is_sorted(offsets.begin(), offsets.end()));
+  CHECK(std::ranges::is_sorted(offsets));
   CHECK(offsets == make_offsets(65, 4096, 7));
   CHECK(offsets != make_offsets(65, 4096, 8));
 }

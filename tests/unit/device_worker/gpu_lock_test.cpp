@@ -76,7 +76,7 @@ TEST_CASE("a link or a pipe in the place of a lock is refused") {
   std::filesystem::create_symlink("victim", folder.path() / "cubind-GPU-1.lock");
   CHECK_THROWS_WITH(GpuLock::try_acquire(folder.path(), "GPU-1"), Catch::Contains("cubind-GPU-1.lock"));
   REQUIRE(::mkfifo((folder.path() / "cubind-GPU-2.lock").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(GpuLock::try_acquire(folder.path(), "GPU-2"), Catch::Contains("no plain file"));
+  CHECK_THROWS_WITH(GpuLock::try_acquire(folder.path(), "GPU-2"), Catch::Contains("not a plain file"));
 }
 
 TEST_CASE("the locks lie where every user of the machine finds them") {

@@ -35,7 +35,7 @@ TEST_CASE("an integer that does not fit is refused by the parameter's name") {
   CHECK_THROWS_WITH(pack_scalar(parameter("i32"), std::int64_t{1} << 40),
                     Contains("parameter n: 1099511627776 does not fit"));
   CHECK_THROWS_WITH(pack_scalar(parameter("u8"), std::int64_t{-1}), Contains("does not fit u8"));
-  CHECK_THROWS_WITH(pack_scalar(parameter("i32"), 0.5), Contains("is no i32"));
+  CHECK_THROWS_WITH(pack_scalar(parameter("i32"), 0.5), Contains("is not a value of type i32"));
 }
 
 TEST_CASE("an unknown type is refused") { CHECK_THROWS_AS(pack_scalar(parameter("f12"), 1.0), Error); }

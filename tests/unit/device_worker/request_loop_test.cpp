@@ -99,7 +99,7 @@ TEST_CASE("an error of the device is a reply without an outcome and the loop goe
 
 TEST_CASE("a frame that is no request is answered and the loop goes on") {
   Loop loop;
-  CHECK_THAT(loop.ask("\xff\xff garbage").detail(), Contains("no DeviceRequest"));
+  CHECK_THAT(loop.ask("\xff\xff garbage").detail(), Contains("not a DeviceRequest"));
   CHECK_THAT(loop.ask(v1::DeviceRequest()).detail(), Contains("without a body"));
   CHECK(loop.ask(request([](auto& r) { r.mutable_probe(); })).detail() == "probe");
 }

@@ -48,7 +48,7 @@ Scope scope_of(const Vector& vector) {
 }
 
 template <typename Evaluate>
-std::string outcome_of(const Evaluate& evaluate) {
+std::string value_or_fault(const Evaluate& evaluate) {
   try {
     return std::to_string(evaluate());
   } catch (const ExpressionError& error) {
@@ -66,7 +66,7 @@ std::string bound_outcome(const Vector& vector) {
     symbols.add(it->first);
     values.push_back(it->second);
   }
-  return outcome_of([&] { return Expression::parse(vector.expression).bind(symbols).evaluate(values); });
+  return value_or_fault([&] { return Expression::parse(vector.expression).bind(symbols).evaluate(values); });
 }
 
 }  // namespace
@@ -75,15 +75,15 @@ TEST_CASE("there are at least 150 conformance vectors and every kind of error oc
   CHECK(vectors().size() >= 150);
   for (const auto fault : {ExpressionFault::Syntax, ExpressionFault::Limit, ExpressionFault::UnknownName,
                            ExpressionFault::Overflow, ExpressionFault::DivisionByZero}) {
-    CHECK(std::any_of(vectors().begin(), vectors().end(),
-                      [fault](const Vector& vector) { return vector.outcome == to_string(fault); }));
+    CHECK(std::ranges::any_of(vectors(),
+                              [fault](const Vector& vector) { return vector.outcome == to_string(fault); }));
   }
 }
 
 TEST_CASE("every conformance vector holds when names are looked up in a scope") {
   for (const Vector& vector : vectors()) {
     INFO(vector.expression);
-    CHECK(outcome_of([&] { return Expression::parse(vector.expression).evaluate(scope_of(vector)); }) ==
+    CHECK(value_or_fault([&] { return Expression::parse(vector.expression).evaluate(scope_of(vector)); }) ==
           vector.outcome);
   }
 }
@@ -109,7 +109,7 @@ TEST_CASE("the same expressions evaluate alike on eight threads at once") {
       for (int round = 0; round < 20; ++round) {
         for (const auto& [vector, expression] : parsed) {
           const Scope scope = scope_of(*vector);
-          wrong += outcome_of([&] { return expression.evaluate(scope); }) != vector->outcome;
+          wrong += value_or_fault([&] { return expression.evaluate(scope); }) != vector->outcome;
         }
       }
     });

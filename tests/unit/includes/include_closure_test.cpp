@@ -39,8 +39,7 @@ std::vector<std::string> names(const std::vector<CompilerFile>& files) {
 }
 
 const CompilerFile& file(const std::vector<CompilerFile>& files, const std::string& name) {
-  const auto found =
-      std::find_if(files.begin(), files.end(), [&](const auto& entry) { return entry.name == name; });
+  const auto found = std::ranges::find_if(files, [&](const auto& entry) { return entry.name == name; });
   REQUIRE(found != files.end());
   return *found;
 }

@@ -26,7 +26,7 @@ TEST_CASE("the median of an even number of samples is the mean of the middle two
 TEST_CASE("no samples have no median") { CHECK_THROWS_AS(median({}), Error); }
 
 TEST_CASE("a bootstrap interval is pinned by its seed") {
-  const Interval interval = bootstrap_interval(kTen, seeded("job"));
+  const ConfidenceInterval interval = bootstrap_interval(kTen, seeded("job"));
   CHECK(interval == bootstrap_interval(kTen, seeded("job")));
   CHECK(interval.low == Approx(9.95));
   CHECK(interval.high == Approx(10.3));
@@ -37,15 +37,15 @@ TEST_CASE("a bootstrap interval holds the median and narrows with more samples")
   for (int i = 0; i < 10; ++i) {
     many.insert(many.end(), kTen.begin(), kTen.end());
   }
-  const Interval few = bootstrap_interval(kTen, seeded("job"));
-  const Interval more = bootstrap_interval(many, seeded("job"));
+  const ConfidenceInterval few = bootstrap_interval(kTen, seeded("job"));
+  const ConfidenceInterval more = bootstrap_interval(many, seeded("job"));
   CHECK(few.low <= median(kTen));
   CHECK(few.high >= median(kTen));
   CHECK(more.high - more.low < few.high - few.low);
 }
 
 TEST_CASE("one sample is its own interval") {
-  CHECK(bootstrap_interval(std::vector<double>{7}, seeded("x")) == Interval{7, 7});
+  CHECK(bootstrap_interval(std::vector<double>{7}, seeded("x")) == ConfidenceInterval{7, 7});
 }
 
 TEST_CASE("the ratio of two finalists is drawn by rounds so that a drift they share cancels") {
@@ -55,14 +55,14 @@ TEST_CASE("the ratio of two finalists is drawn by rounds so that a drift they sh
     fast.push_back(10 * drift);
     slow.push_back(10.2 * drift);
   }
-  const Interval ratio = bootstrap_ratio_interval(slow, fast, seeded("job"));
+  const ConfidenceInterval ratio = bootstrap_ratio_interval(slow, fast, seeded("job"));
   CHECK(ratio.low == Approx(1.02));
   CHECK(ratio.high == Approx(1.02));
 }
 
 TEST_CASE("the ratio of samples that differ by noise alone has an interval that includes one") {
   const std::vector<double> other = {10.0, 10.2, 10.1, 9.9, 10.3, 9.9, 10.4, 10.0, 10.1, 10.2};
-  const Interval ratio = bootstrap_ratio_interval(kTen, other, seeded("job"));
+  const ConfidenceInterval ratio = bootstrap_ratio_interval(kTen, other, seeded("job"));
   CHECK(ratio.low < 1);
   CHECK(ratio.high > 1);
 }

@@ -30,7 +30,7 @@ Launch launch() {
   return result;
 }
 
-PlanTemplate plan_template() {
+PlanTemplate sent_template() {
   PlanTemplate plan;
   plan.constraints = {"N > 0"};
   plan.static_shared_bytes = 48;
@@ -102,8 +102,8 @@ TEST_CASE("what a launch of this version cannot do is refused by its field") {
 TEST_CASE("a rule carries a plan template and the device constants") {
   const DeviceConstants device{132, 232448, 62914560, 90};
   v1::Rule message;
-  to_wire(plan_template(), device, message);
-  CHECK(plan_template_from_wire(message, "rule") == plan_template());
+  to_wire(sent_template(), device, message);
+  CHECK(plan_template_from_wire(message, "rule") == sent_template());
   CHECK(device_constants_from_wire(message, "rule") == device);
   CHECK(message.max_threads_per_block() == 1024);
   CHECK(message.max_shared_bytes() == 232448);

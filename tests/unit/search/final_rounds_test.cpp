@@ -63,7 +63,7 @@ TEST_CASE("the order of a round is a function of the seed and the round") {
   CHECK(a.order(3) != a.order(4));
   CHECK(a.order(3) != c.order(3));
   auto sorted = a.order(3);
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   CHECK(sorted == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7});
 }
 

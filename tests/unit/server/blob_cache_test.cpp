@@ -9,8 +9,8 @@ namespace cubind::test {
 namespace {
 
 /// A store with some cubins, and a cache with room for two of them.
-struct Fixture {
-  Fixture() {
+struct BlobCacheFixture {
+  BlobCacheFixture() {
     store->write([](StoreWriter& writer) {
       for (const char* cubin : {"a", "b", "c", "d"}) {
         writer.put_blob(blob_of(cubin));
@@ -25,7 +25,7 @@ struct Fixture {
 };
 
 TEST_CASE("a cubin stays in RAM until others need its room") {
-  Fixture f;
+  BlobCacheFixture f;
   const std::weak_ptr<const CachedBlob> first = f.find("a");
   CHECK(f.find("a") == first.lock());
   f.find("b");
@@ -36,7 +36,7 @@ TEST_CASE("a cubin stays in RAM until others need its room") {
 }
 
 TEST_CASE("a cubin that was used since room was last made stays") {
-  Fixture f;
+  BlobCacheFixture f;
   f.find("a");
   const std::weak_ptr<const CachedBlob> unused = f.find("b");
   const std::weak_ptr<const CachedBlob> used = f.find("c");  // all have lost their first chance but this
@@ -47,7 +47,7 @@ TEST_CASE("a cubin that was used since room was last made stays") {
 }
 
 TEST_CASE("serving a cubin without asking the cache counts as a use where it is said") {
-  Fixture f;
+  BlobCacheFixture f;
   f.find("a");
   const auto served = f.find("b");
   const std::weak_ptr<const CachedBlob> other = f.find("c");
@@ -57,14 +57,14 @@ TEST_CASE("serving a cubin without asking the cache counts as a use where it is 
 }
 
 TEST_CASE("a cubin larger than the cache is served and not kept") {
-  Fixture f;
+  BlobCacheFixture f;
   BlobCache small(*f.store, 1);
   const auto first = small.find(Digest::of("a"));
   REQUIRE(first);
   CHECK(small.find(Digest::of("a")) != first);
 }
 
-TEST_CASE("a cubin that is not stored is not found") { CHECK(Fixture().find("another") == nullptr); }
+TEST_CASE("a cubin that is not stored is not found") { CHECK(BlobCacheFixture().find("another") == nullptr); }
 
 }  // namespace
 }  // namespace cubind::test

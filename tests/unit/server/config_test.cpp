@@ -39,7 +39,7 @@ TEST_CASE("folders of specs come from the options and must exist") {
   TempDir folder;
   const std::string path = folder.path().string();
   CHECK(parsed({"--kernels", path.c_str()}).kernels.back() == folder.path());
-  CHECK_THROWS_WITH(parsed({"--kernels", "/nowhere/at/all"}), Contains("is no folder"));
+  CHECK_THROWS_WITH(parsed({"--kernels", "/nowhere/at/all"}), Contains("is not a folder"));
 }
 
 TEST_CASE("a wrong argument ends the process with 2 and help with 0") {
@@ -74,7 +74,7 @@ TEST_CASE("a file that is no socket is left alone and refused as a socket's path
   TempDir folder;
   const auto path = folder.path() / "notes.txt";
   write_file_atomic(path, "mine");
-  CHECK_THROWS_WITH(SocketPlace(path), Contains("is no socket"));
+  CHECK_THROWS_WITH(SocketPlace(path), Contains("is not a socket"));
   CHECK(read_file(path) == "mine");
 }
 

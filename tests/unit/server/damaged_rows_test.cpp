@@ -136,7 +136,7 @@ TEST_CASE("a damaged verification is left out") {
   StoreFixture f;
   VerificationRow row;
   row.trial = trial_row("a").key.digest;
-  row.problem = problem_of(4097);
+  row.result.problem = problem_of(4097);
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/kernel_library.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
@@ -240,7 +241,7 @@ TEST_CASE("a source that goes keeps the last good version until it is back") {
   fs::rename(source, f.folder.path() / "away");
   library.reload();
   CHECK(library.find("vector_add")->spec == before->spec);
-  CHECK_THAT(library.find("vector_add")->error, Contains("/source") && Contains("is not there"));
+  CHECK_THAT(library.find("vector_add")->error, Contains("/source") && Contains("does not exist"));
   fs::rename(f.folder.path() / "away", source);
   library.reload();
   CHECK(library.find("vector_add")->error.empty());

@@ -218,7 +218,7 @@ TEST_CASE("an absent driver makes nothing stale and another branch does") {
 TEST_CASE("another toolchain or power limit makes a record stale") {
   LookupFixture f;
   RecordRow row = f.record(4096);
-  row.power_limit_mw = 700000;
+  row.timing.power_limit_mw = 700000;
   f.add({row});
   Question question = f.ask(4096);
   question.toolchain = "nvrtc 13.1";

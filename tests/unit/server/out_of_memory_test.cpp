@@ -54,9 +54,9 @@ struct BucketJob : SchedulerFixture {
     return scheduler->failed_lately(job.job.key, for_bucket);
   }
   JobRow stored() {
-    std::vector<JobRow> rows;
-    store->read([&](StoreReader& reader) { rows = reader.jobs(true); });
-    return rows.at(0);
+    std::optional<JobRow> row;
+    store->read([&](StoreReader& reader) { row = reader.job(job.job.id); });
+    return row.value();
   }
   void restart() {
     scheduler = make();
@@ -105,7 +105,7 @@ TEST_CASE("what is no smaller problem of the bucket fails the job with the reaso
   f.say_smaller(n);
   CHECK(f.link.leases.size() == 1);
   CHECK(f.stored().state == JobState::Failed);
-  CHECK_THAT(f.stored().error, Catch::Contains("no smaller problem of the bucket of N=4096"));
+  CHECK_THAT(f.stored().error, Catch::Contains("not a smaller problem of the bucket of N=4096"));
 }
 
 TEST_CASE("a job for exactly its problem fails where the agent names a smaller one") {
@@ -174,32 +174,6 @@ TEST_CASE("that exactly the problem did not fit keeps no miss from trying its bu
   f.fail_for_memory();
   CHECK(f.blocked(false));
   CHECK_FALSE(f.blocked(true));
-}
-
-TEST_CASE("agents are asked to watch for the memory that the least demanding job needs") {
-  BucketJob f;
-  f.fail_for_memory();
-  CHECK(f.link.watched["GPU-1"] == kNeeded);
-  f.link.watched.clear();
-  f.offer(kNeeded);
-  CHECK(f.link.watched["GPU-1"] == 0);
-}
-
-TEST_CASE("an agent is not told again what it watches for and is told anew when it comes back") {
-  BucketJob f;
-  f.fail_for_memory();
-  f.link.watched.clear();
-  f.offer(kOffered + 1);
-  CHECK(f.link.watched.empty());
-  f.scheduler->agent_left(f.agent);
-  f.scheduler->agent_joined(agent_with_memory(kOffered), f.link);
-  CHECK(f.link.watched["GPU-1"] == kNeeded);
-}
-
-TEST_CASE("an agent is told to watch for nothing once the job that waited for memory has succeeded") {
-  BucketJob f;
-  f.fail_for_memory_and_succeed();
-  CHECK(f.link.watched.at("GPU-1") == 0);
 }
 
 // The failed job was leased to the first of two agents.

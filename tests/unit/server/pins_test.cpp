@@ -27,7 +27,7 @@ struct PinFixture {
   std::vector<double> medians(const std::string& job) {
     std::vector<double> medians;
     for (const RecordPtr& record : pins->snapshot(job)->all()) {
-      medians.push_back(record->median_us);
+      medians.push_back(record->timing.median_us);
     }
     return medians;
   }

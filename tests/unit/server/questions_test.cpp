@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
@@ -69,7 +70,7 @@ TEST_CASE("numerics are invariant in a dim along which an output of the kernel h
   request.mutable_numerics()->set_invariant_dim("M");
   CHECK_THROWS_WITH(
       f.reader.read(request),
-      "numerics.invariant_dim: \"M\" is no dim of vector_add along which an output has rows (there is N)");
+      "numerics.invariant_dim: \"M\" is not a dim of vector_add along which an output has rows (there is N)");
 }
 
 TEST_CASE("a question is put in canonical form whatever the spelling and the order of its problem") {

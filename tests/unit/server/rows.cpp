@@ -63,8 +63,8 @@ BlockRow block_row(const TrialRow& trial, unsigned index) {
   row.series = trial.series;
   row.stage = Stage::Final;
   row.index = index;
-  row.samples_us = {20.0, 20.1 + index, 19.9};
-  row.conditions.sm_mhz = 1980;
+  row.block.samples_us = {20.0, 20.1 + index, 19.9};
+  row.block.conditions.sm_mhz = 1980;
   row.timer = "cupti";
   row.tick_us = 0.032;
   row.job_id = "job";
@@ -81,9 +81,9 @@ RecordRow record_row(std::int64_t n, double median_us) {
   row.toolchain = toolchain();
   row.driver = {13000, "580.159.04"};
   row.evidence = Evidence::Measured;
-  row.median_us = median_us;
-  row.samples = 12;
-  row.measured_at = "2026-11-21T12:00:00Z";
+  row.timing.median_us = median_us;
+  row.timing.samples = 12;
+  row.timing.measured_at = "2026-11-21T12:00:00Z";
   row.verification.verified = true;
   row.verification.problems = {problem_of(n), problem_of(n + 1)};
   row.finalists = {Digest::of("trial")};

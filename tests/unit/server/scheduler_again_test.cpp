@@ -15,7 +15,7 @@ TEST_CASE("a contended record is provisional") {
   const Lease lease = f.link.leases.at(0);
   f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
   WorkResult result = f.done("a");
-  result.record.contended = true;
+  result.record.timing.contended = true;
   f.scheduler->finish(agent, lease.id, lease.fence, result);
   CHECK(f.index.snapshot()->all().at(0)->provisional);
 }
@@ -27,7 +27,7 @@ struct Contended : SchedulerFixture {
     submit();
     scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
     WorkResult result = done("a");
-    result.record.contended = true;
+    result.record.timing.contended = true;
     scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
   }
   void hand_back(const Lease& lease) {
@@ -122,7 +122,7 @@ struct MeasuredAt700Watt : SchedulerFixture {
     submit();
     scheduler->store_batch(agent, link.leases[0].id, link.leases[0].fence, batch("a"));
     WorkResult result = done("a");
-    result.record.power_limit_mw = 700'000;
+    result.record.timing.power_limit_mw = 700'000;
     scheduler->finish(agent, link.leases[0].id, link.leases[0].fence, result);
   }
   static AgentProfile offering(std::uint32_t power_limit_mw) {

@@ -1,12 +1,11 @@
 // A scheduler over a store in a temporary folder, the shipped kernels and agents that are only recorded.
 #pragma once
 
-#include <map>
-
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/unit/server/rows.hpp"
 
@@ -15,7 +14,6 @@ namespace cubind::test {
 struct RecordingLink final : AgentLink {
   std::vector<Lease> leases;
   std::vector<std::string> ended;
-  std::map<std::string, std::uint64_t> watched;  // bytes by GPU
   bool drained = false;
   bool fails_once = false;
   void grant(const Lease& lease) override {
@@ -26,9 +24,6 @@ struct RecordingLink final : AgentLink {
   }
   void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
   void check(const CheckOrder&) override {}
-  void watch_memory(const std::string& gpu_uuid, std::uint64_t trial_bytes) override {
-    watched[gpu_uuid] = trial_bytes;
-  }
   void drain() override { drained = true; }
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/file.hpp"
 #include "server/store/database.hpp"
+#include "server/store/migration.hpp"
 #include "server/store/store.hpp"
 #include "tests/unit/server/rows.hpp"
 
@@ -29,6 +30,24 @@ std::vector<JobRow> out_of_memory(Store& store) {
   std::vector<JobRow> jobs;
   store.read([&](StoreReader& reader) { jobs = reader.out_of_memory_jobs(); });
   return jobs;
+}
+
+TEST_CASE("a job is found by its id and is open or has ended") {
+  const TempDir folder;
+  const auto store = Store::open({folder.path() / "store.db"});
+  JobRow open = failed_job("b", 0);
+  open.key = job_key(open.question);
+  open.state = JobState::Queued;
+  put(*store, open);
+  put(*store, failed_job("a", 0));
+  store->read([](StoreReader& reader) {
+    CHECK(reader.job("a").value().state == JobState::Failed);
+    CHECK_FALSE(reader.job("c"));
+    REQUIRE(reader.open_jobs().size() == 1);
+    CHECK(reader.open_jobs()[0].id == "b");
+    REQUIRE(reader.ended_jobs().size() == 1);
+    CHECK(reader.ended_jobs()[0].id == "a");
+  });
 }
 
 TEST_CASE("a job that failed for the lack of memory is kept with what it needs") {
@@ -68,19 +87,20 @@ TEST_CASE("a damaged job that had no memory is forgotten and the others are told
 TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {
   const TempDir folder;
   const auto path = folder.path() / "store.db";
-  put(*Store::open({path}), failed_job("a", 77));
   {
     store::Database database(path, store::Database::Mode::Create);
-    database.execute("DROP INDEX jobs_out_of_memory");
-    database.execute("ALTER TABLE jobs DROP COLUMN needs_bytes");
-    database.execute("ALTER TABLE jobs DROP COLUMN for_bucket");
-    database.execute("PRAGMA user_version = 1");
+    store::migrate(database, store::schema_steps().first(1), path.string());
+    database.execute(R"(INSERT INTO meta VALUES (1, zeroblob(16), 0, '', '');
+        INSERT INTO jobs VALUES ('a', 'tune', zeroblob(32), 'vector_add', zeroblob(32),
+            '{"dims":{"N":4096},"types":{"T":"f32"},"flags":{},"scenario":""}', zeroblob(32), 'cold/1,stream',
+            'tolerance', '', 'failed', 1, 0, 0, 0, 0, 'out of device memory', '', '', '', 0, 0, 0, 0, '{}',
+            zeroblob(32), '[]', '', 0, ''))");
   }
   const auto store = Store::open({path});
   CHECK(out_of_memory(*store).empty());
   store->read([](StoreReader& reader) {
-    REQUIRE(reader.jobs(true).size() == 1);
-    CHECK(reader.jobs(true)[0].error == "out of device memory");
+    REQUIRE(reader.ended_jobs().size() == 1);
+    CHECK(reader.ended_jobs()[0].error == "out of device memory");
   });
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("every field of a record survives the store") {
   row.question.policy = {true, 1, true};
   row.question.numerics = {Numerics::Kind::Invariant, "N"};
   row.question.name_space = "team";
-  row.contended = row.throttled = row.provisional = true;
+  row.timing.contended = row.timing.throttled = row.provisional = true;
   row.verification.digest = Digest::of("reference");
   f.put(row);
   const RecordRow read = f.records().at(0);
@@ -67,7 +67,7 @@ TEST_CASE("every field of a record survives the store") {
   CHECK(read.verification == row.verification);
   CHECK(read.configuration == row.configuration);
   CHECK(read.finalists == row.finalists);
-  CHECK(read.contended);
+  CHECK(read.timing == row.timing);
 }
 
 TEST_CASE("wants are counted by question most asked first") {
@@ -122,7 +122,7 @@ TEST_CASE("of two open jobs with the same key the second is refused") {
   f.write([&](StoreWriter& writer) { writer.put_job(job); });
   job.id = "b";
   CHECK_THROWS_AS(f.write([&](StoreWriter& writer) { writer.put_job(job); }), Error);
-  CHECK(f.read([](StoreReader& reader) { return reader.jobs(false); }).size() == 1);
+  CHECK(f.read([](StoreReader& reader) { return reader.open_jobs(); }).size() == 1);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_CASE("every block keeps clocks and temperature and power and throttle reaso
   StoreFixture f;
   const TrialRow trial = trial_row("a");
   BlockRow block = block_row(trial, 0);
-  block.conditions = {1980, 3201, 61, 689'000, 0x44, true, true};
+  block.block.conditions = {1980, 3201, 61, 689'000, 0x44, true, true};
   block.timer = "cupti";
   block.tick_us = 0.032;
   f.write([&](StoreWriter& writer) {
@@ -92,14 +92,14 @@ TEST_CASE(
   VerificationRow row;
   row.trial = trial_row("a").key.digest;
   row.verification_digest = Digest::of("reference and tolerance");
-  row.problem = problem_of(4097);
-  row.after_timing = true;
-  row.outcome = Outcome::WrongResult;
-  row.worst_excess = 17.5;
-  row.worst_output = "y";
-  row.worst_index = 4096;
-  row.mismatches = 3;
-  row.same_bits = true;
+  row.result.problem = problem_of(4097);
+  row.result.after_timing = true;
+  row.result.outcome = Outcome::WrongResult;
+  row.result.worst_excess = 17.5;
+  row.result.worst_output = "y";
+  row.result.worst_index = 4096;
+  row.result.mismatches = 3;
+  row.result.same_bits = true;
   f.write([&](StoreWriter& writer) {
     writer.put_trial(trial_row("a"));
     writer.put_verification(row);

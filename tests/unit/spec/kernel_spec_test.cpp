@@ -45,10 +45,10 @@ TEST_CASE("a problem that the spec does not know is refused with what would be r
              Catch::Contains("the type \"T\" of scale is missing (one of f32, bf16)"));
   CHECK_THAT(refusal(*spec, "N=4,D=8,T=f16"),
              Catch::Contains("T = f16 is not listed by scale (one of f32, bf16)"));
-  CHECK_THAT(refusal(*spec, "N=4,D=8,T=f32,M=1"), Catch::Contains("\"M\" is no dim of scale"));
+  CHECK_THAT(refusal(*spec, "N=4,D=8,T=f32,M=1"), Catch::Contains("\"M\" is not a dim of scale"));
   CHECK_THAT(refusal(*spec, "N=0,D=8,T=f32"), Catch::Contains("N = 0 is not in 1 to 2^48"));
   CHECK_THAT(refusal(*spec, "N=281474976710657,D=8,T=f32"), Catch::Contains("is not in 1 to 2^48"));
-  CHECK_THAT(refusal(*spec, "N=4,D=8,T=f32,scenario=skewed"), Catch::Contains("is no scenario"));
+  CHECK_THAT(refusal(*spec, "N=4,D=8,T=f32,scenario=skewed"), Catch::Contains("is not a scenario"));
 }
 
 TEST_CASE("a dim may be zero only where the spec says so") {

@@ -25,9 +25,15 @@ inline TableContext example_context(std::int64_t threads) {
   context.architecture = "sm_90";
   context.artifact = Digest::of("cubin " + std::to_string(threads));
   context.toolchain = {"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"), Digest::of("headers")};
-  context.timer = "cupti";
-  context.tick_us = 0.032;
   return context;
+}
+
+inline TableTrial example_trial(std::int64_t threads) {
+  TableTrial trial;
+  trial.context = example_context(threads);
+  trial.timer = "cupti";
+  trial.tick_us = 0.032;
+  return trial;
 }
 
 inline Table example_table() {
@@ -35,32 +41,35 @@ inline Table example_table() {
   const DeviceClass device = derive_device_class(test::example_facts(), "facts");
   table.devices.push_back({device.digest, device.label, device.facts});
 
-  TableTrial good;
-  good.context = example_context(128);
+  TableTrial good = example_trial(128);
   good.resources.push_back({"scale", 16, 0, 0, 0, 0, false});
-  good.screening = {{{2.5}, 1980, false, false, 0}, {{2.625, 2.75}, 1980, false, false, 2.5}};
-  good.finals = {{{2.5, 2.5625, 2.5, 2.53125, 2.5}, 1980, false, false, 0}};
-  good.verifications = {{example_problem(), false, Outcome::Correct, 0.25, true}};
-  TableTrial wrong;
-  wrong.context = example_context(256);
+  good.screening = {{{2.5}, {.sm_mhz = 1980}}, {{2.625, 2.75}, {.sm_mhz = 1980}, 2.5}};
+  good.finals = {{{2.5, 2.5625, 2.5, 2.53125, 2.5}, {.sm_mhz = 1980}}};
+  good.verifications = {{.problem = example_problem(), .worst_excess = 0.25, .same_bits = true}};
+  TableTrial wrong = example_trial(256);
   wrong.outcome = Outcome::WrongResult;
   wrong.detail = "y[4095] is 0, the reference has 1";
-  wrong.verifications = {{example_problem(), false, Outcome::WrongResult, 1e6, true}};
+  wrong.verifications = {{.problem = example_problem(),
+                          .outcome = Outcome::WrongResult,
+                          .worst_excess = 1e6,
+                          .same_bits = true}};
   table.trials = {wrong, good};
 
   TableRecord record;
   record.context = good.context;
   record.interface = Digest::of("interface");
   record.numerics = "tolerance";
-  record.time_us = 2.5;
-  record.time_low_us = 2.5;
-  record.time_high_us = 2.5625;
-  record.samples = 5;
-  record.sm_mhz = 1980;
-  record.power_limit_mw = 700000;
-  record.gain_over_default = 1.25;
   record.driver_cuda = 13000;
-  record.measured_at = "2026-01-02T03:04:05Z";
+  record.timing.median_us = 2.5;
+  record.timing.low_us = 2.5;
+  record.timing.high_us = 2.5625;
+  record.timing.samples = 5;
+  record.timing.sm_mhz = 1980;
+  record.timing.power_limit_mw = 700000;
+  record.timing.gain_over_default = 1.25;
+  record.timing.timer = "cupti";
+  record.timing.tick_us = 0.032;
+  record.timing.measured_at = "2026-01-02T03:04:05Z";
   record.verification = {true, Digest::of("verification"), "kernel", 0.25, true, true, {example_problem()}};
   table.records.push_back(record);
   return table;

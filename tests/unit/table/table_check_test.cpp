@@ -54,11 +54,11 @@ TEST_CASE_METHOD(CheckFixture, "a table that holds has no findings") {
   CHECK(check_table(print_table(table), "t.json", {}).records == 1);
 }
 
-TEST_CASE_METHOD(CheckFixture, "numerics that are invariant in what is no dim of the kernel are told") {
+TEST_CASE_METHOD(CheckFixture, "numerics that are invariant in what is not a dim of the kernel are told") {
   record.numerics = "invariant:Z";
   record.verification.digest = verification_digest(*spec.parse(), {Numerics::Kind::Invariant, "Z"});
   CHECK(finding() ==
-        "t.json /records/0/numerics: \"Z\" is no dim of scale along which an output has rows: no "
+        "t.json /records/0/numerics: \"Z\" is not a dim of scale along which an output has rows: no "
         "question finds this record");
   record.numerics = "invariant:N";
   record.verification.digest = verification_digest(*spec.parse(), {Numerics::Kind::Invariant, "N"});
@@ -180,7 +180,7 @@ TEST_CASE_METHOD(CheckFixture, "all that the reader refuses is told and the rest
   table.trials.clear();
   table.records.push_back(record);
   table.records[0].context.driver = "590.10";
-  table.records[0].time_low_us = 2.75;
+  table.records[0].timing.low_us = 2.75;
   table.records[1].context.configuration.values[1].value = 3;
   const auto findings = check();
   REQUIRE(findings.size() == 2);

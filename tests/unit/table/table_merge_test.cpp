@@ -98,8 +98,8 @@ TEST_CASE("in random tables no imported row replaces a measured one") {
 TEST_CASE("a measured row stands however old and slow the imported one makes it look") {
   const TableRecord record = winner([](TableRecord& measured, TableRecord& imported) {
     imported.evidence = Evidence::Imported;
-    imported.measured_at = "2027-01-01T00:00:00Z";
-    imported.time_us = imported.time_low_us = 1;
+    imported.timing.measured_at = "2027-01-01T00:00:00Z";
+    imported.timing.median_us = imported.timing.low_us = 1;
     measured.provisional = true;
   });
   CHECK(record.evidence == Evidence::Measured);
@@ -107,24 +107,24 @@ TEST_CASE("a measured row stands however old and slow the imported one makes it 
 
 TEST_CASE("a row that had the GPU to itself stands before a provisional one") {
   const TableRecord record = winner([](TableRecord& alone, TableRecord& provisional) {
-    provisional.provisional = provisional.contended = true;
-    provisional.measured_at = "2027-01-01T00:00:00Z";
-    alone.samples = 7;
+    provisional.provisional = provisional.timing.contended = true;
+    provisional.timing.measured_at = "2027-01-01T00:00:00Z";
+    alone.timing.samples = 7;
   });
-  CHECK(record.samples == 7);
+  CHECK(record.timing.samples == 7);
 }
 
 TEST_CASE("of two measured rows the newer one stands and then the faster one") {
   CHECK(winner([](TableRecord& newer, TableRecord& older) {
-          newer.measured_at = "2026-01-02T03:04:05.5Z";
-          newer.samples = 7;
-          older.time_us = older.time_low_us = 1;
-        }).samples == 7);
+          newer.timing.measured_at = "2026-01-02T03:04:05.5Z";
+          newer.timing.samples = 7;
+          older.timing.median_us = older.timing.low_us = 1;
+        }).timing.samples == 7);
   CHECK(winner([](TableRecord& slower, TableRecord& faster) {
-          slower.measured_at = "2026-01-02T03:04:05.000Z";
-          faster.time_us = faster.time_low_us = 1;
-          faster.samples = 7;
-        }).samples == 7);
+          slower.timing.measured_at = "2026-01-02T03:04:05.000Z";
+          faster.timing.median_us = faster.timing.low_us = 1;
+          faster.timing.samples = 7;
+        }).timing.samples == 7);
 }
 
 TEST_CASE("driver branches and toolchain major versions and interfaces keep rows of their own") {

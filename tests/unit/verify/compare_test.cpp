@@ -11,7 +11,7 @@ namespace cubind::verify {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 constexpr Bounds kBounds{.rtol = 1e-2, .atol = 1e-3};
 
 Comparison compare_floats(const std::vector<float>& out, const std::vector<float>& ref,
@@ -51,10 +51,10 @@ TEST_CASE("NaN passes only where the reference is NaN") {
 }
 
 TEST_CASE("an infinity passes only where the reference has the same") {
-  CHECK(compare_floats({kInfinity}, {kInfinity}).passed());
-  CHECK_FALSE(compare_floats({-kInfinity}, {kInfinity}).passed());
-  CHECK_FALSE(compare_floats({kInfinity}, {3e38F}).passed());
-  CHECK_FALSE(compare_floats({3e38F}, {kInfinity}).passed());
+  CHECK(compare_floats({kFloatInfinity}, {kFloatInfinity}).passed());
+  CHECK_FALSE(compare_floats({-kFloatInfinity}, {kFloatInfinity}).passed());
+  CHECK_FALSE(compare_floats({kFloatInfinity}, {3e38F}).passed());
+  CHECK_FALSE(compare_floats({3e38F}, {kFloatInfinity}).passed());
 }
 
 TEST_CASE("without a tolerance any difference is an unbounded excess") {

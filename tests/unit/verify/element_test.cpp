@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tuner/plan/narrow_float.hpp"
+
 namespace cubind::verify {
 namespace {
 

@@ -1,0 +1,115 @@
+#include "server/jobs/job_results.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+/// A result of a GPU that plays a table is not a measurement, whatever the agent calls it.
+Evidence evidence_for(const DeviceFacts& facts) {
+  return facts.replay_table.empty() ? Evidence::Measured : Evidence::Replayed;
+}
+
+/// The decisions that the agent leaves to the queue.
+void stamp(const OpenJob& job, WorkBatch& batch) {
+  const RecordQuestion& question = job.row.question;
+  const auto stamp_row = [&](auto& row) {
+    row.origin = Origin::Worker;
+    row.series = job.row.series;
+    row.job_id = job.row.id;
+  };
+  for (ArtifactUpload& upload : batch.artifacts) {
+    upload.row.kernel = question.kernel;
+  }
+  for (TrialRow& trial : batch.trials) {
+    stamp_row(trial);
+    trial.kernel = question.kernel;
+    trial.device_class = question.device_class;
+    trial.policy = question.policy;
+    trial.driver = job.lease->driver;
+  }
+  std::ranges::for_each(batch.blocks, stamp_row);
+  std::ranges::for_each(batch.verifications, stamp_row);
+}
+
+void put_artifacts(const std::vector<ArtifactUpload>& uploads, StoreWriter& writer) {
+  for (const ArtifactUpload& upload : uploads) {
+    if (!upload.zstd.empty()) {
+      writer.put_blob({upload.row.cubin, upload.row.cubin_bytes, upload.zstd});
+    } else if (!writer.has_blob(upload.row.cubin)) {
+      throw Error(ErrorCode::InvalidArgument, "artifact " + upload.row.cubin.hex().substr(0, 16),
+                  "has no bytes and was not uploaded before by PutArtifact");
+    }
+    writer.put_artifact(upload.row);
+  }
+}
+
+/// Trials with their blocks and verifications. Trials that ran out of memory are not stored, nor are their
+/// blocks and verifications.
+void put_trials(const WorkBatch& batch, StoreWriter& writer) {
+  std::vector<Digest> passing;
+  for (const TrialRow& trial : batch.trials) {
+    if (!writer.put_trial(trial)) {
+      passing.push_back(trial.key.digest);
+    }
+  }
+  const auto stays = [&](const Digest& trial) { return std::ranges::find(passing, trial) == passing.end(); };
+  for (const BlockRow& block : batch.blocks) {
+    if (stays(block.trial)) {
+      writer.put_block(block);
+    }
+  }
+  for (const VerificationRow& verification : batch.verifications) {
+    if (stays(verification.trial)) {
+      writer.put_verification(verification);
+    }
+  }
+}
+
+}  // namespace
+
+void store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store) {
+  stamp(job, batch);
+  store.write([&](StoreWriter& writer) {
+    put_artifacts(batch.artifacts, writer);
+    put_trials(batch, writer);
+  });
+}
+
+void complete_record(const OpenJob& job, JobRow& row, RecordRow& record, StoreReader& reader) {
+  const auto trial = reader.trial_by_digest(record.trial);
+  if (!trial) {
+    throw Error(ErrorCode::FailedPrecondition, "job " + row.id, "the winner's trial was never stored");
+  }
+  Problem measured = std::move(record.question.problem);
+  record.question = row.question;
+  if (!measured.dims.empty() && measured != row.question.problem) {
+    row.note = "measured " + to_string(measured) + " for " + to_string(row.question.problem) +
+               (row.note.empty() ? "" : ": " + row.note);
+    record.question.problem = std::move(measured);
+  }
+  record.configuration = trial->configuration;
+  record.cubin = trial->cubin;
+  record.architecture = trial->architecture;
+  record.toolchain = trial->toolchain;
+  record.driver = trial->driver;
+  record.evidence = evidence_for(job.device.facts);
+  record.provisional = record.provisional || record.timing.contended;
+  record.job_id = row.id;
+  row.record_trial = record.trial;
+}
+
+RecordPtr stored_record(const RecordRow& record, const IndexSnapshot& index) {
+  const ClassRecords* records = index.records(record.question);
+  for (const RecordPtr& item : records ? records->records : std::vector<RecordPtr>{}) {
+    if (item->trial == record.trial && item->evidence == record.evidence && item->job_id == record.job_id) {
+      return item;
+    }
+  }
+  return std::make_shared<const RecordRow>(record);
+}
+
+}  // namespace cubind

@@ -1,0 +1,28 @@
+// The agents that are connected now.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "server/jobs/agent.hpp"
+
+namespace cubind {
+
+struct JoinedAgent {
+  AgentProfile profile;
+  AgentLink* link = nullptr;
+};
+
+using JoinedAgents = std::map<std::uint64_t, JoinedAgent>;  // by the number that the scheduler gave it
+
+/// Whether one of the offered devices is as asked: `fits` is called with its agent's number and the device.
+template <typename Fits>
+bool any_device(const JoinedAgents& agents, const Fits& fits) {
+  return std::ranges::any_of(agents, [&](const auto& agent) {
+    return std::ranges::any_of(agent.second.profile.devices,
+                               [&](const OfferedDevice& device) { return fits(agent.first, device); });
+  });
+}
+
+}  // namespace cubind

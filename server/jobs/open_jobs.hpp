@@ -1,0 +1,92 @@
+// The jobs that have not ended: found by id, key and lease, and watched.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "server/jobs/job_event.hpp"
+#include "tuner/spec/device_class.hpp"
+
+namespace cubind {
+
+/// Where a job is being worked on, and until when that is taken for granted.
+struct JobLease {
+  std::string id;
+  std::uint64_t agent = 0;
+  std::string gpu_uuid;  // empty: a job that compiles
+  DriverVersion driver;
+  std::chrono::steady_clock::time_point since{}, until{};
+};
+
+/// A job that has not ended.
+struct OpenJob {
+  JobRow row;
+  DeviceClass device;
+  std::string phase;
+  double best_us = 0;
+  std::chrono::steady_clock::time_point not_before{};  // after an interruption
+  /// Measured in the place of the question's, which does not fit into the GPU's memory. Not stored: after a
+  /// restart the agent says so again.
+  std::optional<Problem> smaller;
+  /// The need by the word of a GPU without room: the job waits for a GPU with so much. 0: no GPU has said so.
+  /// Not stored.
+  std::uint64_t needs_bytes = 0;
+  std::optional<JobLease> lease;
+  std::map<std::uint64_t, Watcher> watchers;
+
+  /// What is measured.
+  RecordQuestion measured() const;
+};
+
+/// Changes nothing of a job but its lease and its watchers. References to jobs stay valid until remove().
+class OpenJobs {
+ public:
+  explicit OpenJobs(const Clock& clock) : clock_(clock) {}
+
+  OpenJob& add(JobRow row, const DeviceClass& device);
+  /// Tells those who still watch the job its last event, when it is no longer here.
+  void remove(OpenJob& job, const JobEvent& last);
+
+  /// Each: null where there is none.
+  OpenJob* find(const std::string& id);
+  const OpenJob* find(const std::string& id) const;
+  OpenJob* find_key(const Digest& key);
+  const OpenJob* find_key(const Digest& key) const;
+  OpenJob* find_lease(const std::string& lease_id);
+
+  std::list<OpenJob>& all() { return jobs_; }  // oldest first
+  const std::list<OpenJob>& all() const { return jobs_; }
+  const std::map<std::string, OpenJob*>& leased() const { return leased_; }  // by lease id
+
+  void begin_lease(OpenJob& job, JobLease lease);
+  /// The job has taken the time of its lease. Nothing happens where it has none.
+  void end_lease(OpenJob& job);
+
+  /// As the job is now, with the time that its lease has taken so far.
+  JobEvent event(const OpenJob& job) const;
+  /// Tells who watches the job how it is now. A watcher may stop watching meanwhile.
+  void tell(const OpenJob& job) const;
+  /// Never 0.
+  std::uint64_t watch(OpenJob& job, Watcher watcher);
+  /// Of a job that has ended, and 0: nothing happens.
+  void unwatch(std::uint64_t watch_id);
+
+ private:
+  /// How old its lease is; 0: it has none.
+  double leased_ms(const OpenJob& job) const;
+
+  const Clock& clock_;
+  std::list<OpenJob> jobs_;
+  std::map<std::string, std::list<OpenJob>::iterator> by_id_;
+  std::map<Digest, OpenJob*> by_key_;
+  std::map<std::string, OpenJob*> leased_;
+  std::map<std::uint64_t, std::string> watches_;  // watch id to job id
+  std::uint64_t last_watch_ = 0;
+};
+
+}  // namespace cubind

@@ -1,0 +1,100 @@
+#include "server/jobs/placement.hpp"
+
+#include <algorithm>
+
+namespace cubind {
+namespace {
+
+/// `driver_cuda` 0: whatever the driver.
+bool compiles_for(const AgentProfile& agent, const std::string& architecture, std::uint32_t driver_cuda) {
+  return std::ranges::any_of(agent.toolchains, [&](const OfferedToolchain& toolchain) {
+    return knows_architecture(toolchain.architectures, architecture) &&
+           (driver_cuda == 0 || driver_loads(driver_cuda, toolchain.major));
+  });
+}
+
+bool may_measure_for(const OfferedDevice& device, const OpenJob& job) {
+  return device.device.digest == job.row.question.device_class && may_measure(device);
+}
+
+}  // namespace
+
+JobPlaces Placement::places(const OpenJob& job) const {
+  return job.row.kind == JobKind::Tune ? gpus(job) : compilers(job);
+}
+
+JobPlaces Placement::gpus(const OpenJob& job) const {
+  const std::uint64_t needed = std::max(failures_.memory_needed(job.row.key), job.needs_bytes);
+  JobPlaces enough, less;
+  for (const auto& [id, agent] : agents_) {
+    for (const OfferedDevice& device : agent.profile.devices) {
+      if (!may_measure_for(device, job)) {
+        continue;
+      }
+      const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
+      JobPlaces& places = is_enough ? enough : less;
+      places.any_exists = true;
+      if (!places.free && !gpu_is_leased(id, device.uuid)) {
+        places.free = JobPlace{id, &device};
+      }
+    }
+  }
+  return enough.any_exists ? enough : less;
+}
+
+JobPlaces Placement::compilers(const OpenJob& job) const {
+  JobPlaces places;
+  for (const auto& [id, agent] : agents_) {
+    if (!compiles_for(agent.profile, job.row.architecture, job.row.driver_cuda)) {
+      continue;
+    }
+    places.any_exists = true;
+    if (!places.free && compile_leases(id) < compile_limit_) {
+      places.free = JobPlace{id, nullptr};
+    }
+  }
+  return places;
+}
+
+bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
+  const auto waits_until_idle = [&](std::uint64_t agent, const OfferedDevice& device) {
+    return std::ranges::any_of(jobs_.leased(), [&](const auto& leased) {
+      const OpenJob& other = *leased.second;
+      return other.lease->agent == agent && other.lease->gpu_uuid == device.uuid &&
+             other.row.state == JobState::WaitingForIdleGpu;
+    });
+  };
+  const auto is_free_soon = [&](std::uint64_t agent, const OfferedDevice& device) {
+    return may_measure_for(device, job) && !waits_until_idle(agent, device);
+  };
+  return job.row.kind == JobKind::Tune && !any_device(agents_, is_free_soon);
+}
+
+bool Placement::more_room_exists(const OpenJob& job, std::uint64_t bytes) const {
+  return any_device(agents_, [&](std::uint64_t, const OfferedDevice& device) {
+    return may_measure_for(device, job) && !(job.lease && job.lease->gpu_uuid == device.uuid) &&
+           device.trial_memory_bytes >= bytes;
+  });
+}
+
+std::optional<std::uint64_t> Placement::compiler_for(const std::string& architecture) const {
+  const auto found = std::ranges::find_if(
+      agents_, [&](const auto& agent) { return compiles_for(agent.second.profile, architecture, 0); });
+  return found == agents_.end() ? std::nullopt : std::optional(found->first);
+}
+
+bool Placement::gpu_is_leased(std::uint64_t agent, const std::string& uuid) const {
+  return std::ranges::any_of(jobs_.leased(), [&](const auto& leased) {
+    const JobLease& lease = *leased.second->lease;
+    return lease.agent == agent && lease.gpu_uuid == uuid;
+  });
+}
+
+std::uint32_t Placement::compile_leases(std::uint64_t agent) const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(jobs_.leased(), [&](const auto& leased) {
+    const OpenJob& job = *leased.second;
+    return job.lease->agent == agent && job.row.kind == JobKind::CompileWinner;
+  }));
+}
+
+}  // namespace cubind

@@ -1,0 +1,54 @@
+// Which of the connected agents can work on a job, and on which of its GPUs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "server/jobs/failures.hpp"
+#include "server/jobs/joined_agents.hpp"
+#include "server/jobs/open_jobs.hpp"
+
+namespace cubind {
+
+/// An agent, and the GPU that a job is measured on.
+struct JobPlace {
+  std::uint64_t agent = 0;
+  const OfferedDevice* device = nullptr;  // null: a job that compiles. Valid until the agents change
+};
+
+struct JobPlaces {
+  std::optional<JobPlace> free;  // the job can run there now
+  bool any_exists = false;       // it could run somewhere, were it free
+};
+
+/// Answers by what the agents offer and what the open jobs hold at the time of the call; keeps nothing.
+class Placement {
+ public:
+  /// `compile_limit`: compiles of one agent at a time.
+  Placement(const JoinedAgents& agents, const OpenJobs& jobs, const Failures& failures,
+            std::uint32_t compile_limit)
+      : agents_(agents), jobs_(jobs), failures_(failures), compile_limit_(compile_limit) {}
+
+  /// A job that was out of memory goes to a GPU with enough of it, if there is one (it is waited for), else to any.
+  JobPlaces places(const OpenJob& job) const;
+  /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
+  bool waits_behind_foreign_use(const OpenJob& job) const;
+  /// Whether another GPU of the job's class than the one that it is leased to offers so much for trials.
+  bool more_room_exists(const OpenJob& job, std::uint64_t bytes) const;
+  /// The first agent that compiles for the architecture, whatever it is doing.
+  std::optional<std::uint64_t> compiler_for(const std::string& architecture) const;
+
+ private:
+  JobPlaces gpus(const OpenJob& job) const;
+  JobPlaces compilers(const OpenJob& job) const;
+  bool gpu_is_leased(std::uint64_t agent, const std::string& uuid) const;
+  std::uint32_t compile_leases(std::uint64_t agent) const;
+
+  const JoinedAgents& agents_;
+  const OpenJobs& jobs_;
+  const Failures& failures_;
+  const std::uint32_t compile_limit_;
+};
+
+}  // namespace cubind

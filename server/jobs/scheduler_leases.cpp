@@ -1,0 +1,252 @@
+// Who works on what: agents come and go, jobs are leased to them, leases end.
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "server/jobs/grant.hpp"
+#include "server/jobs/scheduler.hpp"
+#include "server/kernel_library.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::chrono::seconds kLongestRetry{30};
+
+/// Sets a flag for as long as it lives.
+class Raised {
+ public:
+  explicit Raised(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Raised() { flag_ = false; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+std::uint64_t Scheduler::agent_joined(AgentProfile profile, AgentLink& link) {
+  const std::uint64_t id = ++last_agent_;
+  agents_[id] = {std::move(profile), &link};
+  agent_expected_until_ = {};
+  if (draining_) {
+    link.drain();
+  }
+  agents_changed();
+  return id;
+}
+
+void Scheduler::agent_devices(std::uint64_t agent, std::vector<OfferedDevice> devices) {
+  const auto found = agents_.find(agent);
+  if (found == agents_.end()) {
+    return;
+  }
+  found->second.profile.devices = std::move(devices);
+  agents_changed();
+}
+
+void Scheduler::agent_left(std::uint64_t agent) {
+  agents_.erase(agent);
+  std::vector<std::string> lost;
+  for (const auto& [lease_id, job] : jobs_.leased()) {
+    if (job->lease->agent == agent) {
+      lost.push_back(job->row.id);
+    }
+  }
+  for (const std::string& id : lost) {
+    requeue(*jobs_.find(id), "the agent left");
+  }
+  checks_.agent_left(agent);
+  agents_changed();
+}
+
+void Scheduler::agents_changed() {
+  for (const auto& listener : agent_listeners_) {
+    listener();
+  }
+  dispatch();
+}
+
+bool Scheduler::heartbeat(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
+  return leased_job(agent, lease_id, fence) != nullptr;
+}
+
+void Scheduler::check(CheckOrder order, PendingChecks::Done done) {
+  const auto agent = placement_.compiler_for(order.architecture);
+  if (!agent) {
+    done({}, "no agent is connected that compiles for " + order.architecture);
+    return;
+  }
+  order.id = checks_.add(*agent, std::move(done));
+  agents_.at(*agent).link->check(order);
+}
+
+void Scheduler::check_done(const std::string& id, const CheckOutcome& outcome) {
+  checks_.finish(id, outcome);
+}
+
+void Scheduler::dispatch() {
+  // Jobs that watchers submit while jobs are placed are placed by the next tick.
+  if (draining_ || dispatching_) {
+    return;
+  }
+  const Raised placing(dispatching_);
+  // Compiles are short and somebody waits for them; nobody waits for what has an answer already.
+  const auto rank = [&](const JobRow& row) {
+    return row.kind == JobKind::CompileWinner ? 0 : only_when_idle(row) ? 2 : 1;
+  };
+  const auto now = clock_.steady_now();
+  std::vector<std::pair<int, std::string>> ranked;
+  for (const OpenJob& job : jobs_.all()) {
+    if (!job.lease && now >= job.not_before) {
+      ranked.emplace_back(rank(job.row), job.row.id);
+    }
+  }
+  std::ranges::stable_sort(ranked, {}, &std::pair<int, std::string>::first);
+  for (const auto& [order, id] : ranked) {
+    if (OpenJob* job = jobs_.find(id); job && !job->lease) {
+      place(*job);
+    }
+  }
+}
+
+void Scheduler::place(OpenJob& job) {
+  const JobPlaces places = placement_.places(job);
+  if (places.free) {
+    try_to_grant(job, *places.free);
+    return;
+  }
+  if (!places.any_exists) {
+    mark_without_device(job);
+    return;
+  }
+  const JobState state =
+      placement_.waits_behind_foreign_use(job) ? JobState::WaitingForIdleGpu : JobState::Queued;
+  if (std::exchange(job.row.state, state) != state) {
+    jobs_.tell(job);
+  }
+}
+
+void Scheduler::try_to_grant(OpenJob& job, const JobPlace& place) {
+  try {
+    grant(job, place);
+  } catch (const std::exception& fault) {
+    // Any error is this job's alone: the queue goes on.
+    const auto* error = dynamic_cast<const Error*>(&fault);
+    log_warning("job " + job.row.id + " cannot be granted: " + fault.what());
+    if (error && is_passing(*error)) {
+      job.not_before = clock_.steady_now() + options_.retry_step * 4;
+    } else {
+      end(job, JobState::Failed, fault.what(), nullptr);
+    }
+  }
+}
+
+void Scheduler::mark_without_device(OpenJob& job) {
+  if (job.row.state == JobState::NoDevice || clock_.steady_now() < agent_expected_until_) {
+    return;
+  }
+  job.row.state = JobState::NoDevice;
+  jobs_.tell(job);
+}
+
+void Scheduler::grant(OpenJob& job, const JobPlace& place) {
+  const auto kernel = kernels_.find(job.row.question.kernel);
+  if (kernel->interface != job.row.question.interface) {
+    throw Error(ErrorCode::FailedPrecondition, "kernel " + job.row.question.kernel,
+                "its interface has changed since the job was submitted");
+  }
+  JobRow row = job.row;
+  row.state = JobState::Running;
+  row.fence += 1;
+  // Its trials are shared with jobs of other numerics and namespaces: a retune of those has begun anew for
+  // all.
+  const RecordQuestion measured = job.measured();
+  store_.read([&](StoreReader& reader) { row.series = std::max(row.series, reader.last_series(measured)); });
+  Lease lease;
+  lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
+  lease.fence = row.fence;
+  lease.job = row;
+  lease.job.question = measured;
+  lease.facts = place.device ? place.device->device.facts : job.device.facts;
+  lease.gpu_uuid = place.device ? place.device->uuid : "";
+  lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
+  lease.only_when_idle = only_when_idle(row);
+  fill_lease(lease, *kernel, place.device, store_, *index_.snapshot());
+  // The fence is stored before anybody gets it: after a crash the next one is higher still.
+  persist(row);
+
+  job.row = std::move(row);
+  const auto now = clock_.steady_now();
+  const DriverVersion driver = place.device ? place.device->driver : DriverVersion{};
+  jobs_.begin_lease(job, {lease.id, place.agent, lease.gpu_uuid, driver, now, now + options_.lease});
+  agents_.at(place.agent).link->grant(lease);
+  jobs_.tell(job);
+}
+
+void Scheduler::requeue(OpenJob& job, const std::string& reason) {
+  jobs_.end_lease(job);
+  job.row.interruptions += 1;
+  job.phase.clear();
+  if (job.row.interruptions >= options_.interruption_limit) {
+    end(job, JobState::Failed,
+        "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " +
+            reason,
+        nullptr);
+    return;
+  }
+  const auto step = options_.retry_step * (1u << std::min(job.row.interruptions - 1, 10u));
+  job.not_before = clock_.steady_now() + std::min<std::chrono::milliseconds>(step, kLongestRetry);
+  job.row.state = JobState::Queued;
+  log_info("job " + job.row.id + " is queued again: " + reason);
+  jobs_.tell(job);
+}
+
+void Scheduler::wait_for_idle_gpu(OpenJob& job) {
+  jobs_.end_lease(job);
+  job.phase.clear();
+  job.row.state = JobState::WaitingForIdleGpu;
+  const auto later = clock_.steady_now() + options_.idle_retry;
+  for (OpenJob& other : jobs_.all()) {
+    const bool same_class = other.row.question.device_class == job.row.question.device_class;
+    if (!other.lease && same_class && only_when_idle(other.row)) {
+      other.not_before = std::max(other.not_before, later);
+    }
+  }
+  jobs_.tell(job);
+}
+
+void Scheduler::expire_leases() {
+  const auto now = clock_.steady_now();
+  std::vector<std::string> expired;
+  for (const auto& [lease_id, job] : jobs_.leased()) {
+    if (job->lease->until <= now) {
+      expired.push_back(job->row.id);
+    }
+  }
+  for (const std::string& id : expired) {
+    OpenJob& job = *jobs_.find(id);
+    if (const auto agent = agents_.find(job.lease->agent); agent != agents_.end()) {
+      agent->second.link->end_lease(job.lease->id, "the lease has expired");
+    }
+    requeue(job, "its lease expired");
+  }
+}
+
+OpenJob* Scheduler::leased_job(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence) {
+  OpenJob* job = jobs_.find_lease(lease_id);
+  if (job && job->row.fence == fence && job->lease->agent == agent) {
+    job->lease->until = clock_.steady_now() + options_.lease;
+    return job;
+  }
+  if (const auto found = agents_.find(agent); found != agents_.end() && !lease_id.empty()) {
+    found->second.link->end_lease(lease_id,
+                                  "the lease is over or its fence " + std::to_string(fence) + " is stale");
+  }
+  return nullptr;
+}
+
+}  // namespace cubind

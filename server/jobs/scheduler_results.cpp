@@ -1,0 +1,181 @@
+// What agents send of the jobs that are leased to them, and how those go on from there.
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/failpoint.hpp"
+#include "base/log.hpp"
+#include "server/jobs/job_results.hpp"
+#include "server/jobs/scheduler.hpp"
+#include "server/kernel_library.hpp"
+#include "server/store/store.hpp"
+
+namespace cubind {
+
+bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                         const WorkProgress& progress) {
+  OpenJob* job = leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
+  }
+  job->phase = progress.phase;
+  job->best_us = progress.best_us;
+  job->row.configurations = progress.configurations;
+  job->row.configurations_done = progress.configurations_done;
+  job->row.nvrtc_calls = progress.nvrtc_calls;
+  const JobState now =
+      progress.state == JobState::WaitingForIdleGpu ? JobState::WaitingForIdleGpu : JobState::Running;
+  const bool changed = std::exchange(job->row.state, now) != now;
+  jobs_.tell(*job);
+  if (changed) {
+    dispatch();  // the jobs queued behind it wait for the same
+  }
+  return true;
+}
+
+bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                            WorkBatch batch) {
+  OpenJob* job = leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
+  }
+  try {
+    store_job_batch(*job, batch, store_);
+  } catch (const Error& error) {
+    // Nothing of the batch is stored and nothing is acknowledged: the work is done again when the store takes
+    // writes.
+    agents_.at(agent).link->end_lease(lease_id, std::string("the batch cannot be stored: ") + error.what());
+    give_up(*job, error);
+    return false;
+  }
+  job->row.interruptions = 0;
+  for (const ArtifactUpload& upload : batch.artifacts) {
+    for (const auto& listener : artifact_listeners_) {
+      listener(upload.row);
+    }
+  }
+  return true;
+}
+
+void Scheduler::give_up(OpenJob& job, const Error& error) {
+  if (is_passing(error)) {
+    requeue(job, error.what());
+  } else {
+    end(job, JobState::Failed, error.what(), nullptr);
+  }
+}
+
+bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
+                       WorkResult result) {
+  OpenJob* job = leased_job(agent, lease_id, fence);
+  if (!job) {
+    return false;
+  }
+  job->row.outcomes = result.outcomes;
+  const bool is_smaller = result.status == WorkResult::Status::Smaller;
+  const bool gpu_in_use = job->row.state == JobState::WaitingForIdleGpu;
+  if (result.status == WorkResult::Status::Interrupted && gpu_in_use && only_when_idle(job->row)) {
+    wait_for_idle_gpu(*job);
+  } else if (result.status == WorkResult::Status::Interrupted) {
+    requeue(*job, result.error.empty() ? "the agent handed it back" : result.error);
+  } else if (result.needs_bytes > 0 && move_to_more_room(*job, result)) {
+    // It goes on there.
+  } else if (result.status == WorkResult::Status::Failed || (is_smaller && !job->row.for_bucket)) {
+    job->row.needs_bytes = result.needs_bytes;
+    end(*job, JobState::Failed, result.error, nullptr);
+  } else {
+    try {
+      is_smaller ? measure_smaller(*job, result) : complete_tune(*job, result);
+    } catch (const Error& error) {
+      give_up(*job, error);
+    }
+  }
+  dispatch();
+  return true;
+}
+
+void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
+  JobRow row = jobs_.event(job).job;
+  row.state = JobState::Done;
+  row.finished_at = clock_.wall_text();
+  RecordRow& record = result.record;
+  const bool has_record = row.kind == JobKind::Tune;
+  store_.write([&](StoreWriter& writer) {
+    if (has_record) {
+      complete_record(job, row, record, writer);
+      writer.put_record(record);
+      writer.drop_want(row.question);
+    }
+    writer.put_job(row);
+    failpoint("store.commit");
+  });
+  RecordPtr published;
+  if (has_record) {
+    index_.refresh(store_, record.question);
+    published = stored_record(record, *index_.snapshot());
+  }
+  const DeviceClass device = job.device;
+  jobs_.end_lease(job);
+  job.row = row;
+  end(job, JobState::Done, "", std::move(published));
+  if (has_record) {
+    measure_again_when_idle(record.question, device);
+  }
+}
+
+bool Scheduler::move_to_more_room(OpenJob& job, const WorkResult& result) {
+  // Once: the offered memory may have been taken meanwhile, and two GPUs could send the job to and fro for
+  // ever.
+  if (job.needs_bytes != 0 || !placement_.more_room_exists(job, result.needs_bytes)) {
+    return false;
+  }
+  log_info("job " + job.row.id + " goes to another GPU: " + result.error);
+  jobs_.end_lease(job);
+  job.needs_bytes = result.needs_bytes;
+  job.row.state = JobState::Queued;
+  job.phase.clear();
+  jobs_.tell(job);
+  return true;
+}
+
+void Scheduler::measure_smaller(OpenJob& job, const WorkResult& result) {
+  const auto kernel = kernels_.find(job.row.question.kernel);
+  const Problem before = job.measured().problem;
+  const Problem problem = kernel->spec->canonicalize(result.smaller_problem, "result.smaller_problem");
+  const bool same_bucket = kernel->spec->representative(problem) == kernel->spec->representative(before);
+  const auto shrinks = [](const NamedValue& now, const NamedValue& then) { return now.value <= then.value; };
+  if (!same_bucket || problem == before || !std::ranges::equal(problem.dims, before.dims, shrinks)) {
+    throw Error(ErrorCode::InvalidArgument, "result.smaller_problem",
+                to_string(problem) + " is not a smaller problem of the bucket of " + to_string(before));
+  }
+  log_info("job " + job.row.id + " measures " + to_string(problem) + ": " + result.error);
+  jobs_.end_lease(job);
+  job.smaller = problem;
+  job.needs_bytes = 0;
+  job.row.note = result.error;
+  job.row.state = JobState::Queued;
+  job.row.series = 0;
+  store_.read([&](StoreReader& reader) {
+    job.row.series = reader.last_series(job.measured()) + (job.row.retune ? 1 : 0);
+  });
+  job.phase.clear();
+  jobs_.tell(job);
+}
+
+void Scheduler::measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device) {
+  if (!has_provisional_record(question)) {
+    return;
+  }
+  JobRow row;
+  row.kind = JobKind::Tune;
+  row.key = job_key(question);
+  row.question = question;
+  try {
+    enqueue(std::move(row), device);
+  } catch (const Error& error) {
+    // The next start of the daemon tries again.
+    log_warning("a provisional record is not measured again: " + std::string(error.what()));
+  }
+}
+
+}  // namespace cubind

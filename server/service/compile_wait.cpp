@@ -1,0 +1,116 @@
+#include "server/service/compile_wait.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace cubind {
+namespace {
+
+/// The part of the caller's deadline that the network and the reply need.
+constexpr std::chrono::milliseconds kDeadlineMargin{50};
+
+}  // namespace
+
+CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolution& resolution,
+                                     Continuation then) {
+  if (given_up_ || !may_succeed_soon(asked.question)) {
+    leave_to_an_agent(resolution);
+    return Step::Answer;
+  }
+  const Digest& key = resolution.compile->key;
+  if (const auto error = context_.scheduler.failed_lately(key)) {
+    return pass_over(key, *error);
+  }
+  const auto job = submit(*resolution.compile);
+  if (!job) {
+    return Step::Answer;
+  }
+  const Strand::Time until = end_of_wait(asked.compile_wait);
+  if (has_ended(job->job.state)) {
+    return pass_over(key, job->job.error);
+  }
+  if (ends_the_wait(job->job.state) || std::chrono::steady_clock::now() >= until) {
+    return Step::Answer;
+  }
+  return watch(key, until, std::move(then)) ? Step::Wait : Step::Answer;
+}
+
+bool CompileWait::may_succeed_soon(const Question& question) const {
+  const AgentProfiles& agents = *context_.fleet.agents();
+  return current_toolchain(agents, question.driver, architecture(question.device.facts, false)) ||
+         (newest_toolchain(agents).empty() && context_.scheduler.agent_expected());
+}
+
+void CompileWait::leave_to_an_agent(const Resolution& resolution) {
+  if (!resolution.answer && job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
+    submit(*resolution.compile);
+  }
+}
+
+std::optional<JobEvent> CompileWait::submit(const CompileOrder& order) {
+  try {
+    const JobEvent job = context_.scheduler.submit_compile(order);
+    job_ = job.job.id;
+    return job;
+  } catch (const Error& error) {
+    log_warning(std::string("a compile was not queued: ") + error.what());
+    error_ = error.what();
+    return std::nullopt;
+  }
+}
+
+CompileWait::Step CompileWait::pass_over(const Digest& key, const std::string& error) {
+  failed_.insert(key);
+  error_ = error;
+  return Step::LookAgain;
+}
+
+Strand::Time CompileWait::end_of_wait(std::chrono::milliseconds longest) {
+  if (!end_of_wait_) {
+    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
+    end_of_wait_ = std::chrono::steady_clock::now() +
+                   std::min<std::chrono::nanoseconds>(longest, std::chrono::nanoseconds(until_deadline));
+  }
+  return *end_of_wait_;
+}
+
+bool CompileWait::watch(const Digest& key, Strand::Time until, Continuation then) {
+  const std::uint64_t wait = ++waits_;
+  watch_ = context_.scheduler.watch(job_, [this, key, look_again = then.look_again](const JobEvent& event) {
+    if (ends_the_wait(event.job.state)) {
+      ended(key, event);
+      context_.jobs.post(look_again);
+    }
+  });
+  if (watch_ == 0) {
+    return false;
+  }
+  context_.jobs.post_at(until, [this, wait, answer = std::move(then.answer)] {
+    if (waits_ == wait && watch_ != 0) {
+      stop();
+      answer();
+    }
+  });
+  return true;
+}
+
+void CompileWait::ended(const Digest& key, const JobEvent& event) {
+  stop();
+  if (event.job.state == JobState::NoDevice) {
+    given_up_ = true;
+  } else {
+    // Also after success: a present artifact is found, and an absent one must not be asked for for ever.
+    failed_.insert(key);
+    error_ = event.job.error;
+  }
+}
+
+void CompileWait::stop() {
+  context_.scheduler.unwatch(watch_);
+  watch_ = 0;
+  ++waits_;
+}
+
+}  // namespace cubind

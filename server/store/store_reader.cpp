@@ -1,0 +1,228 @@
+#include "server/store/store_reader.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "server/store/columns.hpp"
+#include "server/store/row_columns.hpp"
+#include "server/store/row_readers.hpp"
+#include "server/store/sql.hpp"
+
+namespace cubind {
+
+using store::Query;
+
+namespace sql = store::sql;
+
+namespace {
+
+bool selects(const RecordFilter& filter, const std::string& kernel, const Digest& device_class) {
+  if (filter.device_class && *filter.device_class != device_class) {
+    return false;
+  }
+  return filter.kernels.empty() || std::ranges::find(filter.kernels, kernel) != filter.kernels.end();
+}
+
+}  // namespace
+
+Generation StoreReader::generation() {
+  Query query = database_.query(sql::kMeta);
+  if (!query.step()) {
+    throw Error(ErrorCode::DataLoss, "store", "table meta is empty");
+  }
+  Generation generation;
+  generation.store_id = query.blob();
+  generation.number = query.unsigned_integer();
+  return generation;
+}
+
+StoreCounts StoreReader::counts() {
+  Query query = database_.query(sql::kCounts);
+  query.step();
+  StoreCounts counts;
+  counts.records = query.unsigned_integer();
+  counts.artifacts = query.unsigned_integer();
+  counts.trials = query.unsigned_integer();
+  counts.blocks = query.unsigned_integer();
+  counts.wants = query.unsigned_integer();
+  counts.file_bytes = query.unsigned_integer();
+  return counts;
+}
+
+std::optional<ArtifactRow> StoreReader::artifact(const Key& key) {
+  Query query = database_.query(sql::kArtifact);
+  auto found = read_sound(query.bind(key.digest), "artifacts", damaged_, store::read_artifact);
+  if (found.empty()) {
+    return std::nullopt;
+  }
+  store::require_full_key(key, found.front().key.full, "artifact");
+  return std::move(found.front());
+}
+
+std::optional<ArtifactRow> StoreReader::artifact_by_cubin(const Digest& cubin) {
+  Query query = database_.query(sql::kArtifactByCubin);
+  return read_one(query.bind(cubin), "artifacts", store::read_artifact);
+}
+
+std::vector<ToolchainIdentity> StoreReader::toolchains(const std::string& kernel) {
+  Query query = database_.query(sql::kToolchains);
+  return read_sound(query.bind(kernel), "artifacts", damaged_, [](Query& row) {
+    row.blob();  // the key of one of its artifacts, which names the row
+    return store::read_toolchain(row);
+  });
+}
+
+bool StoreReader::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }
+
+std::optional<Blob> StoreReader::blob(const Digest& cubin) {
+  Query query = database_.query(sql::kBlob);
+  if (!query.bind(cubin).step()) {
+    return std::nullopt;
+  }
+  Blob blob;
+  blob.cubin = cubin;
+  blob.cubin_bytes = query.unsigned_integer();
+  blob.zstd = query.blob();
+  if (Digest::of(blob.zstd).view() != query.blob()) {
+    store::damaged("cubin", cubin, "its stored bytes no longer have their SHA-256");
+  }
+  return blob;
+}
+
+std::vector<DeviceClass> StoreReader::device_classes() {
+  Query query = database_.query(sql::kDeviceClasses);
+  return read_sound(query, "device_classes", damaged_, store::read_device_class);
+}
+
+std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {
+  Query query = database_.query(filter.current_only ? sql::kCurrentRecords : sql::kEveryRecord);
+  std::vector<RecordRow> records = read_sound(query, "records", damaged_, store::read_record);
+  std::erase_if(records, [&](const RecordRow& record) {
+    const bool elsewhere = filter.name_space && record.question.name_space != *filter.name_space;
+    return elsewhere || !selects(filter, record.question.kernel, record.question.device_class);
+  });
+  return records;
+}
+
+std::vector<RecordRow> StoreReader::records_of(const RecordQuestion& question) {
+  const Key key = record_key(question);
+  Query query = database_.query(sql::kRecordsOfQuestion);
+  return read_sound(query.bind(key.digest), "records", damaged_, store::read_record);
+}
+
+std::vector<RecordRow> StoreReader::records_at(std::uint64_t generation) {
+  Query query = database_.query(sql::kRecordsAt);
+  return read_sound(query.bind(generation), "records", damaged_, store::read_record);
+}
+
+std::optional<TrialRow> StoreReader::trial(const Key& key) {
+  Query query = database_.query(sql::kTrial);
+  auto trial = read_one(query.bind(key.digest), "trials", store::read_trial);
+  if (trial) {
+    store::require_full_key(key, trial->key.full, "trial");
+  }
+  return trial;
+}
+
+std::optional<TrialRow> StoreReader::trial_by_digest(const Digest& key) {
+  Query query = database_.query(sql::kTrial);
+  return read_one(query.bind(key), "trials", store::read_trial);
+}
+
+std::vector<TrialRow> StoreReader::trials(const TrialGroup& group) {
+  const std::string problem = store::write_problem(group.problem);
+  const std::string policy = to_string(group.policy);
+  Query query = database_.query(sql::kTrialsOfGroup);
+  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
+  return read_sound(query, "trials", damaged_, store::read_trial);
+}
+
+std::vector<TrialRow> StoreReader::all_trials(const RecordFilter& filter) {
+  Query query = database_.query(sql::kAllTrials);
+  std::vector<TrialRow> trials = read_sound(query, "trials", damaged_, store::read_trial);
+  std::erase_if(trials,
+                [&](const TrialRow& trial) { return !selects(filter, trial.kernel, trial.device_class); });
+  return trials;
+}
+
+std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
+  Query query = database_.query(sql::kBlocks);
+  query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
+  return read_sound(query, "blocks", damaged_, [&](Query& row) {
+    row.text();  // the row's name
+    BlockRow block;
+    block.trial = trial.key.digest;
+    block.origin = trial.origin;
+    block.series = trial.series;
+    read_columns(row, block);
+    return block;
+  });
+}
+
+std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
+  Query query = database_.query(sql::kVerifications);
+  query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
+  return read_sound(query, "verifications", damaged_, [&](Query& row) {
+    row.text();  // the row's name
+    VerificationRow verification;
+    verification.trial = trial.key.digest;
+    verification.origin = trial.origin;
+    verification.series = trial.series;
+    read_columns(row, verification);
+    return verification;
+  });
+}
+
+std::vector<ArtifactRow> StoreReader::artifacts_of(const TrialGroup& group) {
+  const std::string problem = store::write_problem(group.problem);
+  const std::string policy = to_string(group.policy);
+  Query query = database_.query(sql::kArtifactsOfGroup);
+  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
+  return read_sound(query, "artifacts", damaged_, store::read_artifact);
+}
+
+std::vector<JobRow> StoreReader::out_of_memory_jobs() {
+  Query query = database_.query(sql::kOutOfMemoryJobs);
+  return read_sound(query, "jobs", damaged_, store::read_job);
+}
+
+std::optional<JobRow> StoreReader::job(const std::string& id) {
+  Query query = database_.query(sql::kJob);
+  return query.bind(id).step() ? sound_row(query, "jobs", damaged_, store::read_job) : std::nullopt;
+}
+
+std::vector<JobRow> StoreReader::open_jobs() {
+  Query query = database_.query(sql::kOpenJobs);
+  return read_sound(query, "jobs", damaged_, store::read_job);
+}
+
+std::vector<JobRow> StoreReader::ended_jobs() {
+  Query query = database_.query(sql::kEndedJobs);
+  return read_sound(query, "jobs", damaged_, store::read_job);
+}
+
+std::uint32_t StoreReader::last_series(const RecordQuestion& question) {
+  const std::string problem = store::write_problem(question.problem);
+  const std::string policy = to_string(question.policy);
+  Query query = database_.query(sql::kLastSeries);
+  query.bind(question.kernel, problem, question.device_class, policy).step();
+  return query.word();
+}
+
+std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& job) {
+  Query query = database_.query(sql::kPin);
+  if (!query.bind(job).step()) {
+    return std::nullopt;
+  }
+  // The generation does not exist: the job is pinned anew.
+  const std::int64_t pinned = query.integer();
+  const bool exists = pinned >= 0 && static_cast<std::uint64_t>(pinned) <= generation().number;
+  return exists ? std::optional(static_cast<std::uint64_t>(pinned)) : std::nullopt;
+}
+
+std::vector<WantRow> StoreReader::wants() {
+  Query query = database_.query(sql::kWants);
+  return read_sound(query, "wants", damaged_, store::read_want);
+}
+
+}  // namespace cubind

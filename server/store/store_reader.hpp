@@ -1,0 +1,95 @@
+// The queries of the store, on one connection within one transaction. An object is used only within the function
+// that it was handed to (Store::read, Store::write).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/rows.hpp"
+
+namespace cubind {
+
+namespace store {
+class DamagedRows;
+class Database;
+}  // namespace store
+
+/// Trials of one tuning question: what a lease is granted with.
+struct TrialGroup {
+  std::string kernel;
+  Problem problem;
+  Digest device_class;
+  Policy policy;
+  std::string driver_branch;
+};
+
+struct RecordFilter {
+  std::vector<std::string> kernels;       // empty: all
+  std::optional<Digest> device_class;     // absent: all
+  std::optional<std::string> name_space;  // absent: all
+  bool current_only = true;
+};
+
+struct StoreCounts {
+  std::uint64_t records = 0;  // current
+  std::uint64_t artifacts = 0;
+  std::uint64_t trials = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t wants = 0;
+  std::uint64_t file_bytes = 0;
+};
+
+/// Every method returns rows in a fixed order (by key), so that everything built from them is deterministic.
+class StoreReader {
+ public:
+  /// Lists leave the rows out that are damaged, and note them.
+  StoreReader(store::Database& database, store::DamagedRows& damaged)
+      : database_(database), damaged_(damaged) {}
+
+  Generation generation();
+  StoreCounts counts();
+
+  /// Absent: not stored. The full key is compared, the blob's digest is checked.
+  std::optional<ArtifactRow> artifact(const Key& key);
+  std::optional<ArtifactRow> artifact_by_cubin(const Digest& cubin);
+  std::vector<ToolchainIdentity> toolchains(const std::string& kernel);  // newest first
+  bool has_blob(const Digest& cubin);
+  std::optional<Blob> blob(const Digest& cubin);
+
+  std::vector<DeviceClass> device_classes();
+
+  std::vector<RecordRow> records(const RecordFilter& filter);
+  /// The current ones of one question, of every driver branch, toolchain and evidence.
+  std::vector<RecordRow> records_of(const RecordQuestion& question);
+  /// Those that held in this generation, of all questions.
+  std::vector<RecordRow> records_at(std::uint64_t generation);
+
+  std::optional<TrialRow> trial(const Key& key);                 // a worker's
+  std::optional<TrialRow> trial_by_digest(const Digest& key);    // likewise
+  std::vector<TrialRow> trials(const TrialGroup& group);         // workers' alone
+  std::vector<TrialRow> all_trials(const RecordFilter& filter);  // both origins; name_space does not apply
+  /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.
+  std::vector<BlockRow> blocks(const TrialRow& trial);
+  std::vector<VerificationRow> verifications(const TrialRow& trial);
+  /// Artifacts that the group's trials name, each once.
+  std::vector<ArtifactRow> artifacts_of(const TrialGroup& group);
+
+  std::optional<JobRow> job(const std::string& id);
+  std::vector<JobRow> open_jobs();   // oldest first
+  std::vector<JobRow> ended_jobs();  // likewise
+  /// The jobs that failed because memory was short, for each key only the latest.
+  std::vector<JobRow> out_of_memory_jobs();
+  /// The series of the trials that jobs of this question share with those of other numerics and namespaces.
+  std::uint32_t last_series(const RecordQuestion& question);
+  std::vector<WantRow> wants();  // most asked first
+  /// Of a training job; absent: it has pinned none.
+  std::optional<std::uint64_t> pinned_generation(const std::string& job);
+
+ protected:
+  store::Database& database_;
+  store::DamagedRows& damaged_;
+};
+
+}  // namespace cubind

@@ -1,0 +1,263 @@
+#include "server/store/store_writer.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/zstd.hpp"
+#include "server/store/columns.hpp"
+#include "server/store/row_columns.hpp"
+#include "server/store/row_readers.hpp"
+#include "server/store/sql.hpp"
+
+namespace cubind {
+
+using store::Query;
+
+namespace sql = store::sql;
+
+namespace {
+
+bool is_fault(Outcome outcome) {
+  return outcome == Outcome::Launch || outcome == Outcome::Runtime || outcome == Outcome::Timeout;
+}
+
+void require_digest(const TrialRow& trial) {
+  if (trial.origin == Origin::Worker && Digest::of(trial.key.full) != trial.key.digest) {
+    throw Error(ErrorCode::InvalidArgument, "trial key", "the full key does not have the digest");
+  }
+}
+
+/// Whether an import would say again what the current row says.
+bool says_the_same(const RecordRow& a, const RecordRow& b) {
+  return a.configuration == b.configuration && a.trial == b.trial && a.cubin == b.cubin &&
+         a.timing.median_us == b.timing.median_us && a.timing.measured_at == b.timing.measured_at &&
+         a.verification == b.verification && a.driver == b.driver && a.toolchain == b.toolchain;
+}
+
+}  // namespace
+
+std::uint64_t StoreWriter::next_generation() {
+  if (!generation_raised_) {
+    database_.query(sql::kRaiseGeneration).run();
+  }
+  generation_raised_ = true;
+  return generation().number;
+}
+
+void StoreWriter::drop_damaged_blob(const Digest& cubin) {
+  try {
+    blob(cubin);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::DataLoss) {
+      throw;
+    }
+    database_.query(sql::kDeleteBlob).bind(cubin).run();
+  }
+}
+
+void StoreWriter::put_blob(const Blob& blob) {
+  drop_damaged_blob(blob.cubin);
+  if (has_blob(blob.cubin)) {
+    return;
+  }
+  // A wrong digest here would hand out someone else's machine code for ever after.
+  if (Digest::of(zstd_decompress(blob.zstd, blob.cubin_bytes)) != blob.cubin) {
+    throw Error(ErrorCode::InvalidArgument, "artifact " + blob.cubin.hex().substr(0, 16),
+                "the uploaded bytes do not have this digest");
+  }
+  database_.query(sql::kInsertBlob)
+      .bind(blob.cubin, blob.cubin_bytes, Query::bytes(blob.zstd), Digest::of(blob.zstd))
+      .run();
+}
+
+void StoreWriter::put_artifact(const ArtifactRow& artifact) {
+  if (Digest::of(artifact.key.full) != artifact.key.digest) {
+    throw Error(ErrorCode::InvalidArgument, "artifact key", "the full key does not have the digest");
+  }
+  if (this->artifact(artifact.key)) {
+    return;
+  }
+  database_.query(sql::kDeleteArtifact).bind(artifact.key.digest).run();  // a damaged one
+  insert(database_.query(sql::kInsertArtifact), artifact, artifact.key.digest,
+         Query::bytes(artifact.key.full), now_);
+}
+
+void StoreWriter::put_device_class(const DeviceClass& device) {
+  if (Digest::of(device.full) != device.digest) {
+    throw Error(ErrorCode::InvalidArgument, "device class", "the full key does not have the digest");
+  }
+  const std::string& put = is_damaged_class(device.digest) ? sql::kMendDeviceClass : sql::kInsertDeviceClass;
+  insert(database_.query(put), device, device.digest, Query::bytes(device.full), now_);
+}
+
+bool StoreWriter::is_damaged_class(const Digest& digest) {
+  Query query = database_.query(sql::kDeviceClass);
+  return query.bind(digest).step() && !sound_row(query, "device_classes", damaged_, store::read_device_class);
+}
+
+std::optional<StoreWriter::TrialIdentity> StoreWriter::find_trial(const Digest& key, Origin origin) {
+  Query query = database_.query(sql::kTrialId);
+  if (!query.bind(key, store::origin_name(origin)).step()) {
+    return std::nullopt;
+  }
+  TrialIdentity found;
+  found.id = query.integer();
+  found.full_key = query.blob();
+  found.fault_count = query.word();
+  return found;
+}
+
+std::int64_t StoreWriter::trial_id(const Digest& key, Origin origin) {
+  const auto found = find_trial(key, origin);
+  if (!found) {
+    throw Error(ErrorCode::InvalidArgument, "trial " + key.hex().substr(0, 16),
+                "its samples came before the trial itself was stored");
+  }
+  return found->id;
+}
+
+bool StoreWriter::put_trial(const TrialRow& trial) {
+  // The amount of free memory says nothing about the configuration.
+  if (trial.outcome == Outcome::OutOfMemory) {
+    return false;
+  }
+  const auto known = find_trial(trial.key.digest, trial.origin);
+  if (known && trial.origin == Origin::Import) {
+    return false;
+  }
+  require_digest(trial);
+  TrialRow row = trial;
+  if (known) {
+    // A row whose own full key does not have the digest is damaged, and written anew.
+    if (Digest::of(known->full_key) == trial.key.digest) {
+      store::require_full_key(trial.key, known->full_key, "trial");
+    }
+    // Faults are counted over the life of the trial: its key holds the driver branch, so a new branch begins
+    // at zero.
+    row.fault_count =
+        is_fault(trial.outcome) ? std::max(trial.fault_count, known->fault_count) : trial.fault_count;
+  }
+  insert(database_.query(sql::kPutTrial), row, row.key.digest, Query::bytes(row.key.full),
+         driver_branch(row.driver.version), now_);
+  return true;
+}
+
+bool StoreWriter::put_block(const BlockRow& block) {
+  if (insert_block(block)) {
+    return true;
+  }
+  TrialRow trial;
+  trial.key.digest = block.trial;
+  trial.origin = block.origin;
+  trial.series = block.series;
+  const bool is_sound = std::ranges::any_of(blocks(trial), [&](const BlockRow& known) {
+    return known.stage == block.stage && known.index == block.index;
+  });
+  if (is_sound) {
+    return false;
+  }
+  database_.query(sql::kDeleteBlock)
+      .bind(trial_id(block.trial, block.origin), block.series, static_cast<int>(block.stage), block.index)
+      .run();
+  return insert_block(block);
+}
+
+bool StoreWriter::insert_block(const BlockRow& block) {
+  insert(database_.query(sql::kInsertBlock), block, trial_id(block.trial, block.origin), block.series, now_);
+  return database_.changes() == 1;
+}
+
+void StoreWriter::put_verification(const VerificationRow& row) {
+  insert(database_.query(sql::kPutVerification), row, trial_id(row.trial, row.origin), row.series, now_);
+}
+
+void StoreWriter::end_record(std::int64_t id) {
+  database_.query(sql::kEndRecord).bind(next_generation(), id).run();
+}
+
+std::vector<StoreWriter::Rival> StoreWriter::rivals(const RecordRow& record, const Digest& key) {
+  const std::string branch = driver_branch(record.driver.version);
+  const std::string evidence(to_string(record.evidence));
+  Query query = database_.query(sql::kCurrentOfQuestion);
+  query.bind(key, branch, toolchain_major(record.toolchain), evidence);
+  std::vector<Rival> rivals;
+  while (query.step()) {
+    auto rival = sound_row(query, "records", damaged_, store::read_record);
+    rivals.push_back({std::stoll(query.row_name()), std::move(rival)});
+  }
+  return rivals;
+}
+
+bool StoreWriter::put_record(const RecordRow& record) {
+  const Key key = record_key(record.question);
+  drop_want(record.question);
+  for (const Rival& rival : rivals(record, key.digest)) {
+    // A measurement taken beside a foreign process never replaces one that had the GPU to itself.
+    if (rival.record && record.provisional && !rival.record->provisional) {
+      return false;
+    }
+    if (rival.record && record.evidence == Evidence::Imported && says_the_same(record, *rival.record)) {
+      return false;
+    }
+    end_record(rival.id);
+  }
+  insert_record(record, key);
+  return true;
+}
+
+void StoreWriter::insert_record(const RecordRow& record, const Key& key) {
+  insert(database_.query(sql::kInsertRecord), record, key.digest, Query::bytes(key.full), next_generation(),
+         toolchain_major(record.toolchain), driver_branch(record.driver.version), now_);
+}
+
+void StoreWriter::put_job(const JobRow& job) {
+  database_.query(sql::kDeleteJob).bind(job.id).run();
+  database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
+  insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
+}
+
+void StoreWriter::fail_damaged_jobs() {
+  std::vector<std::pair<std::string, std::string>> damaged;  // id and what is wrong
+  Query query = database_.query(sql::kOpenJobs);
+  while (query.step()) {
+    try {
+      read_row(query, "jobs", store::read_job);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::DataLoss) {
+        throw;
+      }
+      damaged_.leave_out(error);
+      damaged.emplace_back(query.row_name(), error.what());
+    }
+  }
+  for (const auto& [id, error] : damaged) {
+    database_.query(sql::kFailJob).bind(error, now_, id).run();
+  }
+}
+
+void StoreWriter::count_want(const RecordQuestion& question, const std::string& now) {
+  const Key key = record_key(question);
+  database_.query(sql::kCountWant).bind(now, key.digest).run();
+  if (database_.changes() > 0) {
+    return;
+  }
+  insert(database_.query(sql::kInsertWant), WantRow{question, 1, now, now}, key.digest,
+         Query::bytes(key.full));
+  // A caller that may only read may ask for anything: the list must not grow with it.
+  database_.query(sql::kTrimWants).bind(key.digest, kMaxWants).run();
+}
+
+std::uint64_t StoreWriter::pin_generation(const std::string& job, std::uint64_t generation) {
+  if (const auto pinned = pinned_generation(job)) {
+    return *pinned;
+  }
+  database_.query(sql::kInsertPin).bind(job, generation, now_, now_).run();
+  return generation;
+}
+
+void StoreWriter::drop_want(const RecordQuestion& question) {
+  const Key key = record_key(question);
+  database_.query(sql::kDropWant).bind(key.digest).run();
+}
+
+}  // namespace cubind

@@ -1,0 +1,78 @@
+// The changes of the store, on its one writing connection within one transaction. Reads see the writes before them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/store/store_reader.hpp"
+
+namespace cubind {
+
+inline constexpr std::uint32_t kMaxWants = 10'000;
+
+class StoreWriter : public StoreReader {
+ public:
+  /// `now` is the date that new rows get.
+  StoreWriter(store::Database& database, store::DamagedRows& damaged, std::string now)
+      : StoreReader(database, damaged), now_(std::move(now)) {}
+
+  /// The next generation: the first call within a transaction raises the number, later ones return the same.
+  std::uint64_t next_generation();
+
+  /// Known digests are left as they are, unless their bytes are damaged: these are replaced. Throws
+  /// InvalidArgument where the bytes do not decompress to `cubin`.
+  void put_blob(const Blob& blob);
+  /// Removes the bytes if they no longer have their digest; the artifact that names them is then compiled
+  /// again.
+  void drop_damaged_blob(const Digest& cubin);
+  /// A known key keeps its row (compilation is deterministic), unless it is damaged. The blob may come later.
+  void put_artifact(const ArtifactRow& artifact);
+  void put_device_class(const DeviceClass& device);  // known ones stay, damaged ones are mended
+  /// Inserts or updates; false if nothing was stored: out of memory is not a property of a configuration, and
+  /// a known imported trial stays unchanged.
+  bool put_trial(const TrialRow& trial);
+  /// False where it is stored already and not damaged. Throws InvalidArgument where the trial is not stored.
+  bool put_block(const BlockRow& block);
+  void put_verification(const VerificationRow& verification);
+  /// Appends in next_generation() and ends the row that it replaces. False: not stored, because there is a
+  /// better row (an uncontended one beside a provisional one) or the same imported row is known. Either way
+  /// the question is wanted no longer.
+  bool put_record(const RecordRow& record);
+
+  void put_job(const JobRow& job);  // inserts or replaces
+  /// Ends damaged open jobs as failed, with the damage as their error: nobody can go on with them, and they
+  /// keep the next job with their key away.
+  void fail_damaged_jobs();
+  /// Above kMaxWants questions the one least asked for, of these the one longest ago, makes room.
+  void count_want(const RecordQuestion& question, const std::string& now);
+  void drop_want(const RecordQuestion& question);
+  /// The first pin stays: returns the job's generation.
+  std::uint64_t pin_generation(const std::string& job, std::uint64_t generation);
+
+ private:
+  struct TrialIdentity {
+    std::int64_t id = 0;
+    std::string full_key;
+    std::uint32_t fault_count = 0;
+  };
+  std::optional<TrialIdentity> find_trial(const Digest& key, Origin origin);
+  std::int64_t trial_id(const Digest& key, Origin origin);
+  bool insert_block(const BlockRow& block);
+  bool is_damaged_class(const Digest& digest);
+  void insert_record(const RecordRow& record, const Key& key);
+  struct Rival {
+    std::int64_t id = 0;
+    std::optional<RecordRow> record;  // absent: it is damaged
+  };
+  /// The current records that may have to make room for this one.
+  std::vector<Rival> rivals(const RecordRow& record, const Digest& key);
+  void end_record(std::int64_t id);
+
+  std::string now_;
+  bool generation_raised_ = false;
+};
+
+}  // namespace cubind

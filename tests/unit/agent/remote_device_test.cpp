@@ -1,0 +1,143 @@
+#include "tuner/agent/remote_device.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <deque>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+// Answers what it is told, CORRECT otherwise; keeps the requests.
+class ScriptedLink final : public DeviceLink {
+ public:
+  void start() override { ++starts; }
+  void stop() noexcept override { ++stops; }
+  void interrupt() noexcept override { interrupted = true; }
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
+    requests.push_back(request);
+    deadlines.push_back(deadline);
+    if (request.has_open() && open_answer) {
+      return *open_answer;
+    }
+    if (request.has_open() || answers.empty()) {
+      v1::DeviceReply reply;
+      reply.set_outcome(v1::CORRECT);
+      return {reply, false, ""};
+    }
+    CallResult answer = answers.front();
+    answers.pop_front();
+    return answer;
+  }
+
+  std::optional<CallResult> open_answer;
+  std::deque<CallResult> answers;
+  std::vector<v1::DeviceRequest> requests;
+  std::vector<std::chrono::milliseconds> deadlines;
+  int starts = 0, stops = 0;
+  bool interrupted = false;
+};
+
+DeviceLink::CallResult sticky() {
+  v1::DeviceReply reply;
+  reply.set_outcome(v1::RUNTIME);
+  reply.set_sticky(true);
+  return {reply, false, ""};
+}
+
+struct Fixture {
+  ScriptedLink link;
+  JobStop stop;
+  RemoteDevice remote{link, {}, stop};
+  v1::DeviceReply prepare() {
+    return remote.prepare(0, [] { return v1::PrepareProblem(); });
+  }
+};
+
+TEST_CASE_METHOD(Fixture, "no worker is started before it is needed") {
+  CHECK(link.starts == 0);
+  remote.probe();
+  CHECK(link.starts == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a setup is prepared once in a worker and again in the next one") {
+  prepare();
+  prepare();
+  CHECK(link.requests.size() == 2);  // open, prepare
+  remote.restart();
+  prepare();
+  CHECK(link.requests.size() == 4);
+}
+
+TEST_CASE_METHOD(Fixture, "after a sticky error the next request begins with a fresh worker") {
+  link.answers = {sticky()};
+  CHECK(remote.verify({}).outcome() == v1::RUNTIME);
+  CHECK(remote.generation() == 1);
+  remote.verify({});
+  CHECK(link.starts == 2);
+  CHECK(remote.generation() == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "a worker that dies is a runtime fault and one that keeps silent a timeout") {
+  link.answers = {{std::nullopt, false, "signal 11"}, {std::nullopt, true, "no answer"}};
+  CHECK(remote.verify({}).outcome() == v1::RUNTIME);
+  CHECK(remote.verify({}).outcome() == v1::TIMEOUT);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a reply without an outcome is a fault of ours and no outcome of the configuration") {
+  link.answers = {{v1::DeviceReply(), false, ""}};
+  CHECK_THROWS_AS(remote.verify({}), Error);
+}
+
+TEST_CASE_METHOD(Fixture, "a device that rested is warmed up and one that did not is not") {
+  remote.measure({});
+  remote.measure({});
+  CHECK(link.requests[1].measure().warm_up());
+  CHECK_FALSE(link.requests[2].measure().warm_up());
+  remote.restart();
+  remote.measure({});
+  CHECK(link.requests.back().measure().warm_up());
+}
+
+TEST_CASE_METHOD(Fixture, "a stop kills the worker and the request ends with the job") {
+  remote.probe();
+  stop.request(JobStop::Kind::Drop);
+  CHECK(link.interrupted);
+  CHECK_THROWS_AS(remote.verify({}), Error);
+}
+
+TEST_CASE_METHOD(Fixture, "every request has a deadline") {
+  prepare();
+  remote.verify({});
+  remote.measure({});
+  for (const auto deadline : link.deadlines) {
+    CHECK(deadline.count() > 0);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is foreign use and no fault") {
+  v1::DeviceReply taken;
+  taken.set_foreign_use(true);
+  link.open_answer = DeviceLink::CallResult{taken, false, ""};
+  CHECK(remote.verify({}).outcome() == v1::CORRECT);
+  CHECK(remote.foreign_use());
+  CHECK(link.requests.size() == 1);
+  CHECK(link.stops == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a device that cannot be opened is unavailable") {
+  link.open_answer = DeviceLink::CallResult{std::nullopt, false, "exit code 1"};
+  CHECK_THROWS_AS(remote.verify({}), Error);
+}
+
+TEST_CASE("the worker ends with its RemoteDevice") {
+  ScriptedLink link;
+  JobStop stop;
+  { RemoteDevice(link, {}, stop).probe(); }
+  CHECK(link.stops == 1);
+}
+
+}  // namespace
+}  // namespace cubind

@@ -1,0 +1,107 @@
+#include "server/jobs/open_jobs.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/manual_clock.hpp"
+#include "tests/unit/server/rows.hpp"
+#include "tuner/spec/keys.hpp"
+
+namespace cubind::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct OpenJobsFixture {
+  ManualClock clock;
+  OpenJobs jobs{clock};
+  OpenJob& job = add("a", 4096);
+  std::vector<JobState> told;
+
+  OpenJob& add(const std::string& id, std::int64_t n) {
+    JobRow row;
+    row.id = id;
+    row.key = job_key(question_of(n));
+    row.question = question_of(n);
+    return jobs.add(std::move(row), h200_class());
+  }
+  Watcher listen() {
+    return [this](const JobEvent& event) { told.push_back(event.job.state); };
+  }
+  void remove() {
+    job.row.state = JobState::Cancelled;
+    jobs.remove(job, jobs.event(job));
+  }
+};
+
+TEST_CASE_METHOD(OpenJobsFixture, "an open job is found by id and key until it is removed") {
+  add("b", 1024);
+  CHECK(jobs.find("a") == &job);
+  CHECK(jobs.find_key(job_key(question_of(4096))) == &job);
+  remove();
+  CHECK_FALSE(jobs.find("a"));
+  CHECK_FALSE(jobs.find_key(job_key(question_of(4096))));
+  REQUIRE(jobs.all().size() == 1);
+  CHECK(jobs.find("b") == &jobs.all().front());
+}
+
+TEST_CASE_METHOD(OpenJobsFixture, "a leased job is found by its lease and the lease's time is the job's") {
+  jobs.begin_lease(job, {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s});
+  clock.advance(2s);
+  CHECK(jobs.find_lease("lease-1") == &job);
+  CHECK(jobs.event(job).job.elapsed_ms == 2000);
+  CHECK(job.row.elapsed_ms == 0);
+  jobs.end_lease(job);
+  clock.advance(2s);
+  CHECK_FALSE(jobs.find_lease("lease-1"));
+  CHECK(jobs.event(job).job.elapsed_ms == 2000);
+  jobs.end_lease(job);
+  CHECK(job.row.elapsed_ms == 2000);
+}
+
+TEST_CASE_METHOD(OpenJobsFixture, "a job that is removed while leased leaves no lease behind") {
+  jobs.begin_lease(job, {"lease-1", 1, "GPU-1", {}, clock.steady_now(), clock.steady_now() + 15s});
+  remove();
+  CHECK(jobs.leased().empty());
+}
+
+TEST_CASE_METHOD(OpenJobsFixture, "who watches a job is told until it is removed and that last") {
+  jobs.watch(job, listen());
+  CHECK(jobs.event(job).waiters == 1);
+  job.row.state = JobState::Running;
+  jobs.tell(job);
+  remove();
+  CHECK(told == std::vector{JobState::Running, JobState::Cancelled});
+}
+
+TEST_CASE_METHOD(OpenJobsFixture,
+                 "who stops watching is told nothing more, also from within a watcher's call") {
+  std::uint64_t first = 0;
+  first = jobs.watch(job, [&](const JobEvent& event) {
+    told.push_back(event.job.state);
+    jobs.unwatch(first);
+  });
+  jobs.tell(job);
+  jobs.tell(job);
+  CHECK(told.size() == 1);
+}
+
+TEST_CASE_METHOD(OpenJobsFixture,
+                 "the last event comes when the job is gone so that a watcher may submit it anew") {
+  bool is_open = true;
+  const std::uint64_t id = jobs.watch(job, [&](const JobEvent&) { is_open = jobs.find("a") != nullptr; });
+  remove();
+  CHECK_FALSE(is_open);
+  jobs.unwatch(id);
+  jobs.unwatch(0);
+}
+
+TEST_CASE_METHOD(OpenJobsFixture,
+                 "what is measured is the smaller problem where the question's does not fit") {
+  CHECK(job.measured().problem == problem_of(4096));
+  job.smaller = problem_of(3072);
+  CHECK(job.measured().problem == problem_of(3072));
+  CHECK(job.row.question.problem == problem_of(4096));
+}
+
+}  // namespace
+}  // namespace cubind::test

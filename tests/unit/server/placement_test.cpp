@@ -1,0 +1,138 @@
+#include "server/jobs/placement.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "server/kernel_library.hpp"
+#include "tests/support/manual_clock.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/unit/server/rows.hpp"
+#include "tuner/spec/keys.hpp"
+
+namespace cubind::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct PlacementFixture {
+  ManualClock clock;
+  KernelLibrary kernels{{source_dir() / "variants"}, clock};
+  JoinedAgents agents;
+  OpenJobs jobs{clock};
+  Failures failures{kernels, agents, clock, 10min};
+  Placement placement{agents, jobs, failures, 2};
+  OpenJob& job = add(JobKind::Tune, 4096);
+
+  OpenJob& add(JobKind kind, std::int64_t n) {
+    JobRow row;
+    row.id = std::to_string(jobs.all().size());
+    row.kind = kind;
+    row.question = question_of(n);
+    row.question.device_class = h200_class().digest;
+    row.key = job_key(row.question);
+    row.architecture = "sm_90";
+    row.driver_cuda = 13000;
+    return jobs.add(std::move(row), h200_class());
+  }
+  // An agent with one GPU, "GPU-<number>".
+  OfferedDevice& join(std::uint64_t number, std::uint64_t memory = 0, const std::string& consent = "idle") {
+    AgentProfile& profile = agents[number].profile;
+    profile.devices = {
+        {"GPU-" + std::to_string(number), h200_class(), {13000, "580.159.04"}, consent, memory}};
+    profile.toolchains = {{"nvrtc 13.0", 13, 0, {"sm_90"}}};
+    return profile.devices[0];
+  }
+  void lease(OpenJob& to, std::uint64_t agent, const std::string& gpu) {
+    jobs.begin_lease(to,
+                     {"lease-" + to.row.id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s});
+  }
+  // The agent and the GPU where it can run now.
+  std::string free_place() const {
+    const auto place = placement.places(job).free;
+    return place ? place->device->uuid : "none";
+  }
+};
+
+TEST_CASE_METHOD(PlacementFixture,
+                 "a job runs on the first GPU of its class that is not leased and may be measured on") {
+  join(1);
+  join(2, 0, "never");
+  join(3).device.digest = Digest::of("another class");
+  join(4);
+  CHECK(free_place() == "GPU-1");
+  lease(add(JobKind::Tune, 1024), 1, "GPU-1");
+  CHECK(free_place() == "GPU-4");
+}
+
+TEST_CASE_METHOD(PlacementFixture,
+                 "without a GPU of its class there is no place for a job and with a busy one there is") {
+  CHECK_FALSE(placement.places(job).any_exists);
+  join(1);
+  lease(add(JobKind::Tune, 1024), 1, "GPU-1");
+  CHECK(placement.places(job).any_exists);
+  CHECK(free_place() == "none");
+}
+
+TEST_CASE_METHOD(PlacementFixture,
+                 "a job that needs more memory waits for the GPU that has it while a smaller one is free") {
+  job.needs_bytes = 5000;
+  join(1, 4999);
+  join(2, 5000);
+  CHECK(free_place() == "GPU-2");
+  lease(add(JobKind::Tune, 1024), 2, "GPU-2");
+  CHECK(free_place() == "none");
+}
+
+TEST_CASE_METHOD(PlacementFixture,
+                 "a job that no GPU has the memory for runs where it can and one that says nothing has it") {
+  job.needs_bytes = 5000;
+  join(1, 4999);
+  CHECK(free_place() == "GPU-1");
+  join(2, 0);
+  CHECK(free_place() == "GPU-2");
+}
+
+TEST_CASE_METHOD(PlacementFixture, "a job waits behind foreign use only where every GPU for it is held so") {
+  OpenJob& other = add(JobKind::Tune, 1024);
+  join(1);
+  lease(other, 1, "GPU-1");
+  CHECK_FALSE(placement.waits_behind_foreign_use(job));
+  other.row.state = JobState::WaitingForIdleGpu;
+  CHECK(placement.waits_behind_foreign_use(job));
+  join(2);
+  CHECK_FALSE(placement.waits_behind_foreign_use(job));
+}
+
+TEST_CASE_METHOD(PlacementFixture,
+                 "more room is another GPU of the class with so much and never the job's own") {
+  join(1, 9000);
+  lease(job, 1, "GPU-1");
+  CHECK_FALSE(placement.more_room_exists(job, 5000));
+  join(2, 5000, "never");
+  CHECK_FALSE(placement.more_room_exists(job, 5000));
+  join(3, 5000);
+  CHECK(placement.more_room_exists(job, 5000));
+  CHECK_FALSE(placement.more_room_exists(job, 5001));
+}
+
+TEST_CASE_METHOD(PlacementFixture, "an agent at its limit of compiles has a place that is not free") {
+  join(1);
+  lease(add(JobKind::CompileWinner, 1), 1, "");
+  const OpenJob& compile = add(JobKind::CompileWinner, 3);
+  CHECK(placement.places(compile).free->agent == 1);
+  lease(add(JobKind::CompileWinner, 2), 1, "");
+  CHECK(placement.places(compile).any_exists);
+  CHECK_FALSE(placement.places(compile).free);
+  join(2);
+  CHECK(placement.places(compile).free->agent == 2);
+}
+
+TEST_CASE_METHOD(PlacementFixture, "a check is compiled by the first agent that knows the architecture") {
+  join(1);
+  join(2);
+  agents[1].profile.toolchains[0].architectures = {"sm_80"};
+  CHECK(placement.compiler_for("sm_90") == 2);
+  CHECK_FALSE(placement.compiler_for("sm_100"));
+}
+
+}  // namespace
+}  // namespace cubind::test

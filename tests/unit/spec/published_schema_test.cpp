@@ -1,0 +1,151 @@
+// schemas/kernel_spec.schema.json, which editors use, against the readers, which alone decide.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/json_schema.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/unit/spec/spec_builder.hpp"
+
+namespace cubind::test {
+namespace {
+
+JsonSchema published_schema() {
+  return JsonSchema(read_file(source_dir() / "schemas/kernel_spec.schema.json"), "kernel_spec.schema.json");
+}
+
+bool is_read(const SpecBuilder& builder) {
+  try {
+    builder.parse();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Nothing where the text is not even JSON.
+std::optional<OrderedJson> document_of(const std::filesystem::path& file) {
+  try {
+    return parse_json_strict(read_file(file), file.string());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<OrderedJson::json_pointer> all_places(
+    const OrderedJson& json, const OrderedJson::json_pointer& at = OrderedJson::json_pointer()) {
+  std::vector<OrderedJson::json_pointer> places;
+  for (const auto& [key, value] : json.items()) {
+    const OrderedJson::json_pointer place = json.is_array() ? at / std::stoul(key) : at / key;
+    places.push_back(place);
+    if (value.is_structured()) {
+      std::ranges::copy(all_places(value, place), std::back_inserter(places));
+    }
+  }
+  return places;
+}
+
+// The document with each of its places damaged in each way, one at a time.
+std::vector<OrderedJson> damaged(const OrderedJson& json) {
+  const std::vector<OrderedJson> values = {nullptr,
+                                           true,
+                                           -1,
+                                           0,
+                                           3,
+                                           100000,
+                                           0.5,
+                                           "",
+                                           "N",
+                                           "no name",
+                                           std::string(2000, 'N'),
+                                           OrderedJson::array(),
+                                           OrderedJson::object(),
+                                           OrderedJson::array({"N", "N"}),
+                                           OrderedJson(std::vector<int>(300, 7))};
+  std::vector<OrderedJson> all;
+  for (const OrderedJson::json_pointer& place : all_places(json)) {
+    for (const OrderedJson& value : values) {
+      all.push_back(json);
+      all.back()[place] = value;
+    }
+    if (json.at(place).is_object()) {
+      all.push_back(json);
+      all.back()[place]["no_such_key"] = 1;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("what the published schema refuses, the readers refuse") {
+  const JsonSchema schema = published_schema();
+  SpecBuilder builder;
+  builder.json["$schema"] = "kernel_spec.schema.json";
+  builder.json["description"] = "y = x * alpha";
+  builder.json["headers"] = {"../common"};
+  builder.json["options"] = OrderedJson::array();
+  builder.json["arch_features"] = false;
+  REQUIRE(is_read(builder));
+  std::size_t refused = 0;
+  for (const OrderedJson& json : damaged(builder.json)) {
+    if (schema.violations(json, "scale.json").empty()) {
+      continue;
+    }
+    ++refused;
+    builder.json = json;
+    if (is_read(builder)) {
+      FAIL_CHECK(json.dump());
+    }
+  }
+  CHECK(refused > 500);
+}
+
+TEST_CASE("each malformed spec that the published schema refuses is refused by the readers") {
+  const JsonSchema schema = published_schema();
+  std::size_t refused = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(source_dir() / "tests/golden/malformed/specs")) {
+    const auto document = entry.path().extension() == ".json" ? document_of(entry.path()) : std::nullopt;
+    if (document && !schema.violations(*document, entry.path().string()).empty()) {
+      ++refused;
+      CHECK_THROWS_AS(load_kernel_spec(entry.path().string()), Error);
+    }
+  }
+  CHECK(refused > 10);
+}
+
+TEST_CASE("each shipped spec passes the published schema and the readers") {
+  const JsonSchema schema = published_schema();
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / "variants")) {
+    const auto document = entry.path().extension() == ".json" ? document_of(entry.path()) : std::nullopt;
+    if (document && document->contains("launches")) {
+      INFO(entry.path());
+      CHECK_NOTHROW(schema.validate(*document, entry.path().string()));
+      CHECK_NOTHROW(load_kernel_spec(entry.path().string()));
+      ++count;
+    }
+  }
+  CHECK(count >= 2);
+}
+
+TEST_CASE("the published schema knows what is reserved so that editors do not mark it") {
+  const JsonSchema schema = published_schema();
+  SpecBuilder builder;
+  CHECK_NOTHROW(schema.validate(builder.json, "scale.json"));
+  builder.json["baseline"] = "cublaslt";
+  builder.json["problem"]["scenarios"] = {{"skewed", OrderedJson::object()}};
+  builder.json["launches"][0]["tensor_map"] = {{"x", OrderedJson::object()}};
+  builder.json["launches"][0]["cluster"] = {"2"};
+  builder.json["launches"][0]["cooperative"] = true;
+  builder.json["arguments"]["x"]["fill"] = {{"file", "x.safetensors"}};
+  CHECK_NOTHROW(schema.validate(builder.json, "scale.json"));
+  builder.json["launches"][0]["clusters"] = {"2"};
+  CHECK_THROWS_AS(schema.validate(builder.json, "scale.json"), Error);
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,113 @@
+#include "tuner/agent/prepare_request.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/error.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind {
+namespace {
+
+std::uint64_t buffer_seed(const Digest& job_key, const std::string& name) {
+  const Digest digest = Digest::of(std::string(job_key.view()) + "buffer " + name);
+  std::uint64_t seed = 0;
+  std::memcpy(&seed, digest.bytes.data(), sizeof(seed));
+  return seed;
+}
+
+// The buffers by name, each with its largest extent.
+std::map<std::string, Parameter> buffers_of(const std::vector<const LaunchPlan*>& plans) {
+  std::map<std::string, Parameter> uses;
+  for (const LaunchPlan* plan : plans) {
+    for (const Launch& launch : plan->launches) {
+      for (const Parameter& parameter : launch.parameters) {
+        if (parameter.source != ParameterSource::Buffer) {
+          continue;
+        }
+        const auto [at, added] = uses.try_emplace(parameter.name, parameter);
+        if (!added && parameter.extent_bytes > at->second.extent_bytes) {
+          at->second = parameter;
+        }
+      }
+    }
+  }
+  return uses;
+}
+
+void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Problem& problem,
+                const Parameter& use, v1::PrepareProblem& request) {
+  v1::BufferSpec& buffer = *request.add_buffers();
+  buffer.set_name(argument.name);
+  buffer.set_type(std::string(to_string(use.type)));
+  buffer.set_role(to_wire(use.role));
+  buffer.set_elements(use.extent_bytes / size_of(use.type));
+  buffer.set_align_bytes(argument.align_bytes);
+  const Fill fill = input.spec->resolved_fill(argument, problem);
+  buffer.mutable_fill()->set_kind(std::string(to_string(fill.kind)));
+  for (const double parameter : fill.parameters) {
+    buffer.mutable_fill()->add_parameters(parameter);
+  }
+  buffer.set_seed(buffer_seed(input.job_key, argument.name));
+  buffer.set_timed_zero(argument.timed_zero);
+  if (const auto tolerance = input.spec->tolerance(use.type)) {
+    buffer.set_rtol(tolerance->rtol);
+    buffer.set_atol(tolerance->atol);
+  }
+}
+
+void add_scalar(const JobInput& input, const ArgumentSpec& argument, const Problem& problem,
+                v1::PrepareProblem& request) {
+  v1::CallerScalar& scalar = *request.add_scalars();
+  scalar.set_name(argument.name);
+  scalar.set_type(std::string(to_string(input.spec->element_type(argument, problem))));
+  scalar.set_value(argument.bench);
+}
+
+}  // namespace
+
+v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t setup, const Problem& problem,
+                                        const std::vector<const LaunchPlan*>& plans,
+                                        const ReferenceLaunch& reference) {
+  v1::PrepareProblem request;
+  request.set_setup(setup);
+  request.set_kernel(input.spec->name);
+  to_wire(problem, *request.mutable_problem());
+  to_wire(input.policy, *request.mutable_policy());
+  std::vector<const LaunchPlan*> all = plans;
+  all.push_back(&reference.plan);
+  const std::map<std::string, Parameter> uses = buffers_of(all);
+  for (const ArgumentSpec& argument : input.spec->arguments) {
+    const auto use = uses.find(argument.name);
+    if (use != uses.end()) {
+      add_buffer(input, argument, problem, use->second, request);
+    }
+    if (!argument.buffer && argument.from_caller) {
+      add_scalar(input, argument, problem, request);
+    }
+  }
+  request.set_reference(reference.kind);
+  request.set_reference_cubin(reference.cubin);
+  to_wire(reference.plan, *request.mutable_reference_plan());
+  const WorkSizes work = input.spec->work_sizes(problem);
+  request.set_floor_flops(work.flops.value_or(0));
+  request.set_floor_min_read_bytes(work.min_read_bytes.value_or(0));
+  return request;
+}
+
+LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
+                        const std::vector<std::string>& symbols) {
+  for (Launch& launch : plan.launches) {
+    const auto at = std::ranges::find(entries, launch.entry);
+    const auto index = static_cast<std::size_t>(at - entries.begin());
+    if (index >= symbols.size()) {
+      throw Error(ErrorCode::Internal, launch.entry, "the artifact has no symbol of this entry");
+    }
+    launch.entry_symbol = symbols[index];
+  }
+  return plan;
+}
+
+}  // namespace cubind

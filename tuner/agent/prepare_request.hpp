@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schemas/worker.pb.h"
+#include "tuner/agent/job_input.hpp"
+
+namespace cubind {
+
+/// The way in which the device worker gets the right result.
+struct ReferenceLaunch {
+  std::string kind;   // "kernel" or "default"
+  std::string cubin;  // empty for the replay device, which has its verdicts on record
+  LaunchPlan plan;    // with symbols
+};
+
+/// The request that makes a device worker ready for one problem: each buffer as large as the largest plan
+/// wants it (scratch may depend on the configuration), inputs seeded from the job, tolerances of the outputs,
+/// the floors of the work. `plans` are all plans that will be launched. Throws Error(InvalidArgument) if the
+/// spec's expressions fail.
+v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t setup, const Problem& problem,
+                                        const std::vector<const LaunchPlan*>& plans,
+                                        const ReferenceLaunch& reference);
+
+/// The plan with the lowered names of its entries. Throws Error(Internal) if an entry was not compiled.
+LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
+                        const std::vector<std::string>& symbols);
+
+}  // namespace cubind

@@ -1,0 +1,219 @@
+#include "tuner/agent/remote_device.hpp"
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+v1::DeviceReply done_already() {
+  v1::DeviceReply reply;
+  reply.set_outcome(v1::CORRECT);
+  return reply;
+}
+
+v1::DeviceReply taken() {
+  v1::DeviceReply reply = done_already();
+  reply.set_foreign_use(true);
+  return reply;
+}
+
+v1::DeviceReply reply_of_death(const DeviceLink::CallResult& answer) {
+  v1::DeviceReply reply;
+  reply.set_outcome(answer.timed_out ? v1::TIMEOUT : v1::RUNTIME);
+  reply.set_detail("the device worker died: " + answer.death);
+  reply.set_sticky(true);
+  return reply;
+}
+
+}  // namespace
+
+RemoteDevice::RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines)
+    : link_(link), open_(std::move(open)), stop_(stop), deadlines_(deadlines), hook_(stop, [&link] {
+        link.interrupt();
+      }) {}
+
+RemoteDevice::~RemoteDevice() { link_.stop(); }
+
+void RemoteDevice::lose() {
+  link_.stop();
+  running_ = false;
+  prepared_.clear();
+  loaded_.clear();
+}
+
+void RemoteDevice::restart() {
+  if (running_) {
+    lose();
+  }
+}
+
+std::optional<v1::DeviceReply> RemoteDevice::open() {
+  if (running_) {
+    return std::nullopt;
+  }
+  stop_.check();
+  link_.start();
+  running_ = true;
+  ++generation_;
+  last_run_ = {};
+  v1::DeviceRequest request;
+  *request.mutable_open() = open_;
+  const DeviceLink::CallResult answer = link_.call(request, deadlines_.open);
+  stop_.check();
+  if (!answer.reply || answer.reply->outcome() != v1::CORRECT) {
+    lose();
+    foreign_use_ = answer.reply && answer.reply->foreign_use();
+    if (foreign_use_) {
+      return taken();
+    }
+    throw Error(ErrorCode::Unavailable, "device worker",
+                "the device cannot be opened: " + (answer.reply ? answer.reply->detail() : answer.death));
+  }
+  foreign_use_ = answer.reply->foreign_use();
+  learn(*answer.reply);
+  return std::nullopt;
+}
+
+// A device that gives way to others at first tells its timer only when it is used.
+void RemoteDevice::learn(const v1::DeviceReply& reply) {
+  if (reply.has_info()) {
+    info_ = reply.info();
+  }
+  if (!info_) {
+    return;
+  }
+  if (info_->timer().empty()) {
+    info_->set_timer(reply.timer());
+  }
+  if (info_->tick_us() <= 0) {
+    info_->set_tick_us(reply.tick_us());
+  }
+}
+
+const v1::DeviceInfo& RemoteDevice::info() const {
+  if (!info_) {
+    throw Error(ErrorCode::Unavailable, "device worker", "no device was opened");
+  }
+  return *info_;
+}
+
+v1::DeviceReply RemoteDevice::call(const v1::DeviceRequest& request, milliseconds deadline) {
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
+  const DeviceLink::CallResult answer = link_.call(request, deadline);
+  // A worker that was killed to end the job has not failed.
+  stop_.check();
+  if (!answer.reply) {
+    lose();
+    return reply_of_death(answer);
+  }
+  const v1::DeviceReply& reply = *answer.reply;
+  if (reply.sticky()) {
+    lose();
+  }
+  if (reply.outcome() == v1::OUTCOME_UNSPECIFIED) {
+    throw Error(ErrorCode::Internal, "device worker", "a request was refused: " + reply.detail());
+  }
+  foreign_use_ = reply.foreign_use();
+  if (!reply.sticky()) {
+    learn(reply);
+  }
+  return reply;
+}
+
+v1::DeviceReply RemoteDevice::probe() {
+  v1::DeviceRequest request;
+  request.mutable_probe();
+  return call(request, deadlines_.control);
+}
+
+v1::DeviceReply RemoteDevice::prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make) {
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
+  if (prepared_.contains(setup)) {
+    return done_already();
+  }
+  v1::DeviceRequest request;
+  *request.mutable_prepare() = make();
+  const auto began = steady_clock::now();
+  v1::DeviceReply reply = call(request, deadlines_.prepare);
+  prepare_took_ = std::max(prepare_took_, duration_cast<milliseconds>(steady_clock::now() - began));
+  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) {
+    prepared_.insert(setup);
+  }
+  return reply;
+}
+
+void RemoteDevice::release(std::uint32_t setup) {
+  if (!running_ || prepared_.erase(setup) == 0) {
+    return;
+  }
+  v1::DeviceRequest request;
+  request.mutable_release()->set_setup(setup);
+  call(request, deadlines_.control);
+}
+
+bool RemoteDevice::release_all() {
+  const std::set<std::uint32_t> setups = prepared_;
+  for (const std::uint32_t setup : setups) {
+    release(setup);
+  }
+  return !setups.empty();
+}
+
+v1::DeviceReply RemoteDevice::load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make) {
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
+  if (const auto found = loaded_.find(trial); found != loaded_.end()) {
+    return found->second;
+  }
+  v1::DeviceRequest request;
+  *request.mutable_load() = make();
+  v1::DeviceReply reply = call(request, deadlines_.load);
+  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) {
+    loaded_[trial] = reply;
+  }
+  return reply;
+}
+
+void RemoteDevice::unload(std::uint32_t trial) {
+  if (!running_ || loaded_.erase(trial) == 0) {
+    return;
+  }
+  v1::DeviceRequest request;
+  request.mutable_unload()->set_trial(trial);
+  call(request, deadlines_.control);
+}
+
+milliseconds RemoteDevice::run_deadline() const {
+  return deadlines_.run + deadlines_.run_prepares * prepare_took_;
+}
+
+v1::DeviceReply RemoteDevice::verify(const v1::VerifyTrial& verify) {
+  v1::DeviceRequest request;
+  *request.mutable_verify() = verify;
+  return call(request, run_deadline());
+}
+
+v1::DeviceReply RemoteDevice::measure(v1::MeasureTrials measure) {
+  if (auto not_opened = open()) {
+    return *not_opened;
+  }
+  if (steady_clock::now() - last_run_ > deadlines_.cools_down) {
+    measure.set_warm_up(true);
+  }
+  v1::DeviceRequest request;
+  *request.mutable_measure() = std::move(measure);
+  v1::DeviceReply reply = call(request, run_deadline());
+  last_run_ = steady_clock::now();
+  return reply;
+}
+
+}  // namespace cubind

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "schemas/worker.pb.h"
+#include "tuner/agent/device_link.hpp"
+#include "tuner/agent/job_stop.hpp"
+
+namespace cubind {
+
+/// The limits of a device worker. Kernels may hang, so every request has an end.
+struct DeviceDeadlines {
+  std::chrono::milliseconds open{60'000};
+  std::chrono::milliseconds prepare{120'000};
+  std::chrono::milliseconds load{30'000};
+  /// Verifying fills the inputs and runs the reference again: this, and so many times what preparing took.
+  std::chrono::milliseconds run{10'000};
+  unsigned run_prepares = 20;
+  std::chrono::milliseconds control{10'000};
+  /// A GPU that idled for this long is warmed up again.
+  std::chrono::milliseconds cools_down{100};
+};
+
+/// A device worker and its state for the length of one job: opened when first needed, ended with this object.
+///
+/// After a sticky fault, a death or a deadline the worker is gone, and the next request begins with a fresh
+/// one; the next request for a setup or a load then repeats it. generation() tells workers apart, because a
+/// fault counts only when it has repeated in another one.
+///
+/// Replies: `outcome` is RUNTIME if the worker died and TIMEOUT if it kept silent, both sticky. An unspecified
+/// outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or opened throws
+/// Error(Unavailable). Used from the job's thread.
+class RemoteDevice {
+ public:
+  RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {});
+  ~RemoteDevice();
+  RemoteDevice(const RemoteDevice&) = delete;
+  RemoteDevice& operator=(const RemoteDevice&) = delete;
+
+  /// Of the last worker; throws Error(Unavailable) before one was opened.
+  const v1::DeviceInfo& info() const;
+  bool has_info() const { return info_.has_value(); }
+  /// Foreign use, as of the last reply.
+  bool foreign_use() const { return foreign_use_; }
+  v1::DeviceReply probe();
+
+  /// Does nothing if the setup is prepared already; otherwise `make` builds the request.
+  v1::DeviceReply prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make);
+  void release(std::uint32_t setup);
+  /// Whether there was any.
+  bool release_all();
+  /// Likewise for a trial.
+  v1::DeviceReply load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make);
+  void unload(std::uint32_t trial);
+  v1::DeviceReply verify(const v1::VerifyTrial& request);
+  /// Sets warm_up where the GPU has cooled down since the last request.
+  v1::DeviceReply measure(v1::MeasureTrials request);
+
+  /// Of the worker that answered last; 0: none yet.
+  std::uint64_t generation() const { return generation_; }
+  /// Ends the worker: the context is closed and the memory free. The next request starts another.
+  void restart();
+
+ private:
+  v1::DeviceReply call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline);
+  /// Absent: a worker is open.
+  std::optional<v1::DeviceReply> open();
+  void learn(const v1::DeviceReply& reply);
+  void lose();
+  std::chrono::milliseconds run_deadline() const;
+
+  DeviceLink& link_;
+  v1::OpenDevice open_;
+  JobStop& stop_;
+  DeviceDeadlines deadlines_;
+  JobStop::Hook hook_;
+
+  bool running_ = false;
+  bool foreign_use_ = false;
+  std::uint64_t generation_ = 0;
+  std::optional<v1::DeviceInfo> info_;
+  std::set<std::uint32_t> prepared_;
+  std::map<std::uint32_t, v1::DeviceReply> loaded_;  // with the reply: its entries are asked for again
+  std::chrono::milliseconds prepare_took_{0};
+  std::chrono::steady_clock::time_point last_run_{};
+};
+
+}  // namespace cubind

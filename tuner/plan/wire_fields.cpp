@@ -1,0 +1,19 @@
+#include "tuner/plan/wire_fields.hpp"
+
+#include "base/refuse.hpp"
+
+namespace cubind {
+
+std::string member_field(std::string_view field, std::string_view name) {
+  return field.empty() ? std::string(name) : std::string(field) + "." + std::string(name);
+}
+
+std::string element_field(std::string_view field, std::string_view name, int index) {
+  return member_field(field, name) + "[" + std::to_string(index) + "]";
+}
+
+void refuse_unknown(std::string_view field, std::string_view what, int value) {
+  refuse(field, std::to_string(value) + ": this version knows no such " + std::string(what));
+}
+
+}  // namespace cubind

@@ -1,0 +1,113 @@
+#include "tuner/worker/gpu_session.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "tuner/plan/facts_wire.hpp"
+#include "tuner/verify/setup_memory.hpp"
+#include "tuner/worker/graph_timer.hpp"
+
+namespace cubind::worker {
+namespace {
+
+// NVML's utilization is that of up to a second before.
+constexpr std::chrono::milliseconds kUtilizationMemory{2000};
+
+// The time for which a worker that has just been killed may still hold its GPU.
+constexpr std::chrono::milliseconds kLockPatience{3000};
+
+GpuLock take_lock(const std::string& uuid) {
+  auto lock = GpuLock::acquire(gpu_lock_folder(), uuid, kLockPatience);
+  if (!lock) {
+    throw Error(ErrorCode::Aborted, uuid, "another tuner holds this GPU");
+  }
+  return std::move(*lock);
+}
+
+}  // namespace
+
+GpuSession::GpuSession(const v1::OpenDevice& request)
+    : request_(request),
+      context_(request.gpu()),
+      monitor_(context_),
+      lock_(take_lock(context_.facts().uuid)),
+      consent_(monitor_.use()) {
+  if (!request.timer().empty() && request.timer() != "cupti" && request.timer() != "graph") {
+    throw Error(ErrorCode::InvalidArgument, "open.timer",
+                "\"" + request.timer() + "\" (known: cupti, graph)");
+  }
+}
+
+void GpuSession::activate() {
+  if (active()) {
+    return;
+  }
+  // CUPTI has to be there before the context.
+  if (request_.timer() == "graph") {
+    timer_note_ = "asked for";
+  } else {
+    recorder_ = CuptiRecorder::open(timer_note_);
+  }
+  context_.activate();
+  consent_.context_made(monitor_.use());
+  budget_.emplace(context_.api(),
+                  verify::memory_share(request_.memory_fraction(), context_.free_memory_bytes()));
+  kernels_ = std::make_unique<OwnKernels>(context_, *budget_);
+  choose_timer();
+  worked();
+}
+
+void GpuSession::choose_timer() {
+  if (recorder_) {
+    try {
+      timer_ = std::make_unique<CuptiTimer>(context_, *kernels_, *recorder_);
+      return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::Unavailable) {
+        throw;
+      }
+      timer_note_ = error.what();
+      recorder_.reset();
+    }
+  }
+  if (request_.timer() == "cupti") {
+    throw Error(ErrorCode::FailedPrecondition, "open.timer", timer_note_);
+  }
+  if (request_.timer().empty()) {
+    log_warning("kernels are timed by graphs of repeats: " + timer_note_);
+  }
+  timer_ = std::make_unique<GraphTimer>(context_, *kernels_);
+}
+
+bool GpuSession::foreign_use() const {
+  const bool idle = std::chrono::steady_clock::now() - last_work_ > kUtilizationMemory;
+  return consent_.is_foreign(monitor_.use(), allocated_bytes(), idle);
+}
+
+v1::DeviceInfo GpuSession::info() const {
+  v1::DeviceInfo info;
+  facts_to_wire(context_.facts(), *info.mutable_facts());
+  info.mutable_driver()->set_cuda(context_.driver_version().cuda);
+  info.mutable_driver()->set_version(context_.driver_version().version);
+  info.set_uuid(context_.facts().uuid);
+  info.set_free_memory_bytes(free_memory_bytes());
+  info.set_consent_rule(consent_.rule());
+  info.set_memory_limit_bytes(budget_
+                                  ? budget_->limit_bytes()
+                                  : verify::memory_share(request_.memory_fraction(), free_memory_bytes()));
+  if (!active()) {
+    return info;
+  }
+  info.set_timer(timer_->name());
+  info.set_tick_us(timer_->tick_us());
+  info.set_timer_note(timer_note_);
+  return info;
+}
+
+const L2Flush& GpuSession::flush() {
+  if (!flush_) {
+    flush_ = std::make_unique<L2Flush>(context_, *budget_);
+  }
+  return *flush_;
+}
+
+}  // namespace cubind::worker

@@ -1,0 +1,69 @@
+// One GPU from open() to the end of the worker: lock, consent, context, memory, timer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "schemas/worker.pb.h"
+#include "tuner/measure/throttle.hpp"
+#include "tuner/worker/consent.hpp"
+#include "tuner/worker/cupti_timer.hpp"
+#include "tuner/worker/device_memory.hpp"
+#include "tuner/worker/driver_context.hpp"
+#include "tuner/worker/gpu_lock.hpp"
+#include "tuner/worker/l2_flush.hpp"
+#include "tuner/worker/nvml_monitor.hpp"
+#include "tuner/worker/own_kernels.hpp"
+#include "tuner/worker/timer.hpp"
+
+namespace cubind::worker {
+
+/// Takes the GPU's lock at once, but memory and a context only with activate(): a GPU that somebody else uses
+/// is left alone until the agent decides otherwise. One thread.
+class GpuSession {
+ public:
+  /// Throws Error(FailedPrecondition) without a driver, Error(NotFound) without that GPU, and Error(Aborted)
+  /// where another tuner holds the GPU.
+  explicit GpuSession(const v1::OpenDevice& request);
+
+  void activate();
+  bool active() const { return timer_ != nullptr; }
+  bool foreign_use() const;
+  v1::DeviceInfo info() const;
+
+  DriverContext& context() { return context_; }
+  const NvmlMonitor& monitor() const { return monitor_; }
+  /// With a context alone.
+  MemoryBudget& budget() { return *budget_; }
+  OwnKernels& kernels() { return *kernels_; }
+  Timer& timer() { return *timer_; }
+  measure::ThrottlePolicy& throttle() { return throttle_; }
+  /// Made when it is first wanted: it is as large as twice the L2.
+  const L2Flush& flush();
+  std::uint64_t free_memory_bytes() const { return context_.free_memory_bytes(); }
+  std::uint64_t allocated_bytes() const { return budget_ ? budget_->taken_bytes() : 0; }
+
+  /// The GPU has just worked for us.
+  void worked() { last_work_ = std::chrono::steady_clock::now(); }
+
+ private:
+  void choose_timer();
+
+  v1::OpenDevice request_;
+  DriverContext context_;
+  NvmlMonitor monitor_;
+  GpuLock lock_;
+  Consent consent_;
+  measure::ThrottlePolicy throttle_;
+  std::chrono::steady_clock::time_point last_work_{};
+  std::unique_ptr<CuptiRecorder> recorder_;
+  std::string timer_note_;
+  std::optional<MemoryBudget> budget_;
+  std::unique_ptr<OwnKernels> kernels_;
+  std::unique_ptr<Timer> timer_;
+  std::unique_ptr<L2Flush> flush_;
+};
+
+}  // namespace cubind::worker
