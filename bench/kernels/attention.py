@@ -16,16 +16,14 @@ import random
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "rmsnorm_vs_torch_triton"))
-
-import torch  # noqa: E402
-from compiling import Compiler  # noqa: E402
-from driver import SCALARS, Kernel, compile_source  # noqa: E402
-from matmul import GUARD, TYPES, device_constants, short  # noqa: E402
-from spec import Expression, KernelSpec  # noqa: E402
-from timing import Timer, median  # noqa: E402
-from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import torch
+from checking import ROOT, Checker, short
+from driver import compile_source
+from operations import TYPE_NAMES, TYPES
+from products import Draw, guarded
+from timing import Timer, median
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 SCALE = 0.1
 BACKENDS = {"torch flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -64,38 +62,31 @@ class Forward:
     """The forward pass's operands, and what its outputs should be."""
 
     name = "flash_attention_forward"
-    outputs = ("o", "lse")
     products = 2
 
-    def __init__(self, p, spec, seed):
+    def __init__(self, p, seed):
         self.problem = p
         self.dtype = TYPES[p["T"]]
-        self.generator = torch.Generator("cuda").manual_seed(seed)
+        normal = Draw(seed, self.dtype)
         query, key = (p["B"], p["HQ"], p["SQ"], p["D"]), (p["B"], p["HKV"], p["SK"], p["D"])
-        self.buffers = {"q": self.normal(query), "k": self.normal(key), "v": self.normal(key)}
-        self.make_inputs(query)
-        self.tolerances = {}
-        for name, extent in spec.extents(p, spec.default(p)).items():
-            type_ = spec.json["arguments"][name]["buffer"]
-            self.tolerances[name] = spec.json["tolerance"].get(p["T"] if type_ == "T" else type_)
-            if name not in self.buffers:
-                dtype = self.dtype if type_ == "T" else torch.float32
-                self.buffers[name] = torch.empty(extent + GUARD, dtype=dtype, device="cuda")
+        self.inputs = {"q": normal(*query), "k": normal(*key), "v": normal(*key)}
+        self.inputs.update(self.more_inputs(normal))
+        self.outputs = self.make_outputs()
+        self.buffers = {**self.inputs, **self.outputs}
+        self.scalars = {"scale": SCALE}
 
-    def normal(self, shape):
-        return torch.randn(shape, generator=self.generator, device="cuda").to(self.dtype)
+    def more_inputs(self, normal):
+        return {}
 
-    def make_inputs(self, query):
-        pass
-
-    def clear(self):
-        for name in self.outputs:
-            self.buffers[name].fill_(float("nan"))
+    def make_outputs(self):
+        count = self.inputs["q"].numel()
+        rows = count // self.problem["D"]
+        return {"o": guarded(count, self.dtype), "lse": guarded(rows, torch.float32)}
 
     def batch(self, b, dtype):
         """Q, K and V of a batch, and its scores, of which those that are not seen are -infinity."""
         p = self.problem
-        q, k, v = (self.buffers[name][b].to(dtype) for name in ("q", "k", "v"))
+        q, k, v = (self.inputs[name][b].to(dtype) for name in ("q", "k", "v"))
         k, v = zip_heads(p, k), zip_heads(p, v)
         scores = (q @ k.mT) * SCALE
         if p["CAUSAL"]:
@@ -104,7 +95,7 @@ class Forward:
             scores.masked_fill_(hidden, float("-inf"))
         return q, k, v, scores
 
-    def expected(self, dtype=torch.float64):
+    def truth(self, dtype=torch.float64):
         """The outputs by name, one batch at a time for the memory's sake."""
         outputs, logarithms = [], []
         for b in range(self.problem["B"]):
@@ -113,22 +104,8 @@ class Forward:
             outputs.append((torch.softmax(scores, -1) @ v).nan_to_num(0.0).to(self.dtype))
         return {"o": torch.stack(outputs).flatten(), "lse": torch.stack(logarithms).flatten().float()}
 
-    def fault(self, expected):
-        """What is wrong with the outputs, or nothing."""
-        for name, wanted in expected.items():
-            out, tolerance = self.buffers[name], self.tolerances[name]
-            if not torch.isnan(out[wanted.numel() :]).all():
-                return f"wrote beyond {name}"
-            got, want = out[: wanted.numel()].float(), wanted.float()
-            error = torch.where(got == want, 0.0, (got - want).abs())
-            wrong = ~(error <= tolerance["atol"] + tolerance["rtol"] * want.abs())
-            if wrong.any():
-                first = int(wrong.nonzero()[0])
-                return f"{int(wrong.sum())} of {wanted.numel()} elements of {name} are off, the first at {first}, most by {error.max().item():.3g}"
-        return ""
-
     def torch_call(self, backend):
-        q, k, v = (self.buffers[name] for name in ("q", "k", "v"))
+        q, k, v = (self.inputs[name] for name in ("q", "k", "v"))
 
         def call():
             with sdpa_kernel(backend):
@@ -148,14 +125,15 @@ class Backward(Forward):
     """The same of the backward pass, whose O and L are those of a forward pass."""
 
     name = "flash_attention_backward"
-    outputs = ("dq", "dk", "dv")
     products = 5
 
-    def make_inputs(self, query):
-        self.buffers["d_o"] = self.normal(query)
-        self.buffers.update(super().expected(torch.float32))
+    def more_inputs(self, normal):
+        return {"d_o": normal(*self.inputs["q"].shape), **super().truth(torch.float32)}
 
-    def expected(self, dtype=torch.float64):
+    def make_outputs(self):
+        return {f"d{name}": guarded(self.inputs[name].numel(), self.dtype) for name in ("q", "k", "v")}
+
+    def truth(self, dtype=torch.float64):
         p = self.problem
         gradients = {name: [] for name in self.outputs}
 
@@ -165,9 +143,9 @@ class Backward(Forward):
 
         for b in range(p["B"]):
             q, k, v, scores = self.batch(b, dtype)
-            d_o = self.buffers["d_o"][b].to(dtype)
+            d_o = self.inputs["d_o"][b].to(dtype)
             weights = torch.softmax(scores, -1).nan_to_num(0.0)
-            o = self.buffers["o"].view(p["B"], p["HQ"], p["SQ"], p["D"])[b].to(dtype)
+            o = self.inputs["o"].view(p["B"], p["HQ"], p["SQ"], p["D"])[b].to(dtype)
             slopes = weights * (d_o @ v.mT - (o * d_o).sum(-1, keepdim=True))
             gradients["dq"].append(slopes @ k * SCALE)
             gradients["dk"].append(shared(slopes.mT @ q) * SCALE)
@@ -175,84 +153,45 @@ class Backward(Forward):
         return {name: torch.stack(parts).flatten().to(self.dtype) for name, parts in gradients.items()}
 
     def torch_call(self, backend):
-        inputs = [self.buffers[name].detach().clone().requires_grad_() for name in ("q", "k", "v")]
+        inputs = [self.inputs[name].detach().clone().requires_grad_() for name in ("q", "k", "v")]
         with torch.enable_grad(), sdpa_kernel(backend):
             out = torch.nn.functional.scaled_dot_product_attention(
                 *inputs, is_causal=bool(self.problem["CAUSAL"]), scale=SCALE
             )
-        return lambda: torch.autograd.grad(out, inputs, self.buffers["d_o"], retain_graph=True)
+        return lambda: torch.autograd.grad(out, inputs, self.inputs["d_o"], retain_graph=True)
 
 
 PASSES = {"forward": Forward, "backward": Backward}
 
 
-class Bench:
-    def __init__(self, direction, device):
+class Bench(Checker):
+    def __init__(self, direction):
+        super().__init__(direction.name)
         self.direction = direction
-        self.spec = KernelSpec(HERE.parents[1] / f"variants/flash_attention/{direction.name}.json", device)
-        self.compiler = Compiler(f"sm_{device['cc']}{'a' if device['cc'] >= 90 else ''}")
-        self.faults = []
 
-    def order(self, p, configuration):
-        entries = [launch["entry"] for launch in self.spec.launches(p, configuration)]
-        return self.compiler.start(self.spec, entries)
+    def label(self, p):
+        return label(p)
 
-    def argument(self, name, p, configuration, buffers):
-        if name in buffers:
-            return buffers[name]
-        scalar = self.spec.json["arguments"][name]
-        if "expr" not in scalar:
-            return SCALARS[scalar["scalar"]](SCALE)
-        return SCALARS[scalar["scalar"]](Expression(scalar["expr"])(self.spec.values(p, configuration)))
-
-    def call(self, p, configuration, operands):
-        """A call of the configuration on the operands, or None where it does not compile."""
-        cubin, symbols, error = self.order(p, configuration).result()
-        if error:
-            self.note(p, configuration, "does not compile: " + error.strip()[-300:])
-            return None
-        calls = []
-        for launch in self.spec.launches(p, configuration):
-            kernel = Kernel(
-                cubin, symbols[launch["entry"]], launch["grid"], launch["block"], launch["shared_bytes"]
-            )
-            arguments = [self.argument(n, p, configuration, operands.buffers) for n in launch["arguments"]]
-            calls.append(kernel.bind(arguments))
-
-        def call():
-            for one in calls:
-                one()
-
-        return call
-
-    def note(self, p, configuration, fault):
-        self.faults.append({"problem": p, "configuration": configuration, "fault": fault})
-        print(f"WRONG {label(p)} [{short(configuration)}]: {fault}", flush=True)
-
-    def is_right(self, p, configuration, operands, expected):
-        call = self.call(p, configuration, operands)
-        if call is None:
-            return False
-        outputs = []
-        for _ in range(2):
-            operands.clear()
-            call()
-            torch.cuda.synchronize()
-            outputs.append(
-                [operands.buffers[name][: want.numel()].clone() for name, want in expected.items()]
-            )
-        fault = operands.fault(expected)
-        if not fault and not all(torch.equal(one, two) for one, two in zip(*outputs)):
-            fault = "other bits the second time"
-        if fault:
-            self.note(p, configuration, fault)
-        return not fault
+    def fault(self, operands, truth):
+        """What is wrong with the outputs, or nothing. An element that is not written stays NaN, which is wrong."""
+        for name, wanted in truth.items():
+            out = operands.outputs[name]
+            if not torch.isnan(out[wanted.numel() :]).all():
+                return f"wrote beyond {name}"
+            rtol, atol = self.spec.tolerance(TYPE_NAMES[out.dtype])
+            got, want = out[: wanted.numel()].float(), wanted.float()
+            error = torch.where(got == want, 0.0, (got - want).abs())
+            wrong = ~(error <= atol + rtol * want.abs())
+            if wrong.any():
+                first = int(wrong.nonzero()[0])
+                return f"{int(wrong.sum())} of {wanted.numel()} elements of {name} are off, the first at {first}, most by {error.max().item():.3g}"
+        return ""
 
     def pool(self, D, T, causal, count):
         """The configurations that are tried at all lengths: the default, and some of each engine."""
         p = problem(4, 16, 16, 4096, 4096, D, T, causal)
-        valid = self.spec.configurations(p)
-        chosen = [self.spec.default(p)]
+        valid = self.configurations(p)
+        chosen = [self.default(p)]
         for engine in sorted({engine_of(c) for c in valid}):
             of_engine = [c for c in valid if engine_of(c) == engine]
             chosen += random.Random(f"{D} {T} {causal}").sample(of_engine, min(count, len(of_engine)))
@@ -269,10 +208,10 @@ class Bench:
         summary = {}
         for i, ((D, T, causal), (SQ, SK)) in enumerate(itertools.product(kinds, pairs)):
             p = problem(*HEADS[i % len(HEADS)], SQ, SK, D, T, causal)
-            operands = self.direction(p, self.spec, i)
-            expected = operands.expected()
+            operands = self.direction(p, i)
+            truth = operands.truth()
             for configuration in pools[D, T, causal]:
-                right = self.is_right(p, configuration, operands, expected)
+                right = self.is_right(p, configuration, operands, truth)
                 counts = summary.setdefault(
                     f"{self.direction.name} engine {engine_of(configuration)} {T}", [0, 0]
                 )
@@ -285,10 +224,10 @@ class Bench:
         """The configurations of each timed problem, whose compiles begin at once."""
         result = []
         for p in TIMED:
-            valid = self.spec.configurations(p)
+            valid = self.configurations(p)
             if limit:
                 valid = random.Random(0).sample(valid, min(limit, len(valid)))
-            default = self.spec.default(p)
+            default = self.default(p)
             result.append([default, *(c for c in valid if c != default)])
             for configuration in result[-1]:
                 self.order(p, configuration)
@@ -308,7 +247,7 @@ class Bench:
         return result
 
     def measure(self, p, configurations, timer, rounds):
-        operands = self.direction(p, self.spec, 1)
+        operands = self.direction(p, 1)
         named = {short(c): c for c in configurations}
         calls = {name: self.call(p, c, operands) for name, c in named.items()}
         calls = {name: call for name, call in calls.items() if call}
@@ -325,10 +264,10 @@ class Bench:
         def row(name, us):
             return {"configuration": named.get(name, name), "us": us, "tflops": operands.flops() / us / 1e6}
 
-        expected = operands.expected(torch.float32)
+        truth = operands.truth(torch.float32)
         rows = [row(name, times[name]) for name in sorted(kept, key=times.get)]
         for line in rows:
-            line["right"] = self.is_right(p, line["configuration"], operands, expected)
+            line["right"] = self.is_right(p, line["configuration"], operands, truth)
         result = {
             "pass": operands.name,
             "problem": p,
@@ -367,9 +306,8 @@ def main():
     torch.set_grad_enabled(False)
     begun = time.monotonic()
     result = {"device": torch.cuda.get_device_name(0), "torch": torch.__version__, "checked": {}, "timed": []}
-    benches = [Bench(PASSES[name], device_constants()) for name in options.passes]
-    source = HERE.parent / "rmsnorm_vs_torch_triton/vector_copy.cu"
-    timer = Timer(compile_source(source, [])[0])
+    benches = [Bench(PASSES[name]) for name in options.passes]
+    timer = Timer(compile_source(ROOT / "bench" / "common" / "vector_copy.cu", [])[0])
     timer.warm_up()
 
     def write():

@@ -17,58 +17,17 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import torch
-from compiling import Compiler
-from device import device_constants
-from driver import bind_plan, compile_source
+from checking import ROOT, Checker, short
+from driver import compile_source
 from operations import excess
 from products import GUARD, PRODUCTS
-from spec import Spec
 from timing import Timer, median
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-
-def label(p):
-    return " ".join(f"{name}={value}" for name, value in p.items())
-
-
-def short(configuration):
-    return ",".join(str(value) for value in configuration.values())
-
-
-class Bench:
+class Bench(Checker):
     def __init__(self, kernel):
+        super().__init__(kernel)
         self.product = PRODUCTS[kernel]
-        self.spec = Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
-        self.device = device_constants()
-        suffix = "a" if self.device["cc"] >= 90 and self.spec.fields.get("arch_features") else ""
-        self.compiler = Compiler(f"sm_{self.device['cc']}{suffix}")
-        self.faults = []
-
-    def configurations(self, p):
-        return self.spec.configurations(p, self.device)
-
-    def launches(self, p, configuration):
-        return self.spec.launches(p, configuration, self.device)
-
-    def order(self, p, configuration):
-        entries = [launch["entry"] for launch in self.launches(p, configuration)]
-        return self.compiler.start(self.spec, entries)
-
-    def call(self, p, configuration, operands):
-        """A call of the configuration on the operands, or None where it does not compile."""
-        cubin, symbols, error = self.order(p, configuration).result()
-        if error:
-            self.note(p, configuration, "does not compile: " + error.strip()[-300:])
-            return None
-        launches = self.launches(p, configuration)
-        for launch in launches:
-            launch["entry_symbol"] = symbols[launch["entry"]]
-        return bind_plan(cubin, {"launches": launches}, operands.buffers, operands.scalars)
-
-    def note(self, p, configuration, fault):
-        self.faults.append({"problem": p, "configuration": configuration, "fault": fault})
-        print(f"WRONG {label(p)} [{short(configuration)}]: {fault}", flush=True)
 
     def fault(self, operands, truth):
         """What is wrong with the outputs, or nothing."""
@@ -81,30 +40,10 @@ class Bench:
                 return f"{name} departs from float64 by {worst:.3g} of the tolerance"
         return ""
 
-    def is_right(self, p, configuration, operands, truth):
-        call = self.call(p, configuration, operands)
-        if call is None:
-            return False
-        runs = []
-        for _ in range(2):
-            for output in operands.outputs.values():
-                output.fill_(float("nan"))
-            call()
-            torch.cuda.synchronize()
-            runs.append([output.clone() for output in operands.outputs.values()])
-        fault = self.fault(operands, truth)
-        if not fault and not all(
-            torch.equal(first[:-GUARD], second[:-GUARD]) for first, second in zip(*runs, strict=True)
-        ):
-            fault = "other bits the second time"
-        if fault:
-            self.note(p, configuration, fault)
-        return not fault
-
     def sample(self, p, count, seed):
         """The default, and others so that each engine, tile and split has its turn over the problems."""
         valid = self.configurations(p)
-        default = self.spec.default(p, self.device)
+        default = self.default(p)
         rest = random.Random(seed).sample(valid, min(count, len(valid)))
         wgmma = [c for c in valid if c["ENGINE"] == 1]
         rest += random.Random(seed + 1).sample(wgmma, min(count, len(wgmma)))
@@ -131,7 +70,7 @@ class Bench:
         configurations = self.configurations(p)
         if limit:
             configurations = random.Random(0).sample(configurations, min(limit, len(configurations)))
-        default = self.spec.default(p, self.device)
+        default = self.default(p)
         configurations = [default, *(c for c in configurations if c != default)]
         for configuration in configurations:
             self.order(p, configuration)
@@ -163,7 +102,7 @@ class Bench:
             best_of.setdefault(named[name]["ENGINE"], row(name, first[name]))
         torch_row = row("torch", times["torch"])
         print(
-            f"{label(p)}: torch {torch_row['tflops']:.1f} TFLOP/s ({torch_row['us']:.1f} us), "
+            f"{self.label(p)}: torch {torch_row['tflops']:.1f} TFLOP/s ({torch_row['us']:.1f} us), "
             f"{len(named)} configurations"
         )
         for line in rows[:5]:

@@ -1,0 +1,83 @@
+"""Configurations of a kernel of the caller's choice: compiled ahead, called, and checked, without a daemon."""
+
+import pathlib
+
+import torch
+from compiling import Compiler
+from device import device_constants
+from driver import bind_plan
+from products import GUARD
+from spec import Spec
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def short(configuration):
+    return ",".join(str(value) for value in configuration.values())
+
+
+class Checker:
+    """Of one kernel spec. A subclass says in `fault` what is wrong with the outputs of a call."""
+
+    def __init__(self, kernel):
+        self.spec = Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
+        self.device = device_constants()
+        suffix = "a" if self.device["cc"] >= 90 and self.spec.fields.get("arch_features") else ""
+        self.compiler = Compiler(f"sm_{self.device['cc']}{suffix}")
+        self.faults = []
+
+    def fault(self, operands, truth):
+        """What is wrong with the outputs, or nothing."""
+        raise NotImplementedError
+
+    def label(self, p):
+        return " ".join(f"{name}={value}" for name, value in p.items())
+
+    def configurations(self, p):
+        return self.spec.configurations(p, self.device)
+
+    def default(self, p):
+        return self.spec.default(p, self.device)
+
+    def launches(self, p, configuration):
+        return self.spec.launches(p, configuration, self.device)
+
+    def order(self, p, configuration):
+        entries = [launch["entry"] for launch in self.launches(p, configuration)]
+        return self.compiler.start(self.spec, entries)
+
+    def call(self, p, configuration, operands):
+        """A call of the configuration on the operands, or None where it does not compile."""
+        cubin, symbols, error = self.order(p, configuration).result()
+        if error:
+            self.note(p, configuration, "does not compile: " + error.strip()[-300:])
+            return None
+        launches = self.launches(p, configuration)
+        for launch in launches:
+            launch["entry_symbol"] = symbols[launch["entry"]]
+        return bind_plan(cubin, {"launches": launches}, operands.buffers, operands.scalars)
+
+    def note(self, p, configuration, fault):
+        self.faults.append({"problem": p, "configuration": configuration, "fault": fault})
+        print(f"WRONG {self.label(p)} [{short(configuration)}]: {fault}", flush=True)
+
+    def is_right(self, p, configuration, operands, truth):
+        """Whether two calls leave the same bits, without a fault."""
+        call = self.call(p, configuration, operands)
+        if call is None:
+            return False
+        runs = []
+        for _ in range(2):
+            for output in operands.outputs.values():
+                output.fill_(float("nan"))
+            call()
+            torch.cuda.synchronize()
+            runs.append([output.clone() for output in operands.outputs.values()])
+        fault = self.fault(operands, truth)
+        if not fault and not all(
+            torch.equal(first[:-GUARD], second[:-GUARD]) for first, second in zip(*runs, strict=True)
+        ):
+            fault = "other bits the second time"
+        if fault:
+            self.note(p, configuration, fault)
+        return not fault
