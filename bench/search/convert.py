@@ -35,24 +35,26 @@ def expression(node: ast.AST) -> str:
     """A Python expression in the grammar of tuner/expr."""
     match node:
         case ast.Expression(body=body):
-            return expression(body)
+            text = expression(body)
         case ast.Constant(value=value) if isinstance(value, int):
-            return str(int(value))
+            text = str(int(value))
         case ast.Name(id=name):
-            return name
+            text = name
         case ast.BinOp(left=left, op=op, right=right):
-            return f"({expression(left)} {OPERATORS[type(op)]} {expression(right)})"
+            text = f"({expression(left)} {OPERATORS[type(op)]} {expression(right)})"
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return f"!{expression(operand)}"
+            text = f"!{expression(operand)}"
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return f"(-{expression(operand)})"
+            text = f"(-{expression(operand)})"
         case ast.BoolOp(op=op, values=values):
-            return "(" + f" {OPERATORS[type(op)]} ".join(map(expression, values)) + ")"
+            text = "(" + f" {OPERATORS[type(op)]} ".join(map(expression, values)) + ")"
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             sides = [expression(side) for side in (left, *comparators)]
             steps = [f"({a} {OPERATORS[type(op)]} {b})" for a, op, b in zip(sides, ops, sides[1:])]
-            return steps[0] if len(steps) == 1 else "(" + " && ".join(steps) + ")"
-    raise SystemExit(f"{ast.unparse(node)}: there is no such expression in a kernel spec")
+            text = steps[0] if len(steps) == 1 else "(" + " && ".join(steps) + ")"
+        case _:
+            raise SystemExit(f"{ast.unparse(node)}: there is no such expression in a kernel spec")
+    return text
 
 
 def specified(document: dict) -> dict:
@@ -95,4 +97,6 @@ def brute_force_count(space: dict) -> int:
     holds = eval(  # the file's conditions are Python by definition of the format
         f"lambda {', '.join(names)}: " + (" and ".join(f"({text})" for text in space["conditions"]) or "True")
     )
-    return sum(1 for values in itertools.product(*(axis["values"] for axis in space["axes"])) if holds(*values))
+    return sum(
+        1 for values in itertools.product(*(axis["values"] for axis in space["axes"])) if holds(*values)
+    )

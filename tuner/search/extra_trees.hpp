@@ -15,7 +15,7 @@ namespace cubind {
 struct ExtraTreesSettings {
   std::size_t trees = 20;
   std::size_t splits = 8;  // tried for each node, at random thresholds
-  double sums = 0.3;       // share of the splits that ask for a sum
+  double sums = 0.5;       // share of the splits that ask for a sum
 };
 
 /// Immutable: const methods may be called from several threads at once.

@@ -84,7 +84,7 @@ class Proposal {
   using Features = std::vector<double>;
 
   std::optional<std::uint64_t> by_turn(std::size_t trials) {
-    switch (trials % 4) {
+    switch (trials % 3) {
       case 0:
         return by_process();
       case 2:

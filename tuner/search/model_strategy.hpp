@@ -20,10 +20,10 @@ struct ModelSettings {
   std::vector<double> length_scales = {0.3, 0.5, 0.8, 1.2, 2, 3};  // of the Gaussian process
 };
 
-/// A configuration's worth is its share of the fastest one's speed. Of four trials two go to the candidate with
-/// the greatest improvement that trees expect, times the chance that it does not fail, which trees estimate
-/// from the failures; one likewise by a Gaussian process; one is a random step from a fast configuration. They
-/// err in different places: trees find what only some values of several tunables together give, a smooth surface
+/// A configuration's worth is its share of the fastest one's speed. Three ways of choosing take turns: the
+/// greatest improvement that trees expect, times the chance that the candidate does not fail, which trees
+/// estimate from the failures; the same by a Gaussian process; and a random step from a fast configuration. They err
+/// in different places: trees find what only some values of several tunables together give, a smooth surface
 /// finds the best of a long list of sizes, and a step finds what no model expects.
 class ModelStrategy : public Strategy {
  public:
