@@ -12,8 +12,8 @@ class Coordinates {
  public:
   explicit Coordinates(const std::vector<Axis>& axes);
 
-  /// The logarithm of each value, so that a sum is the logarithm of a product. Of an axis with a 0 that of the
-  /// value plus one, of an axis with negative values the value.
+  /// The logarithm of each value, so that a sum is the logarithm of a product. Of an axis with a 0 that of
+  /// the value plus one, of an axis with negative values the value.
   std::vector<double> logarithms(const Point& point) const;
   /// Each axis from 0 to 1: halfway between how far along the list of values it is and how far along the
   /// logarithms. Lists are often neither.

@@ -127,8 +127,8 @@ class Proposal {
   // ---- Nearby ----
 
   // A step from one of the known, mostly a fast one, to a configuration that was not tried: along one axis to
-  // any of its values, or by at most one value along all axes at once. Where several tunables only pay together,
-  // a model that knows none of them together has no reason to look there.
+  // any of its values, or by at most one value along all axes at once. Where several tunables only pay
+  // together, a model that knows none of them together has no reason to look there.
   std::optional<std::uint64_t> nearby() {
     for (std::size_t step = 0; step < kMostSteps; ++step) {
       const std::uint64_t from = fast_one();
@@ -193,17 +193,16 @@ class Proposal {
     const std::vector<Candidate>& candidates = this->candidates();
     if (!process_) {
       std::vector<Features> inputs = this->inputs(&Coordinates::scaled);
-      const std::vector<double> shares = this->shares();
-      const double scale = length_scale(inputs, shares);
+      std::vector<double> shares = this->shares();
+      inputs.resize(std::min(inputs.size(), strategy_.settings_.process_points));
+      shares.resize(inputs.size());
+      const double scale =
+          GaussianProcess::likeliest_scale(inputs, shares, strategy_.settings_.length_scales);
       process_.emplace(std::move(inputs), shares, scale);
     }
     return best_of(candidates, [&](const Candidate& candidate) {
       return process_->estimate(strategy_.coordinates_.scaled(candidate.point));
     });
-  }
-
-  double length_scale(const std::vector<Features>& inputs, const std::vector<double>& shares) const {
-    return GaussianProcess::likeliest_scale(inputs, shares, strategy_.settings_.length_scales);
   }
 
   // The fastest of the known has 1.

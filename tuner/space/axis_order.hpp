@@ -13,8 +13,8 @@ namespace cubind {
 /// The axes in declared order.
 std::vector<std::uint32_t> declared_order(std::size_t axes);
 
-/// An order with narrow frontiers: greedily from each axis in turn, the narrowest of these. Axes that no check
-/// connects never remember each other.
+/// An order with narrow frontiers: greedily from each axis in turn, the narrowest of these. Axes that no
+/// check connects never remember each other.
 std::vector<std::uint32_t> narrow_order(std::span<const Axis> axes, std::span<const Check> checks);
 
 /// For each level of the order the axes that later checks still read, of those taken so far.

@@ -22,9 +22,10 @@ struct SpaceLimits {
 /// thrown, by the constructor or, for checks that were put off, by who meets the configuration.
 ///
 /// A diagram numbers the configurations in canonical order (declared order of axes and values, last axis
-/// fastest). Where that diagram would exceed the limit, an order of the axes is taken for which it does not. Where
-/// there is none either, checks that tie far-apart axes are put off: the space then is not exact(), numbers
-/// have gaps, draws are rejected until the checks that were put off hold too, and the count is not known.
+/// fastest). Where that diagram would exceed the limit, an order of the axes is taken for which it does not.
+/// Where there is none either, checks that tie far-apart axes are put off: the space then is not exact(),
+/// numbers have gaps, draws are rejected until the checks that were put off hold too, and the count is not
+/// known.
 ///
 /// Immutable: const methods may be called from several threads at once.
 class ConfigurationSpace {

@@ -1,5 +1,5 @@
-// The valid configurations of a space as a decision diagram: one level for each axis, one node for each set of
-// ways to go on. Configurations that can be continued alike share their nodes, so the diagram of 10^12
+// The valid configurations of a space as a decision diagram: one level for each axis, one node for each set
+// of ways to go on. Configurations that can be continued alike share their nodes, so the diagram of 10^12
 // configurations may have a thousand. Each node knows how many configurations are below it, which makes
 // counting, numbering and drawing uniformly a walk from the root.
 #pragma once
