@@ -26,7 +26,7 @@ import tempfile
 import convert
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-REPLAY = ROOT / "build" / "release" / "bench" / "search_replay"
+REPLAY = ROOT / "build" / "release" / "bin" / "search_replay"
 TRIALS = (25, 50, 100, 200)
 
 # random_sample, genetic_algorithm, bayes_opt, pso, hybrid_vndx and simulated_annealing were run: the best median and

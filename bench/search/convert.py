@@ -1,4 +1,4 @@
-"""Recorded and specified tuning spaces of others as the input of search_bench.
+"""Recorded and specified tuning spaces of others as the input of search_replay.
 
 T4: results of a brute-force tuning (Kernel Tuner's cache files, gz or plain). T1: parameters and constraints without
 results. Both become {"name", "axes": [{"name", "values"}], "constraints": [expression]} and, for T4, "records": one
