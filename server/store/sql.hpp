@@ -81,7 +81,13 @@ inline std::string select_trials() {
   std::vector<std::string> columns = column_names<TrialRow>();
   for (std::string& column : columns) {
     const bool of_artifact = column == "cubin" || column == "architecture" || column == "resources";
-    column = of_artifact ? "coalesce(a." + column + ", t." + column + ") AS " + column : "t." + column;
+    column = of_artifact ? std::string("coalesce(a.")
+                               .append(column)
+                               .append(", t.")
+                               .append(column)
+                               .append(") AS ")
+                               .append(column)
+                         : "t." + column;
   }
   return "SELECT " + listed("t.key, t.full_key", columns) +
          " FROM trials t LEFT JOIN artifacts a ON a.key = t.artifact_key ";

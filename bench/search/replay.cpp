@@ -1,0 +1,183 @@
+// Replays recorded tuning spaces: which share of the optimum a strategy has found after so many trials.
+//
+// search_replay FIRST_SEED SEEDS FILE...: each FILE as bench/search/convert.py writes it. Prints one JSON object for each: its
+// count, and where it has records the strategies' shares by seed and what a proposal costs.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
+#include "tuner/search/model_strategy.hpp"
+#include "tuner/search/tried.hpp"
+#include "tuner/space/configuration_space.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::size_t kTrials = 200;
+constexpr std::size_t kAsked[] = {25, 50, 100, 200};
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Times by configuration; absent where it failed.
+using Records = std::map<std::vector<std::int64_t>, std::optional<double>>;
+
+std::vector<Axis> axes_of(const OrderedJson& file) {
+  std::vector<Axis> axes;
+  for (const auto& axis : file["axes"]) {
+    axes.push_back({axis["name"], axis["values"]});
+  }
+  return axes;
+}
+
+Records records_of(const OrderedJson& file, const std::vector<Axis>& axes) {
+  Records records;
+  for (const auto& record : file.value("records", OrderedJson::array())) {
+    std::vector<std::int64_t> values;
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+      values.push_back(axes[axis].values.at(record[axis]));
+    }
+    const auto& time = record[axes.size()];
+    records[values] = time.is_null() ? std::nullopt : std::optional<double>(time);
+  }
+  return records;
+}
+
+// What was recorded is what is valid.
+Check recorded(const Records& records, std::size_t axes) {
+  Check check;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    check.axes.push_back(static_cast<std::uint32_t>(axis));
+  }
+  check.holds = [&records](std::span<const std::int64_t> values) {
+    return records.contains({values.begin(), values.end()});
+  };
+  return check;
+}
+
+// Draws without looking at the history: what every search has to beat.
+class RandomStrategy : public Strategy {
+ public:
+  RandomStrategy(const ConfigurationSpace& space, std::uint64_t seed) : space_(space), seed_(seed) {}
+
+  std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t) const override {
+    const Tried tried(history);
+    Random random(seed_ * 1000 + history.size());
+    while (true) {
+      const std::uint64_t number = space_.sample(random).value();
+      if (!tried.contains(number)) {
+        return {number};
+      }
+    }
+  }
+
+ private:
+  const ConfigurationSpace& space_;
+  const std::uint64_t seed_;
+};
+
+class Replay {
+ public:
+  Replay(const ConfigurationSpace& space, const Records& records) : space_(space), records_(records) {
+    for (const auto& [values, time] : records) {
+      optimum_ = time ? std::min(optimum_, *time) : optimum_;
+    }
+  }
+
+  // The shares after kAsked trials. Adds the proposals' CPU time to `seconds`.
+  std::vector<double> run(const Strategy& strategy, double& seconds) const {
+    std::vector<Observation> history;
+    std::vector<double> shares;
+    double best = std::numeric_limits<double>::infinity();
+    while (history.size() < std::min<std::size_t>(kTrials, records_.size())) {
+      const std::clock_t start = std::clock();
+      const std::uint64_t number = strategy.propose(history, 1).at(0);
+      seconds += static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+      const std::optional<double> time = records_.at(space_.values(space_.point(number)));
+      history.push_back({number, time ? Outcome::Correct : Outcome::Runtime, time});
+      best = time ? std::min(best, *time) : best;
+      if (std::find(std::begin(kAsked), std::end(kAsked), history.size()) != std::end(kAsked)) {
+        shares.push_back(optimum_ / best);
+      }
+    }
+    return shares;
+  }
+
+ private:
+  const ConfigurationSpace& space_;
+  const Records& records_;
+  double optimum_ = std::numeric_limits<double>::infinity();
+};
+
+template <typename Make>
+OrderedJson replay(const Replay& replay, std::uint64_t first_seed, std::uint64_t seeds, const Make& make) {
+  OrderedJson shares = OrderedJson::array();
+  double seconds = 0;
+  for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+    shares.push_back(replay.run(*make(seed), seconds));
+  }
+  const double proposals = static_cast<double>(seeds * kTrials);
+  return {{"shares", shares}, {"proposal_ms", seconds * 1e3 / proposals}};
+}
+
+OrderedJson result(const std::string& path, std::uint64_t first_seed, std::uint64_t seeds) {
+  const OrderedJson file = parse_json_strict(read_file(path), path);
+  const std::vector<Axis> axes = axes_of(file);
+  const Records records = records_of(file, axes);
+  std::vector<Check> checks;
+  for (const std::string constraint : file["constraints"]) {
+    checks.push_back(expression_check(constraint, axes));
+  }
+  if (!records.empty()) {
+    checks.push_back(recorded(records, axes.size()));
+  }
+  const auto start = Clock::now();
+  const ConfigurationSpace space(axes, checks);
+  OrderedJson printed = {
+      {"name", file["name"]}, {"count", space.count()}, {"count_seconds", seconds_since(start)}};
+  if (!records.empty()) {
+    const Replay runs(space, records);
+    printed["random"] = replay(runs, first_seed, seeds, [&](std::uint64_t seed) {
+      return std::make_unique<RandomStrategy>(space, seed);
+    });
+    printed["model"] = replay(runs, first_seed, seeds, [&](std::uint64_t seed) {
+      return std::make_unique<ModelStrategy>(space, std::vector<std::uint64_t>{}, seed);
+    });
+  }
+  return printed;
+}
+
+int run(int count, char** arguments) {
+  if (count < 4) {
+    std::cerr << "usage: search_replay FIRST_SEED SEEDS FILE...\n";
+    return 2;
+  }
+  for (int file = 3; file < count; ++file) {
+    std::cout << result(arguments[file], std::stoull(arguments[1]), std::stoull(arguments[2])).dump()
+              << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace cubind
+
+int main(int count, char** arguments) {
+  try {
+    return cubind::run(count, arguments);
+  } catch (const std::exception& error) {
+    std::cerr << "search_replay: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,93 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "tuner/search/coordinates.hpp"
+#include "tuner/search/extra_trees.hpp"
+#include "tuner/search/gaussian_process.hpp"
+
+namespace cubind {
+namespace {
+
+using Features = std::vector<double>;
+
+// Points of the unit square and a surface over it.
+struct Surface {
+  std::vector<Features> inputs;
+  std::vector<double> targets;
+};
+
+double height(const Features& at) { return std::sin(3 * at[0]) + at[1] * at[1]; }
+
+Surface surface(std::size_t points, std::uint64_t seed) {
+  Surface made;
+  Random random(seed);
+  for (std::size_t i = 0; i < points; ++i) {
+    made.inputs.push_back({random.uniform(), random.uniform()});
+    made.targets.push_back(height(made.inputs.back()));
+  }
+  return made;
+}
+
+template <typename Model>
+double mean_error(const Model& model) {
+  const Surface others = surface(100, 2);
+  double error = 0;
+  for (std::size_t i = 0; i < others.inputs.size(); ++i) {
+    error += std::abs(model.estimate(others.inputs[i]).mean - others.targets[i]) / 100;
+  }
+  return error;
+}
+
+TEST_CASE("trees know what they were given and are unsure between") {
+  const Surface known = surface(100, 1);
+  Random random(1);
+  const ExtraTrees trees(known.inputs, known.targets, random);
+  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
+    CHECK(trees.estimate(known.inputs[i]).mean == Approx(known.targets[i]));
+    CHECK(trees.estimate(known.inputs[i]).deviation == Approx(0).margin(1e-6));
+  }
+  CHECK(mean_error(trees) < 0.15);
+  CHECK(trees.estimate({0.5, 0.5}).deviation > 0);
+}
+
+TEST_CASE("trees of one target or of inputs that are all alike are leaves") {
+  Random random(1);
+  const ExtraTrees constant({{1, 2}, {3, 4}}, {5, 5}, random);
+  CHECK(constant.estimate({9, 9}).mean == 5);
+  const ExtraTrees alike({{1, 2}, {1, 2}}, {4, 6}, random);
+  CHECK(alike.estimate({1, 2}).mean == 5);
+}
+
+TEST_CASE("a process goes through what it was given and is unsure far away") {
+  const Surface known = surface(60, 1);
+  const GaussianProcess process(known.inputs, known.targets, 0.8);
+  CHECK(mean_error(process) < 0.02);
+  CHECK(process.estimate(known.inputs[0]).mean == Approx(known.targets[0]).margin(0.02));
+  CHECK(process.estimate(known.inputs[0]).deviation < 0.05);
+  CHECK(process.estimate({5, 5}).deviation > 0.3);
+}
+
+TEST_CASE("the likeliest length scale is the one that the targets follow") {
+  const Surface known = surface(60, 1);
+  CHECK(GaussianProcess::likeliest_scale(known.inputs, known.targets, {0.02, 1}) == 1);
+  Surface noise = known;
+  Random random(3);
+  for (double& target : noise.targets) {
+    target = random.uniform();
+  }
+  CHECK(GaussianProcess::likeliest_scale(noise.inputs, noise.targets, {0.02, 1}) == 0.02);
+}
+
+TEST_CASE("coordinates leave out fixed tunables and take logarithms") {
+  const Coordinates coordinates({{"A", {1, 2, 4}}, {"B", {7}}, {"C", {0, 1, 3}}, {"D", {-2, 0, 2}}});
+  CHECK(coordinates.logarithms({2, 0, 1, 0}) == Features{2, 1, -2});
+  CHECK(coordinates.scaled({1, 0, 0, 2}) == Features{0.5, 0, 1});
+}
+
+TEST_CASE("a scaled coordinate lies between position and logarithm") {
+  const Coordinates coordinates({{"A", {1, 8, 16}}});
+  CHECK(coordinates.scaled({1})[0] == Approx((0.5 + 0.75) / 2));
+}
+
+}  // namespace
+}  // namespace cubind

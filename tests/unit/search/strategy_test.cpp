@@ -1,0 +1,197 @@
+#include "tuner/search/strategy.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "tuner/search/exhaustive_strategy.hpp"
+#include "tuner/search/model_strategy.hpp"
+
+namespace cubind {
+namespace {
+
+using Numbers = std::vector<std::uint64_t>;
+using Values = std::vector<std::int64_t>;
+
+ConfigurationSpace space_of(std::vector<Axis> axes, const std::vector<std::string>& constraints) {
+  std::vector<Check> checks;
+  for (const std::string& constraint : constraints) {
+    checks.push_back(expression_check(constraint, axes));
+  }
+  return ConfigurationSpace(std::move(axes), std::move(checks));
+}
+
+// 4 * 4 * 5 combinations, of which 60 are valid.
+ConfigurationSpace small_space() {
+  return space_of({{"A", {1, 2, 4, 8}}, {"B", {1, 2, 4, 8}}, {"C", {0, 1, 2, 3, 4}}},
+                  {"A * B <= 16", "A != 8 || C > 0"});
+}
+
+// Ten tunables, about a million valid configurations.
+ConfigurationSpace large_space() {
+  std::vector<Axis> axes;
+  for (int i = 0; i < 10; ++i) {
+    axes.push_back({"P" + std::to_string(i), {1, 2, 4, 8, 16}});
+  }
+  return space_of(std::move(axes), {"P0 * P1 * P2 <= 512", "P3 % P4 == 0 || P3 == 1", "P5 * P6 >= 4"});
+}
+
+// A smooth bowl in the logarithms, its bottom at 4 for every tunable.
+double bowl_us(const Values& values) {
+  double sum = 0;
+  for (const std::int64_t value : values) {
+    const double off = std::log2(static_cast<double>(value) + 1) - std::log2(5.0);
+    sum += off * off;
+  }
+  return 10 + sum;
+}
+
+using Trial = std::function<Observation(std::uint64_t number, const Values& values)>;
+
+Observation timed(std::uint64_t number, const Values& values) {
+  return {number, Outcome::Correct, bowl_us(values)};
+}
+
+std::vector<Observation> search(const ConfigurationSpace& space, const Strategy& strategy, std::size_t trials,
+                                const Trial& trial = timed) {
+  std::vector<Observation> history;
+  while (history.size() < trials) {
+    const Numbers next = strategy.propose(history, 1);
+    if (next.empty()) {
+      break;
+    }
+    history.push_back(trial(next[0], space.values(space.point(next[0]))));
+  }
+  return history;
+}
+
+double best_us(const std::vector<Observation>& history) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Observation& observation : history) {
+    best = std::min(best, observation.time_us.value_or(best));
+  }
+  return best;
+}
+
+TEST_CASE("the exhaustive strategy proposes first what is likely and then everything in canonical order") {
+  const ConfigurationSpace space = space_of({{"A", {1, 2}}, {"B", {1, 2, 3}}}, {"A * B != 4"});
+  const ExhaustiveStrategy strategy(space, {3, 1, 3});
+  CHECK(strategy.propose({}, 3) == Numbers{3, 1, 0});
+  CHECK(strategy.propose({}, 100) == Numbers{3, 1, 0, 2, 4});
+  const std::vector<Observation> history = {{3, Outcome::Correct, 1.0}, {0, Outcome::Compile, std::nullopt}};
+  CHECK(strategy.propose(history, 2) == Numbers{1, 2});
+}
+
+TEST_CASE("each strategy proposes every configuration of a small space once and nothing else") {
+  const ConfigurationSpace space = small_space();
+  const ExhaustiveStrategy exhaustive(space, {5});
+  const ModelStrategy model(space, {5}, 1);
+  for (const Strategy* strategy :
+       {static_cast<const Strategy*>(&exhaustive), static_cast<const Strategy*>(&model)}) {
+    for (const std::size_t at_once : {1, 7, 1000}) {
+      std::vector<Observation> history;
+      std::set<std::uint64_t> proposed;
+      while (true) {
+        const Numbers next = strategy->propose(history, at_once);
+        if (next.empty()) {
+          break;
+        }
+        for (const std::uint64_t number : next) {
+          REQUIRE(space.valid(number));
+          REQUIRE(proposed.insert(number).second);
+          history.push_back(timed(number, space.values(space.point(number))));
+        }
+      }
+      CHECK(proposed.size() == space.count());
+      CHECK(history.front().number == 5);
+    }
+  }
+}
+
+TEST_CASE("a model's proposals are a function of seed and history") {
+  const ConfigurationSpace space = large_space();
+  const auto history = search(space, ModelStrategy(space, {}, 1), 40);
+  CHECK(search(space, ModelStrategy(space, {}, 1), 40).back().number == history.back().number);
+  CHECK(ModelStrategy(space, {}, 1).propose(history, 5) == ModelStrategy(space, {}, 1).propose(history, 5));
+  CHECK(ModelStrategy(space, {}, 1).propose({}, 5) != ModelStrategy(space, {}, 2).propose({}, 5));
+  const std::span<const Observation> shorter(history.data(), history.size() - 1);
+  CHECK(ModelStrategy(space, {}, 1).propose(shorter, 1) == Numbers{history.back().number});
+}
+
+TEST_CASE("a model finds in a hundred trials what a thousand draws do not") {
+  const ConfigurationSpace space = large_space();
+  const double found = best_us(search(space, ModelStrategy(space, {}, 1), 100));
+  Random random(1);
+  double drawn = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 1000; ++i) {
+    drawn = std::min(drawn, bowl_us(space.values(space.point(space.sample(random).value()))));
+  }
+  CHECK(found < drawn);
+  CHECK(found < 11);
+}
+
+TEST_CASE("a model keeps away from where configurations fail") {
+  const ConfigurationSpace space = large_space();
+  const auto fails = [](const Values& values) { return values[0] == 4 || values[1] == 4; };
+  const auto history =
+      search(space, ModelStrategy(space, {}, 1), 80, [&](std::uint64_t number, const Values& values) {
+        return fails(values) ? Observation{number, Outcome::Runtime, std::nullopt} : timed(number, values);
+      });
+  std::size_t late_failures = 0;
+  for (std::size_t i = 40; i < history.size(); ++i) {
+    late_failures += history[i].outcome == Outcome::Runtime ? 1 : 0;
+  }
+  CHECK(late_failures < 15);  // a third of the space fails, and more of what would be fast
+  CHECK(best_us(history) < 12);
+}
+
+TEST_CASE("a model that has only met failures goes on drawing") {
+  const ConfigurationSpace space = large_space();
+  const auto history =
+      search(space, ModelStrategy(space, {}, 1), 40, [](std::uint64_t number, const Values&) {
+        return Observation{number, Outcome::Compile, std::nullopt};
+      });
+  CHECK(history.size() == 40);
+}
+
+TEST_CASE("what has no time yet is not proposed again and teaches nothing") {
+  const ConfigurationSpace space = large_space();
+  auto history = search(space, ModelStrategy(space, {}, 1), 30);
+  const Numbers open = ModelStrategy(space, {}, 1).propose(history, 4);
+  for (const std::uint64_t number : open) {
+    history.push_back({number, Outcome::Correct, std::nullopt});
+  }
+  for (const std::uint64_t number : ModelStrategy(space, {}, 1).propose(history, 20)) {
+    CHECK(std::find(open.begin(), open.end(), number) == open.end());
+  }
+}
+
+TEST_CASE("a space of one configuration and one without any are exhausted at once") {
+  const ConfigurationSpace one = space_of({{"A", {7}}}, {});
+  CHECK(ModelStrategy(one, {}, 1).propose({}, 3) == Numbers{0});
+  CHECK(ExhaustiveStrategy(one, {}).propose({}, 3) == Numbers{0});
+  const ConfigurationSpace none = space_of({{"A", {7}}}, {"A < 7"});
+  CHECK(ModelStrategy(none, {}, 1).propose({}, 3).empty());
+  CHECK(ExhaustiveStrategy(none, {}).propose({}, 3).empty());
+}
+
+TEST_CASE("a space of a million million combinations is searched") {
+  std::vector<Axis> axes;
+  std::vector<std::string> constraints;
+  for (int i = 0; i < 20; ++i) {
+    axes.push_back({"P" + std::to_string(i), {1, 2, 4, 8}});
+  }
+  for (int i = 0; i < 40; ++i) {
+    const auto name = [&](int step) { return "P" + std::to_string((i + step) % 20); };
+    constraints.push_back(name(0) + " * " + name(1) + " * " + name(i < 20 ? 2 : 3) + " <= 128");
+  }
+  const ConfigurationSpace space = space_of(std::move(axes), constraints);
+  const auto history = search(space, ModelStrategy(space, {}, 1), 100);
+  CHECK(best_us(history) < best_us({history.begin(), history.begin() + 10}) - 2);
+}
+
+}  // namespace
+}  // namespace cubind

@@ -1,0 +1,31 @@
+// Where a configuration lies, for the models: tunables of more than one value as real numbers.
+#pragma once
+
+#include <vector>
+
+#include "tuner/space/configuration_space.hpp"
+
+namespace cubind {
+
+/// Immutable: const methods may be called from several threads at once.
+class Coordinates {
+ public:
+  explicit Coordinates(const std::vector<Axis>& axes);
+
+  /// The logarithm of each value, so that a sum is the logarithm of a product. Of an axis with a 0 that of
+  /// the value plus one, of an axis with negative values the value.
+  std::vector<double> logarithms(const Point& point) const;
+  /// Each axis from 0 to 1: halfway between how far along the list of values it is and how far along the
+  /// logarithms. Lists are often neither.
+  std::vector<double> scaled(const Point& point) const;
+
+ private:
+  struct Scale {
+    std::size_t axis = 0;
+    std::vector<double> logarithms;  // by position
+    std::vector<double> scaled;
+  };
+  std::vector<Scale> scales_;
+};
+
+}  // namespace cubind

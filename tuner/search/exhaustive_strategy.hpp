@@ -1,0 +1,22 @@
+// Every configuration, likely winners first.
+#pragma once
+
+#include "tuner/search/strategy.hpp"
+#include "tuner/space/configuration_space.hpp"
+
+namespace cubind {
+
+class ExhaustiveStrategy : public Strategy {
+ public:
+  /// Proposes `first` (incumbent, default, winners of neighbouring problems: valid configurations) and then
+  /// all others by their numbers. The space must outlive it.
+  ExhaustiveStrategy(const ConfigurationSpace& space, std::vector<std::uint64_t> first);
+
+  std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) const override;
+
+ private:
+  const ConfigurationSpace& space_;
+  const std::vector<std::uint64_t> first_;
+};
+
+}  // namespace cubind
