@@ -81,13 +81,11 @@ inline std::string select_trials() {
   std::vector<std::string> columns = column_names<TrialRow>();
   for (std::string& column : columns) {
     const bool of_artifact = column == "cubin" || column == "architecture" || column == "resources";
-    column = of_artifact ? std::string("coalesce(a.")
-                               .append(column)
-                               .append(", t.")
-                               .append(column)
-                               .append(") AS ")
-                               .append(column)
-                         : "t." + column;
+    const std::string name = std::exchange(column, of_artifact ? "coalesce(a." : "t.");
+    column.append(name);
+    if (of_artifact) {
+      column.append(", t.").append(name).append(") AS ").append(name);
+    }
   }
   return "SELECT " + listed("t.key, t.full_key", columns) +
          " FROM trials t LEFT JOIN artifacts a ON a.key = t.artifact_key ";
