@@ -11,7 +11,7 @@ option(CUBIND_WERROR "Warnings are errors in our own code" OFF)
 set(CUBIND_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (address,undefined or thread)")
 
 # Several sources of a target are compiled as one file: most of the time goes into headers that they share. A name that two
-# of them give to different things is then an error, also in anonymous namespaces. clang-tidy sees the files one by one.
+# of them give to different things is then an error, also in anonymous namespaces. ./dev lint looks at the same batches, ./dev lint --all at each file.
 cmake_dependent_option(CUBIND_UNITY "Compile the sources of a target eight at a time" ON "NOT CUBIND_IS_PART" OFF)
 set(CMAKE_UNITY_BUILD ${CUBIND_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)

@@ -2,7 +2,7 @@
 #   std      the standard library; the default
 #   proto    that and the messages of schemas/: pays where most files of a target include them
 # A header belongs here only where it is cheap for those who do not need it: gRPC and nlohmann/json.hpp cost each file more
-# (0.6 and 0.4 s for an empty one) than they save. Every file still includes what it uses: the lint preset goes without.
+# (0.6 and 0.4 s for an empty one) than they save. Every file still includes what it uses: the lint-all preset goes without, file by file.
 function(cubind_use_precompiled target pch)
   if(NOT TARGET cubind_pch_${pch})
     message(FATAL_ERROR "${target}: PCH is '${pch}', which is none of them")

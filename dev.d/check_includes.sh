@@ -22,7 +22,7 @@ cuda='(cuda|cuda_[a-z0-9_]+|cupti[a-z0-9_]*|nvrtc|nvml)\.h'
 except='(tuner/worker|tests/nvrtc)/.*' forbid 'CUDA headers are for tuner/worker alone; others use cuda_api' "$cuda" \
   base cuda_api tuner server client tests
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
-  'tuner/(worker|agent)/' server
+  'tuner/(worker|agent|search|measure|verify|space|toolchain)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
 above='daemon|warm_up|listener|port_watch|agent_process|config|main'
 except='' forbid 'server/store stands below the rest of the server' "server/([a-z_]+\.hpp|(table|lookup|jobs|answer|convert|service)/)" server/store
@@ -40,7 +40,12 @@ except='' forbid 'the tuner does not know the server or the client' '(server|cli
 except='' forbid 'base stands below everything' '(cuda_api|tuner|server|client|schemas)/' base
 except='' forbid 'cuda_api stands on base alone' '(tuner|server|client|schemas)/' cuda_api
 except='' forbid 'expressions, specs and plans stand below search, agent and workers' \
-  'tuner/(search|measure|verify|agent|worker)/' tuner/expr tuner/spec tuner/plan
+  'tuner/(search|measure|verify|agent|worker)/' tuner/expr tuner/space tuner/spec tuner/plan tuner/includes tuner/toolchain tuner/table
+except='' forbid 'search, measure and verify are pure: below agent and worker' 'tuner/(agent|worker)/' \
+  tuner/search tuner/measure tuner/verify
+except='' forbid 'agent and worker meet only in messages' 'tuner/worker/' tuner/agent
+except='' forbid 'agent and worker meet only in messages' 'tuner/agent/' tuner/worker
+except='client/cubindctl/.*' forbid 'specs and tables are for cubindctl alone' 'tuner/(spec|table|space|includes|toolchain)/' client
 
 grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
 except='server/(service|convert)/.*|server/(main|daemon)\.cpp|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \

@@ -38,7 +38,7 @@ check_python() { .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff form
 # What decides which files clang-tidy is run on.
 check_own_tests() { .deps/venv/bin/python dev.d/clang_tidy_test.py --quiet; }
 
-# Precompiled headers are g++'s and of no use to clang-tidy; without them every file must include what it uses.
+# Precompiled headers are g++'s and of no use to clang-tidy; with --all each file stands alone and must include what it uses.
 check_tidy() {
   local preset=lint
   [ "${1:-}" != --all ] || preset=lint-all

@@ -86,7 +86,7 @@ copy_found() { # copy_found TO FOLDER PATTERN...: files of FOLDER by name, at th
 
 copy_data() {
   local folder=$1 file
-  for file in LICENSE README.md; do [ ! -f "$file" ] || cp "$file" "$folder/"; done
+  for file in LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md; do [ ! -f "$file" ] || cp "$file" "$folder/"; done
   copy_tree variants "$folder/variants"
   copy_tree schemas "$folder/schemas"
   copy_tree docs "$folder/docs"

@@ -14,7 +14,7 @@ enum class ExitCode : int {
   TuningFailed = 5,  // a job failed or was cancelled
   Deadline = 6,      // --timeout passed
   Refused = 7,     // the daemon's state forbids it: a limit, a permission, no driver or cubin that fits, not
-                   /// supported yet
+                   // supported yet
   Detached = 130,  // Ctrl-C: the jobs go on
 };
 
