@@ -68,28 +68,13 @@ demo() {
   exec bash client/demo/demo.sh "$CUBIND_ROOT/build/$preset/bin" "$@"
 }
 
-# bench/NAME/__main__.py, bench/NAME.sh, bench/NAME.py or a program of bench/ (SHIP bench).
+# bench/NAME/__main__.py
 bench() {
   [ $# -gt 0 ] || die "which benchmark? bench/ has: $(list_benches)"
   local name=$1
   shift
-  if [ -f "bench/$name/__main__.py" ]; then
-    exec "${CUBIND_PYTHON:-python3}" "bench/$name" "$@"
-  elif [ -f "bench/$name.sh" ]; then
-    exec bash "bench/$name.sh" "$@"
-  elif [ -f "bench/$name.py" ]; then
-    exec "${CUBIND_PYTHON:-python3}" "bench/$name.py" "$@"
-  elif [ -d build/release/bench ] && [ -x "build/release/bench/$name" ]; then
-    exec "build/release/bench/$name" "$@"
-  fi
-  configure release
-  ninja -C build/release -t query "$name" >/dev/null 2>&1 || die "'$name' is no benchmark; bench/ has: $(list_benches)"
-  ninja -C build/release -j "$CUBIND_JOBS" "$name" >&2
-  exec "build/release/bench/$name" "$@"
+  [ -f "bench/$name/__main__.py" ] || die "'$name' is no benchmark; bench/ has: $(list_benches)"
+  exec "${CUBIND_PYTHON:-python3}" "bench/$name" "$@"
 }
 
-list_benches() {
-  { find bench -mindepth 2 -maxdepth 2 -name __main__.py -printf '%h\n' 2>/dev/null | xargs -r -n 1 basename
-    find bench -maxdepth 1 \( -name '*.sh' -o -name '*.py' \) -printf '%f\n' 2>/dev/null | sed 's/\.[a-z]*$//'
-    sed -n 's/.*NAME \([a-z_]*\).*SHIP bench.*/\1/p' bench/CMakeLists.txt 2>/dev/null; } | sort -u | paste -sd ' '
-}
+list_benches() { find bench -mindepth 2 -maxdepth 2 -name __main__.py -printf '%h\n' | xargs -n 1 basename | sort | paste -sd ' '; }
