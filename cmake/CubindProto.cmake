@@ -35,5 +35,4 @@ foreach(library IN ITEMS cubind_proto cubind_services)
   cubind_ship_library(${library})
   target_include_directories(${library} SYSTEM PUBLIC "${CUBIND_GENERATED_DIR}")
   target_compile_options(${library} PRIVATE -w)
-  set_target_properties(${library} PROPERTIES UNITY_BUILD OFF) # generated files share names
 endforeach()

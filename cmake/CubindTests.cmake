@@ -1,10 +1,10 @@
 # cubind_add_test(NAME unit_expr LABEL unit|unit_native|nvrtc|service|slow|gpu SOURCES a_test.cpp ... [LIBS ...] [PCH std|proto]
-#                 [TIMEOUT seconds] [PROPERTIES name value ...])
+#                 [APART] [TIMEOUT seconds] [PROPERTIES name value ...])
 #   One Catch2 executable, <build>/tests/<NAME>; each of its test cases is a CTest test with the label and its timeout.
-#   main() comes with it (tests/support), and so does catch.hpp, precompiled with what PCH
-#   names (cmake/CubindPrecompiled.cmake; default: std). An executable or filter that selects no test
-#   fails. `tests/support/paths.hpp` says where sources, programs and CUDA libraries are; the macros CUBIND_SOURCE_DIR
-#   and CUBIND_BIN_DIR say the same as literals, except to gpu tests, which run from a package on another machine.
+#   main() comes with it (tests/support), and so does catch.hpp, precompiled with what PCH names
+#   (cmake/CubindPrecompiled.cmake; default: std). APART: each source is compiled alone, since they give one name to
+#   different things. An executable or filter that selects no test fails. `tests/support/paths.hpp` says where sources,
+#   programs and CUDA libraries are.
 include(Catch)
 
 cubind_precompile(test_std LIBS Catch2::Catch2 HEADERS ${CUBIND_STANDARD_HEADERS} <catch2/catch.hpp>)
@@ -19,7 +19,7 @@ set(CUBIND_TIMEOUT_slow 1800)
 set(CUBIND_TIMEOUT_gpu 300)
 
 function(cubind_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LABEL;PCH;TIMEOUT" "SOURCES;LIBS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "APART" "NAME;LABEL;PCH;TIMEOUT" "SOURCES;LIBS;PROPERTIES")
   cubind_check_arguments(cubind_add_test)
   if(NOT DEFINED CUBIND_TIMEOUT_${arg_LABEL})
     message(FATAL_ERROR "cubind_add_test(${arg_NAME}): LABEL is '${arg_LABEL}', it must be unit, unit_native, nvrtc, service, slow or gpu")
@@ -30,6 +30,9 @@ function(cubind_add_test)
   if(CUBIND_SANITIZE)
     math(EXPR arg_TIMEOUT "4 * ${arg_TIMEOUT}")
   endif()
+  if(NOT arg_APART)
+    cubind_batches(${arg_NAME} arg_SOURCES)
+  endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   target_link_libraries(${arg_NAME} PRIVATE cubind_options cubind_test_main ${arg_LIBS})
@@ -37,10 +40,6 @@ function(cubind_add_test)
     set(arg_PCH std)
   endif()
   cubind_use_precompiled(${arg_NAME} test_${arg_PCH})
-  if(NOT arg_LABEL STREQUAL "gpu")
-    target_compile_definitions(${arg_NAME} PRIVATE
-      "CUBIND_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"" "CUBIND_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
-  endif()
   if(arg_LABEL STREQUAL "gpu")
     cubind_ship(${arg_NAME} tests tests)
   endif()

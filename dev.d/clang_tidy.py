@@ -75,10 +75,7 @@ class Sources:
         if path not in self._includes:
             text = path.read_bytes()
             found = (self._resolve(path, name.decode()) for name in INCLUDE.findall(text))
-            portable = text.replace(
-                str(self._root).encode(), b"<root>"
-            )  # the file that includes a batch of sources
-            self._includes[path] = (hashlib.sha256(portable).digest(), [header for header in found if header])
+            self._includes[path] = (hashlib.sha256(text).digest(), [header for header in found if header])
         return self._includes[path]
 
     def _resolve(self, source: pathlib.Path, name: str) -> pathlib.Path | None:
@@ -149,7 +146,7 @@ def our_commands(build: pathlib.Path) -> dict[pathlib.Path, str]:
     commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if source.parent.name == "Unity" or (
+        if source.parent.name == "batches" or (
             source.is_relative_to(ROOT) and not source.is_relative_to(build)
         ):
             commands[source] = entry["command"]

@@ -23,7 +23,7 @@ Tunable read_tunable(const JsonNode& node) {
   return tunable;
 }
 
-void check_distinct(const JsonNode& node, const KernelSpec& spec) {
+void check_distinct_tunables(const JsonNode& node, const KernelSpec& spec) {
   const auto taken = [&](const auto& items) {
     return std::ranges::any_of(items, [&](const auto& item) { return item.name == node.key(); });
   };
@@ -80,7 +80,7 @@ void read_tunables(const JsonNode& root, KernelSpec& spec) {
   check_size(tunables, SpecLimits::kTunables, "tunables");
   std::uint64_t space = 1;
   for (const JsonNode& node : tunables.members()) {
-    check_distinct(node, spec);
+    check_distinct_tunables(node, spec);
     spec.tunables.push_back(read_tunable(node));
     space *= spec.tunables.back().values.size();
     if (space > SpecLimits::kSpace) {

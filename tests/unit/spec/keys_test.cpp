@@ -13,10 +13,6 @@ namespace {
 const ToolchainIdentity kToolchain{"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"),
                                    Digest::of("headers")};
 
-Problem problem_of(const KernelSpec& spec, const std::string& text = "N=100,D=64,T=f32") {
-  return spec.canonicalize(parse_problem(text), "problem");
-}
-
 Configuration configuration(std::int64_t threads = 128, std::int64_t vector = 2, std::int64_t blocks = 1) {
   return {{{"THREADS", threads}, {"VECTOR", vector}, {"BLOCKS", blocks}}};
 }

@@ -12,10 +12,6 @@ using test::SpecBuilder;
 
 namespace {
 
-Problem problem_of(const KernelSpec& spec, const std::string& text = "N=100,D=64,T=f32") {
-  return spec.canonicalize(parse_problem(text), "problem");
-}
-
 std::vector<Configuration> every(const KernelSpec& spec) {
   std::vector<Configuration> all{{}};
   for (const Tunable& tunable : spec.tunables) {

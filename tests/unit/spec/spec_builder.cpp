@@ -52,6 +52,10 @@ SourceFile& SpecBuilder::file(const std::string& path) {
   return *found;
 }
 
+Problem problem_of(const KernelSpec& spec, const std::string& text) {
+  return spec.canonicalize(parse_problem(text), "problem");
+}
+
 DeviceConstants h200() { return device_constants(example_facts()); }
 
 }  // namespace cubind::test

@@ -21,6 +21,9 @@ struct SpecBuilder {
   SourceFile& file(const std::string& path);
 };
 
+/// A problem of the built spec, canonical.
+Problem problem_of(const KernelSpec& spec, const std::string& text = "N=100,D=64,T=f32");
+
 /// Of an H200.
 DeviceConstants h200();
 
