@@ -1,58 +1,25 @@
-"""Cubins by ctypes on the CUDA driver API: load, and launch on torch's stream."""
+"""Kernels on torch's tensors and stream."""
 
 import ctypes
 
+import cuda_driver
 import nvrtc
 import torch
-
-MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
-SCALARS = {"i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float, "f64": ctypes.c_double}
-
-_cuda = ctypes.CDLL("libcuda.so.1")
+from cuda_driver import SCALARS
 
 
-def check(status, what):
-    if status != 0:
-        text = ctypes.c_char_p()
-        _cuda.cuGetErrorString(status, ctypes.byref(text))
-        raise RuntimeError(f"{what}: {(text.value or b'unknown error').decode()} ({status})")
+class Kernel(cuda_driver.Kernel):
+    """One entry of a cubin with a fixed grid and block, in torch's context."""
 
-
-class Kernel:
-    """One entry of a cubin with a fixed grid and block."""
-
-    def __init__(self, cubin, symbol, grid, block, shared_bytes=0):
+    def __init__(self, *what, **more):
         torch.cuda.current_stream()  # makes torch's context current
-        self.module = ctypes.c_void_p()
-        check(_cuda.cuModuleLoadData(ctypes.byref(self.module), cubin), f"loading the cubin of {symbol}")
-        self.function = ctypes.c_void_p()
-        check(_cuda.cuModuleGetFunction(ctypes.byref(self.function), self.module, symbol.encode()), symbol)
-        self._allow_shared_memory(shared_bytes, symbol)
-        self.shape = [*grid, *block, shared_bytes]
-        self.symbol = symbol
-
-    def _allow_shared_memory(self, dynamic_bytes, symbol):
-        """The driver's limit leaves out what the kernel has of static shared memory."""
-        allowed = ctypes.c_int()
-        status = _cuda.cuFuncGetAttribute(ctypes.byref(allowed), MAX_DYNAMIC_SHARED_SIZE_BYTES, self.function)
-        check(status, f"the limit of shared memory of {symbol}")
-        if dynamic_bytes > allowed.value:
-            status = _cuda.cuFuncSetAttribute(self.function, MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_bytes)
-            check(status, f"{dynamic_bytes} bytes of shared memory for {symbol}")
+        super().__init__(*what, **more)
 
     def bind(self, arguments):
         """A call that launches on torch's current stream. `arguments`: ctypes values and tensors, kept alive."""
         values = [ctypes.c_void_p(a.data_ptr()) if isinstance(a, torch.Tensor) else a for a in arguments]
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-
-        def launch(keep=(values, arguments)):
-            check(_cuda.cuLaunchKernel(self.function, *self.shape, stream, pointers, None), self.symbol)
-
-        return launch
-
-    def unload(self):
-        check(_cuda.cuModuleUnload(self.module), "unloading a module")
+        launch = self.prepare(values, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+        return lambda keep=arguments: launch()
 
 
 def scratch_of(plan):

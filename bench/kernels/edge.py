@@ -92,22 +92,11 @@ def problems():
     return result
 
 
-def fresh_values(configuration, seen):
-    return sum((name, value) not in seen for name, value in configuration.items())
-
-
 def cases(spec, each):
     """The default of each problem and `each` more, those first whose values have been seen least."""
     draw, seen, result = random.Random(1), set(), []
     for problem, values in problems():
-        valid = spec.configurations(problem)
-        draw.shuffle(valid)
-        chosen = [spec.default(problem)]
-        for _ in range(min(each, len(valid) - 1)):
-            best = max((one for one in valid if one not in chosen), key=lambda one: fresh_values(one, seen))
-            chosen.append(best)
-            seen.update(best.items())
-        seen.update(chosen[0].items())
+        chosen = spec.sample(problem, each, draw, seen)
         result += [Case(problem, values, configuration) for configuration in chosen]
     listed = {(name, value) for name, values in spec.fields["tunables"].items() for value in values}
     return result, sorted(listed - seen)

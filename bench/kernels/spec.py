@@ -156,6 +156,22 @@ class Spec:
     def default(self, problem, device=H200):
         return next(one for one in self.fields["default"] if self.is_valid(problem, one, device))
 
+    def sample(self, problem, count, draw, seen, device=H200):
+        """The default and so many others, those first that have most values which are not in `seen`, which grows."""
+
+        def fresh(configuration):
+            return sum(value not in seen for value in configuration.items())
+
+        valid = self.configurations(problem, device)
+        draw.shuffle(valid)
+        chosen = [self.default(problem, device)]
+        seen.update(chosen[0].items())
+        for _ in range(min(count, len(valid) - 1)):
+            best = max((one for one in valid if one not in chosen), key=fresh)
+            chosen.append(best)
+            seen.update(best.items())
+        return chosen
+
     def launches(self, problem, configuration, device=H200):
         """As in a plan, but with `entry` where the plan has `entry_symbol`; those of an empty grid are left out."""
         values = self._values(problem, configuration, device)

@@ -1,0 +1,118 @@
+"""A sample of configurations of each kernel under compute-sanitizer, without torch.
+
+    compute-sanitizer --tool memcheck|racecheck|initcheck|synccheck --error-exitcode 1 \\
+        --target-processes application-only python3 bench/kernels/sanitize.py [--kernels NAME...]
+
+The sample covers what values of tunables it can at small and odd sizes. Buffers have exactly the bytes that the plan
+names; what no kernel writes is set beforehand, outputs and scratch are not. It looks at no result: the other scripts of
+this folder do. One line a kernel says how many launches ran. Exit status 1: a kernel did not compile or launch.
+"""
+
+import argparse
+import ctypes
+import pathlib
+import random
+import sys
+import time
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from compiling import Compiler
+from cuda_driver import SCALARS, Kernel, allocate, free, make_context, synchronize
+from spec import H200, Spec
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROWS = [(3, 7), (33, 1000), (5, 4096), (2, 16385), (130, 64), (1, 1)]
+PRODUCTS = [(129, 136, 72), (64, 256, 512), (16, 128, 1024), (1, 1, 1), (200, 136, 200)]
+ATTENTION = [(1, 2, 1, 70, 70, 64), (1, 4, 2, 33, 129, 128), (2, 1, 1, 128, 128, 128), (1, 1, 1, 1, 1, 64)]
+SIZES = {"ND": ROWS, "MNK": PRODUCTS, "BHQHKVSQSKD": ATTENTION, "N": [(1000,), (7,), (65536,)]}
+
+
+def problems(fields):
+    """Each size with the types in turn, each flag off and on."""
+    dims, types, flags = (fields["problem"].get(part, {}) for part in ("dims", "types", "flags"))
+    result = []
+    for index, sizes in enumerate(SIZES["".join(dims)]):
+        for on in [0, 1] if flags else [0]:
+            chosen = {name: values[(index + on) % len(values)] for name, values in types.items()}
+            result.append({**dict(zip(dims, sizes, strict=True)), **chosen, **dict.fromkeys(flags, on)})
+    return result
+
+
+def scalar(parameter, argument):
+    value = parameter.get("value", argument.get("bench"))
+    return SCALARS[parameter["type"]](value)
+
+
+def run_one(spec, case, compiled):
+    """Launches the case once. Returns the number of launches."""
+    cubin, symbols, error = compiled
+    if error:
+        raise RuntimeError(error.strip()[-500:])
+    launches = spec.launches(*case)
+    buffers, loaded = {}, []
+    for launch in launches:
+        for parameter in launch["parameters"]:
+            if parameter["kind"] == "buffer" and parameter["name"] not in buffers:
+                # 0x3c in each byte is about 1.06 in f16 and 0.01 in bf16 and f32.
+                fill = {"in": 0x3C, "inout": 0x3C, "zero": 0}.get(parameter["role"])
+                buffers[parameter["name"]] = allocate(parameter["size_bytes"], fill)
+        symbol = symbols[launch["entry"]]
+        kernel = Kernel(cubin, symbol, launch["grid"], launch["block"], launch["shared_bytes"])
+        loaded.append(kernel)
+        kernel.prepare(
+            [
+                ctypes.c_void_p(buffers[parameter["name"]])
+                if parameter["kind"] == "buffer"
+                else scalar(parameter, spec.fields["arguments"][parameter["name"]])
+                for parameter in launch["parameters"]
+            ]
+        )()
+    synchronize()
+    for kernel in loaded:
+        kernel.unload()
+    free(buffers.values())
+    return len(launches)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    files = {
+        file.stem: file for file in sorted(ROOT.glob("variants/*/*.json")) if "launches" in file.read_text()
+    }
+    parser.add_argument("--kernels", nargs="+", choices=sorted(files), default=sorted(files))
+    parser.add_argument("--each", type=int, default=3, help="configurations of a problem beside its default")
+    parser.add_argument("--seconds", type=float, default=100, help="no kernel is begun after so long")
+    arguments = parser.parse_args()
+    begun, failed = time.monotonic(), False
+    specs = {name: Spec.read(files[name]) for name in arguments.kernels}
+    compilers = {suffix: Compiler(f"sm_{H200['cc']}{suffix}") for suffix in ("", "a")}
+    orders = {}
+    for name, spec in specs.items():
+        compiler = compilers["a" if spec.fields.get("arch_features") else ""]
+        draw, seen = random.Random(1), set()
+        orders[name] = []
+        for problem in problems(spec.fields):
+            for configuration in spec.sample(problem, arguments.each, draw, seen):
+                entries = [launch["entry"] for launch in spec.launches(problem, configuration)]
+                orders[name].append(((problem, configuration), compiler.start(spec, entries)))
+    make_context()
+    for name, cases in orders.items():
+        if time.monotonic() - begun > arguments.seconds:
+            print(f"{name}: left out, the time is up", flush=True)
+            continue
+        launches = 0
+        for case, compiled in cases:
+            try:
+                launches += run_one(specs[name], case, compiled.result())
+            except RuntimeError as error:
+                failed = True
+                print(f"{name} {case[0]} {case[1]}: {error}", flush=True)
+                break
+        print(f"{name}: {len(cases)} configurations, {launches} launches", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
