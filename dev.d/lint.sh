@@ -20,6 +20,7 @@ lint() { # lint [--all]
   dev.d/check_includes.sh || failed+=(includes)
   check_python || failed+=(ruff)
   check_own_tests || failed+=(clang_tidy_test.py)
+  .deps/venv/bin/python bench/kernels/page.py --check || failed+=(bench/kernels/page.py)
   our_files dev '.ci/run' '*.sh' '*.bash' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
   [ -n "${CUBIND_LINT_FAST:-}" ] || check_tidy "$@" || failed+=(clang-tidy)
   [ ${#failed[@]} = 0 ] || die "lint: ${failed[*]} found something (./dev format mends formatting)"

@@ -118,14 +118,15 @@ class Spec:
         bounds = self.fields["tolerance"][dtype]
         return bounds["rtol"], bounds["atol"]
 
-    def _values(self, problem, configuration, device):
+    def values_of(self, problem, configuration=None, device=H200):
+        """What the names in the spec's expressions stand for."""
         element = {f"sizeof({name})": ELEMENTS[problem[name]][1] for name in self.fields["problem"]["types"]}
         facts = {f"device.{name}": value for name, value in device.items()}
         flags = self.fields["problem"].get("flags", {})
-        return {**flags, **problem, **configuration, **element, **facts}
+        return {**flags, **problem, **(configuration or {}), **element, **facts}
 
     def is_valid(self, problem, configuration, device=H200):
-        values = self._values(problem, configuration, device)
+        values = self.values_of(problem, configuration, device)
         return all(expression(text)(values) for text in self.fields["constraints"])
 
     def configurations(self, problem, device=H200):
@@ -139,7 +140,7 @@ class Spec:
             checks[max((i + 1 for i, name in enumerate(names) if name in read), default=0)].append(
                 expression(text)
             )
-        values = self._values(problem, {}, device)
+        values = self.values_of(problem, None, device)
 
         def walk(depth):
             if not all(check(values) for check in checks[depth]):
@@ -174,7 +175,7 @@ class Spec:
 
     def launches(self, problem, configuration, device=H200):
         """As in a plan, but with `entry` where the plan has `entry_symbol`; those of an empty grid are left out."""
-        values = self._values(problem, configuration, device)
+        values = self.values_of(problem, configuration, device)
         names = {**values, **{name: ELEMENTS[problem[name]][0] for name in self.fields["problem"]["types"]}}
         result = []
         for launch in self.fields["launches"]:

@@ -11,8 +11,9 @@ import time
 class Daemon:
     """Tunes on the GPU of this machine, starting from an empty store. `bin_dir` holds the programs."""
 
-    def __init__(self, bin_dir):
+    def __init__(self, bin_dir, options=()):
         self.bin = pathlib.Path(bin_dir).resolve()
+        self.options = options
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="cubind-bench.")
@@ -20,7 +21,7 @@ class Daemon:
         self.environment = {**os.environ, "CUBIND_ADDRESS": f"unix://{root}/cubind.sock"}
         self.log = (root / "log").open("w+")
         command = [self.bin / "cubind", "--db", root / "store.db", "--socket", root / "cubind.sock"]
-        command += ["--no-shipped-tables"]
+        command += ["--no-shipped-tables", *self.options]
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=self.log, stderr=subprocess.STDOUT
         )

@@ -1,0 +1,65 @@
+"""Time from the request to the verified winner of 48 configurations of RMSNorm: cubind, Triton's autotuner, Kernel Tuner.
+
+    python3 bench/tuning_time --bin DIR [--rounds 3] [--sides NAME...] [--output FILE]
+
+cubind and Kernel Tuner (with CuPy) tune the same 48 configurations of one CUDA source, variants/rmsnorm/rmsnorm.cu;
+Triton tunes 48 of its own kernel, and all at 16384 x 4096 bf16. Each side starts with empty caches, in turn; services
+are up and contexts made before the clock starts. cubind and Kernel Tuner compare each configuration's result with a
+reference, Triton compares none. DIR holds cubind's programs. Needs torch, Triton, CuPy and kernel_tuner.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from machine import toolchain
+
+SIDES = {"cubind": "by_cubind.py", "triton": "by_triton.py", "kernel_tuner": "by_kernel_tuner.py"}
+FOLDER = pathlib.Path(__file__).parent
+
+
+def time_side(name, bin_dir):
+    """What the side's script prints: its seconds, its winner and the winner's time."""
+    with tempfile.TemporaryDirectory(prefix="cubind-tuning.") as empty:
+        caches = dict.fromkeys(
+            ("TRITON_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"), empty
+        )
+        run = subprocess.run(
+            [sys.executable, FOLDER / SIDES[name], bin_dir],
+            env={**os.environ, **caches},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES))
+    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
+    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
+    arguments = parser.parse_args()
+    runs = {name: [] for name in arguments.sides}
+    for _ in range(arguments.rounds):
+        for name in arguments.sides:
+            runs[name].append(time_side(name, arguments.bin.resolve()))
+            print(f"{name}: {runs[name][-1]}", flush=True)
+    result = {**toolchain(arguments.commit), "runs": runs}
+    if arguments.output:
+        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+    else:
+        print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

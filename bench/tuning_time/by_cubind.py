@@ -1,0 +1,31 @@
+"""python3 by_cubind.py BIN: the seconds from `cubindctl tune` to its end, the record stored."""
+
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from problem import KERNELS, TUNABLES, D, N
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from daemon import Daemon
+
+with tempfile.TemporaryDirectory(prefix="cubind-tuning.") as folder:
+    kernels = pathlib.Path(folder) / "variants"
+    shutil.copytree(KERNELS, kernels / "rmsnorm")
+    shutil.copytree(KERNELS.parent / "common", kernels / "common")
+    file = kernels / "rmsnorm" / "rmsnorm_forward.json"
+    spec = json.loads(file.read_text())
+    spec |= {"name": "rmsnorm_48", "tunables": TUNABLES, "constraints": [], "default": spec["default"][:1]}
+    file.write_text(json.dumps(spec))
+    (kernels / "rmsnorm" / "rmsnorm_backward.json").unlink()
+    with Daemon(sys.argv[1], ["--kernels", str(kernels)]) as daemon:
+        problem = {"N": N, "D": D, "T": "bf16"}
+        seconds = daemon.tune("rmsnorm_48", problem)
+        plan = daemon.get("rmsnorm_48", problem)[1]
+        print(
+            json.dumps(
+                {"seconds": seconds, "winner": plan["configuration"], "us": plan["provenance"]["time_us"]}
+            )
+        )

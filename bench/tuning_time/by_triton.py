@@ -1,0 +1,24 @@
+"""The seconds of the first call of an autotuned Triton kernel with 48 configurations."""
+
+import json
+import pathlib
+import sys
+import time
+
+import torch
+from problem import EPS, D, N
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
+import triton_kernel
+
+x = torch.randn(N, D, device="cuda").to(torch.bfloat16)
+w = torch.randn(D, device="cuda").to(torch.bfloat16)
+y = torch.empty_like(x)
+torch.cuda.synchronize()
+begun = time.monotonic()
+triton_kernel.rmsnorm(x, w, y, EPS)
+torch.cuda.synchronize()
+seconds = time.monotonic() - begun
+best = triton_kernel.row_kernel.best_config
+times = {str(config): found[0] for config, found in triton_kernel.row_kernel.configs_timings.items()}
+print(json.dumps({"seconds": seconds, "winner": str(best), "us": 1000 * times[str(best)]}))
