@@ -108,14 +108,15 @@ def find_base(root: pathlib.Path) -> str | None:
     shared = git(root, "merge-base", "HEAD", "origin/main")
     if shared and shared != head:
         return shared
-    return git(root, "rev-list", "-1", "--before=12 hours ago", "HEAD") or None
+    parent = git(root, "rev-parse", "--verify", "--quiet", "HEAD~1")
+    return parent and git(root, "rev-list", "-1", "--first-parent", "--before=12 hours ago", parent) or None
 
 
-def changed_since(root: pathlib.Path, base: str) -> set[str]:
-    """The files that differ between the commit and the working tree, new ones included."""
-    differing = git(root, "diff", "--name-only", "--no-renames", base)
-    new = git(root, "ls-files", "--others", "--exclude-standard")
-    return set(f"{differing}\n{new}".splitlines())
+def changed_since(root: pathlib.Path, base: str) -> set[str] | None:
+    """The files that differ between the commit and the working tree, new ones included; nothing where git cannot tell."""
+    differing = git(root, "diff", "-z", "--relative", "--name-only", "--no-renames", base)
+    new = git(root, "ls-files", "-z", "--others", "--exclude-standard")
+    return None if differing is None or new is None else set(f"{differing}\0{new}".split("\0")) - {""}
 
 
 def select(root: pathlib.Path, sources: Sources, files: list[pathlib.Path]) -> tuple[list[pathlib.Path], str]:
@@ -124,6 +125,10 @@ def select(root: pathlib.Path, sources: Sources, files: list[pathlib.Path]) -> t
     if base is None:
         return files, "all files, since git names no commit to compare with"
     changed = changed_since(root, base)
+    if changed is None:
+        return files, f"all files, since git does not say what differs from {base[:12]}"
+    if any(name.endswith((".hpp", ".cuh")) and not (root / name).exists() for name in changed):
+        return files, f"all files, since a header of {base[:12]} is gone"
     if any(name.endswith(".clang-tidy") for name in changed):
         return files, f"all files, since the settings have changed since {base[:12]}"
     return [file for file in files if sources.reaches(file, changed)], f"what has changed since {base[:12]}"

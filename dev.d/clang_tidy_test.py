@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from clang_tidy import Sources, changed_since, find_base
+from clang_tidy import Sources, changed_since, find_base, select
 
 
 class Repository(unittest.TestCase):
@@ -69,6 +69,36 @@ class Repository(unittest.TestCase):
         self.publish()
         self.assertEqual(find_base(self.root), self.old)
 
+    def test_an_old_commit_that_is_published_late_is_not_its_own_base(self):
+        self.commit(hours=13)
+        self.publish()
+        self.assertEqual(find_base(self.root), self.old)
+
+    def test_the_base_is_on_the_line_of_main_and_no_commit_of_a_merged_branch(self):
+        self.git("checkout", "--quiet", "-b", "side")
+        self.commit(hours=14)
+        self.git("checkout", "--quiet", "main")
+        identity = ("-c", "user.name=test", "-c", "user.email=test@localhost")
+        self.git(*identity, "merge", "--quiet", "--no-ff", "--message=merge", "side")
+        self.publish()
+        self.assertEqual(find_base(self.root), self.old)
+
+    def test_a_tree_inside_a_larger_repository_names_its_own_files(self):
+        self.write("outer/base/text.cpp", "// new\n")
+        self.commit(hours=1)
+        self.assertEqual(changed_since(self.root / "outer", self.old), {"base/text.cpp"})
+
+    def test_names_are_not_quoted(self):
+        self.write("base/größe.cpp", "")
+        self.assertEqual(changed_since(self.root, self.old), {"base/größe.cpp"})
+
+    def test_all_files_are_checked_where_a_header_is_gone_or_git_does_not_answer(self):
+        files = [self.root / "base" / "text.cpp"]
+        sources = Sources(self.root, self.root / "build")
+        (self.root / "base" / "other.hpp").unlink()
+        self.assertEqual(select(self.root, sources, files)[0], files)
+        self.assertIsNone(changed_since(self.root, "0" * 40))
+
     def test_the_environment_names_another_base(self):
         os.environ["CUBIND_TIDY_BASE"] = self.commit(hours=2)
         self.commit(hours=1)
@@ -88,6 +118,7 @@ class Repository(unittest.TestCase):
             self.assertIsNone(find_base(clone))
 
     def test_a_source_is_reached_by_a_change_of_a_header_and_by_a_new_file(self):
+        self.commit(hours=1)
         self.write("base/text.hpp", "#pragma once\n// changed\n")
         self.write("base/new.cpp", "")
         self.assertEqual(self.reached(), {"text.cpp", "new.cpp"})

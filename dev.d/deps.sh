@@ -60,17 +60,25 @@ install_wheels() {
   local group=$1 digest
   [ -f "requirements/$group.txt" ] || return 0
   digest=$(cat "requirements/$group.txt" dev.d/deps.sh | sha256sum)
-  [ "$(cat ".deps/$group.stamp" 2>/dev/null)" != "$digest" ] || return 0
+  [ "$(cat ".deps/venv/$group.stamp" 2>/dev/null)" != "$digest" ] || ! has_cuda "$group" || return 0
   say "installing the Python packages of requirements/$group.txt into .deps"
   mkdir -p .deps
-  [ -x .deps/venv/bin/pip ] || /usr/bin/python3 -m venv .deps/venv
-  .deps/venv/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+  .deps/venv/bin/python -m pip --version >/dev/null 2>&1 || /usr/bin/python3 -m venv .deps/venv
+  .deps/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
     -r "requirements/$group.txt" || die "pip could not install requirements/$group.txt"
   case $group in
     build) arrange_cuda ;;
     test) arrange_cuda12 ;;
   esac
-  echo "$digest" >".deps/$group.stamp"
+  echo "$digest" >".deps/venv/$group.stamp"
+}
+
+# Whether the toolkit that a group brings is still there.
+has_cuda() {
+  case $1 in
+    build) [ -d .deps/cuda/include ] ;;
+    test) [ -d .deps/cuda12/include ] ;;
+  esac
 }
 
 arrange_cuda() {

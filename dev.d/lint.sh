@@ -14,6 +14,7 @@ our_files() { # our_files PATTERN...: tracked or new, not ignored
 }
 
 lint() { # lint [--all]
+  [ $# = 0 ] || [ "$*" = --all ] || die "lint: '$*' is not known; usage: ./dev lint [--all]"
   need build lint
   local failed=()
   check_format || failed+=(clang-format)
