@@ -109,7 +109,7 @@ def find_base(root: pathlib.Path) -> str | None:
     if shared and shared != head:
         return shared
     parent = git(root, "rev-parse", "--verify", "--quiet", "HEAD~1")
-    return parent and git(root, "rev-list", "-1", "--first-parent", "--before=12 hours ago", parent) or None
+    return (parent and git(root, "rev-list", "-1", "--first-parent", "--before=12 hours ago", parent)) or None
 
 
 def changed_since(root: pathlib.Path, base: str) -> set[str] | None:
