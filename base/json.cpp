@@ -94,6 +94,10 @@ class StrictHandler : public nlohmann::json_sax<OrderedJson> {
 
   bool key(string_t& name) override {
     Level& level = levels_.back();
+    if (level.keys.size() == limits_.max_members) {
+      levels_.pop_back();  // the place of the object itself
+      fail(pointer(), "an object of more than " + std::to_string(limits_.max_members) + " members");
+    }
     level.key = name;
     if (!level.keys.insert(name).second) {
       const auto offset = static_cast<std::size_t>(*position_ - text_.data()) - name_bytes(name);
@@ -173,7 +177,8 @@ class StrictHandler : public nlohmann::json_sax<OrderedJson> {
   }
 
   [[noreturn]] void fail(const std::string& pointer, std::string cause) const {
-    throw Error(ErrorCode::InvalidArgument, std::string(file_) + " " + pointer, std::move(cause));
+    const std::string where = pointer.empty() ? std::string(file_) : std::string(file_) + " " + pointer;
+    throw Error(ErrorCode::InvalidArgument, where, std::move(cause));
   }
 
   std::string_view text_;

@@ -35,7 +35,14 @@ spdlog::level::level_enum parse_level(std::string_view name) {
               quoted(name) + " is not one of trace, debug, info, warn, error and off");
 }
 
-spdlog::string_view_t as_view(std::string_view text) { return {text.data(), text.size()}; }
+/// A line of the text that is not the first is indented: none looks like an entry of its own.
+void log(spdlog::level::level_enum level, std::string_view text) {
+  std::string entry = printable(text);
+  for (auto at = entry.find('\n'); at != std::string::npos; at = entry.find('\n', at + 1)) {
+    entry.insert(at + 1, "    ");
+  }
+  spdlog::default_logger_raw()->log(level, spdlog::string_view_t(entry.data(), entry.size()));
+}
 
 }  // namespace
 
@@ -49,17 +56,9 @@ void init_logging(std::string_view program, std::string_view level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-void log_debug(std::string_view text) {
-  spdlog::default_logger_raw()->log(spdlog::level::debug, as_view(text));
-}
-void log_info(std::string_view text) {
-  spdlog::default_logger_raw()->log(spdlog::level::info, as_view(text));
-}
-void log_warning(std::string_view text) {
-  spdlog::default_logger_raw()->log(spdlog::level::warn, as_view(text));
-}
-void log_error(std::string_view text) {
-  spdlog::default_logger_raw()->log(spdlog::level::err, as_view(text));
-}
+void log_debug(std::string_view text) { log(spdlog::level::debug, text); }
+void log_info(std::string_view text) { log(spdlog::level::info, text); }
+void log_warning(std::string_view text) { log(spdlog::level::warn, text); }
+void log_error(std::string_view text) { log(spdlog::level::err, text); }
 
 }  // namespace cubind

@@ -20,8 +20,14 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-void append_escaped(std::string& out, char c) {
+void append_code(std::string& out, unsigned char byte) {
   static constexpr char kDigits[] = "0123456789abcdef";
+  out += "\\u00";
+  out += kDigits[byte >> 4];
+  out += kDigits[byte & 15];
+}
+
+void append_escaped(std::string& out, char c) {
   const auto byte = static_cast<unsigned char>(c);
   if (c == '"' || c == '\\') {
     out += '\\';
@@ -31,9 +37,7 @@ void append_escaped(std::string& out, char c) {
   } else if (c == '\t') {
     out += "\\t";
   } else if (byte < 0x20 || byte == 0x7f) {
-    out += "\\u00";
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
+    append_code(out, byte);
   } else {
     out += c;
   }
@@ -144,6 +148,28 @@ std::string valid_utf8(std::string text) {
     at += std::max<std::size_t>(length, 1);
   }
   return text;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = std::max<std::size_t>(sequence_length(text.substr(at)), 1);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const unsigned code = length == 2
+                              ? (byte & 0x1fU) << 6 | (static_cast<unsigned char>(text[at + 1]) & 0x3fU)
+                          : length == 1 ? byte
+                                        : 0x100;
+    const bool is_line_end = byte == '\n' || (byte == '\r' && text.substr(at + 1, 1) == "\n");
+    const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0) || (length == 1 && byte >= 0x80);
+    if (is_control && !is_line_end && byte != '\t') {
+      append_code(result, static_cast<unsigned char>(code));
+    } else {
+      result.append(text, at, length);
+    }
+    at += length;
+  }
+  return result;
 }
 
 std::string one_line(std::string text) {

@@ -37,6 +37,10 @@ std::string cut_utf8(std::string_view text, std::size_t max_bytes);
 /// a process's stderr) that goes into a message: a protobuf string with such a byte is written and never read.
 std::string valid_utf8(std::string text);
 
+/// Control characters but line ends and tabs, and bytes that are not UTF-8, as JSON writes them ("\u001b"): what others
+/// wrote moves no cursor and changes no title of a terminal. A carriage return before a line end stays.
+std::string printable(std::string_view text);
+
 /// Control characters become blanks: what goes into a line of a terminal or of a log.
 std::string one_line(std::string text);
 

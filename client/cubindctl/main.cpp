@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "client/cubindctl/command_line.hpp"
 #include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/plain_output.hpp"
 
 namespace {
 
@@ -29,6 +30,10 @@ void flush_output() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const cubind::ctl::PlainOutput plain_output(std::cout), plain_errors(std::cerr);
+  const auto complain = [](const std::exception& error) {
+    std::cerr << "cubindctl: " << error.what() << std::endl;
+  };
   try {
     const auto parsed = cubind::ctl::parse_command_line(argc, argv);
     const auto* line = std::get_if<CommandLine>(&parsed);
@@ -36,10 +41,10 @@ int main(int argc, char** argv) {
     flush_output();
     return static_cast<int>(code);
   } catch (const cubind::Error& error) {
-    std::fprintf(stderr, "cubindctl: %s\n", error.what());
+    complain(error);
     return static_cast<int>(cubind::ctl::exit_code_of(error.code()));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "cubindctl: %s\n", error.what());
+    complain(error);
     return static_cast<int>(ExitCode::Failure);
   }
 }

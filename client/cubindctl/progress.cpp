@@ -107,7 +107,8 @@ void Progress::draw(const v1::TuneEvent& event) {
       std::ranges::count_if(jobs_, [](const auto& seen) { return has_ended(seen.job().state()); });
   const Tally tally{static_cast<std::size_t>(done), std::max(expected_, jobs_.size())};
   const std::size_t columns = terminal_.columns();
-  const std::string text = bar_text(shown(event), tally, columns > kMargin ? columns - kMargin : 1);
+  const std::string text =
+      printable(bar_text(shown(event), tally, columns > kMargin ? columns - kMargin : 1));
   if (text == drawn_) {
     return;
   }
@@ -131,7 +132,7 @@ void Progress::finish() {
   }
 }
 
-void Progress::line(const std::string& text) { out_ << text << '\n' << std::flush; }
+void Progress::line(const std::string& text) { out_ << printable(text) << '\n' << std::flush; }
 
 std::vector<std::string> Progress::unfinished() const {
   std::vector<std::string> ids;

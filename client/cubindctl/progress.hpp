@@ -20,7 +20,7 @@ struct Terminal {
 
 /// A terminal's line is drawn again with each event and never wraps; elsewhere there is a line when a job
 /// starts, when its phase changes and when it ends. Lines about a replay device begin with "replayed: ". One
-/// thread.
+/// thread. What others wrote moves no cursor.
 class Progress {
  public:
   /// `jobs`: the least number of expected jobs, for "2 of 4".

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/plain_output.hpp"
 #include "client/cubindctl/progress.hpp"
 #include "client/cubindctl/stop_signals.hpp"
 
@@ -62,7 +63,8 @@ ExitCode follow(const CommonOptions& common, std::size_t jobs, const EventStream
   const StopSignals interrupt;  // before the connection: its threads inherit the blocked signals
   Connection connection(resolve_address(common.address));
   std::ostringstream unseen;
-  Progress progress(common.json ? static_cast<std::ostream&>(unseen) : std::cout, terminal_of(common), jobs);
+  std::ostream terminal(terminal_buffer(std::cout));
+  Progress progress(common.json ? static_cast<std::ostream&>(unseen) : terminal, terminal_of(common), jobs);
   try {
     stream(
         connection, [&](const v1::TuneEvent& event) { progress.event(event); }, interrupt.token());

@@ -16,6 +16,14 @@ std::string parse_refusal(std::string_view text, const JsonLimits& limits = {}) 
   return "";
 }
 
+std::string object_of(int members) {
+  std::string text = "{";
+  for (int i = 0; i < members; ++i) {
+    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+  }
+  return text + "}";
+}
+
 }  // namespace
 
 TEST_CASE("members keep their declared order and values their types") {
@@ -68,11 +76,14 @@ TEST_CASE("size is limited") {
 }
 
 TEST_CASE("an object with very many members is parsed in linear time") {
-  std::string text = "{";
-  for (int i = 0; i < 200000; ++i) {
-    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
-  }
-  CHECK(parse_json_strict(text + "}", "a.json").size() == 200000);
+  CHECK(parse_json_strict(object_of(200'000), "a.json", {.max_members = 200'000}).size() == 200'000);
+}
+
+TEST_CASE("the members of an object are limited and the error names the object") {
+  CHECK(parse_refusal(object_of(1000)) == "");
+  CHECK(parse_refusal(object_of(1001)) == "a.json: an object of more than 1000 members");
+  CHECK(parse_refusal(R"({"a": [0, {"x": )" + object_of(1001) + "}]}") ==
+        "a.json /a/1/x: an object of more than 1000 members");
 }
 
 }  // namespace cubind

@@ -46,6 +46,15 @@ TEST_CASE("log lines go to stderr with date program and level") {
   CHECK(text.find("hidden") == std::string::npos);
 }
 
+TEST_CASE("what others wrote neither reaches the terminal raw nor looks like an entry of its own") {
+  const std::string text = stderr_of([] {
+    init_logging("cubind-test", "info");
+    log_error("kernel \x1b]0;title\x07\n2026-01-01T00:00:00.000Z cubind-test[1] info: forged");
+  });
+  CHECK(text.find("kernel \\u001b]0;title\\u0007\n    2026-01-01") != std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("an unknown log level is refused with the known ones") {
   CHECK_THROWS_AS(init_logging("x", "loud"), Error);
   CHECK_NOTHROW(init_logging("x", "warn"));

@@ -69,4 +69,15 @@ TEST_CASE("parts are joined with the separator between them") {
   CHECK(join(std::vector<std::string>{}, ", ") == "");
 }
 
+TEST_CASE("control characters are written out and text stays") {
+  CHECK(printable("a\tb\r\nc") == "a\tb\r\nc");
+  CHECK(printable("\x1b[2J\x07\x7f"
+                  "a\rb") == "\\u001b[2J\\u0007\\u007fa\\u000db");
+  CHECK(printable(std::string_view("\0", 1)) == "\\u0000");
+  CHECK(printable("\xc2\x9b"
+                  "31m \xc2\xa0 \xc3\xa9 \xe2\x82\xac") == "\\u009b31m \xc2\xa0 \xc3\xa9 \xe2\x82\xac");
+  CHECK(printable("\x9b"
+                  "31m \xe2\x82") == "\\u009b31m \\u00e2\\u0082");
+}
+
 }  // namespace cubind
