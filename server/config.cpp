@@ -25,7 +25,7 @@ struct AgentArguments {
 
 struct DaemonArguments {
   std::string database, socket, listen, tables, agent_program;
-  std::vector<std::string> kernels;
+  std::vector<std::string> kernels, headers;
   bool no_shipped_tables = false;
   bool no_shipped_kernels = false;
   bool no_local_agent = false;
@@ -43,6 +43,8 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
                "allow --listen without TLS and tokens: everybody who reaches the address may use it");
   app.add_option("--kernels", arguments.kernels,
                  "folder of kernel specs; may be repeated (also CUBIND_KERNEL_PATH)");
+  app.add_option("--headers", arguments.headers,
+                 "folder that the kernels' sources may read beside their own; may be repeated");
   app.add_flag("--no-shipped-kernels", arguments.no_shipped_kernels,
                "leave out the specs that come with cubind");
   app.add_option("--tables", arguments.tables,
@@ -92,6 +94,14 @@ std::vector<std::string> pass_through(const AgentArguments& options) {
   return arguments;
 }
 
+void require_folders(const std::vector<fs::path>& folders, const std::string& option) {
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) {
+      throw Error(ErrorCode::InvalidArgument, option + folder.string(), "is not a folder");
+    }
+  }
+}
+
 std::vector<fs::path> kernel_folders(const DaemonArguments& arguments) {
   std::vector<fs::path> folders;
   if (const auto shipped = shipped_variants(); shipped && !arguments.no_shipped_kernels) {
@@ -108,10 +118,18 @@ std::vector<fs::path> kernel_folders(const DaemonArguments& arguments) {
       }
     }
   }
-  for (const fs::path& folder : folders) {
-    if (!fs::is_directory(folder)) {
-      throw Error(ErrorCode::InvalidArgument, "--kernels " + folder.string(), "is not a folder");
-    }
+  require_folders(folders, "--kernels ");
+  return folders;
+}
+
+std::vector<fs::path> header_folders(const DaemonArguments& arguments) {
+  std::vector<fs::path> folders;
+  for (const std::string& folder : arguments.headers) {
+    folders.push_back(absolute_path(folder));
+  }
+  require_folders(folders, "--headers ");
+  if (const auto shipped = shipped_variants()) {
+    folders.push_back(*shipped);
   }
   return folders;
 }
@@ -143,6 +161,7 @@ void complete(Config& config, const DaemonArguments& arguments) {
   config.socket =
       arguments.socket.empty() ? user_runtime_dir() / "cubind.sock" : absolute_path(arguments.socket);
   config.kernels = kernel_folders(arguments);
+  config.headers = header_folders(arguments);
   config.shipped_tables = !arguments.no_shipped_tables;
   if (!arguments.tables.empty()) {
     config.tables = absolute_path(arguments.tables);

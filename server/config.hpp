@@ -18,7 +18,9 @@ struct Config {
   std::string listen;                // host:port; empty: the socket alone
   bool insecure = false;
   std::vector<std::filesystem::path> kernels;  // folders of specs, the shipped ones first
-  std::filesystem::path tables;                // folder of shipped tables; empty: none
+  std::vector<std::filesystem::path>
+      headers;                   // folders that every kernel may read, the shipped one among them
+  std::filesystem::path tables;  // folder of shipped tables; empty: none
   bool shipped_tables = true;
   std::size_t cache_bytes = std::size_t{256} << 20;
   std::string log_level = "info";

@@ -1,5 +1,8 @@
 #include "server/kernel_library.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
@@ -33,8 +36,11 @@ bool is_below(const fs::path& file, const fs::path& folder) {
 
 }  // namespace
 
-KernelLibrary::KernelLibrary(std::vector<fs::path> folders, const Clock& clock)
-    : folders_(std::move(folders)), clock_(clock), entries_(std::make_shared<Entries>()) {
+KernelLibrary::KernelLibrary(std::vector<fs::path> folders, const Clock& clock, std::vector<fs::path> shared)
+    : folders_(std::move(folders)),
+      shared_(std::move(shared)),
+      clock_(clock),
+      entries_(std::make_shared<Entries>()) {
   reload();
 }
 
@@ -141,6 +147,7 @@ KernelLibrary::Stamp KernelLibrary::stamp_of(const fs::path& file) {
   std::error_code failed;
   Stamp stamp;
   stamp.exists = fs::is_regular_file(file, failed);
+  stamp.is_readable = ::faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) == 0;
   if (stamp.exists) {
     stamp.time = fs::last_write_time(file, failed);
     stamp.size = fs::file_size(file, failed);
@@ -154,8 +161,17 @@ bool KernelLibrary::is_as_it_was(const Loaded& known) {
   });
 }
 
+SourceFolders KernelLibrary::source_folders(const fs::path& file) const {
+  std::vector<fs::path> folders = shared_;
+  const auto own =
+      std::ranges::find_if(folders_, [&](const fs::path& folder) { return is_below(file, folder); });
+  folders.push_back(own == folders_.end() ? file.parent_path() : *own);
+  return SourceFolders(std::move(folders));
+}
+
 KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntry* known) {
   Loaded loaded;
+  const SourceFolders folders = source_folders(file);
   const auto settled_before = fs::file_time_type::clock::now() - kSettled;
   const auto note = [&](const fs::path& path) {
     const Stamp stamp = stamp_of(path);
@@ -168,10 +184,10 @@ KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntr
     return loaded;
   }
   try {
-    loaded.entry = parsed(load_kernel_spec(file.string(), note), known);
+    loaded.entry = parsed(load_kernel_spec(file.string(), note, folders), known);
     return loaded;
   } catch (const Error& error) {
-    if (is_table_file(file)) {
+    if (is_table_file(file, folders)) {
       return loaded;
     }
     // A file that cannot be read now may be readable in a moment, with the same stamp.

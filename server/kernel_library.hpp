@@ -41,7 +41,10 @@ class KernelLibrary {
   /// begins with a dot. A file that is reached twice (a folder given twice, a link) is one spec. Of two specs
   /// with one name, at first the first one in the order of folders and paths is in force. It stays in force
   /// until its file goes or its name changes. The other is listed with an error that names both files.
-  KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock);
+  ///
+  /// A spec reads files of its own folder of `folders` and of the `shared` ones.
+  KernelLibrary(std::vector<std::filesystem::path> folders, const Clock& clock,
+                std::vector<std::filesystem::path> shared = {});
 
   std::shared_ptr<const Entries> kernels();
   /// The number of lists published so far, after a look. If it is read before kernels(), it is no newer than
@@ -56,6 +59,7 @@ class KernelLibrary {
  private:
   struct Stamp {
     bool exists = false;
+    bool is_readable = false;
     std::filesystem::file_time_type time;
     std::uintmax_t size = 0;
     bool operator==(const Stamp&) const = default;
@@ -78,6 +82,8 @@ class KernelLibrary {
   void list_files();
   static Stamp stamp_of(const std::filesystem::path& file);
   static bool is_as_it_was(const Loaded& known);
+  /// What a spec may read.
+  SourceFolders source_folders(const std::filesystem::path& file) const;
   Loaded load(const std::filesystem::path& file, const KernelEntry* known);
   std::shared_ptr<const KernelEntry> parsed(std::shared_ptr<const KernelSpec> spec, const KernelEntry* known);
   /// Decides which of the files with one name is in force.
@@ -87,7 +93,7 @@ class KernelLibrary {
   void tell(const std::filesystem::path& file, const KernelEntry& entry) const;
   void publish();
 
-  const std::vector<std::filesystem::path> folders_;
+  const std::vector<std::filesystem::path> folders_, shared_;
   const Clock& clock_;
   std::mutex loading_;                              // held by the one caller that looks at the files
   std::map<std::filesystem::path, Loaded> loaded_;  // guarded by loading_

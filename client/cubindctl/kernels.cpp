@@ -9,9 +9,12 @@
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind::ctl {
 namespace {
+
+constexpr std::size_t kMuch = std::size_t{1} << 20;
 
 // The spec with every file that its sources may include: the daemon need not see this machine's files.
 v1::CheckKernelRequest request_of(const CheckOptions& options) {
@@ -23,6 +26,9 @@ v1::CheckKernelRequest request_of(const CheckOptions& options) {
     v1::SourceFile& added = *request.add_files();
     added.set_path(file.path);
     added.set_content(file.content);
+  }
+  if (request.ByteSizeLong() > kMuch) {
+    compress_files(*request.mutable_files());
   }
   for (const std::string& problem : options.problems) {
     to_wire(parse_problem(problem), *request.add_problems());

@@ -16,6 +16,7 @@
 #include "base/digest.hpp"
 #include "tuner/plan/launch_plan.hpp"
 #include "tuner/plan/problem.hpp"
+#include "tuner/spec/source_folders.hpp"
 
 namespace cubind {
 
@@ -217,6 +218,10 @@ using OnLook = std::function<void(const std::filesystem::path&)>;
 /// Reads a spec file and every file under its folder (and `headers` folders) that its sources may include;
 /// then parses it. Nothing else of the file system counts. While the files that were named to `on_look` stay
 /// as they are, present or not, another call ends as this one does.
-std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look = {});
+///
+/// `folders` limits what is read. A file outside of them is not there. Throws InvalidArgument for a `headers` folder
+/// that leads out of them.
+std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look = {},
+                                                   const SourceFolders& folders = {});
 
 }  // namespace cubind

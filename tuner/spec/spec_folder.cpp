@@ -17,6 +17,18 @@ bool is_hidden(const fs::path& path) { return path.filename().string().starts_wi
 
 using Unlisted = std::map<fs::path, std::error_code>;
 
+/// By what it leads to: the names of what lies outside are nobody's business here.
+bool leads_out(const fs::path& folder, const fs::path& child) {
+  std::error_code failed;
+  return fs::is_symlink(child, failed) && !SourceFolders({folder}).holds_target(child);
+}
+
+/// Also a link that leads nowhere: whether what it names is there is for the reader to find out.
+bool is_spec(const fs::directory_entry& item) {
+  std::error_code failed;
+  return item.path().extension() == ".json" && (item.is_symlink(failed) || item.is_regular_file(failed));
+}
+
 void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::path>& found,
                    Unlisted& unlisted) {
   std::error_code failed;
@@ -28,8 +40,12 @@ void collect_specs(const fs::path& folder, bool with_children, std::vector<fs::p
       continue;
     }
     if (item->is_directory(ignored) && with_children && item->path().filename() != "tables") {
-      children.push_back(item->path());
-    } else if (item->path().extension() == ".json" && item->is_regular_file(ignored)) {
+      if (leads_out(folder, item->path())) {
+        unlisted.emplace(item->path(), std::make_error_code(std::errc::permission_denied));
+      } else {
+        children.push_back(item->path());
+      }
+    } else if (is_spec(*item)) {
       found.push_back(item->path());
     }
   }
@@ -90,9 +106,11 @@ KnownSpecs load_specs(const std::vector<fs::path>& folders) {
   return known;
 }
 
-bool is_table_file(const fs::path& file) {
+bool is_table_file(const fs::path& file, const SourceFolders& folders) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
   try {
-    const OrderedJson json = parse_json_strict(read_file(file), file.string());
+    const auto text = folders.read(file, kMaxBytes);
+    const OrderedJson json = text ? parse_json_strict(*text, file.string()) : OrderedJson();
     return json.is_object() && json.contains("format");
   } catch (const Error&) {
     return false;

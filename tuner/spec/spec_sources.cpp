@@ -28,8 +28,9 @@ IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, std
     return include_closure(source, search);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::NotFound) {
-      throw Error(ErrorCode::InvalidArgument, place,
-                  quoted(source) + " does not exist: it must lie in or below the spec's folder");
+      throw Error(
+          ErrorCode::InvalidArgument, place,
+          quoted(source) + " does not exist: it must lie in or below the spec's folder and be readable");
     }
     throw Error(error.code() == ErrorCode::ResourceExhausted ? error.code() : ErrorCode::InvalidArgument,
                 place, error.what());
@@ -108,21 +109,22 @@ IncludeSearch bundle_search(const SpecBundle& bundle, std::vector<std::string> h
 // Reads what the closure asks for and remembers what it found.
 class FolderReader {
  public:
-  FolderReader(fs::path folder, const OnLook& on_look) : folder_(std::move(folder)), on_look_(on_look) {}
+  FolderReader(fs::path folder, const SourceFolders& folders, const OnLook& on_look)
+      : folder_(std::move(folder)), folders_(folders), on_look_(on_look) {}
 
   std::optional<std::string> read(const std::string& path) {
     if (const auto known = files_.find(path); known != files_.end()) {
       return known->second;
     }
-    std::error_code error;
     const fs::path full = folder_ / path;
     if (on_look_) {
       on_look_(full);
     }
-    if (!fs::is_regular_file(full, error)) {
+    auto content = folders_.read(full, kMaxFileBytes);
+    if (!content) {
       return std::nullopt;
     }
-    return files_.emplace(path, read_file(full, kMaxFileBytes)).first->second;
+    return files_.emplace(path, std::move(*content)).first->second;
   }
 
   std::vector<SourceFile> files() const {
@@ -135,9 +137,24 @@ class FolderReader {
 
  private:
   fs::path folder_;
+  const SourceFolders& folders_;
   const OnLook& on_look_;
   std::map<std::string, std::string> files_;  // sorted by path, as a bundle is
 };
+
+/// By their names alone: whether they are there is not told.
+void require_headers_within(const KernelSpec& spec, const SourceFolders& folders) {
+  std::error_code failed;
+  const fs::path beside = fs::canonical(fs::path(spec.file).parent_path(), failed);
+  for (std::size_t i = 0; i < spec.headers.size(); ++i) {
+    if (const fs::path folder = beside / spec.headers[i]; !folders.hold(folder)) {
+      throw Error(ErrorCode::InvalidArgument, spec.file + " /headers/" + std::to_string(i),
+                  quoted(spec.headers[i]) +
+                      " leads out of the folder of its kernels: start the daemon with --headers " +
+                      folder.lexically_normal().string() + " to allow it");
+    }
+  }
+}
 
 }  // namespace
 
@@ -152,16 +169,22 @@ std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle) {
   return spec;
 }
 
-std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look) {
+std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look,
+                                                   const SourceFolders& folders) {
   if (on_look) {
     on_look(path);
   }
-  auto text = read_file(path, kMaxFileBytes);
-  auto spec = std::make_shared<KernelSpec>(read_spec_document(text, path));
-  FolderReader reader(fs::path(path).parent_path(), on_look);
+  auto text = folders.read(path, kMaxFileBytes);
+  if (!text) {
+    throw Error(ErrorCode::NotFound, path,
+                "is no file that can be read, or a link that leads out of the folder of its kernels");
+  }
+  auto spec = std::make_shared<KernelSpec>(read_spec_document(*text, path));
+  require_headers_within(*spec, folders);
+  FolderReader reader(fs::path(path).parent_path(), folders, on_look);
   const auto own = [&reader](const std::string& name) { return reader.read(name); };
   add_digests(*spec, IncludeSearch{own, spec->headers, {}});
-  spec->bundle = {path, std::move(text), reader.files()};
+  spec->bundle = {path, std::move(*text), reader.files()};
   check_bundle(*spec, spec->bundle);
   return spec;
 }

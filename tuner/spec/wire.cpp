@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "base/error.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
+#include "base/zstd.hpp"
 #include "tuner/plan/facts_wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
 
@@ -86,10 +88,39 @@ void to_wire(const SpecBundle& from, v1::SpecBundle& to) {
   }
 }
 
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{64} << 20;
+
+std::string inflated(const v1::SourceFile& file, const std::string& field) {
+  try {
+    return zstd_decompress(file.zstd_content(), file.content_bytes());
+  } catch (const Error& error) {
+    throw Error(ErrorCode::InvalidArgument, field + ".zstd_content", error.cause());
+  }
+}
+
+}  // namespace
+
+void compress_files(google::protobuf::RepeatedPtrField<v1::SourceFile>& files) {
+  for (v1::SourceFile& file : files) {
+    file.set_content_bytes(file.content().size());
+    file.set_zstd_content(zstd_compress(file.content()));
+    file.clear_content();
+  }
+}
+
 SpecBundle bundle_from_wire(const v1::SpecBundle& from) {
   SpecBundle to{from.file(), from.spec_json(), {}};
-  for (const v1::SourceFile& file : from.files()) {
-    to.files.push_back({file.path(), file.content()});
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < from.files_size(); ++i) {
+    const v1::SourceFile& file = from.files(i);
+    const std::string field = "files[" + std::to_string(i) + "]";
+    bytes += file.content_bytes();
+    if (file.content_bytes() > kMostFileBytes || bytes > kMostFileBytes) {
+      throw Error(ErrorCode::ResourceExhausted, field + ".content_bytes", "the files have more than 64 MiB");
+    }
+    to.files.push_back({file.path(), file.zstd_content().empty() ? file.content() : inflated(file, field)});
   }
   std::ranges::sort(to.files, {}, &SourceFile::path);
   return to;

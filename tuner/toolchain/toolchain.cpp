@@ -1,5 +1,8 @@
 #include "tuner/toolchain/toolchain.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -206,8 +209,10 @@ std::string Toolchain::name() const { return "nvrtc " + std::to_string(major) + 
 std::optional<std::string> Toolchain::read_header(const std::string& header) const {
   for (const fs::path& folder : include_folders) {
     std::error_code error;
-    if (fs::is_regular_file(folder / header, error)) {
-      return read_file(folder / header, std::uint64_t{64} << 20);
+    // One that may not be read is not there: whoever includes it learns nothing else.
+    if (const fs::path file = folder / header;
+        fs::is_regular_file(file, error) && ::faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) == 0) {
+      return read_file(file, std::uint64_t{64} << 20);
     }
   }
   return std::nullopt;

@@ -42,6 +42,16 @@ TEST_CASE("folders of specs come from the options and must exist") {
   CHECK_THROWS_WITH(parsed({"--kernels", "/nowhere/at/all"}), Contains("is not a folder"));
 }
 
+TEST_CASE("folders of headers must exist and the shipped kernels are one of them") {
+  TempDir folder;
+  const std::string path = folder.path().string();
+  const Config config = parsed({"--headers", path.c_str(), "--no-shipped-kernels"});
+  REQUIRE(config.headers.size() == 2);
+  CHECK(config.headers.front() == folder.path());
+  CHECK(config.headers.back().filename() == "variants");
+  CHECK_THROWS_WITH(parsed({"--headers", "/nowhere/at/all"}), Contains("--headers /nowhere/at/all"));
+}
+
 TEST_CASE("a wrong argument ends the process with 2 and help with 0") {
   int exit_code = -1;
   const char* wrong[] = {"cubind", "--tune-when", "sometimes"};

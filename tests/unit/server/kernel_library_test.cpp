@@ -209,6 +209,22 @@ TEST_CASE("a spec that several folders and links lead to is one kernel without a
   CHECK(kernels->front()->file == f.spec.string());
 }
 
+TEST_CASE("a spec reads its own folder of kernels and the shared ones and no other") {
+  LibraryFixture f;
+  TempDir elsewhere;
+  create_folders(elsewhere.path() / "kernels");
+  fs::copy(f.spec.parent_path(), elsewhere.path() / "kernels" / "vector_add", fs::copy_options::recursive);
+  const auto reads_header = [&](std::vector<fs::path> folders, std::vector<fs::path> shared) {
+    KernelLibrary library(std::move(folders), f.clock, std::move(shared));
+    return library.find("vector_add")->spec->bundled_file("../common/vector_io.cuh") != nullptr;
+  };
+  const fs::path kernels = elsewhere.path() / "kernels";
+  fs::create_directory_symlink(f.folder.path() / "common", kernels / "common");
+  CHECK_FALSE(reads_header({kernels}, {}));
+  CHECK_FALSE(reads_header({kernels, f.folder.path()}, {}));
+  CHECK(reads_header({kernels}, {f.folder.path()}));
+}
+
 TEST_CASE("tables among the specs are no kernels and an unknown name is told what is near") {
   LibraryFixture f;
   write_file_atomic(f.folder.path() / "table.json", R"({"format": "cubind-table"})");

@@ -176,6 +176,16 @@ TEST_CASE("an edited default changes what invariant rows were compared with and 
   CHECK(verification_digest(*spec, invariant) != verification_digest(*spec));
 }
 
+TEST_CASE("an edited constraint changes what invariant rows were compared with and nothing else") {
+  const Numerics invariant{Numerics::Kind::Invariant, "N"};
+  SpecBuilder builder;
+  const auto spec = builder.parse();
+  builder.json["constraints"].push_back("THREADS > 0");
+  const auto edited = builder.parse();
+  CHECK(verification_digest(*edited, invariant) != verification_digest(*spec, invariant));
+  CHECK(verification_digest(*edited, {}) == verification_digest(*spec, {}));
+}
+
 TEST_CASE("a header that moves to a headers folder keeps the artifact key") {
   Question moved;
   moved.builder.json["headers"] = {"../common"};

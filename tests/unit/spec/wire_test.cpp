@@ -28,6 +28,23 @@ TEST_CASE("device facts survive the wire whole") {
   CHECK(device_facts_from_wire(message) == facts);
 }
 
+TEST_CASE("files of a bundle arrive compressed or not and no bomb is inflated") {
+  v1::SpecBundle message;
+  to_wire(SpecBundle{"a.json", "{}", {{"a.cu", std::string(100'000, 'a')}, {"b.cu", ""}}}, message);
+  const std::size_t before = message.ByteSizeLong();
+  compress_files(*message.mutable_files());
+  CHECK(message.ByteSizeLong() < before / 10);
+  const SpecBundle bundle = bundle_from_wire(message);
+  REQUIRE(bundle.files.size() == 2);
+  CHECK(bundle.files[0].content == std::string(100'000, 'a'));
+  CHECK(bundle.files[1].content.empty());
+  message.mutable_files(0)->set_content_bytes(99'999);
+  CHECK(where_of([&] { bundle_from_wire(message); }) == "files[0].zstd_content");
+  message.mutable_files(0)->set_content_bytes(100'000);
+  message.mutable_files(1)->set_content_bytes(std::uint64_t{64} << 20);
+  CHECK_THROWS_WITH(bundle_from_wire(message), Catch::Contains("files[1].content_bytes"));
+}
+
 TEST_CASE("an absent flush method is the default one and an unknown one is refused") {
   v1::Policy message;
   CHECK(policy_from_wire(message, "policy") == Policy{});
