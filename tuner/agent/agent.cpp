@@ -44,7 +44,7 @@ struct Agent::Work {
   std::unique_ptr<LeaseChannel> channel;  // none for a check
   milliseconds heartbeat{1000};
   steady_clock::time_point heard{};
-  std::string lease_id;
+  std::string lease_id;  // or the check's id
   std::atomic<bool> done{false};
   std::thread thread;
 };
@@ -193,13 +193,14 @@ void Agent::begin(const v1::CheckOrder& order) {
     return;
   }
   Work& added = *works_.emplace_back(std::make_shared<Work>());
+  added.lease_id = order.id();
   added.thread = std::thread([this, &added, order] {
     try {
       v1::AgentMessage message;
       *message.mutable_check() = run_check(order, *toolbox_, added.stop);
       stream_->send(message);
     } catch (const std::exception& error) {
-      log_warning("a check ended without an answer: " + std::string(error.what()));
+      log_info(order.id() + " ended without an answer: " + error.what());
     }
     added.done = true;
   });

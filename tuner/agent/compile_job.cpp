@@ -10,14 +10,12 @@
 namespace cubind {
 namespace {
 
-// Somebody waits for these: they go before the compiles of tuning jobs.
-constexpr int kPriority = 1;
-
 CompileSource::Wanted wanted_of(const KernelBuild& build, const Problem& problem,
-                                const Configuration& configuration, const std::string& architecture) {
+                                const Configuration& configuration, const std::string& architecture,
+                                CompilePriority priority) {
   const ArtifactSource source = artifact_source(*build.spec(), problem, configuration, architecture);
   return {artifact_key(source, build.identity()), build.identity(),
-          [&build, source] { return build.request(source); }, kPriority};
+          [&build, source] { return build.request(source); }, priority};
 }
 
 std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const KernelBuild& build) {
@@ -27,7 +25,8 @@ std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const
   for (const v1::Configuration& one : lease.compile()) {
     const Configuration configuration =
         build.spec()->canonicalize(configuration_from_wire(one, "lease.compile"), "lease.compile");
-    wanted.push_back(wanted_of(build, problem, configuration, lease.architecture()));
+    wanted.push_back(
+        wanted_of(build, problem, configuration, lease.architecture(), CompilePriority::Question));
   }
   return wanted;
 }
@@ -96,7 +95,8 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
         configuration_from_wire(order.configuration(), "check.configuration"), "check.configuration");
     NoChannel nowhere;
     CompileSource artifacts(*tool.compiler, nowhere, stop, {});
-    const Compiled& compiled = artifacts.get(wanted_of(build, problem, configuration, order.architecture()));
+    const Compiled& compiled =
+        artifacts.get(wanted_of(build, problem, configuration, order.architecture(), CompilePriority::Check));
     result.set_outcome(compiled.outcome);
     result.set_log(compiled.log);
     if (compiled.outcome != v1::CORRECT) {

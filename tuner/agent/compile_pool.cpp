@@ -18,9 +18,13 @@
 namespace cubind {
 namespace {
 
+// How long a freed slot of another pool may stay unnoticed.
+constexpr std::chrono::milliseconds kBetweenLooks{20};
+
 // A request that waits, or (without one) a probe for a worker's hello.
 struct Job {
   std::uint64_t id = 0;
+  CompilePriority priority = CompilePriority::Tuning;
   std::optional<v1::CompileRequest> request;
   std::shared_ptr<std::promise<v1::CompileWorkerHello>> probe;
 };
@@ -60,7 +64,8 @@ class CompilePool::Implementation {
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t id = ++last_id_;
-      waiting_.emplace(JobOrder{std::numeric_limits<int>::min(), id}, Job{id, {}, promise});
+      waiting_.emplace(JobOrder{std::numeric_limits<int>::min(), id},
+                       Job{id, CompilePriority::Question, {}, promise});
     }
     work_.notify_one();
     const v1::CompileWorkerHello hello = future.get();
@@ -70,7 +75,7 @@ class CompilePool::Implementation {
     return hello.toolchain();
   }
 
-  std::uint64_t submit(v1::CompileRequest request, int priority) {
+  std::uint64_t submit(v1::CompileRequest request, CompilePriority priority) {
     if (request.max_cubin_bytes() == 0) {
       request.set_max_cubin_bytes(options_.max_cubin_bytes);
     }
@@ -79,7 +84,8 @@ class CompilePool::Implementation {
     }
     const std::lock_guard lock(mutex_);
     const std::uint64_t id = ++last_id_;
-    waiting_.emplace(JobOrder{-priority, id}, Job{id, std::move(request), nullptr});
+    waiting_.emplace(JobOrder{-static_cast<int>(priority), id},
+                     Job{id, priority, std::move(request), nullptr});
     pending_.insert(id);
     work_.notify_one();
     return id;
@@ -157,9 +163,7 @@ class CompilePool::Implementation {
   void serve() {
     std::optional<CompileProcess> process;
     while (std::optional<Job> job = next_job()) {
-      if (job->request && !is_pending(job->id)) {
-        continue;  // cancelled since
-      }
+      const TakenSlot slot(*this, job->request.has_value());
       if (process && !process->is_usable()) {
         forget(process, true);
       }
@@ -187,25 +191,45 @@ class CompilePool::Implementation {
     }
   }
 
-  // Absent when the pool ends and no probe is left.
+  // Absent when the pool ends and no probe is left. The first of the waiting has the highest priority: where there is no
+  // slot for it there is none for the others.
   std::optional<Job> next_job() {
     std::unique_lock lock(mutex_);
-    work_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-    if (waiting_.empty()) {
-      return std::nullopt;
+    while (!stopping_ || !waiting_.empty()) {
+      if (waiting_.empty()) {
+        work_.wait(lock);
+        continue;
+      }
+      const Job& first = waiting_.begin()->second;
+      if (!first.request || !options_.slots || options_.slots->try_take(first.priority)) {
+        return std::move(waiting_.extract(waiting_.begin()).mapped());
+      }
+      work_.wait_for(lock, kBetweenLooks);
     }
-    return std::move(waiting_.extract(waiting_.begin()).mapped());
+    return std::nullopt;
   }
 
+  // Gives the slot of a request back.
+  class TakenSlot {
+   public:
+    TakenSlot(Implementation& pool, bool is_request)
+        : pool_(pool), slots_(is_request ? pool.options_.slots.get() : nullptr) {}
+    ~TakenSlot() {
+      if (slots_) {
+        slots_->give();
+        pool_.work_.notify_all();
+      }
+    }
+    TakenSlot(const TakenSlot&) = delete;
+    TakenSlot& operator=(const TakenSlot&) = delete;
+
+   private:
+    Implementation& pool_;
+    CompileSlots* const slots_;
+  };
+
   void compile(const Job& job, std::optional<CompileProcess>& process) {
-    const auto is_withdrawn = [&] { return !is_pending(job.id); };
-    if (options_.slots && !options_.slots->take(is_withdrawn)) {
-      return;
-    }
-    CompileProcess::Compilation answer = process->compile(*job.request, is_withdrawn);
-    if (options_.slots) {
-      options_.slots->give();
-    }
+    CompileProcess::Compilation answer = process->compile(*job.request, [&] { return !is_pending(job.id); });
     if (answer.ended || process->compiles() >= options_.compiles_per_worker) {
       forget(process, answer.ended && !answer.withdrawn && !answer.reply.worker_ends());
     }
@@ -213,7 +237,8 @@ class CompilePool::Implementation {
       finish({.id = job.id,
               .reply = std::move(answer.reply),
               .worker_lost = answer.worker_lost,
-              .timed_out = answer.timed_out});
+              .timed_out = answer.timed_out,
+              .stood_still = answer.stood_still});
     }
   }
 
@@ -281,7 +306,7 @@ CompilePool::CompilePool(CompilePoolOptions options)
 CompilePool::~CompilePool() = default;
 
 v1::Toolchain CompilePool::probe() { return implementation_->probe(); }
-std::uint64_t CompilePool::submit(v1::CompileRequest request, int priority) {
+std::uint64_t CompilePool::submit(v1::CompileRequest request, CompilePriority priority) {
   return implementation_->submit(std::move(request), priority);
 }
 std::optional<CompileResult> CompilePool::next(std::chrono::milliseconds timeout) {

@@ -17,7 +17,7 @@ struct CompilePoolOptions {
   std::filesystem::path worker_program;  // cubind-worker
   std::filesystem::path nvrtc;           // of the toolchain
   std::filesystem::path builtins;
-  unsigned jobs = 1;                                 // processes
+  unsigned jobs = 1;                                 // processes, of which `slots` may let fewer compile
   std::chrono::milliseconds deadline{30'000};        // of one compile, by the wall clock
   std::chrono::milliseconds start_deadline{60'000};  // from exec to the worker's hello, cold disk included
   // Caps of one worker. Above the first (RLIMIT_AS) the compiler gets no more memory and says so or crashes;
@@ -41,6 +41,8 @@ struct CompileResult {
   /// nothing about the configuration; `reply.log()` has the cause.
   bool worker_lost = false;
   bool timed_out = false;  // killed at the deadline
+  /// At the deadline by the wall clock the worker had hardly computed: it had been stopped or starved.
+  bool stood_still = false;
 };
 
 struct CompilePoolCounts {
@@ -67,7 +69,7 @@ class CompilePool {
   /// Error(Unavailable) with the worker's output. The worker is kept for the first request.
   v1::Toolchain probe();
 
-  std::uint64_t submit(v1::CompileRequest request, int priority = 0);
+  std::uint64_t submit(v1::CompileRequest request, CompilePriority priority = CompilePriority::Tuning);
 
   /// The next finished request; absent when `timeout` has passed or nothing is pending.
   std::optional<CompileResult> next(std::chrono::milliseconds timeout);

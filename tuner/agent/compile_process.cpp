@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <utility>
 
@@ -132,6 +133,7 @@ CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& re
   ++compiles_;
   Compilation answer;
   const auto deadline = std::chrono::steady_clock::now() + options_.deadline;
+  const auto computed_before = cpu_time();
   try {
     write_frame_until(socket_.get(), request.SerializeAsString(), deadline);
     const std::optional<std::string> frame = await_reply(deadline, is_withdrawn, answer);
@@ -148,8 +150,10 @@ CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& re
     return answer;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::DeadlineExceeded) {
+      const bool stood_still = cpu_time() - computed_before < options_.deadline * 4 / 5;
       answer = failed("killed: the compile took longer than " + seconds(options_.deadline));
       answer.timed_out = true;
+      answer.stood_still = stood_still;
       return answer;
     }
     const bool broken = error.code() == ErrorCode::Unavailable || error.code() == ErrorCode::DataLoss;
@@ -180,6 +184,15 @@ std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock
       throw Error(ErrorCode::DeadlineExceeded, "compile worker", "no reply");
     }
   }
+}
+
+std::chrono::nanoseconds CompileProcess::cpu_time() const {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(child_.pid(), &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    return {};
+  }
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 CompileProcess::Compilation CompileProcess::failed(std::string cause) {

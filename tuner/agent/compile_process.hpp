@@ -25,8 +25,9 @@ class CompileProcess {
     v1::CompileReply reply;
     bool worker_lost = false;  // killed from outside
     bool timed_out = false;
-    bool withdrawn = false;  // `is_withdrawn` became true
-    bool ended = false;      // the process is gone or must not be used again
+    bool stood_still = false;  // timed out, and had hardly computed
+    bool withdrawn = false;    // `is_withdrawn` became true
+    bool ended = false;        // the process is gone or must not be used again
   };
   /// Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
   /// `is_withdrawn`, which is asked every few milliseconds. Never throws for a fault of the worker.
@@ -42,6 +43,8 @@ class CompileProcess {
  private:
   static Subprocess start(const CompilePoolOptions& options, const UniqueFd& socket);
   std::string await_hello(const std::function<bool()>& is_withdrawn);
+  /// What the worker has computed so far; zero where the system does not tell.
+  std::chrono::nanoseconds cpu_time() const;
   Compilation failed(std::string cause);
   Compilation lost();
   std::optional<std::string> await_reply(std::chrono::steady_clock::time_point deadline,

@@ -3,29 +3,31 @@
 namespace cubind {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{20};
+unsigned reserved_for(CompilePriority priority) {
+  switch (priority) {
+    case CompilePriority::Check:
+      return 1;
+    case CompilePriority::Question:
+      return CompileSlots::kReserved;
+    default:
+      return 0;
+  }
+}
 
 }  // namespace
 
-bool CompileSlots::take(const std::function<bool()>& is_withdrawn) {
-  std::unique_lock lock(mutex_);
-  while (!given_.wait_for(lock, kBetweenLooks, [this] { return free_ > 0; })) {
-    lock.unlock();
-    if (is_withdrawn()) {
-      return false;
-    }
-    lock.lock();
+bool CompileSlots::try_take(CompilePriority priority) {
+  const std::lock_guard lock(mutex_);
+  if (taken_ >= slots_ + reserved_for(priority)) {
+    return false;
   }
-  --free_;
+  ++taken_;
   return true;
 }
 
 void CompileSlots::give() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++free_;
-  }
-  given_.notify_one();
+  const std::lock_guard lock(mutex_);
+  --taken_;
 }
 
 }  // namespace cubind

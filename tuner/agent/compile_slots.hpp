@@ -1,25 +1,35 @@
 #pragma once
 
-#include <condition_variable>
-#include <functional>
 #include <mutex>
 
 namespace cubind {
+
+/// Who waits for a compile, the more urgent ones last. Checks and questions each have a slot that those before them cannot
+/// take: a source that keeps its compiler busy until the deadline does not keep those waiting who are more in a hurry.
+enum class CompilePriority {
+  Tuning,     // a configuration, ahead of the device
+  Reference,  // a tuning job cannot go on without it
+  Check,      // kernels check
+  Question,   // a caller waits for the cubin
+};
 
 /// Limits the compiles that run at a time in all pools that share it: an agent with two NVRTC installations
 /// has two pools and one machine. Thread-safe.
 class CompileSlots {
  public:
-  explicit CompileSlots(unsigned slots) : free_(slots) {}
+  /// Beyond the `slots` of tuning jobs.
+  static constexpr unsigned kReserved = 2;
 
-  /// Waits for a slot. False if `is_withdrawn`, which is asked every few milliseconds, became true first.
-  bool take(const std::function<bool()>& is_withdrawn);
+  explicit CompileSlots(unsigned slots) : slots_(slots) {}
+
+  /// False: all slots of that priority are taken.
+  bool try_take(CompilePriority priority);
   void give();
 
  private:
+  const unsigned slots_;
   std::mutex mutex_;
-  std::condition_variable given_;
-  unsigned free_;  // guarded by mutex_
+  unsigned taken_ = 0;  // guarded by mutex_
 };
 
 }  // namespace cubind

@@ -46,7 +46,7 @@ class CompileSource {
     Key key;
     ToolchainIdentity toolchain;
     std::function<v1::CompileRequest()> request;
-    int priority = 0;
+    CompilePriority priority = CompilePriority::Tuning;
   };
   /// Starts the compile unless the artifact is known or under way.
   void want(const Wanted& wanted);

@@ -1,5 +1,7 @@
 #include "tuner/agent/pool_compiler.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 
 namespace cubind {
@@ -13,11 +15,11 @@ constexpr unsigned kMaxLosses = 3;
 
 PoolCompiler::PoolCompiler(CompilePoolOptions options) : pool_(std::move(options)) {}
 
-std::uint64_t PoolCompiler::submit(const v1::CompileRequest& request, int priority) {
+std::uint64_t PoolCompiler::submit(const v1::CompileRequest& request, CompilePriority priority) {
   const std::uint64_t pool_id = pool_.submit(request, priority);
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = next_id_++;
-  requests_.emplace(id, Request{request, priority, pool_id, 0});
+  requests_.emplace(id, Request{request, priority, pool_id});
   return id;
 }
 
@@ -37,6 +39,11 @@ std::optional<v1::CompileReply> PoolCompiler::wait(std::uint64_t id, std::chrono
   }
   const std::lock_guard lock(mutex_);
   Request& request = requests_.at(id);
+  // A worker that stood still says nothing about the source either, unless the next one does so too.
+  if (result->stood_still && !std::exchange(request.stood_still, true)) {
+    request.pool_id = pool_.submit(request.request, request.priority);
+    return std::nullopt;
+  }
   if (!result->worker_lost) {
     requests_.erase(id);
     return std::move(result->reply);

@@ -16,16 +16,17 @@ class PoolCompiler final : public Compiler {
   /// NVRTC's own version and name. Throws Error(Unavailable).
   v1::Toolchain probe() { return pool_.probe(); }
 
-  std::uint64_t submit(const v1::CompileRequest& request, int priority) override;
+  std::uint64_t submit(const v1::CompileRequest& request, CompilePriority priority) override;
   std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
   void abandon(std::uint64_t id) override;
 
  private:
   struct Request {
     v1::CompileRequest request;
-    int priority = 0;
+    CompilePriority priority = CompilePriority::Tuning;
     std::uint64_t pool_id = 0;  // changes when it is submitted again
     unsigned losses = 0;
+    bool stood_still = false;
   };
 
   CompilePool pool_;

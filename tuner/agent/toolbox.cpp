@@ -16,7 +16,7 @@ CompilePoolOptions pool_options(const AgentOptions& options, const Toolchain& to
   pool.worker_program = options.worker_program;
   pool.nvrtc = toolchain.nvrtc;
   pool.builtins = toolchain.builtins;
-  pool.jobs = options.compile_jobs;
+  pool.jobs = options.compile_jobs + CompileSlots::kReserved;
   pool.deadline = options.compile_deadline;
   pool.slots = std::move(slots);
   return pool;

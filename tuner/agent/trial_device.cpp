@@ -48,13 +48,13 @@ TrialDevice::TrialDevice(const JobInput& input, const KernelBuild& build, Compil
 
 CompileSource::Wanted TrialDevice::wanted(const Candidate& candidate) const {
   return {candidate.artifact_key, build_.identity(),
-          [this, &candidate] { return build_.request(candidate.source); }, 0};
+          [this, &candidate] { return build_.request(candidate.source); }, CompilePriority::Tuning};
 }
 
 CompileSource::Wanted TrialDevice::wanted_reference(const Problem& problem) const {
   const ArtifactSource source = reference_artifact_source(*input_.spec, problem, input_.architecture);
   return {artifact_key(source, build_.reference_identity()), build_.reference_identity(),
-          [this, source] { return build_.reference_request(source); }, 1};
+          [this, source] { return build_.reference_request(source); }, CompilePriority::Reference};
 }
 
 void TrialDevice::want_reference() {

@@ -11,6 +11,8 @@
 #include "base/error.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/process_tree.hpp"
+#include "tuner/agent/pool_compiler.hpp"
 
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
@@ -48,6 +50,15 @@ v1::CompileRequest endless() {
 v1::CompileRequest memory_bomb() {
   return compile_request("__device__ int big[300000000] = {1}; __global__ void k(int* p) { *p = big[*p]; }",
                          {"k"});
+}
+
+std::optional<ProcessId> find_worker() {
+  for (ProcessId& process : descendants(::getpid())) {
+    if (process.command.find("cubind-worker compile") != std::string::npos) {
+      return std::move(process);
+    }
+  }
+  return std::nullopt;
 }
 
 CompileResult result_of(CompilePool& pool, v1::CompileRequest request) {
@@ -111,8 +122,8 @@ TEST_CASE("NVRTC calls are counted as the workers report them") {
 TEST_CASE("a higher priority goes first and equals keep their order") {
   CompilePool pool(newest());
   const std::uint64_t blocker = pool.submit(good(0));
-  std::vector<std::uint64_t> ids = {pool.submit(good(1), 0), pool.submit(good(2), 5), pool.submit(good(3), 0),
-                                    pool.submit(good(4), 5)};
+  std::vector<std::uint64_t> ids = {pool.submit(good(1)), pool.submit(good(2), CompilePriority::Check),
+                                    pool.submit(good(3)), pool.submit(good(4), CompilePriority::Check)};
   REQUIRE(pool.wait(blocker, 60s).has_value());
   std::vector<std::uint64_t> order;
   while (const auto result = pool.next(60s)) {
@@ -317,6 +328,64 @@ TEST_CASE("pools that share slots run no more compiles at a time than there are"
   const auto result = second.next(60s);
   REQUIRE(result.has_value());
   CHECK(result->reply.outcome() == v1::CORRECT);
+}
+
+TEST_CASE("who is more in a hurry has a slot that others cannot keep busy") {
+  CompilePoolOptions options = newest(1 + CompileSlots::kReserved);
+  options.slots = std::make_shared<CompileSlots>(1);
+  CompilePool pool(options);
+  pool.submit(endless());
+  const std::uint64_t tuning = pool.submit(good(1));
+  CHECK(pool.wait(pool.submit(good(2), CompilePriority::Check), 60s));
+  pool.submit(endless(), CompilePriority::Check);
+  pool.submit(endless(), CompilePriority::Check);
+  CHECK(pool.wait(pool.submit(good(3), CompilePriority::Question), 60s));
+  CHECK_FALSE(pool.wait(tuning, 100ms));
+  pool.cancel_all();
+}
+
+TEST_CASE("a worker that stands still until the deadline is told from one that computes") {
+  CompilePoolOptions options = newest();
+  options.deadline = 1s;
+  CompilePool pool(options);
+  pool.probe();
+  ::kill(pool.worker_pids().at(0), SIGSTOP);
+  const CompileResult stopped = result_of(pool, good());
+  CHECK(stopped.timed_out);
+  CHECK(stopped.stood_still);
+}
+
+TEST_CASE("a compile whose worker stood still is repeated in a fresh one and counts when that does too") {
+  CompilePoolOptions options = newest();
+  options.deadline = 1s;
+  PoolCompiler compiler(options);
+  compiler.probe();
+  const auto stop_worker = [] {
+    const auto worker = find_worker();
+    REQUIRE(worker);
+    ::kill(worker->pid, SIGSTOP);
+    return worker->pid;
+  };
+  pid_t before = stop_worker();
+  const std::uint64_t first = compiler.submit(good(1), CompilePriority::Tuning);
+  std::optional<v1::CompileReply> reply;
+  while (!(reply = compiler.wait(first, 10s))) {
+  }
+  CHECK(reply->outcome() == v1::CORRECT);
+
+  before = stop_worker();
+  const std::uint64_t second = compiler.submit(good(2), CompilePriority::Tuning);
+  std::jthread stopper([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (const auto worker = find_worker(); worker && worker->pid != before) {
+        ::kill(worker->pid, SIGSTOP);
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  while (!(reply = compiler.wait(second, 10s))) {
+  }
+  CHECK(reply->outcome() == v1::COMPILE);
 }
 
 TEST_CASE("compile workers are started by exec and niced") {

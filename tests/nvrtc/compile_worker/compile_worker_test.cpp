@@ -39,6 +39,19 @@ TEST_CASE("the hello names the version that the file names promised and the arch
   CHECK(std::ranges::find(architectures, "sm_90") != architectures.end());
 }
 
+TEST_CASE("a kernel has the same date whenever it is compiled") {
+  const auto request = compile_request(
+      "__global__ void k(const char** p) { static const __device__ char t[] = __DATE__ \" \" __TIME__; *p = "
+      "t; }\n"
+      "static_assert(__DATE__[10] == '0' && __TIME__[7] == '0', \"the date of today\");",
+      {"k"});
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply = worker.compile(request);
+  INFO(reply.log());
+  CHECK(reply.outcome() == v1::CORRECT);
+  CHECK_THAT(reply.cubin(), Contains("Jan  1 1970 00:00:00"));
+}
+
 TEST_CASE("a good kernel gives a cubin with lowered names in launch order") {
   WorkerProcess worker(any_toolchain());
   const auto architecture = GENERATE(as<std::string>{}, "sm_80", "sm_90", "sm_90a");

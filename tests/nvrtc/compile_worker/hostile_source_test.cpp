@@ -101,6 +101,27 @@ TEST_CASE("__has_include does not tell whether a host file exists") {
   CHECK(probe(file.path() + ".none").outcome() == v1::CORRECT);
 }
 
+TEST_CASE("the words for a host file that is there and for one that is not are the same") {
+  WorkerProcess worker(any_toolchain());
+  const HostFile file;
+  const auto log_of = [&](const std::string& path) {
+    std::string log =
+        worker.compile(compile_request("#define H \"" + path + "\"\n#include H" + kKernel, {"k"})).log();
+    for (auto at = log.find(path); at != std::string::npos; at = log.find(path)) {
+      log.replace(at, path.size(), "FILE");
+    }
+    return log;
+  };
+  const std::string none = file.path() + "";
+  for (const std::string& prefix :
+       {std::string(), std::string("cuda_fp16.h"), std::string("../../../../../../..")}) {
+    const std::string there = log_of(prefix + file.path());
+    CHECK_THAT(there, Contains("FILE"));
+    CHECK(there == log_of(prefix + file.path().substr(0, file.path().size() - 1) + "x"));
+    CHECK(there == log_of(prefix + file.path().substr(0, file.path().size() - 8)));
+  }
+}
+
 TEST_CASE("assembly that names a host file brings none into the cubin") {
   WorkerProcess worker(any_toolchain());
   const HostFile file;

@@ -73,7 +73,7 @@ double bowl(const Configuration& configuration) {
   return 100 * std::pow(1.2, static_cast<double>(steps));
 }
 
-std::uint64_t MemoryCompiler::submit(const v1::CompileRequest& request, int) {
+std::uint64_t MemoryCompiler::submit(const v1::CompileRequest& request, CompilePriority) {
   requests_[next_] = request;
   return next_++;
 }
