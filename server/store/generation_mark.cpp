@@ -26,11 +26,19 @@ std::string line_of(const Generation& generation) {
          number + "\n";
 }
 
+std::filesystem::path mark_of(const std::filesystem::path& store) {
+  return store.parent_path() / ("." + store.filename().string() + ".generation");
+}
+
 }  // namespace
 
+bool GenerationMark::was_set_for(const std::filesystem::path& store) {
+  std::error_code failed;
+  return std::filesystem::file_size(mark_of(store), failed) == kLength && !failed;
+}
+
 GenerationMark::GenerationMark(const std::filesystem::path& store)
-    : path_(store.parent_path() / ("." + store.filename().string() + ".generation")),
-      fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+    : path_(mark_of(store)), fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
   if (!fd_) {
     throw system_error(path_, "open", errno);
   }

@@ -17,6 +17,9 @@ class GenerationMark {
   /// Throws where the file cannot be opened or made.
   explicit GenerationMark(const std::filesystem::path& store);
 
+  /// Whether a store at this path has set its mark, once.
+  static bool was_set_for(const std::filesystem::path& store);
+
   /// Whether a store at `found` was further, or was another one, when the mark was last set. False if none
   /// was set.
   bool is_ahead_of(const Generation& found) const;

@@ -79,6 +79,32 @@ UniqueFd lock_file(const std::filesystem::path& path) {
   return fd;
 }
 
+bool mend_write_version(const std::filesystem::path& path) {
+  constexpr off_t kWriter = 18;
+  constexpr char kNewest = 2;
+  std::array<char, 20> header{};
+  const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd || ::pread(fd.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) {
+    return false;
+  }
+  const auto is_known = [](char version) { return version >= 1 && version <= kNewest; };
+  const char writer = header[kWriter], reader = header[kWriter + 1];
+  return std::string_view(header.data()) == "SQLite format 3" && is_known(reader) && !is_known(writer) &&
+         ::pwrite(fd.get(), &reader, 1, kWriter) == 1;
+}
+
+std::filesystem::path move_aside(const std::filesystem::path& path, const std::string& date) {
+  const std::string aside = path.string() + ".damaged-" + date;
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::error_code failed;
+    std::filesystem::rename(path.string() + suffix, aside + suffix, failed);
+    if (failed && failed != std::errc::no_such_file_or_directory) {
+      throw system_error(path.string() + suffix, "rename", failed.value());
+    }
+  }
+  return aside;
+}
+
 std::string file_identity(const std::filesystem::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {

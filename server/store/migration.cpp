@@ -10,6 +10,8 @@ namespace {
 const std::string kUserVersion = "SELECT user_version FROM pragma_user_version";
 const std::string kApplication = "SELECT application_id FROM pragma_application_id";
 const std::string kTables = "SELECT count(*) FROM sqlite_master";
+const std::string kSchema =
+    "SELECT name || ' ' || sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name";
 
 std::int64_t number(Database& database, const std::string& sql) {
   Query query = database.query(sql);
@@ -17,7 +19,40 @@ std::int64_t number(Database& database, const std::string& sql) {
   return query.integer();
 }
 
+/// Name and text of everything, sorted.
+std::vector<std::string> schema_of(Database& database) {
+  std::vector<std::string> parts;
+  Query query = database.query(kSchema);
+  while (query.step()) {
+    parts.push_back(query.blob());
+  }
+  return parts;
+}
+
+std::vector<std::string> schema_of(std::span<const std::string> steps) {
+  Database database(":memory:", Database::Mode::Create);
+  for (const std::string& step : steps) {
+    database.execute(step);
+  }
+  return schema_of(database);
+}
+
+void write_header(Database& database, std::size_t version) {
+  database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+  database.execute("PRAGMA user_version = " + std::to_string(version));
+}
+
 }  // namespace
+
+bool mend_header(Database& database, std::span<const std::string> steps) {
+  const bool is_right = number(database, kUserVersion) == static_cast<std::int64_t>(steps.size()) &&
+                        number(database, kApplication) == kApplicationId;
+  if (is_right || schema_of(database) != schema_of(steps)) {
+    return false;
+  }
+  write_header(database, steps.size());
+  return true;
+}
 
 void require_ours(Database& database, std::span<const std::string> steps, const std::string& path) {
   const std::int64_t version = number(database, kUserVersion);
@@ -49,8 +84,7 @@ bool migrate(Database& database, std::span<const std::string> steps, const std::
     if (version == 0) {
       fill();
     }
-    database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
-    database.execute("PRAGMA user_version = " + std::to_string(newest));
+    write_header(database, steps.size());
   });
   return version == 0;
 }

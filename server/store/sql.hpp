@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +43,7 @@ inline const std::string kInsertBallast = "INSERT INTO ballast (bytes) VALUES (z
 inline const std::string kDeleteBallast = "DELETE FROM ballast";
 inline const std::string kCounts =
     "SELECT (SELECT count(*) FROM records WHERE to_generation IS NULL), (SELECT count(*) FROM artifacts), "
-    "(SELECT count(*) FROM trials), (SELECT count(*) FROM blocks), (SELECT count(*) FROM wants), "
+    "(SELECT count(*) FROM trials), (SELECT count(*) FROM wants), "
     "(SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)";
 
 // ---- Blobs and artifacts ----
@@ -152,9 +153,20 @@ inline const std::string kJob = kJobColumns + "WHERE id = ?";
 inline const std::string kOutOfMemoryJobs = kJobColumns + "WHERE needs_bytes > 0 ORDER BY created_at, id";
 inline const std::string kSettleOutOfMemory =
     "UPDATE jobs SET needs_bytes = 0 WHERE needs_bytes > 0 AND key = ?";
-inline const std::string kLastSeries =
-    "SELECT coalesce(max(series), 0) FROM jobs WHERE kernel = ? AND problem = ? AND device_class = ? AND "
-    "policy = ?";
+inline const std::string kAfterJob = "WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?";
+inline const std::string kJobsAfter = kJobColumns + kAfterJob;
+inline const std::string kJobAgesAfter = "SELECT id, created_at FROM jobs " + kAfterJob;
+// Of jobs that have ended the newest stay, and those whose record holds.
+inline const std::string kForgetJobs =
+    "DELETE FROM jobs WHERE ended = 1 AND id NOT IN (SELECT job FROM records WHERE to_generation IS NULL) "
+    "AND "
+    "(finished_at < ? OR id IN (SELECT id FROM jobs WHERE ended = 1 ORDER BY finished_at DESC, id "
+    "LIMIT -1 OFFSET ?))";
+inline const std::string kSeriesOfQuestion =
+    " WHERE kernel = ?1 AND problem = ?2 AND device_class = ?3 AND policy = ?4), 0)";
+inline const std::string kLastSeries = "SELECT max(coalesce((SELECT max(series) FROM jobs" +
+                                       kSeriesOfQuestion + ", coalesce((SELECT max(series) FROM trials" +
+                                       kSeriesOfQuestion + ")";
 // Not OR REPLACE: that would drop another open job with the same key instead of refusing this one.
 inline const std::string kDeleteJob = "DELETE FROM jobs WHERE id = ?";
 inline const std::string kFailJob =
@@ -172,5 +184,18 @@ inline const std::string kTrimWants =
     "DELETE FROM wants WHERE key IN (SELECT key FROM wants WHERE key <> ? ORDER BY count, last_at, key "
     "LIMIT max(0, (SELECT count(*) FROM wants) - ?))";
 inline const std::string kDropWant = "DELETE FROM wants WHERE key = ?";
+
+// ---- Whether the file is of use ----
+/// Between them they name every table and column.
+inline constexpr std::array kStatements{
+    &kMeta,           &kBlob,         &kInsertBlob, &kArtifact,    &kInsertArtifact, &kMendDeviceClass,
+    &kTrial,          &kPutTrial,     &kBlocks,     &kInsertBlock, &kVerifications,  &kPutVerification,
+    &kCurrentRecords, &kInsertRecord, &kJob,        &kInsertJob,   &kWants,          &kInsertWant,
+    &kInsertPin,      &kInsertBallast};
+/// What a daemon reads when it starts, to the last page.
+inline const std::string kAllClasses = "SELECT total(length(facts)) FROM device_classes";
+inline const std::string kAllRecords = "SELECT total(length(created_at)) FROM records";
+inline const std::string kAllJobs = "SELECT total(length(caller)) FROM jobs";
+inline constexpr std::array kWholeTables{&kAllClasses, &kAllRecords, &kAllJobs};
 
 }  // namespace cubind::store::sql

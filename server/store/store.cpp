@@ -2,12 +2,41 @@
 
 #include <utility>
 
+#include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/log.hpp"
+#include "server/store/generation_mark.hpp"
 #include "server/store/location.hpp"
 #include "server/store/reader_pool.hpp"
 #include "server/store/writer_thread.hpp"
 
 namespace cubind {
+namespace {
+
+std::unique_ptr<store::WriterThread> open_writer(const StoreOptions& options, store::DamagedRows& damaged) {
+  const bool was_ours = store::GenerationMark::was_set_for(options.path);
+  if (was_ours && store::mend_write_version(options.path)) {
+    log_error(options.path.string() + ": a number of its header was damaged and has been written anew");
+  }
+  try {
+    return std::make_unique<store::WriterThread>(options, damaged);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::DataLoss) {
+      throw;
+    }
+    if (!was_ours) {
+      throw Error(ErrorCode::FailedPrecondition, options.path.string(),
+                  "is no store of cubind: give --db another path (" + error.cause() + ")");
+    }
+    const std::filesystem::path aside = store::move_aside(options.path, RealClock().wall_text());
+    log_error(options.path.string() + " is damaged (" + error.cause() + "): it is now " + aside.string() +
+              ", and a new store is begun");
+  }
+  return std::make_unique<store::WriterThread>(options, damaged);
+}
+
+}  // namespace
 
 std::unique_ptr<Store> Store::open(const StoreOptions& options) {
   create_folders(absolute_path(options.path).parent_path(), 0700);
@@ -16,14 +45,18 @@ std::unique_ptr<Store> Store::open(const StoreOptions& options) {
   UniqueFd lock = store::lock_file(path);
   StoreOptions absolute = options;
   absolute.path = path;
-  return std::unique_ptr<Store>(new Store(absolute, std::move(lock)));
+  auto damaged = std::make_unique<store::DamagedRows>();
+  auto writer = open_writer(absolute, *damaged);
+  return std::unique_ptr<Store>(new Store(absolute, std::move(lock), std::move(damaged), std::move(writer)));
 }
 
-Store::Store(const StoreOptions& options, UniqueFd lock)
+Store::Store(const StoreOptions& options, UniqueFd lock, std::unique_ptr<store::DamagedRows> damaged,
+             std::unique_ptr<store::WriterThread> writer)
     : path_(options.path),
       lock_(std::move(lock)),
-      writer_(std::make_unique<store::WriterThread>(options, damaged_)),
-      readers_(std::make_unique<store::ReaderPool>(options.path, options.readers, damaged_)) {}
+      damaged_(std::move(damaged)),
+      writer_(std::move(writer)),
+      readers_(std::make_unique<store::ReaderPool>(options.path, options.readers, *damaged_)) {}
 
 Store::~Store() = default;
 

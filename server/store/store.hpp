@@ -9,6 +9,9 @@
 // ResourceExhausted where the disk is full and Unavailable where it fails (the store is then read-only until
 // a write succeeds again), FailedPrecondition from open() (another daemon has the store, a network file
 // system, a newer schema).
+//
+// A store whose file is damaged so far that a daemon cannot start with it is renamed aside by open(), and a new one is
+// begun. Only damage does that, never a full, failing or busy disk.
 #pragma once
 
 #include <chrono>
@@ -59,16 +62,17 @@ class Store {
   /// Why the store takes no writes now; absent: it does. Ends with the first write that succeeds.
   std::optional<std::string> read_only_reason() const;
   /// Rows that reads have left out since the store was opened, because a value in them is damaged.
-  std::uint64_t damaged_rows() const { return damaged_.count(); }
+  std::uint64_t damaged_rows() const { return damaged_->count(); }
   /// Tries a write if the store is read-only; true if it takes writes now.
   bool try_recover();
 
  private:
-  Store(const StoreOptions& options, UniqueFd lock);
+  Store(const StoreOptions& options, UniqueFd lock, std::unique_ptr<store::DamagedRows> damaged,
+        std::unique_ptr<store::WriterThread> writer);
 
   const std::filesystem::path path_;
   const UniqueFd lock_;
-  store::DamagedRows damaged_;
+  const std::unique_ptr<store::DamagedRows> damaged_;
   std::unique_ptr<store::WriterThread> writer_;
   std::unique_ptr<store::ReaderPool> readers_;
 };

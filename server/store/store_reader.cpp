@@ -43,7 +43,6 @@ StoreCounts StoreReader::counts() {
   counts.records = query.unsigned_integer();
   counts.artifacts = query.unsigned_integer();
   counts.trials = query.unsigned_integer();
-  counts.blocks = query.unsigned_integer();
   counts.wants = query.unsigned_integer();
   counts.file_bytes = query.unsigned_integer();
   return counts;
@@ -199,6 +198,20 @@ std::vector<JobRow> StoreReader::open_jobs() {
 std::vector<JobRow> StoreReader::ended_jobs() {
   Query query = database_.query(sql::kEndedJobs);
   return read_sound(query, "jobs", damaged_, store::read_job);
+}
+
+JobPage StoreReader::jobs_after(const JobAge& age, std::size_t limit) {
+  JobPage page;
+  Query ages = database_.query(sql::kJobAgesAfter);
+  ages.bind(age.created_at, age.id, static_cast<std::uint64_t>(limit));
+  while (ages.step()) {
+    std::string id = ages.text();
+    page.last = JobAge{ages.text(), std::move(id)};
+  }
+  Query query = database_.query(sql::kJobsAfter);
+  query.bind(age.created_at, age.id, static_cast<std::uint64_t>(limit));
+  page.jobs = read_sound(query, "jobs", damaged_, store::read_job);
+  return page;
 }
 
 std::uint32_t StoreReader::last_series(const RecordQuestion& question) {

@@ -32,11 +32,21 @@ struct RecordFilter {
   bool current_only = true;
 };
 
+/// Where a job stands among the others.
+struct JobAge {
+  std::string created_at;  // empty: before all others
+  std::string id;
+};
+
+struct JobPage {
+  std::vector<JobRow> jobs;
+  std::optional<JobAge> last;  // of the page, a damaged row too; absent: the page is empty
+};
+
 struct StoreCounts {
   std::uint64_t records = 0;  // current
   std::uint64_t artifacts = 0;
   std::uint64_t trials = 0;
-  std::uint64_t blocks = 0;
   std::uint64_t wants = 0;
   std::uint64_t file_bytes = 0;
 };
@@ -79,6 +89,8 @@ class StoreReader {
   std::optional<JobRow> job(const std::string& id);
   std::vector<JobRow> open_jobs();   // oldest first
   std::vector<JobRow> ended_jobs();  // likewise
+  /// The next `limit` jobs by age, oldest first, from behind that one on.
+  JobPage jobs_after(const JobAge& age, std::size_t limit);
   /// The jobs that failed because memory was short, for each key only the latest.
   std::vector<JobRow> out_of_memory_jobs();
   /// The series of the trials that jobs of this question share with those of other numerics and namespaces.

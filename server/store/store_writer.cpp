@@ -216,6 +216,10 @@ void StoreWriter::put_job(const JobRow& job) {
   insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
 }
 
+void StoreWriter::forget_jobs(const std::string& ended_before) {
+  database_.query(sql::kForgetJobs).bind(ended_before, kMaxEndedJobs).run();
+}
+
 void StoreWriter::fail_damaged_jobs() {
   std::vector<std::pair<std::string, std::string>> damaged;  // id and what is wrong
   Query query = database_.query(sql::kOpenJobs);

@@ -12,6 +12,7 @@
 namespace cubind {
 
 inline constexpr std::uint32_t kMaxWants = 10'000;
+inline constexpr std::uint32_t kMaxEndedJobs = 10'000;
 
 class StoreWriter : public StoreReader {
  public:
@@ -43,6 +44,9 @@ class StoreWriter : public StoreReader {
   bool put_record(const RecordRow& record);
 
   void put_job(const JobRow& job);  // inserts or replaces
+  /// Forgets jobs that ended before that date, and of the others all but the last kMaxEndedJobs. A job whose record
+  /// holds stays.
+  void forget_jobs(const std::string& ended_before);
   /// Ends damaged open jobs as failed, with the damage as their error: nobody can go on with them, and they
   /// keep the next job with their key away.
   void fail_damaged_jobs();

@@ -23,6 +23,18 @@ std::string random_store_id() {
   return std::string(Digest::of(bytes).view().substr(0, 16));
 }
 
+/// SQLite's word for a table, a column or a format that it does not know is no more than "error".
+void errors_as_damage(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Internal) {
+      throw Error(ErrorCode::DataLoss, error.where(), error.cause());
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 WriterThread::WriterThread(const StoreOptions& options, DamagedRows& damaged)
@@ -70,19 +82,37 @@ bool WriterThread::try_recover() {
 
 void WriterThread::set_up(const StoreOptions& options) {
   const std::filesystem::path& path = options.path;
-  // Checked before any write, also of the journal's mode: a foreign file stays unchanged.
-  require_ours(database_, schema_steps(), path.string());
+  errors_as_damage([&] {
+    if (mend_header(database_, schema_steps())) {
+      log_error(path.string() + ": the numbers of its header were damaged and have been written anew");
+    }
+    // Checked before any other write, also of the journal's mode: a foreign file stays unchanged.
+    require_ours(database_, schema_steps(), path.string());
+  });
   database_.set_patience(patience_);
   database_.execute("PRAGMA journal_mode = WAL");
   database_.execute("PRAGMA synchronous = NORMAL");
   database_.execute("PRAGMA foreign_keys = ON");
   if (!migrate(database_, schema_steps(), path.string(), [&] { insert_meta(path); })) {
+    require_usable();
     redraw_if_restored(path);
   }
   mark_.set(generation());
   if (options.max_pages > 0) {
     database_.execute("PRAGMA max_page_count = " + std::to_string(options.max_pages));
   }
+}
+
+void WriterThread::require_usable() {
+  errors_as_damage([&] {
+    for (const std::string* sql : sql::kStatements) {
+      database_.query(*sql);
+    }
+    for (const std::string* sql : sql::kWholeTables) {
+      database_.query(*sql).run();
+    }
+    generation();
+  });
 }
 
 void WriterThread::insert_meta(const std::filesystem::path& path) {

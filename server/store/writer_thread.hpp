@@ -22,7 +22,7 @@ namespace cubind::store {
 /// takes writes: after a failure of the disk they are still tried, with less patience, until one succeeds.
 class WriterThread {
  public:
-  /// Throws what Store::open() does about the file.
+  /// Throws what Store::open() does about the file, and DataLoss where it is damaged and of no use any more.
   WriterThread(const StoreOptions& options, DamagedRows& damaged);
   /// Runs what was taken before.
   ~WriterThread();
@@ -44,6 +44,8 @@ class WriterThread {
   };
 
   void set_up(const StoreOptions& options);
+  /// Throws DataLoss where the file does not give what a daemon starts with.
+  void require_usable();
   void insert_meta(const std::filesystem::path& path);
   void redraw_if_restored(const std::filesystem::path& path);
   Generation generation() { return StoreReader(database_, damaged_).generation(); }

@@ -156,11 +156,72 @@ TEST_CASE("a store of a newer cubind and a database of another application are r
   f.store.reset();
   {
     store::Database database(f.path, store::Database::Mode::Create);
-    database.execute("PRAGMA user_version = 99");
+    database.execute("CREATE TABLE of_a_later_version (x); PRAGMA user_version = 99");
   }
   CHECK_THROWS_WITH(Store::open({f.path}), Contains("newer"));
   store::Database(f.folder.path() / "other.db", store::Database::Mode::Create).execute("CREATE TABLE t (x)");
   CHECK_THROWS_WITH(Store::open({f.folder.path() / "other.db"}), Contains("another application"));
+}
+
+/// What the files beside the store are called.
+std::vector<std::string> damaged_files(const StoreFixture& f) {
+  std::vector<std::string> names;
+  for (const auto& item : std::filesystem::directory_iterator(f.folder.path())) {
+    if (const std::string name = item.path().filename(); name.find("damaged") != std::string::npos) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+TEST_CASE("a store with a damaged schema is renamed aside and a new one begun") {
+  const std::string damage = GENERATE("UPDATE sqlite_master SET sql = replace(sql, 'store_id', 'store_ic')",
+                                      "UPDATE sqlite_master SET sql = 'CREATE TABL' WHERE name = 'records'",
+                                      "UPDATE sqlite_master SET rootpage = 1000 WHERE name = 'jobs'",
+                                      "DELETE FROM sqlite_master WHERE name = 'trials'");
+  CAPTURE(damage);
+  StoreFixture f;
+  const std::string id = f.generation().store_id;
+  f.store.reset();
+  store::Database(f.path, store::Database::Mode::Create).execute("PRAGMA writable_schema = ON; " + damage);
+  const std::string before = read_file(f.path);
+  f.store = Store::open({f.path});
+  CHECK(f.generation().store_id != id);
+  REQUIRE(damaged_files(f).size() == 1);
+  CHECK_THAT(damaged_files(f)[0], Catch::Matchers::StartsWith("store.db.damaged-2"));
+  CHECK(read_file(f.folder.path() / damaged_files(f)[0]) == before);
+  CHECK_NOTHROW(f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); }));
+}
+
+TEST_CASE("whichever bit of a store's header has flipped a store is opened") {
+  StoreFixture f;
+  f.store.reset();
+  const std::string sound = read_file(f.path);
+  for (std::size_t bit = 0; bit < 100 * 8; bit += 3) {
+    CAPTURE(bit / 8, bit % 8);
+    std::string flipped = sound;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    write_file_atomic(f.path, flipped);
+    CHECK_NOTHROW(Store::open({f.path}));
+  }
+}
+
+TEST_CASE("a store whose header has another version than its schema is the same store") {
+  const std::string number = GENERATE("user_version = 1", "user_version = 99", "application_id = 7");
+  StoreFixture f;
+  f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
+  f.damage("PRAGMA " + number);
+  CHECK(damaged_files(f).empty());
+  CHECK(f.read([](StoreReader& reader) { return reader.device_classes(); }).size() == 1);
+}
+
+TEST_CASE("a file that never was a store is refused and stays where it is") {
+  const TempDir folder;
+  const auto path = folder.path() / "notes.txt";
+  write_file_atomic(path, std::string(5000, 'n'));
+  CHECK_THROWS_WITH(Store::open({path}), Contains("is no store of cubind"));
+  CHECK_THROWS_WITH(Store::open({path}), Contains("is no store of cubind"));
+  CHECK(read_file(path) == std::string(5000, 'n'));
 }
 
 TEST_CASE("a store is the same one by a link that leads to it") {

@@ -4,6 +4,7 @@
 #include "base/file.hpp"
 #include "server/store/database.hpp"
 #include "server/store/migration.hpp"
+#include "server/store/sql.hpp"
 #include "server/store/store.hpp"
 #include "tests/unit/server/rows.hpp"
 
@@ -82,6 +83,132 @@ TEST_CASE("a damaged job that had no memory is forgotten and the others are told
   const auto jobs = out_of_memory(*Store::open({path}));
   REQUIRE(jobs.size() == 1);
   CHECK(jobs[0].id == "b");
+}
+
+JobRow ended_job(const std::string& id, const std::string& day) {
+  JobRow job = failed_job(id, 0);
+  job.key = Digest::of(id);
+  job.created_at = job.finished_at = day;
+  return job;
+}
+
+std::vector<std::string> ids_of(const std::vector<JobRow>& jobs) {
+  std::vector<std::string> ids;
+  for (const JobRow& job : jobs) {
+    ids.push_back(job.id);
+  }
+  return ids;
+}
+
+std::vector<std::string> ids(Store& store) {
+  std::vector<std::string> found;
+  store.read([&](StoreReader& reader) { found = ids_of(reader.jobs_after({}, 100'000).jobs); });
+  return found;
+}
+
+TEST_CASE("pages of jobs hold every job once in the order of their age") {
+  const TempDir folder;
+  const auto store = Store::open({folder.path() / "store.db"});
+  for (const char* id : {"d", "b", "c"}) {
+    put(*store, ended_job(id, "2026-01-02"));
+  }
+  put(*store, ended_job("z", "2026-01-01"));
+  store->read([](StoreReader& reader) {
+    const JobPage first = reader.jobs_after({}, 2);
+    CHECK(ids_of(first.jobs) == std::vector<std::string>{"z", "b"});
+    const JobPage second = reader.jobs_after(first.last.value(), 2);
+    CHECK(ids_of(second.jobs) == std::vector<std::string>{"c", "d"});
+    CHECK_FALSE(reader.jobs_after(second.last.value(), 2).last);
+  });
+}
+
+TEST_CASE("a page of damaged jobs is empty and leads on to the next") {
+  const TempDir folder;
+  const auto path = folder.path() / "store.db";
+  put(*Store::open({path}), ended_job("a", "2026-01-01"));
+  put(*Store::open({path}), ended_job("b", "2026-01-02"));
+  store::Database(path, store::Database::Mode::Create)
+      .execute("UPDATE jobs SET problem = '{' WHERE id = 'a'");
+  Store::open({path})->read([](StoreReader& reader) {
+    const JobPage first = reader.jobs_after({}, 1);
+    CHECK(first.jobs.empty());
+    CHECK(ids_of(reader.jobs_after(first.last.value(), 1).jobs) == std::vector<std::string>{"b"});
+  });
+}
+
+TEST_CASE("ended jobs are forgotten by age but for those whose record holds") {
+  const TempDir folder;
+  const auto store = Store::open({folder.path() / "store.db"});
+  put(*store, ended_job("old", "2026-01-01"));
+  put(*store, ended_job("kept", "2026-01-01"));
+  put(*store, ended_job("young", "2026-01-03"));
+  JobRow open = ended_job("open", "2026-01-01");
+  open.key = job_key(open.question);
+  open.state = JobState::Queued;
+  put(*store, open);
+  store->write([](StoreWriter& writer) {
+    RecordRow record = record_row(4096);
+    record.job_id = "kept";
+    writer.put_device_class(h200_class());
+    writer.put_record(record);
+    writer.forget_jobs("2026-01-02");
+  });
+  CHECK(ids(*store) == std::vector<std::string>{"kept", "open", "young"});
+}
+
+TEST_CASE("of the ended jobs the last ten thousand stay") {
+  const TempDir folder;
+  const auto store = Store::open({folder.path() / "store.db"});
+  store->write([](StoreWriter& writer) {
+    for (unsigned i = 0; i < kMaxEndedJobs + 2; ++i) {
+      std::string day = std::to_string(100'000 + i);
+      writer.put_job(ended_job("job" + day, day));
+    }
+    writer.forget_jobs("");
+  });
+  const auto left = ids(*store);
+  CHECK(left.size() == kMaxEndedJobs);
+  CHECK(left.front() == "job100002");
+}
+
+TEST_CASE("the series of a question is known when its jobs are forgotten") {
+  const TempDir folder;
+  const auto store = Store::open({folder.path() / "store.db"});
+  TrialRow trial = trial_row("t");
+  trial.series = 3;
+  JobRow job = ended_job("a", "2026-01-01");
+  job.series = 2;
+  store->write([&](StoreWriter& writer) { writer.put_trial(trial); });
+  put(*store, job);
+  const auto last = [&] {
+    std::uint32_t series = 0;
+    store->read([&](StoreReader& reader) { series = reader.last_series(question_of(4096)); });
+    return series;
+  };
+  CHECK(last() == 3);
+  job.series = 4;
+  put(*store, job);
+  CHECK(last() == 4);
+  store->write([](StoreWriter& writer) { writer.forget_jobs("2026-01-02"); });
+  CHECK(last() == 3);
+}
+
+TEST_CASE("no question about some jobs reads all of them") {
+  const TempDir folder;
+  const auto path = folder.path() / "store.db";
+  Store::open({path});
+  for (const std::string& sql : {store::sql::kJob, store::sql::kLastSeries, store::sql::kJobsAfter,
+                                 store::sql::kJobAgesAfter, store::sql::kTrialsOfGroup}) {
+    store::Database database(path, store::Database::Mode::ReadOnly);
+    const std::string explained = "EXPLAIN QUERY PLAN " + sql;
+    store::Query plan = database.query(explained);
+    while (plan.step()) {
+      plan.integer(), plan.integer(), plan.integer();
+      const std::string step = plan.text();
+      CAPTURE(sql, step);
+      CHECK((!step.starts_with("SCAN") || step == "SCAN CONSTANT ROW"));
+    }
+  }
 }
 
 TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {

@@ -137,6 +137,20 @@ TEST_CASE("trials come back by question and a new driver branch begins without t
   CHECK(f.read([&](StoreReader& reader) { return reader.trials(group); }).empty());
 }
 
+TEST_CASE("a count of faults never shrinks while they last") {
+  StoreFixture f;
+  TrialRow trial = trial_row("a");
+  const auto put = [&](Outcome outcome, std::uint32_t faults) {
+    trial.outcome = outcome;
+    trial.fault_count = faults;
+    f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
+    return f.read([&](StoreReader& reader) { return reader.trial(trial.key); }).value().fault_count;
+  };
+  CHECK(put(Outcome::Runtime, 2) == 2);
+  CHECK(put(Outcome::Timeout, 1) == 2);
+  CHECK(put(Outcome::Correct, 0) == 0);
+}
+
 TEST_CASE("out of memory is not stored") {
   StoreFixture f;
   TrialRow trial = trial_row("a");
