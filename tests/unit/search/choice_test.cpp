@@ -29,6 +29,12 @@ TEST_CASE("outside the tie margin neither incumbent nor default is spared") {
                       kContext) == 0u);
 }
 
+TEST_CASE("the tie margin ends at half a percent") {
+  const RoundTimes inside = constant(100.49), outside = constant(100.51);
+  CHECK(choose_winner({{.times = &kFast}, {.times = &inside, .incumbent = true}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &kFast}, {.times = &outside, .incumbent = true}}, kContext) == 0u);
+}
+
 TEST_CASE("inside the tie margin fewer registers win and then less shared memory") {
   CHECK(choose_winner({{.times = &kFast, .registers = 64}, {.times = &kTied, .registers = 32}}, kContext) ==
         1u);

@@ -51,6 +51,14 @@ TEST_CASE("a finalist that is surely slower but within the tie margin stays in t
   CHECK(rounds.running(1));
 }
 
+TEST_CASE("an interval that reaches below the tie margin is no tie yet") {
+  FinalRounds rounds(2, context_of());
+  for (std::uint32_t round = 0; round < 10; ++round) {
+    rounds.add_round(round, {{0, 100.0}, {1, round % 5 < 2 ? 90.0 : 100.0}});
+  }
+  CHECK_FALSE(rounds.done());
+}
+
 TEST_CASE("times less than two ticks apart are a tie") {
   FinalRounds rounds(2, context_of("job", 1.0));
   CHECK(run(rounds, {60, 61.5}, 0.0001) == 10);

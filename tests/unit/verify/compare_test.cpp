@@ -35,6 +35,12 @@ TEST_CASE("an element may depart by atol plus rtol times the reference and no mo
   CHECK_FALSE(compare_floats({0.0012F}, {0.0F}).passed());
 }
 
+TEST_CASE("an excess of a thousandth is wrong") {
+  CHECK(compare_floats({101.0000F}, {100.0F}).passed());
+  CHECK(compare_floats({101.0020F}, {100.0F}).worst_excess == Approx(1.001).epsilon(1e-4));
+  CHECK_FALSE(compare_floats({101.0020F}, {100.0F}).passed());
+}
+
 TEST_CASE("the worst excess has its first index and all wrong elements are counted") {
   const Comparison result = compare_floats({1, 5, 1, 5, 2}, {1, 1, 1, 1, 1});
   CHECK(result.mismatches == 3);
