@@ -3,6 +3,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -85,6 +86,8 @@ std::string resolve_address(const std::string& given) {
 
 struct Connection::Impl {
   std::string address;
+  /// Who shares compilers fairly with others: this process.
+  const std::string caller = std::to_string(::getpid());
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Cubind::Stub> stub;
 
@@ -96,6 +99,7 @@ struct Connection::Impl {
   Reply call(Unary<Request, Reply> rpc, const Request& request, Milliseconds deadline) const {
     grpc::ClientContext context;
     apply_deadline(context, deadline);
+    context.AddMetadata("cubind-caller", caller);
     Reply reply;
     check((stub.get()->*rpc)(&context, request, &reply));
     return reply;
@@ -195,7 +199,14 @@ v1::ListDevicesReply Connection::list_devices(Milliseconds deadline) const {
 v1::ListJobsReply Connection::list_jobs(bool include_ended, Milliseconds deadline) const {
   v1::ListJobsRequest request;
   request.set_include_ended(include_ended);
-  return impl_->call(&v1::Cubind::Stub::ListJobs, request, deadline);
+  v1::ListJobsReply jobs;
+  do {
+    v1::ListJobsReply page = impl_->call(&v1::Cubind::Stub::ListJobs, request, deadline);
+    request.set_page_token(page.next_page_token());
+    jobs.MergeFrom(page);
+  } while (!request.page_token().empty());
+  jobs.clear_next_page_token();
+  return jobs;
 }
 
 v1::Job Connection::cancel_job(const std::string& id, Milliseconds deadline) const {

@@ -52,6 +52,7 @@ class Connection {
   v1::ListKernelsReply list_kernels(Milliseconds deadline) const;
   v1::CheckKernelReply check_kernel(const v1::CheckKernelRequest& request, Milliseconds deadline) const;
   v1::ListDevicesReply list_devices(Milliseconds deadline) const;
+  /// All pages in one; the deadline is that of each.
   v1::ListJobsReply list_jobs(bool include_ended, Milliseconds deadline) const;
   v1::Job cancel_job(const std::string& id, Milliseconds deadline) const;
   v1::GetStatusReply get_status(Milliseconds deadline) const;

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 
 #include <signal.h>
 #include <unistd.h>
@@ -70,6 +71,24 @@ std::string offer_of(const AgentProfiles& agents) {
   return offer;
 }
 
+/// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a gigabyte. So
+/// a call that says it is compressed is refused, and whatever comes compressed all the same stays as it is.
+void refuse_compression(grpc::ServerBuilder& builder) {
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+}
+
+/// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only towards clients
+/// that acknowledge its settings, and the sum over all connections by refusing and closing some when memory is short.
+void limit_streams(grpc::ServerBuilder& builder) {
+  constexpr int kStreamsOfConnection = 1000;
+  constexpr std::size_t kBytesOfAllConnections = std::size_t{512} << 20;
+  grpc::ResourceQuota quota("connections");
+  builder.SetResourceQuota(quota.Resize(kBytesOfAllConnections));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsOfConnection);
+}
+
 }  // namespace
 
 /// The parts in the order of their construction; they are destroyed the other way round.
@@ -78,7 +97,7 @@ struct Daemon::Parts {
       : config(std::move(settings)),
         place(config.socket),
         store(Store::open(store_options(config))),
-        kernels(config.kernels, clock),
+        kernels(config.kernels, clock, config.headers),
         artifacts(*store),
         pins(*store, index),
         answerer(artifacts),
@@ -206,6 +225,8 @@ void Daemon::Parts::listen() {
     builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), &port);
   }
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  refuse_compression(builder);
+  limit_streams(builder);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.RegisterService(&service);
   builder.RegisterService(&agent_service);

@@ -42,7 +42,9 @@ void Scheduler::load() {
   for (JobRow& row : rows) {
     const auto device = devices.find(row.question.device_class);
     if (device == devices.end()) {
-      fail_before_loaded(std::move(row), "its device class is not in the store or is damaged there");
+      fail_before_loaded(std::move(row),
+                         "its device class is damaged in the store, or neither an agent nor a table has "
+                         "brought it: ask again");
       continue;
     }
     row.state = JobState::Queued;
@@ -54,8 +56,16 @@ void Scheduler::load() {
       measure_again_when_idle(record->question, device->second);
     }
   }
+  forget_old_jobs();
   load_failures();
   dispatch();
+}
+
+void Scheduler::forget_old_jobs() {
+  ended_since_ = 0;
+  store_.write_behind([before = iso8601_utc(clock_.wall_now() - options_.job_memory)](StoreWriter& writer) {
+    writer.forget_jobs(before);
+  });
 }
 
 void Scheduler::fail_damaged_jobs() {
@@ -138,7 +148,6 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
   row.created_at = clock_.wall_text();
   store_.write([&](StoreWriter& writer) {
     row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
-    writer.put_device_class(device);
     writer.put_job(row);
   });
   return jobs_.add(std::move(row), device);
@@ -254,6 +263,9 @@ bool Scheduler::agent_expected() const { return clock_.steady_now() < agent_expe
 
 void Scheduler::tick() {
   expire_leases();
+  if (ended_since_ >= options_.forget_after) {
+    forget_old_jobs();
+  }
   dispatch();
 }
 
@@ -310,6 +322,7 @@ void Scheduler::end(OpenJob& job, JobState state, std::string error, RecordPtr r
   job.row.error = std::move(error);
   job.row.finished_at = clock_.wall_text();
   failures_.note(job.row);
+  ++ended_since_;
   jobs_.end_lease(job);
   try {
     if (state != JobState::Done) {

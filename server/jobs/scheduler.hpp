@@ -36,6 +36,8 @@ struct SchedulerOptions {
       10'000};  // how often a GPU in use is looked at for provisional records
   std::chrono::minutes failure_pause{10};
   std::uint32_t compile_leases = 4;  // of one agent at a time
+  std::chrono::days job_memory{30};  // older ended jobs are forgotten
+  std::uint32_t forget_after = 500;  // jobs that have ended
 };
 
 struct CompileOrder {
@@ -110,9 +112,12 @@ class Scheduler {
   bool store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch);
   bool finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result);
 
-  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can.
-  void check(CheckOrder order, PendingChecks::Done done);
-  void check_done(const std::string& id, const CheckOutcome& outcome);
+  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can (then the
+  /// result is empty). Gives the check's id.
+  std::string check(CheckOrder order, const std::string& caller, PendingChecks::Done done);
+  /// Nobody waits for these: an agent that compiles one stops at once, and `done` is not called.
+  void drop_checks(const std::vector<std::string>& ids);
+  void check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
 
   /// Expires leases, grants what can be granted. Call it every few hundred milliseconds.
   void tick();
@@ -145,6 +150,8 @@ class Scheduler {
   /// Dispatches, then gives the state of these open jobs: the last event of a job that has ended meanwhile.
   std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);
   void persist(const JobRow& row);
+  /// The store keeps a limited number of ended jobs.
+  void forget_old_jobs();
   /// The store's open jobs that nobody can go on with.
   void fail_damaged_jobs();
   void fail_before_loaded(JobRow row, std::string error);
@@ -166,10 +173,13 @@ class Scheduler {
 
   // ---- scheduler_leases.cpp ----
   void agents_changed();
+  /// The classes that agents offer are known from then on; those that only a question named are not.
+  void store_offered_classes();
   /// Leases what can be leased now, in the order of its rank and age.
   void dispatch();
   void place(OpenJob& job);
   void mark_without_device(OpenJob& job);
+  void begin_checks(std::uint64_t agent);
   void try_to_grant(OpenJob& job, const JobPlace& place);
   void grant(OpenJob& job, const JobPlace& place);
   /// Queues a leased job again; after too many interruptions in a row it has failed.
@@ -206,6 +216,7 @@ class Scheduler {
   std::vector<std::function<void(const ArtifactRow&)>> artifact_listeners_;
   std::vector<std::function<void()>> agent_listeners_;
   std::uint64_t last_agent_ = 0;
+  std::uint32_t ended_since_ = 0;  // jobs, since old ones were forgotten
   std::chrono::steady_clock::time_point agent_expected_until_{};
   bool draining_ = false;
   bool dispatching_ = false;

@@ -63,7 +63,27 @@ void Scheduler::agent_left(std::uint64_t agent) {
   agents_changed();
 }
 
+void Scheduler::store_offered_classes() {
+  std::vector<DeviceClass> fresh;
+  const auto snapshot = index_.snapshot();
+  for (const auto& [id, agent] : agents_) {
+    for (const OfferedDevice& offered : agent.profile.devices) {
+      if (!snapshot->device(offered.device.digest)) {
+        fresh.push_back(offered.device);
+      }
+    }
+  }
+  if (fresh.empty()) {
+    return;
+  }
+  index_.add_devices(fresh);
+  store_.write_behind([fresh](StoreWriter& writer) {
+    std::ranges::for_each(fresh, [&](const DeviceClass& device) { writer.put_device_class(device); });
+  });
+}
+
 void Scheduler::agents_changed() {
+  store_offered_classes();
   for (const auto& listener : agent_listeners_) {
     listener();
   }
@@ -74,18 +94,43 @@ bool Scheduler::heartbeat(std::uint64_t agent, const std::string& lease_id, std:
   return leased_job(agent, lease_id, fence) != nullptr;
 }
 
-void Scheduler::check(CheckOrder order, PendingChecks::Done done) {
+std::string Scheduler::check(CheckOrder order, const std::string& caller, PendingChecks::Done done) {
   const auto agent = placement_.compiler_for(order.architecture);
   if (!agent) {
     done({}, "no agent is connected that compiles for " + order.architecture);
-    return;
+    return "";
   }
-  order.id = checks_.add(*agent, std::move(done));
-  agents_.at(*agent).link->check(order);
+  std::string id = checks_.add(*agent, caller, std::move(order), std::move(done));
+  begin_checks(*agent);
+  return id;
 }
 
-void Scheduler::check_done(const std::string& id, const CheckOutcome& outcome) {
+void Scheduler::begin_checks(std::uint64_t agent) {
+  const auto found = agents_.find(agent);
+  if (found == agents_.end()) {
+    return;
+  }
+  const JoinedAgent& joined = found->second;
+  while (const auto order = checks_.begin_next(agent, joined.profile.compile_jobs)) {
+    joined.link->check(*order);
+  }
+}
+
+void Scheduler::drop_checks(const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    const auto agent = checks_.drop(id);
+    if (const auto found = agent ? agents_.find(*agent) : agents_.end(); found != agents_.end()) {
+      found->second.link->end_lease(id, "its caller withdrew");
+    }
+  }
+  for (const auto& [agent, joined] : agents_) {
+    begin_checks(agent);
+  }
+}
+
+void Scheduler::check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome) {
   checks_.finish(id, outcome);
+  begin_checks(agent);
 }
 
 void Scheduler::dispatch() {

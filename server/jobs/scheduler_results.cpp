@@ -103,6 +103,7 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   store_.write([&](StoreWriter& writer) {
     if (has_record) {
       complete_record(job, row, record, writer);
+      writer.put_device_class(job.device);
       writer.put_record(record);
       writer.drop_want(row.question);
     }

@@ -169,6 +169,14 @@ void Index::load(Store& store) {
   publish(std::move(next));
 }
 
+void Index::add_devices(const std::vector<DeviceClass>& devices) {
+  auto next = std::make_shared<IndexSnapshot>(*snapshot());
+  for (const DeviceClass& device : devices) {
+    next->devices_.emplace(device.digest, device);
+  }
+  publish(std::move(next));
+}
+
 void Index::refresh(Store& store, const RecordQuestion& question) {
   auto next = std::make_shared<IndexSnapshot>(*snapshot());
   std::vector<RecordPtr> added;

@@ -82,6 +82,8 @@ class Index {
 
   /// Reads everything anew: at start, after an import.
   void load(Store& store);
+  /// Classes that are known from now on.
+  void add_devices(const std::vector<DeviceClass>& devices);
   /// Reads the records of one question anew.
   void refresh(Store& store, const RecordQuestion& question);
 

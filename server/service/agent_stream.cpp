@@ -49,7 +49,7 @@ void AgentStream::handle() {
                                        devices_from_wire(message_.devices().devices(), "devices.devices"));
       break;
     case v1::AgentMessage::kCheck:
-      context_.scheduler.check_done(message_.check().id(), check_from_wire(message_.check()));
+      context_.scheduler.check_done(agent_, message_.check().id(), check_from_wire(message_.check()));
       break;
     case v1::AgentMessage::kHeartbeat:
       if (!message_.lease_id().empty()) {

@@ -6,6 +6,7 @@
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
 #include "server/convert/replies.hpp"
+#include "server/service/caller.hpp"
 #include "server/service/status.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/wire.hpp"
@@ -66,9 +67,10 @@ Error to_error(const KernelSpec& spec, const std::vector<ArgumentFault>& faults)
 
 }  // namespace
 
-grpc::ServerUnaryReactor* CheckCall::start(ServiceContext& context, const v1::CheckKernelRequest& request,
+grpc::ServerUnaryReactor* CheckCall::start(ServiceContext& context, const grpc::CallbackServerContext& call,
+                                           const v1::CheckKernelRequest& request,
                                            v1::CheckKernelReply& reply) {
-  const std::shared_ptr<CheckCall> self(new CheckCall(context, request, reply));
+  const std::shared_ptr<CheckCall> self(new CheckCall(context, caller_of(call), request, reply));
   self->self_ = self;
   context.background.post([self] {
     const grpc::Status status = guarded([&] { self->check(); });
@@ -186,12 +188,31 @@ void CheckCall::compile() {
     finish(grpc::Status::OK);
     return;
   }
+  context_.jobs.post([self = shared_from_this()] { self->submit_orders(); });
+}
+
+void CheckCall::submit_orders() {
+  if (cancelled_) {
+    finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
+    return;
+  }
+  const auto self = shared_from_this();
+  for (const CheckOrder& order : orders_) {
+    checks_.push_back(context_.scheduler.check(
+        order, caller_, [self, order](const CheckOutcome& outcome, const std::string& error) {
+          self->compiled(order, outcome, error);
+        }));
+  }
+}
+
+void CheckCall::OnCancel() {
+  cancelled_ = true;
   context_.jobs.post([self = shared_from_this()] {
-    for (const CheckOrder& order : self->orders_) {
-      self->context_.scheduler.check(order,
-                                     [self, order](const CheckOutcome& outcome, const std::string& error) {
-                                       self->compiled(order, outcome, error);
-                                     });
+    // Before its orders are submitted, the call sees by itself that its caller has gone.
+    if (self->answered_ < self->checks_.size()) {
+      self->context_.scheduler.drop_checks(self->checks_);
+      self->answered_ = self->orders_.size();
+      self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
     }
   });
 }

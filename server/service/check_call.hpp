@@ -9,6 +9,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
@@ -18,14 +21,15 @@ namespace cubind {
 /// Parses and counts on the background thread, compiles through the job thread.
 class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<CheckCall> {
  public:
-  static grpc::ServerUnaryReactor* start(ServiceContext& context, const v1::CheckKernelRequest& request,
-                                         v1::CheckKernelReply& reply);
-  void OnCancel() override { cancelled_ = true; }
+  static grpc::ServerUnaryReactor* start(ServiceContext& context, const grpc::CallbackServerContext& call,
+                                         const v1::CheckKernelRequest& request, v1::CheckKernelReply& reply);
+  void OnCancel() override;
   void OnDone() override { self_.reset(); }
 
  private:
-  CheckCall(ServiceContext& context, const v1::CheckKernelRequest& request, v1::CheckKernelReply& reply)
-      : context_(context), request_(request), reply_(reply) {}
+  CheckCall(ServiceContext& context, std::string caller, const v1::CheckKernelRequest& request,
+            v1::CheckKernelReply& reply)
+      : context_(context), caller_(std::move(caller)), request_(request), reply_(reply) {}
 
   void check();
   void parse();
@@ -35,10 +39,13 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void go_on();
   void order(const Problem& problem, const Configuration& configuration, const std::string& architecture);
   void compile();
+  /// On the job thread.
+  void submit_orders();
   void compiled(const CheckOrder& order, const CheckOutcome& outcome, const std::string& error);
   void finish(const grpc::Status& status);
 
   ServiceContext& context_;
+  const std::string caller_;
   const v1::CheckKernelRequest& request_;
   v1::CheckKernelReply& reply_;
   std::shared_ptr<CheckCall> self_;
@@ -48,6 +55,8 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   std::vector<std::string> architectures_;
   std::vector<CheckOrder> orders_;
   std::set<Digest> ordered_;  // sources: two problems may compile the same code
+  // On the job thread:
+  std::vector<std::string> checks_;  // ids of what agents were asked for
   std::size_t answered_ = 0;
   std::optional<grpc::Status> failure_;
 };

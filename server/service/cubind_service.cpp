@@ -3,6 +3,7 @@
 #include "server/service/agent_stream.hpp"
 #include "server/service/artifact_call.hpp"
 #include "server/service/check_call.hpp"
+#include "server/service/job_list.hpp"
 #include "server/service/lists.hpp"
 #include "server/service/plan_call.hpp"
 #include "server/service/status.hpp"
@@ -69,10 +70,10 @@ grpc::ServerUnaryReactor* CubindService::ListKernels(grpc::CallbackServerContext
   return answer_on(context_.background, call, [this, reply] { list_kernels(context_, *reply); });
 }
 
-grpc::ServerUnaryReactor* CubindService::CheckKernel(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* CubindService::CheckKernel(grpc::CallbackServerContext* call,
                                                      const v1::CheckKernelRequest* request,
                                                      v1::CheckKernelReply* reply) {
-  return CheckCall::start(context_, *request, *reply);
+  return CheckCall::start(context_, *call, *request, *reply);
 }
 
 grpc::ServerUnaryReactor* CubindService::ListDevices(grpc::CallbackServerContext* call,

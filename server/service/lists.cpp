@@ -83,21 +83,6 @@ void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1
   }
 }
 
-void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::ListJobsReply& reply) {
-  if (request.include_ended()) {
-    const auto snapshot = context.index.snapshot();
-    context.store.read([&](StoreReader& reader) {
-      for (JobRow& row : reader.ended_jobs()) {
-        const DeviceClass* device = snapshot->device(row.question.device_class);
-        to_wire(JobEvent{std::move(row), device ? device->label : "", "", 0, 0, nullptr}, *reply.add_jobs());
-      }
-    });
-  }
-  for (const JobEvent& job : context.scheduler.open_jobs()) {
-    to_wire(job, *reply.add_jobs());
-  }
-}
-
 void cancel_job(ServiceContext& context, const v1::CancelJobRequest& request, v1::CancelJobReply& reply) {
   check_name(request.id(), "id");
   to_wire(context.scheduler.cancel(request.id()), *reply.mutable_job());

@@ -9,7 +9,6 @@ namespace cubind {
 void list_kernels(ServiceContext& context, v1::ListKernelsReply& reply);
 /// Classes that agents offer, then those known from records and tables alone.
 void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices);
-void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::ListJobsReply& reply);
 void cancel_job(ServiceContext& context, const v1::CancelJobRequest& request, v1::CancelJobReply& reply);
 void get_status(ServiceContext& context, v1::GetStatusReply& reply);
 

@@ -172,10 +172,7 @@ void VariantCall::count_want(const RecordQuestion& wanted) {
     return;
   }
   const std::string now = context_.clock.wall_text();
-  context_.store.write_behind([wanted, device = asked_.question.device, now](StoreWriter& writer) {
-    writer.put_device_class(device);
-    writer.count_want(wanted, now);
-  });
+  context_.store.write_behind([wanted, now](StoreWriter& writer) { writer.count_want(wanted, now); });
 }
 
 void VariantCall::wait_for_job() {

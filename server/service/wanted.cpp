@@ -13,6 +13,8 @@
 namespace cubind {
 namespace {
 
+constexpr std::size_t kMaxListBytes = std::size_t{3} << 20;  // a message holds 4 MiB
+
 struct Wanted {
   WantRow row;
   std::string device;                // label
@@ -51,6 +53,9 @@ std::vector<Wanted> read_wanted(ServiceContext& context, const std::string& kern
       devices.emplace(device.digest, std::move(device));
     }
   });
+  for (DeviceClass& device : known_devices(*context.fleet.agents(), *context.index.snapshot())) {
+    devices.emplace(device.digest, std::move(device));
+  }
   std::vector<Wanted> wanted;
   for (WantRow& row : rows) {
     if (!kernel.empty() && row.question.kernel != kernel) {
@@ -60,7 +65,8 @@ std::vector<Wanted> read_wanted(ServiceContext& context, const std::string& kern
     one.row = std::move(row);
     const auto device = devices.find(one.row.question.device_class);
     if (device == devices.end()) {
-      one.obstacle = "its device class is not in the store";
+      one.device = "@" + one.row.question.device_class.hex().substr(0, 8);
+      one.obstacle = "no agent has offered its GPU, nor does a table or a record name it";
       continue;
     }
     one.device = device->second.label;
@@ -132,8 +138,15 @@ void list_wanted(ServiceContext& context, const v1::ListWantedRequest& request, 
   const std::vector<Wanted> wanted = read_wanted(context, request.kernel());
   reply.set_total(wanted.size());
   const std::size_t limit = request.top() > 0 ? request.top() : wanted.size();
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < std::min(limit, wanted.size()); ++i) {
-    to_wire(wanted[i], *reply.add_wants());
+    v1::Want want;
+    to_wire(wanted[i], want);
+    bytes += want.ByteSizeLong();
+    if (bytes > kMaxListBytes) {
+      break;
+    }
+    *reply.add_wants() = std::move(want);
   }
 }
 

@@ -75,15 +75,20 @@ std::vector<v1::TuneEvent> DaemonFixture::tune(const v1::TuneRequest& request, g
 }
 
 std::vector<v1::Job> DaemonFixture::jobs(bool include_ended) {
-  grpc::ClientContext context;
   v1::ListJobsRequest request;
   request.set_include_ended(include_ended);
   v1::ListJobsReply reply;
-  const grpc::Status status = stub_->ListJobs(&context, request, &reply);
-  if (!status.ok()) {
-    throw std::runtime_error("ListJobs: " + status.error_message());
-  }
-  return {reply.jobs().begin(), reply.jobs().end()};
+  std::vector<v1::Job> jobs;
+  do {
+    grpc::ClientContext context;
+    const grpc::Status status = stub_->ListJobs(&context, request, &reply);
+    if (!status.ok()) {
+      throw std::runtime_error("ListJobs: " + status.error_message());
+    }
+    jobs.insert(jobs.end(), reply.jobs().begin(), reply.jobs().end());
+    request.set_page_token(reply.next_page_token());
+  } while (!request.page_token().empty());
+  return jobs;
 }
 
 v1::GetStatusReply DaemonFixture::status() {

@@ -171,5 +171,34 @@ TEST_CASE("a check that its caller has left does not keep the others waiting") {
   CHECK(daemon.stub().ListKernels(&context, {}, &kernels).ok());
 }
 
+/// A check of its own thread, by a caller who can go.
+struct Caller {
+  Caller(CheckFixture& daemon, const std::string& name) {
+    context.AddMetadata("cubind-caller", name);
+    call = std::async(std::launch::async, [this, &daemon] {
+      v1::CheckKernelReply reply;
+      return daemon.stub().CheckKernel(&context, check_vector_add(), &reply).error_code();
+    });
+  }
+  grpc::ClientContext context;
+  std::future<grpc::StatusCode> call;
+};
+
+TEST_CASE("a caller who checks much leaves room for others and frees his own when he leaves") {
+  CheckFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  Caller first(daemon, "much");
+  const std::string begun = agent.wait_for_check().id();
+  Caller second(daemon, "much"), other(daemon, "other");
+  const v1::CheckOrder others = agent.wait_for_check();
+  other.context.TryCancel();
+  CHECK(other.call.get() == grpc::StatusCode::CANCELLED);
+  CHECK(agent.wait_for_end_of_lease().lease_id() == others.id());
+  first.context.TryCancel();
+  CHECK(agent.wait_for_end_of_lease().lease_id() == begun);
+  agent.send_check(answer(agent.wait_for_check(), v1::CORRECT, ""));
+  CHECK(second.call.get() == grpc::StatusCode::OK);
+}
+
 }  // namespace
 }  // namespace cubind::test

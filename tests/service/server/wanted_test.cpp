@@ -76,8 +76,8 @@ TEST_CASE("a want for a device that no agent offers says so") {
   request.set_tune(v1::NEVER);
   daemon.get(request);
   DaemonFixture::eventually([&] { return wanted(daemon).total() == 1; });
-  CHECK(wanted(daemon).wants(0).device() == "nvidia-h200");
-  CHECK(wanted(daemon).wants(0).obstacle() == "no agent offers nvidia-h200");
+  CHECK(wanted(daemon).wants(0).device().starts_with("@"));
+  CHECK_THAT(wanted(daemon).wants(0).obstacle(), Catch::Contains("no agent has offered its GPU"));
 }
 
 TEST_CASE("who accepts no answer of the bucket has its own problem measured or wanted") {

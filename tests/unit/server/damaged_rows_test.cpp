@@ -227,6 +227,7 @@ TEST_CASE("a row that is damaged is counted once however often it is read") {
 // A daemon's job queue that meets the damage at its start.
 struct DamagedJob : SchedulerFixture {
   explicit DamagedJob(const std::string& sql) {
+    scheduler->agent_joined(agent_with(), link);
     id = submit().job.id;
     scheduler.reset();
     store.reset();
@@ -281,6 +282,8 @@ TEST_CASE("a job whose device class is damaged has failed and the next one mends
   DamagedJob f("UPDATE device_classes SET facts = '{'");
   CHECK(f.scheduler->open_jobs().empty());
   CHECK_THAT(f.error(), Contains("device class"));
+  f.index.load(*f.store);
+  f.scheduler->agent_joined(agent_with(), f.link);
   f.submit();
   f.scheduler = f.make();
   f.scheduler->load();

@@ -9,10 +9,18 @@ struct PendingChecksFixture {
   PendingChecks checks;
   std::vector<std::string> answers;  // the log, or the error
 
-  std::string add(std::uint64_t agent) {
-    return checks.add(agent, [this](const CheckOutcome& outcome, const std::string& error) {
+  std::string add(std::uint64_t agent, const std::string& caller = "a") {
+    return checks.add(agent, caller, {}, [this](const CheckOutcome& outcome, const std::string& error) {
       answers.push_back(error.empty() ? outcome.log : error);
     });
+  }
+  /// The ids that an agent is given now.
+  std::vector<std::string> begun(std::uint64_t agent, unsigned limit) {
+    std::vector<std::string> ids;
+    while (const auto order = checks.begin_next(agent, limit)) {
+      ids.push_back(order->id);
+    }
+    return ids;
   }
   void finish(const std::string& id, const std::string& log) {
     CheckOutcome outcome;
@@ -38,6 +46,33 @@ TEST_CASE_METHOD(PendingChecksFixture,
   CHECK(answers == std::vector<std::string>{"the agent that compiled it left"});
   finish(other, "other");
   CHECK(answers.back() == "other");
+}
+
+TEST_CASE_METHOD(PendingChecksFixture,
+                 "one caller never has all places of an agent and others come before his next") {
+  using Ids = std::vector<std::string>;
+  const std::string first = add(1), second = add(1), third = add(1);
+  CHECK(begun(1, 2) == Ids{first});
+  const std::string other = add(1, "b"), more = add(1, "b"), elsewhere = add(2, "a");
+  CHECK(begun(1, 2) == Ids{other});
+  finish(first, "");
+  CHECK(begun(1, 2) == Ids{second});
+  finish(second, "");
+  finish(other, "");
+  CHECK(begun(1, 3) == Ids{third, more});
+  CHECK(begun(2, 1) == Ids{elsewhere});
+}
+
+TEST_CASE_METHOD(PendingChecksFixture,
+                 "a check that is dropped tells which agent works on it and is not answered") {
+  const std::string first = add(1), second = add(1, "b");
+  REQUIRE(checks.begin_next(1, 2)->id == first);
+  CHECK(checks.drop(first) == 1);
+  CHECK_FALSE(checks.drop(second));
+  CHECK_FALSE(checks.drop(first));
+  finish(first, "late");
+  CHECK(answers.empty());
+  CHECK(begun(1, 2).empty());
 }
 
 }  // namespace

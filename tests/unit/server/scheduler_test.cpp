@@ -121,6 +121,21 @@ TEST_CASE("a stale fence is refused and ends the lease at the agent") {
   CHECK(f.link.ended == std::vector{lease.id});
 }
 
+TEST_CASE("another agent's lease is refused though lease and fence are right") {
+  SchedulerFixture f;
+  RecordingLink other_link;
+  const auto owner = f.scheduler->agent_joined(agent_with(), f.link);
+  const auto other = f.scheduler->agent_joined(agent_with("never"), other_link);
+  f.submit();
+  const Lease lease = f.link.leases.at(0);
+  CHECK_FALSE(f.scheduler->heartbeat(other, lease.id, lease.fence));
+  CHECK_FALSE(f.scheduler->store_batch(other, lease.id, lease.fence, f.batch("a")));
+  CHECK_FALSE(f.scheduler->finish(other, lease.id, lease.fence, {}));
+  CHECK(other_link.ended.size() == 3);
+  CHECK(f.link.ended.empty());
+  CHECK(f.scheduler->heartbeat(owner, lease.id, lease.fence));
+}
+
 TEST_CASE("a fence grows over a restart of the daemon") {
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
@@ -204,11 +219,18 @@ TEST_CASE("a job that is handed back is granted again after a pause that grows")
   f.submit();
   WorkResult back;
   back.status = WorkResult::Status::Interrupted;
-  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, back);
-  CHECK(f.link.leases.size() == 1);
-  f.clock.advance(300ms);
-  f.scheduler->tick();
-  CHECK(f.link.leases.size() == 2);
+  auto pause = 250ms;
+  for (std::size_t leases = 1; leases < 9; ++leases, pause = std::min(2 * pause, 30'000ms)) {
+    const Lease lease = f.link.leases.back();
+    f.scheduler->finish(agent, lease.id, lease.fence, back);
+    f.clock.advance(pause - 1ms);
+    f.scheduler->tick();
+    CHECK(f.link.leases.size() == leases);
+    f.clock.advance(1ms);
+    f.scheduler->tick();
+    REQUIRE(f.link.leases.size() == leases + 1);
+  }
+  CHECK(pause == 30'000ms);
 }
 
 TEST_CASE("a job that is interrupted too often in a row has failed and one that stores goes on") {
@@ -242,6 +264,27 @@ TEST_CASE("a job that has failed is remembered for a while so that misses do not
   CHECK(f.scheduler->failed_lately(key) == "no configuration survived");
   f.clock.advance(11min);
   CHECK_FALSE(f.scheduler->failed_lately(key));
+}
+
+TEST_CASE("jobs that ended long ago are forgotten as others end") {
+  SchedulerFixture f;
+  f.options.forget_after = 2;
+  f.scheduler = f.make();
+  const auto known = [&](const std::string& id) {
+    bool found = false;
+    f.store->write([&](StoreWriter& writer) { found = writer.job(id).has_value(); });
+    return found;
+  };
+  const std::string old = f.submit().job.id;
+  f.scheduler->cancel(old);
+  f.clock.advance(std::chrono::days(31));
+  f.scheduler->tick();
+  CHECK(known(old));
+  const std::string young = f.submit().job.id;
+  f.scheduler->cancel(young);
+  f.scheduler->tick();
+  CHECK_FALSE(known(old));
+  CHECK(known(young));
 }
 
 TEST_CASE("the queue has a limit with a clear error") {
