@@ -82,9 +82,11 @@ elseif(CUBIND_LLD)
 endif()
 
 # ---- ccache, also across build folders and checkouts, and with precompiled headers ----
+# It is not told to overlook headers that are newer than the compile (include_file_mtime): a header that changes while a compile runs
+# would then be remembered with the old one's object.
 find_program(CUBIND_CCACHE ccache)
 if(CUBIND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${CUBIND_CCACHE}")
+    CCACHE_SLOPPINESS=pch_defines,time_macros "${CUBIND_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()

@@ -34,7 +34,7 @@ JobPlaces Placement::gpus(const OpenJob& job) const {
       const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
       JobPlaces& places = is_enough ? enough : less;
       places.any_exists = true;
-      if (!places.free && !gpu_is_leased(id, device.uuid)) {
+      if (!places.free && !gpu_is_leased(device.uuid)) {
         places.free = JobPlace{id, &device};
       }
     }
@@ -83,11 +83,9 @@ std::optional<std::uint64_t> Placement::compiler_for(const std::string& architec
   return found == agents_.end() ? std::nullopt : std::optional(found->first);
 }
 
-bool Placement::gpu_is_leased(std::uint64_t agent, const std::string& uuid) const {
-  return std::ranges::any_of(jobs_.leased(), [&](const auto& leased) {
-    const JobLease& lease = *leased.second->lease;
-    return lease.agent == agent && lease.gpu_uuid == uuid;
-  });
+bool Placement::gpu_is_leased(const std::string& uuid) const {
+  return std::ranges::any_of(jobs_.leased(),
+                             [&](const auto& leased) { return leased.second->lease->gpu_uuid == uuid; });
 }
 
 std::uint32_t Placement::compile_leases(std::uint64_t agent) const {

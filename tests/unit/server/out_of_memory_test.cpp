@@ -180,7 +180,9 @@ TEST_CASE("that exactly the problem did not fit keeps no miss from trying its bu
 struct SecondAgent : BucketJob {
   explicit SecondAgent(std::uint64_t memory) {
     fail_for_memory();
-    scheduler->agent_joined(agent_with_memory(memory), larger);
+    AgentProfile second = agent_with_memory(memory);
+    second.devices.at(0).uuid = "GPU-2";
+    scheduler->agent_joined(second, larger);
   }
   RecordingLink larger;
 };

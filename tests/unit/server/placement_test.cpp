@@ -63,6 +63,13 @@ TEST_CASE_METHOD(PlacementFixture,
   CHECK(free_place() == "GPU-4");
 }
 
+TEST_CASE_METHOD(PlacementFixture, "a GPU that two agents offer has one lease, whichever of them holds it") {
+  join(1);
+  join(2).uuid = "GPU-1";
+  lease(add(JobKind::Tune, 1024), 2, "GPU-1");
+  CHECK(free_place() == "none");
+}
+
 TEST_CASE_METHOD(PlacementFixture,
                  "without a GPU of its class there is no place for a job and with a busy one there is") {
   CHECK_FALSE(placement.places(job).any_exists);
