@@ -135,7 +135,9 @@ def main():
             reply = stub.GetVariant(request, timeout=30)
             cubin = fetch_cubin(stub, reply.artifact)
         except grpc.RpcError as error:
-            unreachable = error.code().name == "UNAVAILABLE" and "failed to connect" in error.details().lower()
+            unreachable = (
+                error.code().name == "UNAVAILABLE" and "failed to connect" in error.details().lower()
+            )
             hint = " (is a daemon there? Start one with `cubind`)" if unreachable else ""
             sys.exit(f"query.py: {error.code().name}: {error.details()}{hint}")
         except ValueError as error:
