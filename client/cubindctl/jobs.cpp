@@ -103,8 +103,7 @@ ExitCode run(const JobsOptions& options, const CommonOptions& common) {
 }
 
 ExitCode run(const JobsShowOptions& options, const CommonOptions& common) {
-  const v1::Job job =
-      Connection(resolve_address(common.address)).get_job(options.id, common.deadline());
+  const v1::Job job = Connection(resolve_address(common.address)).get_job(options.id, common.deadline());
   if (common.json) {
     print_json(json_of(job));
   } else {

@@ -204,8 +204,7 @@ OutputJson json_of(const Answer& answer) {
 
 std::string outcome_name(v1::Outcome outcome) {
   std::string name = v1::Outcome_Name(outcome);
-  std::ranges::transform(name, name.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
   return name.empty() ? std::to_string(outcome) : name;
 }
 

@@ -141,7 +141,8 @@ class Pages {
   explicit Pages(std::string lease_id) : lease_id_(std::move(lease_id)) {}
 
   template <typename Row, typename Wire>
-  void add(const std::vector<Row>& rows, google::protobuf::RepeatedPtrField<Wire>* (v1::LeaseGrant::*list)()) {
+  void add(const std::vector<Row>& rows,
+           google::protobuf::RepeatedPtrField<Wire>* (v1::LeaseGrant::*list)()) {
     for (const Row& row : rows) {
       if (pages_.empty() || bytes_ >= kWorkPageBytes) {
         pages_.emplace_back().set_lease_id(lease_id_);
@@ -255,8 +256,8 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   }
   if (wire.has_search()) {
     const v1::SearchSummary& search = wire.search();
-    record.search = {digest_from_wire(search.space(), "result.search.space"), search.strategy(), search.trials(),
-                     search.seconds(), search.complete()};
+    record.search = {digest_from_wire(search.space(), "result.search.space"), search.strategy(),
+                     search.trials(), search.seconds(), search.complete()};
   }
   const v1::Provenance& provenance = wire.provenance();
   record.provisional = provenance.provisional();

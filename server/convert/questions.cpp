@@ -70,8 +70,9 @@ bool may_tune(const v1::GetVariantRequest& request) {
 
 SearchBudget budget_of(const v1::TuneRequest& request) {
   if (request.max_trials() > kMostTrials) {
-    throw Error(ErrorCode::InvalidArgument, "max_trials",
-                std::to_string(request.max_trials()) + " is above the limit of " + std::to_string(kMostTrials));
+    throw Error(
+        ErrorCode::InvalidArgument, "max_trials",
+        std::to_string(request.max_trials()) + " is above the limit of " + std::to_string(kMostTrials));
   }
   if (!(request.max_seconds() >= 0 && request.max_seconds() <= kMostSeconds)) {
     throw Error(ErrorCode::InvalidArgument, "max_seconds",

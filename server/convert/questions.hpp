@@ -10,8 +10,8 @@
 #include "server/fleet.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/lookup.hpp"
-#include "tuner/plan/search.hpp"
 #include "tuner/plan/on_miss.hpp"
+#include "tuner/plan/search.hpp"
 
 namespace cubind {
 

@@ -30,7 +30,9 @@ JobTimes read_job_times(Store& store) {
 
 /// What a search of a space of so many configurations would try; 0: as many as the time allows.
 std::uint64_t trials_under(const SearchBudget& budget, std::uint64_t valid) {
-  const std::uint64_t limit = budget.said() ? trials_of(budget) : valid <= kExhaustiveLimit ? valid : kDefaultTrials;
+  const std::uint64_t limit = budget.said()               ? trials_of(budget)
+                              : valid <= kExhaustiveLimit ? valid
+                                                          : kDefaultTrials;
   return budget.max_seconds > 0 && limit == 0 ? 0 : std::min(limit, valid);
 }
 
@@ -50,8 +52,7 @@ void plan(ServiceContext& context, const Question& question, const PlanWishes& w
     planned.set_estimate_ms(0);
     return;
   }
-  const auto estimate =
-      planned.trials() > 0 ? times.estimate(question.key, planned.trials()) : std::nullopt;
+  const auto estimate = planned.trials() > 0 ? times.estimate(question.key, planned.trials()) : std::nullopt;
   if (estimate) {
     planned.set_estimate_ms(estimate->elapsed_ms);
     planned.set_estimated_from(estimate->jobs);

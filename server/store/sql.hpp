@@ -126,8 +126,9 @@ inline const std::string kOfGroup =
     "FROM trials t WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
     "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ?";
 inline const std::string kBlocksOfGroup =
-    "SELECT " + listed("b.trial || '/' || b.series || '/' || b.stage || '/' || b.position, g.key",
-                       prefixed("b.", column_names<BlockRow>())) +
+    "SELECT " +
+    listed("b.trial || '/' || b.series || '/' || b.stage || '/' || b.position, g.key",
+           prefixed("b.", column_names<BlockRow>())) +
     " FROM (SELECT t.id, t.key " + kOfGroup +
     ") g JOIN blocks b ON b.trial = g.id WHERE b.series = ? ORDER BY g.key, b.stage, b.position";
 inline const std::string kDeleteBlock =
@@ -140,8 +141,9 @@ inline const std::string kVerifications =
     "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) "
     "ORDER BY verification_digest, problem, after_timing";
 inline const std::string kVerificationsOfGroup =
-    "SELECT " + listed("v.trial || '/' || v.series || '/' || v.problem, g.key",
-                       prefixed("v.", column_names<VerificationRow>())) +
+    "SELECT " +
+    listed("v.trial || '/' || v.series || '/' || v.problem, g.key",
+           prefixed("v.", column_names<VerificationRow>())) +
     " FROM (SELECT t.id, t.key " + kOfGroup +
     ") g JOIN verifications v ON v.trial = g.id WHERE v.series = ? "
     "ORDER BY g.key, v.verification_digest, v.problem, v.after_timing";

@@ -38,8 +38,7 @@ Proposals::Proposals(const JobInput& input, Candidates& candidates, const Clock&
       clock_(clock),
       options_(std::move(options)),
       plan_(plan_search(input.space->numbers(), input.budget)),
-      strategy_(
-          make_strategy(plan_, input.space->numbers(), likely_places(input), seed_of(input.job_key))),
+      strategy_(make_strategy(plan_, input.space->numbers(), likely_places(input), seed_of(input.job_key))),
       begun_(clock.steady_now()),
       incumbent_is_due_(candidates.incumbent() != nullptr) {}
 
@@ -105,7 +104,8 @@ SearchSummary Proposals::summary() const {
   summary.strategy = plan_.exhaustive ? kExhaustiveSearch : kModelSearch;
   summary.trials = tried_.size();
   summary.complete = dry_ && done_ == history_.size() && history_.size() == input_.space->numbers().size();
-  if (!summary.complete && input_.budget.max_seconds > 0 && (plan_.limit == 0 || tried_.size() < plan_.limit)) {
+  if (!summary.complete && input_.budget.max_seconds > 0 &&
+      (plan_.limit == 0 || tried_.size() < plan_.limit)) {
     summary.seconds = input_.budget.max_seconds;
   }
   return summary;

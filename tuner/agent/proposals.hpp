@@ -22,9 +22,9 @@ namespace cubind {
 class Proposals {
  public:
   struct Options {
-    std::size_t window = 32;  // of an exhaustive search: how far it is ahead
-    std::function<void(const Candidate&)> want;           // lets the compiler begin with it
-    std::function<bool(const Candidate&)> is_known;       // its results are stored: it costs no time
+    std::size_t window = 32;                         // of an exhaustive search: how far it is ahead
+    std::function<void(const Candidate&)> want;      // lets the compiler begin with it
+    std::function<bool(const Candidate&)> is_known;  // its results are stored: it costs no time
   };
   Proposals(const JobInput& input, Candidates& candidates, const Clock& clock, Options options);
 
@@ -54,12 +54,12 @@ class Proposals {
   const std::unique_ptr<Strategy> strategy_;
   const std::chrono::steady_clock::time_point begun_;
 
-  std::vector<Observation> history_;  // with what is under way at its end
-  std::size_t done_ = 0;              // so many of the history are over
+  std::vector<Observation> history_;       // with what is under way at its end
+  std::size_t done_ = 0;                   // so many of the history are over
   std::map<std::uint32_t, Trial> trials_;  // by candidate number
   std::vector<const Candidate*> tried_;
   bool incumbent_is_due_ = false;
-  bool dry_ = false;       // the strategy has no more
+  bool dry_ = false;  // the strategy has no more
 };
 
 }  // namespace cubind

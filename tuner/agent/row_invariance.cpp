@@ -52,7 +52,12 @@ bool wants_row_invariance(const JobInput& input) {
 
 RowInvariance::RowInvariance(const JobInput& input, const KernelBuild& build, CompileSource& artifacts,
                              TrialDevice& device)
-    : input_(input), build_(build), artifacts_(artifacts), device_(device), dim_(place_of_dim(input)), next_number_(kFirstNumber) {
+    : input_(input),
+      build_(build),
+      artifacts_(artifacts),
+      device_(device),
+      dim_(place_of_dim(input)),
+      next_number_(kFirstNumber) {
   if (input_.spec->outputs_along(input_.numerics.invariant_dim).empty()) {
     fail("no output of " + input_.spec->name + " has rows along it");
   }

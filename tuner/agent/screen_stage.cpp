@@ -101,8 +101,9 @@ std::vector<const Candidate*> ScreenStage::run() {
     again(*candidate);
   }
   progress_.total(done_);
-  std::erase_if(screened_,
-                [this](const Screened& one) { return bench_.outcome(*survivors_[one.candidate]).has_value(); });
+  std::erase_if(screened_, [this](const Screened& one) {
+    return bench_.outcome(*survivors_[one.candidate]).has_value();
+  });
   std::vector<const Candidate*> finalists;
   for (const std::size_t index : choose_finalists(screened_, bench_.tick_us(), settings_)) {
     finalists.push_back(survivors_[index]);

@@ -37,7 +37,7 @@ class ScreenStage {
   const CompileSource& artifacts_;
   MeasureSettings settings_;
   std::vector<const Candidate*> survivors_;  // that were screened fully, in the order of their trials
-  std::vector<Screened> screened_;       // candidate: index into survivors_
+  std::vector<Screened> screened_;           // candidate: index into survivors_
   std::optional<double> best_us_;
   std::vector<const Candidate*> deferred_;
   std::uint32_t done_ = 0;

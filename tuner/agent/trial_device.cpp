@@ -231,7 +231,7 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const DeviceSetu
 }
 
 TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage,
-                                              bool guarded) {
+                                               bool guarded) {
   v1::MeasureTrials request;
   request.set_setup(DeviceSetup::kMain);
   request.set_stage(stage);

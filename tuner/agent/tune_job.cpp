@@ -76,8 +76,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
                       parts_.stop);
   consent.enter();
   progress.stage("choosing");
-  const JobInput input =
-      make_job_input(lease, build.spec(), remote.info(), [this] { parts_.stop.check(); });
+  const JobInput input = make_job_input(lease, build.spec(), remote.info(), [this] { parts_.stop.check(); });
   const MemoryRefusal memory(lease, input, remote.info());
   if (auto refused = memory.foreseen()) {
     return *std::move(refused);

@@ -151,8 +151,9 @@ TEST_CASE("a configuration whose first sample is hopeless is not verified and is
 
 TEST_CASE("no wrong result is what others are judged against") {
   // The fastest by far is wrong: were it the measure, nothing else would be verified.
-  World world({.time_us = [](const Configuration& one) { return one == configuration(1, 2) ? 1.0 : bowl(one); },
-               .wrong = [](const Configuration& one, const Problem&, bool) { return one == configuration(1, 2); }});
+  World world(
+      {.time_us = [](const Configuration& one) { return one == configuration(1, 2) ? 1.0 : bowl(one); },
+       .wrong = [](const Configuration& one, const Problem&, bool) { return one == configuration(1, 2); }});
   CHECK(text(world.run().winner()) == "A=3,B=2");
   CHECK(world.channel.trial(configuration(1, 2))->outcome() == v1::WRONG_RESULT);
 }
