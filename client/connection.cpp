@@ -209,6 +209,16 @@ v1::ListJobsReply Connection::list_jobs(bool include_ended, Milliseconds deadlin
   return jobs;
 }
 
+v1::Job Connection::get_job(const std::string& id, Milliseconds deadline) const {
+  v1::ListJobsRequest request;
+  request.set_id(id);
+  v1::ListJobsReply reply = impl_->call(&v1::Cubind::Stub::ListJobs, request, deadline);
+  if (reply.jobs().empty()) {
+    throw Error(ErrorCode::Internal, "ListJobs", "the daemon left job " + id + " out");
+  }
+  return std::move(*reply.mutable_jobs(0));
+}
+
 v1::Job Connection::cancel_job(const std::string& id, Milliseconds deadline) const {
   v1::CancelJobRequest request;
   request.set_id(id);

@@ -54,6 +54,7 @@ class Connection {
   v1::ListDevicesReply list_devices(Milliseconds deadline) const;
   /// All pages in one; the deadline is that of each.
   v1::ListJobsReply list_jobs(bool include_ended, Milliseconds deadline) const;
+  v1::Job get_job(const std::string& id, Milliseconds deadline) const;
   v1::Job cancel_job(const std::string& id, Milliseconds deadline) const;
   v1::GetStatusReply get_status(Milliseconds deadline) const;
   /// The state of the whole daemon by gRPC's health service.

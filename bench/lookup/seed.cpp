@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -53,10 +54,11 @@ class Seed {
   /// Any valid configuration may have won. Those of a D hold for every number of rows.
   Configuration any_configuration(const Problem& problem) {
     auto& valid = valid_[problem.dim("D").value()];
-    if (valid.empty()) {
-      valid = enumerate_valid(spec_, problem, device_constants(device_.facts));
+    if (!valid) {
+      valid.emplace(spec_, problem, device_constants(device_.facts));
     }
-    return valid[std::uniform_int_distribution<std::size_t>(0, valid.size() - 1)(random_)];
+    const std::uint64_t last = valid->numbers().count() - 1;
+    return valid->configuration(std::uniform_int_distribution<std::uint64_t>(0, last)(random_));
   }
 
   Digest artifact(StoreWriter& writer, const Problem& problem, const Configuration& configuration,
@@ -132,7 +134,7 @@ class Seed {
   const ToolchainIdentity toolchain_{"nvrtc 13.0", Digest::of("nvrtc"), Digest::of("builtins"),
                                      Digest::of("headers")};
   std::mt19937_64 random_{1};
-  std::map<std::int64_t, std::vector<Configuration>> valid_;
+  std::map<std::int64_t, std::optional<KernelSpace>> valid_;
   std::map<Digest, Digest> cubins_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "tuner/search/model_strategy.hpp"
+#include "tuner/search/search_plan.hpp"
 #include "tuner/search/tried.hpp"
 #include "tuner/space/configuration_space.hpp"
 
@@ -71,15 +72,17 @@ class RandomStrategy : public Strategy {
  public:
   RandomStrategy(const ConfigurationSpace& space, std::uint64_t seed) : space_(space), seed_(seed) {}
 
-  std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t) const override {
-    const Tried tried(history);
+  std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) override {
+    Tried tried(history);
     Random random(seed_ * 1000 + history.size());
-    while (true) {
+    std::vector<std::uint64_t> proposed;
+    while (proposed.size() < std::min<std::size_t>(count, space_.size() - history.size())) {
       const std::uint64_t number = space_.sample(random).value();
-      if (!tried.contains(number)) {
-        return {number};
+      if (tried.add(number)) {
+        proposed.push_back(number);
       }
     }
+    return proposed;
   }
 
  private:
@@ -96,18 +99,23 @@ class Replay {
   }
 
   // The shares after kAsked trials. Adds the proposals' CPU time to `seconds`.
-  std::vector<double> run(const Strategy& strategy, double& seconds) const {
+  // As the tuning loop does it: kModelAhead proposals are under way while the next is asked for.
+  std::vector<double> run(Strategy& strategy, double& seconds) const {
     std::vector<Observation> history;
     std::vector<double> shares;
     double best = std::numeric_limits<double>::infinity();
-    while (history.size() < std::min<std::size_t>(kTrials, records_.size())) {
+    for (std::size_t trial = 0; trial < std::min<std::size_t>(kTrials, records_.size()); ++trial) {
+      const std::size_t ahead = trial + kModelAhead - history.size();
       const std::clock_t start = std::clock();
-      const std::uint64_t number = strategy.propose(history, 1).at(0);
+      for (const std::uint64_t number : strategy.propose(history, ahead)) {
+        history.push_back({number, Outcome::Correct, std::nullopt});
+      }
       seconds += static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-      const std::optional<double> time = records_.at(space_.values(space_.point(number)));
-      history.push_back({number, time ? Outcome::Correct : Outcome::Runtime, time});
-      best = time ? std::min(best, *time) : best;
-      if (std::find(std::begin(kAsked), std::end(kAsked), history.size()) != std::end(kAsked)) {
+      Observation& tried = history.at(trial);
+      tried.time_us = records_.at(space_.values(space_.point(tried.number)));
+      tried.outcome = tried.time_us ? Outcome::Correct : Outcome::Runtime;
+      best = tried.time_us ? std::min(best, *tried.time_us) : best;
+      if (std::find(std::begin(kAsked), std::end(kAsked), trial + 1) != std::end(kAsked)) {
         shares.push_back(optimum_ / best);
       }
     }

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "tuner/plan/search.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -95,6 +96,12 @@ class Builder {
     option(command, "--top", options->top, "N", "with --wanted: only the N most asked for")
         ->check(CLI::Range(1, 1000).description(""));
     add_question(command, *options);
+    option(command, "--max-trials", options->max_trials, "N",
+           "configurations to try for each problem; default: all of up to 600, else 300")
+        ->check(CLI::Range(std::uint64_t{1}, kMostTrials).description(""));
+    option(command, "--max-seconds", options->max_seconds, "SECONDS",
+           "begin no further configuration of a problem after this time")
+        ->check(CLI::Range(0.001, kMostSeconds).description(""));
     command->add_flag("--retune", options->retune, "measure fresh problems again");
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
     command->add_flag("--dry-run", options->dry_run,
@@ -197,6 +204,9 @@ class Builder {
         add<JobsOptions>(app_, "jobs", "list or follow tuning jobs that have not ended");
     command->add_flag("--all", options->all, "also jobs that have ended");
     option(command, "--watch", options->watch, "ID", "follow these jobs to their ends");
+    auto [show, show_options] =
+        add<JobsShowOptions>(*command, "show", "print one job, its outcomes and where its time went");
+    option(show, "id", show_options->id, "ID", "as `cubindctl jobs --all` lists it")->required();
     auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
     option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
   }

@@ -20,6 +20,7 @@ ExitCode run(const InitOptions& options, const CommonOptions& common);
 ExitCode run(const WantedOptions& options, const CommonOptions& common);
 ExitCode run(const DevicesOptions& options, const CommonOptions& common);
 ExitCode run(const JobsOptions& options, const CommonOptions& common);
+ExitCode run(const JobsShowOptions& options, const CommonOptions& common);
 ExitCode run(const CancelOptions& options, const CommonOptions& common);
 ExitCode run(const StatusOptions& options, const CommonOptions& common);
 ExitCode run(const HealthOptions& options, const CommonOptions& common);

@@ -30,7 +30,7 @@ Totals totals_of(const v1::PlanTuneReply& plan, bool retune) {
     if (is_skipped(problem, retune)) {
       continue;
     }
-    totals.configurations += problem.valid();
+    totals.configurations += problem.trials() > 0 ? problem.trials() : problem.valid();
     if (!problem.has_estimate_ms()) {
       totals.estimate_ms.reset();
     } else if (totals.estimate_ms) {
@@ -93,6 +93,7 @@ OutputJson planned_json(const v1::PlannedProblem& problem) {
                   {"device", problem.device()},
                   {"valid_configurations", problem.valid()},
                   {"configurations", problem.total()},
+                  {"trials", problem.trials()},
                   {"fresh", problem.fresh()},
                   {"estimate_ms", nullptr},
                   {"estimated_from_jobs", problem.estimated_from()}};

@@ -1,4 +1,5 @@
 // cubindctl jobs and cancel.
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,46 @@ void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
   table.print(std::cout);
 }
 
+std::string budget_of(const v1::Job& job) {
+  std::string text = job.max_trials() > 0 ? std::to_string(job.max_trials()) + " trials" : "";
+  if (job.max_seconds() > 0) {
+    text += (text.empty() ? "" : ", ") + fixed(job.max_seconds(), 1) + " s";
+  }
+  return text.empty() ? "default" : text;
+}
+
+// What the job has not said: starting, the time between leases, a lease that was lost.
+double untold_ms(const v1::Job& job) {
+  double told = 0;
+  for (const v1::StageTime& stage : job.stages()) {
+    told += stage.ms();
+  }
+  return std::max(0.0, job.elapsed_ms() - told);
+}
+
+void print_one(const v1::Job& job) {
+  TextTable facts({"JOB", job.id()});
+  facts.add({"state", state_name(job.state())});
+  facts.add({"kernel", job.kernel()});
+  facts.add({"problem", to_string(problem_from_wire(job.problem(), "job.problem"))});
+  facts.add({"device", job.device()});
+  facts.add({"budget", budget_of(job)});
+  facts.add({"configurations", done_of(job)});
+  for (const v1::OutcomeCount& outcome : job.outcomes()) {
+    facts.add({"  " + outcome_name(outcome.outcome()), std::to_string(outcome.count())});
+  }
+  facts.add({"compiles", std::to_string(job.nvrtc_calls())});
+  facts.add({"seconds", fixed(job.elapsed_ms() / 1000, 3)});
+  for (const v1::StageTime& stage : job.stages()) {
+    facts.add({"  " + stage.stage(), fixed(stage.ms() / 1000, 3)});
+  }
+  facts.add({"  other", fixed(untold_ms(job) / 1000, 3)});
+  if (const std::string detail = detail_of(job); !detail.empty()) {
+    facts.add({"detail", detail});
+  }
+  facts.print(std::cout);
+}
+
 }  // namespace
 
 ExitCode run(const JobsOptions& options, const CommonOptions& common) {
@@ -57,6 +98,16 @@ ExitCode run(const JobsOptions& options, const CommonOptions& common) {
     print_json({{"jobs", jobs}});
   } else {
     print(reply.jobs());
+  }
+  return ExitCode::Ok;
+}
+
+ExitCode run(const JobsShowOptions& options, const CommonOptions& common) {
+  const v1::Job job = Connection(resolve_address(common.address)).get_job(options.id, common.deadline());
+  if (common.json) {
+    print_json(json_of(job));
+  } else {
+    print_one(job);
   }
   return ExitCode::Ok;
 }

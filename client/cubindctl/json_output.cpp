@@ -68,6 +68,14 @@ OutputJson departures_of(const Match& match) {
   return names;
 }
 
+OutputJson counts_json(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& counts) {
+  OutputJson json = OutputJson::object();
+  for (const v1::OutcomeCount& one : counts) {
+    json[outcome_name(one.outcome())] = one.count();
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string hex(const std::string& bytes) {
@@ -194,6 +202,12 @@ OutputJson json_of(const Answer& answer) {
   return json;
 }
 
+std::string outcome_name(v1::Outcome outcome) {
+  std::string name = v1::Outcome_Name(outcome);
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return name.empty() ? std::to_string(outcome) : name;
+}
+
 OutputJson json_of(const v1::Job& job) {
   OutputJson json{{"id", job.id()},
                   {"kind", job.kind() == v1::Job::COMPILE_WINNER ? "compile_winner" : "tune"},
@@ -221,6 +235,21 @@ OutputJson json_of(const v1::Job& job) {
   if (!job.note().empty()) {
     json["note"] = job.note();
   }
+  if (job.max_trials() > 0) {
+    json["max_trials"] = job.max_trials();
+  }
+  if (job.max_seconds() > 0) {
+    json["max_seconds"] = job.max_seconds();
+  }
+  if (!job.stages().empty()) {
+    OutputJson& stages = json["stages_ms"] = OutputJson::object();
+    for (const v1::StageTime& stage : job.stages()) {
+      stages[stage.stage()] = stage.ms();
+    }
+  }
+  if (!job.outcomes().empty()) {
+    json["outcomes"] = counts_json(job.outcomes());
+  }
   return json;
 }
 
@@ -230,14 +259,7 @@ OutputJson json_of(const v1::TuneEvent& event) {
   if (event.best_us() > 0) {
     json["best_us"] = event.best_us();
   }
-  OutputJson outcomes = OutputJson::object();
-  for (const v1::OutcomeCount& outcome : event.outcomes()) {
-    std::string name = v1::Outcome_Name(outcome.outcome());
-    std::ranges::transform(name, name.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-    outcomes[name] = outcome.count();
-  }
-  json["outcomes"] = outcomes;
+  json["outcomes"] = counts_json(event.outcomes());
   if (event.has_winner()) {
     json["winner"] = json_of(configuration_from_wire(event.winner(), "winner"));
     json["provenance"] = json_of(event.provenance());

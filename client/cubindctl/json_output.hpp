@@ -35,6 +35,8 @@ OutputJson json_of(const v1::Generation& generation);
 std::string state_name(v1::Job::State state);
 /// "measured"; of a message whose value may be newer than this program: its number.
 std::string evidence_name(v1::Evidence evidence);
+/// "wrong_result"; likewise.
+std::string outcome_name(v1::Outcome outcome);
 /// Lower-case hex.
 std::string hex(const std::string& bytes);
 

@@ -22,8 +22,10 @@ struct TuneOptions {
   bool graph_launch = false;
   bool reproducible = false;
   std::string invariant_dim;
-  std::uint32_t top = 0;  // of the want list; 0: all
-  bool wanted = false;    // the want list's problems
+  std::uint64_t max_trials = 0;  // 0: not said
+  double max_seconds = 0;        // likewise
+  std::uint32_t top = 0;         // of the want list; 0: all
+  bool wanted = false;           // the want list's problems
   bool retune = false;
   bool detach = false;
   bool dry_run = false;
@@ -101,6 +103,10 @@ struct JobsOptions {
   std::vector<std::string> watch;  // job ids
 };
 
+struct JobsShowOptions {
+  std::string id;
+};
+
 struct CancelOptions {
   std::vector<std::string> ids;
 };
@@ -126,8 +132,8 @@ struct ManOptions {
 
 using Command = std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions,
                              TableDiffOptions, TableMergeOptions, KernelsOptions, CheckOptions, InitOptions,
-                             WantedOptions, DevicesOptions, JobsOptions, CancelOptions, StatusOptions,
-                             HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
+                             WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions,
+                             StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

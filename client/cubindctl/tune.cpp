@@ -53,6 +53,8 @@ v1::TuneRequest request_of(const TuneOptions& options) {
   v1::TuneRequest request;
   request.set_retune(options.retune);
   request.set_detach(options.detach);
+  request.set_max_trials(options.max_trials);
+  request.set_max_seconds(options.max_seconds);
   if (options.wanted) {
     request.set_kernel(options.kernel);
     request.mutable_wanted()->set_top(options.top);

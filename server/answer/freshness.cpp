@@ -1,34 +1,10 @@
 #include "server/answer/freshness.hpp"
 
-#include "server/lookup/todays_trial.hpp"
-#include "server/store/store.hpp"
+#include "tuner/spec/device_class.hpp"
+#include "tuner/spec/keys.hpp"
 
 namespace cubind {
 namespace {
-
-std::set<Digest> tried_trials(const RecordRow& record, Store& store) {
-  const TrialGroup group{record.question.kernel, record.question.problem, record.question.device_class,
-                         record.question.policy, driver_branch(record.driver.version)};
-  std::set<Digest> tried;
-  store.read([&](StoreReader& reader) {
-    for (const TrialRow& trial : reader.trials(group)) {
-      tried.insert(trial.key.digest);
-    }
-  });
-  return tried;
-}
-
-/// Trials that ran out of memory in the record's job are not stored: they were tried all the same.
-std::size_t out_of_memory(const RecordRow& record, Store& store) {
-  std::size_t count = 0;
-  store.read([&](StoreReader& reader) {
-    const auto job = reader.job(record.job_id);
-    for (const OutcomeCount& outcome : job ? job->outcomes : std::vector<OutcomeCount>{}) {
-      count += outcome.outcome == Outcome::OutOfMemory ? outcome.count : 0;
-    }
-  });
-  return count;
-}
 
 /// The validators of a new measurement. Absent: the next agent is unknown.
 std::optional<RecordRow> made_by_tuning(const Question& question, const AgentProfiles& agents) {
@@ -52,19 +28,17 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
 
 }  // namespace
 
-std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
-                                              const IndexSnapshot& index, Store& store) {
+std::optional<AnswerCandidate> settled_answer(const Question& question, const SearchBudget& budget,
+                                              Answerer& answerer, const IndexSnapshot& index) {
   const auto candidates = answerer.candidates(question, index);
   if (candidates.empty() || !is_fresh(question, candidates.front())) {
     return std::nullopt;
   }
-  const RecordRow& record = *candidates.front().record;
-  const std::size_t untried =
-      count_untried(*question.spec, record, question.device.facts, tried_trials(record, store));
-  if (untried > 0 && untried > out_of_memory(record, store)) {
-    return std::nullopt;
-  }
-  return candidates.front();
+  const SearchSummary& search = candidates.front().record->search;
+  const Digest space =
+      space_digest(*question.spec, question.key.problem, device_constants(question.device.facts));
+  const bool is_searched = search.space == space && covers(search, budget);
+  return is_searched ? std::optional(candidates.front()) : std::nullopt;
 }
 
 bool stands_for_bucket(const Question& question, Answerer& answerer, const IndexSnapshot& index) {

@@ -8,13 +8,10 @@
 
 namespace cubind {
 
-class Store;
-
-/// The answer that tuning would only repeat: fresh (is_fresh()) and chosen from every configuration that
-/// today's spec has for the problem. Absent: tune. Reads the store and enumerates the space: not for the job
-/// thread.
-std::optional<AnswerCandidate> settled_answer(const Question& question, Answerer& answerer,
-                                              const IndexSnapshot& index, Store& store);
+/// The answer that tuning under this budget would only repeat: fresh (is_fresh()), and chosen by a search that
+/// covers() the budget from the space that today's spec has for the problem. Absent: tune.
+std::optional<AnswerCandidate> settled_answer(const Question& question, const SearchBudget& budget,
+                                              Answerer& answerer, const IndexSnapshot& index);
 
 /// Whether a measurement of the question's problem is one for its bucket: the problem represents the bucket,
 /// and no problem of the bucket has been measured. Then a smaller one may be measured in its place.

@@ -1,5 +1,7 @@
 #include "server/convert/agent_messages.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
@@ -8,6 +10,8 @@
 
 namespace cubind {
 namespace {
+
+constexpr std::size_t kWorkPageBytes = std::size_t{1} << 20;
 
 std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
 
@@ -131,12 +135,33 @@ void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to) {
   cubind::to_wire(from.toolchain, *to.mutable_toolchain());
 }
 
-template <typename Rows, typename Wire>
-void list_to_wire(const Rows& rows, Wire& wire) {
-  for (const auto& row : rows) {
-    to_wire(row, *wire.Add());
+// Messages that stay near kWorkPageBytes: a row is small beside that.
+class Pages {
+ public:
+  explicit Pages(std::string lease_id) : lease_id_(std::move(lease_id)) {}
+
+  template <typename Row, typename Wire>
+  void add(const std::vector<Row>& rows,
+           google::protobuf::RepeatedPtrField<Wire>* (v1::LeaseGrant::*list)()) {
+    for (const Row& row : rows) {
+      if (pages_.empty() || bytes_ >= kWorkPageBytes) {
+        pages_.emplace_back().set_lease_id(lease_id_);
+        pages_.back().set_more(true);
+        bytes_ = 0;
+      }
+      Wire& to = *(pages_.back().*list)()->Add();
+      to_wire(row, to);
+      bytes_ += to.ByteSizeLong();
+    }
   }
-}
+
+  std::vector<v1::LeaseGrant> take() && { return std::move(pages_); }
+
+ private:
+  const std::string lease_id_;
+  std::vector<v1::LeaseGrant> pages_;
+  std::size_t bytes_ = 0;  // of the last page
+};
 
 }  // namespace
 
@@ -213,6 +238,10 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
          wire.outcomes(i).count()});
   }
   result.needs_bytes = wire.needs_bytes();
+  for (int i = 0; i < wire.stages_size(); ++i) {
+    check_name(wire.stages(i).stage(), at("result.stages", i, "stage"));
+    result.stages.push_back({wire.stages(i).stage(), wire.stages(i).ms()});
+  }
   if (result.status == WorkResult::Status::Smaller) {
     result.smaller_problem = problem_from_wire(wire.smaller_problem(), "result.smaller_problem");
   }
@@ -224,6 +253,11 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   record.configuration = configuration_from_wire(wire.winner(), "result.winner");
   if (wire.has_measured_problem()) {
     record.question.problem = problem_from_wire(wire.measured_problem(), "result.measured_problem");
+  }
+  if (wire.has_search()) {
+    const v1::SearchSummary& search = wire.search();
+    record.search = {digest_from_wire(search.space(), "result.search.space"), search.strategy(),
+                     search.trials(), search.seconds(), search.complete()};
   }
   const v1::Provenance& provenance = wire.provenance();
   record.provisional = provenance.provisional();
@@ -268,12 +302,9 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to_wire(question.numerics, *to.mutable_numerics());
   to.set_job_key(bytes_of(job_key(question)));
   to.set_lease_ms(lease.lease_ms);
-  list_to_wire(lease.trials, *to.mutable_trials());
-  list_to_wire(lease.blocks, *to.mutable_blocks());
-  list_to_wire(lease.verifications, *to.mutable_verifications());
-  list_to_wire(lease.artifacts, *to.mutable_artifacts());
-  if (!lease.incumbent_trial.is_zero()) {
-    to.set_incumbent_trial(bytes_of(lease.incumbent_trial));
+  if (lease.incumbent) {
+    to.set_incumbent_trial(bytes_of(lease.incumbent->trial));
+    to_wire(lease.incumbent->configuration, *to.mutable_incumbent());
   }
   for (const Configuration& hint : lease.hints) {
     to_wire(hint, *to.add_hints());
@@ -285,6 +316,18 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_driver_cuda(lease.job.driver_cuda);
   to.set_only_when_idle(lease.only_when_idle);
   to.set_for_bucket(lease.job.for_bucket);
+  to.set_max_trials(lease.job.budget.max_trials);
+  to.set_max_seconds(lease.job.budget.max_seconds);
+  to.set_spent_seconds(lease.job.elapsed_ms / 1000);
+}
+
+std::vector<v1::LeaseGrant> known_work(const Lease& lease) {
+  Pages pages(lease.id);
+  pages.add(lease.trials, &v1::LeaseGrant::mutable_trials);
+  pages.add(lease.blocks, &v1::LeaseGrant::mutable_blocks);
+  pages.add(lease.verifications, &v1::LeaseGrant::mutable_verifications);
+  pages.add(lease.artifacts, &v1::LeaseGrant::mutable_artifacts);
+  return std::move(pages).take();
 }
 
 void to_wire(const CheckOrder& order, v1::CheckOrder& to) {

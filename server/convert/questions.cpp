@@ -68,6 +68,19 @@ bool may_tune(const v1::GetVariantRequest& request) {
 
 }  // namespace
 
+SearchBudget budget_of(const v1::TuneRequest& request) {
+  if (request.max_trials() > kMostTrials) {
+    throw Error(
+        ErrorCode::InvalidArgument, "max_trials",
+        std::to_string(request.max_trials()) + " is above the limit of " + std::to_string(kMostTrials));
+  }
+  if (!(request.max_seconds() >= 0 && request.max_seconds() <= kMostSeconds)) {
+    throw Error(ErrorCode::InvalidArgument, "max_seconds",
+                std::to_string(request.max_seconds()) + " is not between 0 and a week");
+  }
+  return {request.max_trials(), request.max_seconds()};
+}
+
 VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const {
   check_name(request.kernel(), "kernel");
   check_text(request.job(), "job");

@@ -11,6 +11,7 @@
 #include "server/kernel_library.hpp"
 #include "server/lookup/lookup.hpp"
 #include "tuner/plan/on_miss.hpp"
+#include "tuner/plan/search.hpp"
 
 namespace cubind {
 
@@ -23,6 +24,9 @@ struct VariantQuestion {
   std::vector<Digest> have;
   std::string job;  // empty: pins no generation
 };
+
+/// Throws InvalidArgument where a limit is passed.
+SearchBudget budget_of(const v1::TuneRequest& request);
 
 /// Thread-safe.
 class QuestionReader {

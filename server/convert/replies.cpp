@@ -36,6 +36,14 @@ void add_rule(const ServedAnswer& from, v1::Rule& to) {
   to.set_static_shared_bytes(from.plan_template.static_shared_bytes);
 }
 
+void add_outcomes(const JobRow& job, google::protobuf::RepeatedPtrField<v1::OutcomeCount>& to) {
+  for (const OutcomeCount& outcome : job.outcomes) {
+    v1::OutcomeCount& wire = *to.Add();
+    wire.set_outcome(to_wire(outcome.outcome));
+    wire.set_count(outcome.count);
+  }
+}
+
 }  // namespace
 
 void to_wire(const Generation& from, v1::Generation& to) {
@@ -104,16 +112,20 @@ void to_wire(const JobEvent& from, v1::Job& to) {
   to_wire(job.question.policy, *to.mutable_policy());
   to_wire(job.question.numerics, *to.mutable_numerics());
   to.set_namespace_(job.question.name_space);
+  to.set_max_trials(job.budget.max_trials);
+  to.set_max_seconds(job.budget.max_seconds);
+  for (const StageTime& stage : job.stages) {
+    v1::StageTime& wire = *to.add_stages();
+    wire.set_stage(stage.stage);
+    wire.set_ms(stage.ms);
+  }
+  add_outcomes(job, *to.mutable_outcomes());
 }
 
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to) {
   to_wire(from, *to.mutable_job());
   to.set_best_us(from.best_us);
-  for (const OutcomeCount& outcome : from.job.outcomes) {
-    v1::OutcomeCount& wire = *to.add_outcomes();
-    wire.set_outcome(to_wire(outcome.outcome));
-    wire.set_count(outcome.count);
-  }
+  add_outcomes(from.job, *to.mutable_outcomes());
   if (from.record) {
     to_wire(from.record->configuration, *to.mutable_winner());
     to_wire(*from.record, *to.mutable_provenance());

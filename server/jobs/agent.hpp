@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/lookup/index.hpp"
 #include "server/store/rows.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/entry_parameters.hpp"
@@ -52,7 +53,7 @@ struct Lease {
   std::vector<BlockRow> blocks;
   std::vector<VerificationRow> verifications;
   std::vector<ArtifactRow> artifacts;
-  Digest incumbent_trial;            // zero: none
+  RecordPtr incumbent;               // the measured winner so far; null: none
   std::vector<Configuration> hints;  // winners of neighbouring problems, nearest first
   bool only_when_idle = false;       // hands back where somebody else uses the GPU
 };
@@ -100,6 +101,7 @@ struct WorkResult {
   std::vector<OutcomeCount> outcomes;
   Problem smaller_problem;        // Smaller: what fits; `error` says what does not
   std::uint64_t needs_bytes = 0;  // Failed or Smaller, because memory was short
+  std::vector<StageTime> stages;
 };
 
 /// Towards one agent. Calls do not block and do not throw; what cannot be sent is lost, and the lease with

@@ -15,16 +15,11 @@ void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& read
   const TrialGroup group{lease.job.question.kernel, lease.job.question.problem,
                          lease.job.question.device_class, lease.job.question.policy,
                          driver_branch(device.driver.version)};
+  lease.blocks = reader.blocks_of(group, lease.job.series);
+  lease.verifications = reader.verifications_of(group, lease.job.series);
   for (TrialRow& trial : reader.trials(group)) {
-    const bool this_series = trial.series == lease.job.series;
-    if (!this_series && trial.outcome != Outcome::Compile) {
+    if (trial.series != lease.job.series && trial.outcome != Outcome::Compile) {
       continue;
-    }
-    if (this_series) {
-      const auto blocks = reader.blocks(trial);
-      lease.blocks.insert(lease.blocks.end(), blocks.begin(), blocks.end());
-      const auto verifications = reader.verifications(trial);
-      lease.verifications.insert(lease.verifications.end(), verifications.begin(), verifications.end());
     }
     trial.key.full.clear();
     trial.detail = cut_utf8(trial.detail, kLongestDetail);
@@ -36,24 +31,24 @@ void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& read
   }
 }
 
-/// The measured winner so far, under the same driver branch. An imported or provisional one is never an
-/// incumbent.
-Digest incumbent(const Lease& lease, const OfferedDevice& device, const IndexSnapshot& index) {
+/// The measured winner so far, under the same driver branch; null: there is none. An imported or provisional
+/// one is never an incumbent.
+RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const IndexSnapshot& index) {
   const ClassRecords* records = index.records(lease.job.question);
   if (!records) {
-    return {};
+    return nullptr;
   }
   const auto found = records->by_problem.find(to_string(lease.job.question.problem));
   if (found == records->by_problem.end()) {
-    return {};
+    return nullptr;
   }
   for (const RecordPtr& record : found->second) {
     if (was_measured_here(*record) && !record->provisional &&
         driver_branch(record->driver.version) == driver_branch(device.driver.version)) {
-      return record->trial;
+      return record;
     }
   }
-  return {};
+  return nullptr;
 }
 
 }  // namespace
@@ -65,7 +60,7 @@ void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* de
     return;
   }
   store.read([&](StoreReader& reader) { add_known_work(lease, *device, reader); });
-  lease.incumbent_trial = incumbent(lease, *device, index);
+  lease.incumbent = incumbent(lease, *device, index);
   Question question;
   question.spec = kernel.spec;
   question.key = lease.job.question;

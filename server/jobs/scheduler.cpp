@@ -111,6 +111,11 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
       row.question = order.question;
       row.retune = retune || power_limit_has_changed(order.question);
       row.for_bucket = order.for_bucket;
+      if (order.budget) {
+        row.budget = *order.budget;
+      } else if (const OpenJob* open = jobs_.find_key(row.key)) {
+        row.budget = open->row.budget;
+      }
       ids.push_back(enqueue(std::move(row), order.device).row.id);
     }
   } catch (const std::exception&) {
@@ -155,7 +160,8 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
 
 void Scheduler::ask_again(OpenJob& job, const JobRow& asked) {
   const bool only_exactly = job.row.for_bucket && !asked.for_bucket;
-  if ((asked.retune && !job.row.retune) || (only_exactly && job.smaller)) {
+  const bool searches_on = !allows_as_much(job.row.budget, asked.budget);
+  if ((asked.retune && !job.row.retune) || (only_exactly && job.smaller) || searches_on) {
     begin_anew(job, asked);
   } else if (only_exactly) {
     JobRow exact = job.row;
@@ -169,10 +175,16 @@ void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   JobRow row = job.row;
   row.retune = row.retune || asked.retune;
   row.for_bucket = row.for_bucket && asked.for_bucket;
+  if (!allows_as_much(row.budget, asked.budget)) {
+    row.budget = asked.budget;
+  }
   row.note.clear();
   row.state = JobState::Queued;
   store_.write([&](StoreWriter& writer) {
-    row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
+    // A search that only goes on keeps what it has measured.
+    if ((asked.retune && !job.row.retune) || job.smaller) {
+      row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
+    }
     writer.put_job(row);
   });
   if (job.lease) {

@@ -55,6 +55,8 @@ struct TuneOrder {
   /// The problem represents its bucket: if it does not fit into the GPU's memory, the job measures a smaller
   /// one that does. Otherwise the job measures exactly this problem.
   bool for_bucket = false;
+  /// Absent: a miss, which takes any search; a new job gets the default budget.
+  std::optional<SearchBudget> budget = {};
 };
 
 class Scheduler {
@@ -70,8 +72,9 @@ class Scheduler {
 
   // ---- Asking ----
 
-  /// The open job for the question, or a new one. An open job becomes a retune if a retune is asked for, and
-  /// a job for a bucket measures exactly its problem if that is asked for. A job that has ended already (it
+  /// The open job for the question, or a new one. An open job becomes a retune if a retune is asked for,
+  /// searches on if a larger budget is asked for, and a job for a bucket measures exactly its problem if that
+  /// is asked for. A job that has ended already (it
   /// could not be granted) comes with its last event. Throws ResourceExhausted if the queue is full,
   /// Unavailable while draining, and the store's error if the job cannot be persisted.
   JobEvent submit_tune(const RecordQuestion& question, const DeviceClass& device, bool retune);
@@ -145,7 +148,7 @@ class Scheduler {
   OpenJob& enqueue(JobRow row, const DeviceClass& device);
   /// Somebody asks for the open job anew, with other wishes perhaps.
   void ask_again(OpenJob& job, const JobRow& asked);
-  /// The job's measurements so far do not count: it starts again as `asked`.
+  /// The job starts again as `asked`. Its measurements so far count only where it merely searches on.
   void begin_anew(OpenJob& job, const JobRow& asked);
   /// Dispatches, then gives the state of these open jobs: the last event of a job that has ended meanwhile.
   std::vector<JobEvent> dispatched(const std::vector<std::string>& ids);

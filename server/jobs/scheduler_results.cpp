@@ -11,6 +11,20 @@
 #include "server/store/store.hpp"
 
 namespace cubind {
+namespace {
+
+void add_stages(const std::vector<StageTime>& lease, std::vector<StageTime>& job) {
+  for (const StageTime& one : lease) {
+    const auto at = std::ranges::find(job, one.stage, &StageTime::stage);
+    if (at == job.end()) {
+      job.push_back(one);
+    } else {
+      at->ms += one.ms;
+    }
+  }
+}
+
+}  // namespace
 
 bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
                          const WorkProgress& progress) {
@@ -72,6 +86,7 @@ bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::ui
     return false;
   }
   job->row.outcomes = result.outcomes;
+  add_stages(result.stages, job->row.stages);
   const bool is_smaller = result.status == WorkResult::Status::Smaller;
   const bool gpu_in_use = job->row.state == JobState::WaitingForIdleGpu;
   if (result.status == WorkResult::Status::Interrupted && gpu_in_use && only_when_idle(job->row)) {

@@ -130,6 +130,11 @@ void AgentStream::acknowledge() {
 }
 
 void AgentStream::grant(const Lease& lease) {
+  for (v1::LeaseGrant& page : known_work(lease)) {
+    v1::DaemonMessage message;
+    *message.mutable_lease() = std::move(page);
+    send(std::move(message));
+  }
   v1::DaemonMessage message;
   to_wire(lease, *message.mutable_lease());
   send(std::move(message));

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxLog = 3000;
 constexpr int kMaxCheckedProblems = 100;
-/// The time for walks through the space, over all problems and architectures of a call: tables and listings
-/// wait behind it.
+/// The time for counting spaces, over all problems and architectures of a call: tables and listings wait
+/// behind it.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
 
 /// Shared memory that a block may ask for, by compute capability.
@@ -149,7 +149,7 @@ void CheckCall::count(const Problem& problem) {
     const std::uint32_t capability = compute_capability(architecture).value_or(90);
     const DeviceConstants constants = constants_for(capability, known, label);
     const SpaceSize size = count_valid(*spec_, problem, constants, interrupt);
-    const auto first = default_configuration(*spec_, problem, constants, interrupt);
+    const auto first = default_configuration(*spec_, problem, constants);
     if (architecture == architectures_.front()) {
       auto& report = *reply_.add_problems();
       to_wire(problem, *report.mutable_problem());
@@ -157,6 +157,11 @@ void CheckCall::count(const Problem& problem) {
       report.set_total(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.total, UINT32_MAX)));
       if (first) {
         to_wire(*first, *report.mutable_first_default());
+      }
+      if (!size.exact) {
+        reply_.add_warnings(
+            "/constraints: tie too many tunables for the valid configurations to be counted: at " +
+            to_string(problem) + " there are at most " + std::to_string(size.valid));
       }
       if (reply_.problems_size() == 1) {
         reply_.add_warnings("counted for " + label);

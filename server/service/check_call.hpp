@@ -50,7 +50,7 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   v1::CheckKernelReply& reply_;
   std::shared_ptr<CheckCall> self_;
   std::atomic<bool> cancelled_{false};
-  std::uint64_t steps_ = 0;  // of walks through the space
+  std::uint64_t steps_ = 0;  // of counting
   std::shared_ptr<const KernelSpec> spec_;
   std::vector<std::string> architectures_;
   std::vector<CheckOrder> orders_;

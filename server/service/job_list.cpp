@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/error.hpp"
 #include "base/refuse.hpp"
+#include "base/text.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
 #include "server/store/store.hpp"
@@ -47,6 +49,11 @@ Page open_jobs(const ServiceContext& context, const JobAge& after, std::size_t s
   return page;
 }
 
+JobEvent ended_job(JobRow row, const IndexSnapshot& snapshot) {
+  const DeviceClass* device = snapshot.device(row.question.device_class);
+  return {std::move(row), device ? device->label : "", "", 0, 0, nullptr};
+}
+
 Page all_jobs(const ServiceContext& context, const JobAge& after, std::size_t size) {
   JobPage stored;
   context.store.read([&](StoreReader& reader) { stored = reader.jobs_after(after, size); });
@@ -56,16 +63,32 @@ Page all_jobs(const ServiceContext& context, const JobAge& after, std::size_t si
     if (auto open = context.scheduler.find(row.id)) {
       page.jobs.push_back(std::move(*open));
     } else if (has_ended(row.state)) {
-      const DeviceClass* device = snapshot->device(row.question.device_class);
-      page.jobs.push_back({std::move(row), device ? device->label : "", "", 0, 0, nullptr});
+      page.jobs.push_back(ended_job(std::move(row), *snapshot));
     }
   }
   return page;
 }
 
+JobEvent find_job(const ServiceContext& context, const std::string& id) {
+  check_name(id, "id");
+  if (auto open = context.scheduler.find(id)) {
+    return *std::move(open);
+  }
+  std::optional<JobRow> row;
+  context.store.read([&](StoreReader& reader) { row = reader.job(id); });
+  if (!row) {
+    throw Error(ErrorCode::NotFound, "id", "there is no job " + quoted(id));
+  }
+  return ended_job(*std::move(row), *context.index.snapshot());
+}
+
 }  // namespace
 
 void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::ListJobsReply& reply) {
+  if (!request.id().empty()) {
+    to_wire(find_job(context, request.id()), *reply.add_jobs());
+    return;
+  }
   const std::size_t size =
       request.page_size() == 0 ? kMaxPage : std::min<std::size_t>(request.page_size(), kMaxPage);
   const JobAge after = age_in(request.page_token());

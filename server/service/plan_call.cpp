@@ -1,8 +1,10 @@
 #include "server/service/plan_call.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "server/answer/freshness.hpp"
 #include "server/jobs/job_times.hpp"
 #include "server/service/status.hpp"
@@ -14,26 +16,44 @@
 namespace cubind {
 namespace {
 
+struct PlanWishes {
+  SearchBudget budget;
+  bool retune = false;
+  Interrupt interrupt;
+};
+
 JobTimes read_job_times(Store& store) {
   std::vector<JobRow> jobs;
   store.read([&](StoreReader& reader) { jobs = reader.ended_jobs(); });
   return JobTimes(jobs);
 }
 
-void plan(ServiceContext& context, const Question& question, bool retune, const JobTimes& times,
+/// What a search of a space of so many configurations would try; 0: as many as the time allows.
+std::uint64_t trials_under(const SearchBudget& budget, std::uint64_t valid) {
+  const std::uint64_t limit = budget.said()               ? trials_of(budget)
+                              : valid <= kExhaustiveLimit ? valid
+                                                          : kDefaultTrials;
+  return budget.max_seconds > 0 && limit == 0 ? 0 : std::min(limit, valid);
+}
+
+void plan(ServiceContext& context, const Question& question, const PlanWishes& wishes, const JobTimes& times,
           v1::PlannedProblem& planned) {
-  const SpaceSize size =
-      count_valid(*question.spec, question.key.problem, device_constants(question.device.facts));
+  const SpaceSize size = count_valid(*question.spec, question.key.problem,
+                                     device_constants(question.device.facts), wishes.interrupt);
   planned.set_kernel(question.key.kernel);
   to_wire(question.key.problem, *planned.mutable_problem());
   planned.set_device(question.device.label);
   planned.set_valid(size.valid);
   planned.set_total(size.total);
+  planned.set_trials(trials_under(wishes.budget, size.valid));
   planned.set_fresh(
-      settled_answer(question, context.answerer, *context.index.snapshot(), context.store).has_value());
-  if (planned.fresh() && !retune) {
+      settled_answer(question, wishes.budget, context.answerer, *context.index.snapshot()).has_value());
+  if (planned.fresh() && !wishes.retune) {
     planned.set_estimate_ms(0);
-  } else if (const auto estimate = times.estimate(question.key, size.valid)) {
+    return;
+  }
+  const auto estimate = planned.trials() > 0 ? times.estimate(question.key, planned.trials()) : std::nullopt;
+  if (estimate) {
     planned.set_estimate_ms(estimate->elapsed_ms);
     planned.set_estimated_from(estimate->jobs);
   }
@@ -56,14 +76,20 @@ void add_open_jobs(const Scheduler& scheduler, const std::vector<Question>& ques
 grpc::ServerUnaryReactor* plan_tune(ServiceContext& context, grpc::CallbackServerContext& call,
                                     const v1::TuneRequest& request, v1::PlanTuneReply& reply) {
   grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-  context.background.post([&context, reactor, &request, &reply] {
+  context.background.post([&context, &call, reactor, &request, &reply] {
     std::vector<Question> questions;
     const grpc::Status planned = guarded([&] {
       refuse_while_draining(context);
+      const PlanWishes wishes{budget_of(request), request.retune(), [&] {
+                                refuse_while_draining(context);
+                                if (call.IsCancelled()) {
+                                  throw Error(ErrorCode::Cancelled, "call", "the caller went away");
+                                }
+                              }};
       questions = questions_of(context, request);
       const JobTimes times = read_job_times(context.store);
       for (const Question& question : questions) {
-        plan(context, question, request.retune(), times, *reply.add_problems());
+        plan(context, question, wishes, times, *reply.add_problems());
       }
     });
     if (!planned.ok()) {

@@ -35,21 +35,22 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
 void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
   const bool retune = request.retune();
   const bool is_wanted = request.has_wanted();
+  SearchBudget budget;
   std::vector<Asked> asked;
   std::vector<RecordQuestion> fresh;
   const grpc::Status looked = guarded([&] {
     refuse_while_draining(context_);
+    budget = budget_of(request);
     const std::vector<Question> questions = questions_of(context_, request);
     const auto snapshot = context_.index.snapshot();
     for (const Question& question : questions) {
-      auto settled =
-          retune ? std::nullopt : settled_answer(question, context_.answerer, *snapshot, context_.store);
+      auto settled = retune ? std::nullopt : settled_answer(question, budget, context_.answerer, *snapshot);
       if (settled) {
         fresh.push_back(question.key);
       }
       // A miss noted it in the place of its job: it may shrink as that would have.
       const bool for_bucket = is_wanted && stands_for_bucket(question, context_.answerer, *snapshot);
-      asked.push_back({question, std::move(settled), for_bucket});
+      asked.push_back({question, std::move(settled), for_bucket, budget});
     }
   });
   if (!fresh.empty() && !context_.store.read_only_reason()) {
@@ -74,7 +75,7 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
     std::vector<TuneOrder> orders;
     for (std::size_t i = first; i < end; ++i) {
       if (const Asked& one = (*asked)[i]; !one.fresh) {
-        orders.push_back({one.question.key, one.question.device, one.for_bucket});
+        orders.push_back({one.question.key, one.question.device, one.for_bucket, one.budget});
       }
     }
     const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);

@@ -37,8 +37,9 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
     Question question;
     std::optional<AnswerCandidate> fresh;  // there is nothing left to tune
     bool for_bucket = false;
+    SearchBudget budget;
   };
-  /// On the background thread: it reads specs and the store and enumerates search spaces.
+  /// On the background thread: it reads specs and the store.
   void look_for_fresh(const v1::TuneRequest& request);
   /// The job thread hears agents between two slices.
   void submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std::size_t first, bool retune);

@@ -184,6 +184,24 @@ std::vector<OutcomeCount> read_outcomes(const std::string& text) {
   });
 }
 
+std::string write_stages(const std::vector<StageTime>& stages) {
+  OrderedJson object = OrderedJson::object();
+  for (const StageTime& item : stages) {
+    object[item.stage] = item.ms;
+  }
+  return object.dump();
+}
+
+std::vector<StageTime> read_stages(const std::string& text) {
+  return read_json(text, "times of stages", [](const OrderedJson& object) {
+    std::vector<StageTime> stages;
+    for (const auto& [stage, ms] : object.get_ref<const OrderedJson::object_t&>()) {
+      stages.push_back({stage, ms.get<double>()});
+    }
+    return stages;
+  });
+}
+
 std::string write_facts(const DeviceFacts& facts) {
   return OrderedJson{{"name", facts.name},
                      {"pci_device_id", facts.pci_device_id},

@@ -26,6 +26,8 @@ std::string write_resources(const std::vector<EntryResources>& resources);
 std::vector<EntryResources> read_resources(const std::string& text);
 std::string write_outcomes(const std::vector<OutcomeCount>& outcomes);
 std::vector<OutcomeCount> read_outcomes(const std::string& text);
+std::string write_stages(const std::vector<StageTime>& stages);
+std::vector<StageTime> read_stages(const std::string& text);
 std::string write_facts(const DeviceFacts& facts);
 DeviceFacts read_facts(const std::string& text);
 

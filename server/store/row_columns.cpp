@@ -24,6 +24,7 @@ void ColumnWriter::put(const std::vector<Configuration>& configurations) {
 void ColumnWriter::put(const std::vector<std::string>& strings) { put_made(write_strings(strings)); }
 void ColumnWriter::put(const std::vector<EntryResources>& resources) { put_made(write_resources(resources)); }
 void ColumnWriter::put(const std::vector<OutcomeCount>& outcomes) { put_made(write_outcomes(outcomes)); }
+void ColumnWriter::put(const std::vector<StageTime>& stages) { put_made(write_stages(stages)); }
 void ColumnWriter::put(const DeviceFacts& facts) { put_made(write_facts(facts)); }
 void ColumnWriter::put(const std::vector<double>& values) { put_made_bytes(write_doubles(values)); }
 void ColumnWriter::put(const std::vector<Digest>& digests) { put_made_bytes(write_digests(digests)); }
@@ -44,6 +45,7 @@ void ColumnReader::get(std::vector<Configuration>& configurations) {
 void ColumnReader::get(std::vector<std::string>& strings) { strings = read_strings(row_.text()); }
 void ColumnReader::get(std::vector<EntryResources>& resources) { resources = read_resources(row_.text()); }
 void ColumnReader::get(std::vector<OutcomeCount>& outcomes) { outcomes = read_outcomes(row_.text()); }
+void ColumnReader::get(std::vector<StageTime>& stages) { stages = read_stages(row_.text()); }
 void ColumnReader::get(DeviceFacts& facts) { facts = read_facts(row_.text()); }
 void ColumnReader::get(std::vector<double>& values) { values = read_doubles(row_.blob()); }
 void ColumnReader::get(std::vector<Digest>& digests) { digests = read_digests(row_.blob()); }

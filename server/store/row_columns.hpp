@@ -167,6 +167,15 @@ void visit_columns(IsA<VerificationSummary> auto& summary, Visitor& visit) {
 }
 
 template <typename Visitor>
+void visit_columns(IsA<SearchSummary> auto& search, Visitor& visit) {
+  visit("search_space", null_if_zero(search.space));
+  visit("search_strategy", search.strategy);
+  visit("search_trials", search.trials);
+  visit("search_seconds", search.seconds);
+  visit("search_complete", search.complete);
+}
+
+template <typename Visitor>
 void visit_columns(IsA<RecordRow> auto& record, Visitor& visit) {
   visit_columns(record.question, visit);
   visit("configuration", record.configuration);
@@ -180,6 +189,7 @@ void visit_columns(IsA<RecordRow> auto& record, Visitor& visit) {
   visit_columns(record.timing, visit);
   visit_columns(record.verification, visit);
   visit("finalists", record.finalists);
+  visit_columns(record.search, visit);
   visit("job", record.job_id);
 }
 
@@ -209,6 +219,9 @@ void visit_columns(IsA<JobRow> auto& job, Visitor& visit) {
   visit("driver_cuda", job.driver_cuda);
   visit("for_bucket", job.for_bucket);
   visit("needs_bytes", job.needs_bytes);
+  visit("max_trials", job.budget.max_trials);
+  visit("max_seconds", job.budget.max_seconds);
+  visit("stages", job.stages);
 }
 
 template <typename Visitor>
@@ -262,6 +275,7 @@ class ColumnWriter {
   void put(const std::vector<std::string>& strings);
   void put(const std::vector<EntryResources>& resources);
   void put(const std::vector<OutcomeCount>& outcomes);
+  void put(const std::vector<StageTime>& stages);
   void put(const DeviceFacts& facts);
   void put(const std::vector<double>& values);
   void put(const std::vector<Digest>& digests);
@@ -306,6 +320,7 @@ class ColumnReader {
   void get(std::vector<std::string>& strings);
   void get(std::vector<EntryResources>& resources);
   void get(std::vector<OutcomeCount>& outcomes);
+  void get(std::vector<StageTime>& stages);
   void get(DeviceFacts& facts);
   void get(std::vector<double>& values);
   void get(std::vector<Digest>& digests);

@@ -10,6 +10,7 @@
 #include "tuner/plan/answer.hpp"
 #include "tuner/plan/evidence.hpp"
 #include "tuner/plan/problem.hpp"
+#include "tuner/plan/search.hpp"
 #include "tuner/spec/device_class.hpp"
 #include "tuner/spec/keys.hpp"
 
@@ -124,6 +125,7 @@ struct RecordRow {
   Timing timing;
   VerificationSummary verification;
   std::vector<Digest> finalists;  // trial keys
+  SearchSummary search;           // that chose the winner
   std::string job_id;
 };
 
@@ -154,6 +156,13 @@ struct OutcomeCount {
   bool operator==(const OutcomeCount&) const = default;
 };
 
+/// Time that a job has spent at something (see StageTime in cubind.proto).
+struct StageTime {
+  std::string stage;
+  double ms = 0;
+  bool operator==(const StageTime&) const = default;
+};
+
 /// A job of the persisted queue. Progress within a lease lives in RAM alone.
 struct JobRow {
   std::string id;
@@ -179,6 +188,8 @@ struct JobRow {
   /// Tune:
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
   std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
+  SearchBudget budget;
+  std::vector<StageTime> stages;  // of the leases that have ended
 };
 
 }  // namespace cubind

@@ -19,6 +19,13 @@ inline std::string listed(std::string_view leading, const std::vector<std::strin
   return std::string(leading) + (leading.empty() ? "" : ", ") + join(columns, ", ");
 }
 
+inline std::vector<std::string> prefixed(std::string_view prefix, std::vector<std::string> columns) {
+  for (std::string& column : columns) {
+    column.insert(0, prefix);
+  }
+  return columns;
+}
+
 template <typename Row>
 std::string select(std::string_view leading, std::string_view table) {
   return "SELECT " + listed(leading, column_names<Row>()) + " FROM " + std::string(table) + " ";
@@ -114,6 +121,16 @@ inline const std::string kBlocks =
     select<BlockRow>("trial || '/' || series || '/' || stage || '/' || position", "blocks") +
     "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) ORDER BY stage, "
     "position";
+/// Of all trials of a group at once; the trial's key comes first.
+inline const std::string kOfGroup =
+    "FROM trials t WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
+    "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ?";
+inline const std::string kBlocksOfGroup =
+    "SELECT " +
+    listed("b.trial || '/' || b.series || '/' || b.stage || '/' || b.position, g.key",
+           prefixed("b.", column_names<BlockRow>())) +
+    " FROM (SELECT t.id, t.key " + kOfGroup +
+    ") g JOIN blocks b ON b.trial = g.id WHERE b.series = ? ORDER BY g.key, b.stage, b.position";
 inline const std::string kDeleteBlock =
     "DELETE FROM blocks WHERE trial = ? AND series = ? AND stage = ? AND position = ?";
 inline const std::string kInsertBlock =
@@ -123,6 +140,13 @@ inline const std::string kVerifications =
     select<VerificationRow>("trial || '/' || series || '/' || problem", "verifications") +
     "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) "
     "ORDER BY verification_digest, problem, after_timing";
+inline const std::string kVerificationsOfGroup =
+    "SELECT " +
+    listed("v.trial || '/' || v.series || '/' || v.problem, g.key",
+           prefixed("v.", column_names<VerificationRow>())) +
+    " FROM (SELECT t.id, t.key " + kOfGroup +
+    ") g JOIN verifications v ON v.trial = g.id WHERE v.series = ? "
+    "ORDER BY g.key, v.verification_digest, v.problem, v.after_timing";
 inline const std::string kPutVerification =
     insert<VerificationRow>("verifications", "trial, series, created_at", "INSERT OR REPLACE");
 

@@ -172,6 +172,36 @@ std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
   });
 }
 
+std::vector<BlockRow> StoreReader::blocks_of(const TrialGroup& group, std::uint32_t series) {
+  const std::string problem = store::write_problem(group.problem);
+  const std::string policy = to_string(group.policy);
+  Query query = database_.query(sql::kBlocksOfGroup);
+  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series, series);
+  return read_sound(query, "blocks", damaged_, [&](Query& row) {
+    row.text();  // the row's name
+    BlockRow block;
+    block.trial = row.digest();
+    block.series = series;
+    read_columns(row, block);
+    return block;
+  });
+}
+
+std::vector<VerificationRow> StoreReader::verifications_of(const TrialGroup& group, std::uint32_t series) {
+  const std::string problem = store::write_problem(group.problem);
+  const std::string policy = to_string(group.policy);
+  Query query = database_.query(sql::kVerificationsOfGroup);
+  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series, series);
+  return read_sound(query, "verifications", damaged_, [&](Query& row) {
+    row.text();  // the row's name
+    VerificationRow verification;
+    verification.trial = row.digest();
+    verification.series = series;
+    read_columns(row, verification);
+    return verification;
+  });
+}
+
 std::vector<ArtifactRow> StoreReader::artifacts_of(const TrialGroup& group) {
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);

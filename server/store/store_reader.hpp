@@ -83,6 +83,9 @@ class StoreReader {
   /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.
   std::vector<BlockRow> blocks(const TrialRow& trial);
   std::vector<VerificationRow> verifications(const TrialRow& trial);
+  /// Those of the series' trials of the group, by trial and then as above.
+  std::vector<BlockRow> blocks_of(const TrialGroup& group, std::uint32_t series);
+  std::vector<VerificationRow> verifications_of(const TrialGroup& group, std::uint32_t series);
   /// Artifacts that the group's trials name, each once.
   std::vector<ArtifactRow> artifacts_of(const TrialGroup& group);
 

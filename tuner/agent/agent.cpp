@@ -154,7 +154,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
       heartbeat_ = milliseconds(message.welcome().heartbeat_ms());
       return;
     case v1::DaemonMessage::kLease:
-      return begin(message.lease());
+      return take(message.lease());
     case v1::DaemonMessage::kCheck:
       return begin(message.check());
     case v1::DaemonMessage::kEndLease:
@@ -170,6 +170,17 @@ void Agent::handle(const v1::DaemonMessage& message) {
       return stop_all(JobStop::Kind::HandBack);
     default:
       return;
+  }
+}
+
+// The pages of a lease follow each other.
+void Agent::take(const v1::LeaseGrant& page) {
+  if (page.lease_id() != pages_.lease_id()) {
+    pages_.Clear();
+  }
+  pages_.MergeFrom(page);
+  if (!page.more()) {
+    begin(std::exchange(pages_, {}));
   }
 }
 

@@ -45,6 +45,7 @@ class Agent {
   v1::Hello hello();
   void serve(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
   void handle(const v1::DaemonMessage& message);
+  void take(const v1::LeaseGrant& page);
   void begin(const v1::LeaseGrant& lease);
   void begin(const v1::CheckOrder& order);
   void work_on(Work& work, const v1::LeaseGrant& lease);
@@ -71,6 +72,7 @@ class Agent {
   std::string no_device_because_;  // without places
   std::unique_ptr<Toolbox> toolbox_;
   std::unique_ptr<LeaseStream> stream_;
+  v1::LeaseGrant pages_;  // of a lease that is not complete; of the stream's thread
   std::atomic<std::chrono::milliseconds> heartbeat_{};  // as the daemon welcomed it; 0: not yet
   std::chrono::steady_clock::time_point said_{};
   std::chrono::steady_clock::time_point looked_{};  // at free memory

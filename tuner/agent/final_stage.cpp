@@ -102,7 +102,7 @@ std::optional<std::size_t> choose_finalist(const std::vector<Finalist>& finalist
     const Compiled& artifact = bench.artifact(*finalist.candidate);
     contenders.push_back({&finalist.times, finalist.running, finalist.candidate->incumbent,
                           finalist.candidate->is_default, most_registers(artifact),
-                          most_shared_bytes(*finalist.candidate, artifact), finalist.candidate->number});
+                          most_shared_bytes(*finalist.candidate, artifact), finalist.candidate->place});
   }
   return choose_winner(contenders, context);
 }

@@ -1,30 +1,17 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "schemas/agent.pb.h"
-#include "tuner/agent/kernel_build.hpp"
-#include "tuner/plan/launch_plan.hpp"
+#include "tuner/plan/search.hpp"
 #include "tuner/spec/keys.hpp"
+#include "tuner/spec/space.hpp"
 
 namespace cubind {
-
-/// One configuration of a tuning job, with everything about it that needs no compiler and no device.
-struct Candidate {
-  std::uint32_t number = 0;  // place in canonical order; also its number at the device worker
-  Configuration configuration;
-  LaunchPlan plan;  // symbols are empty
-  ArtifactSource source;
-  Key artifact_key;
-  Key trial_key;
-  bool incumbent = false;
-  bool is_default = false;
-
-  bool must_compete() const { return incumbent || is_default; }
-};
 
 /// The input of a tuning job. Immutable once made.
 struct JobInput {
@@ -40,24 +27,19 @@ struct JobInput {
   Digest job_key;
   Digest verification;  // digest of reference and tolerance
   std::string architecture;
-  std::vector<Candidate> candidates;  // in search order; no two with the same trial key
+
+  std::shared_ptr<const KernelSpace> space;
+  SearchBudget budget;
+  double spent_seconds = 0;                // of the budget, in earlier leases
+  Configuration preset;                    // the default for this problem
+  std::vector<Configuration> hints;        // winners of neighbouring problems, nearest first
+  std::optional<Configuration> incumbent;  // the measured winner so far
+  Digest incumbent_trial;
 };
 
-/// Parses the lease's spec, enumerates the valid configurations, drops those that cannot launch, computes keys
-/// and orders. Throws Error(InvalidArgument) for a spec or problem that is wrong, Error(FailedPrecondition)
-/// where no configuration is valid.
-JobInput make_job_input(const v1::LeaseGrant& lease, const KernelBuild& build, const v1::DeviceInfo& device);
-
-/// A configuration of the job's kernel at some problem, without number and trial key. Absent where a constraint
-/// or launch limit excludes it or nothing is launched.
-std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& build, const Problem& problem,
-                                      const Configuration& configuration);
-
-/// Likewise for the default configuration of that problem.
-std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem);
-
-/// The plan of a configuration for a problem; absent where a constraint or launch limit excludes it.
-std::optional<LaunchPlan> plan_for(const KernelSpec& spec, const Problem& problem,
-                                   const Configuration& configuration, const DeviceConstants& constants);
+/// Reads the lease. Throws Error(InvalidArgument) for a problem that is wrong, Error(FailedPrecondition) where
+/// no configuration is valid, and as KernelSpace does. `interrupt` is asked while the space is made.
+JobInput make_job_input(const v1::LeaseGrant& lease, const std::shared_ptr<const KernelSpec>& spec,
+                        const v1::DeviceInfo& device, const Interrupt& interrupt = {});
 
 }  // namespace cubind

@@ -4,9 +4,33 @@
 
 namespace cubind {
 
-JobProgress::JobProgress(JobChannel& channel) : channel_(channel) { progress_.set_state(v1::Job::RUNNING); }
+JobProgress::JobProgress(JobChannel& channel, const Clock& clock)
+    : channel_(channel), clock_(clock), stage_("opening"), since_(clock.steady_now()) {
+  progress_.set_state(v1::Job::RUNNING);
+}
+
+void JobProgress::stage(std::string_view stage) {
+  const auto now = clock_.steady_now();
+  auto at = std::ranges::find(stages_, stage_, [](const auto& one) { return one.first; });
+  if (at == stages_.end()) {
+    at = stages_.insert(at, {stage_, {}});
+  }
+  at->second += now - since_;
+  since_ = now;
+  stage_ = stage;
+}
+
+void JobProgress::add_stages(v1::JobResult& result) {
+  stage(stage_);
+  for (const auto& [stage, time] : stages_) {
+    v1::StageTime& to = *result.add_stages();
+    to.set_stage(stage);
+    to.set_ms(time.count());
+  }
+}
 
 void JobProgress::phase(std::string_view phase) {
+  stage(phase);
   if (progress_.phase() == phase) {
     return send_if_due();
   }
@@ -18,6 +42,8 @@ void JobProgress::state(v1::Job::State state) {
   if (progress_.state() == state) {
     return;
   }
+  const bool waits = state == v1::Job::WAITING_FOR_IDLE_GPU;
+  stage(waits ? std::string_view("waiting_for_idle_gpu") : std::string_view(progress_.phase()));
   progress_.set_state(state);
   send();
 }

@@ -1,33 +1,45 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/clock.hpp"
 #include "tuner/agent/job_channel.hpp"
 
 namespace cubind {
 
 /// The reports to the daemon while a job runs: at once if the phase or the state changes, else ten times a
-/// second at most. Used from the job's thread.
+/// second at most. Keeps the time that the job spends at each of its stages. Used from the job's thread.
 class JobProgress {
  public:
-  explicit JobProgress(JobChannel& channel);
+  JobProgress(JobChannel& channel, const Clock& clock);
 
-  /// compiling, verifying, screening, finalists, commit
+  /// compiling, verifying, screening, finalists, commit: also the stage from now on.
   void phase(std::string_view phase);
+  /// The time from now on is spent at this stage (see StageTime). WAITING_FOR_IDLE_GPU is one by itself.
+  void stage(std::string_view stage);
   void state(v1::Job::State state);
   void total(std::uint32_t configurations);
   void done(std::uint32_t configurations);
   void nvrtc_calls(std::uint32_t calls);
   void best(double time_us);
   void send();
+  /// The stages in the order in which they were first come to.
+  void add_stages(v1::JobResult& result);
 
  private:
   void send_if_due();
 
   JobChannel& channel_;
+  const Clock& clock_;
   v1::Progress progress_;
   std::chrono::steady_clock::time_point sent_{};
+  std::vector<std::pair<std::string, std::chrono::duration<double, std::milli>>> stages_;
+  std::string stage_;
+  std::chrono::steady_clock::time_point since_;
 };
 
 }  // namespace cubind

@@ -117,14 +117,20 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
   }
   result.set_verification_digest(bytes_of(verification_digest(*input.spec, input.numerics)));
   to_wire(input.problem, *result.mutable_measured_problem());
-  count_outcomes(input, bench, result);
   return result;
 }
 
-void count_outcomes(const JobInput& input, const TrialBench& bench, v1::JobResult& result) {
+void describe_search(const Proposals& proposals, const TrialBench& bench, v1::JobResult& result) {
+  const SearchSummary search = proposals.summary();
+  v1::SearchSummary& summary = *result.mutable_search();
+  summary.set_space(bytes_of(search.space));
+  summary.set_strategy(search.strategy);
+  summary.set_trials(search.trials);
+  summary.set_seconds(search.seconds);
+  summary.set_complete(search.complete);
   std::map<v1::Outcome, std::uint32_t> counts;
-  for (const Candidate& candidate : input.candidates) {
-    ++counts[bench.outcome(candidate).value_or(v1::CORRECT)];
+  for (const Candidate* candidate : proposals.tried()) {
+    ++counts[bench.ending(*candidate)];
   }
   for (const auto& [outcome, count] : counts) {
     v1::OutcomeCount& to = *result.add_outcomes();

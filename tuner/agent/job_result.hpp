@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "tuner/agent/final_stage.hpp"
 #include "tuner/agent/job_input.hpp"
+#include "tuner/agent/proposals.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/agent/trial_log.hpp"
 
@@ -24,7 +25,7 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
                               const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device,
                               const Clock& clock);
 
-/// How many candidates ended how.
-void count_outcomes(const JobInput& input, const TrialBench& bench, v1::JobResult& result);
+/// Adds what was searched, and how many of the tried candidates ended how.
+void describe_search(const Proposals& proposals, const TrialBench& bench, v1::JobResult& result);
 
 }  // namespace cubind

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kMaxMessageBytes = 256 << 20;  // a lease holds everything known about its trials
+constexpr int kMaxMessageBytes = 64 << 20;  // a lease has the sources of its kernel
 constexpr milliseconds kPoll{50};
 // A job that is handed back sends its last batch and its result; the daemon wants that within 5 s.
 constexpr milliseconds kGrace{3000};

@@ -5,7 +5,6 @@
 #include "tuner/agent/prepare_request.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/search/fitting_problem.hpp"
-#include "tuner/spec/space.hpp"
 #include "tuner/verify/setup_memory.hpp"
 
 namespace cubind {
@@ -28,21 +27,11 @@ std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " b
 }  // namespace
 
 std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& problem) {
-  std::vector<LaunchPlan> plans;
-  for (const Configuration& configuration : enumerate_valid(*input.spec, problem, input.constants)) {
-    auto plan = plan_for(*input.spec, problem, configuration, input.constants);
-    if (plan && !plan->launches.empty()) {
-      plans.push_back(*std::move(plan));
-    }
-  }
-  if (plans.empty()) {
+  const auto plan = buffers_plan(input, problem);
+  if (!plan) {
     return std::nullopt;
   }
-  std::vector<const LaunchPlan*> all;
-  for (const LaunchPlan& plan : plans) {
-    all.push_back(&plan);
-  }
-  return verify::trial_bytes(make_prepare_request(input, 0, problem, all, reference_of(input, problem)),
+  return verify::trial_bytes(make_prepare_request(input, 0, problem, {&*plan}, reference_of(input, problem)),
                              input.facts.l2_bytes());
 }
 

@@ -9,8 +9,9 @@
 
 namespace cubind {
 
-/// The device memory that the trials of a problem take: all valid configurations, the reference and what the
-/// device worker needs beside them. Absent: no configuration is valid. Pure.
+/// The device memory that the trials of a problem take: the default configuration, the reference and what the
+/// device worker needs beside them. A configuration with more scratch may lack memory by itself. Absent: no
+/// configuration is valid. Pure.
 std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& problem);
 
 /// The result of a job whose problem the device has no memory for. A job for a bucket goes on with the first

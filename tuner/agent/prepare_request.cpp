@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "tuner/plan/plan_program.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -67,6 +68,18 @@ void add_scalar(const JobInput& input, const ArgumentSpec& argument, const Probl
 }
 
 }  // namespace
+
+std::optional<LaunchPlan> buffers_plan(const JobInput& input, const Problem& problem) {
+  const auto preset = default_configuration(*input.spec, problem, input.constants);
+  if (!preset) {
+    return std::nullopt;
+  }
+  const PlanProgram program(input.spec->plan_template(problem, *preset), problem, *preset, input.constants);
+  std::vector<std::int64_t> values = program.initial_values();
+  program.set_problem(problem, values);
+  program.set_configuration(*preset, values);
+  return program.plan_of_all(values);
+}
 
 v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t setup, const Problem& problem,
                                         const std::vector<const LaunchPlan*>& plans,

@@ -54,7 +54,7 @@ class RowInvariance {
   CompileSource& artifacts_;
   TrialDevice& device_;
   std::size_t dim_ = 0;  // its setup in the problem
-  std::uint32_t next_number_ = 0;
+  std::uint32_t next_number_;
   std::map<std::string, Yardstick> yardsticks_;  // by problem
 };
 

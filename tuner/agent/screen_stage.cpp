@@ -6,24 +6,33 @@
 
 namespace cubind {
 
-ScreenStage::ScreenStage(const JobInput& input, TrialBench& bench, JobProgress& progress,
-                         const CompileSource& artifacts, Options options)
-    : input_(input), bench_(bench), progress_(progress), artifacts_(artifacts), options_(options) {}
+ScreenStage::ScreenStage(const JobInput& input, Proposals& proposals, TrialBench& bench,
+                         JobProgress& progress, const CompileSource& artifacts, MeasureSettings settings)
+    : input_(input),
+      proposals_(proposals),
+      bench_(bench),
+      progress_(progress),
+      artifacts_(artifacts),
+      settings_(settings) {}
 
-void ScreenStage::run_ahead(std::size_t position) {
-  const std::size_t end = std::min(input_.candidates.size(), position + options_.compile_window);
-  for (; wanted_ < end; ++wanted_) {
-    bench_.want(input_.candidates[wanted_]);
-  }
+Attempt ScreenStage::verify(const Candidate& candidate) {
+  progress_.phase("verifying");
+  return bench_.verify(candidate, {DeviceSetup::kMain, input_.problem, candidate.plan}, false);
 }
 
+// Verifying costs a multiple of one sample: a trial whose first sample is hopeless is not verified, and the
+// best that the others are judged against is always one that was.
 Attempt ScreenStage::screen(const Candidate& candidate) {
   std::vector<double> samples;
   for (std::size_t position = 0;; ++position) {
     const ScreenStep step =
-        screen_step({samples, best_us_, bench_.tick_us(), candidate.must_compete()}, options_.settings);
+        screen_step({samples, best_us_, bench_.tick_us(), candidate.must_compete()}, settings_);
     if (step.verdict == ScreenVerdict::Hopeless) {
       return Attempt::Done;
+    }
+    if (const Attempt verified = position == 1 ? verify(candidate) : Attempt::Done;
+        verified != Attempt::Done) {
+      return verified;
     }
     if (step.verdict == ScreenVerdict::Survivor) {
       break;
@@ -35,9 +44,9 @@ Attempt ScreenStage::screen(const Candidate& candidate) {
     }
     samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
   }
-  const double value = screen_value_us(samples, bench_.tick_us(), options_.settings);
-  const auto position = static_cast<std::size_t>(&candidate - input_.candidates.data());
-  screened_.push_back({position, value, candidate.must_compete()});
+  const double value = screen_value_us(samples, bench_.tick_us(), settings_);
+  screened_.push_back({survivors_.size(), value, candidate.must_compete()});
+  survivors_.push_back(&candidate);
   best_us_ = std::min(best_us_.value_or(value), value);
   progress_.best(*best_us_);
   return Attempt::Done;
@@ -50,54 +59,54 @@ Attempt ScreenStage::try_one(const Candidate& candidate) {
   if (compiled != Attempt::Done) {
     return compiled;
   }
-  progress_.phase("verifying");
-  const DeviceSetup main{DeviceSetup::kMain, input_.problem, candidate.plan};
-  const Attempt verified = bench_.verify(candidate, main, false);
-  if (verified != Attempt::Done) {
-    return verified;
-  }
   const Attempt screened = screen(candidate);
   bench_.commit();
   return screened;
 }
 
-void ScreenStage::one(const Candidate& candidate) {
-  // A fault that is on record waits for its repetition where it would wait in a job that was never
-  // interrupted.
-  const Attempt attempt = bench_.has_faulted(candidate) ? Attempt::Deferred : try_one(candidate);
-  if (attempt == Attempt::Deferred) {
-    deferred_.push_back(&candidate);
-    return;
-  }
+void ScreenStage::put_away(const Candidate& candidate) {
   bench_.put_away(candidate);
   progress_.done(++done_);
+}
+
+// A fault that is on record waits for its repetition where it would wait in a job that was never interrupted.
+void ScreenStage::one(const Candidate& candidate) {
+  const Attempt attempt = bench_.has_faulted(candidate) ? Attempt::Deferred : try_one(candidate);
+  const auto time_us = attempt == Attempt::Done ? bench_.observed_us(candidate) : std::nullopt;
+  proposals_.observe(candidate, time_us ? Outcome::Correct : Outcome::Runtime, time_us);
+  if (attempt == Attempt::Deferred) {
+    deferred_.push_back(&candidate);
+  } else {
+    put_away(candidate);
+  }
 }
 
 void ScreenStage::again(const Candidate& candidate) {
-  while (true) {
+  do {
     bench_.make_fresh_for(candidate);
-    if (try_one(candidate) != Attempt::Deferred) {
-      break;
-    }
-  }
-  bench_.put_away(candidate);
-  progress_.done(++done_);
+  } while (try_one(candidate) == Attempt::Deferred);
+  put_away(candidate);
+}
+
+const Candidate* ScreenStage::next() {
+  progress_.stage("choosing");
+  return proposals_.next();
 }
 
 std::vector<const Candidate*> ScreenStage::run() {
-  for (std::size_t i = 0; i < input_.candidates.size(); ++i) {
-    run_ahead(i);
-    one(input_.candidates[i]);
+  while (const Candidate* candidate = next()) {
+    one(*candidate);
   }
   for (const Candidate* candidate : deferred_) {
     again(*candidate);
   }
+  progress_.total(done_);
   std::erase_if(screened_, [this](const Screened& one) {
-    return bench_.outcome(input_.candidates[one.candidate]).has_value();
+    return bench_.outcome(*survivors_[one.candidate]).has_value();
   });
   std::vector<const Candidate*> finalists;
-  for (const std::size_t position : choose_finalists(screened_, bench_.tick_us(), options_.settings)) {
-    finalists.push_back(&input_.candidates[position]);
+  for (const std::size_t index : choose_finalists(screened_, bench_.tick_us(), settings_)) {
+    finalists.push_back(survivors_[index]);
   }
   return finalists;
 }

@@ -1,26 +1,24 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tuner/agent/job_progress.hpp"
+#include "tuner/agent/proposals.hpp"
 #include "tuner/agent/trial_bench.hpp"
 #include "tuner/search/screening.hpp"
 
 namespace cubind {
 
-/// The first pass over all candidates, in search order: compile, verify, screen. Compilers run ahead of the
-/// device by a window. The order in which trials are judged is the search order and nothing else, so that a
-/// resumed job judges alike; a trial that faults is tried again behind all others. Used from the job's thread.
+/// The first pass over the proposals: compile, time once, verify what may still win, screen that. Trials are
+/// judged in the order in which they are proposed and in no other, so that a resumed job judges alike; a trial
+/// that faults is tried again behind all others. Used from the job's thread.
 class ScreenStage {
  public:
-  struct Options {
-    std::size_t compile_window = 32;
-    MeasureSettings settings;
-  };
-  ScreenStage(const JobInput& input, TrialBench& bench, JobProgress& progress, const CompileSource& artifacts,
-              Options options);
+  ScreenStage(const JobInput& input, Proposals& proposals, TrialBench& bench, JobProgress& progress,
+              const CompileSource& artifacts, MeasureSettings settings);
 
-  /// The finalists, fastest first. Empty if no candidate survived.
+  /// The finalists, fastest first: each is verified. Empty if no candidate survived.
   std::vector<const Candidate*> run();
 
  private:
@@ -28,17 +26,20 @@ class ScreenStage {
   void again(const Candidate& candidate);
   Attempt try_one(const Candidate& candidate);
   Attempt screen(const Candidate& candidate);
-  void run_ahead(std::size_t position);
+  Attempt verify(const Candidate& candidate);
+  const Candidate* next();
+  void put_away(const Candidate& candidate);
 
   const JobInput& input_;
+  Proposals& proposals_;
   TrialBench& bench_;
   JobProgress& progress_;
   const CompileSource& artifacts_;
-  Options options_;
-  std::vector<Screened> screened_;  // candidate: position in search order
+  MeasureSettings settings_;
+  std::vector<const Candidate*> survivors_;  // that were screened fully, in the order of their trials
+  std::vector<Screened> screened_;           // candidate: index into survivors_
   std::optional<double> best_us_;
   std::vector<const Candidate*> deferred_;
-  std::size_t wanted_ = 0;
   std::uint32_t done_ = 0;
 };
 

@@ -261,14 +261,22 @@ TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t po
     const auto& times = stored[position]->samples_us();
     return {Attempt::Done, {times.begin(), times.end()}};
   }
-  if (settled(candidate)) {
+  const v1::TrialHeader* header = log_.header(candidate);
+  const bool is_judged_anew =
+      header && header->outcome() == v1::WRONG_RESULT && log_.was_verified_otherwise(candidate);
+  if (!is_judged_anew && settled(candidate)) {
     return {Attempt::Out, {}};
   }
   const std::uint32_t first = log_.samples(candidate, v1::SampleBlock::SCREEN);
+  const bool is_verified = log_.verification(candidate, input_.problem, false) != nullptr;
   const TrialDevice::Measured measured =
-      device_.measure({{&candidate, samples, first}}, v1::SampleBlock::SCREEN);
+      device_.measure({{&candidate, samples, first}}, v1::SampleBlock::SCREEN, !is_verified);
   if (measured.culprit) {
     return {judge_measured(candidate, measured.reply), {}};
+  }
+  if (header && !is_verified && header->outcome() != v1::UNVERIFIED) {
+    // A fault that did not repeat, or another tolerance has judged it.
+    log_.set_outcome(candidate, v1::UNVERIFIED, "", header->fault_count());
   }
   learn_tick(measured.reply.tick_us());
   v1::SampleBlock block = block_of(measured.reply, measured.reply.measured(0));
@@ -280,6 +288,25 @@ TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t po
   log_.commit();
   return {Attempt::Done, times};
 }
+
+std::optional<double> TrialBench::observed_us(const Candidate& candidate) const {
+  const v1::VerificationResult* verified = log_.verification(candidate, input_.problem, false);
+  std::vector<double> samples;
+  for (const v1::SampleBlock* block : log_.blocks(candidate, v1::SampleBlock::SCREEN)) {
+    samples.insert(samples.end(), block->samples_us().begin(), block->samples_us().end());
+  }
+  if (samples.empty() || (verified && verified->outcome() != v1::CORRECT)) {
+    return std::nullopt;
+  }
+  return screen_value_us(samples, tick_us_, settings_);
+}
+
+v1::Outcome TrialBench::ending(const Candidate& candidate) const {
+  const v1::TrialHeader* header = log_.header(candidate);
+  return outcome(candidate).value_or(header ? header->outcome() : v1::UNVERIFIED);
+}
+
+bool TrialBench::is_known(const Candidate& candidate) const { return log_.header(candidate) != nullptr; }
 
 std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
                                                           const std::vector<const Candidate*>& order) const {

@@ -35,11 +35,15 @@ class TrialBench {
   /// Stored with the next block or by commit().
   Attempt verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing);
 
+  /// Whether anything is stored of it.
+  bool is_known(const Candidate& candidate) const;
+
   struct Screen {
     Attempt attempt = Attempt::Done;
     std::vector<double> samples_us;  // unless Done: empty
   };
-  /// The trial's screening block at `position`, counted from 0. A measurement is stored when this returns.
+  /// The trial's screening block at `position`, counted from 0. A measurement is stored when this returns. One
+  /// that is not verified is watched for what it writes.
   Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
                 double judged_against_us);
 
@@ -64,6 +68,12 @@ class TrialBench {
 
   /// Absent: still in.
   std::optional<v1::Outcome> outcome(const Candidate& candidate) const;
+  /// What a strategy learns of a trial that was timed: the value of all its screening samples. It does not depend
+  /// on what the trial was judged against, so that a search under another budget proposes alike. Absent where it
+  /// was found wrong before it was screened.
+  std::optional<double> observed_us(const Candidate& candidate) const;
+  /// How the trial ended, or stands now.
+  v1::Outcome ending(const Candidate& candidate) const;
   const Compiled& artifact(const Candidate& candidate) const;
   /// The job's tick: from the stored blocks, else from the device. 0 before the first block.
   double tick_us() const { return tick_us_; }

@@ -109,16 +109,9 @@ LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const Laun
 
 v1::PrepareProblem TrialDevice::setup_request(const DeviceSetup& setup) {
   std::vector<const LaunchPlan*> plans = {&setup.plan};
-  if (setup.number == DeviceSetup::kMain) {
-    for (const Candidate& candidate : input_.candidates) {
-      plans.push_back(&candidate.plan);
-    }
-  }
-  // Its rows are compared with those of the default, which may use other buffers.
-  const bool has_default_run = input_.numerics.kind == Numerics::Kind::Invariant;
-  const auto with = has_default_run ? default_at(input_, build_, setup.problem) : std::nullopt;
-  if (with) {
-    plans.push_back(&with->plan);
+  const auto buffers = buffers_plan(input_, setup.problem);
+  if (buffers) {
+    plans.push_back(&*buffers);
   }
   return make_prepare_request(input_, setup.number, setup.problem, plans, reference_for(setup.problem));
 }
@@ -155,8 +148,7 @@ v1::DeviceReply TrialDevice::prepare(const DeviceSetup& setup) {
 }
 
 void TrialDevice::make_ready() {
-  const DeviceSetup main{DeviceSetup::kMain, input_.problem, input_.candidates.front().plan};
-  while (has_to_repeat(prepare(main), true)) {
+  while (has_to_repeat(prepare({DeviceSetup::kMain, input_.problem, {}}), true)) {
   }
 }
 
@@ -200,7 +192,7 @@ bool TrialDevice::has_to_repeat(const v1::DeviceReply& reply, bool complete) {
 
 v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing,
                                     const std::vector<v1::OutputParts>& hashed) {
-  const DeviceSetup main{DeviceSetup::kMain, input_.problem, input_.candidates.front().plan};
+  const DeviceSetup main{DeviceSetup::kMain, input_.problem, {}};
   while (true) {
     v1::DeviceReply reply = prepare(main);
     if (has_to_repeat(reply, true)) {
@@ -238,17 +230,22 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const DeviceSetu
   }
 }
 
-TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage) {
+TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage,
+                                               bool guarded) {
   v1::MeasureTrials request;
   request.set_setup(DeviceSetup::kMain);
   request.set_stage(stage);
+  request.set_guarded(guarded);
   Measured result;
-  result.reply = prepare({DeviceSetup::kMain, input_.problem, items.front().candidate->plan});
+  result.reply = prepare({DeviceSetup::kMain, input_.problem, {}});
   for (const Item& item : items) {
     if (result.reply.foreign_use()) {
       return result;
     }
     result.reply = load(*item.candidate);
+    if (result.reply.foreign_use()) {
+      return result;
+    }
     if (result.reply.outcome() != v1::CORRECT) {
       result.culprit = item.candidate;
       return result;
@@ -277,9 +274,10 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
   return result;
 }
 
-TrialDevice::Measured TrialDevice::measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage) {
+TrialDevice::Measured TrialDevice::measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage,
+                                           bool guarded) {
   while (true) {
-    Measured result = try_measure(items, stage);
+    Measured result = try_measure(items, stage, guarded);
     const bool complete = result.reply.measured_size() == static_cast<int>(items.size());
     if (!has_to_repeat(result.reply, complete || result.culprit != nullptr)) {
       return result;

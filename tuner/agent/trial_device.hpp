@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "tuner/agent/candidates.hpp"
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/consent_gate.hpp"
 #include "tuner/agent/job_input.hpp"
@@ -19,7 +20,7 @@ struct DeviceSetup {
   static constexpr std::uint32_t kMain = 0;
   std::uint32_t number = kMain;
   Problem problem;
-  LaunchPlan plan;  // of the candidate for this problem, without symbols
+  LaunchPlan plan;  // of the candidate for this problem, without symbols; empty where none is launched
 };
 
 /// ResourceExhausted: the device has no memory for the buffers of a problem.
@@ -61,7 +62,8 @@ class TrialDevice {
     const Candidate* culprit =
         nullptr;  // whom the reply's outcome is about; null: all were measured, or nobody knows
   };
-  Measured measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
+  /// `guarded`: the trials are not verified, and are watched for what they write (see MeasureTrials).
+  Measured measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage, bool guarded = false);
 
   void unload(const Candidate& candidate) { remote_.unload(candidate.number); }
   void release(const DeviceSetup& setup) { remote_.release(setup.number); }
@@ -80,7 +82,7 @@ class TrialDevice {
   v1::PrepareProblem setup_request(const DeviceSetup& setup);
   v1::DeviceReply load(const Candidate& candidate);
   LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
-  Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage);
+  Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage, bool guarded);
   /// Whether a reply that saw foreign use is void; waits until the GPU is free again.
   bool has_to_repeat(const v1::DeviceReply& reply, bool complete);
 

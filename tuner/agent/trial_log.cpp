@@ -23,6 +23,7 @@ TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparabl
   // Reference or tolerance have been edited since where the digests differ: those verifications are repeated.
   for (const v1::VerificationResult& result : lease.verifications()) {
     if (result.verification_digest() != input_.verification.view()) {
+      outdated_.insert(result.trial_key());
       continue;
     }
     const std::string problem = to_string(problem_from_wire(result.problem(), "lease.verifications.problem"));
@@ -112,9 +113,13 @@ void TrialLog::set_outcome(const Candidate& candidate, v1::Outcome outcome, cons
   pending_headers_[key] = candidate.artifact_key.digest;
 }
 
+bool TrialLog::was_verified_otherwise(const Candidate& candidate) const {
+  return outdated_.contains(bytes_of(candidate.trial_key.digest));
+}
+
 void TrialLog::require_header(const Candidate& candidate) {
   if (!header(candidate)) {
-    set_outcome(candidate, v1::CORRECT, "", 0);
+    set_outcome(candidate, v1::UNVERIFIED, "", 0);
   }
 }
 

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "schemas/agent.pb.h"
+#include "tuner/agent/candidates.hpp"
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_input.hpp"
@@ -35,6 +37,8 @@ class TrialLog {
   const v1::TrialHeader* header(const Candidate& candidate) const;
   const v1::VerificationResult* verification(const Candidate& candidate, const Problem& problem,
                                              bool after_timing) const;
+  /// Whether another reference or tolerance than today's has judged it.
+  bool was_verified_otherwise(const Candidate& candidate) const;
   /// In the order of their indices.
   std::vector<const v1::SampleBlock*> blocks(const Candidate& candidate, v1::SampleBlock::Stage stage) const;
   const v1::SampleBlock* block(const Candidate& candidate, v1::SampleBlock::Stage stage,
@@ -46,7 +50,7 @@ class TrialLog {
   /// Tick of the stored blocks; 0: there is none. A resumed job keeps its first tick.
   double stored_tick_us() const { return stored_tick_us_; }
 
-  /// OUT_OF_MEMORY is refused with Error(Internal): it is not a property of a configuration.
+  /// A trial with results is UNVERIFIED until its outcome is set. OUT_OF_MEMORY is refused with Error(Internal): it is not a property of a configuration.
   void set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
                    std::uint32_t fault_count);
   void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);
@@ -67,6 +71,7 @@ class TrialLog {
   std::map<std::string, v1::TrialHeader> headers_;
   std::map<BlockKey, v1::SampleBlock> blocks_;
   std::map<VerificationKey, v1::VerificationResult> verifications_;
+  std::set<std::string> outdated_;  // trial keys
   double stored_tick_us_ = 0;
 
   v1::Batch pending_;

@@ -21,11 +21,10 @@
 namespace cubind {
 namespace {
 
-v1::JobResult failed(const JobInput& input, const TrialBench& bench, const std::string& error) {
+v1::JobResult failed(const std::string& error) {
   v1::JobResult result;
   result.set_status(v1::JobResult::FAILED);
   result.set_error(error);
-  count_outcomes(input, bench, result);
   return result;
 }
 
@@ -70,19 +69,22 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   const auto kept = parts_.builds.of(lease.spec());
   const KernelBuild& build = *kept;
   RemoteDevice remote(parts_.device, options_.open, parts_.stop, options_.deadlines);
-  JobProgress progress(parts_.channel);
+  JobProgress progress(parts_.channel, parts_.clock);
   progress.phase("compiling");
+  progress.stage("opening");
   ConsentGate consent({options_.when, lease.only_when_idle(), options_.idle_poll}, remote, progress,
                       parts_.stop);
   consent.enter();
-  const JobInput input = make_job_input(lease, build, remote.info());
-  progress.total(static_cast<std::uint32_t>(input.candidates.size()));
+  progress.stage("choosing");
+  const JobInput input = make_job_input(lease, build.spec(), remote.info(), [this] { parts_.stop.check(); });
   const MemoryRefusal memory(lease, input, remote.info());
   if (auto refused = memory.foreseen()) {
     return *std::move(refused);
   }
   try {
-    return measure(lease, input, build, {remote, progress, consent});
+    v1::JobResult result = measure(lease, input, build, {remote, progress, consent});
+    progress.add_stages(result);
+    return result;
   } catch (const OutOfDeviceMemory& error) {
     return memory.met(error.what());
   }
@@ -105,7 +107,12 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   TrialBench bench(input, artifacts, device, log, rows ? &*rows : nullptr, options_.settings);
   bench.learn_tick(remote.info().tick_us());
 
-  ScreenStage screen(input, bench, progress, artifacts, {options_.compile_window, options_.settings});
+  Candidates candidates(input, build);
+  Proposals proposals(input, candidates, parts_.clock,
+                      {options_.compile_window, [&](const Candidate& one) { bench.want(one); },
+                       [&](const Candidate& one) { return bench.is_known(one); }});
+  progress.total(static_cast<std::uint32_t>(std::min<std::uint64_t>(proposals.expected(), UINT32_MAX)));
+  ScreenStage screen(input, proposals, bench, progress, artifacts, options_.settings);
   const std::vector<const Candidate*> chosen = screen.run();
   if (options_.on_device) {
     options_.on_device(remote.info());
@@ -119,11 +126,13 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   progress.nvrtc_calls(artifacts.nvrtc_calls());
   progress.send();
   failpoint("agent.commit");
-  if (!choice) {
-    return failed(input, bench, "no configuration survived");
+  v1::JobResult result = failed("no configuration survived");
+  if (choice) {
+    const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
+    result = make_job_result(input, decision, bench, log, context, remote.info(), parts_.clock);
   }
-  const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
-  return make_job_result(input, decision, bench, log, context, remote.info(), parts_.clock);
+  describe_search(proposals, bench, result);
+  return result;
 }
 
 }  // namespace cubind

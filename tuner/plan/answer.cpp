@@ -11,8 +11,9 @@ constexpr std::array<std::string_view, kDepartureCount> kDepartures = {
     "bucket", "stale", "other_revision", "nearest_problem", "other_device", "predicted", "default"};
 constexpr std::array<std::string_view, 6> kEvidence = {"none",     "predicted", "replayed",
                                                        "imported", "reported",  "measured"};
-constexpr std::array<std::string_view, 8> kOutcomes = {
-    "correct", "constraint", "compile", "launch", "runtime", "timeout", "wrong_result", "out_of_memory"};
+constexpr std::array<std::string_view, 9> kOutcomes = {"correct",      "constraint",    "compile",
+                                                       "launch",       "runtime",       "timeout",
+                                                       "wrong_result", "out_of_memory", "unverified"};
 
 template <typename Enum, std::size_t N>
 std::optional<Enum> find(const std::array<std::string_view, N>& names, std::string_view name) {

@@ -46,13 +46,15 @@ enum class Outcome : std::uint8_t {
   Timeout,      // it did not end in time
   WrongResult,  // it ran and an element was out of tolerance, or a red zone was written
   OutOfMemory,  // the device had no memory for it at that time: never kept as a property of the configuration
+  Unverified,   // it ran, its first sample was too slow to win, and so nobody looked at its results
 };
 
 /// "bucket", "stale", "other_revision", "nearest_problem", "other_device", "predicted", "default".
 std::string_view to_string(Departure departure);
 /// "none", "predicted", "replayed", "imported", "reported", "measured".
 std::string_view to_string(Evidence evidence);
-/// "correct", "constraint", "compile", "launch", "runtime", "timeout", "wrong_result", "out_of_memory".
+/// "correct", "constraint", "compile", "launch", "runtime", "timeout", "wrong_result", "out_of_memory",
+/// "unverified".
 std::string_view to_string(Outcome outcome);
 
 /// The inverse of to_string; absent for any other word.

@@ -14,7 +14,7 @@ constexpr int kWireOffset = 1;
 static_assert(static_cast<int>(Departure::Bucket) + kWireOffset == v1::BUCKET);
 static_assert(static_cast<int>(Departure::Default) + kWireOffset == v1::DEFAULT_CONFIGURATION);
 static_assert(static_cast<int>(Outcome::Correct) + kWireOffset == v1::CORRECT);
-static_assert(static_cast<int>(Outcome::OutOfMemory) + kWireOffset == v1::OUT_OF_MEMORY);
+static_assert(static_cast<int>(Outcome::Unverified) + kWireOffset == v1::UNVERIFIED);
 static_assert(static_cast<int>(OnMiss::Serve) == v1::SERVE && static_cast<int>(OnMiss::Fail) == v1::FAIL);
 static_assert(static_cast<int>(Evidence::None) == v1::NONE &&
               static_cast<int>(Evidence::Measured) == v1::MEASURED);
@@ -52,7 +52,7 @@ Evidence evidence_from_wire(v1::Evidence from, std::string_view field) {
 }
 
 Outcome outcome_from_wire(v1::Outcome from, std::string_view field) {
-  if (from < v1::CORRECT || from > v1::OUT_OF_MEMORY) {
+  if (from < v1::CORRECT || from > v1::UNVERIFIED) {
     refuse_unknown(field, "outcome", from);
   }
   return static_cast<Outcome>(from - kWireOffset);

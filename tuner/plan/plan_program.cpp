@@ -363,13 +363,17 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
   return to;
 }
 
-LaunchPlan PlanProgram::plan(Values values) const {
+LaunchPlan PlanProgram::plan(Values values) const { return make_plan(values, false); }
+
+LaunchPlan PlanProgram::plan_of_all(Values values) const { return make_plan(values, true); }
+
+LaunchPlan PlanProgram::make_plan(Values values, bool all) const {
   LaunchPlan plan;
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     const BoundLaunch& bound = launches_[i];
     const LaunchTemplate& from = template_.launches[i];
     const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
-    if (has_zero(grid)) {
+    if (has_zero(grid) && !all) {
       continue;
     }
     Launch launch;

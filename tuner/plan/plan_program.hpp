@@ -48,6 +48,8 @@ class PlanProgram {
 
   /// Only valid where every check holds.
   LaunchPlan plan(std::span<const std::int64_t> values) const;
+  /// The same with the launches that a zero in their grid leaves out: every buffer has its extent in it.
+  LaunchPlan plan_of_all(std::span<const std::int64_t> values) const;
 
   const PlanTemplate& plan_template() const { return template_; }
 
@@ -90,6 +92,7 @@ class PlanProgram {
   bool check_holds(const Check& check, Values values, std::string* why) const;
   std::string bindings(const Check& check, Values values) const;
   Parameter parameter(std::size_t launch, std::size_t index, Values values) const;
+  LaunchPlan make_plan(Values values, bool all) const;
 
   PlanTemplate template_;
   std::vector<TypeBinding> types_;

@@ -17,7 +17,7 @@ struct Contender {
   bool is_default = false;
   std::uint32_t registers = 0;     // the largest of the entries
   std::uint64_t shared_bytes = 0;  // the largest of the launches, static and dynamic
-  std::size_t canonical = 0;       // place in the enumeration
+  std::uint64_t canonical = 0;     // number in the space
 };
 
 /// The winner's index. The fastest by location_us leads; among those within the tie margin of the leader (of

@@ -301,8 +301,7 @@ ModelStrategy::ModelStrategy(const ConfigurationSpace& space, std::vector<std::u
       seed_(seed),
       settings_(std::move(settings)) {}
 
-std::vector<std::uint64_t> ModelStrategy::propose(std::span<const Observation> history,
-                                                  std::size_t count) const {
+std::vector<std::uint64_t> ModelStrategy::propose(std::span<const Observation> history, std::size_t count) {
   return Proposal(*this, history).run(count);
 }
 

@@ -27,12 +27,12 @@ struct ModelSettings {
 /// surface finds the best of a long list of sizes, and a step finds what no model expects.
 class ModelStrategy : public Strategy {
  public:
-  /// Proposes `first` first (incumbent, default, winners of neighbouring problems: valid configurations). The
+  /// Proposes `first` first (default, winners of neighbouring problems: valid configurations). The
   /// space must outlive it.
   ModelStrategy(const ConfigurationSpace& space, std::vector<std::uint64_t> first, std::uint64_t seed,
                 ModelSettings settings = {});
 
-  std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) const override;
+  std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) override;
 
  private:
   friend class Proposal;

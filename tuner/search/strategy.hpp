@@ -15,18 +15,19 @@ namespace cubind {
 struct Observation {
   std::uint64_t number = 0;  // in the ConfigurationSpace
   Outcome outcome = Outcome::Correct;
-  std::optional<double> time_us;  // of one that is Correct; absent where none is known yet
+  std::optional<double> time_us;  // of one that is Correct; absent while its trial is under way
 };
 
-/// Deterministic: a function of the history and of what the strategy was made with. Const use is thread-safe.
+/// Deterministic: a function of the history and of what the strategy was made with. The histories of one
+/// strategy's calls grow: each has the configurations of those before it, in their order. Used by one thread at
+/// a time.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
   /// Up to `count` valid configurations, the most promising first, none of them in the history (each at most
   /// once there) and each once; fewer only where no more are found. `history` is in the order of the trials.
-  virtual std::vector<std::uint64_t> propose(std::span<const Observation> history,
-                                             std::size_t count) const = 0;
+  virtual std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) = 0;
 };
 
 }  // namespace cubind

@@ -1,6 +1,7 @@
 // The configurations that are not to be proposed again.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,9 +14,13 @@ namespace cubind {
 
 class Tried {
  public:
-  explicit Tried(std::span<const Observation> history) {
-    for (const Observation& observation : history) {
-      numbers_.insert(observation.number);
+  Tried() = default;
+  explicit Tried(std::span<const Observation> history) { follow(history); }
+
+  /// Adds what is new in a history that has grown since the last call.
+  void follow(std::span<const Observation> history) {
+    for (; followed_ < history.size(); ++followed_) {
+      numbers_.insert(history[followed_].number);
     }
   }
 
@@ -25,6 +30,7 @@ class Tried {
 
  private:
   std::unordered_set<std::uint64_t> numbers_;
+  std::size_t followed_ = 0;
 };
 
 }  // namespace cubind

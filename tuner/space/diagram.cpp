@@ -62,7 +62,6 @@ class DiagramBuilder {
  private:
   enum class Verdict : std::uint8_t { Holds, Fails, Faults };
   static constexpr std::uint32_t kDead = Diagram::kDead;
-  static constexpr std::uint64_t kBetweenInterrupts = 4096;
 
   // The states at the top of a level. A key is the positions on the frontier above, mixed by their radices,
   // times two, plus one where a check has faulted.

@@ -14,6 +14,9 @@
 
 namespace cubind {
 
+/// Steps of a construction between two questions to its Interrupt.
+inline constexpr std::uint64_t kBetweenInterrupts = 4096;
+
 /// For each axis the position of its value in Axis::values, in declared order of the axes.
 using Point = std::vector<std::uint32_t>;
 
@@ -23,7 +26,7 @@ class Diagram {
   /// Absent where more than `max_edges` steps from a node would have to be looked at. Throws
   /// Error(ResourceExhausted) where more than 2^62 configurations are valid, and what a check throws for a
   /// configuration for which no other check is false: a fault counts only where nothing else excludes the
-  /// configuration. `interrupt` is asked every few thousand steps.
+  /// configuration. `interrupt` is asked after every kBetweenInterrupts steps.
   static std::optional<Diagram> build(std::span<const Axis> axes, std::span<const Check> checks,
                                       std::vector<std::uint32_t> order, std::uint64_t max_edges,
                                       const Interrupt& interrupt);

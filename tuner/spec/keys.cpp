@@ -18,6 +18,7 @@ constexpr std::uint32_t kTrialVersion = 1;
 constexpr std::uint32_t kInterfaceVersion = 1;
 constexpr std::uint32_t kRecordVersion = 1;
 constexpr std::uint32_t kVerificationVersion = 1;
+constexpr std::uint32_t kSpaceVersion = 1;
 
 // The way in which inputs are made from the job's key. It is part of the trial's key, because data decides
 // branches and clocks.
@@ -134,6 +135,21 @@ void put_launch_spec(KeyEncoder& key, const LaunchSpec& launch) {
   put_strings(key, "grid", launch.grid);
   put_strings(key, "block", launch.block);
   key.field("shared_bytes", launch.shared_bytes).end();
+}
+
+void put_tunables_and_launches(KeyEncoder& key, const KernelSpec& spec) {
+  key.list("tunables", spec.tunables.size());
+  for (const Tunable& tunable : spec.tunables) {
+    std::vector<std::string> values;
+    for (const std::int64_t value : tunable.values) {
+      values.push_back(std::to_string(value));
+    }
+    put_strings(key, tunable.name, values);
+  }
+  key.list("launches", spec.launches.size());
+  for (const LaunchSpec& launch : spec.launches) {
+    put_launch_spec(key, launch);
+  }
 }
 
 std::string_view kind_name(ReferenceSpec::Kind kind) {
@@ -299,18 +315,30 @@ Digest verification_digest(const KernelSpec& spec, const Numerics& numerics) {
     defaults.push_back(to_string(configuration));
   }
   put_strings(key, "defaults", defaults);
-  key.list("tunables", spec.tunables.size());
-  for (const Tunable& tunable : spec.tunables) {
-    std::vector<std::string> values;
-    for (const std::int64_t value : tunable.values) {
-      values.push_back(std::to_string(value));
-    }
-    put_strings(key, tunable.name, values);
+  put_tunables_and_launches(key, spec);
+  return key.digest();
+}
+
+Digest space_digest(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device) {
+  KeyEncoder key("space", kSpaceVersion);
+  put_strings(key, "constraints", spec.constraints);
+  put_tunables_and_launches(key, spec);
+  key.list("arguments", spec.arguments.size());
+  for (const ArgumentSpec& argument : spec.arguments) {
+    key.begin("argument")
+        .field("name", argument.name)
+        .field("extent", argument.extent)
+        .field("expr", argument.expr)
+        .end();
   }
-  key.list("launches", spec.launches.size());
-  for (const LaunchSpec& launch : spec.launches) {
-    put_launch_spec(key, launch);
-  }
+  put_strings(key, "options", spec.options);
+  put_strings(key, "defines", spec.defines);
+  put_problem(key, problem);
+  put_values(key, "device",
+             {{"sm_count", device.sm_count},
+              {"shared_optin", device.shared_optin},
+              {"l2_bytes", device.l2_bytes},
+              {"cc", device.cc}});
   return key.digest();
 }
 

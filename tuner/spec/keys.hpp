@@ -101,6 +101,11 @@ Digest verification_digest(const KernelSpec& spec);
 /// covers everything that chooses and launches those: an edited default is another comparison.
 Digest verification_digest(const KernelSpec& spec, const Numerics& numerics);
 
+/// Covers everything that makes the configurations of a space and tells them apart: tunables, constraints,
+/// launches, arguments, options, the problem and the device's constants. Sources are not in it: a changed one
+/// changes the key of the winner's trial.
+Digest space_digest(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device);
+
 /// Seeds rounds and inputs: the record key of the job.
 Digest job_key(const RecordQuestion& question);
 

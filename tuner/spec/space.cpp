@@ -1,7 +1,10 @@
 #include "tuner/spec/space.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
 
 #include "base/error.hpp"
 #include "tuner/plan/plan_program.hpp"
@@ -9,7 +12,10 @@
 namespace cubind {
 namespace {
 
-// The first value of each tunable: names and order for a PlanProgram that enumeration overwrites.
+// Looked at for a default: about 0.1 s, while somebody may wait for an answer.
+constexpr std::uint64_t kMostSteps = 100'000;
+
+// The first value of each tunable: names and order for a PlanProgram whose values are then overwritten.
 Configuration first_configuration(const KernelSpec& spec) {
   Configuration configuration;
   for (const Tunable& tunable : spec.tunables) {
@@ -31,55 +37,89 @@ auto with_file(const KernelSpec& spec, Action action) {
   }
 }
 
-// Depth-first over the tunables in declared order, each check as soon as the last tunable that it reads has
-// its value. Not thread-safe: one walk for one call.
-class Walk {
+// Constraints and launch limits as checks on the values of the tunables alone.
+class Checks {
  public:
-  // Called for each valid configuration; false ends the walk.
-  using Visit = std::function<bool(const std::vector<std::int64_t>& tunables)>;
-
-  Walk(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
-       const Interrupt& interrupt = {})
-      : spec_(spec),
-        interrupt_(interrupt),
-        program_(spec.plan_template(problem, first_configuration(spec)), problem, first_configuration(spec),
+  Checks(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device)
+      : program_(spec.plan_template(problem, first_configuration(spec)), problem, first_configuration(spec),
                  device),
-        values_(program_.initial_values()),
-        checks_(spec.tunables.size() + 1) {
-    for (std::size_t check = 0; check < program_.check_count(); ++check) {
-      checks_[depth_of(check)].push_back(check);
+        values_(program_.initial_values()) {}
+
+  std::size_t count() const { return program_.check_count(); }
+
+  // Which tunables the check reads.
+  std::vector<std::uint32_t> tunables(std::size_t check) const {
+    std::vector<std::uint32_t> read;
+    for (const std::uint32_t slot : program_.check_slots(check)) {
+      if (slot >= first() && slot < first() + program_.tunable_count()) {
+        read.push_back(static_cast<std::uint32_t>(slot - first()));
+      }
     }
-    for (std::size_t depth = spec.tunables.size(); depth-- > 0;) {
-      below_.insert(below_.begin(), below_.front() * spec.tunables[depth].values.size());
+    return read;
+  }
+
+  bool holds(std::size_t check, std::span<const std::int64_t> tunables) const {
+    std::vector<std::int64_t> values = values_;
+    std::ranges::copy(tunables, values.begin() + static_cast<std::ptrdiff_t>(first()));
+    return program_.holds(check, values);
+  }
+
+ private:
+  std::size_t first() const { return program_.first_tunable(); }
+
+  const PlanProgram program_;
+  const std::vector<std::int64_t> values_;
+};
+
+std::vector<Axis> axes_of(const KernelSpec& spec) {
+  std::vector<Axis> axes;
+  for (const Tunable& tunable : spec.tunables) {
+    axes.push_back({tunable.name, tunable.values});
+  }
+  return axes;
+}
+
+ConfigurationSpace make_space(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+                              const Interrupt& interrupt) {
+  return with_file(spec, [&] {
+    const auto all = std::make_shared<const Checks>(spec, problem, device);
+    std::vector<Check> checks;
+    for (std::size_t check = 0; check < all->count(); ++check) {
+      checks.push_back({all->tunables(check), [all, check](std::span<const std::int64_t> tunables) {
+                          return all->holds(check, tunables);
+                        }});
+    }
+    return ConfigurationSpace(axes_of(spec), std::move(checks), {}, interrupt);
+  });
+}
+
+// Depth-first over the tunables in declared order, each check as soon as the last tunable that it reads has
+// its value.
+class FirstValid {
+ public:
+  FirstValid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device)
+      : spec_(spec),
+        all_(spec, problem, device),
+        checks_(spec.tunables.size() + 1),
+        values_(spec.tunables.size()) {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      values_[i] = spec.tunables[i].values.front();
+    }
+    for (std::size_t check = 0; check < all_.count(); ++check) {
+      std::size_t depth = 0;
+      for (const std::uint32_t tunable : all_.tunables(check)) {
+        depth = std::max(depth, std::size_t{tunable} + 1);
+      }
+      checks_[depth].push_back(check);
     }
   }
 
-  void visit(const Visit& visit) {
-    visit_ = &visit;
-    descend(0, false);
-  }
-
-  std::uint64_t count() {
-    visit_ = nullptr;
-    counted_ = 0;
-    descend(0, false);
-    return counted_;
+  std::optional<std::vector<std::int64_t>> find() {
+    return descend(0, false) ? std::optional(values_) : std::nullopt;
   }
 
  private:
   enum class Verdict { Holds, Fails, Faults };
-
-  // The number of tunables that must have values.
-  std::size_t depth_of(std::size_t check) const {
-    std::size_t depth = 0;
-    for (const std::uint32_t slot : program_.check_slots(check)) {
-      const std::size_t first = program_.first_tunable();
-      if (slot >= first && slot < first + program_.tunable_count()) {
-        depth = std::max(depth, slot - first + 1);
-      }
-    }
-    return depth;
-  }
 
   // In the checks' own order, a check that faults here may never be reached: an earlier one, bound deeper,
   // may fail first. So a fault is not thrown here but decided at the leaf.
@@ -87,7 +127,7 @@ class Walk {
     Verdict result = Verdict::Holds;
     for (const std::size_t check : checks_[depth]) {
       try {
-        if (!program_.holds(check, values_)) {
+        if (!all_.holds(check, values_)) {
           return Verdict::Fails;
         }
       } catch (const Error&) {
@@ -98,106 +138,84 @@ class Walk {
   }
 
   bool all_hold() const {
-    for (std::size_t check = 0; check < program_.check_count(); ++check) {
-      if (!program_.holds(check, values_)) {
+    for (std::size_t check = 0; check < all_.count(); ++check) {
+      if (!all_.holds(check, values_)) {
         return false;
       }
     }
     return true;
   }
 
-  bool checks_below(std::size_t depth) const {
-    return std::ranges::any_of(checks_.begin() + static_cast<std::ptrdiff_t>(depth) + 1, checks_.end(),
-                               [](const auto& checks) { return !checks.empty(); });
-  }
-
-  // False: the visitor ends the walk.
   bool descend(std::size_t depth, bool faulted) {
-    if (++steps_ % kBetweenInterrupts == 0) {
-      ask(interrupt_);
+    if (++steps_ > kMostSteps) {
+      throw Error(ErrorCode::ResourceExhausted, spec_.file + " /default",
+                  "none is valid, and no valid configuration was found among the first " +
+                      std::to_string(kMostSteps) + ": add a default that is valid for this problem");
     }
     const Verdict here = verdict(depth);
     if (here == Verdict::Fails) {
-      return true;
+      return false;
     }
     faulted = faulted || here == Verdict::Faults;
-    if (depth == spec_.tunables.size()) {
-      return leaf(faulted);
-    }
-    if (visit_ == nullptr && !faulted && !checks_below(depth)) {
-      counted_ += below_[depth];
-      return true;
+    if (depth == values_.size()) {
+      return !faulted || all_hold();
     }
     for (const std::int64_t value : spec_.tunables[depth].values) {
-      values_[program_.first_tunable() + depth] = value;
-      if (!descend(depth + 1, faulted)) {
-        return false;
+      values_[depth] = value;
+      if (descend(depth + 1, faulted)) {
+        return true;
       }
     }
-    return true;
-  }
-
-  bool leaf(bool faulted) {
-    if (faulted && !all_hold()) {
-      return true;
-    }
-    if (visit_ == nullptr) {
-      ++counted_;
-      return true;
-    }
-    const auto first = values_.begin() + static_cast<std::ptrdiff_t>(program_.first_tunable());
-    return (*visit_)({first, first + static_cast<std::ptrdiff_t>(program_.tunable_count())});
+    return false;
   }
 
   const KernelSpec& spec_;
-  const Interrupt interrupt_;
-  std::uint64_t steps_ = 0;
-  PlanProgram program_;
-  std::vector<std::int64_t> values_;
+  const Checks all_;
   std::vector<std::vector<std::size_t>> checks_;  // by depth
-  std::vector<std::uint64_t> below_{1};           // configurations below a node, by depth
-  const Visit* visit_ = nullptr;
-  std::uint64_t counted_ = 0;
+  std::vector<std::int64_t> values_;
+  std::uint64_t steps_ = 0;
 };
 
-Configuration named(const KernelSpec& spec, const std::vector<std::int64_t>& values) {
+}  // namespace
+
+KernelSpace::KernelSpace(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+                         const Interrupt& interrupt)
+    : space_(make_space(spec, problem, device, interrupt)) {}
+
+Configuration KernelSpace::configuration(std::uint64_t number) const {
+  const Point point = space_.point(number);
   Configuration configuration;
-  configuration.values.reserve(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    configuration.values.push_back({spec.tunables[i].name, values[i]});
+  configuration.values.reserve(point.size());
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    const Axis& axis = space_.axes()[i];
+    configuration.values.push_back({axis.name, axis.values[point[i]]});
   }
   return configuration;
 }
 
-}  // namespace
-
-std::vector<Configuration> enumerate_valid(const KernelSpec& spec, const Problem& problem,
-                                           const DeviceConstants& device, std::uint64_t limit) {
-  return with_file(spec, [&] {
-    std::vector<Configuration> valid;
-    Walk(spec, problem, device).visit([&](const std::vector<std::int64_t>& values) {
-      if (valid.size() >= limit) {
-        throw Error(ErrorCode::ResourceExhausted, spec.file + " /constraints",
-                    "more than " + std::to_string(limit) + " configurations are valid for " +
-                        to_string(problem) + ", add constraints or list fewer values");
-      }
-      valid.push_back(named(spec, values));
-      return true;
-    });
-    return valid;
-  });
+std::optional<std::uint64_t> KernelSpace::number(const Configuration& configuration) const {
+  std::vector<std::int64_t> values;
+  for (const Axis& axis : space_.axes()) {
+    const auto value = configuration.value(axis.name);
+    if (!value) {
+      return std::nullopt;
+    }
+    values.push_back(*value);
+  }
+  return configuration.values.size() == values.size() ? space_.number_of_values(values) : std::nullopt;
 }
 
 SpaceSize count_valid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
                       const Interrupt& interrupt) {
-  return with_file(spec, [&] {
-    SpaceSize size{1, 0};
-    for (const Tunable& tunable : spec.tunables) {
-      size.total *= tunable.values.size();
+  const KernelSpace space(spec, problem, device, interrupt);
+  SpaceSize size{1, space.numbers().size(), space.numbers().exact()};
+  for (const Tunable& tunable : spec.tunables) {
+    if (__builtin_mul_overflow(size.total, tunable.values.size(), &size.total)) {
+      size.total = std::numeric_limits<std::uint64_t>::max();
+      break;
     }
-    size.valid = Walk(spec, problem, device, interrupt).count();
-    return size;
-  });
+  }
+  return size;
 }
 
 std::optional<std::string> violation(const KernelSpec& spec, const Problem& problem,
@@ -213,19 +231,21 @@ std::optional<std::string> violation(const KernelSpec& spec, const Problem& prob
 }
 
 std::optional<Configuration> default_configuration(const KernelSpec& spec, const Problem& problem,
-                                                   const DeviceConstants& device,
-                                                   const Interrupt& interrupt) {
+                                                   const DeviceConstants& device) {
   for (const Configuration& candidate : spec.defaults) {
     if (!violation(spec, problem, candidate, device)) {
       return candidate;
     }
   }
-  return with_file(spec, [&] {
-    std::optional<Configuration> first;
-    Walk(spec, problem, device, interrupt).visit([&](const std::vector<std::int64_t>& values) {
-      first = named(spec, values);
-      return false;
-    });
+  return with_file(spec, [&]() -> std::optional<Configuration> {
+    const auto values = FirstValid(spec, problem, device).find();
+    if (!values) {
+      return std::nullopt;
+    }
+    Configuration first = first_configuration(spec);
+    for (std::size_t i = 0; i < values->size(); ++i) {
+      first.values[i].value = (*values)[i];
+    }
     return first;
   });
 }

@@ -178,6 +178,14 @@ v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
     problem.prepare_timing();
     const BoundPlan plan = problem.bind(cubin, item.plan());
     const TimedWork work = timed_work(session(), problem, plan);
+    if (const auto damage = first_run(session(), problem, work, request.guarded())) {
+      problem.distrust();
+      v1::MeasuredItem damaged;
+      damaged.set_trial(item.trial());
+      damaged.set_outcome(v1::WRONG_RESULT);
+      damaged.set_detail(*damage);
+      return damaged;
+    }
     if (warm_up) {
       warm_up_with(session(), work, settings_);
     }

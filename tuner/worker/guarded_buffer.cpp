@@ -33,13 +33,21 @@ bool GuardedBuffer::place(Placement placement) {
 }
 
 void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
-  bytes_ = bytes;
-  if (memory_.bytes() >= verify::guarded_bytes(bytes)) {
-    return;
+  if (memory_.bytes() < verify::guarded_bytes(bytes)) {
+    // Emptied first: both may not fit together. If the larger one does not fit either, the trial lacks memory,
+    // and the next one finds an empty buffer between its zones.
+    bytes_ = 0;
+    memory_ = DeviceMemory();
+    try {
+      memory_ = DeviceMemory(budget, verify::guarded_bytes(bytes));
+    } catch (...) {
+      memory_ = DeviceMemory(budget, verify::guarded_bytes(0));
+      place(placement_);
+      throw;
+    }
+    place(placement_);
   }
-  memory_ = DeviceMemory();
-  memory_ = DeviceMemory(budget, verify::guarded_bytes(bytes));
-  place(placement_);
+  bytes_ = bytes;
 }
 
 ZoneOnDevice GuardedBuffer::front_zone() const {

@@ -34,7 +34,7 @@ class GuardedBuffer {
   /// Moves the buffer (its content is then undefined) and says whether it was elsewhere before.
   bool place(Placement placement);
   /// Scratch alone: the size that a launch plan needs, which differs between configurations. Grows the
-  /// allocation if need be.
+  /// allocation if need be; throws DriverError(OutOfMemory) where that does not fit, and is empty then.
   void fit(MemoryBudget& budget, std::uint64_t bytes);
 
   ZoneOnDevice front_zone() const;

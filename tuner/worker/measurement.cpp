@@ -105,16 +105,27 @@ void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSetti
       run, [&] { return session.monitor().sm_mhz(); }, settings);
 }
 
+std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, const TimedWork& work,
+                                     bool guarded) {
+  if (guarded) {
+    setup.poison(verify::kFirstPoison);
+  }
+  if (work.before) {
+    work.before();
+  }
+  work.timed();
+  if (!guarded) {
+    return std::nullopt;
+  }
+  session.context().synchronize("the variant");
+  return setup.find_damage();
+}
+
 v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
                                const v1::MeasureTrials::Item& item, const MeasureSettings& settings) {
   v1::MeasuredItem measured;
   measured.set_trial(item.trial());
   measured.set_outcome(v1::CORRECT);
-  // Untimed: the first launch loads the code.
-  if (work.before) {
-    work.before();
-  }
-  work.timed();
   const SampleBlock block = take_block(session, work, item.samples());
   measured.mutable_samples_us()->Add(block.samples_us.begin(), block.samples_us.end());
   to_wire(block.conditions, *measured.mutable_conditions());

@@ -1,6 +1,9 @@
 // Blocks of samples of one variant.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "schemas/worker.pb.h"
 #include "tuner/measure/measure_settings.hpp"
 #include "tuner/worker/gpu_session.hpp"
@@ -15,7 +18,13 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& 
 /// Runs the work until the SM clock is steady.
 void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings);
 
-/// One block with its conditions. Blocks under thermal or hardware slowdown are measured again as the
+/// The untimed first run of a variant, which loads its code. Where its results are not known to be right,
+/// `guarded` looks at what it wrote outside of its buffers or into its inputs; absent: nothing. Throws
+/// DriverError for the variant's faults.
+std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, const TimedWork& work,
+                                     bool guarded);
+
+/// One block with its conditions, after first_run(). Blocks under thermal or hardware slowdown are measured again as the
 /// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
 /// WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
 v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,

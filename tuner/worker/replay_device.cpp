@@ -260,7 +260,8 @@ v1::MeasuredItem ReplayDevice::measured(const v1::MeasureTrials& request, const 
   result.set_trial(item.trial());
   result.mutable_conditions()->set_sm_mhz(ReplayTable::sm_mhz(*loaded.trial));
   result.set_outcome(v1::CORRECT);
-  if (loaded.trial->outcome != Outcome::Correct && loaded.trial->outcome != Outcome::WrongResult) {
+  const Outcome outcome = loaded.trial->outcome;
+  if (outcome != Outcome::Correct && outcome != Outcome::WrongResult && outcome != Outcome::Unverified) {
     result.set_outcome(to_wire(loaded.trial->outcome));
     result.set_detail(loaded.trial->detail);
     return result;

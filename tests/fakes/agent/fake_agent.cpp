@@ -152,12 +152,25 @@ void FakeAgent::fall_silent() {
 const v1::Welcome& FakeAgent::welcome() const { return state_->welcome; }
 
 v1::LeaseGrant FakeAgent::wait_for_lease() {
-  return state_->must_take("lease", [](const v1::DaemonMessage& item) { return item.has_lease(); }).lease();
+  auto lease = try_lease(kPatience);
+  if (!lease) {
+    throw std::runtime_error("no lease came");
+  }
+  return *std::move(lease);
 }
 
 std::optional<v1::LeaseGrant> FakeAgent::try_lease(std::chrono::milliseconds time) {
-  const auto message = state_->take([](const v1::DaemonMessage& item) { return item.has_lease(); }, time);
-  return message ? std::optional(message->lease()) : std::nullopt;
+  v1::LeaseGrant lease;
+  while (true) {
+    const auto message = state_->take([](const v1::DaemonMessage& item) { return item.has_lease(); }, time);
+    if (!message) {
+      return std::nullopt;
+    }
+    lease.MergeFrom(message->lease());
+    if (!message->lease().more()) {
+      return lease;
+    }
+  }
 }
 
 v1::EndLease FakeAgent::wait_for_end_of_lease() {
@@ -227,7 +240,10 @@ std::string FakeAgent::put_artifact(const v1::ArtifactInfo& info, const std::str
 
 bool FakeAgent::tune(const v1::LeaseGrant& lease, std::size_t configurations) {
   const auto trials = fake_trials(lease, configurations);
-  return send_batch(lease, batch_of(trials)) && send_result(lease, result_of(lease, trials.front()));
+  v1::JobResult result = result_of(lease, trials.front());
+  result.mutable_search()->set_trials(trials.size());
+  result.mutable_search()->set_complete(configurations > trials.size());
+  return send_batch(lease, batch_of(trials)) && send_result(lease, result);
 }
 
 bool FakeAgent::compile(const v1::LeaseGrant& lease) {

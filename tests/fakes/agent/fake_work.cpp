@@ -7,8 +7,10 @@
 
 #include "base/random.hpp"
 #include "base/zstd.hpp"
+#include "schemas/limits.hpp"
 #include "tests/support/example_facts.hpp"
-#include "tuner/spec/space.hpp"
+#include "tests/support/valid_configurations.hpp"
+#include "tuner/plan/search.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
@@ -69,7 +71,7 @@ v1::DriverVersion driver_580() {
 v1::Hello compiling_hello(const std::string& agent_id) {
   v1::Hello hello;
   hello.set_agent_id(agent_id);
-  hello.set_protocol(1);
+  hello.set_protocol(kAgentProtocol);
   hello.set_compile_jobs(2);
   hello.set_version("0.1.0");
   v1::Toolchain& toolchain = *hello.add_toolchains();
@@ -137,7 +139,7 @@ std::vector<FakeTrial> fake_trials(const v1::LeaseGrant& lease, std::size_t coun
   if (first) {
     trials.push_back(fake_trial(lease, *first, toolchain));
   }
-  for (const Configuration& configuration : enumerate_valid(*spec, problem, constants)) {
+  for (const Configuration& configuration : valid_configurations(*spec, problem, constants)) {
     if (trials.size() >= count) {
       break;
     }
@@ -182,6 +184,11 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   *result.mutable_measured_problem() = lease.problem();
   result.set_verification_digest(
       bytes_of(verification_digest(*spec_of(lease), numerics_from_wire(lease.numerics()))));
+  v1::SearchSummary& search = *result.mutable_search();
+  search.set_space(bytes_of(space_digest(*spec_of(lease), problem_from_wire(lease.problem(), "lease.problem"),
+                                         device_constants(device_facts_from_wire(lease.facts())))));
+  search.set_strategy(std::string(kExhaustiveSearch));
+  search.set_complete(true);
   v1::Provenance& provenance = *result.mutable_provenance();
   provenance.set_evidence(v1::MEASURED);
   provenance.set_measured_at("2026-11-21T12:00:00Z");

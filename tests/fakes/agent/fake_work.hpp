@@ -16,7 +16,7 @@ v1::DeviceFacts h200_facts();
 v1::DeviceFacts replay_facts();
 v1::DriverVersion driver_580();
 
-/// A hello of protocol 1 with one GPU of these facts and NVRTC 13.0.
+/// A hello of today's protocol with one GPU of these facts and NVRTC 13.0.
 v1::Hello hello_with(const v1::DeviceFacts& facts, const std::string& agent_id = "fake");
 /// The same without a GPU: it compiles.
 v1::Hello compiling_hello(const std::string& agent_id = "fake-compiler");

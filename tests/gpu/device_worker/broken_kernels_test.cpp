@@ -76,6 +76,28 @@ TEST_CASE("an input that is overwritten is a wrong result") {
   CHECK_THAT(verified("overwrites_input").detail(), Contains("x: the input was overwritten"));
 }
 
+TEST_CASE("a trial that is not verified is watched for what it writes when it is timed") {
+  const auto measured = [](const std::string& kernel) {
+    kernels_cubin();
+    DeviceWorkerProcess worker;
+    const Requests problem = row_problem();
+    const v1::LaunchPlan plan = row_plan(problem, kernel);
+    REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+    REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+    v1::DeviceRequest request = Requests::measure(plan, 1);
+    request.mutable_measure()->set_guarded(true);
+    return worker.ask(request).measured(0);
+  };
+  CHECK(measured("right").outcome() == v1::CORRECT);
+  CHECK(measured("right").samples_us_size() == 1);
+  CHECK(measured("wrong_last_row").outcome() == v1::CORRECT);  // its results are not looked at
+  CHECK(measured("one_too_far").outcome() == v1::WRONG_RESULT);
+  CHECK(measured("one_too_far").samples_us_size() == 0);
+  CHECK(measured("one_before").detail() ==
+        "y: 4 bytes were written before the buffer, the first one 4 bytes before its start");
+  CHECK_THAT(measured("overwrites_input").detail(), Contains("x: the input was overwritten"));
+}
+
 TEST_CASE("a worker serves the next kernel after a wrong result") {
   kernels_cubin();
   DeviceWorkerProcess worker;

@@ -55,6 +55,28 @@ TEST_CASE("a problem takes exactly the memory that was reckoned for it and a tri
   CHECK(prepared.allocated_bytes() <= verify::setup_bytes(request.prepare()) + own);
 }
 
+TEST_CASE("scratch that does not fit is the trial's lack of memory and the next trial runs") {
+  kernels_cubin();
+  DeviceWorkerProcess worker;
+  Requests problem = row_problem();
+  problem.buffer("scratch", "u8", v1::SCRATCH, 16);
+  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
+  const v1::LaunchPlan plan = row_plan(problem, "right");
+  REQUIRE(worker.ask(Requests::load(plan)).outcome() == v1::CORRECT);
+  v1::DeviceRequest greedy = Requests::measure(plan, 1);
+  v1::Parameter& scratch =
+      *greedy.mutable_measure()->mutable_items(0)->mutable_plan()->mutable_launches(0)->add_parameters();
+  scratch.set_name("scratch");
+  scratch.set_source(v1::Parameter::BUFFER);
+  scratch.set_type("u8");
+  scratch.set_role(v1::SCRATCH);
+  scratch.set_extent_bytes(worker.info().facts().memory_bytes() * 2);
+  CHECK(worker.ask(greedy).measured(0).outcome() == v1::OUT_OF_MEMORY);
+  const v1::DeviceReply right = worker.ask(Requests::verify(plan));
+  INFO(right.DebugString());
+  CHECK(right.outcome() == v1::CORRECT);
+}
+
 TEST_CASE("the share of the free memory that trials may use is told") {
   v1::OpenDevice open;
   open.set_memory_fraction(0.5);

@@ -17,7 +17,7 @@ TEST_CASE("an agent offers the replay device under a class of its own and its to
   const auto message = fixture.daemon.hello();
   REQUIRE(message);
   const v1::Hello& hello = message->hello();
-  CHECK(hello.protocol() == 1);
+  CHECK(hello.protocol() == 2);
   REQUIRE(hello.devices_size() == 1);
   CHECK(hello.devices(0).uuid().rfind("replay-", 0) == 0);
   CHECK_FALSE(hello.devices(0).facts().replay_table().empty());
@@ -45,7 +45,7 @@ TEST_CASE("a lease ends with the recorded winner and each configuration is compi
   CHECK(calls == 12);
 }
 
-TEST_CASE("a job that is granted again with what is stored measures nothing twice") {
+TEST_CASE("a job that is granted again with what is stored in pages measures nothing twice") {
   AgentFixture fixture;
   v1::LeaseGrant lease = fixture.lease();
   fixture.grant(lease);
@@ -53,8 +53,13 @@ TEST_CASE("a job that is granted again with what is stored measures nothing twic
   REQUIRE(first);
   const v1::Batch known = fixture.stored();
   fixture.daemon.forget();
-  *lease.mutable_trials() = known.trials();
-  *lease.mutable_blocks() = known.blocks();
+  lease.set_lease_id("lease-again");
+  v1::LeaseGrant page;
+  page.set_lease_id(lease.lease_id());
+  page.set_more(true);
+  *page.mutable_trials() = known.trials();
+  *page.mutable_blocks() = known.blocks();
+  fixture.grant(page);
   *lease.mutable_verifications() = known.verifications();
   *lease.mutable_artifacts() = known.artifacts();
   fixture.grant(lease);

@@ -4,8 +4,8 @@
 
 #include "base/file.hpp"
 #include "tests/service/cubindctl/live.hpp"
+#include "tests/support/valid_configurations.hpp"
 #include "tuner/spec/kernel_spec.hpp"
-#include "tuner/spec/space.hpp"
 
 namespace cubind::test {
 namespace {
@@ -25,7 +25,7 @@ void add_mine(Table& table) {
   const TableDevice& device = table.devices.at(0);
   double time_us = 5;
   for (const Configuration& configuration :
-       enumerate_valid(*spec, problem_of_mine(), device_constants(device.facts))) {
+       valid_configurations(*spec, problem_of_mine(), device_constants(device.facts))) {
     TableTrial trial = table.trials.front();
     trial.context.kernel = kMine;
     trial.context.problem = problem_of_mine();

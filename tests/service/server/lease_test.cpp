@@ -222,9 +222,9 @@ TEST_CASE("an upload whose bytes do not have the digest is refused") {
 TEST_CASE("an agent of another protocol is refused with both versions") {
   DaemonFixture daemon;
   v1::Hello hello = compiling_hello();
-  hello.set_protocol(2);
+  hello.set_protocol(1);
   FakeAgent agent(daemon.address(), hello);
-  CHECK(agent.wait_for_end() == "hello.protocol: the agent speaks 2, this daemon 1");
+  CHECK(agent.wait_for_end() == "hello.protocol: the agent speaks 1, this daemon 2");
 }
 
 TEST_CASE("what a replay device yields never answers for a real class and the other way round") {

@@ -68,6 +68,15 @@ std::string text(const v1::Configuration& configuration) {
   return to_string(configuration_from_wire(configuration, "configuration"));
 }
 
+std::uint32_t count_of(const v1::JobResult& result, v1::Outcome outcome) {
+  for (const v1::OutcomeCount& one : result.outcomes()) {
+    if (one.outcome() == outcome) {
+      return one.count();
+    }
+  }
+  return 0;
+}
+
 double bowl(const Configuration& configuration) {
   const auto steps = std::abs(*configuration.value("A") - 3) + std::abs(*configuration.value("B") - 2);
   return 100 * std::pow(1.2, static_cast<double>(steps));

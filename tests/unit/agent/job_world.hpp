@@ -84,6 +84,9 @@ Configuration configuration(std::int64_t a, std::int64_t b);
 /// The configuration of a message, as text.
 std::string text(const v1::Configuration& configuration);
 
+/// How many trials of the job ended so.
+std::uint32_t count_of(const v1::JobResult& result, v1::Outcome outcome);
+
 /// A=1..6, B=1..4; A=3,B=2 is the fastest at 100 us, each step away costs 20 %.
 double bowl(const Configuration& configuration);
 

@@ -93,6 +93,12 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
       to.set_detail("simulated");
       return reply;
     }
+    watched[to_string(trial.configuration)] += request.guarded() ? 1 : 0;
+    if (request.guarded() && behaviour_.damages && behaviour_.damages(trial.configuration)) {
+      to.set_outcome(v1::WRONG_RESULT);
+      to.set_detail("simulated damage");
+      return reply;
+    }
     for (std::uint32_t i = 0; i < item.samples(); ++i) {
       const std::uint32_t k = item.first_sample() + i;
       ++measured[{trial.key, request.stage(), k}];

@@ -20,6 +20,7 @@ struct Behaviour {
   std::function<v1::Outcome(const Configuration&, const std::string& at)> outcome = {};
   std::function<bool(const Configuration&, const Problem&, bool after_timing)> wrong = {};
   std::function<bool(const Configuration&)> below_floor = {};
+  std::function<bool(const Configuration&)> damages = {};  // writes outside of its buffers
   std::function<bool()> foreign = {};
   bool answers_beside_others = false;  // foreign use is seen, and requests are answered all the same
   std::function<bool(const Configuration&)> bits_differ = {};
@@ -45,6 +46,7 @@ class SimulatedDevice final : public DeviceLink {
   using Sample = std::tuple<std::string, int, std::uint32_t>;  // trial key, stage, k
   std::map<Sample, int> measured;                              // how often each was
   std::map<std::string, int> verified;                         // "configuration at problem after"
+  std::map<std::string, int> watched;                          // how often a configuration ran guarded
   std::map<bool, std::set<std::uint64_t>> input_seeds;         // by whether it was after timing
   int starts = 0;
   bool running = false;

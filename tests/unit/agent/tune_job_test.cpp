@@ -4,18 +4,10 @@
 
 #include "base/random.hpp"
 #include "tests/unit/agent/job_world.hpp"
+#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {
-
-std::uint32_t count_of(const v1::JobResult& result, v1::Outcome outcome) {
-  for (const v1::OutcomeCount& one : result.outcomes()) {
-    if (one.outcome() == outcome) {
-      return one.count();
-    }
-  }
-  return 0;
-}
 
 TEST_CASE("the fastest configuration wins with its evidence") {
   World world({.noise = 0.01});
@@ -99,13 +91,14 @@ TEST_CASE("inside the tie margin the incumbent stays") {
   World second(
       {.time_us = [](const Configuration& one) { return one == configuration(6, 4) ? 100.2 : 100.0; }});
   second.channel.frame.set_incumbent_trial(first.channel.trial(configuration(6, 4))->trial_key());
+  to_wire(configuration(6, 4), *second.channel.frame.mutable_incumbent());
   CHECK(text(second.run().winner()) == "A=6,B=4");
 }
 
-TEST_CASE("every trial is verified before it is timed and the winner again after timing") {
+TEST_CASE("what may still win is verified once before it is screened and the winner again after timing") {
   World world({});
   world.run();
-  CHECK(world.device.verified.at("A=6,B=4 at N=1024,T=f32") == 1);
+  CHECK(world.device.verified.at("A=3,B=2 at N=1024,T=f32") == 1);
   CHECK(world.device.verified.at("A=3,B=2 at N=1024,T=f32 after") == 1);
   CHECK(world.device.verified.count("A=3,B=3 at N=1024,T=f32 after") == 0);
 }
@@ -149,14 +142,17 @@ TEST_CASE("a winner that is wrong at a tail is out and the next finalist is take
   CHECK(world.channel.trial(configuration(3, 2))->outcome() == v1::WRONG_RESULT);
 }
 
-TEST_CASE("a configuration with a wrong result is stored as such and never timed") {
+TEST_CASE("a configuration with a wrong result is stored as such and has no sample but its first") {
   World world(
       {.wrong = [](const Configuration& one, const Problem&, bool) { return one == configuration(3, 2); }});
   const v1::JobResult result = world.run();
   CHECK(text(result.winner()) != "A=3,B=2");
   CHECK(count_of(result, v1::WRONG_RESULT) == 1);
-  for (const auto& [key, count] : world.device.measured) {
-    CHECK(std::get<0>(key) != world.channel.trial(configuration(3, 2))->trial_key());
+  for (const auto& [key, block] : world.channel.blocks) {
+    if (block.trial_key() == world.channel.trial(configuration(3, 2))->trial_key()) {
+      CHECK(block.stage() == v1::SampleBlock::SCREEN);
+      CHECK(block.samples_us_size() == 1);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "tuner/search/exhaustive_strategy.hpp"
 #include "tuner/search/model_strategy.hpp"
+#include "tuner/search/search_plan.hpp"
 
 namespace cubind {
 namespace {
@@ -24,7 +25,7 @@ ConfigurationSpace space_of(std::vector<Axis> axes, const std::vector<std::strin
   return ConfigurationSpace(std::move(axes), std::move(checks));
 }
 
-// 4 * 4 * 5 combinations, of which 60 are valid.
+// 4 * 4 * 5 combinations, of which 63 are valid.
 ConfigurationSpace small_space() {
   return space_of({{"A", {1, 2, 4, 8}}, {"B", {1, 2, 4, 8}}, {"C", {0, 1, 2, 3, 4}}},
                   {"A * B <= 16", "A != 8 || C > 0"});
@@ -55,7 +56,7 @@ Observation timed(std::uint64_t number, const Values& values) {
   return {number, Outcome::Correct, bowl_us(values)};
 }
 
-std::vector<Observation> search(const ConfigurationSpace& space, const Strategy& strategy, std::size_t trials,
+std::vector<Observation> search(const ConfigurationSpace& space, Strategy&& strategy, std::size_t trials,
                                 const Trial& trial = timed) {
   std::vector<Observation> history;
   while (history.size() < trials) {
@@ -78,7 +79,7 @@ double best_us(const std::vector<Observation>& history) {
 
 TEST_CASE("the exhaustive strategy proposes first what is likely and then everything in canonical order") {
   const ConfigurationSpace space = space_of({{"A", {1, 2}}, {"B", {1, 2, 3}}}, {"A * B != 4"});
-  const ExhaustiveStrategy strategy(space, {3, 1, 3});
+  ExhaustiveStrategy strategy(space, {3, 1, 3});
   CHECK(strategy.propose({}, 3) == Numbers{3, 1, 0});
   CHECK(strategy.propose({}, 100) == Numbers{3, 1, 0, 2, 4});
   const std::vector<Observation> history = {{3, Outcome::Correct, 1.0}, {0, Outcome::Compile, std::nullopt}};
@@ -87,11 +88,9 @@ TEST_CASE("the exhaustive strategy proposes first what is likely and then everyt
 
 TEST_CASE("each strategy proposes every configuration of a small space once and nothing else") {
   const ConfigurationSpace space = small_space();
-  const ExhaustiveStrategy exhaustive(space, {5});
-  const ModelStrategy model(space, {5}, 1);
-  for (const Strategy* strategy :
-       {static_cast<const Strategy*>(&exhaustive), static_cast<const Strategy*>(&model)}) {
+  for (const bool exhaustive : {true, false}) {
     for (const std::size_t at_once : {1, 7, 1000}) {
+      const auto strategy = make_strategy({exhaustive, 0, 0}, space, {5}, 1);
       std::vector<Observation> history;
       std::set<std::uint64_t> proposed;
       while (true) {
@@ -109,6 +108,38 @@ TEST_CASE("each strategy proposes every configuration of a small space once and 
       CHECK(history.front().number == 5);
     }
   }
+}
+
+TEST_CASE("a small space is tried as a whole and a larger one under a budget") {
+  const ConfigurationSpace small = small_space();
+  const ConfigurationSpace large = large_space();
+  CHECK(plan_search(small, {}).exhaustive);
+  const std::uint64_t all = small.count();
+  CHECK(plan_search(small, {}).trials == all);
+  CHECK(plan_search(small, {all, 0}).exhaustive);
+  CHECK_FALSE(plan_search(small, {all - 1, 0}).exhaustive);
+  CHECK(plan_search(small, {all - 1, 0}).limit == all - 1);
+  CHECK_FALSE(plan_search(small, {0, 10}).exhaustive);
+  CHECK(plan_search(small, {0, 10}).limit == 0);
+  CHECK_FALSE(plan_search(large, {}).exhaustive);
+  CHECK(plan_search(large, {}).limit == kDefaultTrials);
+  CHECK(plan_search(large, {large.count(), 0}).exhaustive);
+}
+
+TEST_CASE("a search covers every budget under which it would try nothing more") {
+  const SearchSummary whole{{}, std::string(kExhaustiveSearch), 60, 0, true};
+  CHECK(covers(whole, {}));
+  CHECK(covers(whole, {1'000, 0}));
+  const SearchSummary model{{}, std::string(kModelSearch), kDefaultTrials, 0, false};
+  CHECK(covers(model, {}));
+  CHECK(covers(model, {kDefaultTrials - 1, 0}));
+  CHECK_FALSE(covers(model, {kDefaultTrials + 1, 0}));
+  CHECK_FALSE(covers(model, {0, 60}));
+  const SearchSummary timed{{}, std::string(kModelSearch), 100, 60, false};
+  CHECK(covers(timed, {0, 60}));
+  CHECK_FALSE(covers(timed, {0, 61}));
+  CHECK_FALSE(covers(timed, {}));
+  CHECK_FALSE(covers({{}, "model/0", 1'000, 0, false}, {}));
 }
 
 TEST_CASE("a model's proposals are a function of seed and history") {

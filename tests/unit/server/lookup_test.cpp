@@ -1,6 +1,5 @@
 #include <catch2/catch.hpp>
 
-#include "server/lookup/todays_trial.hpp"
 #include "tests/unit/server/lookup_fixture.hpp"
 #include "tuner/spec/space.hpp"
 
@@ -285,15 +284,6 @@ TEST_CASE("winners of neighbouring problems come nearest first and each once") {
   f.add({won(64, near), won(1024, far), won(2048, near), won(4096, far)});
   CHECK(neighbouring_winners(f.ask(4096), *f.index.snapshot()) == std::vector{near, far});
   CHECK(neighbouring_winners(f.ask(4096), *f.index.snapshot(), 1) == std::vector{near});
-}
-
-TEST_CASE("a grown search space leaves trials untried and two names of one trial are one") {
-  LookupFixture f;
-  const RecordRow row = f.record(4096);
-  const std::size_t all = count_untried(*f.spec, row, h200(), {});
-  CHECK(all == count_valid(*f.spec, row.question.problem, device_constants(h200())).valid);
-  CHECK(count_untried(*f.spec, row, h200(), {row.trial}) == all - 1);
-  CHECK(count_untried(*f.spec, row, h200(), {Digest::of("of an older source")}) == all);
 }
 
 TEST_CASE("a snapshot stays as it is while the index goes on") {

@@ -169,5 +169,63 @@ TEST_CASE("a job that was queued before a retune for other numerics takes up the
   CHECK(f.link.leases.at(1).job.series == 1);
 }
 
+struct Budgeted : SchedulerFixture {
+  JobEvent tune(std::optional<SearchBudget> budget) {
+    return scheduler->submit_tunes({{question(4096), h200_class(), false, budget}}, false).at(0);
+  }
+};
+
+TEST_CASE("a larger budget takes over the open job and keeps what it has measured") {
+  Budgeted f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  const std::string id = f.tune(SearchBudget{20, 0}).job.id;
+  const Lease first = f.link.leases.at(0);
+  CHECK(first.job.budget == SearchBudget{20, 0});
+  f.scheduler->store_batch(agent, first.id, first.fence, f.batch("a"));
+  CHECK(f.tune(SearchBudget{10, 0}).job.id == id);
+  CHECK(f.tune(std::nullopt).job.id == id);  // a miss takes what is under way
+  CHECK(f.link.leases.size() == 1);
+  CHECK(f.tune(SearchBudget{50, 0}).job.id == id);
+  CHECK(f.link.ended == std::vector{first.id});
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK(f.link.leases[1].job.budget == SearchBudget{50, 0});
+  CHECK(f.link.leases[1].job.series == first.job.series);
+  CHECK(f.link.leases[1].blocks.size() == 1);
+  f.tune(SearchBudget{});  // the default is more than 50
+  CHECK(f.link.leases.size() == 3);
+}
+
+TEST_CASE("a budget and the times of stages outlive the daemon") {
+  Budgeted f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  const std::string id = f.tune(SearchBudget{20, 2.5}).job.id;
+  for (std::size_t lease = 0; lease < 2; ++lease) {
+    WorkResult back;
+    back.status = WorkResult::Status::Interrupted;
+    back.stages = {{"compiling", 10}, {"screening", 5}};
+    const Lease now = f.link.leases.back();
+    REQUIRE(f.scheduler->finish(agent, now.id, now.fence, back));
+    f.clock.advance(1s);
+    f.scheduler->tick();  // the next lease: the job's row is stored with it
+  }
+  f.scheduler = f.make();
+  f.scheduler->load();
+  const JobRow job = f.scheduler->find(id)->job;
+  CHECK(job.budget == SearchBudget{20, 2.5});
+  CHECK(job.stages == std::vector<StageTime>{{"compiling", 20}, {"screening", 10}});
+}
+
+TEST_CASE("a record keeps what was searched for it") {
+  Budgeted f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  const Lease lease = f.link.leases.at(0);
+  f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
+  WorkResult result = f.done("a");
+  result.record.search = {Digest::of("space"), std::string(kModelSearch), 300, 60, false};
+  f.scheduler->finish(agent, lease.id, lease.fence, result);
+  CHECK(f.index.snapshot()->all().at(0)->search == result.record.search);
+}
+
 }  // namespace
 }  // namespace cubind::test

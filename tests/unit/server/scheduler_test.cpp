@@ -335,11 +335,11 @@ TEST_CASE("an imported record is never the incumbent and a measured one is") {
   f.index.load(*f.store);
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   f.submit();
-  CHECK(f.link.leases.at(0).incumbent_trial.is_zero());
+  CHECK(f.link.leases.at(0).incumbent == nullptr);
   f.scheduler->store_batch(agent, f.link.leases[0].id, f.link.leases[0].fence, f.batch("a"));
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, f.done("a"));
   f.submit();
-  CHECK(f.link.leases.at(1).incumbent_trial == key_of("trial a").digest);
+  CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What the store keeps of artifacts, trials and measurements.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "server/answer/blob_cache.hpp"
@@ -105,6 +106,33 @@ TEST_CASE(
     writer.put_verification(row);
   });
   CHECK(f.read([](StoreReader& reader) { return reader.verifications(trial_row("a")); }) == std::vector{row});
+}
+
+TEST_CASE("blocks and verifications of all trials of a question come in one query and of one series alone") {
+  StoreFixture f;
+  TrialRow earlier = trial_row("c");
+  const TrialRow a = trial_row("a"), b = trial_row("b");
+  earlier.series = 1;
+  VerificationRow verified;
+  verified.trial = b.key.digest;
+  verified.verification_digest = Digest::of("reference and tolerance");
+  verified.result.problem = problem_of(4096);
+  f.write([&](StoreWriter& writer) {
+    for (const TrialRow& trial : {a, b, trial_row("elsewhere", 8192), earlier}) {
+      writer.put_trial(trial);
+      writer.put_block(block_row(trial, 0));
+    }
+    writer.put_block(block_row(b, 1));
+    writer.put_verification(verified);
+  });
+  const TrialGroup group{a.kernel, a.problem, a.device_class, a.policy, "580"};
+  std::vector<BlockRow> expected = {block_row(a, 0), block_row(b, 0), block_row(b, 1)};
+  std::ranges::stable_sort(expected, {}, &BlockRow::trial);
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(group, 0); }) == expected);
+  CHECK(f.read([&](StoreReader& reader) { return reader.verifications_of(group, 0); }) ==
+        std::vector{verified});
+  CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(group, 1); }) ==
+        std::vector{block_row(earlier, 0)});
 }
 
 TEST_CASE("a block without its trial is refused and the whole batch with it") {

@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "tests/support/valid_configurations.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
-#include "tuner/spec/space.hpp"
 
 namespace cubind::test {
 using test::SpecBuilder;
@@ -127,7 +127,7 @@ TEST_CASE("a spec that was accepted after random edits of its numbers is enumera
     try {
       const auto spec = builder.parse();
       const Problem problem = spec->canonicalize(parse_problem("N=100,D=64,T=f32"), "problem");
-      for (const Configuration& configuration : enumerate_valid(*spec, problem, test::h200())) {
+      for (const Configuration& configuration : valid_configurations(*spec, problem, test::h200())) {
         CHECK(configuration.value("THREADS") <= 1024);
       }
     } catch (const Error& error) {

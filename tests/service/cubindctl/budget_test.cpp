@@ -1,0 +1,65 @@
+// How much a tune tries, and where its time went.
+#include <catch2/catch.hpp>
+
+#include "tests/service/cubindctl/live.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Contains;
+
+struct BudgetFixture {
+  std::vector<std::string> tune(const std::vector<std::string>& more) {
+    std::vector<std::string> words{"tune", kTinyKernel, "--problem", text_of(tiny_problem(2))};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  Json tuned(const std::vector<std::string>& more) { return ctl_json(daemon, tune(more))["jobs"][0]; }
+
+  TinyDaemon daemon;
+};
+
+TEST_CASE_METHOD(BudgetFixture,
+                 "a budget of trials ends the search and a larger one goes on where it ended") {
+  const Json first = tuned({"--max-trials", "5"});
+  CHECK(first["configurations_done"] == 5);
+  CHECK(first["max_trials"] == 5);
+  CHECK_THAT(ctl(daemon, tune({"--max-trials", "4"})).out, Contains("fresh already, nothing was measured"));
+  const Json plan = ctl_json(daemon, tune({"--dry-run"}))["problems"][0];
+  CHECK(plan["fresh"] == false);
+  CHECK(plan["trials"] == kTinyConfigurations);
+  CHECK(tuned({})["configurations_done"] == kTinyConfigurations);
+  CHECK(ctl_json(daemon, tune({"--dry-run", "--max-trials", "100000"}))["problems"][0]["fresh"] == true);
+}
+
+TEST_CASE_METHOD(BudgetFixture, "a job that was done is shown with its outcomes and the time of its stages") {
+  const std::string id = tuned({})["id"];
+  const Json job = ctl_json(daemon, {"jobs", "show", id});
+  CHECK(job["state"] == "done");
+  std::uint32_t tried = 0;
+  for (const auto& [outcome, count] : job["outcomes"].items()) {
+    tried += count.get<std::uint32_t>();
+  }
+  CHECK(tried == kTinyConfigurations);
+  double told = 0;
+  for (const auto& [stage, ms] : job["stages_ms"].items()) {
+    told += ms.get<double>();
+  }
+  CHECK(job["stages_ms"].contains("screening"));
+  CHECK(told > 0);
+  CHECK(told <= job["elapsed_ms"].get<double>());
+  const std::string text = ctl(daemon, {"jobs", "show", id}).out;
+  CHECK_THAT(text, Contains("finalists") && Contains("budget") && Contains("default"));
+}
+
+TEST_CASE_METHOD(BudgetFixture, "a budget that is none and a job that is none are refused") {
+  CHECK(ctl(daemon, tune({"--max-trials", "0"})).exit_code == 2);
+  CHECK(ctl(daemon, tune({"--max-trials", "100001"})).exit_code == 2);
+  CHECK(ctl(daemon, tune({"--max-seconds", "-1"})).exit_code == 2);
+  const ProgramResult none = ctl(daemon, {"jobs", "show", "nothing"});
+  CHECK(none.exit_code != 0);
+  CHECK_THAT(none.err, Contains("there is no job \"nothing\""));
+}
+
+}  // namespace
+}  // namespace cubind::test

@@ -1,0 +1,114 @@
+#include "tuner/agent/proposals.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "tuner/spec/keys.hpp"
+
+namespace cubind {
+namespace {
+
+// The default first, then what won on neighbouring problems.
+std::vector<std::uint64_t> likely_places(const JobInput& input) {
+  std::vector<std::uint64_t> places;
+  const auto add = [&](const Configuration& configuration) {
+    const auto place = input.space->number(configuration);
+    if (place) {
+      places.push_back(*place);
+    }
+  };
+  add(input.preset);
+  for (const Configuration& hint : input.hints) {
+    add(hint);
+  }
+  return places;
+}
+
+std::uint64_t seed_of(const Digest& job_key) {
+  std::uint64_t seed = 0;
+  std::memcpy(&seed, job_key.bytes.data(), sizeof(seed));
+  return seed;
+}
+
+}  // namespace
+
+Proposals::Proposals(const JobInput& input, Candidates& candidates, const Clock& clock, Options options)
+    : input_(input),
+      candidates_(candidates),
+      clock_(clock),
+      options_(std::move(options)),
+      plan_(plan_search(input.space->numbers(), input.budget)),
+      strategy_(make_strategy(plan_, input.space->numbers(), likely_places(input), seed_of(input.job_key))),
+      begun_(clock.steady_now()),
+      incumbent_is_due_(candidates.incumbent() != nullptr) {}
+
+// The history of what was proposed does not hold the incumbent until the strategy comes to it: a job that goes
+// on where another has ended then repeats its proposals, whose results are known.
+const Candidate* Proposals::next() {
+  if (std::exchange(incumbent_is_due_, false)) {
+    options_.want(*candidates_.incumbent());
+    look_ahead();
+    return candidates_.incumbent();
+  }
+  for (look_ahead(); done_ < history_.size(); look_ahead()) {
+    Observation& observation = history_[done_];
+    const Candidate* candidate = candidates_.at(observation.number);
+    const auto trial = candidate ? trials_.find(candidate->number) : trials_.end();
+    if (candidate && trial == trials_.end()) {
+      return budget_is_used_up(*candidate) ? nullptr : candidate;
+    }
+    observation.outcome = candidate ? trial->second.outcome : Outcome::Constraint;
+    observation.time_us = candidate ? trial->second.time_us : std::nullopt;
+    ++done_;
+  }
+  return nullptr;
+}
+
+bool Proposals::budget_is_used_up(const Candidate& next) const {
+  if (plan_.limit > 0 && tried_.size() >= plan_.limit) {
+    return true;
+  }
+  if (input_.budget.max_seconds == 0 || options_.is_known(next)) {
+    return false;
+  }
+  const std::chrono::duration<double> now = clock_.steady_now() - begun_;
+  return input_.spent_seconds + now.count() >= input_.budget.max_seconds;
+}
+
+void Proposals::look_ahead() {
+  const std::size_t ahead = plan_.exhaustive ? options_.window : kModelAhead;
+  const std::size_t under_way = history_.size() - done_;
+  if (dry_ || under_way >= ahead) {
+    return;
+  }
+  const auto proposed = strategy_->propose(history_, ahead - under_way);
+  dry_ = proposed.size() < ahead - under_way;
+  for (const std::uint64_t number : proposed) {
+    history_.push_back({number, Outcome::Correct, std::nullopt});
+    const bool is_beyond = plan_.limit > 0 && tried_.size() + history_.size() - done_ > plan_.limit;
+    const Candidate* candidate = is_beyond ? nullptr : candidates_.at(number);
+    if (candidate && !trials_.contains(candidate->number)) {
+      options_.want(*candidate);
+    }
+  }
+}
+
+void Proposals::observe(const Candidate& candidate, Outcome outcome, std::optional<double> time_us) {
+  trials_[candidate.number] = {outcome, time_us};
+  tried_.push_back(&candidate);
+}
+
+SearchSummary Proposals::summary() const {
+  SearchSummary summary;
+  summary.space = space_digest(*input_.spec, input_.problem, input_.constants);
+  summary.strategy = plan_.exhaustive ? kExhaustiveSearch : kModelSearch;
+  summary.trials = tried_.size();
+  summary.complete = dry_ && done_ == history_.size() && history_.size() == input_.space->numbers().size();
+  if (!summary.complete && input_.budget.max_seconds > 0 &&
+      (plan_.limit == 0 || tried_.size() < plan_.limit)) {
+    summary.seconds = input_.budget.max_seconds;
+  }
+  return summary;
+}
+
+}  // namespace cubind

@@ -1,0 +1,52 @@
+// How much of a space a tuning job tries, and what it has tried for its winner.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/digest.hpp"
+
+namespace cubind {
+
+/// A space of at most so many valid configurations is tried as a whole, unless the budget is smaller.
+inline constexpr std::uint64_t kExhaustiveLimit = 600;
+/// Trials of a larger space, where no budget is given.
+inline constexpr std::uint64_t kDefaultTrials = 300;
+inline constexpr std::uint64_t kMostTrials = 100'000;
+inline constexpr double kMostSeconds = 7 * 24 * 3600;
+
+inline constexpr std::string_view kExhaustiveSearch = "exhaustive";
+/// The number grows with every change of what the strategy proposes: a search by an older version is done
+/// again.
+inline constexpr std::string_view kModelSearch = "model/1";
+
+/// What a caller allows a search to cost.
+struct SearchBudget {
+  std::uint64_t max_trials = 0;  // configurations that are tried; 0: not said
+  double max_seconds = 0;        // after which no further one is begun; 0: not said
+
+  bool said() const { return max_trials > 0 || max_seconds > 0; }
+  bool operator==(const SearchBudget&) const = default;
+};
+
+/// The trials that the budget comes to in a space that is not tried as a whole; 0: no limit.
+std::uint64_t trials_of(const SearchBudget& budget);
+
+/// What was searched for a record's winner.
+struct SearchSummary {
+  Digest space;              // space_digest(); zero: not known
+  std::string strategy;      // that was asked: kExhaustiveSearch or kModelSearch
+  std::uint64_t trials = 0;  // configurations that were tried
+  double seconds = 0;        // the limit of time that ended the search; 0: none did
+  bool complete = false;     // every valid configuration was tried
+  bool operator==(const SearchSummary&) const = default;
+};
+
+/// Whether a search of the same space under this budget would try nothing that was not tried.
+bool covers(const SearchSummary& done, const SearchBudget& asked);
+
+/// Whether `a` allows at least what `b` does.
+bool allows_as_much(const SearchBudget& a, const SearchBudget& b);
+
+}  // namespace cubind
