@@ -61,6 +61,7 @@ OpenJob* OpenJobs::find_lease(const std::string& lease_id) {
 void OpenJobs::begin_lease(OpenJob& job, JobLease lease) {
   end_lease(job);
   leased_[lease.id] = &job;
+  leased_of_agent_[lease.agent].insert(lease.gpu_uuid);
   job.lease = std::move(lease);
 }
 
@@ -70,7 +71,22 @@ void OpenJobs::end_lease(OpenJob& job) {
   }
   job.row.elapsed_ms += leased_ms(job);
   leased_.erase(job.lease->id);
+  auto& gpus = leased_of_agent_[job.lease->agent];
+  gpus.erase(gpus.find(job.lease->gpu_uuid));
+  if (gpus.empty()) {
+    leased_of_agent_.erase(job.lease->agent);
+  }
   job.lease.reset();
+}
+
+std::uint32_t OpenJobs::compile_leases(std::uint64_t agent) const {
+  const auto found = leased_of_agent_.find(agent);
+  return found == leased_of_agent_.end() ? 0 : static_cast<std::uint32_t>(found->second.count(""));
+}
+
+bool OpenJobs::gpu_is_leased(std::uint64_t agent, const std::string& uuid) const {
+  const auto found = leased_of_agent_.find(agent);
+  return found != leased_of_agent_.end() && found->second.contains(uuid);
 }
 
 double OpenJobs::leased_ms(const OpenJob& job) const {
