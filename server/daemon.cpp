@@ -105,8 +105,8 @@ struct Daemon::Parts {
         replies(kReplyCacheBytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store,   index, kernels, fleet,     scheduler, artifacts, pins,
-                answerer, blobs, replies, questions, clock,     jobs,      background, walks},
+        context{*store, index,   kernels,   fleet, scheduler, artifacts,  pins, answerer,
+                blobs,  replies, questions, clock, jobs,      background, walks},
         service(context),
         agent_service(context) {}
 

@@ -89,7 +89,8 @@ class OpenJobs {
   std::map<std::string, std::list<OpenJob>::iterator> by_id_;
   std::map<Digest, OpenJob*> by_key_;
   std::map<std::string, OpenJob*> leased_;
-  std::map<std::uint64_t, std::multiset<std::string>> leased_of_agent_;  // GPUs; "" for each job that compiles
+  std::map<std::uint64_t, std::multiset<std::string>>
+      leased_of_agent_;                           // GPUs; "" for each job that compiles
   std::map<std::uint64_t, std::string> watches_;  // watch id to job id
   std::uint64_t last_watch_ = 0;
 };

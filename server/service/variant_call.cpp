@@ -95,15 +95,16 @@ void VariantCall::find_fallback() {
     steps += kBetweenInterrupts;
     if (steps > kMaxWalk) {
       throw Error(ErrorCode::ResourceExhausted, "kernel " + question.key.kernel,
-                  "none of its /default is valid for " + to_string(question.key.problem) + ", nor is one of the first " +
-                      std::to_string(kMaxWalk) + " configurations: add one that is to /default");
+                  "none of its /default is valid for " + to_string(question.key.problem) +
+                      ", nor is one of the first " + std::to_string(kMaxWalk) +
+                      " configurations: add one that is to /default");
     }
   };
   std::optional<Configuration> found;
   const grpc::Status walked = guarded([&] {
     refuse_to_go_on(context_, cancelled_);
-    found = default_configuration(*question.spec, question.key.problem, device_constants(question.device.facts),
-                                  interrupt);
+    found = default_configuration(*question.spec, question.key.problem,
+                                  device_constants(question.device.facts), interrupt);
   });
   context_.jobs.post([self = shared_from_this(), walked, found] {
     if (!walked.ok()) {
