@@ -105,8 +105,8 @@ struct Daemon::Parts {
         replies(kReplyCacheBytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store,   index, kernels, fleet,     scheduler, artifacts, pins,
-                answerer, blobs, replies, questions, clock,     jobs,      background},
+        context{*store, index,   kernels,   fleet, scheduler, artifacts,  pins, answerer,
+                blobs,  replies, questions, clock, jobs,      background, walks},
         service(context),
         agent_service(context) {}
 
@@ -136,6 +136,7 @@ struct Daemon::Parts {
   QuestionReader questions;
   Scheduler scheduler;
   Strand background;
+  Strand walks;
   Strand jobs;
   ServiceContext context;
   CubindService service;
@@ -330,6 +331,7 @@ void Daemon::stop() {
   parts_->server->Wait();
   parts_->agent.reset();
   // Each posts to the other: what comes after this is dropped.
+  parts_->walks.close();
   parts_->background.close();
   parts_->jobs.close();
   log_info("stopped");

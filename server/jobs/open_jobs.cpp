@@ -61,6 +61,11 @@ OpenJob* OpenJobs::find_lease(const std::string& lease_id) {
 void OpenJobs::begin_lease(OpenJob& job, JobLease lease) {
   end_lease(job);
   leased_[lease.id] = &job;
+  if (lease.gpu_uuid.empty()) {
+    ++compile_leases_[lease.agent];
+  } else {
+    leased_gpus_.insert(lease.gpu_uuid);
+  }
   job.lease = std::move(lease);
 }
 
@@ -70,7 +75,17 @@ void OpenJobs::end_lease(OpenJob& job) {
   }
   job.row.elapsed_ms += leased_ms(job);
   leased_.erase(job.lease->id);
+  if (!job.lease->gpu_uuid.empty()) {
+    leased_gpus_.erase(leased_gpus_.find(job.lease->gpu_uuid));
+  } else if (--compile_leases_[job.lease->agent] == 0) {
+    compile_leases_.erase(job.lease->agent);
+  }
   job.lease.reset();
+}
+
+std::uint32_t OpenJobs::compile_leases(std::uint64_t agent) const {
+  const auto found = compile_leases_.find(agent);
+  return found == compile_leases_.end() ? 0 : found->second;
 }
 
 double OpenJobs::leased_ms(const OpenJob& job) const {

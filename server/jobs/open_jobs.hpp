@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.hpp"
@@ -62,6 +63,10 @@ class OpenJobs {
   std::list<OpenJob>& all() { return jobs_; }  // oldest first
   const std::list<OpenJob>& all() const { return jobs_; }
   const std::map<std::string, OpenJob*>& leased() const { return leased_; }  // by lease id
+  /// How many jobs that compile an agent holds.
+  std::uint32_t compile_leases(std::uint64_t agent) const;
+  /// Whichever agent holds it: several may offer one GPU.
+  bool gpu_is_leased(const std::string& uuid) const { return leased_gpus_.contains(uuid); }
 
   void begin_lease(OpenJob& job, JobLease lease);
   /// The job has taken the time of its lease. Nothing happens where it has none.
@@ -85,7 +90,9 @@ class OpenJobs {
   std::map<std::string, std::list<OpenJob>::iterator> by_id_;
   std::map<Digest, OpenJob*> by_key_;
   std::map<std::string, OpenJob*> leased_;
-  std::map<std::uint64_t, std::string> watches_;  // watch id to job id
+  std::multiset<std::string> leased_gpus_;                 // by uuid
+  std::map<std::uint64_t, std::uint32_t> compile_leases_;  // by agent
+  std::map<std::uint64_t, std::string> watches_;           // watch id to job id
   std::uint64_t last_watch_ = 0;
 };
 

@@ -34,7 +34,7 @@ JobPlaces Placement::gpus(const OpenJob& job) const {
       const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
       JobPlaces& places = is_enough ? enough : less;
       places.any_exists = true;
-      if (!places.free && !gpu_is_leased(device.uuid)) {
+      if (!places.free && !jobs_.gpu_is_leased(device.uuid)) {
         places.free = JobPlace{id, &device};
       }
     }
@@ -49,7 +49,7 @@ JobPlaces Placement::compilers(const OpenJob& job) const {
       continue;
     }
     places.any_exists = true;
-    if (!places.free && compile_leases(id) < compile_limit_) {
+    if (!places.free && jobs_.compile_leases(id) < compile_limit_) {
       places.free = JobPlace{id, nullptr};
     }
   }
@@ -81,18 +81,6 @@ std::optional<std::uint64_t> Placement::compiler_for(const std::string& architec
   const auto found = std::ranges::find_if(
       agents_, [&](const auto& agent) { return compiles_for(agent.second.profile, architecture, 0); });
   return found == agents_.end() ? std::nullopt : std::optional(found->first);
-}
-
-bool Placement::gpu_is_leased(const std::string& uuid) const {
-  return std::ranges::any_of(jobs_.leased(),
-                             [&](const auto& leased) { return leased.second->lease->gpu_uuid == uuid; });
-}
-
-std::uint32_t Placement::compile_leases(std::uint64_t agent) const {
-  return static_cast<std::uint32_t>(std::ranges::count_if(jobs_.leased(), [&](const auto& leased) {
-    const OpenJob& job = *leased.second;
-    return job.lease->agent == agent && job.row.kind == JobKind::CompileWinner;
-  }));
 }
 
 }  // namespace cubind

@@ -42,8 +42,6 @@ class Placement {
  private:
   JobPlaces gpus(const OpenJob& job) const;
   JobPlaces compilers(const OpenJob& job) const;
-  bool gpu_is_leased(const std::string& uuid) const;
-  std::uint32_t compile_leases(std::uint64_t agent) const;
 
   const JoinedAgents& agents_;
   const OpenJobs& jobs_;

@@ -261,6 +261,16 @@ std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& r
   return carried;
 }
 
+std::optional<Configuration> valid_default(const Question& question) {
+  const DeviceConstants constants = device_constants(question.device.facts);
+  for (const Configuration& configuration : question.spec->defaults) {
+    if (!violation(*question.spec, question.key.problem, configuration, constants)) {
+      return configuration;
+    }
+  }
+  return question.fallback;
+}
+
 void visit_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
                       const std::function<bool(AnswerCandidate&&)>& visit, std::size_t limit) {
   const DeviceConstants constants = device_constants(question.device.facts);
@@ -281,7 +291,7 @@ void visit_candidates(const Question& question, const IndexSnapshot& index, cons
       }
     }
   }
-  if (auto configuration = default_configuration(*question.spec, question.key.problem, constants)) {
+  if (auto configuration = valid_default(question)) {
     visit({Match{Departure::Default}, Evidence::None, nullptr, std::move(*configuration)});
   }
 }

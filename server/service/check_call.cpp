@@ -72,7 +72,7 @@ grpc::ServerUnaryReactor* CheckCall::start(ServiceContext& context, const grpc::
                                            v1::CheckKernelReply& reply) {
   const std::shared_ptr<CheckCall> self(new CheckCall(context, caller_of(call), request, reply));
   self->self_ = self;
-  context.background.post([self] {
+  context.walks.post([self] {
     const grpc::Status status = guarded([&] { self->check(); });
     if (!status.ok()) {
       self->finish(status);

@@ -18,7 +18,7 @@
 
 namespace cubind {
 
-/// Parses and counts on the background thread, compiles through the job thread.
+/// Parses and counts on the thread of walks, compiles through the job thread.
 class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shared_from_this<CheckCall> {
  public:
   static grpc::ServerUnaryReactor* start(ServiceContext& context, const grpc::CallbackServerContext& call,

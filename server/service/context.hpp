@@ -35,7 +35,8 @@ struct ServiceContext {
   QuestionReader& questions;
   const Clock& clock;
   Strand& jobs;        // the job thread
-  Strand& background;  // long work that nobody's lease waits for: checks, tables
+  Strand& background;  // long work that nobody's lease waits for: tables, lists, tunings
+  Strand& walks;       // walks through spaces, bounded each: nothing else waits behind them
 
   std::chrono::steady_clock::time_point started_at{};
   std::chrono::milliseconds heartbeat{2000};

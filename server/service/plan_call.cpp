@@ -76,7 +76,7 @@ void add_open_jobs(const Scheduler& scheduler, const std::vector<Question>& ques
 grpc::ServerUnaryReactor* plan_tune(ServiceContext& context, grpc::CallbackServerContext& call,
                                     const v1::TuneRequest& request, v1::PlanTuneReply& reply) {
   grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-  context.background.post([&context, &call, reactor, &request, &reply] {
+  context.walks.post([&context, &call, reactor, &request, &reply] {
     std::vector<Question> questions;
     const grpc::Status planned = guarded([&] {
       refuse_while_draining(context);

@@ -12,8 +12,15 @@
 #include "server/service/no_answer.hpp"
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
+#include "tuner/spec/space.hpp"
 
 namespace cubind {
+namespace {
+
+/// Of a walk for the first valid configuration: a second or two.
+constexpr std::uint64_t kMaxWalk = 4'000'000;
+
+}  // namespace
 
 VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call,
                          grpc::Slice request, grpc::ByteBuffer& reply)
@@ -68,8 +75,48 @@ void VariantCall::begin() {
     return;
   }
   const auto self = shared_from_this();
+  if (needs_walk()) {
+    context_.walks.post([self] { self->find_fallback(); });
+    return;
+  }
   context_.jobs.post(
       [self] { self->step([&] { self->resolution_.hit ? self->serve() : self->on_miss(); }); });
+}
+
+bool VariantCall::needs_walk() const {
+  return !resolution_.hit && asked_.on_miss != OnMiss::Fail && !valid_default(asked_.question);
+}
+
+void VariantCall::find_fallback() {
+  const Question& question = asked_.question;
+  std::uint64_t steps = 0;
+  const Interrupt interrupt = [&] {
+    refuse_to_go_on(context_, cancelled_);
+    steps += kBetweenInterrupts;
+    if (steps > kMaxWalk) {
+      throw Error(ErrorCode::ResourceExhausted, "kernel " + question.key.kernel,
+                  "none of its /default is valid for " + to_string(question.key.problem) +
+                      ", nor is one of the first " + std::to_string(kMaxWalk) +
+                      " configurations: add one that is to /default");
+    }
+  };
+  std::optional<Configuration> found;
+  const grpc::Status walked = guarded([&] {
+    refuse_to_go_on(context_, cancelled_);
+    found = default_configuration(*question.spec, question.key.problem,
+                                  device_constants(question.device.facts), interrupt);
+  });
+  context_.jobs.post([self = shared_from_this(), walked, found] {
+    if (!walked.ok()) {
+      self->finish(walked);
+      return;
+    }
+    self->step([&] {
+      self->asked_.question.fallback = found;
+      self->resolve();
+      self->on_miss();
+    });
+  });
 }
 
 void VariantCall::resolve() {
@@ -283,6 +330,7 @@ std::shared_ptr<const CachedBlob> VariantCall::cubin_to_send(const ServedAnswer&
 }
 
 void VariantCall::OnCancel() {
+  cancelled_ = true;
   context_.jobs.post([self = shared_from_this()] {
     self->stop_waiting();
     self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});

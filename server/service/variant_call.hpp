@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -31,6 +32,10 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
 
   void begin();
   void resolve();
+  /// A miss whose kernel has no valid default looks for the first valid configuration, which may take long.
+  bool needs_walk() const;
+  /// On the thread of walks; goes on on the job thread.
+  void find_fallback();
   // All of these on the job thread:
   void on_miss();
   /// Whether a question that the job's pinned generation does not answer has been measured since.
@@ -78,6 +83,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   CompileWait compile_wait_;
   std::uint64_t watch_ = 0;  // of job_; 0: it is not waited for
   bool lost_cubin_ = false;
+  std::atomic<bool> cancelled_{false};
   bool finished_ = false;
 };
 

@@ -6,13 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <set>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/json.hpp"
 #include "base/unique_fd.hpp"
 #include "server/service/context.hpp"
 #include "server/store/store.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/paths.hpp"
 
 namespace cubind::test {
 namespace {
@@ -32,6 +36,55 @@ TEST_CASE("a compressed request is refused before it is inflated") {
     }
   }
   CHECK(daemon.status().agents() == 0);
+}
+
+/// vector_add with 7.7 million combinations of which none is valid.
+void write_endless_kernel(const std::filesystem::path& folder) {
+  create_folders(folder);
+  for (const char* name : {"vector_add", "common"}) {
+    std::filesystem::copy(source_dir() / "variants" / name, folder / name);
+  }
+  const auto file = folder / "vector_add" / "vector_add.json";
+  Json spec = Json::parse(read_file(file));
+  spec["name"] = "endless";
+  for (const char* name : {"X1", "X2", "X3", "X4"}) {
+    for (int value = 1; value <= 20; ++value) {
+      spec["tunables"][name].push_back(value);
+    }
+    for (Json& configuration : spec["default"]) {
+      configuration[name] = 1;
+    }
+  }
+  spec["launches"][0]["shared_bytes"] = "X1 + X2 + X3 + X4";
+  spec["constraints"].push_back("X1 + X2 + X3 + X4 + N < 0");
+  write_file_atomic(file, spec.dump());
+}
+
+TEST_CASE("questions whose default is not valid keep nobody waiting") {
+  TunedDaemon daemon;
+  write_endless_kernel(daemon.folder() / "kernels");
+  daemon.config().kernels.push_back(daemon.folder() / "kernels");
+  daemon.restart();
+  v1::GetVariantRequest endless = vector_add(4096);
+  endless.set_kernel("endless");
+  std::vector<std::future<grpc::StatusCode>> left;
+  for (int i = 0; i < 8; ++i) {
+    left.push_back(std::async(std::launch::async, [&] {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
+      v1::GetVariantReply reply;
+      return daemon.stub().GetVariant(&context, endless, &reply).error_code();
+    }));
+  }
+  for (int i = 0; i < 20; ++i) {
+    CHECK(daemon.get(vector_add(4096), std::chrono::seconds(3)).status.ok());
+  }
+  for (auto& call : left) {
+    CHECK(call.get() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  const auto before = std::chrono::steady_clock::now();
+  daemon.stop();
+  CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(5));
 }
 
 TEST_CASE("a connection is told how many streams it may have") {

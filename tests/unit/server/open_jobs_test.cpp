@@ -64,6 +64,26 @@ TEST_CASE_METHOD(OpenJobsFixture, "a job that is removed while leased leaves no 
   CHECK(jobs.leased().empty());
 }
 
+TEST_CASE_METHOD(OpenJobsFixture, "the leases of an agent are known by GPU and by how many compile") {
+  const auto lease = [&](OpenJob& to, const std::string& id, std::uint64_t agent, const std::string& gpu) {
+    jobs.begin_lease(to, {id, agent, gpu, {}, clock.steady_now(), clock.steady_now() + 15s});
+  };
+  OpenJob &second = add("b", 1024), &third = add("c", 512);
+  lease(job, "1", 1, "GPU-1");
+  lease(second, "2", 1, "");
+  lease(third, "3", 2, "");
+  CHECK(jobs.gpu_is_leased("GPU-1"));
+  CHECK_FALSE(jobs.gpu_is_leased("GPU-2"));
+  CHECK(jobs.compile_leases(1) == 1);
+  lease(third, "4", 1, "");
+  CHECK(jobs.compile_leases(1) == 2);
+  CHECK(jobs.compile_leases(2) == 0);
+  remove();
+  CHECK_FALSE(jobs.gpu_is_leased("GPU-1"));
+  jobs.end_lease(second);
+  CHECK(jobs.compile_leases(1) == 1);
+}
+
 TEST_CASE_METHOD(OpenJobsFixture, "who watches a job is told until it is removed and that last") {
   jobs.watch(job, listen());
   CHECK(jobs.event(job).waiters == 1);
