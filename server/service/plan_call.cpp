@@ -1,5 +1,6 @@
 #include "server/service/plan_call.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,24 @@ JobTimes read_job_times(Store& store) {
   return JobTimes(jobs);
 }
 
+// What each replay device of the class says of itself. Other devices measure whatever fits.
+std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
+  const std::string problem = question.key.kernel + " " + to_string(question.key.problem);
+  bool refused = false;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      if (device.device.digest != question.device.digest) {
+        continue;
+      }
+      if (device.recorded.empty() || std::ranges::binary_search(device.recorded, problem)) {
+        return "";
+      }
+      refused = true;
+    }
+  }
+  return refused ? "the replayed table holds no recording of it" : "";
+}
+
 void plan(ServiceContext& context, const Question& question, bool retune, const JobTimes& times,
           v1::PlannedProblem& planned) {
   const SpaceSize size =
@@ -31,7 +50,8 @@ void plan(ServiceContext& context, const Question& question, bool retune, const 
   planned.set_total(size.total);
   planned.set_fresh(
       settled_answer(question, context.answerer, *context.index.snapshot(), context.store).has_value());
-  if (planned.fresh() && !retune) {
+  planned.set_obstacle(obstacle_of(question, *context.fleet.agents()));
+  if ((planned.fresh() && !retune) || !planned.obstacle().empty()) {
     planned.set_estimate_ms(0);
   } else if (const auto estimate = times.estimate(question.key, size.valid)) {
     planned.set_estimate_ms(estimate->elapsed_ms);
