@@ -122,7 +122,7 @@ struct Connection::Impl {
       throw Error(
           ErrorCode::Unavailable, address,
           "no daemon answers there. Start one with `cubind` (it stays in the foreground; `cubind &` puts it "
-          "behind), or name another by --address or CUBIND_ADDRESS");
+          "behind), or name another's address by CUBIND_ADDRESS");
     }
     throw Error(code_of(status.error_code()), "", status.error_message());
   }

@@ -15,20 +15,20 @@ namespace {
 [[noreturn]] void fail_without_gpu(const std::string& cause) {
   throw Error(
       ErrorCode::FailedPrecondition, "device",
-      cause + "; name the GPU that the answer is for by its label (DeviceLabel, --device nvidia-h200)");
+      cause + "; name the GPU that the answer is for by its label, as in DeviceLabel{\"nvidia-h200\"}");
 }
 
 struct Libraries {
   std::shared_ptr<const cuda::DriverApi> driver;
   std::shared_ptr<const cuda::NvmlApi> nvml;
-  std::string tried;
+  std::string why_no_driver;
 };
 
 // Opened once: starting NVML takes longer than the call to the daemon.
 const Libraries& libraries() {
   static const Libraries opened = [] {
     Libraries result;
-    result.driver = cuda::find_driver(result.tried);
+    result.driver = cuda::find_driver(result.why_no_driver);
     std::string tried;
     if (result.driver) {
       result.nvml = cuda::find_nvml(tried);
@@ -56,7 +56,7 @@ cuda::DeviceOrdinal current_device(const cuda::DriverApi& driver) {
 Gpu current_gpu() {
   const Libraries& opened = libraries();
   if (!opened.driver) {
-    fail_without_gpu("there is no NVIDIA driver (" + opened.tried + ")");
+    fail_without_gpu(opened.why_no_driver);
   }
   const cuda::DeviceOrdinal device = current_device(*opened.driver);
   static std::mutex mutex;

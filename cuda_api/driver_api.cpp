@@ -20,9 +20,11 @@ std::vector<std::string> driver_candidates() {
   return {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
 }
 
-std::shared_ptr<const DriverApi> find_driver(std::string& tried, const std::vector<std::string>& candidates) {
+std::shared_ptr<const DriverApi> find_driver(std::string& why, const std::vector<std::string>& candidates) {
+  std::string tried;
   const auto library = SharedLibrary::open_first(candidates, tried);
   if (!library) {
+    why = "no NVIDIA driver is here: " + tried;
     return nullptr;
   }
   auto api = std::make_shared<DriverApi>();
@@ -35,10 +37,10 @@ std::shared_ptr<const DriverApi> find_driver(std::string& tried, const std::vect
 }
 
 std::shared_ptr<const DriverApi> load_driver(const std::vector<std::string>& candidates) {
-  std::string tried;
-  auto api = find_driver(tried, candidates);
+  std::string why;
+  auto api = find_driver(why, candidates);
   if (!api) {
-    throw Error(ErrorCode::FailedPrecondition, "NVIDIA driver", "none found; tried " + tried);
+    throw Error(ErrorCode::FailedPrecondition, "GPU", why);
   }
   return api;
 }

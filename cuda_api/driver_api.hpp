@@ -27,10 +27,10 @@ struct DriverApi {
 /// Where libcuda is looked for.
 std::vector<std::string> driver_candidates();
 
-/// Null if no candidate loads; `tried` then names the candidates. Throws Error(FailedPrecondition) for a
+/// Null if no candidate loads; `why` then says so: "no NVIDIA driver is here: libcuda.so.1 was not found". Throws Error(FailedPrecondition) for a
 /// library that lacks a function: the driver is older than branch 525.
 std::shared_ptr<const DriverApi> find_driver(
-    std::string& tried, const std::vector<std::string>& candidates = driver_candidates());
+    std::string& why, const std::vector<std::string>& candidates = driver_candidates());
 
 /// The same, but throws Error(FailedPrecondition) if there is no driver.
 std::shared_ptr<const DriverApi> load_driver(

@@ -12,7 +12,7 @@ namespace cubind::cuda {
 class SharedLibrary {
  public:
   /// Opens the first of `candidates` (sonames or paths) that loads. Absent if none does; `tried` then has the
-  /// loader's message for each.
+  /// loader's message for each that is there, or says that the first was not found.
   static std::optional<SharedLibrary> open_first(std::span<const std::string> candidates, std::string& tried);
 
   /// Null if the library has no such symbol.

@@ -132,7 +132,8 @@ class Builder {
     option(command, "--device", options->device, "LABEL", "only this device class; default: every real one");
     option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
     command->add_flag("--all-trials", options->all_trials, "every trial; default: winners only");
-    command->add_flag("--samples", options->samples, "with --all-trials: every sample");
+    command->add_flag("--samples", options->samples,
+                      "with --all-trials: every sample, not only each trial's time");
     command->add_flag("--replayed", options->replayed, "also results of the replay device");
     command->add_flag("--provisional", options->provisional,
                       "also records that were measured beside other processes");
@@ -173,8 +174,13 @@ class Builder {
     option(check, "file", check_options->file, kFile, "kernel spec (JSON)")->required();
     add_repeated(check, "--problem", check_options->problems, "PROBLEM",
                  std::string(kProblemHelp) + "; counts its valid configurations; repeatable");
-    add_repeated(check, "--arch", check_options->architectures, "ARCH",
-                 "architecture to compile for, default: sm_90; repeatable");
+    auto* device = option(check, "--device", check_options->device, "LABEL",
+                          "device class to count and compile for; default: the one that agents offer");
+    auto* arch = add_repeated(check, "--arch", check_options->architectures, "ARCH",
+                              "architecture to compile for in its place, as in sm_80; repeatable");
+    arch->excludes(device);
+    check->add_flag("--all", check_options->all,
+                    "compile every valid configuration and list its registers and spills");
     auto [init, init_options] =
         add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to begin with");
     option(init, "name", init_options->name, "NAME", "the kernel's name, and that of its files")->required();

@@ -10,7 +10,9 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
+#include "client/cubindctl/text_wrap.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -26,7 +28,7 @@ void print(const google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices) {
                device.driver().version().empty() ? "-" : device.driver().version(),
                device.agent().empty() ? "-" : device.agent()});
   }
-  table.print(std::cout);
+  table.print(std::cout, output_columns());
 }
 
 std::string duration_text(std::uint64_t milliseconds) {
@@ -48,6 +50,45 @@ std::string toolchains_text(const v1::GetStatusReply& status) {
              ? "none: no agent is connected"
              : "none: name a CUDA toolkit by CUBIND_CUDA_HOME and start cubind again; the log says "
                "where NVRTC was searched";
+}
+
+// A name of at most 10 characters, and what there is to say.
+void print_line(const std::string& name, const std::string& text) {
+  constexpr std::size_t kIndent = 12;
+  const std::size_t columns = output_columns();
+  std::cout << name << std::string(kIndent - name.size(), ' ')
+            << wrapped_under(text, columns > 2 * kIndent ? columns - kIndent : 0, std::string(kIndent, ' '))
+            << "\n";
+}
+
+void print(const v1::GetStatusReply& status, const std::string& address) {
+  const auto count = [](std::uint64_t number) { return std::to_string(number); };
+  std::cout << wrapped("cubind " + status.version() + " at " + address + ", up " +
+                           duration_text(status.uptime_ms()),
+                       output_columns(), "        ")
+            << "\n";
+  print_line("store", status.store_path() + ", " + size_text(status.store_bytes()) + ", generation " +
+                          count(status.generation().number()));
+  print_line("holds", count(status.kernels()) + " kernels, " + count(status.records()) + " records, " +
+                          count(status.artifacts()) + " artifacts");
+  print_line("jobs", count(status.jobs_running()) + " running, " + count(status.jobs_queued()) + " queued");
+  print_line("questions", count(status.hits()) + " hits, " + count(status.misses()) + " misses, " +
+                              count(status.misses_wanted()) + " of them wanted");
+  print_line("toolchains", toolchains_text(status));
+  print_line("agents", count(status.agents()));
+  for (const std::string& reason : status.no_device_because()) {
+    print_line("no GPU", reason);
+  }
+  for (const std::string& error : status.kernel_errors()) {
+    print_line("BAD SPEC", error);
+  }
+  if (status.read_only()) {
+    print_line("READ ONLY", status.read_only_reason());
+  }
+  if (status.damaged_rows() > 0) {
+    print_line("DAMAGED", count(status.damaged_rows()) + (status.damaged_rows() == 1 ? " row" : " rows") +
+                              " of the store left out; the daemon's log names them");
+  }
 }
 
 }  // namespace
@@ -74,30 +115,7 @@ ExitCode run(const StatusOptions&, const CommonOptions& common) {
     print_json(json_of(status));
     return ExitCode::Ok;
   }
-  std::cout << "cubind " << status.version() << " at " << connection.address() << ", up "
-            << duration_text(status.uptime_ms()) << "\n"
-            << "store       " << status.store_path() << ", " << size_text(status.store_bytes())
-            << ", generation " << status.generation().number() << "\n"
-            << "holds       " << status.kernels() << " kernels, " << status.records() << " records, "
-            << status.artifacts() << " artifacts\n"
-            << "jobs        " << status.jobs_running() << " running, " << status.jobs_queued() << " queued\n"
-            << "questions   " << status.hits() << " hits, " << status.misses() << " misses, "
-            << status.misses_wanted() << " of them wanted\n"
-            << "toolchains  " << toolchains_text(status) << "\n"
-            << "agents      " << status.agents() << "\n";
-  for (const std::string& reason : status.no_device_because()) {
-    std::cout << "no GPU      " << reason << "\n";
-  }
-  for (const std::string& error : status.kernel_errors()) {
-    std::cout << "BAD SPEC    " << error << "\n";
-  }
-  if (status.read_only()) {
-    std::cout << "READ ONLY   " << status.read_only_reason() << "\n";
-  }
-  if (status.damaged_rows() > 0) {
-    std::cout << "DAMAGED     " << status.damaged_rows() << (status.damaged_rows() == 1 ? " row" : " rows")
-              << " of the store left out; the daemon's log names them\n";
-  }
+  print(status, connection.address());
   if (status.devices_size() > 0) {
     std::cout << "\n";
     print(status.devices());

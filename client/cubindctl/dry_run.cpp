@@ -1,7 +1,6 @@
 #include "client/cubindctl/dry_run.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
+#include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/plan/wire.hpp"
 
@@ -16,20 +16,24 @@ namespace cubind::ctl {
 namespace {
 
 struct Totals {
-  std::uint64_t problems = 0, fresh = 0, configurations = 0;
+  std::uint64_t problems = 0, fresh = 0, measured = 0, obstacles = 0, configurations = 0;
   std::optional<double> estimate_ms = 0;  // absent: of one at least it is unknown
 };
 
-bool is_skipped(const v1::PlannedProblem& problem, bool retune) { return problem.fresh() && !retune; }
+bool is_skipped(const v1::PlannedProblem& problem, bool retune) {
+  return (problem.fresh() && !retune) || !problem.obstacle().empty();
+}
 
 Totals totals_of(const v1::PlanTuneReply& plan, bool retune) {
   Totals totals;
   for (const v1::PlannedProblem& problem : plan.problems()) {
     ++totals.problems;
     totals.fresh += problem.fresh() ? 1 : 0;
+    totals.obstacles += problem.obstacle().empty() ? 0 : 1;
     if (is_skipped(problem, retune)) {
       continue;
     }
+    ++totals.measured;
     totals.configurations += problem.trials() > 0 ? problem.trials() : problem.valid();
     if (!problem.has_estimate_ms()) {
       totals.estimate_ms.reset();
@@ -43,6 +47,9 @@ Totals totals_of(const v1::PlanTuneReply& plan, bool retune) {
 std::string state_of(const v1::PlannedProblem& problem, bool retune) {
   if (!problem.job_id().empty()) {
     return "job " + problem.job_id() + " is " + state_name(problem.job_state());
+  }
+  if (!problem.obstacle().empty()) {
+    return "fails: " + problem.obstacle();
   }
   return problem.fresh() ? (retune ? "fresh, again" : "fresh") : "to measure";
 }
@@ -58,10 +65,12 @@ std::string counted(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-std::string summary(const Totals& totals, bool retune) {
-  const std::uint64_t measured = totals.problems - (retune ? 0 : totals.fresh);
+std::string summary(const Totals& totals) {
   std::string text = counted(totals.problems, "problem") + ", " + std::to_string(totals.fresh) + " fresh; ";
-  if (measured == 0) {
+  if (totals.obstacles > 0) {
+    text += counted(totals.obstacles, "job") + " would fail; ";
+  }
+  if (totals.measured == 0) {
     return text + "there is nothing to measure.";
   }
   text += counted(totals.configurations, "configuration") + " to measure, ";
@@ -83,8 +92,8 @@ void print(const v1::PlanTuneReply& plan, bool retune) {
   };
   const bool replayed = std::ranges::all_of(plan.problems(), is_replay);
   const std::string prefix = replayed ? replay_prefix(plan.problems(0).device()) : "";
-  table.print(std::cout, prefix);
-  std::cout << prefix << summary(totals_of(plan, retune), retune) << "\n";
+  table.print(std::cout, output_columns(), prefix);
+  std::cout << prefix << summary(totals_of(plan, retune)) << "\n";
 }
 
 OutputJson planned_json(const v1::PlannedProblem& problem) {
@@ -99,6 +108,9 @@ OutputJson planned_json(const v1::PlannedProblem& problem) {
                   {"estimated_from_jobs", problem.estimated_from()}};
   if (problem.has_estimate_ms()) {
     json["estimate_ms"] = problem.estimate_ms();
+  }
+  if (!problem.obstacle().empty()) {
+    json["obstacle"] = problem.obstacle();
   }
   if (!problem.job_id().empty()) {
     json["job"] = {{"id", problem.job_id()}, {"state", state_name(problem.job_state())}};
@@ -125,27 +137,17 @@ void print_as_json(const v1::PlanTuneReply& plan, bool retune) {
 
 }  // namespace
 
-std::string rough_time(double milliseconds) {
-  if (milliseconds < 1000) {
-    return std::to_string(std::llround(milliseconds)) + " ms";
+ExitCode print_plan(const std::vector<KernelTune>& tunes, const CommonOptions& common) {
+  const Connection connection(resolve_address(common.address));
+  v1::PlanTuneReply plan;
+  for (const KernelTune& tune : tunes) {
+    with_places(tune, [&] { plan.MergeFrom(connection.plan_tune(tune.request, common.deadline())); });
   }
-  const long long seconds = std::llround(milliseconds / 1000);
-  if (seconds < 60) {
-    return std::to_string(seconds) + " s";
-  }
-  if (seconds < 3600) {
-    return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
-  }
-  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds % 3600 / 60) + " min";
-}
-
-ExitCode print_plan(const v1::TuneRequest& request, const CommonOptions& common) {
-  const v1::PlanTuneReply plan =
-      Connection(resolve_address(common.address)).plan_tune(request, common.deadline());
+  const bool retune = tunes.front().request.retune();
   if (common.json) {
-    print_as_json(plan, request.retune());
+    print_as_json(plan, retune);
   } else {
-    print(plan, request.retune());
+    print(plan, retune);
   }
   return ExitCode::Ok;
 }

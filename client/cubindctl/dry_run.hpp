@@ -1,18 +1,15 @@
 // cubindctl tune --dry-run: the effect that a Tune would have.
 #pragma once
 
-#include <string>
+#include <vector>
 
 #include "client/cubindctl/exit_code.hpp"
 #include "client/cubindctl/options.hpp"
-#include "schemas/cubind.pb.h"
+#include "client/cubindctl/tune_requests.hpp"
 
 namespace cubind::ctl {
 
-/// Prints the plan of the request; starts nothing.
-ExitCode print_plan(const v1::TuneRequest& request, const CommonOptions& common);
-
-/// "850 ms", "12 s", "3 min 20 s", "2 h 5 min".
-std::string rough_time(double milliseconds);
+/// Prints the plan of the requests, at least one; starts nothing.
+ExitCode print_plan(const std::vector<KernelTune>& tunes, const CommonOptions& common);
 
 }  // namespace cubind::ctl

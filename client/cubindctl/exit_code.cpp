@@ -30,11 +30,11 @@ ExitCode exit_code_of(ErrorCode code) {
 const char* exit_code_help() {
   return "Exit codes:\n"
          "  0    done\n"
-         "  1    any other failure; table check or table diff --fail-above found something\n"
+         "  1    any other failure; kernels check, table check or table diff --fail-above found something\n"
          "  2    wrong usage or invalid input; the message names the place\n"
          "  3    no daemon answers, or it cannot answer now\n"
          "  4    there is no such kernel, device, job or file; or no acceptable record with --on-miss fail\n"
-         "  5    a tuning job failed or was cancelled\n"
+         "  5    a tuning job failed or was cancelled; get --on-miss wait got no measurement\n"
          "  6    --timeout passed\n"
          "  7    refused: a limit, a permission, no cubin that the driver loads, not supported\n"
          "  130  Ctrl-C: detached, the jobs go on\n";

@@ -11,7 +11,7 @@ enum class ExitCode : int {
   Invalid = 2,       // wrong usage or input
   Unavailable = 3,   // no daemon answers, or it cannot answer now
   NotFound = 4,      // no such kernel, device, job, file, or no acceptable record with --on-miss fail
-  TuningFailed = 5,  // a job failed or was cancelled
+  TuningFailed = 5,  // a job failed or was cancelled; what get --on-miss wait waited for will not come
   Deadline = 6,      // --timeout passed
   Refused = 7,     // the daemon's state forbids it: a limit, a permission, no driver or cubin that fits, not
                    // supported yet

@@ -1,4 +1,5 @@
 // cubindctl get: prints an answer, writes the cubin.
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
+#include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
 #include "client/gpu.hpp"
@@ -95,7 +97,12 @@ class AnswerPrinter {
 
  private:
   void line(const std::string& name, const std::string& text) const {
-    std::cout << prefix_ << "  " << name << std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') << text
+    const std::string before =
+        prefix_ + "  " + name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ');
+    const std::size_t columns = output_columns();
+    std::cout << before
+              << wrapped_under(text, columns > 2 * before.size() ? columns - before.size() : 0,
+                               prefix_ + std::string(before.size() - prefix_.size(), ' '))
               << "\n";
   }
 
@@ -144,12 +151,11 @@ class AnswerPrinter {
   const std::string prefix_;
 };
 
-ExitCode print_one(const Answer& answer, const std::string& file) {
+void print_one(const Answer& answer, const std::string& file) {
   AnswerPrinter(answer).print();
   if (!file.empty()) {
     std::cout << replay_prefix(answer.reply().device()) << "  written to    " << file << "\n";
   }
-  return ExitCode::Ok;
 }
 
 void print_table(const std::vector<Answer>& answers) {
@@ -161,7 +167,7 @@ void print_table(const std::vector<Answer>& answers) {
                provenance.samples() > 0 ? fixed(provenance.median_us(), 2) : "-",
                size_text(answer.cubin().size()), to_string(answer.configuration())});
   }
-  table.print(std::cout, replay_prefix(answers.front().reply().device()));
+  table.print(std::cout, output_columns(), replay_prefix(answers.front().reply().device()));
 }
 
 // Prints beside the table, which a program may read.
@@ -174,20 +180,62 @@ void tell_why(const std::vector<Answer>& answers) {
   }
 }
 
-// A wait that is over tells what it waited for.
-Answer ask(Client& client, const Query& query, const CommonOptions& common) {
-  try {
-    return client.get(query);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::DeadlineExceeded || query.on_miss != OnMiss::Wait) {
-      throw;
-    }
-    throw Error(ErrorCode::DeadlineExceeded, to_string(query.problem),
-                "had not been measured after " +
-                    fixed(std::chrono::duration<double>(common.deadline()).count(), 1) +
-                    " s (--timeout); a job goes on: `cubindctl jobs` shows its state");
-  }
+// Whether a job that the answer could not wait for will still end: the daemon answers at once where it cannot
+// say when the job will go on, because callers on a busy GPU wait for themselves.
+bool has_open_job(const v1::GetVariantReply& reply) {
+  return reply.job_state() == "no_device" || reply.job_state() == "waiting_for_idle_gpu";
 }
+
+// The measurement that a wait was for is not there and will not come by itself.
+bool is_unmeasured(const Answer& answer) {
+  const v1::GetVariantReply& reply = answer.reply();
+  return !reply.why().empty() && reply.job_state() != "done";
+}
+
+// Asks, and where the answer has to wait for a measurement, until there is one or --timeout has passed.
+class Patience {
+ public:
+  Patience(Client& client, const Connection& connection, const CommonOptions& common)
+      : client_(client), connection_(connection), common_(common) {}
+
+  Answer ask(Query query) const {
+    if (query.on_miss != OnMiss::Wait) {
+      return client_.get(query);
+    }
+    const auto end = std::chrono::steady_clock::now() + common_.deadline();
+    std::string why;
+    try {
+      while (true) {
+        query.deadline = until(end);
+        const Answer answer = client_.get(query);
+        if (!has_open_job(answer.reply())) {
+          return answer;
+        }
+        why = one_line(answer.reply().why());
+        connection_.watch_job(
+            answer.reply().job_id(), [](const v1::TuneEvent&) {}, {}, until(end));
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::DeadlineExceeded) {
+        throw;
+      }
+      throw Error(ErrorCode::DeadlineExceeded, to_string(query.problem),
+                  "had not been measured after " +
+                      fixed(std::chrono::duration<double>(common_.deadline()).count(), 1) + " s (--timeout)" +
+                      (why.empty() ? "" : ": " + why) + "; a job goes on: `cubindctl jobs` shows its state");
+    }
+  }
+
+ private:
+  static Milliseconds until(std::chrono::steady_clock::time_point end) {
+    const auto left = std::chrono::ceil<Milliseconds>(end - std::chrono::steady_clock::now());
+    return std::max(left, Milliseconds(1));
+  }
+
+  Client& client_;
+  const Connection& connection_;
+  const CommonOptions& common_;
+};
 
 void print_table_json(const std::vector<Answer>& answers) {
   OutputJson list = OutputJson::array();
@@ -212,10 +260,12 @@ ExitCode run(const GetOptions& options, const CommonOptions& common) {
   }
   Query query = query_of(options, common);
   Client client({.address = common.address, .deadline = common.deadline(), .cached_answers = 0});
+  const Connection connection(resolve_address(common.address));
+  const Patience patience(client, connection, common);
   std::vector<Answer> answers;
   for (const Problem& problem : problems) {
     query.problem = problem;
-    answers.push_back(ask(client, query, common));
+    answers.push_back(patience.ask(query));
   }
   if (!options.output.empty()) {
     write_output(options.output, answers.front().cubin());
@@ -227,13 +277,13 @@ ExitCode run(const GetOptions& options, const CommonOptions& common) {
       print_table(answers);
       tell_why(answers);
     }
-    return ExitCode::Ok;
-  }
-  if (common.json) {
+  } else if (common.json) {
     print_json(json_of(answers.front()));
-    return ExitCode::Ok;
+  } else {
+    print_one(answers.front(), options.output);
   }
-  return print_one(answers.front(), options.output);
+  const bool waited_in_vain = options.on_miss == OnMiss::Wait && std::ranges::any_of(answers, is_unmeasured);
+  return waited_in_vain ? ExitCode::TuningFailed : ExitCode::Ok;
 }
 
 }  // namespace cubind::ctl

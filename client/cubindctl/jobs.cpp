@@ -8,6 +8,7 @@
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/own_terms.hpp"
 #include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/watch.hpp"
 #include "tuner/plan/wire.hpp"
@@ -21,18 +22,21 @@ std::string done_of(const v1::Job& job) {
              : std::to_string(job.configurations_done()) + "/" + std::to_string(job.configurations());
 }
 
+// A compile job measures nothing: an answer waits for its cubin.
+std::string kind_of(const v1::Job& job) { return job.kind() == v1::Job::COMPILE_WINNER ? "compile" : "tune"; }
+
 void print(const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
-  TextTable table({"JOB", "STATE", "KERNEL", "PROBLEM", "DEVICE", ">DONE", ">SECONDS", "DETAIL"});
+  TextTable table({"JOB", "KIND", "STATE", "KERNEL", "PROBLEM", "DEVICE", ">DONE", ">SECONDS", "DETAIL"});
   for (const v1::Job& job : jobs) {
     std::vector<std::string> parts = own_terms(job.policy(), job.numerics(), job.namespace_());
     if (std::string detail = detail_of(job); !detail.empty()) {
       parts.push_back(std::move(detail));
     }
-    table.add({job.id(), state_name(job.state()), job.kernel(),
+    table.add({job.id(), kind_of(job), state_name(job.state()), job.kernel(),
                to_string(problem_from_wire(job.problem(), "job.problem")), job.device(), done_of(job),
                fixed(job.elapsed_ms() / 1000, 1), remarks_of(parts)});
   }
-  table.print(std::cout);
+  table.print(std::cout, output_columns());
 }
 
 std::string budget_of(const v1::Job& job) {

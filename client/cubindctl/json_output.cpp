@@ -285,11 +285,19 @@ OutputJson json_of(const v1::Kernel& kernel) {
 OutputJson json_of(const v1::CheckKernelReply& reply) {
   OutputJson problems = OutputJson::array();
   for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
+    OutputJson thinning = OutputJson::array();
+    for (const v1::CheckKernelReply::Thinning& step : report.thinning()) {
+      thinning.push_back({{"place", step.place()},
+                          {"condition", step.condition()},
+                          {"rejected", step.rejected()},
+                          {"left", step.left()}});
+    }
     problems.push_back(
         {{"problem", json_of(problem_from_wire(report.problem(), "problem"))},
          {"valid_configurations", report.valid()},
          {"configurations", report.total()},
-         {"default", json_of(configuration_from_wire(report.first_default(), "first_default"))}});
+         {"default", json_of(configuration_from_wire(report.first_default(), "first_default"))},
+         {"thinning", thinning}});
   }
   OutputJson compiled = OutputJson::array();
   for (const v1::ArtifactInfo& artifact : reply.compiled()) {
@@ -299,6 +307,17 @@ OutputJson json_of(const v1::CheckKernelReply& reply) {
           {"problems", problems},
           {"compiled", compiled},
           {"warnings", strings(reply.warnings())}};
+}
+
+OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled) {
+  OutputJson json{
+      {"configuration", json_of(configuration_from_wire(compiled.configuration(), "configuration"))}};
+  if (compiled.error().empty()) {
+    json["artifact"] = json_of(compiled.artifact());
+  } else {
+    json["error"] = compiled.error();
+  }
+  return json;
 }
 
 OutputJson json_of(const v1::DeviceClass& device) {

@@ -27,6 +27,7 @@ OutputJson json_of(const v1::Job& job);
 OutputJson json_of(const v1::TuneEvent& event);
 OutputJson json_of(const v1::Kernel& kernel);
 OutputJson json_of(const v1::CheckKernelReply& reply);
+OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled);
 OutputJson json_of(const v1::DeviceClass& device);
 OutputJson json_of(const v1::GetStatusReply& status);
 OutputJson json_of(const v1::Generation& generation);

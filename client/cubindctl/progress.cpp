@@ -37,7 +37,7 @@ std::string detail_of(const v1::Job& job) {
     return job.error();
   }
   if (!has_ended(job.state()) && !job.phase().empty()) {
-    return job.phase();
+    return phase_of(job);
   }
   return job.note();
 }
@@ -105,7 +105,13 @@ const v1::TuneEvent& Progress::shown(const v1::TuneEvent& event) const {
 void Progress::draw(const v1::TuneEvent& event) {
   const auto done =
       std::ranges::count_if(jobs_, [](const auto& seen) { return has_ended(seen.job().state()); });
-  const Tally tally{static_cast<std::size_t>(done), std::max(expected_, jobs_.size())};
+  Tally tally{static_cast<std::size_t>(done), std::max(expected_, jobs_.size())};
+  for (const v1::TuneEvent& seen : jobs_) {
+    if (has_ended(seen.job().state()) && seen.job().elapsed_ms() > 0) {
+      ++tally.measured;
+      tally.measured_ms += seen.job().elapsed_ms();
+    }
+  }
   const std::size_t columns = terminal_.columns();
   const std::string text =
       printable(bar_text(shown(event), tally, columns > kMargin ? columns - kMargin : 1));

@@ -1,6 +1,7 @@
 #include "client/cubindctl/progress_bar.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "client/cubindctl/text_table.hpp"
@@ -36,6 +37,16 @@ std::string bar(const v1::Job& job, std::size_t width) {
   return "[" + std::string(filled, '#') + std::string(width - filled, '-') + "] ";
 }
 
+// "12 s, about 25 s left": of all jobs so far.
+std::string times_text(const v1::Job& job, const Tally& tally) {
+  const double elapsed_ms = tally.measured_ms + job.elapsed_ms();
+  if (elapsed_ms < 1000) {
+    return "";
+  }
+  const std::optional<double> left_ms = time_left_ms(job, tally);
+  return ", " + rough_time(elapsed_ms) + (left_ms ? ", about " + rough_time(*left_ms) + " left" : "");
+}
+
 // The line without its bar: the parts before and behind it.
 struct Words {
   std::string before, behind;
@@ -48,9 +59,11 @@ std::vector<Words> choices_of_words(const v1::TuneEvent& event, const Tally& tal
   const std::string replayed = replay_prefix(job.device());
   const std::string problem = to_string(problem_from_wire(job.problem(), "job.problem"));
   const std::string progress = progress_text(event);
+  const std::string timed = progress + times_text(job, tally);
   const std::string words = replayed + tally_text(tally, true);
-  return {{words, progress + ", " + job.kernel() + " " + problem},
-          {words, progress + ", " + problem},
+  return {{words, timed + ", " + job.kernel() + " " + problem},
+          {words, timed + ", " + problem},
+          {words, timed},
           {words, progress},
           {replayed + tally_text(tally, false), progress}};
 }
@@ -70,8 +83,45 @@ std::string state_text(const v1::Job& job) {
     case v1::Job::QUEUED:
       return "queued";
     default:
-      return job.phase().empty() ? "running" : job.phase();
+      return phase_of(job).empty() ? "running" : phase_of(job);
   }
+}
+
+std::string phase_of(const v1::Job& job) {
+  const bool in_the_midst = 0 < job.configurations_done() && job.configurations_done() < job.configurations();
+  const bool prepares = job.phase() == "compiling" || job.phase() == "verifying";
+  return job.kind() == v1::Job::TUNE && in_the_midst && prepares ? "screening" : job.phase();
+}
+
+std::optional<double> time_left_ms(const v1::Job& job, const Tally& tally) {
+  constexpr double kLeastShare = 0.05;  // of the configurations, before it says anything about the others
+  const double share =
+      job.configurations() == 0 ? 0 : static_cast<double>(job.configurations_done()) / job.configurations();
+  std::optional<double> whole_ms;  // of a job like this one
+  if (share >= kLeastShare) {
+    whole_ms = job.elapsed_ms() / share;
+  } else if (tally.measured > 0) {
+    whole_ms = tally.measured_ms / static_cast<double>(tally.measured);
+  }
+  const std::size_t others = tally.expected > tally.done ? tally.expected - tally.done - 1 : 0;
+  if (!whole_ms || (share >= 1 && others == 0)) {
+    return std::nullopt;  // nobody knows how long the finalists take
+  }
+  return std::max(*whole_ms - job.elapsed_ms(), 0.0) + *whole_ms * static_cast<double>(others);
+}
+
+std::string rough_time(double milliseconds) {
+  if (milliseconds < 1000) {
+    return std::to_string(std::llround(milliseconds)) + " ms";
+  }
+  const long long seconds = std::llround(milliseconds / 1000);
+  if (seconds < 60) {
+    return std::to_string(seconds) + " s";
+  }
+  if (seconds < 3600) {
+    return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
+  }
+  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds % 3600 / 60) + " min";
 }
 
 std::string bar_text(const v1::TuneEvent& event, const Tally& tally, std::size_t columns) {

@@ -1,8 +1,10 @@
 // The common rules of shape lists in every format.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/cubindctl/shape_list.hpp"
@@ -15,20 +17,29 @@ class ShapeCollector {
  public:
   explicit ShapeCollector(std::string file) : file_(std::move(file)) {}
 
-  /// Every kernel name must be the same: one call tunes one kernel.
-  void set_kernel(const std::string& name, const std::string& place);
-  /// At most 1000 problems, each with a dim, all with the names of the first, none twice.
-  void add(Problem problem, const std::string& place);
-  /// At least one problem; else the error is at `place`.
+  /// At most 1000 problems, each with a dim. `kernel`: empty: the problem names none.
+  void add(Problem problem, const std::string& kernel, const std::string& place);
+  /// At least one problem, else the error is at `place`. The problems of a kernel have the names of its first,
+  /// and none comes twice.
   ShapeList finish(const std::string& place);
 
   [[noreturn]] void fail(const std::string& place, std::string cause) const;
 
  private:
+  struct Given {
+    Problem problem;
+    std::string kernel, place;
+  };
+  struct Seen {
+    std::string first_place;
+    std::map<std::string, std::string> places;  // of its problems, by their text in sorted order
+  };
+
+  const std::string& only_kernel() const;
+  void check(const Given& given, const KernelShapes& group, Seen& seen) const;
+
   std::string file_;
-  ShapeList list_;
-  std::string kernel_place_, first_place_;
-  std::map<std::string, std::string> places_;  // of the problems, by their text in sorted order
+  std::vector<Given> given_;
 };
 
 }  // namespace cubind::ctl

@@ -152,14 +152,17 @@ class ShapeCsv {
                                                 std::to_string(header_.size()) + " columns");
     }
     Problem problem;
+    std::string kernel;
     for (std::size_t column = 0; column < row.size(); ++column) {
-      if (header_[column] == "kernel") {
-        shapes_.set_kernel(row[column], place(column));
-      } else {
+      if (header_[column] != "kernel") {
         put(problem, column, row[column]);
+      } else if (row[column].empty()) {
+        shapes_.fail(place(column), "must not be empty");
+      } else {
+        kernel = row[column];
       }
     }
-    shapes_.add(std::move(problem), line_place(csv_.line()));
+    shapes_.add(std::move(problem), kernel, line_place(csv_.line()));
   }
 
   void put(Problem& problem, std::size_t column, const std::string& cell) const {
@@ -168,7 +171,7 @@ class ShapeCsv {
     }
     if (!put_value(problem, header_[column], cell)) {
       shapes_.fail(place(column), quoted(cell) + " is neither an integer, a type, nor true or false" +
-                                      suggestion(cell, dtype_names()));
+                                      dtype_suggestion(cell));
     }
     const auto dim = problem.dim(header_[column]);
     if (dim && (*dim < 0 || *dim > kMaxDim)) {

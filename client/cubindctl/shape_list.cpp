@@ -25,16 +25,24 @@ DType read_type(const JsonNode& node) {
   }
   const std::optional<DType> type = parse_dtype(spelling);
   if (!type) {
-    node.fail(quoted(spelling) + " is not a type" + suggestion(spelling, dtype_names()));
+    node.fail(quoted(spelling) + " is not a type" + dtype_suggestion(spelling));
   }
   return *type;
 }
 
-void read_member(const JsonNode& node, Problem& problem) {
+struct NamedProblem {
+  Problem problem;
+  std::string kernel;  // empty: it names none
+};
+
+void read_member(const JsonNode& node, NamedProblem& read) {
+  Problem& problem = read.problem;
   if (node.key().empty()) {
     node.fail("the name is empty");
   }
-  if (node.key() == "scenario") {
+  if (node.key() == "kernel") {
+    read.kernel = node.as_nonempty_string();
+  } else if (node.key() == "scenario") {
     problem.scenario = node.as_nonempty_string();
   } else if (node.is_string()) {
     problem.types.push_back({node.key(), read_type(node)});
@@ -47,21 +55,25 @@ void read_member(const JsonNode& node, Problem& problem) {
   }
 }
 
+NamedProblem read_problem(const JsonNode& node) {
+  NamedProblem read;
+  for (const JsonNode& member : node.members()) {
+    read_member(member, read);
+  }
+  return read;
+}
+
 ShapeList read_json(std::string_view text, const std::string& file) {
   const OrderedJson document = parse_json_strict(text, file);
   const JsonNode root(document, file);
   root.expect_keys({"kernel", "problems"});
   ShapeCollector shapes(file);
-  if (const auto kernel = root.find("kernel")) {
-    shapes.set_kernel(kernel->as_nonempty_string(), kernel->pointer());
-  }
+  const auto kernel = root.find("kernel");
+  const std::string of_list = kernel ? kernel->as_nonempty_string() : "";
   const JsonNode problems = root.at("problems");
   for (const JsonNode& node : problems.elements()) {
-    Problem problem;
-    for (const JsonNode& member : node.members()) {
-      read_member(member, problem);
-    }
-    shapes.add(std::move(problem), node.pointer());
+    NamedProblem read = read_problem(node);
+    shapes.add(std::move(read.problem), read.kernel.empty() ? of_list : read.kernel, node.pointer());
   }
   return shapes.finish(problems.pointer());
 }
@@ -79,15 +91,8 @@ void read_line(const OrderedJson& document, const std::string& place, const std:
         "a line is one problem, as in {\"N\": 4096, \"T\": \"bf16\"}; a list with \"problems\" is a "
         ".json file");
   }
-  Problem problem;
-  for (const JsonNode& member : root.members()) {
-    if (member.key() == "kernel") {
-      shapes.set_kernel(member.as_nonempty_string(), place);
-    } else {
-      read_member(member, problem);
-    }
-  }
-  shapes.add(std::move(problem), place);
+  NamedProblem read = read_problem(root);
+  shapes.add(std::move(read.problem), read.kernel, place);
 }
 
 ShapeList read_lines(std::string_view text, const std::string& file) {

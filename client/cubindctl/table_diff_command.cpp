@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/table/table_diff.hpp"
 
@@ -97,7 +98,7 @@ class DiffPrinter {
       add(signed_percent(change.percent()), fixed(change.before.timing.median_us, 2),
           fixed(change.after.timing.median_us, 2), change.after, winner_text(change));
     }
-    table_.print(std::cout);
+    table_.print(std::cout, output_columns());
   }
 
  private:

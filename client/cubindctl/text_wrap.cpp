@@ -25,6 +25,18 @@ std::size_t end_of_line(const std::string& text, std::size_t from, std::size_t r
   return next == std::string::npos ? text.size() : next + (text[next] == ',' ? 1 : 0);
 }
 
+// `first` columns for the first line, `others` behind `indent` for each further one.
+std::string in_lines(const std::string& text, std::size_t first, std::size_t others,
+                     const std::string& indent) {
+  std::string lines;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = end_of_line(text, from, lines.empty() ? first : others);
+    lines += (lines.empty() ? "" : "\n" + indent) + text.substr(from, end - from);
+    from = end < text.size() && text[end] == ' ' ? end + 1 : end;
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string wrapped(const std::string& text, std::size_t columns, const std::string& prefix) {
@@ -32,13 +44,11 @@ std::string wrapped(const std::string& text, std::size_t columns, const std::str
   if (columns <= indent.size() + 1) {
     return text;
   }
-  std::string lines;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = end_of_line(text, from, lines.empty() ? columns : columns - indent.size());
-    lines += (lines.empty() ? "" : "\n" + indent) + text.substr(from, end - from);
-    from = end < text.size() && text[end] == ' ' ? end + 1 : end;
-  }
-  return lines;
+  return in_lines(text, columns, columns - indent.size(), indent);
+}
+
+std::string wrapped_under(const std::string& text, std::size_t columns, const std::string& under) {
+  return columns == 0 ? text : in_lines(text, columns, columns, under);
 }
 
 }  // namespace cubind::ctl

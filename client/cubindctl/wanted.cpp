@@ -7,6 +7,7 @@
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/own_terms.hpp"
+#include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -32,7 +33,7 @@ void print(const v1::ListWantedReply& reply) {
     table.add({std::to_string(want.count()), want.last_at(), want.kernel(),
                to_string(problem_from_wire(want.problem(), "want.problem")), want.device(), remarks(want)});
   }
-  table.print(std::cout);
+  table.print(std::cout, output_columns());
   if (const auto shown = static_cast<std::uint64_t>(reply.wants_size()); shown < reply.total()) {
     std::cout << "and " << reply.total() - shown << " more\n";
   }

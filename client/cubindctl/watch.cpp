@@ -1,13 +1,9 @@
 #include "client/cubindctl/watch.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string_view>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -15,27 +11,17 @@
 #include "client/cubindctl/plain_output.hpp"
 #include "client/cubindctl/progress.hpp"
 #include "client/cubindctl/stop_signals.hpp"
+#include "client/cubindctl/terminal.hpp"
 
 namespace cubind::ctl {
 namespace {
 
-std::size_t columns_of(int fd) {
-  winsize size{};
-  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-// One that takes a line back.
-bool is_terminal(int fd) {
-  const char* kind = std::getenv("TERM");
-  return isatty(fd) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
-}
-
 Terminal terminal_of(const CommonOptions& common) {
-  if (common.json || !is_terminal(STDOUT_FILENO)) {
+  if (common.json || !can_redraw()) {
     return {};
   }
   // xterm cuts what no longer fits; all others break it into lines.
-  return {[] { return columns_of(STDOUT_FILENO); }, std::getenv("XTERM_VERSION") == nullptr};
+  return {output_columns, std::getenv("XTERM_VERSION") == nullptr};
 }
 
 void print_document(const Progress& progress, bool detached) {

@@ -29,8 +29,10 @@ def parse_problem(text):
     """N=4096,D=4096,T=bf16: integers are dims, words are types."""
     problem = cubind_pb2.Problem()
     for part in text.split(","):
-        name, _, value = part.partition("=")
-        if value.lstrip("-").isdigit():
+        name, _, value = part.strip().partition("=")
+        if value.lower() in ("true", "false"):
+            problem.dims.add(name=name, value=value.lower() == "true")  # a flag may stand among the dims
+        elif value.lstrip("-").isdigit():
             problem.dims.add(name=name, value=int(value))
         else:
             problem.types.add(name=name, type=value)
@@ -60,12 +62,18 @@ def fetch_cubin(stub, artifact):
 
 
 def launch_plan(reply):
-    """What a launcher needs, in launch order. A parameter without a value comes from the caller."""
+    """What a launcher needs, in launch order. A parameter without a value comes from the caller.
+
+    Buffers have a role: in, out, inout, zero (the caller clears it before the first launch of each call) or scratch (the
+    caller allocates it, its content does not matter).
+    """
     launches = []
     for launch in reply.plan.launches:
         parameters = []
         for parameter in launch.parameters:
             entry = {"name": parameter.name, "type": parameter.type}
+            if parameter.role != cubind_pb2.ROLE_NONE:
+                entry["role"] = cubind_pb2.Role.Name(parameter.role).lower()
             if parameter.source == cubind_pb2.Parameter.VALUE:
                 entry["value"] = parameter.value
             elif parameter.source == cubind_pb2.Parameter.BUFFER:
@@ -83,6 +91,11 @@ def launch_plan(reply):
     return launches
 
 
+def problem_of(problem):
+    values = {v.name: v.value for v in [*problem.dims, *problem.flags]}
+    return values | {t.name: t.type for t in problem.types}
+
+
 def match_of(provenance):
     """The departures as `cubindctl get` prints them."""
     short = {cubind_pb2.PREDICTED_WINNER: "predicted", cubind_pb2.DEFAULT_CONFIGURATION: "default"}
@@ -92,15 +105,20 @@ def match_of(provenance):
 
 def describe(reply):
     provenance = reply.provenance
-    return {
+    answer = {
         "kernel": reply.kernel,
+        "problem": problem_of(reply.problem),
         "device": reply.device,
         "configuration": {v.name: v.value for v in reply.configuration.values},
         "match": match_of(provenance),
         "evidence": cubind_pb2.Evidence.Name(provenance.evidence).lower(),
-        "time_us": provenance.median_us,
         "launches": launch_plan(reply),
     }
+    if provenance.samples:
+        answer["time_us"] = provenance.median_us
+    if reply.why:
+        answer["why"] = reply.why
+    return answer
 
 
 def default_address():

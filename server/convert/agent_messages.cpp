@@ -1,5 +1,6 @@
 #include "server/convert/agent_messages.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -176,6 +177,8 @@ std::vector<OfferedDevice> devices_from_wire(
     device.driver = {devices[i].driver().cuda(), devices[i].driver().version()};
     device.consent = devices[i].consent();
     device.trial_memory_bytes = devices[i].trial_memory_bytes();
+    device.recorded.assign(devices[i].recorded().begin(), devices[i].recorded().end());
+    std::ranges::sort(device.recorded);
     offered.push_back(std::move(device));
   }
   return offered;

@@ -48,7 +48,7 @@ std::vector<Digest> digests_from_wire(const google::protobuf::RepeatedPtrField<s
 
 std::chrono::milliseconds compile_wait(const v1::GetVariantRequest& request) {
   if (!request.has_compile_wait_ms()) {
-    return std::chrono::milliseconds(2000);
+    return std::chrono::milliseconds(request.on_miss() == v1::WAIT ? kMaxCompileWaitMs : 2000);
   }
   if (request.compile_wait_ms() > kMaxCompileWaitMs) {
     throw Error(ErrorCode::InvalidArgument, "compile_wait_ms",

@@ -1,6 +1,8 @@
 #include "server/service/check_call.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/text.hpp"
 #include "server/convert/limits.hpp"
@@ -9,6 +11,7 @@
 #include "server/service/caller.hpp"
 #include "server/service/status.hpp"
 #include "tuner/spec/space.hpp"
+#include "tuner/spec/space_thinning.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -16,8 +19,9 @@ namespace {
 
 constexpr std::size_t kMaxLog = 3000;
 constexpr int kMaxCheckedProblems = 100;
-/// The time for counting spaces, over all problems and architectures of a call: tables and listings wait
-/// behind it.
+constexpr int kMaxCheckedPart = 64;
+/// The time for walks through the space, over all problems and architectures of a call: tables and listings
+/// wait behind it.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
 
 /// Shared memory that a block may ask for, by compute capability.
@@ -26,21 +30,43 @@ std::int64_t shared_optin(std::uint32_t capability) {
   return capability < 80 ? 65'536 : small ? 101'376 : capability < 90 ? 166'912 : 232'448;
 }
 
-/// What constraints may use of a device, where no device is named: those of a known class that runs the
-/// architecture, else of a device with 132 SMs and the limits of its compute capability.
-DeviceConstants constants_for(std::uint32_t capability, const std::vector<DeviceClass>& known,
-                              std::string& label) {
+/// The class whose limits count; absent: none was named, and agents offer none or several.
+std::optional<DeviceClass> device_of(const v1::CheckKernelRequest& request, const AgentProfiles& agents,
+                                     const std::vector<DeviceClass>& known) {
+  if (!request.device().empty()) {
+    return resolve_label(request.device(), known, "device");
+  }
+  std::map<Digest, DeviceClass> offered;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      offered.emplace(device.device.digest, device.device);
+    }
+  }
+  return offered.size() == 1 && request.architectures().empty() ? std::optional(offered.begin()->second)
+                                                                : std::nullopt;
+}
+
+/// The limits where no device is named: those of a known class that runs the architecture, else of a device
+/// with 132 SMs and the limits of its compute capability.
+std::pair<DeviceConstants, std::string> limits_of(std::uint32_t capability,
+                                                  const std::vector<DeviceClass>& known) {
   for (const DeviceClass& device : known) {
     if (device_constants(device.facts).cc == capability) {
-      label = device.label;
-      return device_constants(device.facts);
+      return {device_constants(device.facts), device.label};
     }
   }
   const std::int64_t shared = shared_optin(capability);
-  label = "a device of compute capability " + std::to_string(capability / 10) + "." +
-          std::to_string(capability % 10) + " with 132 SMs and " + std::to_string(shared / 1024) +
-          " KiB of shared memory";
-  return {132, shared, 52'428'800, capability};
+  return {{132, shared, 52'428'800, capability},
+          "a device of compute capability " + std::to_string(capability / 10) + "." +
+              std::to_string(capability % 10) + " with 132 SMs and " + std::to_string(shared / 1024) +
+              " KiB of shared memory"};
+}
+
+void to_wire(const Thinning& from, v1::CheckKernelReply::Thinning& to) {
+  to.set_place(from.place);
+  to.set_condition(from.condition);
+  to.set_rejected(from.rejected);
+  to.set_left(from.left);
 }
 
 /// A problem to try a spec on where the caller gives none.
@@ -85,12 +111,9 @@ void CheckCall::check() {
   refuse_while_draining(context_);
   parse();
   reply_.set_kernel(spec_->name);
-  architectures_.assign(request_.architectures().begin(), request_.architectures().end());
-  if (architectures_.empty()) {
-    architectures_.emplace_back("sm_90");
-  }
-  check_count(static_cast<int>(architectures_.size()), kMaxArchitectures, "architectures");
   check_count(request_.problems_size(), kMaxCheckedProblems, "problems");
+  choose_targets();
+  check_part();
   warn_about_spec();
   for (int i = 0; i < request_.problems_size(); ++i) {
     const std::string field = "problems[" + std::to_string(i) + "]";
@@ -104,6 +127,36 @@ void CheckCall::check() {
     count(problem);
   }
   compile();
+}
+
+void CheckCall::choose_targets() {
+  check_count(request_.architectures_size(), kMaxArchitectures, "architectures");
+  const auto agents = context_.fleet.agents();
+  const std::vector<DeviceClass> known = known_devices(*agents, *context_.index.snapshot());
+  const std::optional<DeviceClass> device = device_of(request_, *agents, known);
+  std::vector<std::string> architectures(request_.architectures().begin(), request_.architectures().end());
+  if (architectures.empty()) {
+    architectures.push_back(device ? architecture(device->facts, false) : "sm_90");
+  }
+  for (std::string& named : architectures) {
+    // What is no architecture is for the compile worker to refuse.
+    const std::optional<std::uint32_t> capability = compute_capability(named);
+    auto [constants, label] = limits_of(capability.value_or(90), known);
+    if (device) {
+      constants = device_constants(device->facts);
+      label = device->label;
+    }
+    const bool has_suffix = capability && spec_->arch_features;
+    targets_.push_back({constants, label, has_suffix ? architecture(*capability, true) : std::move(named)});
+  }
+}
+
+void CheckCall::check_part() const {
+  check_count(static_cast<int>(std::min<std::uint32_t>(request_.count(), INT32_MAX)), kMaxCheckedPart,
+              "count");
+  if (request_.count() > 0 && (request_.problems_size() > 1 || targets_.size() > 1)) {
+    throw Error(ErrorCode::InvalidArgument, "count", "is for one problem and one architecture");
+  }
 }
 
 void CheckCall::parse() {
@@ -140,51 +193,59 @@ void CheckCall::go_on() {
 }
 
 void CheckCall::count(const Problem& problem) {
-  const Interrupt interrupt = [this] { go_on(); };
-  const auto known = known_devices(*context_.fleet.agents(), *context_.index.snapshot());
-  for (const std::string& architecture : architectures_) {
+  for (const Target& target : targets_) {
     refuse_to_go_on(context_, cancelled_);
-    std::string label;
-    // What is no architecture is for the compile worker to refuse.
-    const std::uint32_t capability = compute_capability(architecture).value_or(90);
-    const DeviceConstants constants = constants_for(capability, known, label);
-    const SpaceSize size = count_valid(*spec_, problem, constants, interrupt);
-    const auto first = default_configuration(*spec_, problem, constants);
-    if (architecture == architectures_.front()) {
-      auto& report = *reply_.add_problems();
-      to_wire(problem, *report.mutable_problem());
-      report.set_valid(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.valid, UINT32_MAX)));
-      report.set_total(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.total, UINT32_MAX)));
-      if (first) {
-        to_wire(*first, *report.mutable_first_default());
-      }
-      if (!size.exact) {
-        reply_.add_warnings(
-            "/constraints: tie too many tunables for the valid configurations to be counted: at " +
-            to_string(problem) + " there are at most " + std::to_string(size.valid));
-      }
-      if (reply_.problems_size() == 1) {
-        reply_.add_warnings("counted for " + label);
-      }
+    if (&target == &targets_.front()) {
+      count_for(problem, target);
     }
-    if (!first) {
-      reply_.add_warnings("no configuration is valid for " + to_string(problem) + " on " + label);
-      continue;
+    if (request_.count() > 0) {
+      order_part(problem, target);
+    } else {
+      order_default(problem, target);
     }
-    if (std::ranges::find(spec_->defaults, *first) == spec_->defaults.end()) {
-      reply_.add_warnings("/default: none of it is valid for " + to_string(problem) + " on " + label +
-                          ", the first valid configuration is used instead: " + to_string(*first));
-    }
-    order(problem, *first, spec_->arch_features ? cubind::architecture(capability, true) : architecture);
   }
 }
 
-void CheckCall::order(const Problem& problem, const Configuration& configuration,
-                      const std::string& architecture) {
-  const Digest source =
-      artifact_key(artifact_source(*spec_, problem, configuration, architecture), ToolchainIdentity{}).digest;
-  if (ordered_.insert(source).second) {
-    orders_.push_back({"", spec_->bundle, problem, configuration, architecture});
+void CheckCall::count_for(const Problem& problem, const Target& target) {
+  const Interrupt interrupt = [this] { go_on(); };
+  const SpaceSize size = count_valid(*spec_, problem, target.constants, interrupt);
+  const std::vector<Thinning> thinning = thin_out(*spec_, problem, target.constants, interrupt);
+  auto& report = *reply_.add_problems();
+  to_wire(problem, *report.mutable_problem());
+  report.set_valid(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.valid, UINT32_MAX)));
+  report.set_total(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.total, UINT32_MAX)));
+  for (const Thinning& step : thinning) {
+    to_wire(step, *report.add_thinning());
+  }
+  if (reply_.problems_size() == 1) {
+    reply_.add_warnings("counted for " + target.label);
+  }
+}
+
+void CheckCall::order_default(const Problem& problem, const Target& target) {
+  const auto first = default_configuration(*spec_, problem, target.constants, [this] { go_on(); });
+  if (!first) {
+    reply_.add_warnings("no configuration is valid for " + to_string(problem) + " on " + target.label);
+    return;
+  }
+  if (&target == &targets_.front()) {
+    to_wire(*first, *reply_.mutable_problems(reply_.problems_size() - 1)->mutable_first_default());
+  }
+  if (std::ranges::find(spec_->defaults, *first) == spec_->defaults.end()) {
+    reply_.add_warnings("/default: none of it is valid for " + to_string(problem) + " on " + target.label +
+                        ", the first valid configuration is used instead: " + to_string(*first));
+  }
+  const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
+  if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {
+    orders_.push_back({"", spec_->bundle, problem, *first, target.architecture});
+  }
+}
+
+void CheckCall::order_part(const Problem& problem, const Target& target) {
+  for (const Configuration& configuration : valid_from(*spec_, problem, target.constants, request_.first(),
+                                                       request_.count(), [this] { go_on(); })) {
+    to_wire(configuration, *reply_.add_configurations()->mutable_configuration());
+    orders_.push_back({"", spec_->bundle, problem, configuration, target.architecture});
   }
 }
 
@@ -202,10 +263,10 @@ void CheckCall::submit_orders() {
     return;
   }
   const auto self = shared_from_this();
-  for (const CheckOrder& order : orders_) {
+  for (std::size_t i = 0; i < orders_.size(); ++i) {
     checks_.push_back(context_.scheduler.check(
-        order, caller_, [self, order](const CheckOutcome& outcome, const std::string& error) {
-          self->compiled(order, outcome, error);
+        orders_[i], caller_, [self, i](const CheckOutcome& outcome, const std::string& error) {
+          self->compiled(i, outcome, error);
         }));
   }
 }
@@ -222,10 +283,21 @@ void CheckCall::OnCancel() {
   });
 }
 
-void CheckCall::compiled(const CheckOrder& order, const CheckOutcome& outcome, const std::string& error) {
+void CheckCall::compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error) {
   if (!error.empty()) {
     reply_.add_warnings("not compiled: " + error);
-  } else if (outcome.outcome != Outcome::Correct) {
+  } else if (request_.count() > 0) {
+    part_compiled(index, outcome);
+  } else {
+    default_compiled(orders_[index], outcome);
+  }
+  if (++answered_ == orders_.size()) {
+    finish(failure_.value_or(grpc::Status::OK));
+  }
+}
+
+void CheckCall::default_compiled(const CheckOrder& order, const CheckOutcome& outcome) {
+  if (outcome.outcome != Outcome::Correct) {
     const std::string cause = "does not compile for " + order.architecture + " with " +
                               to_string(order.configuration) + ": " + cut_utf8(outcome.log, kMaxLog);
     failure_ = to_status(Error(ErrorCode::InvalidArgument, spec_->file + " /source", cause));
@@ -237,8 +309,18 @@ void CheckCall::compiled(const CheckOrder& order, const CheckOutcome& outcome, c
     info.set_architecture(order.architecture);
     info.clear_key();
   }
-  if (++answered_ == orders_.size()) {
-    finish(failure_.value_or(grpc::Status::OK));
+}
+
+void CheckCall::part_compiled(std::size_t index, const CheckOutcome& outcome) {
+  auto& compiled = *reply_.mutable_configurations(static_cast<int>(index));
+  if (outcome.outcome != Outcome::Correct) {
+    compiled.set_error(cut_utf8(outcome.log, kMaxLog));
+  } else if (!outcome.faults.empty()) {
+    compiled.set_error(to_error(*spec_, outcome.faults).what());
+  } else {
+    to_wire(outcome.artifact, *compiled.mutable_artifact());
+    compiled.mutable_artifact()->set_architecture(orders_[index].architecture);
+    compiled.mutable_artifact()->clear_key();
   }
 }
 

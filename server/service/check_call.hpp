@@ -1,5 +1,5 @@
-// CheckKernel: parses a spec, counts its configurations, has its default configuration compiled. Nothing is
-// stored.
+// CheckKernel: parses a spec, counts its configurations, has its default configuration or a part of the valid
+// ones compiled. Nothing is stored.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -31,17 +31,30 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
             v1::CheckKernelReply& reply)
       : context_(context), caller_(std::move(caller)), request_(request), reply_(reply) {}
 
+  /// What is counted and compiled for.
+  struct Target {
+    DeviceConstants constants;
+    std::string label;  // of the device, or a description
+    std::string architecture;
+  };
+
   void check();
   void parse();
+  void choose_targets();
+  void check_part() const;
   void warn_about_spec();
   void count(const Problem& problem);
+  void count_for(const Problem& problem, const Target& target);
   /// The caller is there, the daemon stays, and the call has not yet cost more than it may.
   void go_on();
-  void order(const Problem& problem, const Configuration& configuration, const std::string& architecture);
+  void order_default(const Problem& problem, const Target& target);
+  void order_part(const Problem& problem, const Target& target);
   void compile();
   /// On the job thread.
   void submit_orders();
-  void compiled(const CheckOrder& order, const CheckOutcome& outcome, const std::string& error);
+  void compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error);
+  void default_compiled(const CheckOrder& order, const CheckOutcome& outcome);
+  void part_compiled(std::size_t index, const CheckOutcome& outcome);
   void finish(const grpc::Status& status);
 
   ServiceContext& context_;
@@ -52,7 +65,7 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   std::atomic<bool> cancelled_{false};
   std::uint64_t steps_ = 0;  // of counting
   std::shared_ptr<const KernelSpec> spec_;
-  std::vector<std::string> architectures_;
+  std::vector<Target> targets_;
   std::vector<CheckOrder> orders_;
   std::set<Digest> ordered_;  // sources: two problems may compile the same code
   // On the job thread:

@@ -28,6 +28,24 @@ JobTimes read_job_times(Store& store) {
   return JobTimes(jobs);
 }
 
+// What each replay device of the class says of itself. Other devices measure whatever fits.
+std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
+  const std::string problem = question.key.kernel + " " + to_string(question.key.problem);
+  bool refused = false;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedDevice& device : agent.devices) {
+      if (device.device.digest != question.device.digest) {
+        continue;
+      }
+      if (device.recorded.empty() || std::ranges::binary_search(device.recorded, problem)) {
+        return "";
+      }
+      refused = true;
+    }
+  }
+  return refused ? "the replayed table holds no recording of it" : "";
+}
+
 /// What a search of a space of so many configurations would try; 0: as many as the time allows.
 std::uint64_t trials_under(const SearchBudget& budget, std::uint64_t valid) {
   const std::uint64_t limit = budget.said()               ? trials_of(budget)
@@ -48,7 +66,8 @@ void plan(ServiceContext& context, const Question& question, const PlanWishes& w
   planned.set_trials(trials_under(wishes.budget, size.valid));
   planned.set_fresh(
       settled_answer(question, wishes.budget, context.answerer, *context.index.snapshot()).has_value());
-  if (planned.fresh() && !wishes.retune) {
+  planned.set_obstacle(obstacle_of(question, *context.fleet.agents()));
+  if ((planned.fresh() && !wishes.retune) || !planned.obstacle().empty()) {
     planned.set_estimate_ms(0);
     return;
   }

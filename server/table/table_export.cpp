@@ -1,6 +1,7 @@
 #include "server/table/table_export.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -24,6 +25,17 @@ TableRecord to_table(const RecordRow& row) {
   return record;
 }
 
+// What the samples come to, where they are left out: their median.
+void summarize(std::vector<double> samples, TableTrial& trial) {
+  if (samples.empty()) {
+    return;
+  }
+  std::ranges::sort(samples);
+  const std::size_t middle = samples.size() / 2;
+  trial.time_us = samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+  trial.samples = static_cast<std::uint32_t>(samples.size());
+}
+
 TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
   TableTrial trial;
   trial.context = {row.kernel,        row.problem,    row.device_class,   to_string(row.policy),
@@ -35,13 +47,18 @@ TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
   for (VerificationRow& verification : store.verifications(row)) {
     trial.verifications.push_back(std::move(verification.result));
   }
+  std::vector<double> screened, finals;
   for (BlockRow& block : store.blocks(row)) {
     trial.timer = block.timer;
     trial.tick_us = block.tick_us;
+    const bool is_screening = block.stage == Stage::Screen;
     if (samples) {
-      (block.stage == Stage::Screen ? trial.screening : trial.finals).push_back(std::move(block.block));
+      (is_screening ? trial.screening : trial.finals).push_back(std::move(block.block));
+    } else {
+      std::ranges::copy(block.block.samples_us, std::back_inserter(is_screening ? screened : finals));
     }
   }
+  summarize(finals.empty() ? screened : finals, trial);
   return trial;
 }
 

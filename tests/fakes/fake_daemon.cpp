@@ -59,6 +59,10 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
       scripts.tune(*request, [&](const v1::TuneEvent& event) { return writer->Write(event); });
     });
   }
+  grpc::Status PlanTune(grpc::ServerContext*, const v1::TuneRequest* request,
+                        v1::PlanTuneReply* reply) override {
+    return run(scripts.plan_tune, [&] { *reply = scripts.plan_tune(*request); });
+  }
   grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::TuneEvent>* writer) override {
     return run(scripts.watch_job, [&] {

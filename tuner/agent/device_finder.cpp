@@ -60,10 +60,10 @@ std::string no_visible_gpu() {
 }
 
 void add_gpus(const std::vector<std::string>& gpus, double memory_fraction, v1::FoundGpus& found) {
-  std::string tried;
-  const auto driver = cuda::find_driver(tried);
+  std::string why, tried;
+  const auto driver = cuda::find_driver(why);
   if (!driver) {
-    found.set_none_because("no NVIDIA driver is here: tried " + tried);
+    found.set_none_because(why);
     return;
   }
   const auto nvml = cuda::find_nvml(tried);
@@ -109,6 +109,7 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
   device.offer.set_uuid(info.uuid());
   *device.offer.mutable_facts() = info.facts();
   *device.offer.mutable_driver() = info.driver();
+  *device.offer.mutable_recorded() = info.recorded();
   device.offer.set_consent(consent_text(options.tune_when, info.consent_rule()));
   device.offer.set_trial_memory_bytes(
       verify::memory_share(options.memory_fraction, info.free_memory_bytes()));

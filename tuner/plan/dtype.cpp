@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace cubind {
 namespace {
 
@@ -37,9 +39,7 @@ struct Spelling {
   DType type;
 };
 
-// Names that follow the prefix of a library or stand alone. Names that mean different types in different
-// libraries are left out: "float", "int" and "long" (torch, NumPy, C), "byte" (signed in NumPy, unsigned in
-// torch) and "float8_e4m3" (the finite-only format in CUDA, another one in ml_dtypes).
+// Names that follow the prefix of a library or stand alone, but for those of kAmbiguous.
 constexpr Spelling kSpellings[] = {
     {"float64", DType::F64},        {"double", DType::F64},
     {"fp64", DType::F64},           {"float32", DType::F32},
@@ -55,6 +55,19 @@ constexpr Spelling kSpellings[] = {
     {"longlong", DType::I64},       {"int32", DType::I32},
     {"intc", DType::I32},           {"int8", DType::I8},
     {"uint8", DType::U8},           {"ubyte", DType::U8},
+};
+
+struct Ambiguous {
+  std::string_view text, types;
+};
+
+// Alone they mean different types in different libraries.
+constexpr Ambiguous kAmbiguous[] = {
+    {"float", "f32 (torch, C) or f64 (NumPy, Python)"},
+    {"int", "i32 (torch, C) or i64 (NumPy)"},
+    {"long", "i64 (torch, C on Linux) or i32 (C on Windows)"},
+    {"byte", "i8 (NumPy) or u8 (torch)"},
+    {"float8_e4m3", "e4m3 (finite only, as in CUDA; in ml_dtypes it is another format)"},
 };
 
 // Only with the library's prefix.
@@ -147,6 +160,19 @@ std::vector<std::string> dtype_names() {
     names.emplace_back(type.name);
   }
   return names;
+}
+
+std::string dtype_suggestion(std::string_view spelling, std::span<const std::string> also) {
+  std::string lower(spelling);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto* const ambiguous = std::ranges::find(kAmbiguous, std::string_view(lower), &Ambiguous::text);
+  if (ambiguous != std::end(kAmbiguous)) {
+    return ": libraries disagree on it, write " + std::string(ambiguous->types);
+  }
+  std::vector<std::string> known = dtype_names();
+  known.insert(known.end(), also.begin(), also.end());
+  return suggestion(spelling, known);
 }
 
 }  // namespace cubind

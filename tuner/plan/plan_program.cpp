@@ -235,6 +235,22 @@ bool PlanProgram::holds(std::size_t check, Values values) const {
   return check_holds(checks_[check], values, nullptr);
 }
 
+PlanProgram::CheckName PlanProgram::check_name(std::size_t check) const {
+  const Check& named = checks_[check];
+  switch (named.kind) {
+    case Check::Kind::Constraint:
+      return {"/constraints/" + std::to_string(named.index), constraints_[named.index].text()};
+    case Check::Kind::Shape:
+      return {launches_[named.launch].place, "grid and block within the launch limits"};
+    case Check::Kind::Shared:
+      return {launches_[named.launch].place + "/shared_bytes",
+              "at most the " + std::to_string(shared_limit_) + " bytes of shared memory of a block"};
+    case Check::Kind::Parameter:
+      return {launches_[named.launch].parameters[named.index].place, "a value that its type holds"};
+  }
+  throw Error(ErrorCode::Internal, "plan", "unknown kind of check");
+}
+
 std::string PlanProgram::describe(std::size_t check, Values values) const {
   std::string why;
   check_holds(checks_[check], values, &why);

@@ -43,6 +43,11 @@ class PlanProgram {
   std::size_t check_count() const { return checks_.size(); }
   std::span<const std::uint32_t> check_slots(std::size_t check) const { return checks_[check].slots; }
   bool holds(std::size_t check, std::span<const std::int64_t> values) const;
+  /// Its JSON pointer in the spec, and what it demands: "/constraints/0" and the constraint's text.
+  struct CheckName {
+    std::string place, condition;
+  };
+  CheckName check_name(std::size_t check) const;
   /// Why it does not hold: the expressions with their values.
   std::string describe(std::size_t check, std::span<const std::int64_t> values) const;
 

@@ -60,8 +60,7 @@ void parse_part(std::string_view part, Problem& problem) {
     refuse_part(part, quoted(name) + " is given twice");
   }
   if (!put_value(problem, name, value)) {
-    refuse_part(part,
-                quoted(value) + " is neither a 64-bit integer nor a type" + suggestion(value, dtype_names()));
+    refuse_part(part, quoted(value) + " is neither a 64-bit integer nor a type" + dtype_suggestion(value));
   }
 }
 

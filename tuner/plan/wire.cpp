@@ -160,7 +160,7 @@ DType dtype_from_wire(std::string_view from, std::string_view field) {
   if (const auto type = parse_dtype(from)) {
     return *type;
   }
-  refuse(std::string(field), quoted(from) + " is not a type" + suggestion(from, dtype_names()));
+  refuse(std::string(field), quoted(from) + " is not a type" + dtype_suggestion(from));
 }
 
 v1::Role to_wire(Role role) {

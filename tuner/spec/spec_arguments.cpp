@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "base/names_of.hpp"
 #include "base/text.hpp"
 #include "tuner/spec/spec_sections.hpp"
 
@@ -13,17 +14,14 @@ namespace {
 // A type name of the problem, or a fixed type in its printed spelling.
 std::string read_element_type(const JsonNode& node, const KernelSpec& spec) {
   std::string text = node.as_string();
-  auto known = dtype_names();
-  for (const TypeSpec& type : spec.types) {
-    if (type.name == text) {
-      return text;
-    }
-    known.push_back(type.name);
+  const std::vector<std::string> own = names_of(spec.types);
+  if (std::ranges::find(own, text) != own.end()) {
+    return text;
   }
   if (const auto fixed = parse_dtype(text)) {
     return std::string(to_string(*fixed));
   }
-  node.fail(quoted(text) + " is not a type" + suggestion(text, known));
+  node.fail(quoted(text) + " is not a type" + dtype_suggestion(text, own));
 }
 
 // A fill's numbers in the order of `keys`, with the defaults where they are absent.
@@ -206,9 +204,7 @@ ArgumentSpec read_scalar(const JsonNode& node, const SpecScopes& scopes, const K
 }  // namespace
 
 void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
-  const JsonNode arguments = root.at("arguments");
-  check_size(arguments, SpecLimits::kArguments, "arguments");
-  for (const JsonNode& node : arguments.members()) {
+  for (const JsonNode& node : members_of(root.at("arguments"), SpecLimits::kArguments, "arguments")) {
     const std::string name = read_name(node, false);
     refuse_unsupported(node, {"tensor_map"});
     if (node.contains("buffer") == node.contains("scalar")) {

@@ -14,6 +14,17 @@ namespace {
 constexpr std::string_view kReserved[] = {"cdiv",   "min",    "max",      "abs",
                                           "sizeof", "device", "artifact", "scenario"};
 
+void check_count(const JsonNode& node, std::size_t count, std::size_t least, std::size_t most,
+                 std::string_view what) {
+  if (count < least) {
+    node.fail("must not be empty");
+  }
+  if (count > most) {
+    node.fail(std::to_string(count) + " " + std::string(what) + ", at most " + std::to_string(most) +
+              " are allowed");
+  }
+}
+
 }  // namespace
 
 std::string read_name(const JsonNode& member, bool in_expressions) {
@@ -56,9 +67,8 @@ std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
 }
 
 std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols) {
-  check_size(node, 3, "axes");
   std::vector<std::string> axes;
-  for (const JsonNode& axis : node.elements()) {
+  for (const JsonNode& axis : elements_of(node, 3, "axes")) {
     axes.push_back(read_expression(axis, symbols));
   }
   return axes;
@@ -100,14 +110,17 @@ void refuse_unsupported(const JsonNode& object, std::initializer_list<std::strin
   }
 }
 
-void check_size(const JsonNode& node, std::size_t most, std::string_view what) {
-  if (node.size() == 0) {
-    node.fail("must not be empty");
-  }
-  if (node.size() > most) {
-    node.fail(std::to_string(node.size()) + " " + std::string(what) + ", at most " + std::to_string(most) +
-              " are allowed");
-  }
+std::vector<JsonNode> elements_of(const JsonNode& node, std::size_t most, std::string_view what,
+                                  std::size_t least) {
+  std::vector<JsonNode> elements = node.elements();
+  check_count(node, elements.size(), least, most, what);
+  return elements;
+}
+
+std::vector<JsonNode> members_of(const JsonNode& node, std::size_t most, std::string_view what) {
+  std::vector<JsonNode> members = node.members();
+  check_count(node, members.size(), 1, most, what);
+  return members;
 }
 
 }  // namespace cubind

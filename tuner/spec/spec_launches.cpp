@@ -101,9 +101,8 @@ LaunchSpec read_launch(const JsonNode& node, const SymbolTable& symbols, const K
 
 std::vector<LaunchSpec> read_launch_list(const JsonNode& node, const SymbolTable& symbols,
                                          const KernelSpec& spec, bool with_tunables) {
-  check_size(node, SpecLimits::kLaunches, "launches");
   std::vector<LaunchSpec> launches;
-  for (const JsonNode& element : node.elements()) {
+  for (const JsonNode& element : elements_of(node, SpecLimits::kLaunches, "launches")) {
     launches.push_back(read_launch(element, symbols, spec, with_tunables));
   }
   return launches;
@@ -169,25 +168,17 @@ void read_reference(const JsonNode& root, const SpecScopes& scopes, KernelSpec& 
 
 void read_compilation(const JsonNode& root, KernelSpec& spec) {
   if (const auto options = root.find("options")) {
-    if (options->size() > 0) {
-      check_size(*options, SpecLimits::kListed, "options");
-    }
+    elements_of(*options, SpecLimits::kListed, "options", 0);
     spec.options = canonical_nvrtc_options(options->as_strings(), options->where());
   }
   if (const auto defines = root.find("defines")) {
-    if (defines->size() > 0) {
-      check_size(*defines, SpecLimits::kListed, "defines");
-    }
-    for (const JsonNode& node : defines->elements()) {
+    for (const JsonNode& node : elements_of(*defines, SpecLimits::kListed, "defines", 0)) {
       spec.defines.push_back(read_compiled_text(node, spec, true));
       check_nvrtc_define(spec.defines.back(), node.where());
     }
   }
   if (const auto headers = root.find("headers")) {
-    if (headers->size() > 0) {
-      check_size(*headers, SpecLimits::kListed, "folders");
-    }
-    for (const JsonNode& node : headers->elements()) {
+    for (const JsonNode& node : elements_of(*headers, SpecLimits::kListed, "folders", 0)) {
       spec.headers.push_back(read_folder(node));
     }
   }

@@ -37,7 +37,7 @@ void read_tolerance(const JsonNode& root, KernelSpec& spec) {
   for (const JsonNode& node : root.at("tolerance").members()) {
     const auto type = parse_dtype(node.key());
     if (!type) {
-      node.fail(quoted(node.key()) + " is not a type" + suggestion(node.key(), dtype_names()));
+      node.fail(quoted(node.key()) + " is not a type" + dtype_suggestion(node.key()));
     }
     if (spec.tolerance(*type)) {
       node.fail(std::string(to_string(*type)) + " has a tolerance already");

@@ -34,12 +34,11 @@ TypeSpec read_type(const JsonNode& node) {
   if (parse_dtype(type.name)) {
     node.fail(quoted(type.name) + " is the name of a type: choose another name, as in T");
   }
-  check_size(node, SpecLimits::kTypeChoices, "types");
-  for (const JsonNode& element : node.elements()) {
+  for (const JsonNode& element : elements_of(node, SpecLimits::kTypeChoices, "types")) {
     const std::string text = element.as_string();
     const auto choice = parse_dtype(text);
     if (!choice) {
-      element.fail(quoted(text) + " is not a type" + suggestion(text, dtype_names()));
+      element.fail(quoted(text) + " is not a type" + dtype_suggestion(text));
     }
     if (std::ranges::find(type.choices, *choice) != type.choices.end()) {
       element.fail(std::string(to_string(*choice)) + " is listed twice");
@@ -61,9 +60,8 @@ NamedValue read_flag(const JsonNode& node) {
 }
 
 std::vector<std::int64_t> read_edges(const JsonNode& node) {
-  check_size(node, SpecLimits::kEdges, "edges");
   std::vector<std::int64_t> edges;
-  for (const JsonNode& element : node.elements()) {
+  for (const JsonNode& element : elements_of(node, SpecLimits::kEdges, "edges")) {
     const std::int64_t edge = element.as_int64(1, kMaxDim);
     if (!edges.empty() && edge <= edges.back()) {
       element.fail("edges ascend: " + std::to_string(edge) + " follows " + std::to_string(edges.back()));
@@ -128,21 +126,17 @@ void read_problem(const JsonNode& root, KernelSpec& spec) {
   const JsonNode problem = root.at("problem");
   refuse_unsupported(problem, {"scenario", "scenarios"});
   problem.expect_keys({"dims", "types", "flags", "bucket"});
-  const JsonNode dims = problem.at("dims");
-  check_size(dims, SpecLimits::kDims, "dims");
-  for (const JsonNode& node : dims.members()) {
+  for (const JsonNode& node : members_of(problem.at("dims"), SpecLimits::kDims, "dims")) {
     spec.dims.push_back(read_dim(node));
   }
   if (const auto types = problem.find("types")) {
-    check_size(*types, SpecLimits::kTypes, "types");
-    for (const JsonNode& node : types->members()) {
+    for (const JsonNode& node : members_of(*types, SpecLimits::kTypes, "types")) {
       check_distinct(node, spec);
       spec.types.push_back(read_type(node));
     }
   }
   if (const auto flags = problem.find("flags")) {
-    check_size(*flags, SpecLimits::kFlags, "flags");
-    for (const JsonNode& node : flags->members()) {
+    for (const JsonNode& node : members_of(*flags, SpecLimits::kFlags, "flags")) {
       check_distinct(node, spec);
       spec.flags.push_back(read_flag(node));
     }

@@ -12,8 +12,7 @@ namespace {
 Tunable read_tunable(const JsonNode& node) {
   Tunable tunable;
   tunable.name = read_name(node);
-  check_size(node, SpecLimits::kTunableValues, "values");
-  for (const JsonNode& element : node.elements()) {
+  for (const JsonNode& element : elements_of(node, SpecLimits::kTunableValues, "values")) {
     const std::int64_t value = element.as_int64();
     if (std::ranges::find(tunable.values, value) != tunable.values.end()) {
       element.fail(std::to_string(value) + " is listed twice");
@@ -77,9 +76,8 @@ void add_problem_symbols(const KernelSpec& spec, SymbolTable& symbols) {
 
 void read_tunables(const JsonNode& root, KernelSpec& spec) {
   const JsonNode tunables = root.at("tunables");
-  check_size(tunables, SpecLimits::kTunables, "tunables");
   std::uint64_t space = 1;
-  for (const JsonNode& node : tunables.members()) {
+  for (const JsonNode& node : members_of(tunables, SpecLimits::kTunables, "tunables")) {
     check_distinct_tunables(node, spec);
     spec.tunables.push_back(read_tunable(node));
     space *= spec.tunables.back().values.size();
@@ -109,10 +107,7 @@ void read_constraints(const JsonNode& root, const SpecScopes& scopes, KernelSpec
   if (!constraints) {
     return;
   }
-  if (constraints->size() > SpecLimits::kConstraints) {
-    check_size(*constraints, SpecLimits::kConstraints, "constraints");
-  }
-  for (const JsonNode& node : constraints->elements()) {
+  for (const JsonNode& node : elements_of(*constraints, SpecLimits::kConstraints, "constraints", 0)) {
     spec.constraints.push_back(read_expression(node, scopes.launch));
   }
 }
@@ -122,8 +117,7 @@ void read_defaults(const JsonNode& root, KernelSpec& spec) {
   if (!defaults.is_array()) {
     defaults.fail("expected a list of configurations, tried in order, found " + defaults.type_name());
   }
-  check_size(defaults, SpecLimits::kDefaults, "configurations");
-  for (const JsonNode& node : defaults.elements()) {
+  for (const JsonNode& node : elements_of(defaults, SpecLimits::kDefaults, "configurations")) {
     spec.defaults.push_back(read_default(node, spec));
   }
 }

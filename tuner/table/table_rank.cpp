@@ -51,7 +51,7 @@ std::size_t count_samples(const std::vector<SampleBlock>& blocks) {
 auto merit(const TableTrial& trial) {
   const int outcome = trial.outcome == Outcome::WrongResult ? 2 : trial.outcome == Outcome::Correct ? 1 : 0;
   return std::tuple(outcome, count_samples(trial.finals), count_samples(trial.screening),
-                    trial.verifications.size());
+                    trial.verifications.size(), trial.samples);
 }
 
 // A merge asks this for each row that two tables share, and most of these are equal.

@@ -233,6 +233,8 @@ TableTrial read_trial(const JsonNode& node) {
   trial.context = read_context(node);
   trial.timer = text_or_empty(node, "timer");
   trial.tick_us = node.number_or("tick_us", 0);
+  trial.time_us = node.number_or("time_us", 0);
+  trial.samples = static_cast<std::uint32_t>(node.int64_or("samples", 0));
   trial.outcome = *parse_outcome(node.at("outcome").as_string());
   trial.detail = node.string_or("detail", "");
   if (node.contains("resources")) {

@@ -98,6 +98,10 @@ OrderedJson to_json(const std::vector<SampleBlock>& blocks) {
 
 OrderedJson to_json(const TableTrial& trial) {
   OrderedJson json = to_json(trial.context, trial.timer, trial.tick_us);
+  if (trial.samples > 0) {
+    json["time_us"] = trial.time_us;
+    json["samples"] = trial.samples;
+  }
   json["outcome"] = to_string(trial.outcome);
   if (!trial.detail.empty()) {
     json["detail"] = trial.detail;

@@ -19,6 +19,8 @@
 namespace cubind::worker {
 namespace {
 
+constexpr std::size_t kMostRecorded =
+    10'000;  // problems that are told; a table with more is asked one by one
 constexpr std::uint32_t kReplayedCuda = 13000;  // a recorded driver loads whatever NVRTC compiled here
 
 [[noreturn]] void hang() {
@@ -167,6 +169,9 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
     memory_limit_ = verify::memory_share(request.memory_fraction(), faults_.free_memory_bytes());
   }
   info.set_memory_limit_bytes(memory_limit_);
+  for (std::string& problem : table_.recorded(kMostRecorded)) {
+    info.add_recorded(std::move(problem));
+  }
   info.set_consent_rule("a replayed table has no other user");
   reply.set_timer("replay");
   reply.set_free_memory_bytes(free_memory_bytes());

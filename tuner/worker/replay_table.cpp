@@ -52,6 +52,11 @@ ReplayTable::ReplayTable(Table table, const std::string& file)
                     ? "nothing to replay: export the table with all trials and samples"
                     : "trials of " + std::to_string(classes.size()) + " devices: export one device");
   }
+  const auto has_samples = [](const TableTrial& trial) { return !pool(trial, Stage::Finals).empty(); };
+  if (std::ranges::none_of(table_.trials, has_samples)) {
+    throw Error(ErrorCode::InvalidArgument, file + " /trials",
+                "have no samples to replay: export the table with --all-trials --samples");
+  }
   for (const TableDevice& device : table_.devices) {
     if (device.device_class == *classes.begin()) {
       facts_ = device.facts;
@@ -76,6 +81,17 @@ void ReplayTable::require(const std::string& kernel, const Problem& problem) con
   throw Error(ErrorCode::FailedPrecondition, file_,
               "the replayed table holds no recording of " + kernel + " at " + to_string(problem) + "; " +
                   recordings_of(kernel));
+}
+
+std::vector<std::string> ReplayTable::recorded(std::size_t most) const {
+  std::set<std::string> problems;
+  for (const TableTrial& trial : table_.trials) {
+    problems.insert(trial.context.kernel + " " + to_string(trial.context.problem));
+    if (problems.size() > most) {
+      return {};
+    }
+  }
+  return {problems.begin(), problems.end()};
 }
 
 // "of scale it holds N=1,T=f32; N=2,T=f32 and 7 more", in the table's order.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tuner/table/table.hpp"
 
@@ -26,6 +27,8 @@ class ReplayTable {
   /// Throws Error(FailedPrecondition) if no configuration of the kernel was recorded on the problem; it lists
   /// the recorded problems.
   void require(const std::string& kernel, const Problem& problem) const;
+  /// "scale N=4096,T=f32" for each problem with a trial, sorted; none where these are more than `most`.
+  std::vector<std::string> recorded(std::size_t most) const;
 
   enum class Stage : std::uint8_t { Screening, Finals };
   /// Sample `k` of a trial, microseconds: a pure function of table, trial key, stage and k. The recorded

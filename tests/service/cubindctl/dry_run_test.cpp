@@ -60,6 +60,19 @@ TEST_CASE_METHOD(DryRunFixture, "tune measures nothing twice and --retune measur
   CHECK(daemon.measured_blocks().size() > once);
 }
 
+TEST_CASE_METHOD(DryRunFixture, "a dry run says which problems the replayed table does not hold") {
+  const std::vector<std::string> arguments =
+      tune(tiny_problem(2), {"--problem", text_of(tiny_problem(4)), "--dry-run"});
+  const Json plan = ctl_json(daemon, arguments);
+  CHECK_FALSE(plan["problems"][0].contains("obstacle"));
+  CHECK(plan["problems"][1]["obstacle"] == "the replayed table holds no recording of it");
+  CHECK(plan["valid_configurations"] == kTinyConfigurations);
+  const std::string out = ctl(daemon, arguments).out;
+  CHECK_THAT(out, Contains("fails: the replayed table holds no recording of it") &&
+                      Contains("1 job would fail; 12 configurations to measure"));
+  CHECK(ctl(daemon, tune(tiny_problem(4))).exit_code == 5);
+}
+
 TEST_CASE("a dry run tells of a job that is open") {
   TinyDaemon daemon({.hold = true});
   REQUIRE(ctl(daemon, tune(tiny_problem(2), {"--detach"})).exit_code == 0);

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
@@ -118,6 +119,55 @@ TEST_CASE_METHOD(GetFixture, "a wait that outlasts the timeout says that the job
   CHECK(result.exit_code == 6);
   CHECK_THAT(result.err, Catch::Contains("N=1024,D=4096,T=f16: had not been measured after 0.5 s") &&
                              Catch::Contains("`cubindctl jobs`"));
+}
+
+TEST_CASE_METHOD(GetFixture,
+                 "a wait for a device that nobody offers lasts until the measurement or ends with 6") {
+  std::atomic<int> asked = 0;
+  std::atomic<bool> ends = false;
+  daemon_.scripts.get_variant = [&](const v1::GetVariantRequest&) {
+    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
+    if (++asked == 1) {
+      reply.mutable_provenance()->add_departures(v1::DEFAULT_CONFIGURATION);
+      reply.set_job_id("j1");
+      reply.set_job_state("no_device");
+      reply.set_why("no agent offers a GPU; the job begins as soon as one does");
+    }
+    return reply;
+  };
+  daemon_.scripts.watch_job = [&](const std::string& id, const Scripts::Emit& emit) {
+    v1::TuneEvent event;
+    event.mutable_job()->set_id(id);
+    while (!ends && emit(event)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  };
+  const ProgramResult late = get({"--device", "x", "--on-miss", "wait", "--timeout", "0.5"});
+  CHECK(late.exit_code == 6);
+  CHECK(late.out.empty());
+  CHECK_THAT(late.err,
+             Catch::Contains("had not been measured after 0.5 s (--timeout): no agent offers a GPU"));
+  asked = 0;
+  ends = true;
+  const ProgramResult measured = get({"--device", "x", "--on-miss", "wait"});
+  CHECK(measured.exit_code == 0);
+  CHECK(asked == 2);
+  CHECK_THAT(measured.out, Catch::Contains("exact"));
+}
+
+TEST_CASE_METHOD(GetFixture, "a wait whose job failed prints what there is and ends with 5") {
+  daemon_.scripts.get_variant = [](const v1::GetVariantRequest&) {
+    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
+    reply.mutable_provenance()->add_departures(v1::DEFAULT_CONFIGURATION);
+    reply.set_job_id("j1");
+    reply.set_job_state("failed");
+    reply.set_why("the job failed: no configuration survived");
+    return reply;
+  };
+  const ProgramResult result = get({"--device", "x", "--on-miss", "wait"});
+  CHECK(result.exit_code == 5);
+  CHECK_THAT(result.out, Catch::Contains("no configuration survived"));
+  CHECK(get({"--device", "x"}).exit_code == 0);
 }
 
 TEST_CASE_METHOD(GetFixture, "get passes on how far it goes along") {

@@ -78,6 +78,69 @@ TEST_CASE("kernels check sends the spec with its sources and prints the counts")
   CHECK(asked.files_size() >= 2);
 }
 
+TEST_CASE("kernels check says which condition rejects how many and ends with 1 where nothing is valid") {
+  FakeDaemon daemon;
+  v1::CheckKernelRequest asked;
+  daemon.scripts.check_kernel = [&](const v1::CheckKernelRequest& request) {
+    asked = request;
+    v1::CheckKernelReply reply;
+    auto& report = *reply.add_problems();
+    *report.mutable_problem() = request.problems(0);
+    report.set_total(48);
+    auto& step = *report.add_thinning();
+    step.set_place("/constraints/1");
+    step.set_condition("N > THREADS");
+    step.set_rejected(48);
+    return reply;
+  };
+  const std::string file = (source_dir() / "variants/vector_add/vector_add.json").string();
+  const std::vector<std::string> check = {"kernels",   "check",    file, "--problem",
+                                          "N=1,T=f32", "--device", "h"};
+  const ProgramResult result = ctl(daemon, check);
+  CHECK(result.exit_code == 1);
+  CHECK(asked.device() == "h");
+  CHECK_THAT(result.out, Catch::Contains("0 of 48 configurations are valid\n") &&
+                             Catch::Contains("48       0  N > THREADS  /constraints/1\n"));
+  CHECK(ctl(daemon, {"kernels", "check", file, "--device", "h", "--arch", "sm_80"}).exit_code == 2);
+}
+
+TEST_CASE("kernels check with all compiles every valid configuration page by page") {
+  FakeDaemon daemon;
+  std::vector<std::uint64_t> pages;
+  daemon.scripts.check_kernel = [&](const v1::CheckKernelRequest& request) {
+    v1::CheckKernelReply reply;
+    auto& report = *reply.add_problems();
+    *report.mutable_problem() = request.problems(0);
+    report.set_valid(20);
+    report.set_total(48);
+    if (request.count() > 0) {
+      pages.push_back(request.first());
+    }
+    for (std::uint64_t i = request.first();
+         i < std::min<std::uint64_t>(20, request.first() + request.count()); ++i) {
+      auto& one = *reply.add_configurations();
+      v1::NamedValue& value = *one.mutable_configuration()->add_values();
+      value.set_name("X");
+      value.set_value(static_cast<std::int64_t>(i));
+      if (i == 3) {
+        one.set_error("too much\nshared data");
+        continue;
+      }
+      v1::EntryResources& entry = *one.mutable_artifact()->add_entries();
+      entry.set_registers(40);
+      entry.set_spill_store_bytes(8);
+    }
+    return reply;
+  };
+  const std::string file = (source_dir() / "variants/vector_add/vector_add.json").string();
+  const std::vector<std::string> check = {"kernels", "check", file, "--problem", "N=1,T=f32", "--all"};
+  const ProgramResult result = ctl(daemon, check);
+  CHECK(result.exit_code == 1);  // one does not compile
+  CHECK(pages == std::vector<std::uint64_t>{0, 16});
+  CHECK_THAT(result.out, Catch::Contains("40          8         0        0  X=19\n") &&
+                             Catch::Contains("does not compile: X=3: too much shared data\n"));
+}
+
 TEST_CASE("kernels check of a spec that does not parse ends with 2 and the pointer") {
   FakeDaemon daemon;
   const ProgramResult result = ctl(daemon, {"kernels", "check", (source_dir() / "ruff.toml").string()});
@@ -180,6 +243,18 @@ TEST_CASE("jobs lists what runs and with all what has ended") {
   CHECK_FALSE(all);
   CHECK(Json::parse(ctl(daemon, {"jobs", "--all", "--json"}).out)["jobs"][0]["phase"] == "screening");
   CHECK(all);
+}
+
+TEST_CASE("jobs tells tuning jobs from compile jobs") {
+  FakeDaemon daemon;
+  v1::ListJobsReply reply;
+  *reply.add_jobs() = job("j1");
+  *reply.add_jobs() = job("j2");
+  reply.mutable_jobs(1)->set_kind(v1::Job::COMPILE_WINNER);
+  daemon.scripts.list_jobs = [&](bool) { return reply; };
+  CHECK_THAT(ctl(daemon, {"jobs"}).out, Catch::StartsWith("JOB  KIND     STATE") &&
+                                            Catch::Contains("\nj1   tune     running") &&
+                                            Catch::Contains("\nj2   compile  running"));
 }
 
 TEST_CASE("jobs tells what a job was asked for where that is not the default") {

@@ -77,6 +77,23 @@ TEST_CASE("Ctrl-C in a narrow terminal takes the bar back and tells the job") {
                       Contains("cubindctl cancel ") && !Contains("compiling"));
 }
 
+TEST_CASE("lists are readable in a narrow terminal and whole in a pipe") {
+  TinyDaemon daemon;
+  REQUIRE(run_program(in_terminal(daemon, 80, tune())).exit_code == 0);
+  for (const std::string command : {"jobs --all", "devices", "kernels"}) {
+    const ProgramResult result = run_program(in_terminal(daemon, 60, command));
+    REQUIRE(result.exit_code == 0);
+    for (const std::string& line : drawn(result.out)) {
+      CHECK(line.size() <= 60);
+    }
+  }
+  CHECK_THAT(run_program(in_terminal(daemon, 60, "jobs --all")).out, Contains("KIND     tune"));
+  CHECK_THAT(ctl(daemon, {"jobs", "--all"}).out, Catch::StartsWith("JOB               KIND  STATE"));
+  const std::vector<std::string> status = drawn(run_program(in_terminal(daemon, 60, "status")).out);
+  CHECK(
+      std::ranges::any_of(status, [](const std::string& line) { return line.starts_with("            "); }));
+}
+
 TEST_CASE("a terminal that takes no line back gets plain lines") {
   TinyDaemon daemon;
   ProgramRun run = in_terminal(daemon, 80, tune());

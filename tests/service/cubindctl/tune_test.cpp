@@ -85,7 +85,49 @@ TEST_CASE_METHOD(TuneFixture, "a shape list for another kernel is refused at its
   const std::string file = write(R"({"kernel": "scale", "problems": [{"N": 1}]})");
   const ProgramResult result = ctl(daemon, {"tune", "rmsnorm_forward", "--shapes", file});
   CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err, Catch::Contains("shapes.json /kernel: the list is for \"scale\""));
+  CHECK_THAT(result.err, Catch::Contains("shapes.json /problems/0: is for \"scale\", not for \"rmsnorm"));
+}
+
+TEST_CASE_METHOD(TuneFixture,
+                 "a list for several kernels is planned and submitted as a whole and then followed") {
+  const std::string file = (folder.path() / "shapes.jsonl").string();
+  write_file_atomic(file,
+                    "{\"kernel\": \"scale\", \"N\": 1, \"D\": 8, \"T\": \"f16\"}\n"
+                    "{\"kernel\": \"add\", \"N\": 2, \"T\": \"f16\"}\n");
+  std::vector<std::string> calls;
+  daemon.scripts.plan_tune = [&](const v1::TuneRequest& request) {
+    calls.push_back("plan " + request.kernel());
+    return v1::PlanTuneReply();
+  };
+  daemon.scripts.tune = [&](const v1::TuneRequest& request, const Scripts::Emit& emit) {
+    calls.push_back((request.detach() ? "submit " : "follow ") + request.kernel());
+    emit(event(request.problems(0), "j-" + request.kernel(), v1::Job::QUEUED));
+  };
+  daemon.scripts.watch_job = [&](const std::string& id, const Scripts::Emit& emit) {
+    calls.push_back("watch " + id);
+    emit(event(sample_reply({{{"N", 8}, {"D", 8}}, {{"T", DType::F16}}, {}, ""}, "").problem(), id,
+               v1::Job::DONE));
+  };
+  const Json json = Json::parse(ctl(daemon, {"tune", "--shapes", file, "--json"}).out);
+  CHECK(calls == std::vector<std::string>{"plan scale", "plan add", "submit scale", "submit add",
+                                          "watch j-scale", "watch j-add"});
+  CHECK(json["jobs"].size() == 2);
+  calls.clear();
+  CHECK(ctl(daemon, {"tune", "--shapes", file, "--detach"}).exit_code == 0);
+  CHECK(calls.size() == 4);
+}
+
+TEST_CASE_METHOD(TuneFixture, "what the daemon refuses of a problem is told at its place in the shape list") {
+  daemon.scripts.tune = [](const v1::TuneRequest&, const Scripts::Emit&) {
+    throw Error(ErrorCode::InvalidArgument, "problems[1].dims", "\"D\" is missing");
+  };
+  const std::string file = (folder.path() / "shapes.jsonl").string();
+  write_file_atomic(file, "{\"N\": 1, \"T\": \"f16\"}\n\n{\"N\": 2, \"T\": \"f16\"}\n");
+  const ProgramResult listed = ctl(daemon, {"tune", "scale", "--shapes", file});
+  CHECK(listed.exit_code == 2);
+  CHECK_THAT(listed.err, Catch::EndsWith("shapes.jsonl line 3: \"D\" is missing\n"));
+  const ProgramResult given = ctl(daemon, {"tune", "scale", "--problem", "N=1", "--problem", "N=2"});
+  CHECK_THAT(given.err, Catch::EndsWith("--problem N=2: \"D\" is missing\n"));
 }
 
 TEST_CASE_METHOD(TuneFixture, "a failed job ends with 5") {

@@ -69,7 +69,7 @@ TEST_CASE("the log and the status tell once why no GPU is offered") {
   const auto reasons = [&] { return machine.daemon.connect().get_status(kPatience).no_device_because(); };
   REQUIRE(eventually([&] { return reasons().size() == 1; }));
   const std::string reason = reasons().at(0);
-  CHECK_THAT(reason, Contains("no NVIDIA driver is here: tried libcuda.so.1") ||
+  CHECK_THAT(reason, Contains("no NVIDIA driver is here: libcuda.so.1 was not found") ||
                          Contains("the driver shows no GPU (CUDA_VISIBLE_DEVICES=\"\")"));
   const std::string log = machine.daemon.log(), line = "offers no GPU and measures nothing: " + reason + "\n";
   CHECK_THAT(log, Contains(line));

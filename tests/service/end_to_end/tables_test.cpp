@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "tests/support/tiny_daemon.hpp"
+#include "tuner/measure/statistics.hpp"
 
 namespace cubind::test {
 namespace {
@@ -45,6 +46,33 @@ TEST_CASE("what was replayed is not exported but counted unless it is asked for"
   v1::ExportTableRequest trials;
   trials.set_all_trials(true);
   CHECK(connection.export_table(trials, kPatience).replayed_left_out() == 1 + kTinyConfigurations);
+}
+
+TEST_CASE("an export of all trials without their samples has the time of each trial that was measured") {
+  TinyDaemon daemon;
+  const Connection connection = daemon->connect();
+  tune(connection, {tiny_problem(2)});
+  v1::ExportTableRequest request;
+  request.set_all_trials(true);
+  request.set_include_replayed(true);
+  const Table summary = read_table(connection.export_table(request, kPatience).json(), "export");
+  request.set_include_samples(true);
+  const Table full = read_table(connection.export_table(request, kPatience).json(), "export");
+  REQUIRE(summary.trials.size() == full.trials.size());
+  std::size_t timed = 0;
+  for (std::size_t i = 0; i < full.trials.size(); ++i) {
+    std::vector<double> samples;
+    for (const SampleBlock& block :
+         full.trials[i].finals.empty() ? full.trials[i].screening : full.trials[i].finals) {
+      samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+    }
+    CHECK(summary.trials[i].samples == samples.size());
+    CHECK(summary.trials[i].time_us == (samples.empty() ? 0 : median(samples)));
+    CHECK(summary.trials[i].screening.empty());
+    CHECK(full.trials[i].samples == 0);
+    timed += samples.empty() ? 0 : 1;
+  }
+  CHECK(timed == kTinyConfigurations);
 }
 
 TEST_CASE("an imported winner answers a second daemon with evidence imported") {

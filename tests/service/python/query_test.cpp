@@ -58,9 +58,29 @@ TEST_CASE("the query from Python writes the cubin that the daemon promised and p
   const Json json = Json::parse(result.out);
   CHECK(json["match"] == "exact");
   CHECK(json["evidence"] == "replayed");
-  CHECK(json["launches"].size() == 1);
+  CHECK(json["time_us"] > 0);
+  REQUIRE(json["launches"].size() == 1);
+  std::map<std::string, std::string> roles;
+  for (const Json& parameter : json["launches"][0]["parameters"]) {
+    if (parameter.contains("role")) {
+      roles[parameter["name"]] = parameter["role"];
+    }
+  }
+  CHECK(roles == std::map<std::string, std::string>{{"x", "in"}, {"y", "out"}});
   const v1::GetVariantReply reply = connection.get_variant(question(connection, tiny_problem(2)), kPatience);
   CHECK(Digest::of(read_file(file)).view() == reply.artifact().digest());
+}
+
+TEST_CASE("the query from Python prints no time where nothing was measured and says why") {
+  TinyDaemon daemon;
+  const Connection connection = daemon->connect();
+  const ProgramResult result =
+      Stubs().query(*daemon, {kTinyKernel, "N=77,K=2,T=f32", "--device", offered_device(connection).label()});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Json json = Json::parse(result.out);
+  CHECK(json["match"] == "default");
+  CHECK_FALSE(json.contains("time_us"));
 }
 
 TEST_CASE("the query from Python tells what the daemon refuses and ends with 1") {

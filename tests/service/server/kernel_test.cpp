@@ -59,6 +59,78 @@ TEST_CASE("checking a kernel counts its configurations and has the default compi
   CHECK(daemon.status().artifacts() == 0);
 }
 
+TEST_CASE("a check is for the device that is named and a spec with architecture features gets the suffix") {
+  CheckFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::CheckKernelRequest request = check_vector_add();
+  Json spec = Json::parse(request.spec_json());
+  spec["arch_features"] = true;
+  request.set_spec_json(spec.dump());
+  for (const char* device : {"", "nvidia-h200"}) {  // the only one that is offered
+    request.set_device(device);
+    v1::CheckKernelReply reply;
+    auto call = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
+    const v1::CheckOrder order = agent.wait_for_check();
+    CHECK(order.architecture() == "sm_90a");
+    agent.send_check(answer(order, v1::CORRECT, ""));
+    REQUIRE(call.get().ok());
+    CHECK(reply.compiled(0).architecture() == "sm_90a");
+    CHECK(std::ranges::count(reply.warnings(), "counted for nvidia-h200") == 1);
+  }
+  request.set_device("nvidia-h20");
+  v1::CheckKernelReply reply;
+  CHECK(daemon.check(request, reply).error_code() == grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_CASE("a check tells how each constraint thins the space") {
+  CheckFixture daemon;
+  v1::CheckKernelRequest request = check_vector_add();
+  Json spec = Json::parse(request.spec_json());
+  spec["constraints"] = {"VECTOR <= 4", "THREADS != 256", "N < 0"};
+  request.set_spec_json(spec.dump());
+  v1::CheckKernelReply reply;
+  REQUIRE(daemon.check(request, reply).ok());
+  const auto& report = reply.problems(0);
+  CHECK(report.valid() == 0);
+  REQUIRE(report.thinning_size() == 3);
+  std::uint64_t left = report.total();
+  for (const auto& step : report.thinning()) {
+    CHECK(step.rejected() == left - step.left());
+    left = step.left();
+  }
+  CHECK(left == 0);
+  CHECK(report.thinning(1).place() == "/constraints/1");
+  CHECK(report.thinning(1).condition() == "THREADS != 256");
+  CHECK(report.thinning(1).rejected() > 0);
+}
+
+TEST_CASE("a part of the valid configurations is compiled in canonical order and each fault is its own") {
+  CheckFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::CheckKernelRequest request = check_vector_add();
+  request.set_first(1);
+  request.set_count(3);
+  v1::CheckKernelReply reply;
+  auto call = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
+  std::vector<v1::CheckOrder> orders;
+  for (int i = 0; i < 3; ++i) {
+    orders.push_back(agent.wait_for_check());
+  }
+  agent.send_check(answer(orders[2], v1::CORRECT, ""));
+  agent.send_check(answer(orders[1], v1::COMPILE, "too much shared data"));
+  agent.send_check(answer(orders[0], v1::CORRECT, ""));
+  REQUIRE(call.get().ok());
+  REQUIRE(reply.configurations_size() == 3);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(reply.configurations(i).configuration().SerializeAsString() ==
+          orders[static_cast<std::size_t>(i)].configuration().SerializeAsString());
+  }
+  CHECK(reply.configurations(1).error() == "too much shared data");
+  CHECK(reply.configurations(2).has_artifact());
+  *request.add_problems() = request.problems(0);
+  CHECK(daemon.check(request, reply).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_CASE("a kernel that does not compile is refused with its file and the compiler's words") {
   CheckFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());

@@ -39,6 +39,48 @@ TEST_CASE("what matters least goes first where the terminal is narrow") {
   CHECK(bar_text(event, {2, 4}, 40) == "2/4 50/100 screening, best 18.11 us");
 }
 
+TEST_CASE("the line tells the time so far and about how much is left") {
+  v1::TuneEvent event = halfway();
+  event.mutable_job()->set_elapsed_ms(12'000);
+  CHECK(bar_text(event, {}, 85) ==
+        "[##########----------] 50/100 screening, best 18.11 us, 12 s, about 12 s left");
+  CHECK(bar_text(event, {}, 60) == "[##########----------] 50/100 screening, best 18.11 us");
+  // Two jobs of 20 s have ended, this one takes 24 s, and one more of its kind follows.
+  CHECK(bar_text(event, {2, 4, 2, 40'000}, 120).find("52 s, about 36 s left") != std::string::npos);
+}
+
+TEST_CASE("no rest is told before it can be known") {
+  v1::Job job = halfway().job();
+  job.set_elapsed_ms(12'000);
+  CHECK(*time_left_ms(job, {}) == Approx(12'000));
+  job.set_configurations_done(4);
+  CHECK_FALSE(time_left_ms(job, {}));
+  CHECK(*time_left_ms(job, {1, 2, 1, 30'000}) == Approx(18'000));
+  job.set_configurations_done(100);  // the finalists
+  CHECK_FALSE(time_left_ms(job, {}));
+  job.set_configurations(0);
+  CHECK_FALSE(time_left_ms(job, {}));
+}
+
+TEST_CASE("what a job compiles and verifies while it screens is told as screening") {
+  v1::Job job = halfway().job();
+  for (const char* phase : {"compiling", "verifying", "screening"}) {
+    job.set_phase(phase);
+    job.set_configurations_done(50);
+    CHECK(state_text(job) == "screening");
+  }
+  job.set_phase("compiling");
+  job.set_configurations_done(0);
+  CHECK(state_text(job) == "compiling");
+  job.set_phase("verifying");  // the winner
+  job.set_configurations_done(100);
+  CHECK(state_text(job) == "verifying");
+  job.set_kind(v1::Job::COMPILE_WINNER);
+  job.set_phase("compiling");
+  job.set_configurations_done(1);
+  CHECK(state_text(job) == "compiling");
+}
+
 TEST_CASE("no line is longer than the terminal is wide") {
   v1::TuneEvent event = halfway("replay-1a2b");
   event.mutable_job()->set_kernel(std::string(300, 'k'));

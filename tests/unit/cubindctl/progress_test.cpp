@@ -47,7 +47,9 @@ TEST_CASE("plain lines tell each phase once and the winner at the end") {
   std::ostringstream out;
   Progress progress(out, {}, 1);
   progress.event(event(v1::Job::QUEUED));
-  progress.event(event(v1::Job::RUNNING, "compiling"));
+  v1::TuneEvent begun = event(v1::Job::RUNNING, "compiling");
+  begun.mutable_job()->set_configurations_done(0);
+  progress.event(begun);
   progress.event(event(v1::Job::RUNNING, "screening"));
   progress.event(event(v1::Job::RUNNING, "compiling"));
   progress.event(event(v1::Job::DONE));

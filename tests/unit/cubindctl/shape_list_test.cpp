@@ -17,29 +17,39 @@ std::string message(const std::string& text, const std::string& file = "shapes.j
   return "";
 }
 
+std::vector<Problem> problems_of(const KernelShapes& group) {
+  std::vector<Problem> problems;
+  for (const Shape& shape : group.shapes) {
+    problems.push_back(shape.problem);
+  }
+  return problems;
+}
+
 }  // namespace
 
 TEST_CASE("a shape list has problems and may name its kernel") {
   const ShapeList list = read_shape_list(
       R"({"kernel": "rmsnorm_forward", "problems": [{"N": 1024, "D": 8192, "T": "bf16"}, {"D": 1, "N": 0, "T": "bf16"}]})",
       "shapes.json");
-  CHECK(list.kernel == "rmsnorm_forward");
-  REQUIRE(list.problems.size() == 2);
-  CHECK(to_string(list.problems[0]) == "N=1024,D=8192,T=bf16");
-  CHECK(list.problems[1].dim("N") == 0);
+  REQUIRE(list.size() == 1);
+  CHECK(list[0].kernel == "rmsnorm_forward");
+  REQUIRE(list[0].shapes.size() == 2);
+  CHECK(to_string(list[0].shapes[0].problem) == "N=1024,D=8192,T=bf16");
+  CHECK(list[0].shapes[1].problem.dim("N") == 0);
+  CHECK(list[0].shapes[1].place == "shapes.json /problems/1");
 }
 
 TEST_CASE("types are accepted in the spellings of torch and NumPy and Triton") {
   for (const std::string spelling : {"bf16", "bfloat16", "torch.bfloat16", "tl.bfloat16", "BF16"}) {
     const ShapeList list =
         read_shape_list(R"({"problems": [{"N": 1, "T": ")" + spelling + R"("}]})", "shapes.json");
-    CHECK(list.problems[0].type("T") == DType::Bf16);
+    CHECK(list[0].shapes[0].problem.type("T") == DType::Bf16);
   }
 }
 
 TEST_CASE("true and false are flags") {
   const ShapeList list = read_shape_list(R"({"problems": [{"N": 1, "CAUSAL": true}]})", "shapes.json");
-  CHECK(list.problems[0].dim("CAUSAL") == 1);
+  CHECK(list[0].shapes[0].problem.dim("CAUSAL") == 1);
 }
 
 TEST_CASE("what is no integer and no type is told at its own place") {
@@ -49,6 +59,10 @@ TEST_CASE("what is no integer and no type is told at its own place") {
         "shapes.json /problems/0/D: expected an integer, found the string \"4096\"");
   CHECK(message(R"({"problems": [{"N": 1, "T": "bf166"}]})") ==
         "shapes.json /problems/0/T: \"bf166\" is not a type, did you mean \"bf16\"?");
+  CHECK(
+      message(R"({"problems": [{"N": 1, "T": "float"}]})") ==
+      "shapes.json /problems/0/T: \"float\" is not a type: libraries disagree on it, write f32 (torch, C) or "
+      "f64 (NumPy, Python)");
   CHECK(message(R"({"problems": [{"N": 1.5}]})") ==
         "shapes.json /problems/0/N: 1.5 is not written as an integer");
 }
@@ -76,7 +90,7 @@ TEST_CASE("a list with more problems than one call tunes is refused at the first
   for (int i = 0; i < 1000; ++i) {
     text += std::to_string(i) + "\n";
   }
-  CHECK(read_shape_list(text, "shapes.csv").problems.size() == 1000);
+  CHECK(read_shape_list(text, "shapes.csv").at(0).shapes.size() == 1000);
   CHECK_THAT(message(text + "1000\n", "shapes.csv"),
              Catch::StartsWith("shapes.csv line 1002: is one too many"));
 }
@@ -91,11 +105,11 @@ TEST_CASE("the three formats of a shape list say the same") {
       "shapes.jsonl");
   const ShapeList csv =
       read_shape_list("kernel,N,C,T\r\nscale,1,true,bfloat16\r\n\r\nscale,2,False,fp16", "shapes.CSV");
-  CHECK(json.kernel == "scale");
-  CHECK(lines.kernel == json.kernel);
-  CHECK(csv.kernel == json.kernel);
-  CHECK(lines.problems == json.problems);
-  CHECK(csv.problems == json.problems);
+  for (const ShapeList& list : {json, lines, csv}) {
+    REQUIRE(list.size() == 1);
+    CHECK(list[0].kernel == "scale");
+    CHECK(problems_of(list[0]) == problems_of(json[0]));
+  }
 }
 
 TEST_CASE("a fault in JSON lines is told with line and pointer") {
@@ -109,11 +123,34 @@ TEST_CASE("a fault in JSON lines is told with line and pointer") {
   CHECK_THAT(message("{\"problems\": [{\"N\": 1}]}", "shapes.jsonl"), Catch::Contains("is a .json file"));
 }
 
-TEST_CASE("the lines of a list are for one kernel") {
-  CHECK(message("{\"kernel\": \"a\", \"N\": 1}\n{\"kernel\": \"b\", \"N\": 2}", "shapes.jsonl") ==
-        "shapes.jsonl line 2: is for \"b\", line 1 is for \"a\": a list is for one kernel");
+TEST_CASE("a list holds several kernels in each format and their problems have names of their own") {
+  const ShapeList json = read_shape_list(
+      R"({"kernel": "a", "problems": [{"N": 1, "T": "f16"}, {"kernel": "b", "M": 2, "N": 1, "T": "f16"}, {"N": 2, "T": "f16"}]})",
+      "shapes.json");
+  const ShapeList lines = read_shape_list(
+      "{\"kernel\": \"a\", \"N\": 1, \"T\": \"f16\"}\n"
+      "{\"kernel\": \"b\", \"M\": 2, \"N\": 1, \"T\": \"f16\"}\n{\"kernel\": \"a\", \"N\": 2, \"T\": "
+      "\"f16\"}",
+      "shapes.jsonl");
+  for (const ShapeList& list : {json, lines}) {
+    REQUIRE(list.size() == 2);
+    CHECK(list[0].kernel == "a");
+    CHECK(list[0].shapes.size() == 2);
+    CHECK(list[1].kernel == "b");
+    CHECK(list[1].shapes.size() == 1);
+  }
+  CHECK(lines[0].shapes[1].place == "shapes.jsonl line 3");
+  const ShapeList csv = read_shape_list("kernel,N\na,1\nb,1\n", "shapes.csv");  // alike, of two kernels
+  CHECK(csv.size() == 2);
+}
+
+TEST_CASE("in a list for several kernels each problem names its own") {
+  CHECK(message("{\"kernel\": \"a\", \"N\": 1}\n{\"N\": 2}\n{\"kernel\": \"b\", \"N\": 2}", "shapes.jsonl") ==
+        "shapes.jsonl line 2: names no kernel: in a list for several (a, b), each problem names its own");
   CHECK(message("kernel,N\na,1\n,2\n", "shapes.csv") ==
         "shapes.csv line 3, column 1 (kernel): must not be empty");
+  CHECK(message("{\"kernel\": \"a\", \"N\": 1}\n{\"kernel\": \"b\", \"N\": 1}\n{\"kernel\": \"b\", \"M\": 1}",
+                "shapes.jsonl") == "shapes.jsonl line 3: has the names M, line 2 has N");
 }
 
 TEST_CASE("a fault in a CSV cell is told with line and column") {
@@ -144,7 +181,7 @@ TEST_CASE("a CSV header is needed and names each column once") {
 TEST_CASE("quotes and spaces and a byte order mark are no part of a CSV cell") {
   const ShapeList list =
       read_shape_list("\xef\xbb\xbf\"N\" , T \n \"1\",\t\"dtype('float16')\" \n", "shapes.csv");
-  CHECK(to_string(list.problems.at(0)) == "N=1,T=f16");
+  CHECK(to_string(list.at(0).shapes.at(0).problem) == "N=1,T=f16");
   CHECK(message("N,S\n1,\"a\"\"b\n,c\"\n2,3\n", "shapes.csv").find("line 2, column 2 (S): \"a\\\"b\\n,c\"") !=
         std::string::npos);
 }

@@ -18,6 +18,11 @@ TEST_CASE("a long list without spaces is broken behind a comma") {
   CHECK(wrapped("best A=1,B=2,C=3,D=4", 12) == "best A=1,\n    B=2,C=3,\n    D=4");
 }
 
+TEST_CASE("text that begins further right goes on there") {
+  CHECK(wrapped_under("one two three", 8, "    ") == "one two\n    three");
+  CHECK(wrapped_under("one two three", 0, "    ") == "one two three");
+}
+
 TEST_CASE("what has no place to break stays whole") {
   CHECK(wrapped("abcdefghijklmnop qr", 10) == "abcdefghijklmnop\n    qr");
 }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/file.hpp"
 #include "cuda_api/nvml_api.hpp"
 #include "cuda_api/shared_library.hpp"
 
@@ -12,19 +13,28 @@ using Catch::Matchers::Contains;
 
 const std::vector<std::string> kNowhere{"libcuda_of_nobody.so.1", "/nowhere/libcuda.so.1"};
 
-TEST_CASE("no driver is absent and every candidate that was tried is told") {
-  std::string tried;
-  CHECK(find_driver(tried, kNowhere) == nullptr);
-  CHECK_THAT(tried, Contains("libcuda_of_nobody.so.1") && Contains("/nowhere/libcuda.so.1"));
+TEST_CASE("no driver is absent and told in one sentence without the paths that were tried") {
+  std::string why;
+  CHECK(find_driver(why, kNowhere) == nullptr);
+  CHECK(why == "no NVIDIA driver is here: libcuda_of_nobody.so.1 was not found");
 }
 
-TEST_CASE("a driver that must be there is a failed precondition with what was tried") {
+TEST_CASE("a driver that is there and does not load is told with the loader's words") {
+  const TempDir folder;
+  const std::string broken = (folder.path() / "libcuda.so.1").string();
+  write_file_atomic(broken, "no library");
+  std::string why;
+  CHECK(find_driver(why, {"/nowhere/libcuda.so.1", broken}) == nullptr);
+  CHECK_THAT(why, Contains(broken + ": ") && !Contains("/nowhere"));
+}
+
+TEST_CASE("a driver that must be there is a failed precondition with the same sentence") {
   try {
     load_driver(kNowhere);
     FAIL("found a driver");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::FailedPrecondition);
-    CHECK_THAT(error.what(), Contains("NVIDIA driver: none found") && Contains("/nowhere/libcuda.so.1"));
+    CHECK_THAT(error.what(), Contains("no NVIDIA driver is here: libcuda_of_nobody.so.1 was not found"));
   }
 }
 

@@ -57,7 +57,8 @@ TEST_CASE("opening a GPU that is not there says what was tried or what is visibl
   request.mutable_open()->set_gpu("GPU-00000000-dead-beef");
   const v1::DeviceReply reply = ask(ours.get(), request);
   CHECK(reply.outcome() == v1::OUTCOME_UNSPECIFIED);
-  CHECK_THAT(reply.detail(), Contains("none found; tried libcuda.so.1") || Contains("visible"));
+  CHECK_THAT(reply.detail(),
+             Contains("no NVIDIA driver is here: libcuda.so.1 was not found") || Contains("visible"));
 }
 
 }  // namespace

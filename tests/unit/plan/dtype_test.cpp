@@ -72,6 +72,17 @@ TEST_CASE("what is no type is absent") {
   }
 }
 
+TEST_CASE("a word on which libraries disagree is answered with the types that it may mean") {
+  for (const char* text : {"float", "Int", "long", "byte", "float8_e4m3"}) {
+    INFO(text);
+    CHECK(!parse_dtype(text));
+    CHECK_THAT(dtype_suggestion(text), Catch::StartsWith(": libraries disagree on it, write "));
+  }
+  CHECK_THAT(dtype_suggestion("float"), Catch::Contains("f32 (torch") && Catch::Contains("f64 (NumPy"));
+  CHECK(dtype_suggestion("bf166") == ", did you mean \"bf16\"?");
+  CHECK(dtype_suggestion("Tx", std::vector<std::string>{"T"}) == ", did you mean \"T\"?");
+}
+
 TEST_CASE("sizes and CUDA names of the types") {
   CHECK(size_of(DType::F64) == 8);
   CHECK(size_of(DType::Bf16) == 2);

@@ -47,6 +47,15 @@ TEST_CASE("a question's defaults are serve and auto and every departure and two 
   CHECK(question.compile_wait == std::chrono::seconds(2));
 }
 
+TEST_CASE("who waits for a measurement waits for a compile as long as there may be one") {
+  QuestionFixture f;
+  v1::GetVariantRequest request = f.request();
+  request.set_on_miss(v1::WAIT);
+  CHECK(f.reader.read(request).compile_wait == std::chrono::minutes(1));
+  request.set_compile_wait_ms(300);
+  CHECK(f.reader.read(request).compile_wait == std::chrono::milliseconds(300));
+}
+
 TEST_CASE("a question's policy is cold and stream and its numerics are tolerance unless it says otherwise") {
   QuestionFixture f;
   v1::GetVariantRequest request = f.request();

@@ -63,6 +63,22 @@ TEST_CASE("the reference is given nothing that depends on tunables") {
                  "scale.json /reference/launches/0/arguments/2: \"n\" depends on the tunable \"BLOCKS\""));
 }
 
+TEST_CASE("what must be a list or an object is told as what it must be") {
+  CHECK(refusal([](OrderedJson& json) { json["tunables"]["SPLIT"] = "x"; }) ==
+        "scale.json /tunables/SPLIT: expected an array, found a string");
+  CHECK(refusal([](OrderedJson& json) {
+          json["tunables"]["SPLIT"] = {{"a", 1}};
+        }) == "scale.json /tunables/SPLIT: expected an array, found an object");
+  CHECK(refusal([](OrderedJson& json) { json["tunables"] = 3; }) ==
+        "scale.json /tunables: expected an object, found an integer");
+  CHECK(refusal([](OrderedJson& json) { json["launches"][0]["grid"] = "N"; }) ==
+        "scale.json /launches/0/grid: expected an array, found a string");
+  CHECK(refusal([](OrderedJson& json) { json["constraints"] = "N > 0"; }) ==
+        "scale.json /constraints: expected an array, found a string");
+  CHECK(refusal([](OrderedJson& json) { json["problem"]["types"]["T"] = "f32"; }) ==
+        "scale.json /problem/types/T: expected an array, found a string");
+}
+
 TEST_CASE("every fill is read with its parameters") {
   const auto fill = [](const OrderedJson& json) {
     SpecBuilder builder;

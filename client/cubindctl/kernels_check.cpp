@@ -1,0 +1,184 @@
+// cubindctl kernels check: validates a kernel spec, says how its constraints thin the space, compiles.
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "client/connection.hpp"
+#include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/terminal.hpp"
+#include "client/cubindctl/text_table.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+constexpr std::size_t kMuch = std::size_t{1} << 20;
+constexpr std::uint32_t kPage = 16;  // configurations that are compiled in one call
+constexpr std::chrono::minutes kPageDeadline{10};
+
+// The spec with every file that its sources may include: the daemon need not see this machine's files.
+v1::CheckKernelRequest request_of(const CheckOptions& options) {
+  const SpecBundle bundle = load_kernel_spec(options.file)->bundle;
+  v1::CheckKernelRequest request;
+  request.set_file(options.file);
+  request.set_spec_json(bundle.spec_json);
+  for (const SourceFile& file : bundle.files) {
+    v1::SourceFile& added = *request.add_files();
+    added.set_path(file.path);
+    added.set_content(file.content);
+  }
+  if (request.ByteSizeLong() > kMuch) {
+    compress_files(*request.mutable_files());
+  }
+  for (const std::string& problem : options.problems) {
+    to_wire(parse_problem(problem), *request.add_problems());
+  }
+  for (const std::string& architecture : options.architectures) {
+    request.add_architectures(architecture);
+  }
+  request.set_device(options.device);
+  return request;
+}
+
+std::string problem_text(const v1::CheckKernelReply::ProblemReport& report) {
+  return to_string(problem_from_wire(report.problem(), "problem"));
+}
+
+void print(const v1::CheckKernelReply::ProblemReport& report) {
+  std::cout << "  " << problem_text(report) << ": " << report.valid() << " of " << report.total()
+            << " configurations are valid";
+  if (report.first_default().values_size() > 0) {
+    std::cout << ", default " << to_string(configuration_from_wire(report.first_default(), "first_default"));
+  }
+  std::cout << "\n";
+  TextTable table({">REJECTS", ">LEAVES", "CONDITION", "PLACE"});
+  for (const v1::CheckKernelReply::Thinning& step : report.thinning()) {
+    table.add({std::to_string(step.rejected()), std::to_string(step.left()), step.condition(), step.place()});
+  }
+  if (!table.empty()) {
+    table.print(std::cout, output_columns(), "    ");
+  }
+}
+
+void print(const v1::CheckKernelReply& reply) {
+  std::cout << reply.kernel() << ": the spec is valid\n";
+  for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
+    print(report);
+  }
+  for (const v1::ArtifactInfo& artifact : reply.compiled()) {
+    std::cout << "  compiled for " << artifact.architecture() << " by " << artifact.toolchain() << ": "
+              << size_text(artifact.cubin_bytes()) << "\n";
+    for (const v1::EntryResources& entry : artifact.entries()) {
+      std::cout << "    " << entry.entry_symbol() << ": " << entry.registers() << " registers, "
+                << entry.static_shared_bytes() << " B static shared, "
+                << entry.spill_store_bytes() + entry.spill_load_bytes() << " B spilled\n";
+    }
+  }
+  for (const std::string& warning : reply.warnings()) {
+    std::cout << "  warning: " << warning << "\n";
+  }
+}
+
+// Every valid configuration, a page a call, so that a person sees them come.
+class AllConfigurations {
+ public:
+  AllConfigurations(const Connection& connection, const CommonOptions& common, v1::CheckKernelRequest request)
+      : connection_(connection), common_(common), request_(std::move(request)) {
+    request_.set_count(kPage);
+  }
+
+  void compile(const v1::CheckKernelReply::ProblemReport& report) {
+    request_.clear_problems();
+    *request_.add_problems() = report.problem();
+    if (!common_.json) {
+      std::cout << "  " << problem_text(report) << ":\n"
+                << "    REGISTERS  SPILLED_B  SHARED_B  CUBIN_B  CONFIGURATION\n";
+    }
+    OutputJson compiled = OutputJson::array();
+    for (std::uint64_t first = 0; first < report.valid(); first += kPage) {
+      request_.set_first(first);
+      compile_page(compiled);
+    }
+    problems_.push_back({{"problem", json_of(problem_from_wire(report.problem(), "problem"))},
+                         {"configurations", std::move(compiled)}});
+  }
+
+  bool any_failed() const { return any_failed_; }
+  const OutputJson& json() const { return problems_; }
+
+ private:
+  void compile_page(OutputJson& compiled) {
+    const v1::CheckKernelReply reply =
+        connection_.check_kernel(request_, common_.timeout.value_or(kPageDeadline));
+    for (const v1::CheckKernelReply::CompiledConfiguration& one : reply.configurations()) {
+      if (!one.has_artifact() && one.error().empty()) {
+        throw Error(ErrorCode::Unavailable, "compile", *reply.warnings().rbegin());
+      }
+      any_failed_ = any_failed_ || !one.error().empty();
+      compiled.push_back(json_of(one));
+      if (!common_.json) {
+        print(one);
+      }
+    }
+  }
+
+  // Launches follow each other: what counts is the most that one of them takes.
+  static void print(const v1::CheckKernelReply::CompiledConfiguration& one) {
+    const std::string configuration =
+        to_string(configuration_from_wire(one.configuration(), "configuration"));
+    if (!one.error().empty()) {
+      std::cout << "    does not compile: " << configuration << ": " << one_line(one.error()) << std::endl;
+      return;
+    }
+    std::uint32_t registers = 0, spilled = 0, shared = 0;
+    for (const v1::EntryResources& entry : one.artifact().entries()) {
+      registers = std::max(registers, entry.registers());
+      spilled = std::max(spilled, entry.spill_store_bytes() + entry.spill_load_bytes());
+      shared = std::max(shared, entry.static_shared_bytes());
+    }
+    std::cout << "    " << std::setw(9) << registers << std::setw(11) << spilled << std::setw(10) << shared
+              << std::setw(9) << one.artifact().cubin_bytes() << "  " << configuration << std::endl;
+  }
+
+  const Connection& connection_;
+  const CommonOptions& common_;
+  v1::CheckKernelRequest request_;
+  OutputJson problems_ = OutputJson::array();
+  bool any_failed_ = false;
+};
+
+}  // namespace
+
+// A problem without a valid configuration, or one that does not compile, is what a check is there to find.
+ExitCode run(const CheckOptions& options, const CommonOptions& common) {
+  const v1::CheckKernelRequest request = request_of(options);
+  const Connection connection(resolve_address(common.address));
+  const v1::CheckKernelReply reply = connection.check_kernel(request, common.deadline());
+  if (!common.json) {
+    print(reply);
+  }
+  AllConfigurations all(connection, common, request);
+  bool found = false;
+  for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
+    found = found || report.valid() == 0;
+    if (options.all) {
+      all.compile(report);
+    }
+  }
+  if (common.json) {
+    OutputJson document = json_of(reply);
+    if (options.all) {
+      document["all"] = all.json();
+    }
+    print_json(document);
+  }
+  return found || all.any_failed() ? ExitCode::Failure : ExitCode::Ok;
+}
+
+}  // namespace cubind::ctl

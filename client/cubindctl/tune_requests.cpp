@@ -1,0 +1,143 @@
+#include "client/cubindctl/tune_requests.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "client/cubindctl/shape_list.hpp"
+#include "client/request.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+void check_combination(const TuneOptions& options) {
+  const auto refuse = [](bool given, const char* option, const char* reason) {
+    if (given) {
+      throw Error(ErrorCode::InvalidArgument, option, reason);
+    }
+  };
+  refuse(options.top > 0 && !options.wanted, "--top", "goes with --wanted");
+  refuse(options.dry_run && options.detach, "--detach", "does not go with --dry-run, which starts nothing");
+  if (!options.wanted) {
+    return;
+  }
+  constexpr const char* kOwn = "does not go with --wanted: each entry of the want list has its own";
+  refuse(!options.shapes.empty(), "--shapes", kOwn);
+  refuse(!options.problems.empty(), "--problem", kOwn);
+  refuse(!options.device.empty(), "--device", kOwn);
+  refuse(!options.name_space.empty(), "--namespace", kOwn);
+  refuse(options.warm_l2, "--warm-l2", kOwn);
+  refuse(options.graph_launch, "--graph", kOwn);
+  refuse(options.reproducible, "--reproducible", kOwn);
+  refuse(!options.invariant_dim.empty(), "--invariant", kOwn);
+}
+
+// The list's kernels, with the command line's in the place of one that the list does not name.
+void name_kernels(const TuneOptions& options, ShapeList& list) {
+  for (KernelShapes& group : list) {
+    if (group.kernel.empty()) {
+      group.kernel = options.kernel;
+    }
+    if (group.kernel.empty()) {
+      throw Error(ErrorCode::InvalidArgument, "kernel",
+                  "name it: `cubindctl tune KERNEL ...`, or put \"kernel\" into the shape list");
+    }
+    if (!options.kernel.empty() && group.kernel != options.kernel) {
+      throw Error(ErrorCode::InvalidArgument, group.shapes.front().place,
+                  "is for " + quoted(group.kernel) + ", not for " + quoted(options.kernel));
+    }
+  }
+}
+
+ShapeList shapes_of(const TuneOptions& options) {
+  ShapeList list;
+  if (!options.shapes.empty()) {
+    list = read_shape_list(read_file(options.shapes), options.shapes);
+  }
+  if (options.problems.empty()) {
+    name_kernels(options, list);
+    return list;
+  }
+  if (list.size() > 1 && options.kernel.empty()) {
+    throw Error(ErrorCode::InvalidArgument, "--problem",
+                "the shape list is for several kernels (" + list[0].kernel + ", " + list[1].kernel +
+                    "): give these problems in a call of their own");
+  }
+  list.resize(std::max<std::size_t>(list.size(), 1));
+  for (const std::string& problem : options.problems) {
+    list.front().shapes.push_back({parse_problem(problem), "--problem " + problem});
+  }
+  name_kernels(options, list);
+  return list;
+}
+
+v1::TuneRequest common_request(const TuneOptions& options) {
+  v1::TuneRequest request;
+  request.set_retune(options.retune);
+  request.set_detach(options.detach);
+  request.set_max_trials(options.max_trials);
+  request.set_max_seconds(options.max_seconds);
+  if (options.wanted) {
+    request.set_kernel(options.kernel);
+    request.mutable_wanted()->set_top(options.top);
+    return request;
+  }
+  if (!options.device.empty()) {
+    request.mutable_device()->set_label(options.device);
+  }
+  request.mutable_policy()->set_warm_l2(options.warm_l2);
+  request.mutable_policy()->set_graph_launch(options.graph_launch);
+  *request.mutable_numerics() = make_numerics(options.reproducible, options.invariant_dim);
+  request.set_namespace_(options.name_space);
+  return request;
+}
+
+// The daemon's message about problem 3 begins with "problems[3]" and perhaps a field below it.
+std::string at_place(const std::string& message, const std::vector<std::string>& places) {
+  constexpr std::string_view kField = "problems[";
+  const std::size_t colon = message.find(": ");
+  if (!message.starts_with(kField) || colon == std::string::npos) {
+    return message;
+  }
+  std::size_t index = places.size();
+  const char* const digits = message.data() + kField.size();
+  const char* const end = std::from_chars(digits, message.data() + colon, index).ptr;
+  return *end == ']' && index < places.size() ? places[index] + message.substr(colon) : message;
+}
+
+}  // namespace
+
+std::vector<KernelTune> tune_requests(const TuneOptions& options) {
+  check_combination(options);
+  const v1::TuneRequest common = common_request(options);
+  if (options.wanted) {
+    return {{common, {}}};
+  }
+  if (options.shapes.empty() && options.problems.empty()) {
+    throw Error(ErrorCode::InvalidArgument, "problems",
+                "give --shapes FILE, --problem N=4096,T=bf16 or --wanted");
+  }
+  std::vector<KernelTune> tunes;
+  for (const KernelShapes& group : shapes_of(options)) {
+    KernelTune& tune = tunes.emplace_back(KernelTune{common, {}});
+    tune.request.set_kernel(group.kernel);
+    for (const Shape& shape : group.shapes) {
+      to_wire(shape.problem, *tune.request.add_problems());
+      tune.places.push_back(shape.place);
+    }
+  }
+  return tunes;
+}
+
+void with_places(const KernelTune& tune, const std::function<void()>& ask) {
+  try {
+    ask();
+  } catch (const Error& error) {
+    throw Error(error.code(), error.where(), at_place(error.cause(), tune.places));
+  }
+}
+
+}  // namespace cubind::ctl

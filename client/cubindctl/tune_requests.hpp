@@ -1,0 +1,26 @@
+// What `tune` asks of the daemon: a request for each kernel.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "client/cubindctl/options.hpp"
+#include "schemas/cubind.pb.h"
+
+namespace cubind::ctl {
+
+struct KernelTune {
+  v1::TuneRequest request;
+  std::vector<std::string> places;  // of its problems, for messages: "shapes.jsonl line 4"
+};
+
+/// At least one, in the order in which the shape list names the kernels. Throws Error(InvalidArgument) for
+/// options that contradict each other, and at the file's place for a fault of the shape list.
+std::vector<KernelTune> tune_requests(const TuneOptions& options);
+
+/// Calls `ask`, a call with the request. What the daemon refuses of a problem ("problems[3].dims: ...") is
+/// thrown as an Error at the problem's place.
+void with_places(const KernelTune& tune, const std::function<void()>& ask);
+
+}  // namespace cubind::ctl

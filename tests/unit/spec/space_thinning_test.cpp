@@ -1,0 +1,71 @@
+#include "tuner/spec/space_thinning.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "tests/unit/spec/spec_builder.hpp"
+
+namespace cubind::test {
+namespace {
+
+std::vector<std::string> lines(const std::vector<Thinning>& steps) {
+  std::vector<std::string> result;
+  for (const Thinning& step : steps) {
+    result.push_back(step.place + ": -" + std::to_string(step.rejected) + " =" + std::to_string(step.left));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("each constraint is charged with what those before it have left") {
+  SpecBuilder builder;
+  builder.json["constraints"] = {"VECTOR < 8", "VECTOR != 8", "THREADS * VECTOR <= 256"};
+  const auto spec = builder.parse();
+  const auto steps = thin_out(*spec, problem_of(*spec), h200());
+  CHECK(lines(steps) == std::vector<std::string>{"/constraints/0: -6 =18", "/constraints/1: -0 =18",
+                                                 "/constraints/2: -6 =12"});
+  CHECK(steps[2].condition == "THREADS * VECTOR <= 256");
+}
+
+TEST_CASE("a launch limit is told where it rejects something") {
+  SpecBuilder builder;
+  builder.json["constraints"] = OrderedJson::array();
+  builder.json["launches"][0]["shared_bytes"] = "THREADS * 1024";
+  const auto spec = builder.parse();
+  const auto steps = thin_out(*spec, problem_of(*spec), h200());
+  CHECK(lines(steps) == std::vector<std::string>{"/launches/0/shared_bytes: -8 =16"});
+  CHECK_THAT(steps[0].condition, Catch::Contains("232448 bytes of shared memory"));
+}
+
+TEST_CASE("nothing is told behind the condition that leaves nothing") {
+  SpecBuilder builder;
+  builder.json["constraints"] = {"N < 0", "VECTOR < 8"};
+  const auto spec = builder.parse();
+  CHECK(lines(thin_out(*spec, problem_of(*spec), h200())) ==
+        std::vector<std::string>{"/constraints/0: -24 =0"});
+}
+
+TEST_CASE("a constraint that faults where a later one is false is charged to that one") {
+  SpecBuilder builder;
+  builder.json["constraints"] = {"N % (VECTOR - 1) == 0", "VECTOR > 1"};
+  const auto spec = builder.parse();
+  const auto steps = thin_out(*spec, problem_of(*spec, "N=12,D=8,T=f32"), h200());
+  REQUIRE(steps.size() == 1);
+  CHECK(steps[0].place == "/constraints/1");
+  CHECK(steps[0].rejected + steps[0].left == 24);
+}
+
+TEST_CASE("a part of the valid configurations is the same as that of the whole list") {
+  const auto spec = SpecBuilder().parse();
+  const Problem problem = problem_of(*spec);
+  const auto all = valid_from(*spec, problem, h200(), 0, 1000);
+  REQUIRE(all.size() == 18);
+  CHECK(to_string(all[1]) == "THREADS=64,VECTOR=1,BLOCKS=2");
+  CHECK(to_string(all.back()) == "THREADS=256,VECTOR=4,BLOCKS=2");
+  CHECK(valid_from(*spec, problem, h200(), 5, 2) == std::vector<Configuration>{all[5], all[6]});
+  CHECK(valid_from(*spec, problem, h200(), 17, 5).size() == 1);
+  CHECK(valid_from(*spec, problem, h200(), 18, 5).empty());
+}
+
+}  // namespace cubind::test

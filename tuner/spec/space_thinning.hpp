@@ -1,0 +1,33 @@
+// How constraints and launch limits thin a kernel's space for one problem, one after the other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/interrupt.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+
+namespace cubind {
+
+struct Thinning {
+  std::string place;           // "/constraints/2", "/launches/0"
+  std::string condition;       // "VECTOR * sizeof(T) <= 16"
+  std::uint64_t rejected = 0;  // of those that the conditions before it left
+  std::uint64_t left = 0;
+};
+
+/// The constraints in declared order, then those launch limits that reject something. Ends where nothing is
+/// left, or where the space is too tangled to be counted. A constraint that can be evaluated only where a later
+/// one holds is left out: the next one is charged with what it rejects. `interrupt` is asked now and then.
+std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+                               const Interrupt& interrupt = {});
+
+/// `count` of the valid configurations in canonical order, from the one with number `first` on; fewer at the
+/// end. Throws as thin_out() does not: Error(ResourceExhausted) where the space cannot be counted,
+/// Error(InvalidArgument) where an expression fails.
+std::vector<Configuration> valid_from(const KernelSpec& spec, const Problem& problem,
+                                      const DeviceConstants& device, std::uint64_t first, std::uint64_t count,
+                                      const Interrupt& interrupt = {});
+
+}  // namespace cubind
