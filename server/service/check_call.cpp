@@ -56,6 +56,17 @@ Problem some_problem(const KernelSpec& spec) {
   return problem;
 }
 
+/// Throws what would end a job for the problem: an expression of a fill, a tolerance or the work that fails.
+void evaluate_all(const KernelSpec& spec, const Problem& problem) {
+  for (const ArgumentSpec& argument : spec.arguments) {
+    spec.resolved_fill(argument, problem);
+    if (is_output(argument)) {
+      spec.bounds(argument, problem);
+    }
+  }
+  spec.work_sizes(problem);
+}
+
 /// The first fault is the error's own, each other one has a line with its place.
 Error to_error(const KernelSpec& spec, const std::vector<ArgumentFault>& faults) {
   std::string cause = faults.front().cause;
@@ -140,6 +151,7 @@ void CheckCall::go_on() {
 }
 
 void CheckCall::count(const Problem& problem) {
+  evaluate_all(*spec_, problem);
   const Interrupt interrupt = [this] { go_on(); };
   const auto known = known_devices(*context_.fleet.agents(), *context_.index.snapshot());
   for (const std::string& architecture : architectures_) {

@@ -31,6 +31,12 @@ std::string read_name(const JsonNode& member, bool in_expressions) {
   return name;
 }
 
+ExpressionLimits expression_limits() {
+  ExpressionLimits limits;
+  limits.max_length = SpecLimits::kExpressionLength;
+  return limits;
+}
+
 std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
   if (node.is_integer()) {
     return std::to_string(node.as_int64());
@@ -40,9 +46,7 @@ std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
   }
   std::string text = node.as_string();
   try {
-    ExpressionLimits limits;
-    limits.max_length = SpecLimits::kExpressionLength;
-    const Expression expression = Expression::parse(text, limits);
+    const Expression expression = Expression::parse(text, expression_limits());
     for (const std::string& name : expression.variables()) {
       if (name.starts_with("artifact.")) {
         node.fail(name + ": not supported yet");
@@ -55,8 +59,8 @@ std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
   return text;
 }
 
-std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols) {
-  check_size(node, 3, "axes");
+std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols, std::size_t most) {
+  check_size(node, most, "axes");
   std::vector<std::string> axes;
   for (const JsonNode& axis : node.elements()) {
     axes.push_back(read_expression(axis, symbols));
@@ -96,6 +100,17 @@ void refuse_unsupported(const JsonNode& object, std::initializer_list<std::strin
   for (const std::string_view key : keys) {
     if (object.contains(key)) {
       object.at(key).fail("not supported yet");
+    }
+  }
+}
+
+void refuse_scenarios(const JsonNode& object) {
+  for (const std::string_view key : {"scenario", "scenarios"}) {
+    if (object.contains(key)) {
+      object.at(key).fail(
+          "not supported yet: data of another kind, which other variants may win, is a spec of its own with "
+          "another name "
+          "and other fills");
     }
   }
 }

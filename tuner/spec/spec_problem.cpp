@@ -126,7 +126,7 @@ void read_specialize(const JsonNode& node, KernelSpec& spec) {
 
 void read_problem(const JsonNode& root, KernelSpec& spec) {
   const JsonNode problem = root.at("problem");
-  refuse_unsupported(problem, {"scenario", "scenarios"});
+  refuse_scenarios(problem);
   problem.expect_keys({"dims", "types", "flags", "bucket"});
   const JsonNode dims = problem.at("dims");
   check_size(dims, SpecLimits::kDims, "dims");
