@@ -35,7 +35,8 @@ check_format() {
   [ -z "$found" ] || { printf 'not formatted (places, file):\n%s\n' "$found"; return 1; }
 }
 
-check_python() { .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
+# Python files, and the page of the docs that one of them makes.
+check_python() { .deps/venv/bin/python dev.d/spec_reference.py --check && .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
 
 # What decides which files clang-tidy is run on.
 check_own_tests() { .deps/venv/bin/python dev.d/clang_tidy_test.py --quiet; }
@@ -55,5 +56,6 @@ format_sources() {
   need lint
   our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-16 -i
   .deps/venv/bin/ruff format --quiet .
+  .deps/venv/bin/python dev.d/spec_reference.py
   .deps/venv/bin/ruff check --quiet --fix .
 }

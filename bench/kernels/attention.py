@@ -178,7 +178,7 @@ class Bench(Checker):
             out = operands.outputs[name]
             if not torch.isnan(out[wanted.numel() :]).all():
                 return f"wrote beyond {name}"
-            rtol, atol = self.spec.tolerance(TYPE_NAMES[out.dtype])
+            rtol, atol = self.spec.tolerance(TYPE_NAMES[out.dtype], name, operands.problem)
             got, want = out[: wanted.numel()].float(), wanted.float()
             error = torch.where(got == want, 0.0, (got - want).abs())
             wrong = ~(error <= atol + rtol * want.abs())

@@ -6,6 +6,7 @@ Only what the kernels of variants/ use, for scripts that launch configurations o
 import dataclasses
 import functools
 import json
+import math
 import operator
 import pathlib
 import re
@@ -114,9 +115,19 @@ class Spec:
     def include(self):
         return [self.folder, *(self.folder / folder for folder in self.fields["headers"])]
 
-    def tolerance(self, dtype):
-        bounds = self.fields["tolerance"][dtype]
-        return bounds["rtol"], bounds["atol"]
+    def tolerance(self, dtype, output="", problem=None):
+        """(rtol, atol) of an output, which may depend on the problem."""
+        tolerance = self.fields["tolerance"]
+        bounds = tolerance.get("outputs", {}).get(output, {}).get(dtype) or tolerance[dtype]
+        return tuple(self._bound(bounds[name], problem) for name in ("rtol", "atol"))
+
+    def _bound(self, bound, problem):
+        if not isinstance(bound, dict):
+            return bound
+        values = self._values(problem, {}, {})
+        if "times" in bound:
+            return bound["factor"] * expression(bound["times"])(values)
+        return bound["factor"] * math.sqrt(expression(bound["sqrt"])(values))
 
     def values_of(self, problem, configuration=None, device=H200):
         """What the names in the spec's expressions stand for."""
@@ -200,7 +211,8 @@ class Spec:
         argument = self.fields["arguments"][name]
         if "buffer" in argument:
             dtype = problem.get(argument["buffer"], argument["buffer"])
-            size = expression(argument["extent"])(values) * ELEMENTS[dtype][1]
+            axes = argument.get("shape") or [argument["extent"]]
+            size = math.prod(expression(axis)(values) for axis in axes) * ELEMENTS[dtype][1]
             return {
                 "name": name,
                 "kind": "buffer",

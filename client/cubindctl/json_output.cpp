@@ -25,6 +25,9 @@ OutputJson parameter_json(const Parameter& parameter) {
                                                    : "scratch";
     json["size_bytes"] = parameter.extent_bytes;
     json["align_bytes"] = parameter.align_bytes;
+    if (!parameter.shape.empty()) {
+      json["shape"] = parameter.shape;
+    }
   } else if (parameter.source == ParameterSource::Value) {
     json["value"] = parameter.value;  // absent: the caller's
   }
@@ -54,6 +57,11 @@ OutputJson rule_json(const v1::Rule& rule) {
     own.push_back(json_of(problem_from_wire(problem, "rule.own_records")));
   }
   return {{"intervals", intervals}, {"own_records", own}, {"constraints", rule.constraints()}};
+}
+
+std::string lower_case(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return name;
 }
 
 OutputJson strings(const google::protobuf::RepeatedPtrField<std::string>& from) {
@@ -90,8 +98,7 @@ std::string hex(const std::string& bytes) {
 }
 
 std::string state_name(v1::Job::State state) {
-  std::string name = v1::Job::State_Name(state);
-  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  const std::string name = lower_case(v1::Job::State_Name(state));
   return name.empty() ? std::to_string(state) : name;
 }
 
@@ -267,6 +274,27 @@ OutputJson json_of(const v1::TuneEvent& event) {
   return json;
 }
 
+namespace {
+
+OutputJson argument_json(const v1::Argument& argument) {
+  const bool buffer = argument.source() == v1::Parameter::BUFFER;
+  OutputJson json{
+      {"name", argument.name()}, {"kind", buffer ? "buffer" : "scalar"}, {"type", argument.type()}};
+  if (!buffer) {
+    json["from"] = argument.source() == v1::Parameter::CALLER ? "caller" : "problem";
+    return json;
+  }
+  json["role"] = lower_case(v1::Role_Name(argument.role()));
+  json["extent"] = argument.extent();
+  if (argument.shape_size() > 0) {
+    json["shape"] = strings(argument.shape());
+  }
+  json["align_bytes"] = argument.align_bytes();
+  return json;
+}
+
+}  // namespace
+
 OutputJson json_of(const v1::Kernel& kernel) {
   OutputJson json{{"name", kernel.name()},
                   {"file", kernel.file()},
@@ -274,7 +302,15 @@ OutputJson json_of(const v1::Kernel& kernel) {
                   {"types", strings(kernel.types())},
                   {"tunables", strings(kernel.tunables())},
                   {"records", kernel.records()},
-                  {"interface_digest", hex(kernel.interface_digest())}};
+                  {"interface_digest", hex(kernel.interface_digest())},
+                  {"flags", OutputJson::object()},
+                  {"arguments", OutputJson::array()}};
+  for (const v1::NamedValue& flag : kernel.flags()) {
+    json["flags"][flag.name()] = flag.value();
+  }
+  for (const v1::Argument& argument : kernel.arguments()) {
+    json["arguments"].push_back(argument_json(argument));
+  }
   if (!kernel.error().empty()) {
     json["error"] = kernel.error();
     json["keeps_last_good"] = kernel.keeps_last_good();

@@ -77,6 +77,8 @@ def launch_plan(reply):
             if parameter.source == cubind_pb2.Parameter.VALUE:
                 entry["value"] = parameter.value
             elif parameter.source == cubind_pb2.Parameter.BUFFER:
+                entry["role"] = cubind_pb2.Role.Name(parameter.role).lower()
+                entry["shape"] = list(parameter.shape)
                 entry["size_bytes"] = parameter.extent_bytes
             parameters.append(entry)
         launches.append(

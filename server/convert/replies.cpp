@@ -159,6 +159,14 @@ void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to) {
   for (const Tunable& tunable : from.spec->tunables) {
     to.add_tunables(tunable.name);
   }
+  for (const ArgumentSpec& argument : from.spec->arguments) {
+    to_wire(argument, *to.add_arguments());
+  }
+  for (const NamedValue& flag : from.spec->flags) {
+    v1::NamedValue& added = *to.add_flags();
+    added.set_name(flag.name);
+    added.set_value(flag.value);
+  }
 }
 
 std::string job_state_name(JobState state) { return std::string(store::state_name(state)); }

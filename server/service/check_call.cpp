@@ -82,6 +82,17 @@ Problem some_problem(const KernelSpec& spec) {
   return problem;
 }
 
+/// Throws what would end a job for the problem: an expression of a fill, a tolerance or the work that fails.
+void evaluate_all(const KernelSpec& spec, const Problem& problem) {
+  for (const ArgumentSpec& argument : spec.arguments) {
+    spec.resolved_fill(argument, problem);
+    if (is_output(argument)) {
+      spec.bounds(argument, problem);
+    }
+  }
+  spec.work_sizes(problem);
+}
+
 /// The first fault is the error's own, each other one has a line with its place.
 Error to_error(const KernelSpec& spec, const std::vector<ArgumentFault>& faults) {
   std::string cause = faults.front().cause;
@@ -193,6 +204,7 @@ void CheckCall::go_on() {
 }
 
 void CheckCall::count(const Problem& problem) {
+  evaluate_all(*spec_, problem);
   for (const Target& target : targets_) {
     refuse_to_go_on(context_, cancelled_);
     if (&target == &targets_.front()) {
@@ -216,6 +228,10 @@ void CheckCall::count_for(const Problem& problem, const Target& target) {
   report.set_total(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.total, UINT32_MAX)));
   for (const Thinning& step : thinning) {
     to_wire(step, *report.add_thinning());
+  }
+  if (!size.exact) {
+    reply_.add_warnings("/constraints: tie too many tunables for the valid configurations to be counted: at " +
+                        to_string(problem) + " there are at most " + std::to_string(size.valid));
   }
   if (reply_.problems_size() == 1) {
     reply_.add_warnings("counted for " + target.label);

@@ -53,9 +53,10 @@ void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Probl
   }
   buffer.set_seed(buffer_seed(input.job_key, argument.name));
   buffer.set_timed_zero(argument.timed_zero);
-  if (const auto tolerance = input.spec->tolerance(use.type)) {
-    buffer.set_rtol(tolerance->rtol);
-    buffer.set_atol(tolerance->atol);
+  if (is_output(argument)) {
+    const ToleranceBounds bounds = input.spec->bounds(argument, problem);
+    buffer.set_rtol(bounds.rtol);
+    buffer.set_atol(bounds.atol);
   }
 }
 

@@ -77,10 +77,6 @@ ReferenceLaunch TrialDevice::default_reference(const Problem& problem) {
 
 ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
   const bool by_default = input_.spec->reference.kind == ReferenceSpec::Kind::Default;
-  if (input_.spec->reference.kind == ReferenceSpec::Kind::Expected) {
-    throw Error(ErrorCode::FailedPrecondition, input_.spec->file + " /reference/expected",
-                "not supported yet");
-  }
   if (input_.replayed) {
     return {by_default ? "default" : "kernel", "", {}};
   }

@@ -1,5 +1,7 @@
 #include "tuner/plan/launch_plan.hpp"
 
+#include <limits>
+
 #include "tuner/plan/plan_program.hpp"
 
 namespace cubind {
@@ -31,5 +33,16 @@ PlanResult PlanEvaluator::evaluate(const Problem& problem, const Configuration& 
 }
 
 const PlanTemplate& PlanEvaluator::plan_template() const { return compiled_->program.plan_template(); }
+
+std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t axis : shape) {
+    if (axis < 0 || (axis > 0 && count > std::numeric_limits<std::int64_t>::max() / axis)) {
+      return std::nullopt;
+    }
+    count *= axis;
+  }
+  return count;
+}
 
 }  // namespace cubind

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,10 @@ struct Parameter {
   ParameterSource source = ParameterSource::Buffer;
   DType type = DType::F32;
   Role role = Role::None;
-  std::uint64_t extent_bytes = 0;  // buffers
-  std::uint32_t align_bytes = 0;   // buffers: the pointer must be a multiple of it
-  std::int64_t value = 0;          // source Value; converted to `type` at launch
+  std::uint64_t extent_bytes = 0;        // buffers
+  std::uint32_t align_bytes = 0;         // buffers: the pointer must be a multiple of it
+  std::int64_t value = 0;                // source Value; converted to `type` at launch
+  std::vector<std::int64_t> shape = {};  // buffers whose spec gives it: the axes, outermost first
   bool operator==(const Parameter&) const = default;
 };
 
@@ -62,6 +64,8 @@ struct ParameterTemplate {
   std::string extent;  // expression: elements
   std::uint32_t align_bytes = 0;
   std::string value;  // expression
+  std::vector<std::string> shape =
+      {};  // expressions: their product is the extent; empty: the spec gives none
   bool operator==(const ParameterTemplate&) const = default;
 };
 
@@ -123,6 +127,9 @@ class PlanEvaluator {
   struct Compiled;
   std::unique_ptr<Compiled> compiled_;
 };
+
+/// The elements of a buffer of this shape; absent if an axis is negative or the count exceeds 2^63.
+std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
 
 /// Limits of every GPU that cubind serves: 1024 threads a block, grid 2^31-1 x 65535 x 65535, block z at
 /// most 64.

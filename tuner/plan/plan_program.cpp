@@ -55,6 +55,15 @@ std::int64_t checked_bytes(std::int64_t elements, DType type, const std::string&
   return elements * size;
 }
 
+std::vector<std::int64_t> evaluate_shape(const std::vector<BoundExpression>& shape, const std::string& base,
+                                         std::span<const std::int64_t> values) {
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    axes.push_back(evaluate(shape[i], ExpressionPlace{base, "", i}, values));
+  }
+  return axes;
+}
+
 // The range of a scalar passed by value. A float takes any integer, rounded.
 bool fits(std::int64_t value, DType type) {
   switch (type) {
@@ -187,6 +196,10 @@ void PlanProgram::bind_launch(std::size_t index) {
     if (parameter.source != ParameterSource::Caller) {
       to.expression = bind(buffer ? parameter.extent : parameter.value, to.place);
     }
+    to.shape_place = "/arguments/" + parameter.name + "/shape";
+    for (std::size_t i = 0; i < parameter.shape.size(); ++i) {
+      to.shape.push_back(bind(parameter.shape[i], to.shape_place + "/" + std::to_string(i)));
+    }
     bound.parameters.push_back(std::move(to));
   }
   launches_.push_back(std::move(bound));
@@ -197,9 +210,9 @@ void PlanProgram::add_launch_checks(std::size_t launch) {
   add_check(Check::Kind::Shape, launch, 0, {bound.grid, bound.block});
   add_check(Check::Kind::Shared, launch, 0, {bound.grid, bound.shared_bytes});
   for (std::size_t i = 0; i < bound.parameters.size(); ++i) {
-    const auto& expression = bound.parameters[i].expression;
+    const auto& [expression, shape, place, shape_place] = bound.parameters[i];
     if (expression) {
-      add_check(Check::Kind::Parameter, launch, i, {std::span(&*expression, 1)});
+      add_check(Check::Kind::Parameter, launch, i, {std::span(&*expression, 1), shape});
     }
   }
 }
@@ -335,16 +348,10 @@ bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* w
 bool PlanProgram::parameter_holds(const Check& check, Values values, std::string* why) const {
   const BoundParameter& bound = launches_[check.launch].parameters[check.index];
   const ParameterTemplate& from = template_.launches[check.launch].parameters[check.index];
-  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
   if (from.source == ParameterSource::Buffer) {
-    if (value >= 0) {
-      checked_bytes(value, from.type, bound.place);
-      return true;
-    }
-    return does_not_fit(why, [&] {
-      return bound.place + ": " + std::to_string(value) + " elements (" + quoted(from.extent) + ")";
-    });
+    return extent_holds(bound, from, values, why);
   }
+  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
   if (fits(value, from.type)) {
     return true;
   }
@@ -352,6 +359,27 @@ bool PlanProgram::parameter_holds(const Check& check, Values values, std::string
     return bound.place + ": " + std::to_string(value) + " does not fit " + std::string(to_string(from.type)) +
            " (" + quoted(from.value) + ")";
   });
+}
+
+bool PlanProgram::extent_holds(const BoundParameter& bound, const ParameterTemplate& from, Values values,
+                               std::string* why) const {
+  const std::int64_t elements = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  if (elements < 0) {
+    return does_not_fit(why, [&] {
+      return bound.place + ": " + std::to_string(elements) + " elements (" + quoted(from.extent) + ")";
+    });
+  }
+  checked_bytes(elements, from.type, bound.place);
+  if (bound.shape.empty()) {
+    return true;
+  }
+  const auto axes = evaluate_shape(bound.shape, bound.shape_place, values);
+  if (element_count(axes) != elements) {
+    refuse(bound.shape_place, "a buffer of [" + join(axes, ", ") + "] does not have the " +
+                                  std::to_string(elements) + " elements of its extent " +
+                                  quoted(from.extent));
+  }
+  return true;
 }
 
 std::string PlanProgram::bindings(const Check& check, Values values) const {
@@ -373,6 +401,7 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
   const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
   if (from.source == ParameterSource::Buffer) {
     to.extent_bytes = static_cast<std::uint64_t>(checked_bytes(value, from.type, bound.place));
+    to.shape = evaluate_shape(bound.shape, bound.shape_place, values);
   } else {
     to.value = value;
   }

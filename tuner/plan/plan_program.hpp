@@ -64,7 +64,8 @@ class PlanProgram {
 
   struct BoundParameter {
     std::optional<BoundExpression> expression;  // extent or value; absent for a caller's scalar
-    std::string place;
+    std::vector<BoundExpression> shape;         // empty: the spec gives none
+    std::string place, shape_place;
   };
   struct BoundLaunch {
     std::vector<BoundExpression> grid, block, shared_bytes;  // one to three, one to three, one
@@ -96,6 +97,8 @@ class PlanProgram {
   bool parameter_holds(const Check& check, Values values, std::string* why) const;
   bool check_holds(const Check& check, Values values, std::string* why) const;
   std::string bindings(const Check& check, Values values) const;
+  bool extent_holds(const BoundParameter& bound, const ParameterTemplate& from, Values values,
+                    std::string* why) const;
   Parameter parameter(std::size_t launch, std::size_t index, Values values) const;
   LaunchPlan make_plan(Values values, bool all) const;
 

@@ -112,6 +112,7 @@ Parameter parameter_from_wire(const v1::Parameter& from, const std::string& fiel
   to.extent_bytes = from.extent_bytes();
   to.align_bytes = from.align_bytes();
   to.value = from.value();
+  to.shape.assign(from.shape().begin(), from.shape().end());
   return to;
 }
 
@@ -123,6 +124,7 @@ void parameter_to_wire(const Parameter& from, v1::Parameter& to) {
   to.set_extent_bytes(from.extent_bytes);
   to.set_align_bytes(from.align_bytes);
   to.set_value(from.value);
+  to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
 }
 
 ParameterTemplate parameter_template_from_wire(const v1::ParameterTemplate& from, const std::string& field) {
@@ -134,6 +136,7 @@ ParameterTemplate parameter_template_from_wire(const v1::ParameterTemplate& from
   to.extent = from.extent();
   to.align_bytes = from.align_bytes();
   to.value = from.value();
+  to.shape.assign(from.shape().begin(), from.shape().end());
   return to;
 }
 
@@ -145,6 +148,7 @@ void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemp
   to.set_extent(from.extent);
   to.set_align_bytes(from.align_bytes);
   to.set_value(from.value);
+  to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
 }
 
 constexpr std::pair<std::string_view, std::int64_t DeviceConstants::*> kDeviceConstants[] = {

@@ -102,6 +102,24 @@ std::int64_t evaluate(const std::string& text, const Scope& scope, const std::st
   }
 }
 
+std::int64_t evaluate_count(const std::string& text, const Scope& scope, const Problem& problem,
+                            const std::string& where) {
+  const std::int64_t value = evaluate(text, scope, where);
+  if (value < 0) {
+    refuse(where, quoted(text) + " is " + std::to_string(value) + " for " + to_string(problem));
+  }
+  return value;
+}
+
+double bound_value(const BoundSpec& bound, const Scope& scope, const Problem& problem,
+                   const std::string& where) {
+  if (bound.kind == BoundSpec::Kind::Number) {
+    return bound.factor;
+  }
+  const auto value = static_cast<double>(evaluate_count(bound.expression, scope, problem, where));
+  return bound.factor * (bound.kind == BoundSpec::Kind::SquareRoot ? std::sqrt(value) : value);
+}
+
 BucketRule::Interval edges_interval(const std::vector<std::int64_t>& edges, std::int64_t value) {
   const auto upper = std::ranges::lower_bound(edges, value);
   if (upper == edges.end()) {
@@ -155,6 +173,10 @@ std::string_view to_string(Fill::Kind kind) {
       return "file";
   }
   throw Error(ErrorCode::Internal, "fill", "unknown kind");
+}
+
+bool is_output(const ArgumentSpec& argument) {
+  return argument.role == Role::Out || argument.role == Role::InOut || argument.role == Role::Zero;
 }
 
 Problem KernelSpec::canonicalize(const Problem& problem, std::string_view field) const {
@@ -243,8 +265,7 @@ const ArgumentSpec* KernelSpec::argument(std::string_view wanted) const {
 std::vector<std::string> KernelSpec::outputs_along(std::string_view dim) const {
   std::vector<std::string> names;
   for (const ArgumentSpec& one : arguments) {
-    const bool output = one.role == Role::Out || one.role == Role::InOut || one.role == Role::Zero;
-    if (!one.buffer || !output) {
+    if (!is_output(one)) {
       continue;
     }
     const std::vector<std::string> variables = Expression::parse(one.extent).variables();
@@ -255,9 +276,14 @@ std::vector<std::string> KernelSpec::outputs_along(std::string_view dim) const {
   return names;
 }
 
-std::optional<Tolerance> KernelSpec::tolerance(DType type) const {
-  const auto found = std::ranges::find(tolerances, type, &Tolerance::type);
-  return found == tolerances.end() ? std::nullopt : std::optional(*found);
+const Tolerance* KernelSpec::tolerance(std::string_view output, DType type) const {
+  const Tolerance* found = nullptr;
+  for (const Tolerance& one : tolerances) {
+    if (one.type == type && (one.output == output || (one.output.empty() && found == nullptr))) {
+      found = &one;
+    }
+  }
+  return found;
 }
 
 const SourceFile* KernelSpec::bundled_file(std::string_view path) const {
@@ -290,6 +316,21 @@ Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& prob
   return result;
 }
 
+ToleranceBounds KernelSpec::bounds(const ArgumentSpec& output, const Problem& problem) const {
+  const DType type = element_type(output, problem);
+  const Tolerance* found = tolerance(output.name, type);
+  if (found == nullptr) {
+    throw Error(ErrorCode::Internal, file,
+                output.name + " has no tolerance for " + std::string(to_string(type)));
+  }
+  const std::string where = file + " /tolerance/" +
+                            (found->output.empty() ? "" : "outputs/" + found->output + "/") +
+                            std::string(to_string(type));
+  const Scope scope = problem_scope(problem);
+  return {bound_value(found->rtol, scope, problem, where + "/rtol"),
+          bound_value(found->atol, scope, problem, where + "/atol")};
+}
+
 WorkSizes KernelSpec::work_sizes(const Problem& problem) const {
   const Scope scope = problem_scope(problem);
   const auto size = [&](const std::string& text, const char* key) -> std::optional<std::uint64_t> {
@@ -297,11 +338,7 @@ WorkSizes KernelSpec::work_sizes(const Problem& problem) const {
       return std::nullopt;
     }
     const std::string where = file + " /work/" + key;
-    const std::int64_t value = evaluate(text, scope, where);
-    if (value < 0) {
-      refuse(where, quoted(text) + " is " + std::to_string(value) + " for " + to_string(problem));
-    }
-    return static_cast<std::uint64_t>(value);
+    return static_cast<std::uint64_t>(evaluate_count(text, scope, problem, where));
   };
   return {size(work.bytes, "bytes"), size(work.min_read_bytes, "min_read_bytes"), size(work.flops, "flops")};
 }

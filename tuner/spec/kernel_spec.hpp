@@ -96,8 +96,9 @@ std::string_view to_string(Fill::Kind kind);
 struct ArgumentSpec {
   std::string name;
   bool buffer = true;
-  std::string type;    // a type name of the problem ("T") or a fixed type ("i64")
-  std::string extent;  // buffers: expression, elements
+  std::string type;                // a type name of the problem ("T") or a fixed type ("i64")
+  std::string extent;              // buffers: expression, elements
+  std::vector<std::string> shape;  // buffers: expressions, outermost axis first; empty: the spec gives none
   Role role = Role::None;
   std::uint32_t align_bytes = 16;
   Fill fill;
@@ -107,6 +108,9 @@ struct ArgumentSpec {
   double bench = 0;          // the measurement passes it for a caller's scalar
 };
 
+/// Whether the caller reads it after the launch: what is compared with the reference.
+bool is_output(const ArgumentSpec& argument);
+
 struct LaunchSpec {
   std::string entry;                   // with placeholders {T}, {THREADS}, {D}
   std::vector<std::string> arguments;  // names, in parameter order
@@ -115,17 +119,31 @@ struct LaunchSpec {
 };
 
 struct ReferenceSpec {
-  enum class Kind : std::uint8_t { Kernel, Expected, Default };
+  enum class Kind : std::uint8_t { Kernel, Default };
   Kind kind = Kind::Default;
   std::string source;  // Kernel: file
   std::vector<LaunchSpec> launches;
-  std::string expected;  // Expected: safetensors file
+};
+
+/// A number; or a factor times an expression of the problem, or times its square root.
+struct BoundSpec {
+  enum class Kind : std::uint8_t { Number, Times, SquareRoot };
+  Kind kind = Kind::Number;
+  double factor = 0;       // Number: the value
+  std::string expression;  // over dims, flags and sizeof
 };
 
 struct Tolerance {
   DType type = DType::F32;
+  BoundSpec rtol, atol;
+  std::string output = {};  // empty: of each output that has none of its own for this type
+};
+
+/// Of one output at one problem: every element satisfies |out - ref| <= atol + rtol * |ref|.
+struct ToleranceBounds {
   double rtol = 0;
   double atol = 0;
+  bool operator==(const ToleranceBounds&) const = default;
 };
 
 struct WorkSpec {
@@ -162,14 +180,15 @@ class KernelSpec {
   ReferenceSpec reference;
   std::vector<Tolerance> tolerances;
   WorkSpec work;
-  std::vector<std::string> options;  // extra NVRTC options: canonical, sorted, checked against the allow-list
+  // Extra NVRTC options: canonical, sorted, checked against the allow-list with each value that a placeholder in them
+  // may have.
+  std::vector<std::string> options;
   std::vector<std::string> defines;  // NAME=VALUE with placeholders, as in an entry
   std::vector<std::string> headers;  // folders
   bool arch_features = false;
   SpecBundle bundle;
   SourceDigests source_digests;
   SourceDigests reference_digests;  // of a reference kernel
-  Digest expected_digest;           // of the file of an expected reference
 
   /// Puts dims, types and flags in declared order (a flag may stand among the dims), fills flag defaults,
   /// checks names, ranges (1 to 2^48 unless the dim may be 0) and that each type is one of the listed
@@ -195,7 +214,8 @@ class KernelSpec {
   const ArgumentSpec* argument(std::string_view name) const;
   /// The outputs that have rows along a dim: those whose extent depends on it.
   std::vector<std::string> outputs_along(std::string_view dim) const;
-  std::optional<Tolerance> tolerance(DType type) const;
+  /// The output's own for this type, else that of the type; null where the spec has neither.
+  const Tolerance* tolerance(std::string_view output, DType type) const;
   const SourceFile* bundled_file(std::string_view path) const;
   /// The element type of an argument for the problem's types.
   DType element_type(const ArgumentSpec& argument, const Problem& problem) const;
@@ -203,6 +223,8 @@ class KernelSpec {
   /// Throws Error(InvalidArgument) at the spec's pointer where the evaluation fails or a count is below 1.
   Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;
   /// Throws Error(InvalidArgument) at the spec's pointer where an expression fails or is negative.
+  ToleranceBounds bounds(const ArgumentSpec& output, const Problem& problem) const;
+  /// Throws as bounds() does.
   WorkSizes work_sizes(const Problem& problem) const;
 };
 

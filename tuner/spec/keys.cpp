@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/key_encoder.hpp"
 #include "base/text.hpp"
+#include "tuner/spec/placeholders.hpp"
 #include "tuner/spec/substitution.hpp"
 
 namespace cubind {
@@ -152,12 +153,21 @@ void put_tunables_and_launches(KeyEncoder& key, const KernelSpec& spec) {
   }
 }
 
+void put_bound(KeyEncoder& key, std::string_view tag, const BoundSpec& bound) {
+  if (bound.kind == BoundSpec::Kind::Number) {
+    key.field(tag, bound.factor);
+    return;
+  }
+  key.begin(tag)
+      .field("factor", bound.factor)
+      .field(bound.kind == BoundSpec::Kind::Times ? "times" : "sqrt", bound.expression)
+      .end();
+}
+
 std::string_view kind_name(ReferenceSpec::Kind kind) {
   switch (kind) {
     case ReferenceSpec::Kind::Kernel:
       return "kernel";
-    case ReferenceSpec::Kind::Expected:
-      return "expected";
     case ReferenceSpec::Kind::Default:
       return "default";
   }
@@ -175,13 +185,18 @@ bool changes_results(const std::string& option) {
   return std::ranges::find(kOptions, option.substr(0, option.find('='))) != std::end(kOptions);
 }
 
-ArtifactSource artifact_source_of(const KernelSpec& spec, const SourceDigests& digests,
-                                  const std::vector<LaunchSpec>& launches, const Problem& problem,
-                                  const Configuration& configuration, const std::string& architecture) {
+void sort_and_unite(std::vector<std::string>& texts) {
+  std::ranges::sort(texts);
+  const auto doubled = std::ranges::unique(texts);
+  texts.erase(doubled.begin(), doubled.end());
+}
+
+ArtifactSource artifact_source_of(const SourceDigests& digests, const std::vector<LaunchSpec>& launches,
+                                  const Problem& problem, const Configuration& configuration,
+                                  const std::string& architecture) {
   ArtifactSource result;
   result.source = digests.source;
   result.includes = digests.includes;
-  result.options = spec.options;
   result.architecture = architecture;
   for (const LaunchSpec& launch : launches) {
     result.entries.push_back(substitute(launch.entry, problem, configuration));
@@ -194,18 +209,24 @@ ArtifactSource artifact_source_of(const KernelSpec& spec, const SourceDigests& d
 ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
                                const Configuration& configuration, const std::string& architecture) {
   ArtifactSource result =
-      artifact_source_of(spec, spec.source_digests, spec.launches, problem, configuration, architecture);
+      artifact_source_of(spec.source_digests, spec.launches, problem, configuration, architecture);
   for (const std::string& define : spec.defines) {
     result.defines.push_back(substitute(define, problem, configuration));
   }
+  for (const std::string& option : spec.options) {
+    result.options.push_back(substitute(option, problem, configuration));
+  }
+  sort_and_unite(result.options);
   return result;
 }
 
 ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
                                          const std::string& architecture) {
   ArtifactSource result =
-      artifact_source_of(spec, spec.reference_digests, spec.reference.launches, problem, {}, architecture);
-  std::erase_if(result.options, changes_results);
+      artifact_source_of(spec.reference_digests, spec.reference.launches, problem, {}, architecture);
+  std::ranges::remove_copy_if(
+      spec.options, std::back_inserter(result.options),
+      [](const std::string& option) { return changes_results(option) || has_placeholders(option); });
   return result;
 }
 
@@ -287,18 +308,17 @@ Digest verification_digest(const KernelSpec& spec) {
       put_launch_spec(key, launch);
     }
   }
-  if (spec.reference.kind == ReferenceSpec::Kind::Expected) {
-    key.field("expected", spec.expected_digest);
-  }
   std::vector<Tolerance> tolerances = spec.tolerances;
-  std::ranges::sort(tolerances, {}, &Tolerance::type);
+  std::ranges::sort(tolerances, {}, [](const Tolerance& one) { return std::pair(one.output, one.type); });
   key.list("tolerances", tolerances.size());
   for (const Tolerance& tolerance : tolerances) {
-    key.begin("tolerance")
-        .field("type", to_string(tolerance.type))
-        .field("rtol", tolerance.rtol)
-        .field("atol", tolerance.atol)
-        .end();
+    key.begin("tolerance").field("type", to_string(tolerance.type));
+    put_bound(key, "rtol", tolerance.rtol);
+    put_bound(key, "atol", tolerance.atol);
+    if (!tolerance.output.empty()) {
+      key.field("output", tolerance.output);
+    }
+    key.end();
   }
   return key.digest();
 }

@@ -44,7 +44,7 @@ struct ArtifactSource {
 
 ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
                                const Configuration& configuration, const std::string& architecture);
-/// Of the reference kernel: without the spec's defines and without options that change results.
+/// Of the reference kernel: without the spec's defines, and without options that change results or depend on a tunable.
 ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
                                          const std::string& architecture);
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain);

@@ -34,6 +34,8 @@ std::vector<std::string> placeholders(std::string_view text, std::string_view wh
   return names;
 }
 
+bool has_placeholders(std::string_view text) { return text.find('{') != std::string_view::npos; }
+
 std::string replace_placeholders(std::string_view text,
                                  const std::function<std::string(std::string_view)>& value) {
   std::string result;

@@ -19,6 +19,7 @@ ParameterTemplate parameter(const KernelSpec& spec, const ArgumentSpec& argument
   if (argument.buffer) {
     result.source = ParameterSource::Buffer;
     result.extent = argument.extent;
+    result.shape = argument.shape;
     result.align_bytes = argument.align_bytes;
   } else if (argument.from_caller) {
     result.source = ParameterSource::Caller;

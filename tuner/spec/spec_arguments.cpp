@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/identifier.hpp"
 #include "base/json.hpp"
 #include "base/names_of.hpp"
 #include "base/text.hpp"
@@ -112,6 +113,23 @@ Fill read_fill(const JsonNode& node, const SpecScopes& scopes) {
   return plain_fill(node, kNames[choice]);
 }
 
+// "N*D", "N*(D + 1)".
+std::string read_product(const JsonNode& node, const std::vector<std::string>& axes) {
+  std::vector<std::string> factors;
+  for (const std::string& axis : axes) {
+    const bool plain =
+        is_identifier(axis) || std::ranges::all_of(axis, [](char c) { return c >= '0' && c <= '9'; });
+    factors.push_back(plain || axes.size() == 1 ? axis : "(" + axis + ")");
+  }
+  std::string product = join(factors, "*");
+  try {
+    Expression::parse(product, expression_limits());
+  } catch (const ExpressionError& error) {
+    node.fail("the product of the axes: " + error.cause());
+  }
+  return product;
+}
+
 bool may_be_integer(const ArgumentSpec& argument, const KernelSpec& spec) {
   if (const auto fixed = parse_dtype(argument.type)) {
     return !is_floating(*fixed);
@@ -129,16 +147,30 @@ Role read_role(const JsonNode& node) {
   return kRoles[node.as_choice({"in", "out", "inout", "zero", "scratch"})];
 }
 
+// A buffer's shape is its extent, axis by axis. Of an extent that is given beside it, check_spec() says whether it agrees.
+void read_extent(const JsonNode& node, const SymbolTable& symbols, ArgumentSpec& argument) {
+  if (const auto shape = node.find("shape")) {
+    argument.shape = read_axes(*shape, symbols, SpecLimits::kShapeAxes);
+  }
+  if (const auto extent = node.find("extent")) {
+    argument.extent = read_expression(*extent, symbols);
+  } else if (argument.shape.empty()) {
+    node.fail("a buffer has a \"shape\", as in [\"N\", \"D\"], or an \"extent\", as in \"N*D\"");
+  } else {
+    argument.extent = read_product(node.at("shape"), argument.shape);
+  }
+}
+
 ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
   refuse_unsupported(node, {"tensor_map"});
-  node.expect_keys({"buffer", "extent", "role", "align", "fill", "timed"});
+  node.expect_keys({"buffer", "extent", "shape", "role", "align", "fill", "timed"});
   ArgumentSpec argument;
   argument.type = read_element_type(node.at("buffer"), spec);
   argument.role = read_role(node.at("role"));
   // A caller's buffer has the extent of its problem; a buffer that only the variant uses may depend on the
   // tunables.
   const bool internal = argument.role == Role::Scratch || argument.role == Role::Zero;
-  argument.extent = read_expression(node.at("extent"), internal ? scopes.launch : scopes.problem);
+  read_extent(node, internal ? scopes.launch : scopes.problem, argument);
   if (const auto align = node.find("align")) {
     const std::int64_t bytes = align->as_int64(1, 4096);
     if (!std::has_single_bit(static_cast<std::uint64_t>(bytes))) {

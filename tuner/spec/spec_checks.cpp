@@ -49,6 +49,9 @@ Names effective_names(const KernelSpec& spec) {
   for (const std::string& define : spec.defines) {
     use_text(define, names);
   }
+  for (const std::string& option : spec.options) {
+    use_text(option, names);
+  }
   for (const ArgumentSpec& argument : spec.arguments) {
     use_expression(argument.extent, names);
     use_expression(argument.expr, names);
@@ -67,7 +70,7 @@ void check_tunables(const JsonNode& root, const KernelSpec& spec, const Names& e
     if (!effective.contains(tunable.name)) {
       root.at("tunables")
           .at(tunable.name)
-          .fail("no entry, define or launch expression uses " + quoted(tunable.name));
+          .fail("no entry, define, option or launch expression uses " + quoted(tunable.name));
     }
   }
 }
@@ -149,29 +152,6 @@ void check_arguments(const JsonNode& root, const KernelSpec& spec) {
   }
 }
 
-void check_tolerances(const JsonNode& root, const KernelSpec& spec) {
-  const auto missing = [&](const JsonNode& node, DType type) {
-    if (!spec.tolerance(type)) {
-      node.fail(std::string(to_string(type)) + " has no tolerance in /tolerance, as in \"" +
-                std::string(to_string(type)) + "\": {\"rtol\": 1e-3, \"atol\": 1e-5}");
-    }
-  };
-  for (const TypeSpec& type : spec.types) {
-    const JsonNode node = root.at("problem").at("types").at(type.name);
-    for (std::size_t i = 0; i < type.choices.size(); ++i) {
-      missing(node.at(i), type.choices[i]);
-    }
-  }
-  for (const ArgumentSpec& argument : spec.arguments) {
-    const auto fixed = parse_dtype(argument.type);
-    const bool output =
-        argument.role == Role::Out || argument.role == Role::InOut || argument.role == Role::Zero;
-    if (fixed && output) {
-      missing(root.at("arguments").at(argument.name).at("buffer"), *fixed);
-    }
-  }
-}
-
 }  // namespace
 
 void check_spec(const JsonNode& root, const KernelSpec& spec) {
@@ -181,6 +161,7 @@ void check_spec(const JsonNode& root, const KernelSpec& spec) {
   check_specialized(root, spec);
   check_arguments(root, spec);
   check_tolerances(root, spec);
+  check_shapes(root, spec);
 }
 
 }  // namespace cubind

@@ -42,6 +42,12 @@ std::string read_name(const JsonNode& member, bool in_expressions) {
   return name;
 }
 
+ExpressionLimits expression_limits() {
+  ExpressionLimits limits;
+  limits.max_length = SpecLimits::kExpressionLength;
+  return limits;
+}
+
 std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
   if (node.is_integer()) {
     return std::to_string(node.as_int64());
@@ -51,9 +57,7 @@ std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
   }
   std::string text = node.as_string();
   try {
-    ExpressionLimits limits;
-    limits.max_length = SpecLimits::kExpressionLength;
-    const Expression expression = Expression::parse(text, limits);
+    const Expression expression = Expression::parse(text, expression_limits());
     for (const std::string& name : expression.variables()) {
       if (name.starts_with("artifact.")) {
         node.fail(name + ": not supported yet");
@@ -66,9 +70,9 @@ std::string read_expression(const JsonNode& node, const SymbolTable& symbols) {
   return text;
 }
 
-std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols) {
+std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols, std::size_t most) {
   std::vector<std::string> axes;
-  for (const JsonNode& axis : elements_of(node, 3, "axes")) {
+  for (const JsonNode& axis : elements_of(node, most, "axes")) {
     axes.push_back(read_expression(axis, symbols));
   }
   return axes;
@@ -121,6 +125,17 @@ std::vector<JsonNode> members_of(const JsonNode& node, std::size_t most, std::st
   std::vector<JsonNode> members = node.members();
   check_count(node, members.size(), 1, most, what);
   return members;
+}
+
+void refuse_scenarios(const JsonNode& object) {
+  for (const std::string_view key : {"scenario", "scenarios"}) {
+    if (object.contains(key)) {
+      object.at(key).fail(
+          "not supported yet: data of another kind, which other variants may win, is a spec of its own with "
+          "another name "
+          "and other fills");
+    }
+  }
 }
 
 }  // namespace cubind

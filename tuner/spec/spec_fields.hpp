@@ -28,6 +28,7 @@ struct SpecLimits {
   static constexpr std::size_t kDefaults = 64;
   static constexpr std::size_t kArguments = 64;
   static constexpr std::size_t kLaunches = 16;
+  static constexpr std::size_t kShapeAxes = 8;
   static constexpr std::size_t kEdges = 64;
   static constexpr std::size_t kNameLength = 64;
   static constexpr std::size_t kEntryLength = 1024;
@@ -46,11 +47,14 @@ struct SpecScopes {
 /// words.
 std::string read_name(const JsonNode& member, bool in_expressions = true);
 
+/// Of an expression in a spec.
+ExpressionLimits expression_limits();
+
 /// An expression over `symbols`, or an integer. artifact.* is refused as not supported yet.
 std::string read_expression(const JsonNode& node, const SymbolTable& symbols);
 
-/// One to three expressions: the axes of a grid or a block.
-std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols);
+/// One to `most` expressions: the axes of a grid or a block, or of a buffer.
+std::vector<std::string> read_axes(const JsonNode& node, const SymbolTable& symbols, std::size_t most = 3);
 
 /// A path below the spec's folder: relative, '/' separated, no "." or ".." or empty part.
 std::string read_path(const JsonNode& node);
@@ -65,5 +69,8 @@ void refuse_unsupported(const JsonNode& object, std::initializer_list<std::strin
 std::vector<JsonNode> elements_of(const JsonNode& node, std::size_t most, std::string_view what,
                                   std::size_t least = 1);
 std::vector<JsonNode> members_of(const JsonNode& node, std::size_t most, std::string_view what);
+
+/// Refuses /scenario and /scenarios, and says what to do instead.
+void refuse_scenarios(const JsonNode& object);
 
 }  // namespace cubind

@@ -23,29 +23,7 @@ std::string read_kernel_name(const JsonNode& node) {
   return name;
 }
 
-double read_bound(const JsonNode& node) {
-  const double bound = node.as_number();
-  if (bound < 0) {
-    node.fail("a tolerance is not negative");
-  }
-  return bound;
-}
-
 }  // namespace
-
-void read_tolerance(const JsonNode& root, KernelSpec& spec) {
-  for (const JsonNode& node : root.at("tolerance").members()) {
-    const auto type = parse_dtype(node.key());
-    if (!type) {
-      node.fail(quoted(node.key()) + " is not a type" + dtype_suggestion(node.key()));
-    }
-    if (spec.tolerance(*type)) {
-      node.fail(std::string(to_string(*type)) + " has a tolerance already");
-    }
-    node.expect_keys({"rtol", "atol"});
-    spec.tolerances.push_back({*type, read_bound(node.at("rtol")), read_bound(node.at("atol"))});
-  }
-}
 
 void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
   const auto work = root.find("work");
@@ -67,7 +45,8 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   if (!root.is_object()) {
     root.fail("a kernel spec is an object, found " + root.type_name());
   }
-  refuse_unsupported(root, {"baseline", "baselines", "scenario", "scenarios"});
+  refuse_unsupported(root, {"baseline", "baselines"});
+  refuse_scenarios(root);
   root.expect_keys({"$schema", "name", "description", "source", "headers", "problem", "specialize",
                     "tunables", "constraints", "default", "arguments", "launches", "reference", "tolerance",
                     "work", "options", "defines", "arch_features"});
@@ -87,7 +66,7 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   read_compilation(root, spec);
   read_launches(root, scopes, spec);
   read_reference(root, scopes, spec);
-  read_tolerance(root, spec);
+  read_tolerance(root, scopes, spec);
   read_work(root, scopes, spec);
   check_spec(root, spec);
   return spec;

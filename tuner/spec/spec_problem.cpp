@@ -124,7 +124,7 @@ void read_specialize(const JsonNode& node, KernelSpec& spec) {
 
 void read_problem(const JsonNode& root, KernelSpec& spec) {
   const JsonNode problem = root.at("problem");
-  refuse_unsupported(problem, {"scenario", "scenarios"});
+  refuse_scenarios(problem);
   problem.expect_keys({"dims", "types", "flags", "bucket"});
   for (const JsonNode& node : members_of(problem.at("dims"), SpecLimits::kDims, "dims")) {
     spec.dims.push_back(read_dim(node));

@@ -22,10 +22,17 @@ void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& 
 void read_launches(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
 /// /reference: a kernel, a file with the expected outputs, or "default".
 void read_reference(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
-void read_tolerance(const JsonNode& root, KernelSpec& spec);
+/// /tolerance: by type, and by output and type.
+void read_tolerance(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+/// Refuses an output without a tolerance for a type that it may have.
+void check_tolerances(const JsonNode& root, const KernelSpec& spec);
 void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
 /// /options, /defines, /headers, /arch_features.
 void read_compilation(const JsonNode& root, KernelSpec& spec);
+
+/// Refuses a shape that has another number of elements than the extent beside it, for any of some problems that meet
+/// the constraints of a default configuration.
+void check_shapes(const JsonNode& root, const KernelSpec& spec);
 
 /// Faults that only the whole spec shows: names that nothing uses, outputs that no launch or no reference
 /// writes, listed types without a tolerance.

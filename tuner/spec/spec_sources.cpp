@@ -51,14 +51,6 @@ void add_digests(KernelSpec& spec, const IncludeSearch& search) {
     spec.reference_digests =
         digests_of(closure_of(spec, spec.reference.source, reference_pointer(spec), search));
   }
-  if (spec.reference.kind == ReferenceSpec::Kind::Expected) {
-    const auto content = search.own(spec.reference.expected);
-    if (!content) {
-      throw Error(ErrorCode::InvalidArgument, spec.file + " /reference/expected",
-                  quoted(spec.reference.expected) + " does not exist");
-    }
-    spec.expected_digest = Digest::of(*content);
-  }
 }
 
 bool in_headers_folder(const KernelSpec& spec, const std::string& path) {

@@ -13,6 +13,13 @@ Tunable read_tunable(const JsonNode& node) {
   Tunable tunable;
   tunable.name = read_name(node);
   for (const JsonNode& element : elements_of(node, SpecLimits::kTunableValues, "values")) {
+    if (element.is_string()) {
+      element.fail(
+          "a tunable's values are integers: number the choices, and let the source choose by the number, as "
+          "in "
+          "std::conditional_t or if constexpr (" +
+          tunable.name + " == 1)");
+    }
     const std::int64_t value = element.as_int64();
     if (std::ranges::find(tunable.values, value) != tunable.values.end()) {
       element.fail(std::to_string(value) + " is listed twice");

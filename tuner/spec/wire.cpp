@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/zstd.hpp"
 #include "tuner/plan/facts_wire.hpp"
+#include "tuner/plan/wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
@@ -75,6 +76,20 @@ Numerics numerics_from_wire(const v1::Numerics& from, std::string_view field) {
   }
   to.invariant_dim = from.invariant_dim();
   return to;
+}
+
+void to_wire(const ArgumentSpec& from, v1::Argument& to) {
+  to.set_name(from.name);
+  to.set_source(from.buffer        ? v1::Parameter::BUFFER
+                : from.from_caller ? v1::Parameter::CALLER
+                                   : v1::Parameter::VALUE);
+  to.set_type(from.type);
+  if (from.buffer) {
+    to.set_role(to_wire(from.role));
+    to.set_extent(from.extent);
+    to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
+    to.set_align_bytes(from.align_bytes);
+  }
 }
 
 void to_wire(const SpecBundle& from, v1::SpecBundle& to) {

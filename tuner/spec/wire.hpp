@@ -17,6 +17,8 @@ namespace cubind {
 void to_wire(const DeviceFacts& from, v1::DeviceFacts& to);
 void to_wire(const Policy& from, v1::Policy& to);
 void to_wire(const Numerics& from, v1::Numerics& to);
+void to_wire(const ArgumentSpec& from, v1::Argument& to);
+
 void to_wire(const SpecBundle& from, v1::SpecBundle& to);
 void to_wire(const ToolchainIdentity& from, v1::ToolchainIdentity& to);
 

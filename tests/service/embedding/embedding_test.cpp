@@ -1,27 +1,16 @@
 // A project outside of the tree, as docs/client.md writes it.
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <stdexcept>
 
 #include "base/file.hpp"
 #include "tests/fakes/program_run.hpp"
+#include "tests/support/docs.hpp"
 #include "tests/support/paths.hpp"
 
 namespace cubind::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The lines between the first fence of this language below the heading and the fence's end.
-std::string block(const std::string& heading, const std::string& language) {
-  const std::string text = read_file(source_dir() / "docs/client.md"), fence = "\n```" + language + "\n";
-  const std::size_t from = text.find(fence, text.find("\n" + heading + "\n"));
-  if (from == std::string::npos) {
-    throw std::runtime_error("docs/client.md has no block of " + language + " below " + heading);
-  }
-  const std::size_t begin = from + fence.size();
-  return text.substr(begin, text.find("\n```", begin) + 1 - begin);
-}
 
 /// Unchanged where it is the same: then nothing is built again.
 void write(const fs::path& file, const std::string& content) {
@@ -50,10 +39,10 @@ TEST_CASE("another project adds the checkout and links the client as docs/client
   const std::string heading = "## In a project of your own", place = "/path/to/cubind";
   const fs::path folder = CUBIND_EMBEDDING_DIR, build = folder / "build";
   create_folders(folder);
-  std::string lists = block(heading, "cmake");
+  std::string lists = code_block("client.md", heading, "cmake");
   lists.replace(lists.find(place), place.size(), source_dir().string());
   write(folder / "CMakeLists.txt", lists);
-  write(folder / "main.cpp", block(heading, "cpp"));
+  write(folder / "main.cpp", code_block("client.md", heading, "cpp"));
   const ProgramResult configured = run(CUBIND_CMAKE, {"-S", folder, "-B", build, "-G", CUBIND_GENERATOR,
                                                       std::string("-DCMAKE_CXX_COMPILER=") + CUBIND_CXX});
   INFO(configured.err);

@@ -172,6 +172,34 @@ TEST_CASE("a spec that does not parse is refused with file pointer and cause") {
   CHECK_THAT(status.error_message(), StartsWith("mine.json"));
 }
 
+TEST_CASE("a tolerance that a problem has not is refused before a job meets it") {
+  CheckFixture daemon;
+  v1::CheckKernelRequest request = check_vector_add();
+  OrderedJson spec = OrderedJson::parse(request.spec_json());
+  spec["tolerance"]["f32"]["atol"] = {{"factor", 1e-6}, {"sqrt", "N - 4097"}};
+  request.set_spec_json(spec.dump());
+  v1::CheckKernelReply reply;
+  const grpc::Status status = daemon.check(request, reply);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(),
+             StartsWith("mine.json /tolerance/f32/atol: \"N - 4097\" is -1 for N=4096"));
+}
+
+TEST_CASE("kernels are listed with their arguments and the shapes of these") {
+  DaemonFixture daemon;
+  v1::ListKernelsReply reply;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  REQUIRE(daemon.stub().ListKernels(&context, {}, &reply).ok());
+  const auto kernel = std::ranges::find(reply.kernels(), "vector_add", &v1::Kernel::name);
+  REQUIRE(kernel != reply.kernels().end());
+  REQUIRE(kernel->arguments_size() == 4);
+  CHECK(kernel->arguments(0).name() == "a");
+  CHECK(kernel->arguments(0).type() == "T");
+  CHECK(kernel->arguments(0).shape_size() == 1);
+  CHECK(kernel->arguments(0).shape(0) == "N");
+}
+
 TEST_CASE("what is no error of a kernel is a warning with its place") {
   CheckFixture daemon;
   v1::CheckKernelRequest request = check_vector_add();

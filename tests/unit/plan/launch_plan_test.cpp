@@ -55,6 +55,34 @@ TEST_CASE("a plan is evaluated for the asked problem") {
   CHECK(plan.launches[0].parameters[1].value == 6400);
 }
 
+TEST_CASE("a plan has the shape of a buffer whose shape is given") {
+  const auto shaped = [](std::vector<std::string> shape) {
+    return evaluate_edited([&](LaunchTemplate& launch) { launch.parameters[0].shape = std::move(shape); })
+        .plan;
+  };
+  CHECK(shaped({"N", "D / 2", "2"})->launches[0].parameters[0].shape ==
+        std::vector<std::int64_t>{100, 32, 2});
+  CHECK(shaped({})->launches[0].parameters[0].shape.empty());
+}
+
+TEST_CASE("a shape that has not the elements of its extent is an error with both") {
+  const auto evaluate_shaped = [](std::vector<std::string> shape) {
+    evaluate_edited([&](LaunchTemplate& launch) { launch.parameters[0].shape = std::move(shape); });
+  };
+  CHECK_THROWS_WITH(evaluate_shaped({"N", "D + 1"}),
+                    "/arguments/x/shape: a buffer of [100, 65] does not have the 6400 elements of its extent "
+                    "\"N*D\"");
+  CHECK_THROWS_WITH(evaluate_shaped({"-N", "-D"}), Catch::Contains("a buffer of [-100, -64]"));
+  CHECK_THROWS_WITH(evaluate_shaped({"N", "D / (N - 100)"}), Catch::StartsWith("/arguments/x/shape/1: "));
+}
+
+TEST_CASE("the elements of a shape are counted without overflow") {
+  CHECK(element_count(std::vector<std::int64_t>{}) == 1);
+  CHECK(element_count(std::vector<std::int64_t>{3, 0, 1LL << 62, 1LL << 62}) == 0);
+  CHECK(element_count(std::vector<std::int64_t>{1LL << 62, 2}) == std::nullopt);
+  CHECK(element_count(std::vector<std::int64_t>{3, -1}) == std::nullopt);
+}
+
 TEST_CASE("one evaluator answers every problem of a bucket") {
   const PlanEvaluator evaluator(plan_template(), problem(100), configuration(), kDevice);
   for (std::int64_t rows = 1; rows < 200; ++rows) {

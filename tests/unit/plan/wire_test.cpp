@@ -23,7 +23,7 @@ std::string refusal(Action action) {
 Launch launch() {
   Launch result{"scale<float>", "_Z5scale", {1, 2, 3}, {4, 5, 6}, 7, {}};
   for (const Role role : {Role::In, Role::Out, Role::InOut, Role::Zero, Role::Scratch}) {
-    result.parameters.push_back({"b", ParameterSource::Buffer, DType::Bf16, role, 64, 16, 0});
+    result.parameters.push_back({"b", ParameterSource::Buffer, DType::Bf16, role, 64, 16, 0, {4, 8}});
   }
   result.parameters.push_back({"n", ParameterSource::Value, DType::I64, Role::None, 0, 0, -3});
   result.parameters.push_back({"alpha", ParameterSource::Caller, DType::F32, Role::None, 0, 0, 0});
@@ -35,8 +35,9 @@ PlanTemplate sent_template() {
   plan.constraints = {"N > 0"};
   plan.static_shared_bytes = 48;
   plan.launches = {{"scale<float>", "_Z5scale", {"N"}, {"128", "2"}, "N * 4", {}}};
-  plan.launches[0].parameters = {{"x", ParameterSource::Buffer, DType::F32, Role::In, "N", 16, ""},
-                                 {"n", ParameterSource::Value, DType::I64, Role::None, "", 0, "N"}};
+  plan.launches[0].parameters = {
+      {"x", ParameterSource::Buffer, DType::F32, Role::In, "N", 16, "", {"N", "1"}},
+      {"n", ParameterSource::Value, DType::I64, Role::None, "", 0, "N"}};
   return plan;
 }
 

@@ -157,6 +157,47 @@ TEST_CASE("a fill by expression is evaluated for the problem") {
   CHECK(fill.parameters == std::vector<double>{6, 1.5});
 }
 
+TEST_CASE("a tolerance of the problem is evaluated for the output's type and the problem") {
+  SpecBuilder builder;
+  builder.json["tolerance"] = {
+      {"f32", {{"rtol", {{"factor", 0.5}, {"times", "N * sizeof(T)"}}}, {"atol", 3}}},
+      {"bf16", {{"rtol", 0}, {"atol", {{"factor", 0.25}, {"sqrt", "N + D"}}}}}};
+  const auto spec = builder.parse();
+  const auto bounds = [&](const char* problem) {
+    return spec->bounds(*spec->argument("y"), problem_of(*spec, problem));
+  };
+  CHECK(bounds("N=3,D=13,T=f32") == ToleranceBounds{6, 3});
+  CHECK(bounds("N=3,D=13,T=bf16") == ToleranceBounds{0, 1});
+}
+
+TEST_CASE("an output's own tolerance comes before that of its type") {
+  SpecBuilder builder;
+  builder.json["arguments"]["z"] = builder.json["arguments"]["y"];
+  builder.json["launches"][0]["arguments"].push_back("z");
+  builder.json["reference"]["launches"][0]["arguments"].push_back("z");
+  builder.json["tolerance"]["outputs"] = {{"z", {{"bf16", {{"rtol", 0.5}, {"atol", 1}}}}}};
+  const auto spec = builder.parse();
+  const auto bounds = [&](const char* output, const char* type) {
+    return spec->bounds(*spec->argument(output), problem_of(*spec, std::string("N=3,D=5,T=") + type));
+  };
+  CHECK(bounds("z", "bf16") == ToleranceBounds{0.5, 1});
+  CHECK(bounds("y", "bf16") == ToleranceBounds{1e-2, 0});
+  CHECK(bounds("z", "f32") == ToleranceBounds{1e-6, 0});
+}
+
+TEST_CASE("a tolerance that cannot be evaluated names its place and the problem") {
+  const auto bounds = [](const OrderedJson& atol) {
+    SpecBuilder builder;
+    builder.json["tolerance"]["outputs"] = {{"y", {{"f32", {{"rtol", 0}, {"atol", atol}}}}}};
+    const auto spec = builder.parse();
+    spec->bounds(*spec->argument("y"), problem_of(*spec, "N=3,D=5,T=f32"));
+  };
+  CHECK_THROWS_WITH(bounds({{"factor", 1}, {"sqrt", "N - D"}}),
+                    "scale.json /tolerance/outputs/y/f32/atol: \"N - D\" is -2 for N=3,D=5,T=f32");
+  CHECK_THROWS_WITH(bounds({{"factor", 1}, {"times", "D / (N - 3)"}}),
+                    Catch::StartsWith("scale.json /tolerance/outputs/y/f32/atol: "));
+}
+
 TEST_CASE("the work of a problem is evaluated from the spec") {
   const auto spec = SpecBuilder().parse();
   const WorkSizes work = spec->work_sizes(spec->canonicalize(parse_problem("N=3,D=5,T=bf16"), "problem"));

@@ -98,6 +98,20 @@ TEST_CASE("changing an option changes the artifact key") {
   CHECK(changed.artifact() != Question().artifact());
 }
 
+TEST_CASE("an option with a tunable enters the artifact key as it is expanded") {
+  Question tuned, plain;
+  tuned.builder.json["options"] = {"-maxrregcount={THREADS}", "--jump-table-density={VECTOR}",
+                                   "--use_fast_math"};
+  plain.builder.json["options"] = {"--maxrregcount=128", "--use_fast_math", "-jtd=2"};
+  tuned.builder.json["tunables"]["THREADS"] = plain.builder.json["tunables"]["THREADS"] = {128, 64};
+  for (Question* question : {&tuned, &plain}) {
+    question->builder.json["default"] = {{{"THREADS", 128}, {"VECTOR", 4}, {"BLOCKS", 1}}};
+  }
+  CHECK(tuned.artifact() == plain.artifact());
+  const auto spec = tuned.builder.parse();
+  CHECK(reference_artifact_source(*spec, problem_of(*spec), "sm_90").options.empty());
+}
+
 TEST_CASE("two spellings and orders of the same options give the same artifact key") {
   Question one;
   one.builder.json["options"] = {"-lineinfo", "--use_fast_math"};
@@ -212,6 +226,17 @@ TEST_CASE("editing a launch expression changes the trial key only") {
   CHECK(edited.verification() == Question().verification());
 }
 
+TEST_CASE("a shape is in no key, beside an extent or in its place") {
+  Question shaped;
+  shaped.builder.json["arguments"]["x"]["shape"] = {"N", "D"};
+  shaped.builder.json["arguments"]["y"].erase("extent");
+  shaped.builder.json["arguments"]["y"]["shape"] = {"N", "D"};
+  CHECK(shaped.artifact() == Question().artifact());
+  CHECK(shaped.trial() == Question().trial());
+  CHECK(shaped.interface() == Question().interface());
+  CHECK(shaped.verification() == Question().verification());
+}
+
 TEST_CASE("editing a fill changes the trial key only") {
   Question edited;
   edited.builder.json["arguments"]["x"]["fill"] = {{"uniform", {{"low", -1}, {"high", 1}}}};
@@ -255,6 +280,24 @@ TEST_CASE("editing the tolerance keeps the trial key and changes the verificatio
   edited.builder.json["tolerance"]["f32"]["rtol"] = 1e-7;
   CHECK(edited.trial() == Question().trial());
   CHECK(edited.verification() != Question().verification());
+}
+
+TEST_CASE("each part of a tolerance of the problem and of an output is in the verification digest") {
+  const auto with = [](const OrderedJson& atol) {
+    Question edited;
+    edited.builder.json["tolerance"]["f32"]["atol"] = atol;
+    CHECK(edited.trial() == Question().trial());
+    return edited.verification();
+  };
+  const Digest root = with({{"factor", 1e-6}, {"sqrt", "D"}});
+  CHECK(root != with(1e-6));
+  CHECK(root != with({{"factor", 1e-6}, {"times", "D"}}));
+  CHECK(root != with({{"factor", 2e-6}, {"sqrt", "D"}}));
+  CHECK(root != with({{"factor", 1e-6}, {"sqrt", "N"}}));
+  Question named;
+  named.builder.json["tolerance"]["outputs"] = {{"y", {{"f32", {{"rtol", 1e-6}, {"atol", 0}}}}}};
+  CHECK(named.verification() != Question().verification());
+  CHECK(named.trial() == Question().trial());
 }
 
 TEST_CASE("editing the reference keeps the trial key and changes the verification digest") {

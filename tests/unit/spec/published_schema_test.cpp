@@ -89,6 +89,9 @@ TEST_CASE("what the published schema refuses, the readers refuse") {
   builder.json["headers"] = {"../common"};
   builder.json["options"] = OrderedJson::array();
   builder.json["arch_features"] = false;
+  builder.json["arguments"]["x"]["shape"] = {"N", "D"};
+  builder.json["tolerance"]["f32"]["atol"] = {{"factor", 1e-6}, {"sqrt", "D"}};
+  builder.json["tolerance"]["outputs"] = {{"y", {{"bf16", {{"rtol", 1e-2}, {"atol", 0}}}}}};
   REQUIRE(is_read(builder));
   std::size_t refused = 0;
   for (const OrderedJson& json : damaged(builder.json)) {
@@ -131,6 +134,22 @@ TEST_CASE("each shipped spec passes the published schema and the readers") {
     }
   }
   CHECK(count >= 2);
+}
+
+TEST_CASE("the published schema lists the options that the readers allow") {
+  SpecBuilder builder;
+  builder.json["options"] = {"--no-such-option"};
+  std::string refusal;
+  try {
+    builder.parse();
+  } catch (const Error& error) {
+    refusal = error.cause();
+  }
+  const auto allowed = refusal.find("allowed are ");
+  REQUIRE(allowed != std::string::npos);
+  const Json schema = Json::parse(read_file(source_dir() / "schemas/kernel_spec.schema.json"));
+  CHECK_THAT(schema.at(Json::json_pointer("/properties/options/description")).get<std::string>(),
+             Catch::Contains("Allowed are " + refusal.substr(allowed + 12) + "."));
 }
 
 TEST_CASE("the published schema knows what is reserved so that editors do not mark it") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/unit/spec/spec_builder.hpp"
 
 namespace cubind::test {
 
@@ -62,6 +63,20 @@ TEST_CASE("numerics that are invariant name a dim and others do not") {
   CHECK(where_of([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
   to_wire(Numerics{Numerics::Kind::Reproducible, "N"}, message);
   CHECK(where_of([&] { numerics_from_wire(message, "numerics"); }) == "numerics.invariant_dim");
+}
+
+TEST_CASE("an argument is sent as its spec declares it") {
+  SpecBuilder builder;
+  builder.json["arguments"]["x"]["shape"] = {"N", "D"};
+  const auto spec = builder.parse();
+  v1::Argument buffer, value, caller;
+  to_wire(*spec->argument("x"), buffer);
+  CHECK(buffer.ShortDebugString() ==
+        "name: \"x\" type: \"T\" role: IN extent: \"N*D\" shape: \"N\" shape: \"D\" align_bytes: 16");
+  to_wire(*spec->argument("n"), value);
+  CHECK(value.ShortDebugString() == "name: \"n\" source: VALUE type: \"i64\"");
+  to_wire(*spec->argument("alpha"), caller);
+  CHECK(caller.ShortDebugString() == "name: \"alpha\" source: CALLER type: \"f32\"");
 }
 
 TEST_CASE("a bundle survives the wire with its files sorted") {

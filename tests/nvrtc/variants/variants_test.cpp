@@ -1,0 +1,172 @@
+// Each kernel of variants/ as a machine without a GPU can look at it: its space is enumerated and its default and its
+// reference compile, for an A100 and for an H200.
+#include <catch2/catch.hpp>
+#include <map>
+#include <memory>
+
+#include "tests/nvrtc/compile_worker/worker_process.hpp"
+#include "tests/nvrtc/toolchains/toolchains.hpp"
+#include "tests/support/docs.hpp"
+#include "tests/support/paths.hpp"
+#include "tuner/agent/kernel_build.hpp"
+#include "tuner/spec/device_class.hpp"
+#include "tuner/spec/space.hpp"
+#include "tuner/spec/spec_folder.hpp"
+
+namespace cubind::test {
+namespace {
+
+constexpr DeviceConstants kA100{108, 166912, 41943040, 80}, kH200{132, 232448, 62914560, 90};
+
+using Specs = std::map<std::string, std::shared_ptr<const KernelSpec>>;
+
+Specs shipped_specs() {
+  const KnownSpecs known = load_specs({source_dir() / "variants"});
+  CHECK(known.broken.empty());
+  REQUIRE(known.specs.size() >= 13);
+  return known.specs;
+}
+
+/// Every dim the same size, which each kernel takes: 128 is a head size, and divides itself.
+Problem problem_of_size(const KernelSpec& spec, std::int64_t size) {
+  Problem problem;
+  for (const DimSpec& dim : spec.dims) {
+    problem.dims.push_back({dim.name, size});
+  }
+  for (const TypeSpec& type : spec.types) {
+    problem.types.push_back({type.name, type.choices.front()});
+  }
+  return spec.canonicalize(problem, "problem");
+}
+
+/// One worker compiles for all kernels.
+class Compiler {
+ public:
+  v1::CompileReply kernel(const std::shared_ptr<const KernelSpec>& spec, const Problem& problem,
+                          const Configuration& configuration, const DeviceConstants& device) {
+    return compile(
+        KernelBuild(spec, toolchain_)
+            .request(artifact_source(*spec, problem, configuration, architecture_of(*spec, device))));
+  }
+  v1::CompileReply reference(const std::shared_ptr<const KernelSpec>& spec, const Problem& problem,
+                             const DeviceConstants& device) {
+    return compile(
+        KernelBuild(spec, toolchain_)
+            .reference_request(reference_artifact_source(*spec, problem, architecture_of(*spec, device))));
+  }
+
+ private:
+  static std::string architecture_of(const KernelSpec& spec, const DeviceConstants& device) {
+    return architecture(static_cast<std::uint32_t>(device.cc), spec.arch_features);
+  }
+  v1::CompileReply compile(const v1::CompileRequest& request) {
+    INFO(request.architecture() << " " << request.entries(0));
+    const v1::CompileReply reply = worker_.compile(request);
+    INFO(reply.log());
+    CHECK(reply.outcome() == v1::CORRECT);
+    CHECK(reply.log().empty());
+    return reply;
+  }
+
+  const Toolchain& toolchain_ = toolchains().front();
+  WorkerProcess worker_{toolchain_};
+};
+
+void compile_all(const DeviceConstants& device) {
+  Compiler compiler;
+  for (const auto& [name, spec] : shipped_specs()) {
+    INFO(name);
+    const Problem problem = problem_of_size(*spec, 128);
+    const auto configuration = default_configuration(*spec, problem, device);
+    REQUIRE(configuration);
+    CHECK(std::ranges::find(spec->defaults, *configuration) != spec->defaults.end());
+    compiler.kernel(spec, problem, *configuration, device);
+    if (spec->reference.kind == ReferenceSpec::Kind::Kernel) {
+      compiler.reference(spec, problem, device);
+    }
+  }
+}
+
+/// The first valid configuration of each engine; of a kernel with one engine the default.
+std::vector<Configuration> one_of_each_engine(const KernelSpec& spec, const Problem& problem) {
+  std::map<std::int64_t, Configuration> engines;
+  for (const Configuration& configuration : enumerate_valid(spec, problem, kH200)) {
+    engines.try_emplace(configuration.value("ENGINE").value_or(0), configuration);
+  }
+  std::vector<Configuration> all;
+  for (const auto& [engine, configuration] : engines) {
+    all.push_back(configuration);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("each kernel and its reference compile at the default for compute capability 8.0") {
+  compile_all(kA100);
+}
+
+TEST_CASE("each kernel and its reference compile at the default for compute capability 9.0") {
+  compile_all(kH200);
+}
+
+TEST_CASE("the examples of the page on kernels of your own pass the readers and compile") {
+  Compiler compiler;
+  for (const auto& [heading, name] : {std::pair("# A kernel of your own", "scale"),
+                                      std::pair("## Two launches and scratch", "column_sums")}) {
+    INFO(name);
+    const std::string page = "kernels.md";
+    const auto spec = parse_kernel_spec({std::string(name) + ".json",
+                                         code_block(page, heading, "json"),
+                                         {{std::string(name) + ".cu", code_block(page, heading, "cuda")}}});
+    CHECK(spec->name == name);
+    const Problem problem = problem_of_size(*spec, 128);
+    compiler.kernel(spec, problem, spec->defaults.front(), kH200);
+    if (spec->reference.kind == ReferenceSpec::Kind::Kernel) {
+      compiler.reference(spec, problem, kH200);
+    }
+  }
+}
+
+TEST_CASE("each kernel has configurations to try on both devices and few enough to try all") {
+  for (const auto& [name, spec] : shipped_specs()) {
+    for (const DeviceConstants& device : {kA100, kH200}) {
+      for (const std::int64_t size : {64, 128}) {
+        INFO(name << " at " << size << " on " << device.cc);
+        const SpaceSize space = count_valid(*spec, problem_of_size(*spec, size), device);
+        CHECK(space.valid > 1);
+        CHECK(space.valid <= 600);
+      }
+    }
+  }
+}
+
+constexpr std::string_view kBeside[] = {"_facts", "normalize_rows", "matmul_finish"};
+
+TEST_CASE("each engine of the products and of attention runs on tensor cores") {
+  Compiler compiler;
+  const Specs specs = shipped_specs();
+  for (const auto& [name, engines] :
+       {std::pair("matmul", 2U), std::pair("layernorm_linear", 2U), std::pair("flash_attention_forward", 2U),
+        std::pair("flash_attention_backward", 1U)}) {
+    const auto& spec = specs.at(name);
+    const Problem problem = problem_of_size(*spec, 128);
+    REQUIRE(problem.types.at(0).type == DType::Bf16);
+    const auto configurations = one_of_each_engine(*spec, problem);
+    CHECK(configurations.size() == engines);
+    for (const Configuration& configuration : configurations) {
+      INFO(name << " " << to_string(configuration));
+      const v1::CompileReply reply = compiler.kernel(spec, problem, configuration, kH200);
+      // Every entry but those before and after the products: statistics, and sums of split products.
+      for (const v1::EntryResources& entry : reply.resources()) {
+        const bool beside = std::ranges::any_of(kBeside, [&](std::string_view part) {
+          return entry.entry_symbol().find(part) != std::string::npos;
+        });
+        CAPTURE(entry.entry_symbol());
+        CHECK(entry.tensor_cores() != beside);
+      }
+    }
+  }
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,147 @@
+#include "tests/unit/variants/values.hpp"
+#include "vector_io.cuh"
+
+namespace device {
+#include "variants/matmul/reference.cu"
+#include "variants/vector_add/reference.cu"
+namespace rows_of_linear {
+#include "variants/layernorm/layernorm_forward_reference.cu"
+}  // namespace rows_of_linear
+}  // namespace device
+
+namespace cubind::test {
+namespace {
+
+struct Shape {
+  int M, N, K;
+};
+
+/// `from` has so many rows.
+Values transposed(const Values& from, int rows) {
+  const int columns = static_cast<int>(from.size()) / rows;
+  Values to;
+  for (int column = 0; column < columns; ++column) {
+    for (int row = 0; row < rows; ++row) {
+      to.push_back(from[static_cast<std::size_t>(row * columns + column)]);
+    }
+  }
+  return to;
+}
+
+double activated(double value, int activation) {
+  return activation == 1   ? 0.5 * value * std::erfc(-value / std::sqrt(2.0))
+         : activation == 2 ? value / (1 + std::exp(-value))
+                           : value;
+}
+
+/// activation(A * B + bias), row by row.
+Values product(Shape s, const Values& a, const Values& b, const Values& bias, int activation) {
+  Values c;
+  for (int m = 0; m < s.M; ++m) {
+    for (int n = 0; n < s.N; ++n) {
+      double sum = bias.empty() ? 0 : bias[static_cast<std::size_t>(n)];
+      for (int k = 0; k < s.K; ++k) {
+        sum += a[static_cast<std::size_t>(m * s.K + k)] * b[static_cast<std::size_t>(k * s.N + n)];
+      }
+      c.push_back(activated(sum, activation));
+    }
+  }
+  return c;
+}
+
+template <int TRANSPOSE_A, int TRANSPOSE_B, int BIAS = 0, int ACTIVATION = 0>
+Values reference(Shape s, const Values& a, const Values& b, const Values& bias = {}) {
+  Values c(static_cast<std::size_t>(s.M) * static_cast<std::size_t>(s.N));
+  for (int m = 0; m < s.M; ++m) {
+    for_each_block(s.N, [&] {
+      blockIdx.y = static_cast<unsigned int>(m);
+      device::matmul_reference<double, TRANSPOSE_A, TRANSPOSE_B, BIAS, ACTIVATION>(
+          a.data(), b.data(), bias.data(), c.data(), s.M, s.N, s.K);
+    });
+  }
+  blockIdx.y = 0;
+  return c;
+}
+
+constexpr Shape kShape{3, 5, 70};  // more than two of the parts that are summed in float32
+struct Operands {
+  Values a = normal_values(3 * 70, 1), b = normal_values(70 * 5, 2), bias = normal_values(5, 3),
+         slope = normal_values(3 * 5, 4);
+};
+
+/// Float32 sums of terms that are rounded to float32.
+void check_sums(const Values& found, const Values& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i] == Approx(expected[i]).epsilon(1e-6).margin(2e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the reference of matmul is the formula in every layout") {
+  const Operands c;
+  const Values at = transposed(c.a, kShape.M), bt = transposed(c.b, kShape.K);
+  const Values expected = product(kShape, c.a, c.b, {}, 0);
+  check_sums(reference<0, 0>(kShape, c.a, c.b), expected);
+  check_sums(reference<1, 0>(kShape, at, c.b), expected);
+  check_sums(reference<0, 1>(kShape, c.a, bt), expected);
+  check_sums(reference<1, 1>(kShape, at, bt), expected);
+}
+
+TEST_CASE("the reference of matmul adds the bias before GELU and SiLU") {
+  const Operands c;
+  check_sums(reference<0, 0, 1, 0>(kShape, c.a, c.b, c.bias), product(kShape, c.a, c.b, c.bias, 0));
+  check_sums(reference<0, 0, 1, 1>(kShape, c.a, c.b, c.bias), product(kShape, c.a, c.b, c.bias, 1));
+  check_sums(reference<0, 0, 1, 2>(kShape, c.a, c.b, c.bias), product(kShape, c.a, c.b, c.bias, 2));
+}
+
+TEST_CASE("the gradients of a product are products of other layouts") {
+  const Operands c;
+  const auto loss = [&](const Values& a, const Values& b) {
+    return dot(product(kShape, a, b, {}, 0), c.slope);
+  };
+  const Values da = numerical_gradient([&](const Values& a) { return loss(a, c.b); }, c.a);
+  const Values db = numerical_gradient([&](const Values& b) { return loss(c.a, b); }, c.b);
+  check_sums(reference<0, 1>({kShape.M, kShape.K, kShape.N}, c.slope, c.b), da);
+  check_sums(reference<1, 0>({kShape.K, kShape.N, kShape.M}, c.a, c.slope), db);
+}
+
+TEST_CASE("the reference of vector_add is the sum") {
+  const Operands c;
+  Values sum(70), expected;
+  for_each_block(7, [&] {
+    gridDim.x = 7;
+    device::vector_add_reference(c.a.data(), c.b.data(), sum.data(), 70LL);
+  });
+  for (std::size_t i = 0; i < 70; ++i) {
+    expected.push_back(c.a[i] + c.b[i]);
+  }
+  check_close(sum, expected);
+}
+
+TEST_CASE("the references of layernorm_linear one after the other are the product of the normalized rows") {
+  const Operands c;
+  const Values gamma = normal_values(70, 5), beta = normal_values(70, 6);
+  Values normalized(c.a.size()), rows;
+  std::vector<float> mean(3), rstd(3);
+  for_each_block(3, [&] {
+    device::rows_of_linear::layernorm_forward_reference(
+        c.a.data(), gamma.data(), beta.data(), normalized.data(), mean.data(), rstd.data(), 3LL, 70LL, 1e-3f);
+  });
+  for (std::size_t m = 0; m < 3; ++m) {
+    double sum = 0, squares = 0;
+    for (std::size_t k = 0; k < 70; ++k) {
+      sum += c.a[m * 70 + k] / 70;
+    }
+    for (std::size_t k = 0; k < 70; ++k) {
+      squares += (c.a[m * 70 + k] - sum) * (c.a[m * 70 + k] - sum) / 70;
+    }
+    for (std::size_t k = 0; k < 70; ++k) {
+      rows.push_back((c.a[m * 70 + k] - sum) / std::sqrt(squares + 1e-3) * gamma[k] + beta[k]);
+    }
+  }
+  check_sums(reference<0, 0, 1, 1>(kShape, normalized, c.b, c.bias), product(kShape, rows, c.b, c.bias, 1));
+}
+
+}  // namespace cubind::test
