@@ -50,7 +50,7 @@ def label(p):
 
 
 def engine_of(configuration):
-    return configuration.get("ENGINE", 0)
+    return configuration["ENGINE"]
 
 
 def zip_heads(p, kv):
@@ -191,6 +191,7 @@ class Bench(Checker):
         """The configurations that are tried at all lengths: the default, and some of each engine."""
         p = problem(4, 16, 16, 4096, 4096, D, T, causal)
         valid = self.configurations(p)
+        valid += [c for c in self.configurations({**p, "SQ": 256, "SK": 256}) if c not in valid]
         chosen = [self.default(p)]
         for engine in sorted({engine_of(c) for c in valid}):
             of_engine = [c for c in valid if engine_of(c) == engine]
