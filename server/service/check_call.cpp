@@ -230,8 +230,9 @@ void CheckCall::count_for(const Problem& problem, const Target& target) {
     to_wire(step, *report.add_thinning());
   }
   if (!size.exact) {
-    reply_.add_warnings("/constraints: tie too many tunables for the valid configurations to be counted: at " +
-                        to_string(problem) + " there are at most " + std::to_string(size.valid));
+    reply_.add_warnings(
+        "/constraints: tie too many tunables for the valid configurations to be counted: at " +
+        to_string(problem) + " there are at most " + std::to_string(size.valid));
   }
   if (reply_.problems_size() == 1) {
     reply_.add_warnings("counted for " + target.label);
