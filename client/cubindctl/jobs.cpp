@@ -76,7 +76,7 @@ void print_one(const v1::Job& job) {
   if (const std::string detail = detail_of(job); !detail.empty()) {
     facts.add({"detail", detail});
   }
-  facts.print(std::cout);
+  facts.print(std::cout, output_columns());
 }
 
 }  // namespace

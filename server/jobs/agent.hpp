@@ -21,7 +21,7 @@ struct OfferedDevice {
   std::string consent;  // idle (NVML processes), idle (memory and utilization), always, never
   std::uint64_t trial_memory_bytes = 0;  // what trials may use now; 0: unknown
   /// Of a replay device: "scale N=4096,T=f32" for each problem that it can play, sorted; empty: unknown.
-  std::vector<std::string> recorded;
+  std::vector<std::string> recorded = {};
 };
 
 inline bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }

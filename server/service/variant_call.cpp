@@ -15,12 +15,7 @@
 #include "tuner/spec/space.hpp"
 
 namespace cubind {
-namespace {
-
-/// Of a walk for the first valid configuration: a second or two.
-constexpr std::uint64_t kMaxWalk = 4'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call,
                          grpc::Slice request, grpc::ByteBuffer& reply)
@@ -89,17 +84,7 @@ bool VariantCall::needs_walk() const {
 
 void VariantCall::find_fallback() {
   const Question& question = asked_.question;
-  std::uint64_t steps = 0;
-  const Interrupt interrupt = [&] {
-    refuse_to_go_on(context_, cancelled_);
-    steps += kBetweenInterrupts;
-    if (steps > kMaxWalk) {
-      throw Error(ErrorCode::ResourceExhausted, "kernel " + question.key.kernel,
-                  "none of its /default is valid for " + to_string(question.key.problem) +
-                      ", nor is one of the first " + std::to_string(kMaxWalk) +
-                      " configurations: add one that is to /default");
-    }
-  };
+  const Interrupt interrupt = [&] { refuse_to_go_on(context_, cancelled_); };
   std::optional<Configuration> found;
   const grpc::Status walked = guarded([&] {
     refuse_to_go_on(context_, cancelled_);

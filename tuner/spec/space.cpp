@@ -97,8 +97,10 @@ ConfigurationSpace make_space(const KernelSpec& spec, const Problem& problem, co
 // its value.
 class FirstValid {
  public:
-  FirstValid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device)
+  FirstValid(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+             const Interrupt& interrupt)
       : spec_(spec),
+        interrupt_(interrupt),
         all_(spec, problem, device),
         checks_(spec.tunables.size() + 1),
         values_(spec.tunables.size()) {
@@ -147,7 +149,10 @@ class FirstValid {
   }
 
   bool descend(std::size_t depth, bool faulted) {
-    if (++steps_ > kMostSteps) {
+    if (++steps_ % kBetweenInterrupts == 0) {
+      ask(interrupt_);
+    }
+    if (steps_ > kMostSteps) {
       throw Error(ErrorCode::ResourceExhausted, spec_.file + " /default",
                   "none is valid, and no valid configuration was found among the first " +
                       std::to_string(kMostSteps) + ": add a default that is valid for this problem");
@@ -170,6 +175,7 @@ class FirstValid {
   }
 
   const KernelSpec& spec_;
+  const Interrupt& interrupt_;
   const Checks all_;
   std::vector<std::vector<std::size_t>> checks_;  // by depth
   std::vector<std::int64_t> values_;
@@ -231,14 +237,15 @@ std::optional<std::string> violation(const KernelSpec& spec, const Problem& prob
 }
 
 std::optional<Configuration> default_configuration(const KernelSpec& spec, const Problem& problem,
-                                                   const DeviceConstants& device) {
+                                                   const DeviceConstants& device,
+                                                   const Interrupt& interrupt) {
   for (const Configuration& candidate : spec.defaults) {
     if (!violation(spec, problem, candidate, device)) {
       return candidate;
     }
   }
   return with_file(spec, [&]() -> std::optional<Configuration> {
-    const auto values = FirstValid(spec, problem, device).find();
+    const auto values = FirstValid(spec, problem, device, interrupt).find();
     if (!values) {
       return std::nullopt;
     }

@@ -49,6 +49,7 @@ std::optional<std::string> violation(const KernelSpec& spec, const Problem& prob
 /// order of the tunables and their values, last tunable fastest); absent if there is none. Looks for the latter
 /// at a bounded number of configurations and then throws Error(ResourceExhausted).
 std::optional<Configuration> default_configuration(const KernelSpec& spec, const Problem& problem,
-                                                   const DeviceConstants& device);
+                                                   const DeviceConstants& device,
+                                                   const Interrupt& interrupt = {});
 
 }  // namespace cubind
