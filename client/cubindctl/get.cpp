@@ -207,7 +207,7 @@ class Patience {
     try {
       while (true) {
         query.deadline = until(end);
-        const Answer answer = client_.get(query);
+        Answer answer = client_.get(query);
         if (!has_open_job(answer.reply())) {
           return answer;
         }

@@ -64,7 +64,7 @@ void TextTable::print_row(std::ostream& out, const Row& row, const std::vector<s
   std::string line = prefix;
   for (std::size_t i = 0; i + 1 < row.size(); ++i) {
     const std::string padding(widths[i] - row[i].size(), ' ');
-    line += (right_[i] ? padding + row[i] : row[i] + padding) + kGap;
+    line.append(right_[i] ? padding : row[i]).append(right_[i] ? row[i] : padding).append(kGap);
   }
   const std::string padding(right_.back() ? widths.back() - row.back().size() : 0, ' ');
   const std::string under = prefix + std::string(line.size() - prefix.size(), ' ');

@@ -107,10 +107,10 @@ void check_tolerances(const JsonNode& root, const KernelSpec& spec) {
     }
     for (const DType type : types_of(argument, spec)) {
       if (spec.tolerance(argument.name, type) == nullptr) {
-        const std::string name(to_string(type));
-        place_of(root, spec, argument, type)
-            .fail(name + " has no tolerance in /tolerance, as in \"" + name +
-                  "\": {\"rtol\": 1e-3, \"atol\": 1e-5}");
+        std::string text(to_string(type));
+        const std::string example = quoted(text);
+        text.append(" has no tolerance in /tolerance, as in ").append(example);
+        place_of(root, spec, argument, type).fail(text.append(": {\"rtol\": 1e-3, \"atol\": 1e-5}"));
       }
     }
   }

@@ -61,7 +61,7 @@ class Compiler {
   }
   v1::CompileReply compile(const v1::CompileRequest& request) {
     INFO(request.architecture() << " " << request.entries(0));
-    const v1::CompileReply reply = worker_.compile(request);
+    v1::CompileReply reply = worker_.compile(request);
     INFO(reply.log());
     CHECK(reply.outcome() == v1::CORRECT);
     CHECK(reply.log().empty());

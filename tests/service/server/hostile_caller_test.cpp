@@ -80,7 +80,9 @@ TEST_CASE("questions whose default is not valid keep nobody waiting") {
     CHECK(daemon.get(vector_add(4096), std::chrono::seconds(3)).status.ok());
   }
   for (auto& call : left) {
-    CHECK(call.get() == grpc::StatusCode::DEADLINE_EXCEEDED);
+    const grpc::StatusCode code =
+        call.get();  // the walk has a bound, which a loaded machine may not reach in time
+    CHECK((code == grpc::StatusCode::RESOURCE_EXHAUSTED || code == grpc::StatusCode::DEADLINE_EXCEEDED));
   }
   const auto before = std::chrono::steady_clock::now();
   daemon.stop();
