@@ -104,7 +104,7 @@ TEST_CASE("headers that lead out of the folder of the kernels are refused by the
   const auto at = text.find("\"../common\"");
   REQUIRE(at != std::string::npos);
   write_file_atomic(file, text.replace(at, 11, "\"../../common\""));
-  const auto load = [&](std::vector<fs::path> folders) {
+  const auto load = [&](const std::vector<fs::path>& folders) {
     load_kernel_spec(file, {}, SourceFolders(folders));
   };
   CHECK_THROWS_WITH(load({host.kernels}),

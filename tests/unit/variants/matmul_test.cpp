@@ -13,8 +13,12 @@ namespace cubind::test {
 namespace {
 
 struct Shape {
-  int M, N, K;
+  int m, n, k;
 };
+
+std::size_t at(int row, int columns, int column) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+}
 
 /// `from` has so many rows.
 Values transposed(const Values& from, int rows) {
@@ -22,7 +26,7 @@ Values transposed(const Values& from, int rows) {
   Values to;
   for (int column = 0; column < columns; ++column) {
     for (int row = 0; row < rows; ++row) {
-      to.push_back(from[static_cast<std::size_t>(row * columns + column)]);
+      to.push_back(from[at(row, columns, column)]);
     }
   }
   return to;
@@ -37,11 +41,11 @@ double activated(double value, int activation) {
 /// activation(A * B + bias), row by row.
 Values product(Shape s, const Values& a, const Values& b, const Values& bias, int activation) {
   Values c;
-  for (int m = 0; m < s.M; ++m) {
-    for (int n = 0; n < s.N; ++n) {
+  for (int m = 0; m < s.m; ++m) {
+    for (int n = 0; n < s.n; ++n) {
       double sum = bias.empty() ? 0 : bias[static_cast<std::size_t>(n)];
-      for (int k = 0; k < s.K; ++k) {
-        sum += a[static_cast<std::size_t>(m * s.K + k)] * b[static_cast<std::size_t>(k * s.N + n)];
+      for (int k = 0; k < s.k; ++k) {
+        sum += a[at(m, s.k, k)] * b[at(k, s.n, n)];
       }
       c.push_back(activated(sum, activation));
     }
@@ -51,12 +55,12 @@ Values product(Shape s, const Values& a, const Values& b, const Values& bias, in
 
 template <int TRANSPOSE_A, int TRANSPOSE_B, int BIAS = 0, int ACTIVATION = 0>
 Values reference(Shape s, const Values& a, const Values& b, const Values& bias = {}) {
-  Values c(static_cast<std::size_t>(s.M) * static_cast<std::size_t>(s.N));
-  for (int m = 0; m < s.M; ++m) {
-    for_each_block(s.N, [&] {
+  Values c(static_cast<std::size_t>(s.m) * static_cast<std::size_t>(s.n));
+  for (int m = 0; m < s.m; ++m) {
+    for_each_block(s.n, [&] {
       blockIdx.y = static_cast<unsigned int>(m);
       device::matmul_reference<double, TRANSPOSE_A, TRANSPOSE_B, BIAS, ACTIVATION>(
-          a.data(), b.data(), bias.data(), c.data(), s.M, s.N, s.K);
+          a.data(), b.data(), bias.data(), c.data(), s.m, s.n, s.k);
     });
   }
   blockIdx.y = 0;
@@ -81,12 +85,12 @@ void check_sums(const Values& found, const Values& expected) {
 
 TEST_CASE("the reference of matmul is the formula in every layout") {
   const Operands c;
-  const Values at = transposed(c.a, kShape.M), bt = transposed(c.b, kShape.K);
+  const Values a_t = transposed(c.a, kShape.m), b_t = transposed(c.b, kShape.k);
   const Values expected = product(kShape, c.a, c.b, {}, 0);
   check_sums(reference<0, 0>(kShape, c.a, c.b), expected);
-  check_sums(reference<1, 0>(kShape, at, c.b), expected);
-  check_sums(reference<0, 1>(kShape, c.a, bt), expected);
-  check_sums(reference<1, 1>(kShape, at, bt), expected);
+  check_sums(reference<1, 0>(kShape, a_t, c.b), expected);
+  check_sums(reference<0, 1>(kShape, c.a, b_t), expected);
+  check_sums(reference<1, 1>(kShape, a_t, b_t), expected);
 }
 
 TEST_CASE("the reference of matmul adds the bias before GELU and SiLU") {
@@ -103,8 +107,8 @@ TEST_CASE("the gradients of a product are products of other layouts") {
   };
   const Values da = numerical_gradient([&](const Values& a) { return loss(a, c.b); }, c.a);
   const Values db = numerical_gradient([&](const Values& b) { return loss(c.a, b); }, c.b);
-  check_sums(reference<0, 1>({kShape.M, kShape.K, kShape.N}, c.slope, c.b), da);
-  check_sums(reference<1, 0>({kShape.K, kShape.N, kShape.M}, c.a, c.slope), db);
+  check_sums(reference<0, 1>({kShape.m, kShape.k, kShape.n}, c.slope, c.b), da);
+  check_sums(reference<1, 0>({kShape.k, kShape.n, kShape.m}, c.a, c.slope), db);
 }
 
 TEST_CASE("the reference of vector_add is the sum") {
