@@ -11,9 +11,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const char* file : {"shapes.json", "shapes.jsonl", "shapes.csv"}) {
     fuzz::refuse_or([&] {
       const ctl::ShapeList list = ctl::read_shape_list(text, file);
-      fuzz::require(!list.problems.empty());
-      for (const Problem& problem : list.problems) {
-        fuzz::require(problem.dims.size() + problem.types.size() + problem.flags.size() > 0);
+      fuzz::require(!list.empty());
+      for (const ctl::KernelShapes& kernel : list) {
+        fuzz::require(!kernel.shapes.empty());
+        for (const ctl::Shape& shape : kernel.shapes) {
+          const Problem& problem = shape.problem;
+          fuzz::require(problem.dims.size() + problem.types.size() + problem.flags.size() > 0);
+        }
       }
     });
   }
