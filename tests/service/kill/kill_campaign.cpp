@@ -21,7 +21,7 @@ constexpr const char* kFailpoints = "agent.commit=60,store.commit=60";
 // Within the finalists' stage the moment is drawn from this, in the short phases from their events.
 constexpr milliseconds kFinalistsSpread{400};
 constexpr milliseconds kCompilingSpread{20};
-constexpr std::uint64_t kEventsLetPass = 8;
+constexpr std::uint64_t kEventsLetPass = 4;
 
 const std::string kCompiling = kPhases[0], kFinalists = kPhases[3], kCommit = kPhases[4];
 constexpr std::size_t kDaemonTarget = 0;
