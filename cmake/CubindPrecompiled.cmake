@@ -31,8 +31,8 @@ function(cubind_precompile name)
   target_link_libraries(cubind_pch_${name} PRIVATE cubind_options ${arg_LIBS})
   target_precompile_headers(cubind_pch_${name} PRIVATE ${arg_HEADERS})
   cubind_pch_options(cubind_pch_${name})
-  set_target_properties(cubind_pch_${name} PROPERTIES
-    CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/compile_pch.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
+  set(launcher "${PROJECT_SOURCE_DIR}/cmake/compile_pch.sh" ${CMAKE_CXX_COMPILER_LAUNCHER})
+  set_target_properties(cubind_pch_${name} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
 endfunction()
 
 set(CUBIND_STANDARD_HEADERS

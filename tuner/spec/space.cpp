@@ -3,26 +3,17 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "base/error.hpp"
 #include "tuner/plan/plan_program.hpp"
+#include "tuner/spec/space_checks.hpp"
 
 namespace cubind {
 namespace {
 
 // Looked at for a default: about 0.1 s, while somebody may wait for an answer.
 constexpr std::uint64_t kMostSteps = 100'000;
-
-// The first value of each tunable: names and order for a PlanProgram whose values are then overwritten.
-Configuration first_configuration(const KernelSpec& spec) {
-  Configuration configuration;
-  for (const Tunable& tunable : spec.tunables) {
-    configuration.values.push_back({tunable.name, tunable.values.front()});
-  }
-  return configuration;
-}
 
 // Places without a file get the spec's.
 template <typename Action>
@@ -37,57 +28,13 @@ auto with_file(const KernelSpec& spec, Action action) {
   }
 }
 
-// Constraints and launch limits as checks on the values of the tunables alone.
-class Checks {
- public:
-  Checks(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device)
-      : program_(spec.plan_template(problem, first_configuration(spec)), problem, first_configuration(spec),
-                 device),
-        values_(program_.initial_values()) {}
-
-  std::size_t count() const { return program_.check_count(); }
-
-  // Which tunables the check reads.
-  std::vector<std::uint32_t> tunables(std::size_t check) const {
-    std::vector<std::uint32_t> read;
-    for (const std::uint32_t slot : program_.check_slots(check)) {
-      if (slot >= first() && slot < first() + program_.tunable_count()) {
-        read.push_back(static_cast<std::uint32_t>(slot - first()));
-      }
-    }
-    return read;
-  }
-
-  bool holds(std::size_t check, std::span<const std::int64_t> tunables) const {
-    std::vector<std::int64_t> values = values_;
-    std::ranges::copy(tunables, values.begin() + static_cast<std::ptrdiff_t>(first()));
-    return program_.holds(check, values);
-  }
-
- private:
-  std::size_t first() const { return program_.first_tunable(); }
-
-  const PlanProgram program_;
-  const std::vector<std::int64_t> values_;
-};
-
-std::vector<Axis> axes_of(const KernelSpec& spec) {
-  std::vector<Axis> axes;
-  for (const Tunable& tunable : spec.tunables) {
-    axes.push_back({tunable.name, tunable.values});
-  }
-  return axes;
-}
-
 ConfigurationSpace make_space(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
                               const Interrupt& interrupt) {
   return with_file(spec, [&] {
-    const auto all = std::make_shared<const Checks>(spec, problem, device);
+    const auto all = std::make_shared<const SpaceChecks>(spec, problem, device);
     std::vector<Check> checks;
     for (std::size_t check = 0; check < all->count(); ++check) {
-      checks.push_back({all->tunables(check), [all, check](std::span<const std::int64_t> tunables) {
-                          return all->holds(check, tunables);
-                        }});
+      checks.push_back(check_of(all, check));
     }
     return ConfigurationSpace(axes_of(spec), std::move(checks), {}, interrupt);
   });
@@ -176,7 +123,7 @@ class FirstValid {
 
   const KernelSpec& spec_;
   const Interrupt& interrupt_;
-  const Checks all_;
+  const SpaceChecks all_;
   std::vector<std::vector<std::size_t>> checks_;  // by depth
   std::vector<std::int64_t> values_;
   std::uint64_t steps_ = 0;
