@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "client/rule.hpp"
 #include "schemas/cubind.pb.h"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
@@ -11,10 +12,21 @@
 namespace cubind {
 namespace {
 
-struct DimInterval {
-  std::string dim;
-  std::int64_t lower = 0, upper = 0;
-};
+RuleParts rule_parts(const v1::GetVariantReply& reply) {
+  RuleParts parts;
+  parts.kernel = reply.kernel();
+  parts.asked = problem_from_wire(reply.problem(), "problem");
+  parts.configuration = configuration_from_wire(reply.configuration(), "configuration");
+  for (const v1::Interval& interval : reply.rule().intervals()) {
+    parts.intervals.push_back({interval.dim(), interval.lower(), interval.upper()});
+  }
+  for (const v1::Problem& problem : reply.rule().own_records()) {
+    parts.own_records.push_back(problem_from_wire(problem, "rule.own_records"));
+  }
+  parts.plan = plan_template_from_wire(reply.rule(), "rule");
+  parts.device = device_constants_from_wire(reply.rule(), "rule");
+  return parts;
+}
 
 }  // namespace
 
@@ -22,55 +34,21 @@ struct Answer::Shared {
   std::shared_ptr<const v1::GetVariantReply> reply;
   std::shared_ptr<const std::string> cubin;
   Digest digest;
-  Problem asked;
-  Configuration configuration;
   Match match;
   Evidence evidence = Evidence::None;
-  std::vector<DimInterval> intervals;
-  std::vector<Problem> own_records;
-  std::optional<PlanEvaluator> evaluator;
+  std::shared_ptr<const Rule> rule;
 
-  bool covers(const Problem& problem) const;
-  bool within_intervals(const Problem& problem) const;
-  std::optional<LaunchPlan> plan_for(const Problem& problem) const;
   void check_plan(const LaunchPlan& plan) const;
 };
-
-// Everything but the dims inside the intervals has to be equal.
-bool Answer::Shared::covers(const Problem& problem) const {
-  return problem.types == asked.types && problem.flags == asked.flags && problem.scenario == asked.scenario &&
-         within_intervals(problem) && std::ranges::find(own_records, problem) == own_records.end();
-}
-
-bool Answer::Shared::within_intervals(const Problem& problem) const {
-  const auto inside = [&](const NamedValue& dim, const NamedValue& own) {
-    if (dim == own) {
-      return true;
-    }
-    const auto interval = std::ranges::find(intervals, dim.name, &DimInterval::dim);
-    return dim.name == own.name && interval != intervals.end() && interval->lower <= dim.value &&
-           dim.value <= interval->upper;
-  };
-  return std::ranges::equal(problem.dims, asked.dims, inside);
-}
-
-// The daemon explains an expression that overflows here: it knows the spec's file.
-std::optional<LaunchPlan> Answer::Shared::plan_for(const Problem& problem) const {
-  try {
-    return evaluator->evaluate(problem, configuration).plan;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
 
 // The plan and the rule come from the same reply: if they differ, one of them belongs to another
 // configuration.
 void Answer::Shared::check_plan(const LaunchPlan& plan) const {
-  const PlanResult own = evaluator->evaluate(asked, configuration);
-  if (!own.plan || *own.plan != plan) {
+  const std::optional<LaunchPlan> own = rule->plan_for(rule->asked());
+  if (!own || *own != plan) {
     throw Error(ErrorCode::DataLoss, "plan",
-                "the launch plan for " + to_string(asked) + " differs from the reply's own rule" +
-                    (own.plan ? std::string() : ": " + own.violation));
+                "the launch plan for " + to_string(rule->asked()) + " differs from the reply's own rule" +
+                    (own ? std::string() : ": " + rule->violation()));
   }
 }
 
@@ -82,19 +60,10 @@ Answer::Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr
                 "the cubin of " + reply->kernel() + " does not have the digest that the daemon promised, " +
                     shared->digest.hex());
   }
-  shared->asked = problem_from_wire(reply->problem(), "problem");
-  shared->configuration = configuration_from_wire(reply->configuration(), "configuration");
   shared->match = match_from_wire(reply->provenance().departures(), "provenance.departures");
   shared->evidence = evidence_from_wire(reply->provenance().evidence(), "provenance.evidence");
-  for (const v1::Interval& interval : reply->rule().intervals()) {
-    shared->intervals.push_back({interval.dim(), interval.lower(), interval.upper()});
-  }
-  for (const v1::Problem& problem : reply->rule().own_records()) {
-    shared->own_records.push_back(problem_from_wire(problem, "rule.own_records"));
-  }
-  shared->evaluator.emplace(plan_template_from_wire(reply->rule(), "rule"), shared->asked,
-                            shared->configuration, device_constants_from_wire(reply->rule(), "rule"));
-  problem_ = shared->asked;
+  shared->rule = std::make_shared<const Rule>(rule_parts(*reply));
+  problem_ = shared->rule->asked();
   plan_ = plan_from_wire(reply->plan(), "plan");
   match_ = shared->match;
   shared->check_plan(plan_);
@@ -104,14 +73,16 @@ Answer::Answer(std::shared_ptr<const v1::GetVariantReply> reply, std::shared_ptr
 }
 
 const std::string& Answer::kernel() const { return shared_->reply->kernel(); }
-const Configuration& Answer::configuration() const { return shared_->configuration; }
+const Configuration& Answer::configuration() const { return shared_->rule->configuration(); }
 const std::string& Answer::cubin() const { return *shared_->cubin; }
 const std::shared_ptr<const std::string>& Answer::shared_cubin() const { return shared_->cubin; }
 const Digest& Answer::cubin_digest() const { return shared_->digest; }
 Evidence Answer::evidence() const { return shared_->evidence; }
 const v1::GetVariantReply& Answer::reply() const { return *shared_->reply; }
 
-const PlanTemplate& Answer::plan_template() const { return shared_->evaluator->plan_template(); }
+const std::shared_ptr<const Rule>& Answer::rule() const { return shared_->rule; }
+
+const PlanTemplate& Answer::plan_template() const { return shared_->rule->program().plan_template(); }
 
 std::vector<std::string> Answer::entry_symbols() const {
   std::vector<std::string> symbols;
@@ -127,11 +98,7 @@ std::optional<Answer> Answer::for_problem(const Problem& problem) const {
   if (problem == problem_) {
     return *this;
   }
-  // The asked problem itself is covered, whatever own records the rule lists: this is its answer.
-  if (problem != shared_->asked && !shared_->covers(problem)) {
-    return std::nullopt;
-  }
-  std::optional<LaunchPlan> plan = shared_->plan_for(problem);
+  std::optional<LaunchPlan> plan = shared_->rule->plan_for(problem);
   if (!plan) {
     return std::nullopt;
   }
@@ -139,7 +106,7 @@ std::optional<Answer> Answer::for_problem(const Problem& problem) const {
   other.problem_ = problem;
   other.plan_ = std::move(*plan);
   other.match_ = shared_->match;
-  if (problem != shared_->asked) {
+  if (problem != shared_->rule->asked()) {
     other.match_.add(Departure::Bucket);
   }
   return other;

@@ -16,6 +16,7 @@ namespace cubind {
 namespace v1 {
 class GetVariantReply;
 }
+class Rule;
 
 /// A variant for one problem: configuration, launch plan, cubin and the evidence for it. Immutable, cheap to
 /// copy, safe on many threads.
@@ -33,6 +34,9 @@ class Answer {
   const std::string& cubin() const;
   const std::shared_ptr<const std::string>& shared_cubin() const;
   const Digest& cubin_digest() const;
+
+  /// For which other problems this holds, and with which launches.
+  const std::shared_ptr<const Rule>& rule() const;
 
   /// Every launch that the rule knows, also those that this problem leaves out.
   const PlanTemplate& plan_template() const;

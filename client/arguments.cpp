@@ -33,21 +33,20 @@ ParameterBytes integer_bytes(const Parameter& parameter, std::int64_t value) {
   return bytes_of(static_cast<T>(value));
 }
 
-const Arguments::Entry& find(const Parameter& parameter, const Arguments& arguments, const char* kind) {
-  const auto found = std::ranges::find(arguments.entries(), parameter.name, &Arguments::Entry::name);
-  if (found == arguments.entries().end()) {
-    refuse_argument(parameter.name, std::string("is missing: the kernel takes a ") + kind + " of that name");
-  }
-  return *found;
+[[noreturn]] void refuse_missing(const Parameter& parameter, const char* kind) {
+  refuse_argument(parameter.name, std::string("is missing: the kernel takes a ") + kind + " of that name");
 }
 
 std::string extent_text(const Parameter& parameter) {
   return std::to_string(parameter.extent_bytes) + " bytes of device memory";
 }
 
-ParameterBytes pack_buffer(const Parameter& parameter, const Arguments& arguments) {
-  const auto* pointer = std::get_if<cuda::DevicePtr>(&find(parameter, arguments, "buffer").value);
+ParameterBytes pack_buffer(const Parameter& parameter, const ArgumentValue& value) {
+  const auto* pointer = std::get_if<cuda::DevicePtr>(&value);
   if (pointer == nullptr) {
+    if (std::holds_alternative<std::monostate>(value)) {
+      refuse_missing(parameter, "buffer");
+    }
     refuse_argument(parameter.name, "is a buffer of " + extent_text(parameter) + ", a scalar was given");
   }
   if (*pointer == 0 && parameter.extent_bytes > 0) {
@@ -60,13 +59,15 @@ ParameterBytes pack_buffer(const Parameter& parameter, const Arguments& argument
   return bytes_of(*pointer);
 }
 
-ParameterBytes pack_caller_scalar(const Parameter& parameter, const Arguments& arguments) {
-  const Arguments::Entry& entry = find(parameter, arguments, "scalar");
-  if (const auto* number = std::get_if<double>(&entry.value)) {
+ParameterBytes pack_caller_scalar(const Parameter& parameter, const ArgumentValue& value) {
+  if (const auto* number = std::get_if<double>(&value)) {
     return pack_scalar(parameter, *number);
   }
-  if (const auto* integer = std::get_if<std::int64_t>(&entry.value)) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
     return pack_scalar(parameter, *integer);
+  }
+  if (std::holds_alternative<std::monostate>(value)) {
+    refuse_missing(parameter, "scalar");
   }
   refuse_argument(parameter.name,
                   "is a scalar of type " + std::string(to_string(parameter.type)) + ", a buffer was given");
@@ -74,7 +75,7 @@ ParameterBytes pack_caller_scalar(const Parameter& parameter, const Arguments& a
 
 }  // namespace
 
-Arguments& Arguments::set(std::string_view name, std::variant<cuda::DevicePtr, double, std::int64_t> value) {
+Arguments& Arguments::set(std::string_view name, ArgumentValue value) {
   const auto found = std::ranges::find(entries_, name, &Entry::name);
   if (found == entries_.end()) {
     entries_.push_back({std::string(name), value});
@@ -120,40 +121,43 @@ ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value) {
   }
 }
 
-std::vector<ParameterBytes> pack_parameters(const Launch& launch, const Arguments& arguments) {
-  std::vector<ParameterBytes> packed;
-  packed.reserve(launch.parameters.size());
-  for (const Parameter& parameter : launch.parameters) {
-    switch (parameter.source) {
-      case ParameterSource::Buffer:
-        packed.push_back(pack_buffer(parameter, arguments));
-        break;
-      case ParameterSource::Value:
-        packed.push_back(pack_scalar(parameter, parameter.value));
-        break;
-      case ParameterSource::Caller:
-        packed.push_back(pack_caller_scalar(parameter, arguments));
-        break;
-    }
+ParameterBytes pack_number(DType type, std::int64_t value) {
+  switch (type) {
+    case DType::I64:
+      return bytes_of(value);
+    case DType::I32:
+      return bytes_of(static_cast<std::int32_t>(value));
+    case DType::I8:
+      return bytes_of(static_cast<std::int8_t>(value));
+    case DType::U8:
+      return bytes_of(static_cast<std::uint8_t>(value));
+    case DType::F64:
+      return bytes_of(static_cast<double>(value));
+    case DType::F32:
+      return bytes_of(static_cast<float>(value));
+    default:
+      return bytes_of(encode_narrow(type, static_cast<double>(value)));
   }
-  return packed;
 }
 
-void refuse_unknown(const PlanTemplate& kernel, const Arguments& arguments) {
-  std::vector<std::string> known;
-  for (const LaunchTemplate& launch : kernel.launches) {
-    for (const ParameterTemplate& parameter : launch.parameters) {
-      if (parameter.source != ParameterSource::Value &&
-          std::ranges::find(known, parameter.name) == known.end()) {
-        known.push_back(parameter.name);
-      }
-    }
-  }
+ParameterBytes pack_argument(const Parameter& parameter, const ArgumentValue& value) {
+  return parameter.source == ParameterSource::Buffer ? pack_buffer(parameter, value)
+                                                     : pack_caller_scalar(parameter, value);
+}
+
+std::vector<ArgumentValue> number_arguments(std::span<const Parameter> parameters,
+                                            const Arguments& arguments) {
+  std::vector<ArgumentValue> values(parameters.size());
   for (const Arguments::Entry& entry : arguments.entries()) {
-    if (std::ranges::find(known, entry.name) == known.end()) {
+    const auto found = std::ranges::find(parameters, entry.name, &Parameter::name);
+    if (found == parameters.end()) {
+      std::vector<std::string> known;
+      std::ranges::transform(parameters, std::back_inserter(known), &Parameter::name);
       refuse_argument(entry.name, "the kernel takes no such argument" + suggestion(entry.name, known));
     }
+    values[static_cast<std::size_t>(found - parameters.begin())] = entry.value;
   }
+  return values;
 }
 
 }  // namespace cubind

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,12 +16,15 @@
 
 namespace cubind {
 
+/// What a caller passes for one argument; absent where nothing is.
+using ArgumentValue = std::variant<std::monostate, cuda::DevicePtr, double, std::int64_t>;
+
 /// Arguments by the names of the kernel spec. The launch plan computes dims and strides: do not pass them.
 class Arguments {
  public:
   struct Entry {
     std::string name;
-    std::variant<cuda::DevicePtr, double, std::int64_t> value;
+    ArgumentValue value;
   };
 
   /// Device memory of at least the parameter's extent; scratch buffers too. A name given again replaces the
@@ -43,7 +47,7 @@ class Arguments {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  Arguments& set(std::string_view name, std::variant<cuda::DevicePtr, double, std::int64_t> value);
+  Arguments& set(std::string_view name, ArgumentValue value);
 
   std::vector<Entry> entries_;
 };
@@ -55,12 +59,16 @@ using ParameterBytes = std::array<std::byte, 8>;
 ParameterBytes pack_scalar(const Parameter& parameter, double value);
 ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value);
 
-/// The parameters of one launch, in order. Throws Error(InvalidArgument) at the parameter's name if an
-/// argument is missing, is of the wrong kind, null, or below its alignment.
-std::vector<ParameterBytes> pack_parameters(const Launch& launch, const Arguments& arguments);
+/// A number that the launch plan has computed, and found to fit.
+ParameterBytes pack_number(DType type, std::int64_t value);
 
-/// Throws Error(InvalidArgument) for an argument that no launch of the kernel takes; launches that a problem
-/// leaves out count too. The message lists the kernel's arguments.
-void refuse_unknown(const PlanTemplate& kernel, const Arguments& arguments);
+/// The value as the driver takes it. Throws Error(InvalidArgument) at the argument's name if it is missing, of
+/// the wrong kind, below its alignment, or null although the parameter has an extent. Allocates nothing else.
+ParameterBytes pack_argument(const Parameter& parameter, const ArgumentValue& value);
+
+/// The arguments in the order of `parameters`, absent where none was given. Throws Error(InvalidArgument) for
+/// one of another name; the message suggests the nearest.
+std::vector<ArgumentValue> number_arguments(std::span<const Parameter> parameters,
+                                            const Arguments& arguments);
 
 }  // namespace cubind

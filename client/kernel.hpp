@@ -5,6 +5,7 @@
 
 #include "client/answer.hpp"
 #include "client/arguments.hpp"
+#include "client/bound_kernel.hpp"
 #include "cuda_api/driver_types.hpp"
 
 namespace cubind {
@@ -22,6 +23,8 @@ class LoadedKernel {
   LoadedKernel& operator=(LoadedKernel&&) noexcept;
 
   const Answer& answer() const;
+  /// The kernel with numbered arguments, for launches that allocate nothing. It keeps the module loaded.
+  const BoundKernel& bound() const;
 
   /// Enqueues the launches of the plan on the stream (a CUstream; null is the default stream). Throws
   /// Error(InvalidArgument) naming a parameter that is missing, is not of the kernel, or whose pointer is

@@ -3,7 +3,7 @@
 # installs the groups that it needs, and only what is missing: a second run takes a fraction of a second.
 
 declare -A PACKAGES=(
-  [build]="ca-certificates g++ cmake ninja-build ccache mold pkgconf python3 python3-venv
+  [build]="ca-certificates g++ cmake ninja-build ccache mold pkgconf python3 python3-dev python3-venv
     libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
     libsqlite3-dev nlohmann-json3-dev libvalijson-dev libspdlog-dev libcli11-dev
     libzstd-dev libssl-dev catch2"
@@ -11,6 +11,7 @@ declare -A PACKAGES=(
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils"
+  [wheel]="binutils python3 python3-dev python3-venv"
 )
 
 # need GROUP...: all of these groups are installed afterwards, Debian's packages by one call of apt-get.
@@ -115,10 +116,10 @@ await_wheels() {
 }
 
 install_deps() {
-  [ $# -gt 0 ] || set -- build test lint clang package
+  [ $# -gt 0 ] || set -- build test lint clang package wheel
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang or package"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package or wheel"
   done
   need "$@"
   say "everything is installed: $*"

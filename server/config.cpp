@@ -24,7 +24,7 @@ struct AgentArguments {
 };
 
 struct DaemonArguments {
-  std::string database, socket, listen, tables, agent_program;
+  std::string database, socket, listen, tables, agent_program, until_unlocked;
   std::vector<std::string> kernels, headers;
   bool no_shipped_tables = false;
   bool no_shipped_kernels = false;
@@ -52,6 +52,8 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
   app.add_flag("--no-shipped-tables", arguments.no_shipped_tables, "import no table into a new store");
   app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--until-unlocked", arguments.until_unlocked,
+                 "end when no process holds a lock (flock) on this file any more");
   app.add_option("--log-level", config.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
 }
@@ -162,6 +164,8 @@ void complete(Config& config, const DaemonArguments& arguments) {
       arguments.socket.empty() ? user_runtime_dir() / "cubind.sock" : absolute_path(arguments.socket);
   config.kernels = kernel_folders(arguments);
   config.headers = header_folders(arguments);
+  config.until_unlocked =
+      arguments.until_unlocked.empty() ? fs::path() : absolute_path(arguments.until_unlocked);
   config.shipped_tables = !arguments.no_shipped_tables;
   if (!arguments.tables.empty()) {
     config.tables = absolute_path(arguments.tables);

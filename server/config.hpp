@@ -24,6 +24,7 @@ struct Config {
   bool shipped_tables = true;
   std::size_t cache_bytes = std::size_t{256} << 20;
   std::string log_level = "info";
+  std::filesystem::path until_unlocked;  // the daemon ends when nobody holds a lock on it; empty: it stays
 
   bool local_agent = true;
   std::filesystem::path agent_program;  // empty: beside this executable

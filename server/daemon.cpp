@@ -22,6 +22,7 @@
 #include "server/service/reply_cache.hpp"
 #include "server/service/table_call.hpp"
 #include "server/store/store.hpp"
+#include "server/user_watch.hpp"
 #include "server/warm_up.hpp"
 
 namespace cubind {
@@ -114,7 +115,7 @@ struct Daemon::Parts {
   void import_tables();
   void listen();
   void start_agent();
-  void watch_port();
+  void start_watches();
   void set_not_serving();
   void schedule_tick();
   void tick();
@@ -144,6 +145,7 @@ struct Daemon::Parts {
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<AgentProcess> agent;
   std::unique_ptr<PortWatch> watch;
+  std::unique_ptr<UserWatch> users;
   std::atomic<bool> deaf{false};
   std::string address, tcp_address;
   // On the job thread:
@@ -261,13 +263,17 @@ void Daemon::Parts::start_agent() {
   });
 }
 
-void Daemon::Parts::watch_port() {
+void Daemon::Parts::start_watches() {
   watch = std::make_unique<PortWatch>(PortWatchOptions{.socket = config.socket}, [this] {
     deaf = true;
     set_not_serving();
     // The main thread waits for signals.
     ::kill(::getpid(), SIGTERM);
   });
+  if (!config.until_unlocked.empty()) {
+    users = std::make_unique<UserWatch>(config.until_unlocked, std::chrono::seconds(1),
+                                        [] { ::kill(::getpid(), SIGTERM); });
+  }
 }
 
 void Daemon::Parts::set_not_serving() {
@@ -297,7 +303,7 @@ Daemon::Daemon(Config config) : parts_(std::make_unique<Parts>(std::move(config)
   parts_->prepare();
   parts_->listen();
   parts_->start_agent();
-  parts_->watch_port();
+  parts_->start_watches();
 }
 
 Daemon::~Daemon() {

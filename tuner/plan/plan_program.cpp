@@ -391,21 +391,39 @@ std::string PlanProgram::bindings(const Check& check, Values values) const {
   return text;
 }
 
+std::int64_t PlanProgram::parameter_number(std::size_t launch, std::size_t index, Values values) const {
+  const BoundParameter& bound = launches_[launch].parameters[index];
+  if (!bound.expression) {
+    return 0;
+  }
+  const ParameterTemplate& from = template_.launches[launch].parameters[index];
+  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  return from.source == ParameterSource::Buffer ? checked_bytes(value, from.type, bound.place) : value;
+}
+
 Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values values) const {
   const ParameterTemplate& from = template_.launches[launch].parameters[index];
   const BoundParameter& bound = launches_[launch].parameters[index];
   Parameter to{from.name, from.source, from.type, from.role, 0, from.align_bytes, 0};
-  if (!bound.expression) {
-    return to;
-  }
-  const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
+  const std::int64_t number = parameter_number(launch, index, values);
   if (from.source == ParameterSource::Buffer) {
-    to.extent_bytes = static_cast<std::uint64_t>(checked_bytes(value, from.type, bound.place));
+    to.extent_bytes = static_cast<std::uint64_t>(number);
     to.shape = evaluate_shape(bound.shape, bound.shape_place, values);
   } else {
-    to.value = value;
+    to.value = number;
   }
   return to;
+}
+
+LaunchShape PlanProgram::shape(std::size_t launch, Values values, bool left_out_too) const {
+  const BoundLaunch& bound = launches_[launch];
+  const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
+  if (has_zero(grid) && !left_out_too) {
+    return {dim3(grid), {}, 0};
+  }
+  return {dim3(grid), dim3(evaluate_axes(bound.block, bound.place, "/block", values)),
+          static_cast<std::uint64_t>(
+              evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values))};
 }
 
 LaunchPlan PlanProgram::plan(Values values) const { return make_plan(values, false); }
@@ -415,19 +433,12 @@ LaunchPlan PlanProgram::plan_of_all(Values values) const { return make_plan(valu
 LaunchPlan PlanProgram::make_plan(Values values, bool all) const {
   LaunchPlan plan;
   for (std::size_t i = 0; i < launches_.size(); ++i) {
-    const BoundLaunch& bound = launches_[i];
-    const LaunchTemplate& from = template_.launches[i];
-    const Axes grid = evaluate_axes(bound.grid, bound.place, "/grid", values);
-    if (has_zero(grid) && !all) {
+    const LaunchShape numbers = shape(i, values, all);
+    if (numbers.left_out() && !all) {
       continue;
     }
-    Launch launch;
-    launch.entry = from.entry;
-    launch.entry_symbol = from.entry_symbol;
-    launch.grid = dim3(grid);
-    launch.block = dim3(evaluate_axes(bound.block, bound.place, "/block", values));
-    launch.shared_bytes = static_cast<std::uint64_t>(
-        evaluate(bound.shared_bytes[0], ExpressionPlace{bound.place, "/shared_bytes"}, values));
+    const LaunchTemplate& from = template_.launches[i];
+    Launch launch{from.entry, from.entry_symbol, numbers.grid, numbers.block, numbers.shared_bytes, {}};
     for (std::size_t p = 0; p < from.parameters.size(); ++p) {
       launch.parameters.push_back(parameter(i, p, values));
     }

@@ -17,6 +17,15 @@
 
 namespace cubind {
 
+/// What one launch is enqueued with, without its parameters.
+struct LaunchShape {
+  Dim3 grid;  // a zero: the launch is left out
+  Dim3 block;
+  std::uint64_t shared_bytes = 0;  // dynamic
+
+  bool left_out() const { return grid.x == 0 || grid.y == 0 || grid.z == 0; }
+};
+
 /// Immutable after construction: every const method may be called from several threads at once.
 ///
 /// Slots of the value array: dims, flags, tunables (each in the order of the constructor's problem and
@@ -55,6 +64,14 @@ class PlanProgram {
   LaunchPlan plan(std::span<const std::int64_t> values) const;
   /// The same with the launches that a zero in their grid leaves out: every buffer has its extent in it.
   LaunchPlan plan_of_all(std::span<const std::int64_t> values) const;
+  /// The numbers in the plan, one launch of the template and one of its parameters at a time. Nothing is
+  /// allocated.
+  LaunchShape shape(std::size_t launch, std::span<const std::int64_t> values) const {
+    return shape(launch, values, false);
+  }
+  /// A buffer's extent in bytes, the value of what the plan computes, 0 for a caller's scalar.
+  std::int64_t parameter_number(std::size_t launch, std::size_t index,
+                                std::span<const std::int64_t> values) const;
 
   const PlanTemplate& plan_template() const { return template_; }
 
@@ -100,6 +117,7 @@ class PlanProgram {
   bool extent_holds(const BoundParameter& bound, const ParameterTemplate& from, Values values,
                     std::string* why) const;
   Parameter parameter(std::size_t launch, std::size_t index, Values values) const;
+  LaunchShape shape(std::size_t launch, Values values, bool left_out_too) const;
   LaunchPlan make_plan(Values values, bool all) const;
 
   PlanTemplate template_;

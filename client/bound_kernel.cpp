@@ -1,0 +1,202 @@
+#include "client/bound_kernel.hpp"
+
+#include <algorithm>
+#include <bitset>
+
+#include "base/error.hpp"
+
+namespace cubind {
+namespace {
+
+void check_limit(std::size_t count, std::size_t limit, const std::string& kernel, const char* what) {
+  if (count > limit) {
+    throw Error(ErrorCode::ResourceExhausted, kernel,
+                std::to_string(count) + " " + what + ", a client launches at most " + std::to_string(limit));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> BoundKernel::symbols(const Rule& rule) {
+  std::vector<std::string> symbols;
+  for (const LaunchTemplate& launch : rule.program().plan_template().launches) {
+    if (std::ranges::find(symbols, launch.entry_symbol) == symbols.end()) {
+      symbols.push_back(launch.entry_symbol);
+    }
+  }
+  return symbols;
+}
+
+BoundKernel::BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<CubinModule> module) {
+  auto shared = std::make_shared<Shared>();
+  const std::vector<std::string> names = symbols(*rule);
+  const std::vector<LaunchTemplate>& launches = rule->program().plan_template().launches;
+  shared->rule = std::move(rule);
+  shared->module = std::move(module);
+  for (const LaunchTemplate& launch : launches) {
+    shared->add_launch(launch, names);
+  }
+  const std::string& kernel = shared->rule->kernel();
+  check_limit(launches.size(), kMaxLaunches, kernel, "launches");
+  check_limit(
+      shared->launches.empty() ? 0 : shared->launches.back().first + shared->launches.back().arguments.size(),
+      kMaxParameters, kernel, "parameters");
+  shared->set_extents();
+  shared_ = std::move(shared);
+}
+
+void BoundKernel::Shared::add_launch(const LaunchTemplate& from, const std::vector<std::string>& symbols) {
+  Launch to;
+  to.function = static_cast<std::size_t>(std::ranges::find(symbols, from.entry_symbol) - symbols.begin());
+  to.first = launches.empty() ? 0 : launches.back().first + launches.back().arguments.size();
+  for (const ParameterTemplate& parameter : from.parameters) {
+    const Place place{launches.size(), to.arguments.size()};
+    to.arguments.push_back(parameter.source == ParameterSource::Value ? -1 : number_of(parameter, place));
+  }
+  launches.push_back(std::move(to));
+}
+
+int BoundKernel::Shared::number_of(const ParameterTemplate& parameter, Place place) {
+  auto found = std::ranges::find(arguments, parameter.name, &Parameter::name);
+  if (found == arguments.end()) {
+    arguments.push_back(
+        {parameter.name, parameter.source, parameter.type, parameter.role, 0, parameter.align_bytes, 0});
+    places.push_back(place);
+    found = std::prev(arguments.end());
+  }
+  return static_cast<int>(found - arguments.begin());
+}
+
+void BoundKernel::Shared::set_extents() {
+  RuleValues values;
+  std::vector<std::int64_t> dims;
+  std::ranges::transform(rule->asked().dims, std::back_inserter(dims), &NamedValue::value);
+  if (!rule->evaluate(dims, values)) {
+    return;  // an answer that does not hold for its own question was refused before
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    arguments[i].extent_bytes = extent_of(i, values);
+  }
+}
+
+std::uint64_t BoundKernel::Shared::extent_of(std::size_t argument, const RuleValues& values) const {
+  const Place& place = places[argument];
+  return static_cast<std::uint64_t>(
+      rule->program().parameter_number(place.launch, place.parameter, values.span()));
+}
+
+bool BoundKernel::Shared::compute(std::span<const std::int64_t> dims, Numbers& numbers) const {
+  if (!rule->evaluate(dims, numbers.values)) {
+    return false;
+  }
+  const PlanProgram& program = rule->program();
+  const std::span<const std::int64_t> values = numbers.values.span();
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    numbers.shapes[i] = program.shape(i, values);
+    if (numbers.shapes[i].left_out()) {
+      continue;
+    }
+    module->grant_shared_memory(launches[i].function, numbers.shapes[i].shared_bytes);
+    for (std::size_t p = 0; p < launches[i].arguments.size(); ++p) {
+      if (launches[i].arguments[p] < 0) {
+        const ParameterTemplate& parameter = program.plan_template().launches[i].parameters[p];
+        numbers.computed[launches[i].first + p] =
+            pack_number(parameter.type, program.parameter_number(i, p, values));
+      }
+    }
+  }
+  return true;
+}
+
+// Null is right for a buffer without elements: only then its extent for these dims has to be known.
+ParameterBytes BoundKernel::Shared::pack(std::size_t argument, const ArgumentValue& value,
+                                         const Numbers& numbers) const {
+  const auto* pointer = std::get_if<cuda::DevicePtr>(&value);
+  if (pointer == nullptr || *pointer != 0) {
+    return pack_argument(arguments[argument], value);
+  }
+  Parameter parameter = arguments[argument];
+  parameter.extent_bytes = extent_of(argument, numbers.values);
+  return pack_argument(parameter, value);
+}
+
+// Every argument is packed, and so checked, before the first launch.
+void BoundKernel::Shared::launch(const Numbers& numbers, std::span<const ArgumentValue> given,
+                                 cuda::Stream stream) const {
+  if (given.size() != arguments.size()) {
+    throw Error(ErrorCode::InvalidArgument, "arguments",
+                std::to_string(given.size()) + " are given, " + rule->kernel() + " takes " +
+                    std::to_string(arguments.size()));
+  }
+  std::array<ParameterBytes, kMaxParameters> packed;  // NOLINT: filled where it is read
+  std::bitset<kMaxParameters> done;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    for (const int argument : launches[i].arguments) {
+      const auto index = static_cast<std::size_t>(argument);
+      if (argument >= 0 && !numbers.shapes[i].left_out() && !done[index]) {
+        packed[index] = pack(index, given[index], numbers);
+        done.set(index);
+      }
+    }
+  }
+  const cuda::DriverApi& api = module->api();
+  const CubinModule::Current current(*module);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const LaunchShape& shape = numbers.shapes[i];
+    if (shape.left_out()) {
+      continue;
+    }
+    std::array<void*, kMaxParameters> pointers;  // NOLINT: as many as the launch has parameters
+    for (std::size_t p = 0; p < launches[i].arguments.size(); ++p) {
+      const int argument = launches[i].arguments[p];
+      const ParameterBytes& bytes =
+          argument < 0 ? numbers.computed[launches[i].first + p] : packed[static_cast<std::size_t>(argument)];
+      pointers[p] = const_cast<std::byte*>(bytes.data());  // the driver reads them
+    }
+    const cuda::Result result =
+        api.launch_kernel(module->function(launches[i].function), shape.grid.x, shape.grid.y, shape.grid.z,
+                          shape.block.x, shape.block.y, shape.block.z,
+                          static_cast<unsigned>(shape.shared_bytes), stream, pointers.data(), nullptr);
+    if (result != cuda::Result::Success) {
+      cuda::check(api, result, "launching " + rule->program().plan_template().launches[i].entry);
+    }
+  }
+}
+
+bool BoundKernel::launch(std::span<const std::int64_t> dims, std::span<const ArgumentValue> arguments,
+                         cuda::Stream stream) const {
+  Numbers numbers;
+  if (!shared_->compute(dims, numbers)) {
+    return false;
+  }
+  shared_->launch(numbers, arguments, stream);
+  return true;
+}
+
+bool BoundKernel::extents(std::span<const std::int64_t> dims, std::span<std::uint64_t> extents) const {
+  RuleValues values;
+  if (!shared_->rule->evaluate(dims, values)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < shared_->arguments.size(); ++i) {
+    extents[i] = shared_->extent_of(i, values);
+  }
+  return true;
+}
+
+std::optional<PreparedLaunch> BoundKernel::prepare(std::span<const std::int64_t> dims) const {
+  auto numbers = std::make_shared<Numbers>();
+  if (!shared_->compute(dims, *numbers)) {
+    return std::nullopt;
+  }
+  PreparedLaunch prepared;
+  prepared.shared_ = shared_;
+  prepared.numbers_ = std::move(numbers);
+  return prepared;
+}
+
+void PreparedLaunch::launch(std::span<const ArgumentValue> arguments, cuda::Stream stream) const {
+  shared_->launch(*numbers_, arguments, stream);
+}
+
+}  // namespace cubind

@@ -1,0 +1,69 @@
+// A cubin in a CUDA context.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda_api/driver_api.hpp"
+#include "cuda_api/driver_types.hpp"
+
+namespace cubind {
+
+/// Loads a cubin into the current context (the first visible device's primary context if none is current) and
+/// keeps it there. Safe on many threads. Destroying unloads the module: no launch may be in flight then.
+class CubinModule {
+ public:
+  /// `symbols`: the functions to find, by which they are numbered. `kernel` is for messages. Throws
+  /// Error(FailedPrecondition) if the driver does not load the cubin or shows no device, with its words.
+  CubinModule(std::shared_ptr<const cuda::DriverApi> api, const std::string& cubin,
+              std::vector<std::string> symbols, const std::string& kernel);
+  ~CubinModule();
+  CubinModule(const CubinModule&) = delete;
+  CubinModule& operator=(const CubinModule&) = delete;
+
+  /// Whether these are the functions, in this order.
+  bool has_functions(const std::vector<std::string>& symbols) const;
+
+  const cuda::DriverApi& api() const { return *api_; }
+  cuda::Function function(std::size_t index) const { return functions_[index].handle; }
+
+  /// The module's context is current on this thread as long as this lives; a thread that had none keeps it.
+  class Current {
+   public:
+    /// Throws DriverError.
+    explicit Current(const CubinModule& module);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const CubinModule& module_;
+    cuda::Context before_ = nullptr;  // to be made current again; null: nothing to do
+  };
+
+  /// Has the driver grant the function that much dynamic shared memory. Takes a lock only where it has granted
+  /// less so far. Throws DriverError if the device does not have as much.
+  void grant_shared_memory(std::size_t index, std::uint64_t bytes);
+
+ private:
+  struct Function {
+    std::string symbol;
+    cuda::Function handle = nullptr;
+    std::atomic<std::uint64_t> granted = 0;  // asked for so far
+  };
+
+  void choose_context();
+  void find_functions(const std::vector<std::string>& symbols);
+
+  std::shared_ptr<const cuda::DriverApi> api_;
+  cuda::Context context_ = nullptr;
+  cuda::Module module_ = nullptr;
+  std::vector<Function> functions_;
+  std::mutex mutex_;  // held while a function's limit is raised
+};
+
+}  // namespace cubind

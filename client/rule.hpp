@@ -1,0 +1,88 @@
+// For which problems an answer holds, and with which launches: what launching needs of a reply, without its
+// messages.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tuner/plan/launch_plan.hpp"
+#include "tuner/plan/plan_program.hpp"
+#include "tuner/plan/problem.hpp"
+
+namespace cubind {
+
+/// A dim may have any value from lower to upper, both included.
+struct DimInterval {
+  std::string dim;
+  std::int64_t lower = 0, upper = 0;
+};
+
+struct RuleParts {
+  std::string kernel;
+  Problem asked;
+  Configuration configuration;
+  std::vector<DimInterval> intervals;  // a dim without one has to be as asked
+  std::vector<Problem> own_records;    // not answered by this rule
+  PlanTemplate plan;
+  DeviceConstants device;
+};
+
+/// The values of a plan's expressions for one problem: its slots (tuner/plan/plan_program.hpp) in an array that
+/// needs no memory of its own.
+class RuleValues {
+ public:
+  static constexpr std::size_t kCapacity = 256;
+  std::span<const std::int64_t> span() const { return {slots_, count_}; }
+
+ private:
+  friend class Rule;
+  std::int64_t slots_[kCapacity];  // NOLINT: filled up to count_
+  std::size_t count_ = 0;
+};
+
+/// Immutable, safe on many threads.
+class Rule {
+ public:
+  /// Throws Error(InvalidArgument) if an expression does not parse or names what is not there,
+  /// Error(ResourceExhausted) for more than RuleValues::kCapacity names.
+  explicit Rule(RuleParts parts);
+
+  const std::string& kernel() const { return kernel_; }
+  const Problem& asked() const { return asked_; }
+  const Configuration& configuration() const { return configuration_; }
+  const PlanProgram& program() const { return program_; }
+
+  /// The launch plan for a canonical problem (names in the order of asked()). Absent if the rule does not cover
+  /// it: another bucket, a record of its own, a violated constraint or launch limit.
+  std::optional<LaunchPlan> plan_for(const Problem& problem) const;
+  /// Why the asked problem itself has no plan; empty: it has one.
+  std::string violation() const;
+
+  /// The same question for the values of the asked problem's dims, in their order: fills `values` where the
+  /// answer is yes. Allocates nothing.
+  bool evaluate(std::span<const std::int64_t> dims, RuleValues& values) const;
+
+ private:
+  struct Range {
+    std::int64_t lower = 0, upper = 0;
+  };
+
+  bool covers(std::span<const std::int64_t> dims) const;
+  bool checks_hold(std::span<const std::int64_t> values) const;
+
+  std::string kernel_;
+  Problem asked_;
+  Configuration configuration_;
+  std::vector<Range> ranges_;  // of the dims
+  std::vector<std::int64_t> asked_dims_;
+  std::vector<std::vector<std::int64_t>> own_records_;  // their dims, sorted
+  PlanProgram program_;
+  std::vector<std::int64_t> initial_;  // slots with the configuration filled in
+  std::vector<std::size_t> varying_;   // checks that read a dim with an interval
+  bool fixed_checks_hold_ = true;      // all others
+};
+
+}  // namespace cubind

@@ -1,0 +1,108 @@
+"""The rpcs of the daemon: channel, deadlines, status to exception. The only module that knows gRPC, and it imports
+it at the first call: importing gRPC takes longer than everything else of this package."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from . import _fork
+from ._address import THREE_WAYS
+from .errors import UnavailableError, make_error
+
+_OPTIONS = [
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+# gRPC's own words if nobody listens; the daemon's own UNAVAILABLE has other words.
+_CONNECT_FAILURE = re.compile(
+    r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing"
+)
+# "problem.dims.N: is 0, must be ..." begins with the field's path.
+_FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
+
+# Channels of a parent process: never closed here, since closing one waits for threads that a fork does not copy.
+_abandoned: list[Any] = []
+
+
+class Connection:
+    """One channel, made when it is first needed, and made anew in a forked child. Safe on many threads."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._lock = threading.Lock()
+        self._channel: Any = None
+        self._calls: dict[str, Callable[..., Any]] = {}
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """In the child: the parent's channel and lock are left alone."""
+        self._lock = threading.Lock()
+        if self._channel is not None:
+            _abandoned.append((self._channel, self._calls))
+        self._channel, self._calls = None, {}
+
+    def close(self) -> None:
+        """Ends the connection. A later call makes another one."""
+        with self._lock:
+            channel, self._channel, self._calls = self._channel, None, {}
+        if channel is not None:
+            channel.close()
+
+    def unary(self, name: str, request: Any, reply: Any, timeout: float | None) -> Any:
+        """One request, one reply of the message class `reply`. timeout: seconds, None waits for ever."""
+        call = self._call(name, "unary_unary", reply)
+        return self._checked(lambda: call(request, timeout=timeout))
+
+    def stream(self, name: str, request: Any, reply: Any, timeout: float | None) -> Iterator[Any]:
+        """One request, replies until the daemon ends them. Closing the iterator cancels the call."""
+        call = self._call(name, "unary_stream", reply)
+        replies = call(request, timeout=timeout)
+        try:
+            while (message := self._checked(lambda: next(replies, None))) is not None:
+                yield message
+        finally:
+            replies.cancel()
+
+    def upload(self, name: str, requests: Iterable[Any], reply: Any, timeout: float | None) -> Any:
+        """Many requests, one reply."""
+        call = self._call(name, "stream_unary", reply)
+        return self._checked(lambda: call(iter(requests), timeout=timeout))
+
+    def _call(self, name: str, kind: str, reply: Any) -> Callable[..., Any]:
+        call = self._calls.get(name)
+        if call is None:
+            with self._lock:
+                call = self._calls[name] = self._make_call(name, kind, reply)
+        return call
+
+    def _make_call(self, name: str, kind: str, reply: Any) -> Callable[..., Any]:
+        import grpc  # see above
+
+        if self._channel is None:
+            self._channel = grpc.insecure_channel(self.address, options=_OPTIONS)
+        make: Callable[..., Any] = getattr(self._channel, kind)
+        return make(
+            f"/cubind.v1.Cubind/{name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=reply.FromString,
+        )
+
+    def _checked(self, call: Callable[[], Any]) -> Any:
+        import grpc
+
+        try:
+            return call()
+        except grpc.RpcError as error:
+            status: Any = error
+            raise self._error(int(status.code().value[0]), status.details() or "") from None
+
+    def _error(self, number: int, details: str) -> Exception:
+        if number == 14 and _CONNECT_FAILURE.search(details):
+            return UnavailableError(f"no daemon answers there: {THREE_WAYS}", field=self.address)
+        found = _FIELD.fullmatch(details) if number == 3 else None
+        return make_error(number, found[1], found[2]) if found else make_error(number, "", details)

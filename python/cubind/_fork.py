@@ -1,0 +1,29 @@
+"""Objects with locks, in forked children: a lock that another thread of the parent held would stay locked for ever."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol
+
+
+class Forkable(Protocol):
+    """after_fork() is called in the child, before anything else of the object is."""
+
+    def after_fork(self) -> None: ...
+
+
+_all: weakref.WeakSet[Forkable] = weakref.WeakSet()
+
+
+def watch(forkable: Forkable) -> None:
+    """Has after_fork() called as long as the object lives."""
+    _all.add(forkable)
+
+
+def _after_fork() -> None:
+    for forkable in list(_all):
+        forkable.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,51 @@
+"""CUBIND_RECORD=shapes.jsonl: the problems that a run asked the daemon for, as lists for `cubindctl tune --shapes`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pathlib
+import threading
+
+from . import _fork
+from ._wire import Problem
+
+
+class Recorder:
+    """Appends each problem once to the list of its kernel: shapes.jsonl becomes shapes.KERNEL.jsonl, since a list is for one
+    kernel. Several processes may write the same list. Safe on many threads."""
+
+    def __init__(self, path: str) -> None:
+        self._path = pathlib.Path(path)
+        self._seen: set[str] = set()
+        self._lock = threading.Lock()
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """In the child."""
+        self._lock = threading.Lock()
+
+    def file_of(self, kernel: str) -> pathlib.Path:
+        """The list of a kernel."""
+        suffix = self._path.suffix or ".jsonl"
+        return self._path.with_name(f"{self._path.stem}.{kernel}{suffix}")
+
+    def record(self, kernel: str, problem: Problem) -> None:
+        """Adds a line unless the list has it already."""
+        line = json.dumps({"kernel": kernel, **problem})
+        with self._lock:
+            if line in self._seen:
+                return
+            self._seen.add(line)
+            with self.file_of(kernel).open("a+", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.seek(0)
+                if line not in file.read().splitlines():
+                    file.write(line + "\n")
+
+
+def recorder() -> Recorder | None:
+    """As CUBIND_RECORD asks; None where it is not set."""
+    path = os.environ.get("CUBIND_RECORD")
+    return Recorder(path) if path else None

@@ -1,0 +1,196 @@
+"""Questions to messages, and replies to what the extension and Python callers read."""
+
+from __future__ import annotations
+
+import json
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import InvalidArgumentError
+
+Problem = dict[str, "int | str"]
+
+_SOURCES = ("buffer", "value", "caller")
+_ROLES = ("none", "in", "out", "inout", "zero", "scratch")
+_SHORT = {"PREDICTED_WINNER": "predicted", "DEFAULT_CONFIGURATION": "default"}
+
+
+def messages() -> Any:
+    """The generated module, imported at the first use: protobuf is not needed to import cubind."""
+    from ._schemas import cubind_pb2
+
+    return cubind_pb2
+
+
+def parse_problem(problem: str | Mapping[str, Any] | None, named: Mapping[str, Any]) -> Problem:
+    """Dims and flags as ints, types as text, in the order given. "N=4096,D=4096,T=bf16" is read too."""
+    values: dict[str, Any] = {}
+    if isinstance(problem, str):
+        for part in problem.split(","):
+            name, equals, value = part.partition("=")
+            if not equals:
+                raise InvalidArgumentError(f'"{part}" is not name=value', field="problem")
+            values[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else value.strip()
+    elif problem is not None:
+        values.update(problem)
+    values.update(named)
+    return {name: _value(name, value) for name, value in values.items()}
+
+
+def _value(name: str, value: Any) -> int | str:
+    if isinstance(value, numbers.Integral):  # numpy's too, and bool
+        return int(value)
+    if isinstance(value, float) or value is None:
+        raise InvalidArgumentError(f"{value} is neither an int nor a type", field=f"problem.{name}")
+    return str(value)  # "bf16", torch.bfloat16, numpy.dtype("float16"): the daemon knows their spellings
+
+
+def set_problem(problem: Problem, to: Any) -> None:
+    """Into a v1.Problem. Flags go among the dims: the daemon, which has the spec, knows them."""
+    for name, value in problem.items():
+        if name == "scenario":
+            to.scenario = str(value)
+        elif isinstance(value, int):
+            to.dims.add(name=name, value=value)
+        else:
+            to.types.add(name=name, type=value)
+
+
+def problem_of(message: Any) -> Problem:
+    """A v1.Problem as {"N": 4096, "T": "bf16", ...}."""
+    problem: Problem = {value.name: value.value for value in message.dims}
+    problem.update({binding.name: binding.type for binding in message.types})
+    problem.update({value.name: value.value for value in message.flags})
+    if message.scenario:
+        problem["scenario"] = message.scenario
+    return problem
+
+
+def match_of(departures: Any) -> str:
+    """ "exact", or the departures joined by "+": the spelling of cubindctl."""
+    names = [messages().Departure.Name(departure) for departure in departures]
+    return "+".join(_SHORT.get(name, name.lower()) for name in names) or "exact"
+
+
+def departures_of(match: str) -> list[Any]:
+    """The inverse. Raises InvalidArgumentError for an unknown word."""
+    departure = messages().Departure
+    words = {_SHORT.get(name, name.lower()): number for name, number in departure.items() if number != 0}
+    named = [] if match == "exact" else match.split("+")
+    for word in named:
+        if word not in words:
+            raise InvalidArgumentError(
+                f'"{word}" is not a departure (known: {", ".join(words)}; or "exact")', field="accept"
+            )
+    return [words[word] for word in named]
+
+
+def rule_json(reply: Any) -> str:
+    """A GetVariantReply's rule as python/extension/rule_json.hpp reads it."""
+    rule = reply.rule
+    return json.dumps(
+        {
+            "kernel": reply.kernel,
+            "asked": _problem_json(reply.problem),
+            "configuration": _pairs(reply.configuration.values),
+            "intervals": [[i.dim, i.lower, i.upper] for i in rule.intervals],
+            "own_records": [_problem_json(problem) for problem in rule.own_records],
+            "constraints": list(rule.constraints),
+            "launches": [_launch_template(launch) for launch in rule.launches],
+            "device_constants": _pairs(rule.device_constants),
+            "static_shared_bytes": rule.static_shared_bytes,
+        }
+    )
+
+
+def _pairs(values: Any) -> list[list[Any]]:
+    return [[value.name, value.value] for value in values]
+
+
+def _problem_json(problem: Any) -> dict[str, Any]:
+    return {
+        "dims": _pairs(problem.dims),
+        "types": [[binding.name, binding.type] for binding in problem.types],
+        "flags": _pairs(problem.flags),
+        "scenario": problem.scenario,
+    }
+
+
+def _launch_template(launch: Any) -> dict[str, Any]:
+    return {
+        "entry": launch.entry,
+        "entry_symbol": launch.entry_symbol,
+        "grid": list(launch.grid),
+        "block": list(launch.block),
+        "shared_bytes": launch.shared_bytes or "0",
+        "parameters": [
+            {
+                "name": p.name,
+                "source": _SOURCES[p.source],
+                "type": p.type,
+                "role": _ROLES[p.role],
+                "extent": p.extent,
+                "align_bytes": p.align_bytes,
+                "value": p.value,
+                "shape": list(p.shape),
+            }
+            for p in launch.parameters
+        ],
+    }
+
+
+def plan_of(plan: Any) -> list[dict[str, Any]]:
+    """A v1.LaunchPlan as the extension's Rule.plan() gives it."""
+    return [
+        {
+            "entry": launch.entry,
+            "entry_symbol": launch.entry_symbol,
+            "grid": [launch.grid.x, launch.grid.y, launch.grid.z],
+            "block": [launch.block.x, launch.block.y, launch.block.z],
+            "shared_bytes": launch.shared_bytes,
+            "parameters": [
+                {
+                    "name": p.name,
+                    "source": _SOURCES[p.source],
+                    "type": p.type,
+                    "role": _ROLES[p.role],
+                    "extent_bytes": p.extent_bytes,
+                    "align_bytes": p.align_bytes,
+                    "value": p.value,
+                    "shape": list(p.shape),
+                }
+                for p in launch.parameters
+            ],
+        }
+        for launch in plan.launches
+    ]
+
+
+def to_dict(message: Any) -> dict[str, Any]:
+    """A message as a dict with every field: enums as words in lower case, bytes in hexadecimal, problems as problem_of()."""
+    return {field.name: _plain(field, getattr(message, field.name)) for field in message.DESCRIPTOR.fields}
+
+
+def _plain(field: Any, value: Any) -> Any:
+    # A message, bytes and text have no __len__ that means repetition.
+    if not isinstance(value, (str, bytes)) and hasattr(value, "__len__"):
+        return [_plain_one(field, item) for item in value]
+    return _plain_one(field, value)
+
+
+def _plain_one(field: Any, value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if field.enum_type is not None:
+        return field.enum_type.values_by_number[value].name.lower()
+    if field.message_type is None:
+        return value
+    return problem_of(value) if field.message_type.name == "Problem" else to_dict(value)
+
+
+def table_rows(text: str) -> list[dict[str, Any]]:
+    """The records of a table, one flat dict each, with the label of the device in the place of its class."""
+    table = json.loads(text)
+    labels = {device["class"]: device["label"] for device in table["devices"]}
+    return [{**record, "device": labels[record["device"]]} for record in table["records"]]

@@ -1,0 +1,126 @@
+"""The daemon's answer, checked: the cubin has its digest, and the answer is for the question."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from . import _core, _wire
+from .errors import DataLossError
+
+if TYPE_CHECKING:
+    from ._wire import Problem
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Answer:
+    """A variant for one problem, with the launch plan for it and the evidence. Immutable, safe on many threads.
+
+    kernel: the kernel's name.
+    problem: the problem that this answers, in the daemon's form: {"N": 4096, "D": 4096, "T": "bf16"}.
+    configuration: the values of the tunables, in the spec's order.
+    match: "exact", or how the answer departs from the question: "bucket", "default", "bucket+stale", ...
+    evidence: "measured", "imported", "replayed", "predicted" or "none".
+    time_us: the median time of the measured problem in microseconds; None where nothing was measured.
+    device: label of the device class that the answer is for.
+    plan: the launches in order, as dicts: entry, entry_symbol, grid, block, shared_bytes, parameters.
+    cubin: the compiled code, as the driver loads it.
+    digest: SHA-256 of the cubin, hexadecimal.
+    job_id: of the tuning job that a miss started; "" where none runs.
+    why: why nothing better answers; "" where nothing better was missed.
+    """
+
+    kernel: str
+    problem: Problem
+    configuration: dict[str, int]
+    match: str
+    evidence: str
+    time_us: float | None
+    device: str
+    plan: list[dict[str, Any]]
+    cubin: bytes = dataclasses.field(repr=False)
+    digest: str = dataclasses.field(repr=False)
+    job_id: str = ""
+    why: str = ""
+    _rule: _core.Rule = dataclasses.field(kw_only=True, repr=False)
+    _dims: tuple[str, ...] = dataclasses.field(kw_only=True, repr=False)
+    _asked: tuple[int, ...] = dataclasses.field(kw_only=True, repr=False)
+    _asked_match: str = dataclasses.field(kw_only=True, repr=False)
+
+    def for_dims(self, **dims: int) -> Answer | None:
+        """The answer for other values of the dims, by the reply's rule and without a call. None where the rule does not
+        cover them (another bucket, a record of its own, a violated constraint): then ask the client."""
+        unknown = set(dims) - set(self._dims)
+        if unknown:
+            raise TypeError(
+                f"{self.kernel} has no dim {', '.join(sorted(unknown))} (dims: {', '.join(self._dims)})"
+            )
+        problem: Problem = {**self.problem, **dims}
+        values = tuple(int(problem[name]) for name in self._dims)
+        plan = self._rule.plan(values)
+        if plan is None:
+            return None
+        return dataclasses.replace(
+            self, problem=problem, plan=json.loads(plan), match=self._match_for(values)
+        )
+
+    @property
+    def dim_names(self) -> tuple[str, ...]:
+        """The kernel's dims, in the spec's order."""
+        return self._dims
+
+    def rule(self) -> _core.Rule:
+        """For which problems this holds, and with which launches: what launching needs."""
+        return self._rule
+
+    def covers(self, dims: tuple[int, ...]) -> bool:
+        """Whether the rule answers for these values of the dims, in the spec's order."""
+        return self._rule.covers(dims)
+
+    def _match_for(self, values: tuple[int, ...]) -> str:
+        if values == self._asked or "bucket" in self._asked_match.split("+"):
+            return self._asked_match
+        return "bucket" if self._asked_match == "exact" else f"bucket+{self._asked_match}"
+
+
+def make_answer(reply: Any, cubin: bytes) -> Answer:
+    """From a GetVariantReply and its uncompressed cubin. Raises DataLossError if the cubin does not have the promised
+    digest, or the launch plan is not the one that the reply's rule gives."""
+    digest = hashlib.sha256(cubin).digest()
+    if digest != reply.artifact.digest:
+        raise DataLossError(
+            f"the cubin of {reply.kernel} does not have the digest that the daemon promised, "
+            f"{reply.artifact.digest.hex()}",
+            field="artifact",
+        )
+    rule = _core.Rule(_wire.rule_json(reply))
+    asked = tuple(dim.value for dim in reply.problem.dims)
+    plan = _wire.plan_of(reply.plan)
+    own = rule.plan(asked)
+    if own is None or json.loads(own) != plan:
+        why = rule.violation() if own is None else ""
+        raise DataLossError(
+            "the launch plan differs from the reply's own rule" + (f": {why}" if why else ""), field="plan"
+        )
+    provenance = reply.provenance
+    match = _wire.match_of(provenance.departures)
+    return Answer(
+        kernel=reply.kernel,
+        problem=_wire.problem_of(reply.problem),
+        configuration={value.name: value.value for value in reply.configuration.values},
+        match=match,
+        evidence=_wire.messages().Evidence.Name(provenance.evidence).lower(),
+        time_us=provenance.median_us if provenance.samples else None,
+        device=reply.device,
+        plan=plan,
+        cubin=cubin,
+        digest=digest.hex(),
+        job_id=reply.job_id,
+        why=reply.why,
+        _rule=rule,
+        _dims=tuple(dim.name for dim in reply.problem.dims),
+        _asked=asked,
+        _asked_match=match,
+    )

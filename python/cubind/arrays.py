@@ -1,0 +1,145 @@
+"""What cubind reads of an array in GPU memory: torch tensors, CuPy arrays, and whatever has __cuda_array_interface__."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import InvalidArgumentError
+
+_CANONICAL = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+    "int64": "i64",
+    "int32": "i32",
+    "int8": "i8",
+    "uint8": "u8",
+}
+_TORCH = {short: long for long, short in _CANONICAL.items()}
+_BY_TYPESTR = {"f8": "f64", "f4": "f32", "f2": "f16", "i8": "i64", "i4": "i32", "i1": "i8", "u1": "u8"}
+ITEM_BYTES = {
+    "f64": 8,
+    "f32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "e4m3": 1,
+    "e5m2": 1,
+    "i64": 8,
+    "i32": 4,
+    "i8": 1,
+    "u8": 1,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayFacts:
+    """shape: in elements. dtype: cubind's spelling ("bf16"), "" where the array does not tell. contiguous: in C order.
+    device: the CUDA ordinal, None where the array does not tell."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    contiguous: bool
+    device: int | None
+
+    @property
+    def elements(self) -> int:
+        """The product of the shape."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+
+def is_torch(array: Any) -> bool:
+    """Whether it is a torch tensor. Does not import torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is an array that facts_of() reads."""
+    return is_torch(value) or hasattr(value, "__cuda_array_interface__")
+
+
+def facts_of(name: str, array: Any) -> ArrayFacts:
+    """Raises InvalidArgumentError at `argument NAME` for what lies not in GPU memory."""
+    if is_torch(array):
+        if not array.is_cuda:
+            raise _refused(name, f"the tensor lies on {array.device}, the kernel needs GPU memory")
+        dtype = _CANONICAL.get(str(array.dtype).removeprefix("torch."), str(array.dtype))
+        return ArrayFacts(tuple(array.shape), dtype, array.is_contiguous(), array.device.index)
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is None:
+        hint = "; use torch.from_dlpack or cupy.from_dlpack" if hasattr(array, "__dlpack__") else ""
+        raise _refused(name, f"a {type(array).__name__} is no array in GPU memory{hint}")
+    dtype = _BY_TYPESTR.get(interface["typestr"][1:], "")
+    strides = interface.get("strides")
+    contiguous = strides is None or tuple(strides) == _c_strides(
+        interface["shape"], int(interface["typestr"][2:])
+    )
+    device = getattr(getattr(array, "device", None), "id", None)
+    return ArrayFacts(tuple(interface["shape"]), dtype, contiguous, device)
+
+
+def check(name: str, array: Any, dtype: str, extent_bytes: int) -> None:
+    """Raises InvalidArgumentError unless it is a C-contiguous array in GPU memory of `dtype` with at least `extent_bytes`."""
+    facts = facts_of(name, array)
+    if facts.dtype not in ("", dtype):
+        raise _refused(name, f"has elements of {facts.dtype}, the kernel takes {dtype}")
+    if not facts.contiguous:
+        raise _refused(name, f"is not contiguous (shape {list(facts.shape)}): pass .contiguous()")
+    size = facts.elements * ITEM_BYTES[dtype]
+    if size < extent_bytes:
+        raise _refused(
+            name, f"has {size} bytes (shape {list(facts.shape)}), the kernel reaches {extent_bytes}"
+        )
+
+
+def stream_source(arrays: Sequence[Any]) -> tuple[Callable[[Any], int] | int, Any]:
+    """(source, device) for the stream on which the arrays' library works at the moment: source(device) is its handle.
+    The default stream (0, None) where none of them is torch's or CuPy's."""
+    for array in arrays:
+        if is_torch(array):
+            return sys.modules["torch"]._C._cuda_getCurrentRawStream, array.device.index
+        cupy = sys.modules.get("cupy")
+        if cupy is not None and isinstance(array, cupy.ndarray):
+            return _cupy_stream, array.device.id
+    return 0, None
+
+
+def _cupy_stream(_: Any) -> int:
+    return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+
+
+def empty(like: Any, shape: tuple[int, ...], dtype: str, zero: bool) -> Any:
+    """An array of `like`'s library and device, in its current stream's order. Raises InvalidArgumentError for another library."""
+    if is_torch(like):
+        torch = sys.modules["torch"]
+        make = torch.zeros if zero else torch.empty
+        return make(shape, dtype=getattr(torch, _TORCH[dtype]), device=like.device)
+    cupy = sys.modules.get("cupy")
+    if cupy is None or not isinstance(like, cupy.ndarray) or dtype in ("bf16", "e4m3", "e5m2"):
+        raise InvalidArgumentError(
+            f"cannot allocate an array of {dtype} beside a {type(like).__name__}: pass it", field="arguments"
+        )
+    with like.device:
+        return (cupy.zeros if zero else cupy.empty)(shape, dtype=_TORCH[dtype])
+
+
+def _c_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = item
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def _refused(name: str, cause: str) -> InvalidArgumentError:
+    return InvalidArgumentError(cause, field=f"argument {name}")

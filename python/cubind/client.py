@@ -1,0 +1,381 @@
+"""The client of a cubind daemon."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import _core, _fork, _ranks, _record, _wire
+from ._connection import Connection
+from ._interface import Interface, interface_of
+from .answer import Answer, make_answer
+from .embedded import EmbeddedDaemon
+from .errors import DataLossError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from .kernel import Kernel
+from .tuning import TuneResult, tune
+
+# The longest time in seconds for which an answer that a tuning job may improve answers for its bucket.
+_UNSETTLED_FOR = 10.0
+_COMPILE_SHARE = 0.9  # of the timeout: how long the daemon may wait for a compile before it says so
+_MAX_CUBIN_BYTES = 256 << 20
+_MAX_HELD = 64  # answers to questions that differ in their dims alone, the newest first
+_MAX_SENT = 32  # digests sent along so that known bytes are not sent back
+_MAX_QUESTIONS = 4096
+_ON_MISS = ("serve", "wait", "fail")
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What a question says besides kernel and problem. The fields are those of Client.get()."""
+
+    device: str | None = None
+    on_miss: str = "serve"
+    tune: bool = True
+    accept: str | None = None
+    reproducible: bool = False
+    invariant: str | None = None
+    warm_l2: bool = False
+    graph: bool = False
+    namespace: str = ""
+    job: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """An answer, and when it stops answering for its bucket: time.monotonic() seconds."""
+
+    answer: Answer
+    until: float
+
+
+class Client:
+    """Asks one daemon. Safe on many threads and across fork(): a child makes a connection of its own.
+
+    address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take. cubind.connect() makes one.
+    """
+
+    def __init__(self, address: str, timeout: float = 30.0, _daemon: EmbeddedDaemon | None = None) -> None:
+        self.address = address
+        self.timeout = timeout
+        self._daemon = _daemon  # which lives as long as somebody holds this
+        self._connection = Connection(address)
+        self._answers: dict[Any, tuple[Held, ...]] = {}
+        self._gpus: dict[Any, dict[str, dict[str, Any]]] = {}
+        self._kernels: dict[str, Interface] = {}
+        self._lock = threading.Lock()
+        self._recorder = _record.recorder()
+        self._calls = 0
+        _fork.watch(self)
+
+    def __repr__(self) -> str:
+        return f"cubind.Client({self.address!r})"
+
+    def close(self) -> None:
+        """Ends the connection, and the claim on an embedded daemon."""
+        self._connection.close()
+        if self._daemon is not None:
+            self._daemon.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def calls(self) -> int:
+        """Calls made so far for answers: this shows what the rules saved."""
+        return self._calls
+
+    def get(
+        self,
+        kernel: str,
+        problem: str | Mapping[str, Any] | None = None,
+        *,
+        device: str | None = None,
+        on_miss: str = "serve",
+        tune: bool = True,
+        accept: str | None = None,
+        reproducible: bool = False,
+        invariant: str | None = None,
+        warm_l2: bool = False,
+        graph: bool = False,
+        namespace: str = "",
+        job: str | None = None,
+        **named: Any,
+    ) -> Answer:
+        """The best variant for a problem: client.get("rmsnorm_forward", N=4096, D=4096, T="bf16").
+
+        An earlier answer's rule answers the other problems of its bucket without a call.
+
+        problem: dims and flags as ints, types as text or as dtypes of torch and NumPy; by name, as a mapping, or as the text
+            "N=4096,D=4096,T=bf16" (for a dim that is called like an option).
+        device: label of a device class ("nvidia-h200"); None: the GPU of the current CUDA context, else the first one.
+        on_miss: "serve" the best there is, "wait" for the tuning job, or "fail" without an acceptable record.
+        tune: whether a miss starts a tuning job behind the answer.
+        accept: tolerated departures ("bucket+stale", "exact"); None: all.
+        reproducible: only variants whose bits do not change from run to run.
+        invariant: a dim: only variants whose rows have the same bits for every size of it.
+        warm_l2, graph: measured with a warm L2 cache, or as a CUDA graph.
+        namespace: whose records.
+        job: the training job, whose ranks all get the answers of one generation; None: as CUBIND_JOB, Slurm or torchrun say.
+
+        Raises CubindError with the daemon's code: NotFoundError, InvalidArgumentError with the field's path,
+        FailedPreconditionError (no driver, or no cubin that it loads), UnavailableError, DeadlineExceededError, DataLossError.
+        """
+        question = Question(
+            device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph, namespace, job
+        )
+        return self.ask(kernel, _wire.parse_problem(problem, named), question).answer
+
+    def ask(self, kernel: str, problem: _wire.Problem, question: Question, gpu: Any = None) -> Held:
+        """get() with its options as one value, and how long the answer is good. gpu: tells the devices of one process
+        apart, for the answers kept."""
+        key = (kernel, question, gpu, tuple(sorted(p for p in problem.items() if isinstance(p[1], str))))
+        known = self._find(key, problem)
+        if known is not None:
+            return known
+        if self._recorder is not None:
+            self._recorder.record(kernel, problem)
+        asked_at = time.monotonic()
+        request = self._request(kernel, problem, question, gpu)
+        held = {h.answer.digest: h.answer.cubin for h in self._answers.get(key, ())[:_MAX_SENT]}
+        request.have_artifacts.extend(bytes.fromhex(digest) for digest in held)
+        self._calls += 1
+        reply = self._call("GetVariant", request, _wire.messages().GetVariantReply)
+        _check_reply(request, reply, question)
+        answer = make_answer(reply, self._cubin_of(reply, held))
+        until = asked_at + _UNSETTLED_FOR if _is_unsettled(reply, answer) else float("inf")
+        found = Held(answer, until)
+        self._add(key, found)
+        return found
+
+    def kernel(
+        self,
+        name: str,
+        problem: str | Mapping[str, Any] | None = None,
+        *,
+        question: Question | None = None,
+        **fixed: Any,
+    ) -> Kernel:
+        """A callable that launches the kernel's best variant on arrays: client.kernel("rmsnorm_forward", T="bf16").
+
+        problem: the part of the problem that is the same for every call (types, flags, dims), by name or as in get().
+        question: what get() takes as options.
+
+        Raises NotFoundError for an unknown kernel.
+        """
+        if name not in self._kernels:
+            self._kernels.update({k["name"]: interface_of(k) for k in self.kernels() if k["name"]})
+        if name not in self._kernels:
+            raise NotFoundError(
+                f'there is no kernel "{name}" (known: {", ".join(sorted(self._kernels))})', "kernel"
+            )
+        return Kernel(
+            self, name, self._kernels[name], _wire.parse_problem(problem, fixed), question or Question()
+        )
+
+    def tune(
+        self,
+        shapes: Iterable[Mapping[str, Any]] | str | os.PathLike[str],
+        *,
+        kernel: str | None = None,
+        device: str | None = None,
+        retune: bool = False,
+        progress: bool = True,
+        namespace: str = "",
+    ) -> list[TuneResult]:
+        """Measures problems and stores the winners. Waits for the jobs.
+
+        shapes: the problems, each a mapping {"kernel": "rmsnorm_forward", "N": 4096, "D": 4096, "T": "bf16"}, or a file of
+            them (.json, .jsonl) as CUBIND_RECORD writes it and `cubindctl tune --shapes` reads it.
+        kernel: the kernel of problems that do not name theirs.
+        device: label of a device class; None: the one class that agents offer.
+        retune: measures fresh problems again.
+        progress: shows a progress bar (tqdm where it is installed, else lines on stderr).
+
+        Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result with its error.
+        """
+        return tune(self._connection, shapes, kernel, device, retune, progress, namespace)
+
+    def table(self, kernel: str | None = None, *, pandas: bool = False) -> Any:
+        """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a pandas frame."""
+        records = _wire.table_rows(self.export_table(kernel=kernel))
+        if not pandas:
+            return records
+        import pandas as pd  # only for who asks for a frame
+
+        return pd.DataFrame(records)
+
+    def export_table(
+        self, path: str | os.PathLike[str] | None = None, *, kernel: str | None = None, replayed: bool = False
+    ) -> str:
+        """The tuning table as JSON text, written to `path` where one is given. replayed: with replayed records."""
+        request = _wire.messages().ExportTableRequest(
+            kernels=[kernel] if kernel else [], include_replayed=replayed
+        )
+        chunks = self._connection.stream("ExportTable", request, _wire.messages().TableChunk, self.timeout)
+        text = b"".join(chunk.json for chunk in chunks).decode()
+        if path is not None:
+            pathlib.Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def import_table(self, path: str | os.PathLike[str], *, namespace: str = "") -> dict[str, Any]:
+        """Imports the table of a file. Returns records_added, records_known, trials_added, generation."""
+        file = pathlib.Path(path)
+        chunk = _wire.messages().TableChunk
+        data = file.read_bytes()
+        step = 1 << 20
+        parts = [data[at : at + step] for at in range(0, len(data), step)] or [b""]
+        chunks = [
+            chunk(json=parts[0], file=str(file), namespace=namespace),
+            *(chunk(json=p) for p in parts[1:]),
+        ]
+        reply = self._connection.upload(
+            "ImportTable", chunks, _wire.messages().ImportTableReply, self.timeout
+        )
+        return _wire.to_dict(reply)
+
+    def wanted(self, kernel: str = "", *, top: int = 0) -> list[dict[str, Any]]:
+        """The problems that were asked for and started no job, most asked first; `top`: at most as many, 0: all."""
+        request = _wire.messages().ListWantedRequest(kernel=kernel, top=top)
+        reply = self._call("ListWanted", request, _wire.messages().ListWantedReply)
+        return [_wire.to_dict(want) for want in reply.wants]
+
+    def status(self) -> dict[str, Any]:
+        """The daemon's state: version, generation, kernels, records, jobs_queued, devices, ..."""
+        messages = _wire.messages()
+        return _wire.to_dict(self._call("GetStatus", messages.GetStatusRequest(), messages.GetStatusReply))
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """The kernels that the daemon knows: name, file, dims, types, tunables, records, error."""
+        messages = _wire.messages()
+        reply = self._call("ListKernels", messages.ListKernelsRequest(), messages.ListKernelsReply)
+        return [_wire.to_dict(kernel) for kernel in reply.kernels]
+
+    # ---- Asking ----
+
+    def _call(self, name: str, request: Any, reply: Any) -> Any:
+        return self._connection.unary(name, request, reply, self.timeout)
+
+    def _find(self, key: Any, problem: _wire.Problem) -> Held | None:
+        for held in self._answers.get(key, ()):
+            if held.until > time.monotonic() and (answer := _answer_for(held.answer, problem)) is not None:
+                return Held(answer, held.until)
+        return None
+
+    def _add(self, key: Any, held: Held) -> None:
+        now = time.monotonic()
+        with self._lock:
+            others = [
+                h
+                for h in self._answers.get(key, ())
+                if h.until > now and h.answer.problem != held.answer.problem
+            ]
+            if len(self._answers) >= _MAX_QUESTIONS and key not in self._answers:
+                self._answers.pop(next(iter(self._answers)))
+            self._answers[key] = (held, *others)[:_MAX_HELD]
+
+    def _request(self, kernel: str, problem: _wire.Problem, question: Question, gpu: Any) -> Any:
+        messages = _wire.messages()
+        if question.on_miss not in _ON_MISS:
+            raise InvalidArgumentError(
+                f'"{question.on_miss}" is not one of serve, wait and fail', field="on_miss"
+            )
+        request = messages.GetVariantRequest(kernel=kernel, namespace=question.namespace)
+        _wire.set_problem(problem, request.problem)
+        if question.device is None:
+            self._describe_gpu(request.device, gpu)
+        else:
+            request.device.label = question.device
+        request.policy.warm_l2 = question.warm_l2
+        request.policy.graph_launch = question.graph
+        if question.invariant:
+            request.numerics.kind = messages.Numerics.INVARIANT
+            request.numerics.invariant_dim = question.invariant
+        elif question.reproducible:
+            request.numerics.kind = messages.Numerics.REPRODUCIBLE
+        request.job = _ranks.job_id() if question.job is None else question.job
+        request.on_miss = _ON_MISS.index(question.on_miss)
+        request.compile_wait_ms = int(_COMPILE_SHARE * 1000 * self.timeout)
+        request.tune = messages.AUTO if question.tune else messages.NEVER
+        if question.accept is not None:
+            request.restrict_accept = True
+            request.accept.extend(_wire.departures_of(question.accept))
+        return request
+
+    def _describe_gpu(self, device: Any, gpu: Any) -> None:
+        facts = self._gpus.get(gpu)
+        if facts is None:
+            facts = _core.gpu()
+            if gpu is not None:
+                self._gpus[gpu] = facts
+        for name, value in facts["facts"].items():
+            setattr(device.facts, name, value)
+        device.driver.cuda = facts["driver"]["cuda"]
+        device.driver.version = facts["driver"]["version"]
+
+    # From the reply, from an earlier answer, or by a call of its own, in this order.
+    def _cubin_of(self, reply: Any, held: Mapping[str, bytes]) -> bytes:
+        frame = reply.artifact.zstd_cubin
+        if not frame and reply.artifact.digest.hex() in held:
+            return held[reply.artifact.digest.hex()]
+        if not frame:
+            self._calls += 1
+            request = _wire.messages().GetArtifactRequest(digest=reply.artifact.digest)
+            chunks = self._connection.stream(
+                "GetArtifact", request, _wire.messages().ArtifactChunk, self.timeout
+            )
+            frame = b"".join(chunk.data for chunk in chunks)
+        size = reply.artifact.cubin_bytes
+        if size > _MAX_CUBIN_BYTES:  # a wrong size must not take the process's memory
+            raise ResourceExhaustedError(
+                f"{size} bytes, a cubin may have at most {_MAX_CUBIN_BYTES}", "artifact.cubin_bytes"
+            )
+        return _core.decompress(frame, size)
+
+    def after_fork(self) -> None:
+        """In the child."""
+        self._lock = threading.Lock()
+
+
+# The answer to `problem` by another answer's rule; None where it does not cover it.
+def _answer_for(answer: Answer, problem: _wire.Problem) -> Answer | None:
+    values = {name: value for name, value in problem.items() if isinstance(value, int)}
+    dims = {name: values.pop(name) for name in answer.dim_names if name in values}
+    flags_agree = all(answer.problem.get(name) == value for name, value in values.items())
+    if not flags_agree or len(dims) != len(answer.dim_names):
+        return None
+    return (
+        answer
+        if all(answer.problem[name] == value for name, value in dims.items())
+        else answer.for_dims(**dims)
+    )
+
+
+# A job runs behind the answer, and the answer is not the measured one of its bucket: it will get better.
+def _is_unsettled(reply: Any, answer: Answer) -> bool:
+    departures = set(answer.match.split("+")) - {"exact", "bucket", "stale"}
+    return bool(reply.job_id or reply.provenance.provisional or departures)
+
+
+# The right cubin for another question is as wrong as damaged bytes.
+def _check_reply(request: Any, reply: Any, question: Question) -> None:
+    if reply.kernel != request.kernel:
+        raise DataLossError(f"asked for {request.kernel}, the answer is for {reply.kernel}", "kernel")
+    answered = _wire.problem_of(reply.problem)
+    for dim in request.problem.dims:
+        if answered.get(dim.name) != dim.value:
+            raise DataLossError(
+                f"asked for {dim.name}={dim.value}, the answer is for {answered.get(dim.name)}", "problem"
+            )
+    match = _wire.match_of(reply.provenance.departures)
+    if question.accept is not None:
+        accepted = set(question.accept.split("+")) | {"exact"}
+        if not set(match.split("+")) <= accepted:
+            raise DataLossError(f"accepted {question.accept}, the answer is {match}", "provenance.departures")

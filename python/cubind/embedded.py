@@ -1,0 +1,109 @@
+"""A private daemon, shared by the processes of the user and ended when the last of them has left.
+
+Each process holds a shared lock on a file as long as it uses the daemon. The daemon (`cubind --until-unlocked FILE`) looks
+once a second whether it could lock the file for itself; then nobody is left, and it ends. The kernel releases the lock of a
+process that was killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pathlib
+import subprocess
+import time
+
+from . import _address, programs
+from .errors import UnavailableError
+
+_PATIENCE = 60.0  # seconds until a started daemon listens
+
+
+class EmbeddedDaemon:
+    """The claim of this process on the user's private daemon, which is started if it is not there. Raises UnavailableError
+    with the end of the daemon's log if it does not come up. Forked children share the claim."""
+
+    def __init__(self, arguments: tuple[str, ...] = ()) -> None:
+        self._folder = _runtime_folder()
+        self._socket = self._folder / "cubind.sock"
+        self._users = (self._folder / "users.lock").open("a")
+        fcntl.flock(self._users, fcntl.LOCK_SH)  # waits for a daemon that is ending
+        with (self._folder / "start.lock").open("a") as starting:
+            fcntl.flock(starting, fcntl.LOCK_EX)
+            # It does not end while this process holds its lock.
+            if not _listens(self._socket):
+                self._start(arguments)
+
+    @property
+    def address(self) -> str:
+        """unix:///path/to/socket"""
+        return f"unix://{self._socket}"
+
+    def close(self) -> None:
+        """Gives the claim up, as the end of the process or of this object does."""
+        self._users.close()
+
+    def __del__(self) -> None:
+        if "_users" in vars(self):
+            self._users.close()
+
+    def _start(self, arguments: tuple[str, ...]) -> None:
+        log_path = self._folder / "cubind.log"
+        command = [
+            *(
+                str(programs.program("cubind")),
+                "--socket",
+                str(self._socket),
+                "--db",
+                str(_cache_folder() / "store.db"),
+            ),
+            *("--until-unlocked", str(self._folder / "users.lock"), *arguments),
+        ]
+        with log_path.open("w") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a terminal's Ctrl-C is not for it
+                env=programs.environment(),
+            )
+        self._await(process, log_path)
+
+    def _await(self, process: subprocess.Popen[bytes], log: pathlib.Path) -> None:
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until and process.poll() is None:
+            if _listens(self._socket):
+                return
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        raise UnavailableError(
+            f"the embedded daemon did not start: {log.read_text()[-2000:].strip()}", str(log)
+        )
+
+
+def _listens(path: pathlib.Path) -> bool:
+    import socket  # only while one starts
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def _runtime_folder() -> pathlib.Path:
+    """Socket and locks: on a local file system, short enough for a socket's path, this user's alone."""
+    folder = _address.runtime_folder() / "embedded"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise UnavailableError("belongs to another user", str(folder))
+    return folder
+
+
+def _cache_folder() -> pathlib.Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / "embedded"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,142 @@
+"""The exceptions of cubind. Each keeps the code of the daemon (or of the C++ client) and the place of the fault."""
+
+from __future__ import annotations
+
+__all__ = [
+    "AbortedError",
+    "AlreadyExistsError",
+    "CancelledError",
+    "CubindError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "FailedPreconditionError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "PermissionDeniedError",
+    "ResourceExhaustedError",
+    "UnavailableError",
+    "UnimplementedError",
+]
+
+
+class CubindError(Exception):
+    """A fault of cubind. `str(error)` is "place: cause", or the cause alone where there is no place.
+
+    code: the gRPC status by its name, "INVALID_ARGUMENT".
+    field: the path of the field at fault ("problem.dims.N"), an argument's name, a file or an address; "" where none applies.
+    cause: what was wrong there, and what would be right.
+    """
+
+    code = "UNKNOWN"
+
+    def __init__(self, cause: str, field: str = "") -> None:
+        super().__init__(f"{field}: {cause}" if field else cause)
+        self.field = field
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type[CubindError], tuple[str, str]]:
+        return type(self), (self.cause, self.field)
+
+
+class CancelledError(CubindError):
+    """The caller withdrew."""
+
+    code = "CANCELLED"
+
+
+class InvalidArgumentError(CubindError, ValueError):
+    """The question, or an argument of a launch, is wrong in every state of the system."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class DeadlineExceededError(CubindError, TimeoutError):
+    """The deadline passed first."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class NotFoundError(CubindError, LookupError):
+    """There is no such kernel, device, job or artifact; no acceptable record with `on_miss="fail"`."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExistsError(CubindError):
+    """The thing to create exists already."""
+
+    code = "ALREADY_EXISTS"
+
+
+class PermissionDeniedError(CubindError, PermissionError):
+    """The caller may not do this."""
+
+    code = "PERMISSION_DENIED"
+
+
+class ResourceExhaustedError(CubindError):
+    """A limit is met, or a memory or a disk is full."""
+
+    code = "RESOURCE_EXHAUSTED"
+
+
+class FailedPreconditionError(CubindError):
+    """There is no driver or no GPU, or no cubin that the driver loads: something else has to change first."""
+
+    code = "FAILED_PRECONDITION"
+
+
+class AbortedError(CubindError):
+    """The call lost a race."""
+
+    code = "ABORTED"
+
+
+class UnimplementedError(CubindError, NotImplementedError):
+    """Known, but not supported."""
+
+    code = "UNIMPLEMENTED"
+
+
+class InternalError(CubindError):
+    """An invariant of cubind's own is broken."""
+
+    code = "INTERNAL"
+
+
+class UnavailableError(CubindError, ConnectionError):
+    """No daemon answers, and the message says how to start one; or there is no artifact yet, and it names the job."""
+
+    code = "UNAVAILABLE"
+
+
+class DataLossError(CubindError):
+    """The answer is not for the question, or its bytes are damaged."""
+
+    code = "DATA_LOSS"
+
+
+# By the number of the gRPC status.
+_BY_NUMBER: dict[int, type[CubindError]] = {
+    1: CancelledError,
+    3: InvalidArgumentError,
+    4: DeadlineExceededError,
+    5: NotFoundError,
+    6: AlreadyExistsError,
+    7: PermissionDeniedError,
+    8: ResourceExhaustedError,
+    9: FailedPreconditionError,
+    10: AbortedError,
+    11: InvalidArgumentError,  # OUT_OF_RANGE
+    12: UnimplementedError,
+    13: InternalError,
+    14: UnavailableError,
+    15: DataLossError,
+    16: PermissionDeniedError,  # UNAUTHENTICATED
+}
+
+
+def make_error(number: int, field: str, cause: str) -> CubindError:
+    """The exception for a gRPC status by its number."""
+    return _BY_NUMBER.get(number, InternalError)(cause, field)

@@ -1,0 +1,249 @@
+"""A kernel that is launched on arrays, and prepared launches."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _core, _fork, _wire, arrays
+from ._interface import Interface, complete_problem, output_shape
+from ._loading import load
+from .errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ._wire import Problem
+    from .answer import Answer
+    from .client import Client, Question
+
+_OUTPUTS = ("out", "inout", "zero")
+_MAX_VARIANTS = 64  # of one set of types, flags and device
+
+
+@dataclasses.dataclass(frozen=True)
+class _Variant:
+    """An answer whose cubin is loaded into one context. until: time.monotonic() seconds when it is asked for again."""
+
+    answer: Answer
+    until: float
+    loaded: _core.Kernel
+    parameters: tuple[_core.Parameter, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """One call, ready to launch."""
+
+    variant: _Variant
+    dims: tuple[int, ...]
+    values: list[Any]
+    made: list[Any]  # the outputs that were allocated
+
+
+class Bound:
+    """A prepared launch: kernel, problem, arrays and scalars are fixed, nothing is looked up and nothing is allocated.
+
+    bound() launches on the current stream of the arrays' library. bound(x2, w2), or bound(x=x2), launches with other
+    arrays in the place of those bound; they must have the same shapes, types and device, of which only the pointers'
+    alignment is checked. `bound.launch` is the same callable, a little faster.
+
+    arguments: the names of what it takes, in its order. answer: the variant. values: what is bound, in that order.
+    """
+
+    __slots__ = ("__weakref__", "answer", "arguments", "launch", "values")
+
+    def __init__(
+        self, answer: Answer, arguments: tuple[str, ...], values: list[Any], launch: Callable[..., None]
+    ) -> None:
+        self.answer = answer
+        self.arguments = arguments
+        self.values = values
+        self.launch = launch
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        self.launch(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"cubind.Bound({self.answer.kernel}, {self.answer.problem})"
+
+
+class Kernel:
+    """Launches the best variant of a kernel on arrays. Client.kernel() makes one. Safe on many threads.
+
+    kernel(x=x, w=w, y=y, eps=1e-6, N=4096, D=4096, T="bf16") asks the daemon once for each bucket of problems, and launches
+    on the current stream of the arrays' library (torch, CuPy), inside of a CUDA graph's capture too.
+
+    name: the kernel. dims, types: the names of its problem.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        interface: Interface,
+        fixed: Problem,
+        question: Question,
+    ) -> None:
+        self.name = name
+        self.dims = interface.dims
+        self.types = interface.types
+        self._interface = interface
+        self._client = client
+        self._fixed = fixed
+        self._question = question
+        self._variants: dict[Any, tuple[_Variant, ...]] = {}
+        self._lock = threading.Lock()
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """In the child, which has no CUDA context: what was loaded is of no use there."""
+        self._lock = threading.Lock()
+        self._variants = {}
+
+    def __repr__(self) -> str:
+        return f"cubind.Kernel({self.name!r}, {self._fixed})"
+
+    def __call__(self, *, stream: int | None = None, **named: Any) -> Any:
+        """Launches. named: arrays and scalars by the spec's argument names, and what of the problem is not fixed.
+
+        Dims and types that are left out are read from the arrays where the spec gives the buffers' shapes. Arrays are
+        C-contiguous, in GPU memory, of the variant's types and of at least the extents of the plan. Outputs that are left
+        out are allocated and returned, one alone or several as a tuple in the order of `arguments()`; they are flat where
+        the spec gives no shape. Scratch buffers are allocated too. stream: a CUstream; None: the current one of the arrays' library.
+
+        Raises InvalidArgumentError at `argument NAME` before anything is launched, and the errors of Client.get().
+        """
+        call = self._prepare(named)
+        if stream is None:
+            source, device = arrays.stream_source(call.values)
+            stream = source if isinstance(source, int) else source(device)
+        if not call.variant.loaded.launch(call.dims, stream, *call.values):
+            raise InvalidArgumentError("the rule does not cover it", "problem")  # it did a moment ago
+        return _returned(call.made)
+
+    def bind(self, *, stream: int | None = None, **named: Any) -> Bound:
+        """The call as a prepared launch, which checks and computes everything now. It launches nothing yet."""
+        call = self._prepare(named)
+        source, device = arrays.stream_source(call.values) if stream is None else (stream, None)
+        launch = call.variant.loaded.prepare(call.dims, call.values, source, device)
+        if launch is None:
+            raise InvalidArgumentError("the rule does not cover it", "problem")
+        answer = call.variant.answer.for_dims(**dict(zip(call.variant.answer.dim_names, call.dims)))
+        return Bound(answer or call.variant.answer, _names(call.variant), call.values, launch)
+
+    def arguments(self, **named: Any) -> tuple[str, ...]:
+        """The names of what the variant for this problem takes from the caller, in the order of its launches."""
+        problem, _ = self._split(named)
+        return _names(self._variant(problem, None)[0])
+
+    def loaded(self, **named: Any) -> _core.Kernel:
+        """The loaded variant for a problem without arrays, for launches that check nothing:
+        `loaded.launch((N, D), stream, *arguments)`, False where the variant does not hold for these dims."""
+        problem, _ = self._split(named)
+        return self._variant(problem, None)[0].loaded
+
+    # ---- One call ----
+
+    def _prepare(self, named: Mapping[str, Any]) -> _Call:
+        problem, given = self._split(named)
+        like = next((value for value in given.values() if arrays.is_array(value)), None)
+        device = None if like is None else arrays.facts_of("", like).device
+        with _on_device(like, device):
+            variant, dims, extents = self._variant(problem, device)
+        names = _names(variant)
+        unknown = set(given).difference(names)
+        if unknown:
+            raise InvalidArgumentError(
+                f"{self.name} takes no such argument (it takes {', '.join(names)}; "
+                f"the problem has {', '.join((*self.dims, *self.types))})",
+                f"argument {min(unknown)}",
+            )
+        values, made = self._complete(variant, extents, problem, given, like)
+        return _Call(variant, dims, values, made)
+
+    def _split(self, named: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
+        of_problem = {name: value for name, value in named.items() if name in self._interface.names}
+        given = {name: value for name, value in named.items() if name not in of_problem}
+        problem = {**self._fixed, **_wire.parse_problem(None, of_problem)}
+        return complete_problem(self._interface, problem, given), given
+
+    # The arguments in the variant's order: arrays checked, scratch and outputs that were left out allocated.
+    def _complete(
+        self,
+        variant: _Variant,
+        extents: tuple[int, ...],
+        problem: Problem,
+        given: Mapping[str, Any],
+        like: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        values: list[Any] = []
+        made: list[Any] = []
+        for (name, source, dtype, role), extent in zip(variant.parameters, extents):
+            value = given.get(name)
+            if source == "buffer" and value is None:
+                elements = extent // arrays.ITEM_BYTES[dtype]
+                _check_allocatable(name, role, extent)
+                shape = output_shape(self._interface, name, elements, problem, given)
+                value = arrays.empty(like, shape, dtype, role == "zero")
+                if role in _OUTPUTS:
+                    made.append(value)
+            elif source == "buffer" and not isinstance(value, int):
+                arrays.check(name, value, dtype, extent)
+            values.append(value)
+        return values, made
+
+    # The variant with the problem's dims and its arguments' extents. A known one costs no call and no look at the client.
+    def _variant(
+        self, problem: Problem, device: int | None
+    ) -> tuple[_Variant, tuple[int, ...], tuple[int, ...]]:
+        dims = tuple(int(problem[name]) for name in self.dims)
+        key = (device, *(value for name, value in problem.items() if name not in self.dims))
+        for variant in self._variants.get(key, ()):
+            extents = variant.loaded.extents(dims)
+            if extents is not None and variant.until > time.monotonic():
+                return variant, dims, extents
+        variant = self._load(problem, device)
+        with self._lock:
+            others = (v for v in self._variants.get(key, ()) if v.until > time.monotonic())
+            self._variants[key] = (variant, *others)[:_MAX_VARIANTS]
+        extents = variant.loaded.extents(dims)
+        if extents is None:
+            raise InvalidArgumentError("the answer does not hold for its own question", "problem")
+        return variant, dims, extents
+
+    def _load(self, problem: Problem, device: int | None) -> _Variant:
+        held = self._client.ask(self.name, problem, self._question, gpu=device)
+        loaded = load(held.answer, device)
+        return _Variant(held.answer, held.until, loaded, loaded.parameters())
+
+
+def _names(variant: _Variant) -> tuple[str, ...]:
+    return tuple(parameter[0] for parameter in variant.parameters)
+
+
+def _check_allocatable(name: str, role: str, extent: int) -> None:
+    if role not in ("out", "zero", "scratch"):
+        raise InvalidArgumentError(
+            f"is missing: the kernel takes a buffer of that name, {extent} bytes of GPU memory",
+            f"argument {name}",
+        )
+
+
+def _returned(made: list[Any]) -> Any:
+    if not made:
+        return None
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+# The device of the arrays as the current one of their library, for loading on a machine with several.
+def _on_device(like: Any, device: int | None) -> contextlib.AbstractContextManager[Any]:
+    if device is None:
+        return contextlib.nullcontext()
+    if arrays.is_torch(like):
+        return sys.modules["torch"].cuda.device(device)
+    cupy = sys.modules.get("cupy")
+    return cupy.cuda.Device(device) if cupy is not None else contextlib.nullcontext()

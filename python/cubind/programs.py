@@ -1,0 +1,56 @@
+"""The programs that come with the package, and the console scripts that run them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+from typing import NoReturn
+
+from .errors import NotFoundError
+
+_FOLDER = pathlib.Path(__file__).parent / "_programs" / "bin"
+
+
+def program(name: str) -> pathlib.Path:
+    """The path of a program of the package: "cubind", "cubind-agent", "cubind-worker", "cubindctl". CUBIND_PROGRAMS names
+    another folder to look in first; without a package (a build of the source tree) PATH is searched."""
+    folders = [pathlib.Path(folder) for folder in [os.environ.get("CUBIND_PROGRAMS", "")] if folder]
+    for folder in (*folders, _FOLDER):
+        if (folder / name).is_file():
+            return folder / name
+    found = shutil.which(name)
+    if found is None:
+        raise NotFoundError(f"is not in {_FOLDER}, and not on PATH", name)
+    return pathlib.Path(found)
+
+
+def environment() -> dict[str, str]:
+    """The environment for a program: NVRTC and CUPTI are found among the packages of this Python."""
+    return {"VIRTUAL_ENV": sys.prefix, **os.environ}
+
+
+def _run(name: str) -> NoReturn:
+    path = str(program(name))
+    os.execve(path, [path, *sys.argv[1:]], environment())
+
+
+def cubind() -> NoReturn:
+    """The daemon."""
+    _run("cubind")
+
+
+def cubind_agent() -> NoReturn:
+    """The agent."""
+    _run("cubind-agent")
+
+
+def cubind_worker() -> NoReturn:
+    """The worker."""
+    _run("cubind-worker")
+
+
+def cubindctl() -> NoReturn:
+    """The command line."""
+    _run("cubindctl")

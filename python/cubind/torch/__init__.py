@@ -1,0 +1,25 @@
+"""cubind's kernels as PyTorch operators and modules.
+
+import cubind.torch
+cubind.torch.replace(model)
+"""
+
+from __future__ import annotations
+
+from ..client import Client
+from ._replace import Replacement, replace
+from ._rms_norm import RMSNorm, rms_norm
+from ._variants import settings, step
+
+__all__ = ["RMSNorm", "Replacement", "replace", "rms_norm", "step", "strict", "use"]
+
+
+def strict(on: bool = True) -> None:
+    """Whether a kernel that is not there raises CubindError, where otherwise torch's formula takes its place with one warning.
+    The default: in a job of several ranks (WORLD_SIZE above 1), which must not diverge in silence."""
+    settings.strict = on
+
+
+def use(client: Client) -> None:
+    """The daemon that the operators ask. The default: cubind.connect(), when the first kernel is needed."""
+    settings.client = client

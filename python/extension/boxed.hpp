@@ -1,0 +1,67 @@
+// A C++ value as a Python object of a heap type.
+#pragma once
+
+#include <memory>
+
+#include "python/extension/python_object.hpp"
+
+namespace cubind::python {
+
+/// The layout of the instances of a type made by boxed_type<T>().
+template <typename T>
+struct Boxed {
+  PyObject_HEAD T* value;  // null until __init__ has set it
+};
+
+template <typename T>
+void destroy_boxed(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  delete reinterpret_cast<Boxed<T>*>(self)->value;
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+/// The value of an instance. Throws PythonError for one whose __init__ has not run.
+template <typename T>
+T& unbox(PyObject* self) {
+  T* value = reinterpret_cast<Boxed<T>*>(self)->value;
+  if (value == nullptr) {
+    raise(PyExc_RuntimeError, "the object was not initialized");
+  }
+  return *value;
+}
+
+/// The value of `object`, which must be an instance of `type`.
+template <typename T>
+T& unbox(PyObject* object, PyTypeObject* type, const char* expected) {
+  if (PyObject_TypeCheck(object, type) == 0) {
+    raise(PyExc_TypeError, std::string("expected a ") + expected);
+  }
+  return unbox<T>(object);
+}
+
+/// For a tp_init: sets the value; an earlier one ends.
+template <typename T>
+void set_boxed(PyObject* self, std::unique_ptr<T> value) {
+  delete std::exchange(reinterpret_cast<Boxed<T>*>(self)->value, value.release());
+}
+
+/// Makes the type and adds it to the module. The name is "cubind._core.Name"; both live as long as the process.
+template <typename T>
+PyTypeObject* boxed_type(PyObject* module, const char* name, PyMethodDef* methods, initproc init,
+                         const char* doc) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_boxed<T>)},
+                         {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+                         {Py_tp_init, reinterpret_cast<void*>(init)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_doc, const_cast<char*>(doc)},
+                         {0, nullptr}};
+  PyType_Spec spec{name, sizeof(Boxed<T>), 0, Py_TPFLAGS_DEFAULT, slots};
+  Object type = Object::take(PyType_FromSpec(&spec));
+  if (PyModule_AddType(module, reinterpret_cast<PyTypeObject*>(type.get())) != 0) {
+    throw PythonError();
+  }
+  return reinterpret_cast<PyTypeObject*>(type.release());
+}
+
+}  // namespace cubind::python

@@ -1,0 +1,75 @@
+// cubind._core: what the Python client has in C++. It links neither gRPC nor protobuf.
+#include "base/zstd.hpp"
+#include "client/gpu.hpp"
+#include "python/extension/kernel_types.hpp"
+#include "python/extension/launcher.hpp"
+#include "python/extension/python_object.hpp"
+
+namespace cubind::python {
+namespace {
+
+PyObject* decompress(PyObject*, PyObject* arguments) {
+  const char* frame = nullptr;
+  Py_ssize_t size = 0;
+  unsigned long long content = 0;
+  if (PyArg_ParseTuple(arguments, "y#K", &frame, &size, &content) == 0) {
+    return nullptr;
+  }
+  return guarded([&] {
+    const std::string bytes =
+        zstd_decompress({frame, static_cast<std::size_t>(size)}, static_cast<std::size_t>(content));
+    return Object::take(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
+  });
+}
+
+// The fields of v1.DeviceFacts and v1.DriverVersion.
+PyObject* gpu(PyObject*, PyObject*) {
+  return guarded([&] {
+    const Gpu gpu = current_gpu();
+    const cuda::DeviceFacts& facts = gpu.facts;
+    return Object::take(Py_BuildValue(
+        "{s:{s:s,s:I,s:I,s:I,s:I,s:K,s:K,s:K,s:I,s:s,s:I,s:I},s:{s:I,s:s}}", "facts", "name",
+        facts.name.c_str(), "pci_device_id", facts.pci_device_id, "cc_major", facts.cc_major, "cc_minor",
+        facts.cc_minor, "sm_count", facts.sm_count, "l2_bytes",
+        static_cast<unsigned long long>(facts.l2_bytes), "shared_optin_bytes",
+        static_cast<unsigned long long>(facts.shared_optin_bytes), "memory_bytes",
+        static_cast<unsigned long long>(facts.memory_bytes), "memory_bus_bits", facts.memory_bus_bits,
+        "mig_profile", facts.mig_profile.c_str(), "power_limit_mw", facts.power_limit_mw, "max_sm_mhz",
+        facts.max_sm_mhz, "driver", "cuda", gpu.driver.cuda, "version", gpu.driver.version.c_str()));
+  });
+}
+
+PyObject* gpu_present(PyObject*, PyObject*) {
+  return guarded([&] { return Object::share(has_gpu() ? Py_True : Py_False); });
+}
+
+PyMethodDef functions[] = {
+    {"decompress", decompress, METH_VARARGS,
+     "decompress(frame, size): the content of a zstd frame, `size` bytes."},
+    {"gpu", gpu, METH_NOARGS,
+     "gpu(): facts and driver of the current GPU, as v1.DeviceFacts and v1.DriverVersion."},
+    {"has_gpu", gpu_present, METH_NOARGS, "has_gpu(): whether there is a driver and a device."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "cubind._core",
+                          "The Python client's part in C++.",
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+}  // namespace cubind::python
+
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {  // NOLINT: CPython's name
+  namespace python = cubind::python;
+  return python::guarded([] {
+    python::Object module = python::Object::take(PyModule_Create(&python::definition));
+    python::add_kernel_types(module.get());
+    python::add_launcher_type(module.get());
+    return module;
+  });
+}

@@ -1,0 +1,62 @@
+#include "python/extension/python_object.hpp"
+
+#include "base/error.hpp"
+
+namespace cubind::python {
+namespace {
+
+void set_error(const Error& error) {
+  try {
+    const Object module = Object::take(PyImport_ImportModule("cubind.errors"));
+    const Object made =
+        Object::take(PyObject_CallMethod(module.get(), "make_error", "iss", static_cast<int>(error.code()),
+                                         error.where().c_str(), error.cause().c_str()));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
+  } catch (const PythonError&) {
+    // The exception is set: that of the attempt.
+  }
+}
+
+}  // namespace
+
+void raise(PyObject* type, const std::string& message) {
+  PyErr_SetString(type, message.c_str());
+  throw PythonError();
+}
+
+std::string text_of(PyObject* object) {
+  Py_ssize_t size = 0;
+  const char* bytes = PyUnicode_AsUTF8AndSize(object, &size);
+  if (bytes == nullptr) {
+    throw PythonError();
+  }
+  return {bytes, static_cast<std::size_t>(size)};
+}
+
+long long integer_of(PyObject* object) {
+  const long long value = PyLong_AsLongLong(object);
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    throw PythonError();
+  }
+  return value;
+}
+
+Object text(std::string_view value) {
+  return Object::take(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size())));
+}
+
+void set_exception(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const PythonError&) {
+    // is set
+  } catch (const Error& fault) {
+    set_error(fault);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& fault) {
+    PyErr_SetString(PyExc_RuntimeError, fault.what());
+  }
+}
+
+}  // namespace cubind::python

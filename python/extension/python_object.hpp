@@ -1,0 +1,73 @@
+// CPython's objects under RAII, and errors both ways. Only the limited API of CPython 3.11 is used: one binary
+// serves all later versions.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cubind::python {
+
+/// The exception of Python that is already set: unwinds to guarded().
+struct PythonError {};
+
+/// An owned reference. The GIL is held wherever one is made, moved to or destroyed.
+class Object {
+ public:
+  Object() = default;
+  /// Takes over a new reference; null throws PythonError: the exception is set then.
+  static Object take(PyObject* object) {
+    if (object == nullptr) {
+      throw PythonError();
+    }
+    return Object(object);
+  }
+  static Object share(PyObject* object) {
+    Py_XINCREF(object);
+    return Object(object);
+  }
+  Object(const Object& other) : object_(other.object_) { Py_XINCREF(object_); }
+  Object(Object&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Object& operator=(Object other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(object_); }
+
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  explicit Object(PyObject* object) : object_(object) {}
+  PyObject* object_ = nullptr;
+};
+
+/// Sets `type` with a message and unwinds.
+[[noreturn]] void raise(PyObject* type, const std::string& message);
+
+/// UTF-8; throws PythonError for what is no str.
+std::string text_of(PyObject* object);
+/// Throws PythonError for what is no int of 64 bits.
+long long integer_of(PyObject* object);
+Object text(std::string_view value);
+
+/// An exception of C++ as one of Python; an Error becomes what cubind.errors makes of its code, place and cause.
+void set_exception(const std::exception_ptr& error);
+
+/// Calls `body`, which returns a new reference; whatever it throws becomes a Python exception and null.
+template <typename Body>
+PyObject* guarded(const Body& body) noexcept {
+  try {
+    return body().release();
+  } catch (...) {
+    set_exception(std::current_exception());
+    return nullptr;
+  }
+}
+
+}  // namespace cubind::python

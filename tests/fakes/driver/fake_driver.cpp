@@ -1,0 +1,177 @@
+// The functions with an effect. Tests read what was launched by fake_launch().
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "cuda_api/driver_types.hpp"
+
+using namespace cubind::cuda;
+
+namespace {
+
+struct LaunchRecord {
+  std::uint32_t grid[3], block[3], shared_bytes, pad;
+  std::uint64_t stream;
+  std::uint64_t parameters[8];  // the first 8 bytes of each, as many as fake_parameters() said
+};
+
+std::mutex mutex;
+std::vector<LaunchRecord> launches;  // guarded
+std::size_t parameter_count = 0;     // guarded
+std::size_t modules = 0;             // guarded
+thread_local Context current = nullptr;
+
+template <typename Handle>
+Handle handle(std::uintptr_t number) {
+  return reinterpret_cast<Handle>(number);  // NOLINT: never dereferenced
+}
+
+int attribute(DeviceAttribute which) {
+  switch (which) {
+    case DeviceAttribute::MultiprocessorCount:
+      return 132;
+    case DeviceAttribute::L2CacheBytes:
+      return 62914560;
+    case DeviceAttribute::ComputeCapabilityMajor:
+      return 9;
+    case DeviceAttribute::MaxSharedPerBlockOptin:
+      return 232448;
+    case DeviceAttribute::PciDeviceId:
+      return 590680286;
+    case DeviceAttribute::MemoryBusWidthBits:
+      return 6016;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
+extern "C" {
+
+std::size_t fake_launch_count() {
+  const std::lock_guard lock(mutex);
+  return launches.size();
+}
+
+/// Modules loaded so far.
+std::size_t fake_module_count() {
+  const std::lock_guard lock(mutex);
+  return modules;
+}
+
+/// 0 for an index out of range.
+int fake_launch(std::size_t index, LaunchRecord* to) {
+  const std::lock_guard lock(mutex);
+  if (index >= launches.size()) {
+    return 0;
+  }
+  *to = launches[index];
+  return 1;
+}
+
+/// Of the launches from now on: a driver does not know how many parameters a kernel has. With 0, launches are not recorded.
+void fake_parameters(std::size_t count) {
+  const std::lock_guard lock(mutex);
+  parameter_count = count;
+  launches.clear();
+}
+
+Result cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return Result::Success;
+}
+Result cuDeviceGetCount(int* count) {
+  *count = std::getenv("FAKE_DRIVER_WITHOUT_GPU") == nullptr ? 1 : 0;
+  return Result::Success;
+}
+Result cuDeviceGet(DeviceOrdinal* device, int) {
+  *device = 0;
+  return Result::Success;
+}
+Result cuDeviceGetName(char* name, int size, DeviceOrdinal) {
+  std::strncpy(name, "NVIDIA H200", static_cast<std::size_t>(size));
+  return Result::Success;
+}
+Result cuDeviceGetUuid_v2(Uuid* uuid, DeviceOrdinal) {
+  *uuid = Uuid{};
+  return Result::Success;
+}
+Result cuDeviceGetPCIBusId(char* id, int size, DeviceOrdinal) {
+  std::strncpy(id, "0000:00:00.0", static_cast<std::size_t>(size));
+  return Result::Success;
+}
+Result cuDeviceGetAttribute(int* value, DeviceAttribute which, DeviceOrdinal) {
+  *value = attribute(which);
+  return Result::Success;
+}
+Result cuDeviceTotalMem_v2(std::size_t* bytes, DeviceOrdinal) {
+  *bytes = 150109880320;
+  return Result::Success;
+}
+Result cuDevicePrimaryCtxRetain(Context* context, DeviceOrdinal) {
+  *context = handle<Context>(1);
+  return Result::Success;
+}
+Result cuCtxGetCurrent(Context* context) {
+  *context = current;
+  return Result::Success;
+}
+Result cuCtxSetCurrent(Context context) {
+  current = context;
+  return Result::Success;
+}
+Result cuCtxGetDevice(DeviceOrdinal* device) {
+  *device = 0;
+  return Result::Success;
+}
+// A cubin, or PTX.
+Result cuModuleLoadData(Module* module, const void* image) {
+  const auto* text = static_cast<const char*>(image);
+  if (!std::string_view(text, 4).starts_with("\x7f"
+                                             "ELF") &&
+      std::strstr(text, ".version") == nullptr) {
+    return Result::InvalidImage;
+  }
+  const std::lock_guard lock(mutex);
+  *module = handle<Module>(++modules);
+  return Result::Success;
+}
+Result cuModuleGetFunction(Function* function, Module, const char*) {
+  *function = handle<Function>(1);
+  return Result::Success;
+}
+Result cuFuncGetAttribute(int* value, FunctionAttribute, Function) {
+  *value = 48 << 10;
+  return Result::Success;
+}
+Result cuGetErrorName(Result, const char** name) {
+  *name = "CUDA_ERROR_FAKE";
+  return Result::Success;
+}
+Result cuGetErrorString(Result, const char** text) {
+  *text = "the fake driver refuses";
+  return Result::Success;
+}
+Result cuLaunchKernel(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                      unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream,
+                      void** parameters, void**) {
+  const std::lock_guard lock(mutex);
+  if (parameter_count == 0) {
+    return Result::Success;
+  }
+  LaunchRecord record{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, 0, 0, {}};
+  record.stream = reinterpret_cast<std::uintptr_t>(stream);
+  for (std::size_t i = 0; i < parameter_count && i < 8; ++i) {
+    std::memcpy(&record.parameters[i], parameters[i], 8);
+  }
+  launches.push_back(record);
+  return Result::Success;
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)

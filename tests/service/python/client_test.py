@@ -1,0 +1,310 @@
+"""The Python client against a real daemon, which replays a recorded table; launches go to a fake driver."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import pathlib
+import pickle
+import subprocess
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+import cubind
+import running
+
+PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
+
+
+def buffer(address, elements):
+    return running.FakeArray(address, (elements,))
+
+
+class WithDaemon(unittest.TestCase):
+    """`device` is the label of the replay device, for which PROBLEM is tuned."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = cls.enterClassContext(running.Daemon())
+        with cubind.connect(cls.daemon.address, timeout=running.PATIENCE) as client:
+            cls.device = next(d["label"] for d in client.status()["devices"] if d["offered"])
+            cls.tuned = client.tune([{"kernel": "scale", **PROBLEM}], progress=False)
+
+    def setUp(self):
+        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(self.client.close)
+
+    def get(self, problem=PROBLEM, **options):
+        return self.client.get("scale", problem, device=self.device, **options)
+
+
+class Get(WithDaemon):
+    def test_the_answer_is_the_winner_of_the_tuning(self):
+        (winner,) = self.tuned
+        self.assertEqual((winner.state, winner.error), ("done", ""))
+        answer = self.get()
+        self.assertEqual(answer.problem, PROBLEM)
+        self.assertEqual((answer.evidence, answer.match), ("replayed", "exact"))
+        self.assertEqual(answer.configuration, winner.configuration)
+        self.assertEqual(answer.time_us, winner.time_us)
+        self.assertEqual(hashlib.sha256(answer.cubin).hexdigest(), answer.digest)
+        self.assertEqual(answer.cubin[:4], b"\x7fELF")
+        self.assertEqual(answer.plan[0]["block"][0], answer.configuration["THREADS"])
+        self.assertEqual([p["name"] for p in answer.plan[0]["parameters"]], ["x", "y", "N"])
+
+    def test_another_problem_of_the_bucket_needs_no_call(self):
+        first = self.get()
+        before = self.client.calls
+        again = self.get("N=2999,K=2,T=f32")
+        self.assertEqual(self.client.calls, before)
+        self.assertEqual((again.problem["N"], again.match), (2999, "bucket"))
+        self.assertEqual(again.configuration, first.configuration)
+        self.assertEqual(again.plan[0]["parameters"][0]["extent_bytes"], 2999 * 4)
+        self.get({**PROBLEM, "T": "torch.float32"})  # in other words it is another question
+        self.assertEqual(self.client.calls, before + 1)
+
+    def test_an_answer_knows_where_its_rule_ends(self):
+        answer = self.get()
+        self.assertEqual(answer.for_dims(N=4000).problem["N"], 4000)
+        self.assertIsNone(answer.for_dims(N=5000))
+        self.assertIsNone(answer.for_dims(K=3))
+        with self.assertRaisesRegex(TypeError, "no dim M"):
+            answer.for_dims(M=1)
+
+    def test_errors_keep_code_field_and_the_way_out(self):
+        with self.assertRaises(cubind.NotFoundError) as caught:
+            self.client.get("scael", PROBLEM, device=self.device)
+        self.assertEqual(caught.exception.code, "NOT_FOUND")
+        with self.assertRaises(cubind.InvalidArgumentError) as caught:
+            self.get({**PROBLEM, "N": -1})
+        self.assertTrue(caught.exception.field.startswith("problem"), caught.exception)
+        self.assertIsInstance(caught.exception, ValueError)
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "problem.N: 4096.5"):
+            self.get({**PROBLEM, "N": 4096.5})
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "accept: .*known: bucket"):
+            self.get(accept="buckets")
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "on_miss"):
+            self.get(on_miss="later")
+        with self.assertRaises(cubind.NotFoundError):
+            self.get({**PROBLEM, "K": 9}, on_miss="fail", accept="exact")
+
+    def test_an_error_survives_pickling(self):
+        error = pickle.loads(pickle.dumps(cubind.InvalidArgumentError("is 0", "problem.N")))
+        self.assertEqual((error.field, str(error)), ("problem.N", "problem.N: is 0"))
+
+    def test_threads_share_a_client(self):
+        answers = []
+        threads = [
+            threading.Thread(target=lambda n=n: answers.append(self.get({**PROBLEM, "N": n})))
+            for n in range(3000, 3016)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual({a.problem["N"] for a in answers}, set(range(3000, 3016)))
+
+    def test_without_a_driver_the_error_says_how_to_name_a_gpu(self):
+        out = running.run_python(
+            "import cubind, sys\n"
+            "try: cubind.connect(sys.argv[1]).get('scale', N=1, K=2, T='f32')\n"
+            "except cubind.FailedPreconditionError as error: print(error)",
+            self.daemon.address,
+            fake_driver=False,
+        )
+        self.assertIn("name the GPU that the answer is for", out)
+
+    def test_the_current_gpu_is_asked_for_by_its_facts(self):
+        self.assertEqual(self.client.get("scale", PROBLEM, tune=False).device, "nvidia-h200")
+
+
+class Tuning(WithDaemon):
+    def test_a_problem_that_fails_is_a_result_with_its_error(self):
+        (result,) = self.client.tune([{"N": 4096, "K": 77, "T": "f32"}], kernel="scale", progress=False)
+        self.assertEqual(result.state, "failed")
+        self.assertTrue(result.error)
+
+    def test_what_is_measured_is_not_measured_again(self):
+        (result,) = self.client.tune([PROBLEM], kernel="scale", progress=False)
+        self.assertEqual((result.fresh, result.configuration), (True, self.tuned[0].configuration))
+
+    def test_listings(self):
+        self.assertIn("scale", [kernel["name"] for kernel in self.client.kernels()])
+        self.assertIn("nvidia-h200", {row["device"] for row in self.client.table("rmsnorm_forward")})
+        self.client.get("scale", {**PROBLEM, "K": 5}, device="nvidia-h200", tune=False)
+        (want,) = self.client.wanted("scale")
+        self.assertEqual(want["problem"], {"N": 4096, "K": 5, "T": "f32"})
+
+    def test_a_table_goes_out_and_comes_in(self):
+        with tempfile.TemporaryDirectory() as folder, running.Daemon("--no-shipped-tables") as other:
+            path = pathlib.Path(folder, "table.json")
+            text = self.client.export_table(path, kernel="softmax_forward")
+            self.assertEqual(json.loads(text), json.loads(path.read_text()))
+            with cubind.connect(other.address) as client:
+                added = client.import_table(path)
+                self.assertEqual(added["records_added"], len(json.loads(text)["records"]))
+                self.assertGreater(added["records_added"], 0)
+                path.write_text("{}")
+                with self.assertRaises(cubind.InvalidArgumentError):
+                    client.import_table(path)
+
+
+class Launching(WithDaemon):
+    def setUp(self):
+        super().setUp()
+        self.driver = running.FakeDriver(parameters=3)
+        question = cubind.Question(device=self.device)
+        self.kernel = self.client.kernel("scale", T="f32", K=2, question=question)
+        self.x, self.y = buffer(0x10000, 4096), buffer(0x20000, 4096)
+
+    def test_a_call_launches_with_the_grid_and_parameters_of_its_problem(self):
+        self.kernel(x=self.x, y=self.y, N=4000, stream=7)
+        plan = self.get({**PROBLEM, "N": 4000}).plan
+        (launch,) = self.driver.launches()
+        self.assertEqual(list(launch.grid), plan[0]["grid"])
+        self.assertEqual(list(launch.block), plan[0]["block"])
+        self.assertEqual(launch.stream, 7)
+        self.assertEqual(list(launch.parameters[:3]), [0x10000, 0x20000, 4000])
+
+    def test_other_sizes_of_the_bucket_make_no_call(self):
+        self.kernel(x=self.x, y=self.y, N=4096)
+        before = self.client.calls
+        for n in range(3000, 3100):
+            self.kernel(x=self.x, y=self.y, N=n)
+        self.assertEqual(self.client.calls, before)
+        self.assertEqual(
+            [launch.parameters[2] for launch in self.driver.launches()[1:]], list(range(3000, 3100))
+        )
+
+    def test_a_bound_launch_repeats_itself_with_the_same_or_other_arrays(self):
+        bound = self.kernel.bind(x=self.x, y=self.y, N=4000)
+        self.assertEqual(self.driver.launches(), [])
+        bound()
+        bound(buffer(0x50000, 4096))
+        bound(y=0x60000, x=self.x)
+        seen = [list(launch.parameters[:3]) for launch in self.driver.launches()]
+        self.assertEqual(seen, [[0x10000, 0x20000, 4000], [0x50000, 0x20000, 4000], [0x10000, 0x60000, 4000]])
+        self.assertEqual((bound.arguments, bound.answer.problem["N"]), (("x", "y"), 4000))
+        with self.assertRaisesRegex(TypeError, "takes no argument z"):
+            bound(z=1)
+        with self.assertRaisesRegex(TypeError, "takes 2 arguments, 3"):
+            bound(1, 2, 3)
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument x: .*aligned"):
+            bound(0x10001)
+
+    def test_wrong_arguments_are_refused_by_name_and_nothing_is_launched(self):
+        given = {"x": self.x, "y": self.y, "N": 4096}
+        wrong = {
+            "argument x: is missing": {"x": None},
+            "argument x: has 4000 bytes": {"x": buffer(0x10000, 1000)},
+            "argument y: has elements of f64": {"y": running.FakeArray(0x30000, (4096,), "<f8")},
+            "argument y: is not contiguous": {"y": running.FakeArray(0x30000, (64, 64), strides=(4, 256))},
+            "argument y: .*no array in GPU memory": {"y": [1, 2]},
+            "argument x: .*aligned to 2 bytes": {"x": buffer(0x10002, 4096)},
+            "argument z: .*it takes x, y": {"z": self.x},
+            "cannot allocate an array of f32 beside a FakeArray": {"y": None},
+            "problem.N: is missing: pass N=": {"N": None},
+        }
+        for message, change in wrong.items():
+            call = {name: value for name, value in {**given, **change}.items() if value is not None}
+            with self.subTest(message), self.assertRaisesRegex(cubind.InvalidArgumentError, message):
+                self.kernel(**call)
+        self.assertEqual(self.driver.launches(), [])
+
+    def test_a_cubin_is_loaded_once_whatever_it_is_asked_for(self):
+        self.kernel(x=self.x, y=self.y, N=4096)
+        before = self.driver.modules()
+        with cubind.connect(self.daemon.address) as other:
+            kernel = other.kernel("scale", T="f32", K=2, question=cubind.Question(device=self.device))
+            kernel(x=self.x, y=self.y, N=4000)
+        self.assertEqual(self.driver.modules(), before)
+        self.assertEqual([launch.parameters[2] for launch in self.driver.launches()], [4096, 4000])
+
+    def test_an_unknown_kernel_is_refused_with_the_known_ones(self):
+        with self.assertRaisesRegex(cubind.NotFoundError, "known: .*scale"):
+            self.client.kernel("scael")
+
+
+class Recording(WithDaemon):
+    def test_recorded_problems_are_a_shape_list(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "shapes.jsonl")
+            for _ in range(2):  # a second run adds nothing
+                with (
+                    mock.patch.dict(os.environ, CUBIND_RECORD=str(path)),
+                    cubind.connect(self.daemon.address) as client,
+                ):
+                    for k, n in ((2, 4096), (2, 4000), (3, 4096)):  # the rule answers the second
+                        client.get("scale", N=n, K=k, T="f32", device=self.device)
+            written = path.with_name("shapes.scale.jsonl")
+            self.assertEqual(len(written.read_text().splitlines()), 2)
+            results = self.client.tune(written, progress=False)
+            self.assertEqual([r.state for r in results], ["done", "done"])
+            ctl = [running.PROGRAMS / "cubindctl", "--address", self.daemon.address]
+            listed = subprocess.run(
+                [*ctl, "tune", "--shapes", written, "--dry-run"], capture_output=True, text=True
+            )
+            self.assertIn("2 problems, 2 fresh", listed.stdout)
+
+
+def ask_in_child(address, device, queue):
+    with cubind.connect(address, timeout=running.PATIENCE) as client:
+        queue.put(client.get("scale", PROBLEM, device=device).digest)
+
+
+class Processes(WithDaemon):
+    def test_forked_and_spawned_children_ask_for_themselves(self):
+        digest = self.get().digest
+        spawn = multiprocessing.get_context("spawn")
+        queue = spawn.Queue()
+        child = spawn.Process(target=ask_in_child, args=(self.daemon.address, self.device, queue))
+        child.start()
+        self.assertEqual(queue.get(timeout=running.PATIENCE), digest)
+        child.join(running.PATIENCE)
+        self.assertEqual(child.exitcode, 0)
+
+    def test_32_forked_children_use_the_answers_and_end(self):
+        self.get()
+        fork = multiprocessing.get_context("fork")
+
+        use = [lambda: self.get({**PROBLEM, "N": 3000})] * 31
+        asks = [lambda: ask_in_child(self.daemon.address, self.device, fork.SimpleQueue())]
+        children = [fork.Process(target=target) for target in use + asks]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(running.PATIENCE)
+        self.assertEqual({child.exitcode for child in children}, {0})
+
+
+class Addresses(unittest.TestCase):
+    def test_no_daemon_names_the_three_ways(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, XDG_RUNTIME_DIR=folder):
+            os.environ.pop("CUBIND_ADDRESS", None)
+            with self.assertRaises(cubind.UnavailableError) as caught:
+                cubind.connect()
+            for way in ("`cubind &`", "CUBIND_ADDRESS", 'connect("embedded")'):
+                self.assertIn(way, str(caught.exception))
+            with self.assertRaisesRegex(cubind.UnavailableError, "no daemon answers there"):
+                cubind.connect(f"unix://{folder}/none.sock").status()
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "neither unix:///path"):
+            cubind.connect("localhost")
+
+    def test_the_job_is_that_of_the_launcher(self):
+        from cubind._ranks import job_id
+
+        cases = {
+            "mine": {"CUBIND_JOB": "mine", "SLURM_JOB_ID": "17"},
+            "slurm-17": {"SLURM_JOB_ID": "17", "TORCHELASTIC_RUN_ID": "run"},
+            "torchrun-run": {"TORCHELASTIC_RUN_ID": "run"},
+            "": {"TORCHELASTIC_RUN_ID": "none"},
+        }
+        for expected, environment in cases.items():
+            with mock.patch.dict(os.environ, environment, clear=True):
+                self.assertEqual(job_id(), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

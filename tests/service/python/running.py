@@ -1,0 +1,123 @@
+"""What the tests of the Python package share: a daemon that replays a recorded table, the fake driver, arrays in no memory."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+TINY_FILES = os.environ["CUBIND_TINY_FILES"]  # the program that writes the tiny kernel and its table
+PROGRAMS = pathlib.Path(os.environ["CUBIND_PROGRAMS"])
+# For programs that shall not take the fake driver for a GPU.
+WITHOUT_DRIVER = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+PATIENCE = 60.0  # seconds: many tests may share two cores
+
+
+class Daemon(contextlib.AbstractContextManager):
+    """A daemon of its own in a folder of its own, with the tiny kernel "scale" and its replayed table; `address` is its
+    socket. scale: y = K * x for N elements, with buckets of N that end at powers of two; N=4096 with K=2 or 3 can be tuned."""
+
+    def __init__(self, *arguments):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-python-"))
+        self.address = f"unix://{self.folder}/cubind.sock"
+        command = [
+            PROGRAMS / "cubind",
+            "--socket",
+            self.folder / "cubind.sock",
+            "--db",
+            self.folder / "store.db",
+        ]
+        self.log = (self.folder / "log").open("w")
+        self.process = subprocess.Popen(
+            [*command, *self._tiny_arguments(), *arguments],
+            stdout=self.log,
+            stderr=self.log,
+            stdin=subprocess.DEVNULL,
+            env=WITHOUT_DRIVER,
+        )
+        ctl = [PROGRAMS / "cubindctl", "--address", self.address, "health", "--wait", "30"]
+        try:
+            subprocess.run(ctl, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        except subprocess.SubprocessError:
+            self.__exit__()
+            raise
+
+    def _tiny_arguments(self):
+        subprocess.run([TINY_FILES, self.folder], check=True)
+        files = {"--kernels": "kernels", "--replay": "table.json", "--replay-faults": "faults.json"}
+        return [part for option, file in files.items() for part in (option, self.folder / file)]
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class FakeArray:
+    """An array in GPU memory that is not there: the fake driver reads no memory."""
+
+    def __init__(self, address, shape, typestr="<f4", strides=None):
+        self.__cuda_array_interface__ = {
+            "data": (address, False), "shape": shape, "typestr": typestr, "strides": strides, "version": 3,
+        }  # fmt: skip
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_uint32),
+        ("pad", ctypes.c_uint32),
+        ("stream", ctypes.c_uint64),
+        ("parameters", ctypes.c_uint64 * 8),
+    )
+
+
+class FakeDriver:
+    """The launches that the fake driver has seen."""
+
+    def __init__(self, parameters):
+        self._library = ctypes.CDLL("libcuda.so.1")
+        self._library.fake_launch_count.restype = ctypes.c_size_t
+        self._library.fake_module_count.restype = ctypes.c_size_t
+        self._library.fake_parameters(ctypes.c_size_t(parameters))
+
+    def modules(self):
+        return self._library.fake_module_count()
+
+    def launches(self):
+        found = []
+        for index in range(self._library.fake_launch_count()):
+            launch = _Launch()
+            self._library.fake_launch(ctypes.c_size_t(index), ctypes.byref(launch))
+            found.append(launch)
+        return found
+
+
+def run_python(code, *arguments, fake_driver=True, **environment):
+    """Runs a program of its own. Its output as text; fails the test where it fails."""
+    result = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**(os.environ if fake_driver else WITHOUT_DRIVER), **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE * 2,
+    )
+    assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def eventually(question, seconds=PATIENCE):
+    """Asks again until it is true or the time has passed; says which."""
+    until = time.monotonic() + seconds
+    while not question():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
