@@ -10,7 +10,7 @@
 namespace cubind {
 
 CubinModule::CubinModule(std::shared_ptr<const cuda::DriverApi> api, const std::string& cubin,
-                         std::vector<std::string> symbols, const std::string& kernel)
+                         const std::vector<std::string>& symbols, const std::string& kernel)
     : api_(std::move(api)), functions_(symbols.size()) {
   choose_context();
   cuda::check(*api_, api_->module_load_data(&module_, cubin.data()), "loading the cubin of " + kernel);

@@ -20,7 +20,7 @@ class CubinModule {
   /// `symbols`: the functions to find, by which they are numbered. `kernel` is for messages. Throws
   /// Error(FailedPrecondition) if the driver does not load the cubin or shows no device, with its words.
   CubinModule(std::shared_ptr<const cuda::DriverApi> api, const std::string& cubin,
-              std::vector<std::string> symbols, const std::string& kernel);
+              const std::vector<std::string>& symbols, const std::string& kernel);
   ~CubinModule();
   CubinModule(const CubinModule&) = delete;
   CubinModule& operator=(const CubinModule&) = delete;

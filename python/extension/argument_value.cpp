@@ -67,4 +67,8 @@ ArgumentValue argument_value(PyObject* object, const Parameter& parameter) {
   return PyLong_Check(object) ? address_of(object) : array_address(object, parameter);
 }
 
+cuda::Stream stream_at(PyObject* address) {
+  return reinterpret_cast<cuda::Stream>(integer_of(address));  // NOLINT: a handle of the driver
+}
+
 }  // namespace cubind::python

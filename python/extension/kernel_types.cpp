@@ -156,7 +156,7 @@ PyObject* kernel_launch(PyObject* self, PyObject* const* given, Py_ssize_t count
     for (std::size_t i = 0; i < passed; ++i) {
       values[i] = argument_value(given[i + 2], parameters[i]);
     }
-    const auto stream = reinterpret_cast<cuda::Stream>(integer_of(given[1]));
+    const cuda::Stream stream = stream_at(given[1]);
     return Object::share(
         kernel.launch(Dims(given[0]).span(), std::span(values).first(passed), stream) ? Py_True : Py_False);
   });

@@ -31,11 +31,11 @@ std::size_t number_of(const Launcher& launcher, PyObject* name) {
 
 cuda::Stream stream_of(const Launcher& launcher) {
   if (!launcher.device) {
-    return reinterpret_cast<cuda::Stream>(integer_of(launcher.stream.get()));
+    return stream_at(launcher.stream.get());
   }
   const Object now =
       Object::take(PyObject_CallFunctionObjArgs(launcher.stream.get(), launcher.device.get(), nullptr));
-  return reinterpret_cast<cuda::Stream>(integer_of(now.get()));
+  return stream_at(now.get());
 }
 
 void check_count(const Launcher& launcher, std::size_t given) {

@@ -28,9 +28,8 @@ bool SpaceChecks::holds(std::size_t check, std::span<const std::int64_t> tunable
 }
 
 Check check_of(const std::shared_ptr<const SpaceChecks>& checks, std::size_t index) {
-  return {checks->tunables(index), [checks, index](std::span<const std::int64_t> tunables) {
-            return checks->holds(index, tunables);
-          }};
+  return {checks->tunables(index),
+          [checks, index](std::span<const std::int64_t> tunables) { return checks->holds(index, tunables); }};
 }
 
 std::vector<Axis> axes_of(const KernelSpec& spec) {

@@ -8,7 +8,7 @@
 
 #include "cuda_api/driver_types.hpp"
 
-using namespace cubind::cuda;
+namespace cubind::cuda {
 
 namespace {
 
@@ -175,3 +175,5 @@ Result cuLaunchKernel(Function, unsigned grid_x, unsigned grid_y, unsigned grid_
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)
+
+}  // namespace cubind::cuda

@@ -2,7 +2,7 @@
 #include "cuda_api/driver_functions.hpp"
 #include "cuda_api/driver_types.hpp"
 
-using namespace cubind::cuda;
+namespace cubind::cuda {
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 #define CUBIND_SUCCEED(member, exported, parameters) \
@@ -10,3 +10,5 @@ using namespace cubind::cuda;
 CUBIND_DRIVER_FUNCTIONS(CUBIND_SUCCEED)
 #undef CUBIND_SUCCEED
 // NOLINTEND(readability-identifier-naming)
+
+}  // namespace cubind::cuda

@@ -73,7 +73,8 @@ std::shared_ptr<cuda::DriverApi> recording_driver() {
   api->module_unload = [](cuda::Module) { return cuda::Result::Success; };
   api->module_get_function = [](cuda::Function* function, cuda::Module, const char* name) {
     const auto found = std::ranges::find(kFunctions, std::string_view(name));
-    *function = reinterpret_cast<cuda::Function>(found - std::begin(kFunctions) + 1);
+    const auto number = found - std::begin(kFunctions) + 1;
+    *function = reinterpret_cast<cuda::Function>(number);  // NOLINT: never dereferenced
     return cuda::Result::Success;
   };
   api->func_get_attribute = [](int* value, cuda::FunctionAttribute, cuda::Function) {
