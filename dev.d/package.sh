@@ -11,7 +11,7 @@ package() {
   esac
   need build test package
   configure release
-  ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests lookup_bench}
+  ninja -C build/release -j "$CUBIND_JOBS" programs ${with_tests:+gpu_tests lookup_bench launch_native}
   local version folder
   version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' build/release/CMakeCache.txt)
   folder=dist/cubind-$version-linux-x86_64

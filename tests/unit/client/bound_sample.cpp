@@ -1,0 +1,91 @@
+#include "tests/unit/client/bound_sample.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "tests/fakes/sample_reply.hpp"
+
+namespace cubind::test {
+namespace {
+
+const char* const kFunctions[] = {"_Z10scale_rows", "_Z6finish"};
+constexpr std::size_t kParameters[] = {4, 3};
+
+cuda::Result record_launch(cuda::Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                           unsigned by, unsigned bz, unsigned shared, cuda::Stream, void** parameters,
+                           void**) {
+  if (!recorded().launching) {
+    return cuda::Result::Success;
+  }
+  const auto index = reinterpret_cast<std::uintptr_t>(function) - 1;
+  RecordedLaunch launch{kFunctions[index], {gx, gy, gz}, {bx, by, bz}, shared, {}};
+  for (std::size_t i = 0; i < kParameters[index]; ++i) {
+    std::memcpy(&launch.parameters[i], parameters[i], 8);  // ParameterBytes has 8
+  }
+  recorded().launches.push_back(launch);
+  return cuda::Result::Success;
+}
+
+std::shared_ptr<cuda::DriverApi> recording_driver() {
+  recorded() = {};
+  auto api = std::make_shared<cuda::DriverApi>();
+  api->init = [](unsigned) { return cuda::Result::Success; };
+  api->device_get_count = [](int* count) { return *count = 1, cuda::Result::Success; };
+  api->device_get = [](cuda::DeviceOrdinal* device, int) { return *device = 0, cuda::Result::Success; };
+  api->ctx_get_current = [](cuda::Context* context) {
+    *context = reinterpret_cast<cuda::Context>(1);
+    return cuda::Result::Success;
+  };
+  api->module_load_data = [](cuda::Module*, const void*) { return cuda::Result::Success; };
+  api->module_unload = [](cuda::Module) { return cuda::Result::Success; };
+  api->module_get_function = [](cuda::Function* function, cuda::Module, const char* name) {
+    const auto found = std::ranges::find(kFunctions, std::string_view(name));
+    const auto number = found - std::begin(kFunctions) + 1;
+    *function = reinterpret_cast<cuda::Function>(number);  // NOLINT: never dereferenced
+    return cuda::Result::Success;
+  };
+  api->func_get_attribute = [](int* value, cuda::FunctionAttribute, cuda::Function) {
+    return *value = 8192, cuda::Result::Success;
+  };
+  api->func_set_attribute = [](cuda::Function, cuda::FunctionAttribute, int value) {
+    recorded().granted.push_back(value);
+    return cuda::Result::Success;
+  };
+  api->launch_kernel = record_launch;
+  api->get_error_name = [](cuda::Result, const char** text) { return *text = "NAME", cuda::Result::Success; };
+  api->get_error_string = api->get_error_name;
+  return api;
+}
+
+}  // namespace
+
+Recorded& recorded() {
+  static Recorded instance;
+  return instance;
+}
+
+Problem rows_problem(std::int64_t n) { return {{{"N", n}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""}; }
+
+std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records) {
+  return std::make_shared<const Rule>(RuleParts{"scale",
+                                                rows_problem(1024),
+                                                sample_configuration(),
+                                                {{"N", 257, 1024}},
+                                                std::move(own_records),
+                                                sample_template(),
+                                                {132, 232448, 0, 90}});
+}
+
+BoundKernel bound_sample(std::shared_ptr<const Rule> rule) {
+  auto module =
+      std::make_shared<CubinModule>(recording_driver(), "cubin", BoundKernel::symbols(*rule), "scale");
+  return {std::move(rule), std::move(module)};
+}
+
+BoundValues bound_values() {
+  return {cuda::DevicePtr{0x1000}, cuda::DevicePtr{0x2000}, 0.5, cuda::DevicePtr{0x3000}};
+}
+
+}  // namespace cubind::test

@@ -1,0 +1,39 @@
+// A kernel bound over a driver that records its calls.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/bound_kernel.hpp"
+
+namespace cubind::test {
+
+struct RecordedLaunch {
+  std::string function;
+  Dim3 grid, block;
+  unsigned shared_bytes = 0;
+  std::array<std::uint64_t, 4> parameters{};
+};
+
+/// What the recording driver was asked for since the last kernel was bound.
+struct Recorded {
+  bool launching = true;  // false: launches leave no trace, and allocate nothing
+  std::vector<RecordedLaunch> launches;
+  std::vector<int> granted;  // bytes of dynamic shared memory
+};
+Recorded& recorded();
+
+Problem rows_problem(std::int64_t n);
+std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records = {});
+BoundKernel bound_sample(std::shared_ptr<const Rule> rule = bound_rule());
+
+using BoundDims = std::array<std::int64_t, 2>;
+using BoundValues = std::array<ArgumentValue, 4>;
+
+/// x, y, alpha, partial
+BoundValues bound_values();
+
+}  // namespace cubind::test
