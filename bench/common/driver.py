@@ -32,12 +32,33 @@ def scratch_of(plan):
     }
 
 
+class BoundPlan:
+    """The launches of a plan as one call. Who makes many unloads those that are done with: a module takes memory."""
+
+    def __init__(self):
+        self.kernels, self.launches = [], []
+
+    def add(self, kernel, arguments):
+        self.kernels.append(kernel)
+        self.launches.append(kernel.bind(arguments))
+
+    def __call__(self):
+        for launch in self.launches:
+            launch()
+
+    def unload(self):
+        """Behind a synchronization; no call may follow."""
+        for kernel in self.kernels:
+            kernel.unload()
+        self.kernels, self.launches = [], []
+
+
 def bind_plan(cubin, plan, buffers, scalars):
-    """The launches of a plan as one call. `buffers` and `scalars`: what the plan leaves to the caller, by name.
+    """A BoundPlan. `buffers` and `scalars`: what the plan leaves to the caller, by name.
 
     Scratch buffers are made here unless they are given.
     """
-    launches = []
+    bound = BoundPlan()
     buffers = {**scratch_of(plan), **buffers}
     for launch in plan["launches"]:
         kernel = Kernel(
@@ -51,13 +72,8 @@ def bind_plan(cubin, plan, buffers, scalars):
             else:
                 value = parameter.get("value")
                 arguments.append(SCALARS[parameter["type"]](scalars[name] if value is None else value))
-        launches.append(kernel.bind(arguments))
-
-    def call():
-        for launch in launches:
-            launch()
-
-    return call
+        bound.add(kernel, arguments)
+    return bound
 
 
 def compile_source(path, names, include=()):

@@ -3,9 +3,9 @@
     python3 bench/kernels/attention.py [--json FILE] [--pool 6] [--quick] [--passes forward]
 
 First each engine over edge lengths, grouped heads, both head sizes and types, causal or not: each output element
-within the spec's tolerance, nothing written beyond the outputs, the same bits twice. Then all valid configurations
-of larger problems by time, beside torch's flash and cuDNN backends. Needs torch and NVRTC. Exit status 1: a result
-is wrong.
+within the spec's tolerance, nothing written beyond the outputs, the same bits twice. The configurations of a pool take
+turns. Then all valid configurations of larger problems by time, beside torch's flash and cuDNN backends. Needs torch and
+NVRTC. Exit status 1: a result is wrong; 3: a kernel did not end within 30 s, and the last line names it.
 """
 
 import argparse
@@ -188,30 +188,32 @@ class Bench(Checker):
         return ""
 
     def pool(self, D, T, causal, count):
-        """The configurations that are tried at all lengths: the default, and some of each engine."""
+        """The configurations that are tried: lists of `count` at most, first the default's, then one of each engine."""
         p = problem(4, 16, 16, 4096, 4096, D, T, causal)
         valid = self.configurations(p)
         valid += [c for c in self.configurations({**p, "SQ": 256, "SK": 256}) if c not in valid]
-        chosen = [self.default(p)]
+        lists = [[self.default(p)]]
         for engine in sorted({engine_of(c) for c in valid}):
             of_engine = [c for c in valid if engine_of(c) == engine]
-            chosen += random.Random(f"{D} {T} {causal}").sample(of_engine, min(count, len(of_engine)))
-        return chosen
+            lists.append(random.Random(f"{D} {T} {causal}").sample(of_engine, min(count, len(of_engine))))
+        return lists
 
     def check(self, count):
         kinds = list(itertools.product((64, 128), ("bf16", "f16"), (0, 1)))
         pools = {kind: self.pool(*kind, count) for kind in kinds}
         for (D, T, causal), pool in pools.items():
-            for configuration in pool:
+            for configuration in itertools.chain(*pool):
                 self.order(problem(1, 1, 1, 1, 1, D, T, causal), configuration)
         generator = random.Random(0)
         pairs = [(n, n) for n in LENGTHS] + [tuple(generator.choices(LENGTHS, k=2)) for _ in range(20)]
         summary = {}
         for i, ((D, T, causal), (SQ, SK)) in enumerate(itertools.product(kinds, pairs)):
             p = problem(*HEADS[i % len(HEADS)], SQ, SK, D, T, causal)
+            if i % len(pairs) == 0:
+                print(f"{self.direction.name}: from {label(p)} on", flush=True)
             operands = self.direction(p, i)
             truth = operands.truth()
-            for configuration in pools[D, T, causal]:
+            for configuration in (one[i // len(HEADS) % len(one)] for one in pools[D, T, causal]):
                 right = self.is_right(p, configuration, operands, truth)
                 counts = summary.setdefault(
                     f"{self.direction.name} engine {engine_of(configuration)} {T}", [0, 0]

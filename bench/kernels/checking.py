@@ -1,6 +1,9 @@
 """Configurations of a kernel of the caller's choice: compiled ahead, called, and checked, without a daemon."""
 
+import os
 import pathlib
+import threading
+import time
 
 import torch
 from compiling import Compiler
@@ -16,6 +19,29 @@ def short(configuration):
     return ",".join(str(value) for value in configuration.values())
 
 
+class Watchdog:
+    """Ends the process with exit code 3, and says in which case, where one takes longer than `seconds`: a kernel that
+    never ends cannot be interrupted."""
+
+    def __init__(self, seconds):
+        self.seconds, self.case, self.end = seconds, "", None
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def watch(self, case):
+        self.case, self.end = case, time.monotonic() + self.seconds
+
+    def rest(self):
+        self.end = None
+
+    def _watch(self):
+        while True:
+            time.sleep(0.2)
+            end = self.end
+            if end is not None and time.monotonic() > end:
+                print(f"HUNG {self.case}: no end after {self.seconds} s", flush=True)
+                os._exit(3)
+
+
 class Checker:
     """Of one kernel spec. A subclass says in `fault` what is wrong with the outputs of a call."""
 
@@ -25,6 +51,7 @@ class Checker:
         suffix = "a" if self.device["cc"] >= 90 and self.spec.fields.get("arch_features") else ""
         self.compiler = Compiler(f"sm_{self.device['cc']}{suffix}")
         self.faults = []
+        self.watchdog = Watchdog(30)
 
     def fault(self, operands, truth):
         """What is wrong with the outputs, or nothing."""
@@ -66,6 +93,7 @@ class Checker:
         call = self.call(p, configuration, operands)
         if call is None:
             return False
+        self.watchdog.watch(f"{self.label(p)} [{short(configuration)}]")
         runs = []
         for _ in range(2):
             for output in operands.outputs.values():
@@ -73,6 +101,8 @@ class Checker:
             call()
             torch.cuda.synchronize()
             runs.append([output.clone() for output in operands.outputs.values()])
+        self.watchdog.rest()
+        call.unload()
         fault = self.fault(operands, truth)
         if not fault and not all(
             torch.equal(first[:-GUARD], second[:-GUARD]) for first, second in zip(*runs, strict=True)
