@@ -75,5 +75,24 @@ class Daemon:
         return run.stdout
 
 
+class RunningDaemon(Daemon):
+    """One that somebody else started and ends, at `address`. What is tuned there already is not tuned again."""
+
+    def __init__(self, bin_dir, address):
+        super().__init__(bin_dir)
+        self.environment = {**os.environ, "CUBIND_ADDRESS": address}
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="cubind-bench.")
+        self._call("health", "--wait", "30")
+        return self
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+    def log_tail(self, characters=4000):
+        return ""
+
+
 def spelled(problem):
     return ",".join(f"{name}={value}" for name, value in problem.items())

@@ -1,8 +1,9 @@
 """The kernel library beside torch, torch.compile and Triton, interleaved in one run, kernel times by CUPTI.
 
-    python3 bench/kernels --bin DIR [--kernels NAME...] [--shapes small|all] [--seconds N] --output FILE
+    python3 bench/kernels --bin DIR [--daemon ADDRESS] [--kernels NAME...] [--shapes small|all] [--seconds N] --output FILE
 
-Starts a daemon from DIR (the package's bin folder), tunes each kernel at each shape from an empty store, compares every
+Starts a daemon from DIR (the package's bin folder), tunes each kernel at each shape from an empty store (with --daemon
+it asks that one, which may have tuned them before), compares every
 element of every side with float64, and measures all sides in turn, with a cold L2, beside a copy of as many bytes. A
 failure is reported in FILE and stops nothing; problems that the seconds do not suffice for are listed there as left
 out. Needs torch and Triton. Exit status 1: a result is wrong or a side failed.
@@ -23,11 +24,11 @@ import triton
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import triton_kernels
 from copies import COPIES, copy_expression, fastest_copy
-from daemon import Daemon
+from daemon import Daemon, RunningDaemon
 from driver import bind_plan, compile_source
 from machine import toolchain
-from operations import OPERATIONS, TYPES, worst_excess
-from spec import ELEMENTS, Spec, expression
+from operations import OPERATIONS, worst_excess
+from spec import Spec, expression
 from timing import Timer, median
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -40,9 +41,11 @@ SHAPES = {
     "layernorm_forward": NORMS,
     "layernorm_backward": NORMS,
     "rmsnorm_backward": NORMS,
+    "rmsnorm_fused_forward": NORMS,
     "weighted_sum_forward": [(65536, 1024), (4096, 4096), (16, 65536), (1000003, 64)],
     "weighted_sum_backward": [(65536, 1024), (4096, 4096), (1000003, 64)],
 }
+FLAGS = {"rmsnorm_fused_forward": {"RESIDUAL": 1, "RSTD": 1}}
 
 
 def problems(kernels, shapes):
@@ -53,12 +56,15 @@ def problems(kernels, shapes):
         every = [(N, D, "bf16") for N, D in listed]
         if shapes == "all":
             every += [(*listed[0], "f32")]
-        ranked += [(rank, kernel, dict(zip("NDT", one, strict=True))) for rank, one in enumerate(every)]
+        flags = FLAGS.get(kernel, {})
+        ranked += [
+            (rank, kernel, {**dict(zip("NDT", one, strict=True)), **flags}) for rank, one in enumerate(every)
+        ]
     return [(kernel, problem) for _, kernel, problem in sorted(ranked, key=lambda one: one[0])]
 
 
 def work_bytes(spec, problem):
-    return expression(spec.fields["work"]["bytes"])({**problem, "sizeof(T)": ELEMENTS[problem["T"]][1]})
+    return expression(spec.fields["work"]["bytes"])(spec.values_of(problem))
 
 
 class Sides:
@@ -67,9 +73,8 @@ class Sides:
     def __init__(self, spec, kernel, problem):
         self.spec, self.kernel, self.problem = spec, kernel, problem
         self.operation = OPERATIONS[kernel]
-        N, D, dtype = problem["N"], problem["D"], TYPES[problem["T"]]
-        self.inputs = self.operation.inputs(N, D, dtype)
-        self.outputs = self.operation.outputs(N, D, dtype)
+        self.inputs = self.operation.inputs_of(problem)
+        self.outputs = self.operation.outputs_of(problem)
         self.calls, self.errors, self.worst = {}, {}, {}
 
     def add(self, name, make):
@@ -131,9 +136,9 @@ def tune(daemon, kernel, problem):
     return tuned
 
 
-def tune_all(bin_dir, todo, end):
+def tune_all(daemon, todo, end):
     """Before this process has a context, so that the GPU is the daemon's alone."""
-    with Daemon(bin_dir) as daemon:
+    with daemon:
         tuned = []
         for kernel, problem in todo:
             if time.monotonic() > end:
@@ -207,6 +212,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser.add_argument("--daemon", metavar="ADDRESS", help="a running daemon that tunes and serves")
     parser.add_argument("--variants", type=pathlib.Path, default=ROOT / "variants", help="the kernel specs")
     parser.add_argument("--kernels", nargs="+", choices=sorted(SHAPES), default=list(SHAPES))
     parser.add_argument("--shapes", choices=["small", "all"], default="small")
@@ -218,7 +224,8 @@ def main():
 
     start = time.monotonic()
     todo = problems(arguments.kernels, arguments.shapes)
-    tuned, log = tune_all(arguments.bin, todo, start + arguments.seconds / 2)
+    daemon = RunningDaemon(arguments.bin, arguments.daemon) if arguments.daemon else Daemon(arguments.bin)
+    tuned, log = tune_all(daemon, todo, start + arguments.seconds / 2)
     torch.manual_seed(time.time_ns())  # fresh inputs each time
     results = {"toolchain": toolchain(arguments.commit), "problems": [], "left_out": [], "daemon_log": log}
     source = ROOT / "bench" / "common" / "vector_copy.cu"

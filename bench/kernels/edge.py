@@ -14,6 +14,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
+import itertools
 import json
 import math
 import multiprocessing
@@ -93,9 +94,12 @@ def problems():
 
 
 def cases(spec, each):
-    """The default of each problem and `each` more, those first whose values have been seen least."""
+    """The default of each problem and `each` more, those first whose values have been seen least. Flags take turns."""
     draw, seen, result = random.Random(1), set(), []
-    for problem, values in problems():
+    flags = spec.fields["problem"].get("flags", {})
+    settings = [dict(zip(flags, one, strict=True)) for one in itertools.product((0, 1), repeat=len(flags))]
+    for (sizes, values), setting in zip(problems(), itertools.cycle(settings)):
+        problem = {**sizes, **setting}
         chosen = spec.sample(problem, each, draw, seen)
         result += [Case(problem, values, configuration) for configuration in chosen]
     listed = {(name, value) for name, values in spec.fields["tunables"].items() for value in values}
@@ -140,8 +144,7 @@ def make_inputs(operation, case):
     """(inputs, factor of their values)"""
     seed = json.dumps([case.problem, case.values])
     torch.manual_seed(random.Random(seed).randrange(1 << 40))
-    problem = case.problem
-    inputs = operation.inputs(problem["N"], problem["D"], TYPES[problem["T"]])
+    inputs = operation.inputs_of(case.problem)
     if case.values == "special":
         make_special(inputs)
     return inputs, make_large(inputs) if case.values == "large" else 1.0
@@ -197,17 +200,16 @@ def run_case(case, spec, compiled):
     if error:
         return {"error": error}
     operation = OPERATIONS[spec.fields["name"]]
-    problem = case.problem
     inputs, factor = make_inputs(operation, case)
-    like = operation.outputs(problem["N"], problem["D"], TYPES[problem["T"]])
+    like = operation.outputs_of(case.problem)
     outputs = {name: Guarded(tensor) for name, tensor in like.items()}
     del like
     damaged, differing = launch_twice(case, spec, cubin, symbols, inputs, outputs)
     written = {name: one.tensor for name, one in outputs.items()}
 
-    def tolerance(dtype):
+    def tolerance(dtype, output):
         """What cancellation leaves grows with the values."""
-        rtol, atol = spec.tolerance(dtype)
+        rtol, atol = spec.tolerance(dtype, output)
         return rtol, atol * factor
 
     worst = worst_excess(operation, inputs, written, tolerance)

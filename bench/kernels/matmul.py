@@ -19,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import torch
 from checking import ROOT, Checker, short
 from driver import compile_source
-from operations import excess
+from operations import TYPE_NAMES, excess
 from products import GUARD, PRODUCTS
 from timing import Timer, median
 
@@ -35,7 +35,8 @@ class Bench(Checker):
             count = output.numel() - GUARD
             if not torch.isnan(output[count:]).all():
                 return f"wrote beyond {name}"
-            worst = excess(output[:count].view(truth[name].shape), truth[name], self.spec.tolerance)
+            bounds = self.spec.tolerance(TYPE_NAMES[output.dtype], name)
+            worst = excess(output[:count].view(truth[name].shape), truth[name], bounds)
             if worst > 1:
                 return f"{name} departs from float64 by {worst:.3g} of the tolerance"
         return ""

@@ -17,12 +17,26 @@ EPS = 1e-5
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    inputs: Callable  # (N, D, dtype) -> {name: tensor}
-    outputs: Callable  # (N, D, dtype) -> {name: empty tensor}
+    inputs: Callable  # (N, D, dtype, flags by name) -> {name: tensor}
+    outputs: Callable  # (N, D, dtype, flags by name) -> {name: empty tensor}
     truth: Callable  # (inputs) -> {name: float64 tensor}
     eager: Callable  # (inputs) -> tuple of tensors
     formula: Callable  # (inputs) -> tuple of tensors
     scalars: dict = dataclasses.field(default_factory=dict)
+
+    def inputs_of(self, problem):
+        return self.inputs(*_sizes(problem), **_flags(problem))
+
+    def outputs_of(self, problem):
+        return self.outputs(*_sizes(problem), **_flags(problem))
+
+
+def _sizes(problem):
+    return problem["N"], problem["D"], TYPES[problem["T"]]
+
+
+def _flags(problem):
+    return {name: value for name, value in problem.items() if name not in ("N", "D", "T")}
 
 
 def normal(*shape, dtype, stddev=1.0):
@@ -185,6 +199,53 @@ RMSNORM_BACKWARD = Operation(
 )
 
 
+# RMSNorm with an added residual. A buffer that the flags leave out has no rows, and no truth.
+
+
+def rmsnorm_fused(b):
+    """The sum is rounded before it is normalized; what follows is in the type of `w`."""
+    rows = b["x"]
+    if b["residual"].numel():
+        rows = (rows.float() + b["residual"].float()).to(rows.dtype)
+    rstd = torch.rsqrt(rows.to(b["w"].dtype).square().mean(dim=1, keepdim=True) + EPS)
+    return rows, rows.to(b["w"].dtype) * rstd * b["w"], rstd.squeeze(1)
+
+
+def rmsnorm_fused_truth(b):
+    rows, y, rstd = rmsnorm_fused({**b, "w": b["w"].double()})
+    return {"sum": rows.double()[: b["residual"].shape[0]], "y": y, "rstd": rstd}
+
+
+def rmsnorm_fused_formula(b):
+    rows, y, rstd = rmsnorm_fused({**b, "w": b["w"].float()})
+    return rows[: b["residual"].shape[0]], y.to(rows.dtype), rstd
+
+
+def rmsnorm_fused_eager(b):
+    rows = b["x"] + b["residual"] if b["residual"].numel() else b["x"]
+    D = rows.shape[1]
+    y, rstd = aten._fused_rms_norm(rows, [D], b["w"], EPS)
+    return rows[: b["residual"].shape[0]], y, rstd
+
+
+RMSNORM_FUSED_FORWARD = Operation(
+    inputs=lambda N, D, dtype, RESIDUAL, RSTD: {
+        "x": normal(N, D, dtype=dtype),
+        "residual": normal(N * RESIDUAL, D, dtype=dtype),
+        "w": normal(D, dtype=dtype),
+    },
+    outputs=lambda N, D, dtype, RESIDUAL, RSTD: {
+        "sum": empty(N * RESIDUAL, D, dtype=dtype),
+        "y": empty(N, D, dtype=dtype),
+        "rstd": empty(N * RSTD, dtype=torch.float32),
+    },
+    truth=rmsnorm_fused_truth,
+    eager=rmsnorm_fused_eager,
+    formula=rmsnorm_fused_formula,
+    scalars={"eps": EPS},
+)
+
+
 # Weighted sums
 
 
@@ -225,6 +286,7 @@ OPERATIONS = {
     "layernorm_forward": LAYERNORM_FORWARD,
     "layernorm_backward": LAYERNORM_BACKWARD,
     "rmsnorm_backward": RMSNORM_BACKWARD,
+    "rmsnorm_fused_forward": RMSNORM_FUSED_FORWARD,
     "weighted_sum_forward": WEIGHTED_SUM_FORWARD,
     "weighted_sum_backward": WEIGHTED_SUM_BACKWARD,
 }
@@ -243,15 +305,15 @@ def rounded_beyond(output, truth):
     return torch.where(output.isinf(), truth.abs().clamp(min=least).copysign(output), output.double())
 
 
-def excess(output, truth, tolerance):
-    """The largest |output - truth| / (atol + rtol * |truth|), above 1 is wrong.
+def excess(output, truth, bounds):
+    """The largest |output - truth| / (atol + rtol * |truth|) for bounds (rtol, atol), above 1 is wrong.
 
     Where the truth is not finite, a finite output is infinitely wrong and any other right; where it is finite, NaN is
     infinitely wrong, and an infinite output as wrong as the smallest value that rounds to it.
     """
     if not output.numel():
         return 0.0
-    rtol, atol = tolerance(TYPE_NAMES[output.dtype])
+    rtol, atol = bounds
     ratio = (rounded_beyond(output, truth) - truth).abs() / (atol + rtol * truth.abs())
     wrong = torch.where(output.isfinite(), float("inf"), 0.0)
     ratio = torch.where(truth.isfinite(), ratio, wrong)
@@ -259,9 +321,10 @@ def excess(output, truth, tolerance):
 
 
 def worst_excess(operation, inputs, outputs, tolerance, rows=1 << 16):
-    """By output, over every element; `tolerance` gives (rtol, atol) for the name of a type."""
+    """By output, over every element; `tolerance` gives (rtol, atol) for the names of a type and an output."""
     N = next(value.shape[0] for name, value in inputs.items() if name not in SHARED)
     worst, totals = dict.fromkeys(outputs, 0.0), {}
+    bounds = {name: tolerance(TYPE_NAMES[output.dtype], name) for name, output in outputs.items()}
     for first in range(0, max(N, 1), rows):
         part = {k: v if k in SHARED else v[first : first + rows] for k, v in inputs.items()}
         for name, truth in operation.truth(part).items():
@@ -269,7 +332,7 @@ def worst_excess(operation, inputs, outputs, tolerance, rows=1 << 16):
                 totals[name] = totals.get(name, 0.0) + truth
             else:
                 output = outputs[name][first : first + rows]
-                worst[name] = max(worst[name], excess(output, truth, tolerance))
+                worst[name] = max(worst[name], excess(output, truth, bounds[name]))
     for name, truth in totals.items():
-        worst[name] = excess(outputs[name], truth, tolerance)
+        worst[name] = excess(outputs[name], truth, bounds[name])
     return worst

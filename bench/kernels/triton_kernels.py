@@ -124,6 +124,27 @@ def layernorm_forward_rows(x, w, b, y, mean, rstd, N, D, eps, POWER: tl.constexp
     tl.store(rstd + rows, scale, mask=rows < N)
 
 
+@row_autotune()
+@triton.jit
+def rmsnorm_fused_forward_rows(
+    x, residual, w, sum, y, rstd, N, D, eps, POWER: tl.constexpr, ROWS: tl.constexpr
+):
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, POWER)
+    offsets = rows[:, None] * D + columns[None, :]
+    mask = (rows[:, None] < N) & (columns[None, :] < D)
+    value = tl.load(x + offsets, mask=mask, other=0.0).to(tl.float32)
+    value += tl.load(residual + offsets, mask=mask, other=0.0).to(tl.float32)
+    rounded = value.to(sum.dtype.element_ty)
+    tl.store(sum + offsets, rounded, mask=mask)
+    value = rounded.to(tl.float32)
+    scale = tl.rsqrt(tl.sum(value * value, axis=1) / D + eps)
+    weight = tl.load(w + columns, mask=columns < D, other=0.0).to(tl.float32)
+    result = value * scale[:, None] * weight[None, :]
+    tl.store(y + offsets, result.to(y.dtype.element_ty), mask=mask)
+    tl.store(rstd + rows, scale, mask=rows < N)
+
+
 def persistent_configurations():
     return [
         triton.Config({"PER_SM": per_sm}, num_warps=warps, num_stages=stages)
@@ -267,6 +288,14 @@ def layernorm_forward(b):
     )
 
 
+def rmsnorm_fused_forward(b):
+    N, D = b["x"].shape
+    rmsnorm_fused_forward_rows[_rows_grid(N)](
+        b["x"], b["residual"], b["w"], b["sum"], b["y"], b["rstd"], N, D, 1e-5,
+        POWER=triton.next_power_of_2(D),
+    )  # fmt: skip
+
+
 # Partial sums of the largest grid: programs beyond those of a smaller one leave theirs as they were, so the sum takes
 # only those of the chosen configuration.
 def _norm_backward(b, centered):
@@ -320,6 +349,7 @@ CALLS = {
     "layernorm_forward": layernorm_forward,
     "layernorm_backward": layernorm_backward,
     "rmsnorm_backward": rmsnorm_backward,
+    "rmsnorm_fused_forward": rmsnorm_fused_forward,
     "weighted_sum_forward": weighted_sum_forward,
     "weighted_sum_backward": weighted_sum_backward,
 }
@@ -333,6 +363,7 @@ def chosen(kernel, D):
         "layernorm_forward": layernorm_forward_rows,
         "layernorm_backward": norm_backward_rows,
         "rmsnorm_backward": norm_backward_rows,
+        "rmsnorm_fused_forward": rmsnorm_fused_forward_rows,
         "weighted_sum_forward": weighted_sum_forward_rows,
         "weighted_sum_backward": weighted_sum_backward_tiles,
     }

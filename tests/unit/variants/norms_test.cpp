@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <functional>
+
 #include "tests/unit/variants/values.hpp"
 #include "vector_io.cuh"
 
@@ -8,6 +11,7 @@ namespace layernorm {
 #include "variants/layernorm/layernorm_backward_reference.cu"
 #include "variants/rmsnorm/reference.cu"
 #include "variants/rmsnorm/rmsnorm_backward_reference.cu"
+#include "variants/rmsnorm/rmsnorm_fused_reference.cu"
 }  // namespace device
 
 namespace cubind::test {
@@ -70,6 +74,33 @@ TEST_CASE("the reference of rmsnorm_forward is the formula") {
   Values y(c.x.size());
   for_each_block(kRows, [&] {
     device::rmsnorm_forward_reference(c.x.data(), c.w.data(), y.data(), kRows, kColumns, float(kEps));
+  });
+  check_close(y, norm(c.x, c.w, Values(kColumns, 0.0), false));
+}
+
+TEST_CASE("the reference of rmsnorm_fused_forward is RMSNorm of the sum, which it stores with rstd") {
+  const Case c;
+  const Values residual = normal_values(c.x.size(), 5);
+  Values sum(c.x.size()), y(c.x.size()), expected_sum(c.x.size());
+  std::ranges::transform(c.x, residual, expected_sum.begin(), std::plus());
+  std::vector<float> rstd(kRows);
+  for_each_block(kRows, [&] {
+    device::rmsnorm_fused_forward_reference<double, 1, 1>(c.x.data(), residual.data(), c.w.data(), sum.data(),
+                                                          y.data(), rstd.data(), kRows, kColumns,
+                                                          float(kEps));
+  });
+  Saved expected;
+  check_close(y, norm(expected_sum, c.w, Values(kColumns, 0.0), false, &expected));
+  check_close(sum, expected_sum);
+  check_close(as_values(rstd), as_values(expected.rstd));
+}
+
+TEST_CASE("without its flags the reference of rmsnorm_fused_forward touches neither residual, sum nor rstd") {
+  const Case c;
+  Values y(c.x.size());
+  for_each_block(kRows, [&] {
+    device::rmsnorm_fused_forward_reference<double, 0, 0>(c.x.data(), nullptr, c.w.data(), nullptr, y.data(),
+                                                          nullptr, kRows, kColumns, float(kEps));
   });
   check_close(y, norm(c.x, c.w, Values(kColumns, 0.0), false));
 }
