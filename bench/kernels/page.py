@@ -1,16 +1,21 @@
-"""The tables by shape of docs/kernel-library.md, from the shipped table of the H200.
+"""The tables by shape of docs/kernel-library.md, from the shipped table of the H200 and bench/results/nvidia-h200.
 
     python3 bench/kernels/page.py [--check]
+    python3 bench/kernels/page.py --trials EXPORT
 
 Replaces what stands between the page's two marks; --check only compares, and exits with 1 where they differ. A row: the
-median time of the default and of the winner as they were measured side by side, what share of the roofline the
-winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and its tunables in the order of
-the spec. Needs neither torch nor a GPU.
+median time of the default and of the winner as they were measured side by side, the slowest configuration that was
+tried and correct (trials.json), the fastest call of torch, cuBLAS or cuDNN (the benchmarks' results), what share of the
+roofline the winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and the winner's
+tunables in the order of the spec. --trials brings trials.json up to date from `cubindctl export --all-trials --samples`,
+which is too large to be kept. Needs neither torch nor a GPU.
 """
 
 import argparse
+import functools
 import json
 import pathlib
+import statistics
 import sys
 
 from spec import Spec, expression
@@ -18,6 +23,8 @@ from spec import Spec, expression
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "kernel-library.md"
 TABLE = ROOT / "variants" / "tables" / "nvidia-h200.json"
+RESULTS = ROOT / "bench" / "results" / "nvidia-h200"
+TRIALS = RESULTS / "trials.json"
 BEGIN, END = "<!-- tables by shape: bench/kernels/page.py -->\n", "<!-- end of the tables -->\n"
 BYTES_PER_US, FLOPS_PER_US = 4.8e6, 989e6
 
@@ -30,31 +37,104 @@ def label(problem):
     return " ".join(words)
 
 
+def flat(problem):
+    return {**problem["dims"], **problem["types"], **problem["flags"]}
+
+
+def key_of(kernel, problem):
+    """A problem with its flags left out or not, in any order."""
+    flags = spec_of(kernel).fields["problem"].get("flags", {})
+    return kernel, tuple(sorted({**flags, **problem}.items()))
+
+
+@functools.cache
+def spec_of(kernel):
+    return Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
+
+
+def library_times():
+    """{key: microseconds} of the fastest call of a library for each problem that a benchmark has."""
+    times = {}
+
+    def add(kernel, problem, microseconds):
+        key = key_of(kernel, problem)
+        times[key] = min(microseconds, times.get(key, microseconds))
+
+    def results(name):
+        return json.loads((RESULTS / name).read_text())
+
+    for line in results("kernels.json")["problems"]:
+        add(line["kernel"], line["problem"], line["kernel_time_us"]["torch"])
+    for line in results("rmsnorm_vs_torch_triton.json")["problems"]:
+        runs = [run["torch"] for run in line["kernel_time_us"]]
+        add("rmsnorm_forward", line["problem"], statistics.median(runs))
+    for line in results("matmul.json")["timed"]:
+        add("matmul", line["problem"], line["torch"]["us"])
+    for name in ("attention.json", "attention_backward.json"):
+        for line in results(name)["timed"]:
+            for other in line["others"].values():
+                add(line["pass"], line["problem"], other["us"])
+    return times
+
+
+def median_us(trial):
+    """Of the last stage that measured the trial."""
+    stages = [trial["finals"], trial["screening"]]
+    samples = next(stage for stage in stages if stage)
+    return statistics.median(sample for block in samples for sample in block["samples_us"])
+
+
+def slowest_of(export):
+    """What trials.json has for each problem of an export: its correct trials, and the time of the slowest."""
+    times = {}
+    for trial in export["trials"]:
+        if trial["outcome"] == "correct" and (trial["finals"] or trial["screening"]):
+            key = key_of(trial["kernel"], flat(trial["problem"]))
+            times.setdefault(key, []).append(median_us(trial))
+    return [
+        {"kernel": kernel, "problem": dict(problem), "correct": len(each), "slowest_us": round(max(each), 2)}
+        for (kernel, problem), each in times.items()
+    ]
+
+
+def update_trials(export):
+    known = json.loads(TRIALS.read_text()) if TRIALS.exists() else []
+    lines = {key_of(line["kernel"], line["problem"]): line for line in [*known, *slowest_of(export)]}
+    text = ",\n".join(json.dumps(lines[key]) for key in sorted(lines, key=str))
+    TRIALS.write_text(f"[\n{text}\n]\n")
+
+
+def slowest_times():
+    lines = json.loads(TRIALS.read_text()) if TRIALS.exists() else []
+    return {key_of(line["kernel"], line["problem"]): line["slowest_us"] for line in lines}
+
+
 def roofline_us(spec, problem):
-    values = spec.values_of({**problem["dims"], **problem["types"], **problem["flags"]})
+    values = spec.values_of(flat(problem))
     work = spec.fields["work"]
     return max(
         expression(work["bytes"])(values) / BYTES_PER_US, expression(work["flops"])(values) / FLOPS_PER_US
     )
 
 
-def table_of(kernel, records):
-    spec = Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
+def table_of(kernel, records, slowest, libraries):
+    spec = spec_of(kernel)
     tunables = list(spec.fields["tunables"])
     winners = {tuple(record["configuration"].values()) for record in records}
     lines = [
         f"### {kernel}\n",
         f"{len(records)} problems, {len(winners)} different winners ({', '.join(tunables)}).\n",
-        "| problem | default, µs | tuned, µs | gain | roofline | winner |",
-        "|---|---|---|---|---|---|",
+        "| problem | default, µs | tuned, µs | gain | slowest, µs | library, µs | roofline | winner |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for record in records:
         time, gain = record["time_us"], record["gain_over_default"]
         share = roofline_us(spec, record["problem"]) / time
         winner = " ".join(str(record["configuration"][name]) for name in tunables)
-        lines.append(
-            f"| {label(record['problem'])} | {time * gain:.2f} | {time:.2f} | {gain:.2f} | {100 * share:.0f} % | {winner} |"
-        )
+        key = key_of(kernel, flat(record["problem"]))
+        columns = [label(record["problem"]), f"{time * gain:.2f}", f"{time:.2f}", f"{gain:.2f}"]
+        columns += [f"{times[key]:.2f}" if key in times else "" for times in (slowest, libraries)]
+        lines.append(f"| {' | '.join([*columns, f'{100 * share:.0f} %', winner])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -62,7 +142,8 @@ def tables():
     by_kernel = {}
     for record in json.loads(TABLE.read_text())["records"]:
         by_kernel.setdefault(record["kernel"], []).append(record)
-    return "\n".join(table_of(kernel, records) for kernel, records in by_kernel.items())
+    slowest, libraries = slowest_times(), library_times()
+    return "\n".join(table_of(kernel, records, slowest, libraries) for kernel, records in by_kernel.items())
 
 
 def main():
@@ -70,7 +151,10 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--trials", type=pathlib.Path, metavar="EXPORT", help="an export of all trials")
     arguments = parser.parse_args()
+    if arguments.trials:
+        update_trials(json.loads(arguments.trials.read_text()))
     page = PAGE.read_text()
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
