@@ -99,10 +99,10 @@ def linear_problem(M, N, K, T="bf16", transpose_w=1, bias=0, activation=0):
 
 class LayernormLinear:
     checked = (
-        *(linear_problem(512, 768, 512, T, turned, 1, 1) for T in ("bf16", "f16") for turned in (0, 1)),
-        *(linear_problem(200, 136, 200, T, turned, 1, 2) for T in ("bf16", "f16") for turned in (0, 1)),
-        *(linear_problem(129, 257, 131, T, turned, 1, 0) for T in ("bf16", "f16") for turned in (0, 1)),
-        *(linear_problem(1, 1, 1, T, turned) for T in ("bf16", "f16") for turned in (0, 1)),
+        *(linear_problem(512, 768, 512, T, turned, 1, 1) for T in TYPES for turned in (0, 1)),
+        *(linear_problem(200, 136, 200, T, turned, 1, 2) for T in TYPES for turned in (0, 1)),
+        *(linear_problem(129, 257, 131, T, turned, 1, 0) for T in TYPES for turned in (0, 1)),
+        *(linear_problem(1, 1, 1, T, turned) for T in TYPES for turned in (0, 1)),
         *(linear_problem(M, 4096, 4096, "bf16", 1) for M in (1, 3, 16, 33, 64)),
         *(linear_problem(M, 1024, 1026, "bf16", turned) for M in (66, 100) for turned in (0, 1)),
         *(linear_problem(33, 264, K, "bf16", 1, 1) for K in (7, 2048, 5120, 8200, 16388, 65536)),

@@ -124,7 +124,7 @@ class Spec:
     def _bound(self, bound, problem):
         if not isinstance(bound, dict):
             return bound
-        values = self._values(problem, {}, {})
+        values = self.values_of(problem)
         if "times" in bound:
             return bound["factor"] * expression(bound["times"])(values)
         return bound["factor"] * math.sqrt(expression(bound["sqrt"])(values))
