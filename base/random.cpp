@@ -54,10 +54,10 @@ std::uint64_t Random::below(std::uint64_t bound) {
   if (bound == 0) {
     throw Error(ErrorCode::Internal, "Random::below", "the bound is 0");
   }
-  // The values below 2^64 mod bound would come up once more often than the others.
-  const std::uint64_t first_fair = (0 - bound) % bound;
+  // The values below 2^64 mod bound would come up once more often than the others. They are below `bound` as
+  // well, so that the division is hardly ever needed.
   std::uint64_t value = next();
-  while (value < first_fair) {
+  while (value < bound && value < (0 - bound) % bound) {
     value = next();
   }
   return value % bound;

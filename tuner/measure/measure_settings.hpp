@@ -17,10 +17,13 @@ struct MeasureSettings {
   double screen_first_margin = 0.10;
   double screen_margin = 0.05;
 
-  /// Finalists: interleaved rounds, one sample of each finalist a round.
+  /// Finalists: interleaved rounds, one sample of each finalist a round. They are compared after `min_samples`
+  /// rounds, after `max_samples`, and in between whenever the rounds have grown by `comparison_growth`: a
+  /// comparison after each round costs more than the rounds, and one of so many is right by luck.
   std::uint32_t max_finalists = 8;
   std::uint32_t min_samples = 10;
   std::uint32_t max_samples = 60;
+  double comparison_growth = 1.25;
   double tie_margin = 0.005;
 
   /// Intervals.

@@ -58,7 +58,7 @@ double round_location_us(const RoundTimes& times, const RoundContext& context) {
 }
 
 FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context)
-    : context_(context), state_(finalists) {}
+    : context_(context), state_(finalists), compares_at_(context.settings.min_samples) {}
 
 std::optional<std::size_t> FinalRounds::leader() const {
   std::optional<std::size_t> best;
@@ -82,15 +82,12 @@ bool FinalRounds::done() const {
   if (!first) {
     return std::ranges::none_of(state_, [](const State& one) { return one.running; });
   }
+  if (compared_at_ == 0 || compared_at_ < rounds_) {
+    return false;
+  }
+  const bool has_all = rounds_ >= context_.settings.max_samples;
   for (std::size_t i = 0; i < state_.size(); ++i) {
-    const State& one = state_[i];
-    if (!one.running) {
-      continue;
-    }
-    if (one.times.size() < context_.settings.min_samples) {
-      return false;
-    }
-    if (i != *first && !one.resolved && one.times.size() < context_.settings.max_samples) {
+    if (state_[i].running && i != *first && !state_[i].resolved && !has_all) {
       return false;
     }
   }
@@ -109,9 +106,10 @@ std::vector<std::size_t> FinalRounds::order(std::uint32_t round) const {
   return result;
 }
 
-void FinalRounds::judge(State& one, const State& leader) const {
+void FinalRounds::judge(State& one, const State& leader) {
   one.resolved = false;
   const auto ratio = round_ratio(one.times, leader.times, context_, true);
+  ++intervals_;
   if (!ratio || ratio->rounds < context_.settings.min_samples) {
     return;
   }
@@ -132,6 +130,16 @@ void FinalRounds::add_round(std::uint32_t round, const std::map<std::size_t, dou
   for (const auto& [finalist, time] : times_us) {
     state_[finalist].times[round] = time;
   }
+  ++rounds_;
+  if (rounds_ >= std::min(compares_at_, context_.settings.max_samples)) {
+    compare();
+  }
+}
+
+void FinalRounds::compare() {
+  compared_at_ = rounds_;
+  const auto grown = static_cast<std::uint32_t>(rounds_ * context_.settings.comparison_growth);
+  compares_at_ = std::max(rounds_ + 1, grown);
   const auto first = leader();
   if (!first) {
     return;
@@ -143,7 +151,12 @@ void FinalRounds::add_round(std::uint32_t round, const std::map<std::size_t, dou
   }
 }
 
+// Nobody was compared with the one that leads now.
 void FinalRounds::remove(std::size_t finalist) {
+  if (leader() == finalist) {
+    compared_at_ = 0;
+    compares_at_ = std::max(rounds_ + 1, context_.settings.min_samples);
+  }
   state_[finalist].running = false;
   state_[finalist].removed = true;
 }

@@ -44,13 +44,13 @@ class FinalRounds {
   /// Finalists are numbered from 0.
   FinalRounds(std::size_t finalists, const RoundContext& context);
 
-  /// Whether all is known: each finalist still running is separated from the leader or within the tie margin
-  /// of it, or has all its samples.
+  /// Whether all is known, as of the last comparison: each finalist still running is separated from the leader
+  /// or within the tie margin of it, or has all its samples.
   bool done() const;
   /// The finalists of the next round, in the order to be measured; `round` is its number.
   std::vector<std::size_t> order(std::uint32_t round) const;
-  /// Takes the times of one round, of everyone in order(round) that is still in, and decides who keeps
-  /// running.
+  /// Takes the times of one round, of everyone in order(round) that is still in. Where a comparison is due it
+  /// decides who keeps running.
   void add_round(std::uint32_t round, const std::map<std::size_t, double>& times_us);
   /// Removes a finalist whose kernel failed.
   void remove(std::size_t finalist);
@@ -59,19 +59,26 @@ class FinalRounds {
   bool running(std::size_t finalist) const { return state_[finalist].running; }
   bool removed(std::size_t finalist) const { return state_[finalist].removed; }
   const RoundTimes& times(std::size_t finalist) const { return state_[finalist].times; }
+  /// The intervals that were drawn so far: what the decisions cost.
+  std::size_t intervals() const { return intervals_; }
 
  private:
   struct State {
     RoundTimes times;
     bool running = true;
     bool removed = false;
-    bool resolved = false;  // against the leader, as of the last round
+    bool resolved = false;  // against the leader, as of the last comparison
   };
   std::optional<std::size_t> leader() const;
-  void judge(State& one, const State& leader) const;
+  void compare();
+  void judge(State& one, const State& leader);
 
   RoundContext context_;
   std::vector<State> state_;
+  std::uint32_t rounds_ = 0;      // added
+  std::uint32_t compares_at_;     // so many rounds: the next comparison
+  std::uint32_t compared_at_ = 0; // the last one; 0: none yet
+  std::size_t intervals_ = 0;
 };
 
 }  // namespace cubind
