@@ -13,9 +13,8 @@ namespace cubind {
 namespace {
 
 [[noreturn]] void fail_without_gpu(const std::string& cause) {
-  throw Error(
-      ErrorCode::FailedPrecondition, "device",
-      cause + "; name the GPU that the answer is for by its label, as in DeviceLabel{\"nvidia-h200\"}");
+  throw Error(ErrorCode::FailedPrecondition, "device",
+              cause + "; name the GPU that the answer is for by its label, such as \"nvidia-h200\"");
 }
 
 struct Libraries {

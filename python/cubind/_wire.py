@@ -69,14 +69,16 @@ def problem_of(message: Any) -> Problem:
 
 def match_of(departures: Any) -> str:
     """ "exact", or the departures joined by "+": the spelling of cubindctl."""
-    names = [messages().Departure.Name(departure) for departure in departures]
+    names: list[str] = [messages().Departure.Name(departure) for departure in departures]
     return "+".join(_SHORT.get(name, name.lower()) for name in names) or "exact"
 
 
 def departures_of(match: str) -> list[Any]:
     """The inverse. Raises InvalidArgumentError for an unknown word."""
     departure = messages().Departure
-    words = {_SHORT.get(name, name.lower()): number for name, number in departure.items() if number != 0}
+    words: dict[str, Any] = {
+        _SHORT.get(name, name.lower()): number for name, number in departure.items() if number != 0
+    }
     named = [] if match == "exact" else match.split("+")
     for word in named:
         if word not in words:

@@ -22,6 +22,7 @@ from .tuning import TuneResult, tune
 # The longest time in seconds for which an answer that a tuning job may improve answers for its bucket.
 _UNSETTLED_FOR = 10.0
 _COMPILE_SHARE = 0.9  # of the timeout: how long the daemon may wait for a compile before it says so
+_MAX_COMPILE_WAIT_MS = 60_000  # the daemon's limit
 _MAX_CUBIN_BYTES = 256 << 20
 _MAX_HELD = 64  # answers to questions that differ in their dims alone, the newest first
 _MAX_SENT = 32  # digests sent along so that known bytes are not sent back
@@ -302,7 +303,7 @@ class Client:
             request.numerics.kind = messages.Numerics.REPRODUCIBLE
         request.job = _ranks.job_id() if question.job is None else question.job
         request.on_miss = _ON_MISS.index(question.on_miss)
-        request.compile_wait_ms = int(_COMPILE_SHARE * 1000 * self.timeout)
+        request.compile_wait_ms = min(int(_COMPILE_SHARE * 1000 * self.timeout), _MAX_COMPILE_WAIT_MS)
         request.tune = messages.AUTO if question.tune else messages.NEVER
         if question.accept is not None:
             request.restrict_accept = True

@@ -7,11 +7,29 @@ cubind.torch.replace(model)
 from __future__ import annotations
 
 from ..client import Client
+from ._attention import scaled_dot_product_attention
+from ._layer_norm import LayerNorm, layer_norm
+from ._linear import Linear, linear
 from ._replace import Replacement, replace
 from ._rms_norm import RMSNorm, rms_norm
+from ._softmax import softmax
 from ._variants import settings, step
 
-__all__ = ["RMSNorm", "Replacement", "replace", "rms_norm", "step", "strict", "use"]
+__all__ = [
+    "LayerNorm",
+    "Linear",
+    "RMSNorm",
+    "Replacement",
+    "layer_norm",
+    "linear",
+    "replace",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "softmax",
+    "step",
+    "strict",
+    "use",
+]
 
 
 def strict(on: bool = True) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, cast
 
 import torch
 
+from ._layer_norm import LayerNorm
+from ._linear import Linear
 from ._rms_norm import RMSNorm, rms_norm
 
 # Modules of `transformers` that compute weight * x / sqrt(mean(x^2) + variance_epsilon).
@@ -39,14 +42,21 @@ class Replacement:
         return "\n".join(lines) or "nothing to replace"
 
 
-def replace(model: torch.nn.Module, *, dry_run: bool = False, verbose: bool = True) -> Replacement:
-    """Replaces the model's RMSNorm modules (torch's, and those of `transformers` that compute the same) in place. Parameters,
-    buffers, hooks and state dicts stay as they are: a module gets another class. dry_run: says what it would do. verbose:
-    prints it. Replacement.undo() takes it back."""
+def replace(
+    model: torch.nn.Module, *, linear: bool = False, dry_run: bool = False, verbose: bool = True
+) -> Replacement:
+    """Replaces the model's RMSNorm and LayerNorm modules (torch's, and the RMSNorms of `transformers` that compute the same) in
+    place. Parameters, buffers, hooks and state dicts stay as they are: a module gets another class.
+
+    linear: torch's Linear modules too. cuBLAS is as fast or faster at many sizes, so measure first.
+    dry_run: says what it would do. verbose: prints it. Replacement.undo() takes it back.
+
+    Attention is a function: where a model calls torch's, it calls cubind.torch.scaled_dot_product_attention instead.
+    """
     done = Replacement()
     for name, module in model.named_modules():
         original = type(module)
-        new, why = _class_for(module)
+        new, why = _class_for(module, linear)
         if new is None:
             if why:
                 done.kept.append((name, original.__name__, why))
@@ -60,12 +70,12 @@ def replace(model: torch.nn.Module, *, dry_run: bool = False, verbose: bool = Tr
     return done
 
 
-def _class_for(module: torch.nn.Module) -> tuple[type | None, str]:
+def _class_for(module: torch.nn.Module, linear: bool) -> tuple[type | None, str]:
     cls = type(module)
-    if cls is torch.nn.RMSNorm:
-        if module.weight is None:
-            return None, "it has no weight"
-        return (RMSNorm, "") if len(module.normalized_shape) == 1 else (None, "it normalizes several dims")
+    if cls is torch.nn.RMSNorm or cls is torch.nn.LayerNorm:
+        return _norm_for(module)
+    if cls is torch.nn.Linear:
+        return (Linear if linear else None), ""
     if cls.__name__ in _TRANSFORMERS and cls.__module__.startswith("transformers."):
         return type(
             cls.__name__, (cls,), {"forward": _transformers_forward, "__module__": cls.__module__}
@@ -75,5 +85,15 @@ def _class_for(module: torch.nn.Module) -> tuple[type | None, str]:
     return None, ""
 
 
-def _transformers_forward(self: torch.nn.Module, hidden_states: torch.Tensor) -> torch.Tensor:
+def _norm_for(module: torch.nn.Module) -> tuple[type | None, str]:
+    if module.weight is None:
+        return None, "it has no weight"
+    if len(cast(Any, module.normalized_shape)) != 1:
+        return None, "it normalizes several dims"
+    if isinstance(module, torch.nn.RMSNorm):
+        return RMSNorm, ""
+    return (LayerNorm, "") if module.bias is not None else (None, "it has no bias")
+
+
+def _transformers_forward(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
     return rms_norm(hidden_states, self.weight.shape, self.weight, self.variance_epsilon)

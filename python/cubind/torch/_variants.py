@@ -2,106 +2,171 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import warnings
+import weakref
+from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from .. import _core, _fork, connect
 from .._loading import load
 from ..client import Client, Question
-from ..errors import CubindError
+from ..errors import CubindError, InvalidArgumentError
 
-_MAX_VARIANTS = 64  # of one kernel, device and set of types and fixed dims
+_MAX_VARIANTS = 64  # of one key
+_ALIGNED = 16  # bytes: what no kernel asks more than
+TYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
+
+# (type, device, values of the flags, values of the dims that tell variants apart): what Operator.launch() finds by.
+Key = tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
 
 
 class Settings:
     """strict: a kernel that is not there raises, where otherwise torch's formula takes its place with one warning; by default
-    only in a job of several ranks, which must not diverge in silence. client: None connects when the first kernel is needed.
-    generation: what was found out before the last step() does not count."""
+    only in a job of several ranks, which must not diverge in silence. client: None connects when the first kernel is needed."""
 
     def __init__(self) -> None:
         self.strict = int(os.environ.get("WORLD_SIZE", "1")) > 1
         self.client: Client | None = None
-        self.generation = 0
 
 
 settings = Settings()
 
 
 class _Loaded:
+    """A loaded variant. order: the place of each of its parameters in the operator's arguments, -1 for a scratch buffer; None
+    where they are the operator's arguments as they stand."""
+
     def __init__(self, kernel: _core.Kernel, arguments: tuple[str, ...]) -> None:
-        names = tuple(parameter[0] for parameter in kernel.parameters())
-        self.kernel = kernel
+        parameters = kernel.parameters()
+        names = tuple(parameter[0] for parameter in parameters)
+        for name, _, _, role in parameters:
+            if name not in arguments and role != "scratch":
+                raise InvalidArgumentError(
+                    f"the operator has no such argument (it has {', '.join(arguments)})", name
+                )
         self.launch = kernel.launch
         self.extents = kernel.extents
-        self.order = None if names == arguments else tuple(arguments.index(name) for name in names)
-        self.generation = settings.generation
+        self.order = None if names == arguments else tuple(_place(name, arguments) for name in names)
+
+    def arguments_for(self, dims: tuple[int, ...], given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The given ones in the variant's order, with scratch buffers; None where the variant does not hold for these dims."""
+        order = self.order
+        if order is None:
+            return given
+        extents = self.extents(dims) if -1 in order else order
+        if extents is None:
+            return None
+        like = given[0]
+        return tuple(
+            _scratch(like, extent) if place < 0 else given[place] for place, extent in zip(order, extents)
+        )
+
+
+def _place(name: str, arguments: tuple[str, ...]) -> int:
+    return arguments.index(name) if name in arguments else -1
+
+
+def _scratch(like: torch.Tensor, extent: int) -> torch.Tensor | int:
+    return like.new_empty(extent, dtype=torch.uint8) if extent else 0
 
 
 class Operator:
-    """Launches one kernel. arguments: the spec's names in the order in which launch() is given them. Safe on many threads."""
+    """Launches one kernel. dims, flags: the spec's names. arguments: the spec's names in the order in which launch() is given
+    them, a tensor first; scratch buffers are none of them. Safe on many threads."""
 
-    def __init__(self, kernel: str, dims: tuple[str, ...], fixed: int, arguments: tuple[str, ...]) -> None:
-        """fixed: how many of the last dims tell variants apart by their place in the key (those compiled in)."""
+    def __init__(
+        self, kernel: str, dims: tuple[str, ...], arguments: tuple[str, ...], flags: tuple[str, ...] = ()
+    ) -> None:
         self._name = kernel
         self._dims = dims
-        self._fixed = fixed
+        self._flags = flags
         self._arguments = arguments
-        self._variants: dict[Any, tuple[_Loaded, ...]] = {}
-        self._failed: dict[Any, int] = {}  # the generation in which the kernel was not there
+        self._variants: dict[Key, tuple[_Loaded, ...]] = {}
+        # The launches of variants whose parameters are the operator's arguments as they stand, for who needs each microsecond.
+        self.plain: dict[Key, tuple[Callable[..., bool], ...]] = {}
+        self._failed: set[Key] = set()  # since the last step()
         self._lock = threading.Lock()
+        _operators.add(self)
         _fork.watch(self)
 
     def after_fork(self) -> None:
         """In the child, which has no CUDA context."""
         self._lock = threading.Lock()
-        self._variants = {}
+        self._variants, self.plain = {}, {}
 
-    def launch(
-        self, dtype: str, device: int, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]
-    ) -> bool:
+    def forget(self) -> None:
+        """What was found and what was missed."""
+        with self._lock:
+            self._variants, self.plain = {}, {}
+            self._failed = set()
+
+    def launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
         """Launches on the stream. False where there is no kernel for it, for a reason that was warned of once; raises it with
         settings.strict."""
-        loaded = self.find(dtype, device, dims)
-        if loaded is None:
-            return False
-        given = arguments if loaded.order is None else tuple(arguments[i] for i in loaded.order)
-        return loaded.launch(dims, stream, *given)
+        try:
+            return self._launch(key, dims, stream, arguments)
+        except InvalidArgumentError:
+            # A view may begin at an address that vectors cannot be read from; a copy of it does not.
+            aligned = tuple(map(_aligned, arguments))
+            if all(a is b for a, b in zip(aligned, arguments)):
+                raise
+            return self._launch(key, dims, stream, aligned)
 
-    def find(self, dtype: str, device: int, dims: tuple[int, ...]) -> _Loaded | None:
-        """The variant for these dims, asked for where none is known."""
-        key = (dtype, device, dims[-self._fixed :])
+    def available(self, key: Key, dims: tuple[int, ...]) -> bool:
+        """Whether there is a kernel for it; False, warned of and raised as launch() says."""
+        known = self._variants.get(key, ())
+        return any(loaded.extents(dims) is not None for loaded in known) or self._ask(key, dims) is not None
+
+    def _launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
         for loaded in self._variants.get(key, ()):
-            if loaded.generation == settings.generation and loaded.extents(dims) is not None:
-                return loaded
-        return self._ask(key, dtype, device, dims)
+            ordered = loaded.arguments_for(dims, arguments)
+            if ordered is not None and loaded.launch(dims, stream, *ordered):
+                return True
+        found = self._ask(key, dims)
+        if found is None:
+            return False
+        ordered = found.arguments_for(dims, arguments)
+        return ordered is not None and found.launch(dims, stream, *ordered)
 
-    def _ask(self, key: Any, dtype: str, device: int, dims: tuple[int, ...]) -> _Loaded | None:
-        if not settings.strict and self._failed.get(key) == settings.generation:
+    def _ask(self, key: Key, dims: tuple[int, ...]) -> _Loaded | None:
+        if not settings.strict and key in self._failed:
             return None
         try:
-            loaded = self._load(dtype, device, dims)
+            loaded = self._load(key, dims)
         except CubindError as error:
             if settings.strict:
                 raise
-            self._failed[key] = settings.generation
+            self._failed.add(key)
             warn_once(f"{self._name}: torch's own formula is used: {error}")
             return None
         with self._lock:
-            others = tuple(v for v in self._variants.get(key, ()) if v.generation == settings.generation)
-            self._variants[key] = (loaded, *others)[:_MAX_VARIANTS]
+            known = (loaded, *self._variants.get(key, ()))[:_MAX_VARIANTS]
+            self._variants[key] = known
+            self.plain[key] = tuple(one.launch for one in known if one.order is None)
         return loaded
 
-    def _load(self, dtype: str, device: int, dims: tuple[int, ...]) -> _Loaded:
+    def _load(self, key: Key, dims: tuple[int, ...]) -> _Loaded:
+        dtype, device, flags, _ = key
         with _lock:
             if settings.client is None:
                 settings.client = connect()
-        problem = {**dict(zip(self._dims, dims)), "T": dtype}
-        answer = settings.client.ask(self._name, problem, Question(), gpu=device).answer
-        return _Loaded(load(answer, device), self._arguments)
+        problem = {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
+        with torch.cuda.device(device) if torch.cuda.is_available() else contextlib.nullcontext():
+            answer = settings.client.ask(self._name, problem, Question(), gpu=device).answer
+            return _Loaded(load(answer, device), self._arguments)
 
 
+def _aligned(argument: Any) -> Any:
+    is_misaligned = isinstance(argument, torch.Tensor) and argument.data_ptr() % _ALIGNED
+    return argument.clone() if is_misaligned else argument
+
+
+_operators: weakref.WeakSet[Operator] = weakref.WeakSet()
 _lock = threading.Lock()
 _warned: set[str] = set()
 
@@ -109,11 +174,12 @@ _warned: set[str] = set()
 def step() -> None:
     """Between two training steps: takes over what has been tuned since, and asks again for kernels that were not there. The
     operators' variants change nowhere else."""
-    settings.generation += 1
+    for operator in _operators:
+        operator.forget()
 
 
 def warn_once(message: str) -> None:
     """A warning, the first time that it is given."""
     if message not in _warned:
         _warned.add(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(message, RuntimeWarning, stacklevel=5)

@@ -90,6 +90,10 @@ class Get(WithDaemon):
         with self.assertRaises(cubind.NotFoundError):
             self.get({**PROBLEM, "K": 9}, on_miss="fail", accept="exact")
 
+    def test_a_client_may_be_more_patient_than_the_daemon(self):
+        with cubind.connect(self.daemon.address, timeout=10 * running.PATIENCE) as client:
+            self.assertEqual(client.get("scale", PROBLEM, device=self.device).problem, PROBLEM)
+
     def test_an_error_survives_pickling(self):
         error = pickle.loads(pickle.dumps(cubind.InvalidArgumentError("is 0", "problem.N")))
         self.assertEqual((error.field, str(error)), ("problem.N", "problem.N: is 0"))

@@ -1,5 +1,6 @@
-"""README's Python lines run as they are written, and docs/python.md knows every public name."""
+"""README's Python lines run as they are written, and docs/python.md and docs/torch.md know every public name."""
 
+import ast
 import contextlib
 import inspect
 import os
@@ -90,6 +91,16 @@ class Names(unittest.TestCase):
         page = (running.SOURCE / "docs/python.md").read_text()
         missing = [name for name in cubind.__all__ if not re.search(rf"\b{name}\b", page)]
         self.assertEqual(missing, [])
+
+    def test_every_public_name_for_torch_is_on_its_page(self):
+        tree = ast.parse((running.SOURCE / "python/cubind/torch/__init__.py").read_text())  # without torch
+        (names,) = (
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        )
+        page = (running.SOURCE / "docs/torch.md").read_text()
+        self.assertEqual([name for name in names if not re.search(rf"`{name}\b", page)], [])
 
     def test_every_method_of_the_client_is_on_the_page(self):
         page = (running.SOURCE / "docs/python.md").read_text()

@@ -1,82 +1,44 @@
-"""cubind.torch on the CPU: torch's own formula, through the operators. Needs torch; without it nothing is run, and says so."""
+"""The modules of cubind.torch, models that get them, and kernels that are not there; on the CPU. Needs torch."""
 
+import contextlib
 import copy
-import sys
+import inspect
 import unittest
 import warnings
 
-import running
+import torch_found  # first: it looks for a Python with torch
 
-try:
-    import torch
-    import torch.nn.functional
-except ImportError:
-    print("torch is not installed: the tests of cubind.torch were not run", file=sys.stderr)
-    sys.exit(77)
-
+# isort: split
 import cubind
 import cubind.torch as operators
+import running
+import torch
 from cubind.torch import _rms_norm, _variants
 
 
-def inputs(*shape, dtype=torch.float64):
-    torch.manual_seed(0)
-    x = torch.randn(*shape, dtype=dtype, requires_grad=True)
-    w = torch.randn(shape[-1], dtype=dtype, requires_grad=True)
-    return x, w
-
-
-class Operators(unittest.TestCase):
-    def test_the_backward_formula_is_the_derivative(self):
-        x, w = inputs(3, 5, 8)
-        self.assertTrue(torch.autograd.gradcheck(torch.ops.cubind.rms_norm, (x, w, 1e-6)))
-
-    def test_forward_and_gradients_are_those_of_torch(self):
-        for dtype, rtol in ((torch.float32, 1e-5), (torch.bfloat16, 1.6e-2), (torch.float16, 2e-3)):
-            x, w = inputs(7, 64, dtype=dtype)
-            ours, theirs = (
-                torch.ops.cubind.rms_norm(x, w, 1e-6),
-                torch.nn.functional.rms_norm(x, (64,), w, 1e-6),
-            )
-            torch.testing.assert_close(ours, theirs, rtol=rtol, atol=1e-5)
-            dy = torch.randn_like(ours)
-            for a, b in zip(torch.autograd.grad(ours, (x, w), dy), torch.autograd.grad(theirs, (x, w), dy)):
-                torch.testing.assert_close(a, b, rtol=rtol, atol=2e-2 if dtype != torch.float32 else 1e-4)
-
-    def test_opcheck(self):
-        x, w = inputs(4, 16, dtype=torch.float32)
-        torch.library.opcheck(torch.ops.cubind.rms_norm, (x, w, 1e-6))
-        dy = torch.randn(4, 16)
-        torch.library.opcheck(torch.ops.cubind.rms_norm_backward, (dy, x.detach(), w.detach(), 1e-6))
-
+class Batches(unittest.TestCase):
     def test_vmap_over_rows_and_over_weights(self):
-        x, w = (t.detach() for t in inputs(3, 4, 8))
+        torch.manual_seed(0)
+        x, w = torch.randn(3, 4, 8), torch.randn(8)
         ours = torch.func.vmap(lambda row: torch.ops.cubind.rms_norm(row, w, 1e-6), in_dims=1)(x)
         torch.testing.assert_close(ours, torch.nn.functional.rms_norm(x.movedim(1, 0), (8,), w, 1e-6))
-        weights = torch.randn(5, 8, dtype=w.dtype)
+        weights = torch.randn(5, 8)
         ours = torch.func.vmap(lambda one: torch.ops.cubind.rms_norm(x, one, 1e-6))(weights)
         expected = torch.stack([torch.nn.functional.rms_norm(x, (8,), one, 1e-6) for one in weights])
         torch.testing.assert_close(ours, expected)
-
-    def test_zero_size_strided_and_meta_inputs(self):
-        w = torch.ones(8)
-        self.assertEqual(torch.ops.cubind.rms_norm(torch.empty(0, 8), w, 1e-6).shape, (0, 8))
-        x = torch.randn(8, 4).t()
-        torch.testing.assert_close(
-            torch.ops.cubind.rms_norm(x, w, 1e-6), torch.nn.functional.rms_norm(x, (8,), w, 1e-6)
-        )
-        self.assertEqual(torch.ops.cubind.rms_norm(x.to("meta"), w.to("meta"), 1e-6).shape, (4, 8))
-
-    def test_the_function_has_the_signature_of_torch(self):
-        x, w = (t.detach() for t in inputs(4, 8, dtype=torch.float32))
-        torch.testing.assert_close(operators.rms_norm(x, [8], w), torch.nn.functional.rms_norm(x, [8], w))
-        torch.testing.assert_close(operators.rms_norm(x, [8]), torch.nn.functional.rms_norm(x, [8]))
 
 
 class Modules(unittest.TestCase):
     def model(self):
         torch.manual_seed(0)
-        return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.RMSNorm(8), torch.nn.RMSNorm((4, 8)))
+        return torch.nn.Sequential(
+            torch.nn.Linear(8, 8),
+            torch.nn.RMSNorm(8),
+            torch.nn.RMSNorm((4, 8)),
+            torch.nn.LayerNorm(8),
+            torch.nn.LayerNorm(8, bias=False),
+            torch.nn.RMSNorm(8, elementwise_affine=False),
+        )
 
     def test_replace_swaps_and_undo_swaps_back(self):
         model, x = self.model(), torch.randn(4, 8)
@@ -84,20 +46,34 @@ class Modules(unittest.TestCase):
         dry = operators.replace(model, dry_run=True, verbose=False)
         self.assertIs(type(model[1]), torch.nn.RMSNorm)
         done = operators.replace(model, verbose=False)
-        self.assertEqual((dry.replaced, done.replaced), ([("1", "RMSNorm")],) * 2)
-        self.assertEqual(done.kept, [("2", "RMSNorm", "it normalizes several dims")])
-        self.assertIs(type(model[1]), operators.RMSNorm)
+        self.assertEqual((dry.replaced, done.replaced), ([("1", "RMSNorm"), ("3", "LayerNorm")],) * 2)
+        kept = [
+            ("2", "RMSNorm", "it normalizes several dims"),
+            ("4", "LayerNorm", "it has no bias"),
+            ("5", "RMSNorm", "it has no weight"),
+        ]
+        self.assertEqual(done.kept, kept)
+        self.assertEqual([type(model[i]) for i in (1, 3)], [operators.RMSNorm, operators.LayerNorm])
         torch.testing.assert_close(model(x), before)
         self.assertEqual(list(model.state_dict()), list(state))
         done.undo()
         self.assertIs(type(model[1]), torch.nn.RMSNorm)
+        self.assertIs(type(model[0]), torch.nn.Linear)
+
+    def test_linear_modules_are_replaced_on_request(self):
+        model, x = self.model(), torch.randn(4, 8)
+        before = model(x)
+        with operators_replaced(model, linear=True):
+            self.assertIs(type(model[0]), operators.Linear)
+            torch.testing.assert_close(model(x), before)
+        self.assertIs(type(model[0]), torch.nn.Linear)
 
     def test_a_model_trains_as_with_torch(self):
         losses = []
         for replaced in (False, True):
             model = self.model()
             if replaced:
-                operators.replace(model, verbose=False)
+                operators.replace(model, linear=True, verbose=False)
             optimizer = torch.optim.SGD(model.parameters(), 0.1)
             torch.manual_seed(1)
             x, target = torch.randn(4, 8), torch.randn(4, 8)
@@ -108,6 +84,12 @@ class Modules(unittest.TestCase):
                 optimizer.step()
             losses.append(loss.item())
         self.assertAlmostEqual(losses[0], losses[1], places=5)
+
+
+class Names(unittest.TestCase):
+    def test_every_public_name_has_a_docstring(self):
+        for name in operators.__all__:
+            self.assertTrue(inspect.getdoc(getattr(operators, name)), name)
 
 
 class Missing(unittest.TestCase):
@@ -121,7 +103,8 @@ class Missing(unittest.TestCase):
         operators.use(cubind_client_of_nobody())
 
     def launch(self):
-        return _rms_norm._forward.launch("bf16", 0, (4, 8), 0, (None, None, None, 1e-6))
+        key = (torch.bfloat16, 0, (), (8,))
+        return _rms_norm._forward.launch(key, (4, 8), 0, (None, None, None, 1e-6))
 
     def test_it_is_warned_of_once_and_asked_for_again_after_a_step(self):
         with warnings.catch_warnings(record=True) as caught:
@@ -138,9 +121,16 @@ class Missing(unittest.TestCase):
             self.launch()
 
 
+@contextlib.contextmanager
+def operators_replaced(model, **options):
+    done = operators.replace(model, verbose=False, **options)
+    yield
+    done.undo()
+
+
 def cubind_client_of_nobody():
     return cubind.Client(f"unix://{running.SOURCE}/no.sock", timeout=2)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    torch_found.main()

@@ -1,0 +1,144 @@
+"""LayerNorm: cubind::layer_norm and cubind::layer_norm_backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional
+
+from ._dispatch import Dispatched, applies, contiguous_like, is_direct, stream_of, wide
+from ._variants import TYPES, Operator
+
+_forward = Operator("layernorm_forward", ("N", "D"), ("x", "w", "b", "y", "mean", "rstd", "eps"))
+_backward = Operator("layernorm_backward", ("N", "D"), ("x", "w", "dy", "mean", "rstd", "dx", "dw", "db"))
+
+Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+# One for each row, in float32 or the wider type of x.
+def _statistics(x: torch.Tensor) -> torch.Tensor:
+    return x.new_empty(x.shape[:-1], dtype=torch.promote_types(x.dtype, torch.float32))
+
+
+def _formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
+    y = torch.nn.functional.layer_norm(x, weight.shape, weight, bias, eps)
+    mean = wide(x).mean(-1)
+    variance = (wide(x) - mean.unsqueeze(-1)).square().mean(-1)
+    return y.contiguous(), mean, torch.rsqrt(variance + eps)
+
+
+def _backward_formula(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
+) -> Three:
+    grad, scale = wide(dy), rstd.unsqueeze(-1)
+    normed, scaled = (wide(x) - mean.unsqueeze(-1)) * scale, grad * weight
+    share = (scaled * normed).mean(-1, keepdim=True)
+    dx = scale * (scaled - scaled.mean(-1, keepdim=True) - normed * share)
+    rows = grad.reshape(-1, weight.numel())
+    dw = (rows * normed.reshape(-1, weight.numel())).sum(0)
+    return dx.to(x.dtype).contiguous(), dw.to(weight.dtype), rows.sum(0).to(weight.dtype)
+
+
+def _has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
+    same = all(other.dtype == x.dtype and other.device == x.device for other in others)
+    return x.dtype in TYPES and same and x.numel() > 0
+
+
+def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
+    if _has_kernel(x, weight, bias):
+        x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
+        y, mean, rstd = torch.empty_like(x), _statistics(x), _statistics(x)
+        features, device = weight.shape[0], x.get_device()
+        key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
+        if _forward.launch(key, dims, stream_of(device), (x, weight, bias, y, mean, rstd, eps)):
+            return y, mean, rstd
+    return _formula(x, weight, bias, eps)
+
+
+def _backward_cuda(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
+) -> Three:
+    if _has_kernel(x, weight, dy):
+        dy, x, weight = dy.contiguous(), x.contiguous(), weight.contiguous()
+        dx, dw, db = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
+        features, device = weight.shape[0], x.get_device()
+        key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
+        arguments = (x, weight, dy, mean.contiguous(), rstd.contiguous(), dx, dw, db)
+        if _backward.launch(key, dims, stream_of(device), arguments):
+            return dx, dw, db
+    return _backward_formula(dy, x, weight, mean, rstd)
+
+
+def _fake(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
+    return contiguous_like(x), _statistics(x), _statistics(x)
+
+
+def _backward_fake(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
+) -> Three:
+    return contiguous_like(x), contiguous_like(weight), contiguous_like(weight)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Three) -> None:
+    x, weight, _, _ = inputs
+    _, mean, rstd = output
+    ctx.mark_non_differentiable(mean, rstd)
+    ctx.save_for_backward(x, weight, mean, rstd)
+
+
+def _gradients(ctx: Any, dy: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
+    given = _backward_operator(dy, *ctx.saved_tensors)
+    return (*(g if needed else None for g, needed in zip(given, ctx.needs_input_grad)), None)
+
+
+_operator = Dispatched(
+    "layer_norm(Tensor x, Tensor weight, Tensor bias, float eps) -> (Tensor, Tensor, Tensor)",
+    _forward_cuda,
+    _formula,
+    _fake,
+)
+_backward_operator = Dispatched(
+    "layer_norm_backward(Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd) -> (Tensor, Tensor, Tensor)",
+    _backward_cuda,
+    _backward_formula,
+    _backward_fake,
+)
+_operator.differentiate(_save, _gradients)
+
+
+def layer_norm(
+    input: torch.Tensor,
+    normalized_shape: list[int] | tuple[int, ...] | torch.Size,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """torch.nn.functional.layer_norm, by cubind's kernels on a GPU.
+
+    input: [..., D]; bf16, f16 or f32. weight, bias: [D], of the same type.
+
+    torch's own formula is used as rms_norm() says, and without a weight or a bias.
+    """
+    if (
+        weight is None
+        or bias is None
+        or len(normalized_shape) != 1
+        or not weight.shape == bias.shape == tuple(normalized_shape)
+        or input.shape[-1:] != weight.shape
+    ):
+        return torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
+    if is_direct(input, weight, bias):
+        needs = input.requires_grad or weight.requires_grad or bias.requires_grad
+        return _operator.direct(needs, input, weight, bias, eps)[0]
+    if not applies(input, weight, bias):
+        return torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
+    return _operator(input, weight, bias, eps)[0]
+
+
+class LayerNorm(torch.nn.LayerNorm):
+    """torch.nn.LayerNorm by layer_norm(): the same arguments, parameters and state dict."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """input: [..., D]."""
+        return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)

@@ -1,0 +1,77 @@
+"""Softmax over the last dim: cubind::softmax and cubind::softmax_backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional
+
+from ._dispatch import Dispatched, applies, contiguous_like, is_direct, stream_of, wide
+from ._variants import TYPES, Operator
+
+_forward = Operator("softmax_forward", ("N", "D"), ("x", "y"))
+_backward = Operator("softmax_backward", ("N", "D"), ("y", "dy", "dx"))
+
+
+def _formula(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.softmax(x, -1).contiguous()
+
+
+def _backward_formula(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    weighted = wide(dy) * wide(y)
+    return (weighted - wide(y) * weighted.sum(-1, keepdim=True)).to(y.dtype).contiguous()
+
+
+def _forward_cuda(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype in TYPES and x.numel() > 0:
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        features, device = x.shape[-1], x.get_device()
+        key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
+        if _forward.launch(key, dims, stream_of(device), (x, y)):
+            return y
+    return _formula(x)
+
+
+def _backward_cuda(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if y.dtype in TYPES and dy.dtype == y.dtype and y.numel() > 0:
+        dy, y = dy.contiguous(), y.contiguous()
+        dx = torch.empty_like(y)
+        features, device = y.shape[-1], y.get_device()
+        key, dims = (y.dtype, device, (), (features,)), (y.numel() // features, features)
+        if _backward.launch(key, dims, stream_of(device), (y, dy, dx)):
+            return dx
+    return _backward_formula(dy, y)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.save_for_backward(output)
+
+
+def _gradients(ctx: Any, dy: torch.Tensor) -> torch.Tensor:
+    return _backward_operator(dy, *ctx.saved_tensors)
+
+
+_operator = Dispatched("softmax(Tensor x) -> Tensor", _forward_cuda, _formula, contiguous_like)
+_backward_operator = Dispatched(
+    "softmax_backward(Tensor dy, Tensor y) -> Tensor",
+    _backward_cuda,
+    _backward_formula,
+    lambda dy, y: contiguous_like(y),
+)
+_operator.differentiate(_save, _gradients)
+
+
+def softmax(input: torch.Tensor, dim: int | None = -1, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """torch.nn.functional.softmax, by cubind's kernels on a GPU.
+
+    input: [..., D]; bf16, f16 or f32. dim: the last one.
+
+    torch's own formula is used as rms_norm() says, over another dim, and with another dtype.
+    """
+    if input.dim() == 0 or dim not in (-1, input.dim() - 1) or dtype is not None:
+        return torch.nn.functional.softmax(input, dim, dtype=dtype)
+    if is_direct(input):
+        return _operator.direct(input.requires_grad, input)
+    return _operator(input) if applies(input) else torch.nn.functional.softmax(input, dim)

@@ -1,0 +1,142 @@
+"""What the operators of cubind.torch hand to their kernels: the shipped variants, compiled for real and launched on a fake
+driver, which reads no memory. Tensors lie on the CPU. Needs torch."""
+
+import unittest
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import cubind
+import cubind.torch as operators
+import running
+import torch
+from cubind.torch import _attention, _dispatch, _layer_norm, _linear, _rms_norm, _softmax
+
+
+class Launches(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = cls.enterClassContext(running.Daemon())
+
+    def setUp(self):
+        operators.step()
+        operators.strict()
+        self.addCleanup(operators.strict, False)
+        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(self.client.close)
+        operators.use(self.client)
+
+    def launches_of(self, call, parameters):
+        """What `call` returns, and its launches, with the first `parameters` of each: no launch may have fewer."""
+        driver = running.FakeDriver(parameters)
+        before = len(driver.launches())
+        result = call()
+        return result, driver.launches()[before:]
+
+    def rms_norm(self, x, w):
+        return self.launches_of(lambda: _rms_norm._operator.direct(False, x, w, 1e-6), 5)
+
+    def test_rms_norm_asks_once_for_a_bucket(self):
+        w = torch.ones(4096, dtype=torch.bfloat16)
+        x = torch.ones(2, 2048, 4096, dtype=torch.bfloat16)
+        y, (launch,) = self.rms_norm(x, w)
+        self.assertEqual(list(launch.parameters[:4]), [x.data_ptr(), w.data_ptr(), y.data_ptr(), 4096])
+        self.assertEqual((y.shape, self.client.calls), (x.shape, 1))
+        for rows in range(3000, 3100):
+            _, (launch,) = self.rms_norm(x.view(-1, 4096)[:rows], w)
+            self.assertEqual(launch.parameters[3], rows)
+        self.assertEqual(self.client.calls, 1)
+
+    def test_a_view_at_an_odd_address_is_copied(self):
+        w, x = torch.ones(4096, dtype=torch.bfloat16), torch.ones(1 + 4096 * 4096, dtype=torch.bfloat16)
+        _, (launch,) = self.rms_norm(x[1:].view(4096, 4096), w)
+        self.assertNotEqual(launch.parameters[0], x[1:].data_ptr())
+        self.assertEqual(launch.parameters[0] % 16, 0)
+
+    def test_another_answer_is_taken_over_at_step_alone(self):
+        w, x = torch.ones(4096, dtype=torch.bfloat16), torch.ones(4096, 4096, dtype=torch.bfloat16)
+        self.rms_norm(x, w)
+        other = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(other.close)
+        operators.use(other)
+        self.rms_norm(x, w)
+        self.assertEqual(other.calls, 0)
+        operators.step()
+        self.rms_norm(x, w)
+        self.assertEqual(other.calls, 1)
+
+    def test_every_kernel_takes_what_its_operator_gives(self):
+        x, w = torch.ones(4096, 4096, dtype=torch.bfloat16), torch.ones(4096, dtype=torch.bfloat16)
+        rows = torch.ones(4096)
+        q = torch.ones(1, 32, 128, 128, dtype=torch.bfloat16)
+        k = torch.ones(1, 8, 128, 128, dtype=torch.bfloat16)
+        lse = torch.ones(1, 32, 128)
+        tall = torch.ones(16, 4096, dtype=torch.bfloat16)
+        calls = {
+            "rms_norm_backward": (lambda: _rms_norm._backward_cuda(x, x, w, 1e-6), 3),
+            "layer_norm": (lambda: _layer_norm._forward_cuda(x, w, w, 1e-5), 1),
+            "layer_norm_backward": (lambda: _layer_norm._backward_cuda(x, x, w, rows, rows), 3),
+            "softmax": (lambda: _softmax._forward_cuda(x), 1),
+            "softmax_backward": (lambda: _softmax._backward_cuda(x, x), 1),
+            "linear": (lambda: _linear._cuda(tall, x, w, False, True), 2),
+            "linear without bias": (lambda: _linear._cuda(tall, x, None, False, True), 2),
+            "attention": (lambda: _attention._forward_cuda(q, k, k, True, 0.1), 1),
+            "attention_backward": (lambda: _attention._backward_cuda(q, q, k, k, q, lse, True, 0.1), 3),
+        }
+        for name, (call, most) in calls.items():
+            with self.subTest(name):
+                _, launches = self.launches_of(call, 3)
+                self.assertTrue(1 <= len(launches) <= most, len(launches))
+
+    def test_gradients_by_the_shorter_way(self):
+        w = torch.ones(4096, dtype=torch.bfloat16, requires_grad=True)
+        x = torch.ones(4096, 4096, dtype=torch.bfloat16)
+        y, launches = self.launches_of(lambda: _rms_norm._operator.direct(True, x, w, 1e-6), 5)
+        self.assertEqual(len(launches), 1)
+        self.assertTrue(y.requires_grad)
+        with torch.no_grad():
+            self.assertFalse(_rms_norm._operator.direct(True, x, w, 1e-6).requires_grad)
+
+    def test_a_missing_variant_raises_with_strict(self):
+        x, w = torch.ones(4, 0, dtype=torch.bfloat16), torch.ones(8, dtype=torch.float64)
+        self.assertEqual(_softmax._forward_cuda(x).shape, (4, 0))
+        key = (torch.bfloat16, -1, (1,), (3, 2, 100))
+        with self.assertRaises(cubind.CubindError):  # heads that do not divide, and no such head size
+            _attention._forward.launch(key, (1, 3, 2, 8, 8, 100), 0, (w,) * 5 + (0.1,))
+
+
+class Direct(unittest.TestCase):
+    """When the dispatcher is gone around."""
+
+    def setUp(self):
+        self.addCleanup(setattr, _dispatch, "_are_plain", _dispatch._are_plain)
+        _dispatch._are_plain = lambda tensors: True  # there are no tensors in GPU memory here
+
+    def test_plain_calls_in_every_thread_and_in_inference_mode(self):
+        seen = [_dispatch.is_direct()]
+        with torch.inference_mode():
+            seen.append(_dispatch.is_direct())
+        with torch.no_grad():
+            seen.append(_dispatch.is_direct())
+        self.assertEqual(seen, [True] * 3)
+
+    def test_not_where_somebody_looks_on(self):
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        with (
+            torch.autocast("cuda", dtype=torch.bfloat16)
+            if torch.cuda.is_available()
+            else torch.autocast("cpu")
+        ):
+            self.assertFalse(_dispatch.is_direct())
+        with TorchDispatchMode():
+            self.assertFalse(_dispatch.is_direct())
+        with torch.autograd.forward_ad.dual_level():
+            self.assertFalse(_dispatch.is_direct())
+        seen = []
+        torch.func.vmap(lambda x: seen.append(_dispatch.is_direct()) or x)(torch.ones(2))
+        self.assertEqual(seen, [False])
+
+
+if __name__ == "__main__":
+    torch_found.main()

@@ -1,0 +1,219 @@
+"""The operators of cubind.torch on the CPU: torch's own formulas, through the operators. Needs torch."""
+
+import math
+import unittest
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import cubind.torch as operators
+import torch
+from torch.nn import functional
+
+FORWARD_RTOL = {torch.float32: 1e-5, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
+
+
+def made(*shape, dtype=torch.float64, gradients=True):
+    return torch.randn(*shape, dtype=dtype, requires_grad=gradients)
+
+
+def attention_inputs(dtype, keys=5, heads=2, size=8):
+    return made(2, 4, 5, size, dtype=dtype), *(made(2, heads, keys, size, dtype=dtype) for _ in range(2))
+
+
+def cases(dtype):
+    """(name, operator, its inputs, torch's function of the same inputs); the first result is compared."""
+    x, w, b = made(3, 5, 16, dtype=dtype), made(16, dtype=dtype), made(16, dtype=dtype)
+    ops = torch.ops.cubind
+    yield "rms_norm", ops.rms_norm, (x, w, 1e-6), lambda x, w, e: functional.rms_norm(x, (16,), w, e)
+    yield (
+        "layer_norm",
+        lambda *inputs: ops.layer_norm(*inputs)[0],
+        (x, w, b, 1e-6),
+        lambda x, w, b, e: functional.layer_norm(x, (16,), w, b, e),
+    )
+    yield "softmax", ops.softmax, (x,), lambda x: functional.softmax(x, -1)
+    for turned_a in (False, True):
+        for turned_b in (False, True):
+            a = made(*((6, 3) if turned_a else (3, 6)), dtype=dtype)
+            c = made(*((4, 6) if turned_b else (6, 4)), dtype=dtype)
+            for bias in (None, made(4, dtype=dtype)):
+                yield (
+                    f"matmul {turned_a} {turned_b} {bias is not None}",
+                    ops.matmul,
+                    (a, c, bias, turned_a, turned_b),
+                    lambda a, c, bias, ta, tb: (
+                        (a.t() if ta else a) @ (c.t() if tb else c) + (0 if bias is None else bias)
+                    ),
+                )
+    for causal in (False, True):
+        yield (
+            f"attention {causal}",
+            lambda *inputs: ops.attention(*inputs)[0],
+            (*attention_inputs(dtype), causal, 0.3),
+            lambda q, k, v, causal, scale: functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal, scale=scale, enable_gqa=True
+            ),
+        )
+
+
+def differentiable(inputs):
+    return [value for value in inputs if isinstance(value, torch.Tensor)]
+
+
+class Formulas(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def test_gradients_are_the_derivatives(self):
+        for name, operator, inputs, _ in cases(torch.float64):
+            with self.subTest(name):
+                self.assertTrue(torch.autograd.gradcheck(operator, inputs))
+
+    def test_results_and_gradients_are_those_of_torch(self):
+        for dtype, rtol in FORWARD_RTOL.items():
+            for name, operator, inputs, theirs in cases(dtype):
+                with self.subTest(f"{name} {dtype}"):
+                    ours, expected = operator(*inputs), theirs(*inputs)
+                    self.assertEqual((ours.dtype, ours.shape), (expected.dtype, expected.shape))
+                    atol = 1e-5 if dtype == torch.float32 else 2e-2
+                    torch.testing.assert_close(ours, expected, rtol=rtol, atol=atol)
+                    given, slope = differentiable(inputs), torch.randn_like(ours)
+                    pairs = zip(
+                        torch.autograd.grad(ours, given, slope), torch.autograd.grad(expected, given, slope)
+                    )
+                    for a, b in pairs:
+                        torch.testing.assert_close(a, b, rtol=rtol, atol=10 * atol)
+
+    def test_a_query_that_sees_no_key_gives_zeros(self):
+        q, k, v = (t.detach() for t in attention_inputs(torch.float32, keys=3))
+        o, lse = torch.ops.cubind.attention(
+            q, k, v, True, 1.0
+        )  # the first two of five queries see none of three keys
+        self.assertTrue((o[:, :, :2] == 0).all() and (lse[:, :, :2] == -math.inf).all())
+        self.assertTrue(o[:, :, 2:].isfinite().all())
+        gradients = torch.ops.cubind.attention_backward(torch.ones_like(o), q, k, v, o, lse, True, 1.0)
+        self.assertTrue(all(g.isfinite().all() for g in gradients))
+
+
+class Registrations(unittest.TestCase):
+    def test_opcheck(self):
+        x, w, b = (
+            made(4, 16, dtype=torch.float32),
+            made(16, dtype=torch.float32),
+            made(16, dtype=torch.float32),
+        )
+        plain = x.detach()
+        ops = torch.ops.cubind
+        y, mean, rstd = ops.layer_norm(plain, w.detach(), b.detach(), 1e-6)
+        q, k, v = attention_inputs(torch.float32)
+        o, lse = (t.detach() for t in ops.attention(q, k, v, True, 0.3))
+        calls = {
+            ops.rms_norm: (x, w, 1e-6),
+            ops.rms_norm_backward: (y, plain, w.detach(), 1e-6),
+            ops.layer_norm: (x, w, b, 1e-6),
+            ops.layer_norm_backward: (y, plain, w.detach(), mean, rstd),
+            ops.softmax: (x,),
+            ops.softmax_backward: (y, plain.softmax(-1)),
+            ops.matmul: (x, made(16, 8, dtype=torch.float32), None, False, False),
+            ops.attention: (q, k, v, True, 0.3),
+            ops.attention_backward: (
+                torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0.3,
+            ),
+        }  # fmt: skip
+        for operator, inputs in calls.items():
+            with self.subTest(str(operator)):
+                torch.library.opcheck(operator.default, inputs)
+
+    def test_a_whole_graph_compiles_for_every_size(self):
+        def block(x, w, b, matrix, q):
+            x = torch.ops.cubind.rms_norm(x, w, 1e-6) + torch.ops.cubind.layer_norm(x, w, b, 1e-6)[0]
+            x = torch.ops.cubind.softmax(torch.ops.cubind.matmul(x, matrix, b, False, True))
+            return x, torch.ops.cubind.attention(q, q, q, True, 0.3)[0]
+
+        compiled = torch.compile(block, fullgraph=True, dynamic=True, backend="aot_eager")
+        w, b, matrix = (
+            made(16, dtype=torch.float32),
+            made(16, dtype=torch.float32),
+            made(16, 16, dtype=torch.float32),
+        )
+        for rows in (4, 7, 33):
+            x, q = made(rows, 16, dtype=torch.float32), made(2, 2, rows, 8, dtype=torch.float32)
+            ours, expected = compiled(x, w, b, matrix, q), block(x, w, b, matrix, q)
+            torch.testing.assert_close(ours, expected)
+            given = (x, w, b, matrix, q)
+            torch.testing.assert_close(
+                torch.autograd.grad(sum(t.sum() for t in ours), given),
+                torch.autograd.grad(sum(t.sum() for t in expected), given),
+            )
+        self.assertLessEqual(
+            torch._dynamo.utils.counters["stats"]["unique_graphs"], 2
+        )  # the first, and one for all sizes
+
+    def test_functions_compile_and_export(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second, self.third = (
+                    operators.RMSNorm(16), operators.LayerNorm(16), operators.Linear(16, 16),
+                )  # fmt: skip
+
+            def forward(self, x):
+                q = operators.softmax(self.third(self.second(self.first(x)))).unsqueeze(1)
+                return operators.scaled_dot_product_attention(q, q, q, is_causal=True)
+
+        model, x = Model(), torch.randn(2, 5, 16)
+        compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(x), model(x))
+        torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), model(x))
+
+    def test_zero_sizes_strides_and_meta(self):
+        ops, w = torch.ops.cubind, torch.ones(8)
+        self.assertEqual(ops.layer_norm(torch.empty(0, 8), w, w, 1e-6)[0].shape, (0, 8))
+        self.assertEqual(ops.softmax(torch.empty(0, 8)).shape, (0, 8))
+        self.assertEqual(ops.matmul(torch.empty(0, 8), torch.ones(8, 3), None, False, False).shape, (0, 3))
+        x = torch.randn(8, 4).t()
+        torch.testing.assert_close(ops.softmax(x), functional.softmax(x, -1))
+        torch.testing.assert_close(
+            ops.layer_norm(x, w, w, 1e-6)[0], functional.layer_norm(x, (8,), w, w, 1e-6)
+        )
+        q = torch.randn(2, 5, 3, 8).transpose(1, 2)
+        torch.testing.assert_close(
+            ops.attention(q, q, q, False, 0.3)[0], functional.scaled_dot_product_attention(q, q, q, scale=0.3)
+        )
+        y, mean, rstd = ops.layer_norm(x.to("meta"), w.to("meta"), w.to("meta"), 1e-6)
+        self.assertEqual((y.shape, mean.shape, rstd.shape), ((4, 8), (4,), (4,)))
+
+
+class Functions(unittest.TestCase):
+    """What the kernels are not for is torch's own."""
+
+    def test_signatures_are_those_of_torch(self):
+        x, w, b = (t.detach() for t in (made(4, 8), made(8), made(8)))
+        pairs = (
+            (operators.rms_norm, functional.rms_norm, (x, [8], w)),
+            (operators.rms_norm, functional.rms_norm, (x, [8])),
+            (operators.layer_norm, functional.layer_norm, (x, [8], w, b)),
+            (operators.layer_norm, functional.layer_norm, (x, [4, 8])),
+            (operators.softmax, functional.softmax, (x, 0)),
+            (operators.softmax, functional.softmax, (x, -1)),
+            (operators.linear, functional.linear, (x, x)),
+            (operators.linear, functional.linear, (x[0], x, b[:4])),
+        )
+        for ours, theirs, inputs in pairs:
+            torch.testing.assert_close(ours(*inputs), theirs(*inputs))
+        q = made(2, 3, 4, 8)
+        mask = torch.zeros(4, 4, dtype=q.dtype)
+        torch.testing.assert_close(
+            operators.scaled_dot_product_attention(q, q, q, mask, 0.0, scale=0.5),
+            functional.scaled_dot_product_attention(q, q, q, mask, 0.0, scale=0.5),
+        )
+
+    def test_vmap_falls_back(self):
+        x, w = made(3, 4, 8, gradients=False), made(8, gradients=False)
+        ours = torch.func.vmap(lambda row: operators.layer_norm(row, (8,), w, w))(x)
+        torch.testing.assert_close(ours, functional.layer_norm(x, (8,), w, w))
+
+
+if __name__ == "__main__":
+    torch_found.main()
