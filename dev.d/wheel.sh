@@ -13,7 +13,8 @@ wheel() {
   built=$(mktemp -d)
   rm -f dist/cubind-*.whl
   check_runtime "$package"
-  .deps/venv/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$built" \
+  CMAKE_C_COMPILER_LAUNCHER=$(command -v ccache || true) CMAKE_CXX_COMPILER_LAUNCHER=$(command -v ccache || true) \
+    .deps/venv/bin/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$built" \
     --config-settings="cmake.define.CUBIND_PACKAGE=$package" ./python
   platform=manylinux_$(oldest_glibc "$built"/*.whl)_x86_64
   .deps/venv/bin/python -m wheel tags --remove --platform-tag "$platform" "$built"/*.whl >/dev/null
@@ -27,17 +28,24 @@ oldest_glibc() {
   local folder
   folder=$(mktemp -d)
   .deps/venv/bin/python -m zipfile -e "$1" "$folder"
-  find "$folder" -type f -print0 | xargs -0 objdump -T 2>/dev/null | grep -oE 'GLIBC_2\.[0-9]+' | sort -t. -k2n -u | tail -n 1 |
-    sed 's/GLIBC_//; s/\./_/'
+  newest_symbol "$folder" GLIBC_2 | tr . _
   rm -rf "$folder"
 }
 
-# What GCC 12 brings (Debian 12, Ubuntu 22.04) must suffice.
+# What GCC 12 brings (Debian 12, Ubuntu 22.04) must suffice. The package has the machine's runtime beside it, the wheel has not.
 check_runtime() {
   local newest
-  newest=$(find "$1/bin" "$1/lib" -type f ! -name 'libstdc++*' -exec objdump -T {} + 2>/dev/null |
-    grep -oE 'GLIBCXX_3\.4\.[0-9]+' | sort -t. -k3n -u | tail -n 1)
-  [ "${newest##*.}" -le 30 ] || die "the programs need $newest of the C++ runtime, GCC 12 has GLIBCXX_3.4.30"
+  newest=$(newest_symbol "$1" GLIBCXX_3.4 '-not -name libstdc++*')
+  [ "${newest##*.}" -le 30 ] || die "the programs need GLIBCXX_$newest of the C++ runtime, GCC 12 has GLIBCXX_3.4.30"
+}
+
+# newest_symbol FOLDER PREFIX [FIND'S OPTIONS]: 2.34 for GLIBC_2. objdump fails for files that are no binaries.
+newest_symbol() {
+  local found
+  # shellcheck disable=SC2086
+  found=$({ find "$1" -type f ${3:-} -exec objdump -T {} + 2>/dev/null || true; } | grep -oE "$2\.[0-9]+" | sort -Vu | tail -n 1) ||
+    die "no binary in $1 refers to $2"
+  echo "${found#*_}"
 }
 
 check_wheel() {
