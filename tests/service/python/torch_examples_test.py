@@ -1,0 +1,61 @@
+"""The examples of python/examples run, on the CPU with torch's formulas. Needs torch."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import cubind
+import running
+
+EXAMPLES = running.SOURCE / "python/examples"
+
+
+def run(name, *arguments):
+    return subprocess.run(
+        [sys.executable, "-B", EXAMPLES / name, *arguments],
+        env={**running.WITHOUT_DRIVER, "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))},
+        capture_output=True,
+        text=True,
+        timeout=4 * running.PATIENCE,
+    )
+
+
+class Examples(unittest.TestCase):
+    def test_a_transformer_trains_as_with_torch(self):
+        result = run("train.py")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("Linear replaced", result.stdout)
+        self.assertIn("the losses differ by at most 0.", result.stdout)
+
+    def test_a_kernel_of_ones_own_is_an_operator(self):
+        result = run("own_kernel.py")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("as torch's", result.stdout)
+        lines = [line for line in (EXAMPLES / "own_kernel.py").read_text().splitlines() if line]
+        self.assertLessEqual(len(lines), 40)
+
+    def test_its_kernels_compile_and_are_launched_with_their_arguments(self):
+        with running.Daemon("--kernels", EXAMPLES / "squared_relu") as daemon:
+            driver = running.FakeDriver(parameters=3)
+            with cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
+                x, dy, y = (
+                    running.FakeArray(address, (1000, 77)) for address in (0x10000, 0x80000, 0x100000)
+                )
+                question = cubind.Question(device="nvidia-h200")
+                client.kernel("squared_relu", T="f32", question=question)(x=x, y=y)
+                client.kernel("squared_relu_backward", T="f32", question=question)(x=x, dy=dy, dx=y)
+            self.assertEqual([launch.parameters[2] for launch in driver.launches()], [77000, 0x100000])
+
+    def test_without_a_gpu_there_are_no_graphs_to_show(self):
+        result = run("generate.py")
+        self.assertEqual(
+            (result.returncode, result.stdout), (77, "no GPU: there are no CUDA graphs to show\n")
+        )
+
+
+if __name__ == "__main__":
+    torch_found.main()
