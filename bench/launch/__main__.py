@@ -2,7 +2,7 @@
 
     python3 bench/launch [--native PROGRAM] [--json FILE]
 
-Needs the package `cubind` with torch and Triton, and a GPU. `--native` is launch_native, which measures the same in C++
+Needs the package `cubind` with torch and Triton, and a GPU; the plain kernel in a CUDA graph needs CuPy. `--native` is launch_native, which measures the same in C++
 (cuLaunchKernel alone, prepared launches, distinct sizes, threads). The kernels are so short that the GPU is never waited for.
 Times are microseconds: the median over rounds of the mean of one round. Exit status 1: a result is wrong.
 """
@@ -13,6 +13,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import torch
@@ -20,6 +21,7 @@ import torch.nn.functional
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
 import cubind
+import cubind.torch as operators
 import triton_kernel
 
 N, D, EPS = 64, 1024, 1e-6
@@ -31,11 +33,16 @@ FIRST_LAUNCH = {
     "cubind": """
 import time, torch
 x = torch.randn(64, 1024, device="cuda", dtype=torch.bfloat16); w = torch.ones_like(x[0]); y = torch.empty_like(x)
-torch.cuda.synchronize(); start = time.perf_counter()
+torch.cuda.synchronize(); times = [time.perf_counter()]
 import cubind
-kernel = cubind.connect("embedded").kernel("rmsnorm_forward")
+times.append(time.perf_counter())
+client = cubind.connect("embedded")
+times.append(time.perf_counter())
+kernel = client.kernel("rmsnorm_forward")
+times.append(time.perf_counter())
 kernel(x=x, w=w, y=y, eps=1e-6, N=64, D=1024, T="bf16")
-torch.cuda.synchronize(); print(1e3 * (time.perf_counter() - start))
+torch.cuda.synchronize(); times.append(time.perf_counter())
+print(1e3 * (times[-1] - times[0]), *(1e3 * (b - a) for a, b in zip(times, times[1:])))
 """,
     "triton": """
 import sys, time, torch
@@ -48,6 +55,11 @@ triton_kernel.row_kernel.fn[(64,)](x, w, y, 64, 1024, 1e-6, POWER=1024, num_warp
 torch.cuda.synchronize(); print(1e3 * (time.perf_counter() - start))
 """,
 }
+
+
+def say(case):
+    """What is about to run: a case that hangs is known by its name."""
+    print(f"bench/launch: {case}", file=sys.stderr, flush=True)
 
 
 def host_time(call):
@@ -76,22 +88,60 @@ def is_right(y, x, w):
     return torch.allclose(y.double(), expected, rtol=1.6e-2, atol=1e-5)
 
 
-def graph_times(bound, x, w, y):
-    """Microseconds a kernel inside of a CUDA graph of 200: the bound launch, and Triton's."""
-    times = {}
-    for name, call in {"bound": bound.launch, "triton": lambda: triton_kernel.rmsnorm(x, w, y, EPS)}.items():
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+def plain_launch(bound, x, w, y):
+    """The bound kernel's cubin as CuPy launches it: a driver call with cubind nowhere about. None without CuPy."""
+    try:
+        import cupy  # noqa: PLC0415
+    except ImportError:
+        return None
+    (launch,) = bound.answer.plan
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(bound.answer.cubin)
+        file.flush()
+        function = cupy.RawModule(path=file.name).get_function(launch["entry_symbol"])
+    given = {
+        "x": x.data_ptr(),
+        "w": w.data_ptr(),
+        "y": y.data_ptr(),
+        "N": numpy_of("i64", N),
+        "eps": numpy_of("f32", EPS),
+    }
+    values = tuple(given[parameter["name"]] for parameter in launch["parameters"])
+
+    def call():
+        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+            function(tuple(launch["grid"]), tuple(launch["block"]), values, shared_mem=launch["shared_bytes"])
+
+    return call
+
+
+def numpy_of(dtype, value):
+    import numpy  # noqa: PLC0415
+
+    return {"i64": numpy.int64, "f32": numpy.float32}[dtype](value)
+
+
+def graph_times(calls):
+    """Microseconds a kernel inside of a CUDA graph of 200, the median of 21 runs; the graphs take turns."""
+    graphs = {}
+    for name, call in calls.items():
+        call()
+        torch.cuda.synchronize()
+        graphs[name] = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graphs[name]):
             for _ in range(200):
                 call()
-        graph.replay()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(20):
-            graph.replay()
-        torch.cuda.synchronize()
-        times[name] = 1e6 * (time.perf_counter() - start) / (20 * 200)
-    return times
+        graphs[name].replay()
+    times = {name: [] for name in calls}
+    for _ in range(21):
+        for name, graph in graphs.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(5):
+                graph.replay()
+            torch.cuda.synchronize()
+            times[name].append(1e6 * (time.perf_counter() - start) / (5 * 200))
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def distinct_sizes(client, kernel, bound):
@@ -120,29 +170,48 @@ def distinct_sizes(client, kernel, bound):
 
 
 def first_launches():
-    """Milliseconds from import to the first launch in a fresh process, the second run of each."""
+    """Milliseconds from import to the first launch in fresh processes, four of each; of cubind also the parts: import, connect,
+    kernel, first call."""
     here = str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton")
     times = {}
     for name, code in FIRST_LAUNCH.items():
+        say(f"first launch of {name}")
         runs = [
-            subprocess.run([sys.executable, "-c", code, here], capture_output=True, text=True)
+            subprocess.run([sys.executable, "-c", code, here], capture_output=True, text=True, timeout=60)
             for _ in range(4)
         ]
-        times[name] = [float(run.stdout) if run.returncode == 0 else run.stderr[-500:] for run in runs]
+        times[name] = [
+            [float(part) for part in run.stdout.split()] if run.returncode == 0 else run.stderr[-500:]
+            for run in runs
+        ]
     return times
 
 
-def operators(x, w):
-    """Host time of the operators of cubind.torch, where the package has them."""
-    try:
-        import cubind.torch as operators  # noqa: PLC0415
-    except ImportError:
-        return {}
-    with torch.no_grad():
-        times = {"cubind_torch_rms_norm": host_time(lambda: operators.rms_norm(x, (D,), w, EPS))}
+def operator_calls(x, w):
+    """Calls of the operators of cubind.torch and of torch's, with and without autograd."""
+    operators.strict()  # torch's formula is not what is measured
     gx, gw = x.clone().requires_grad_(), w.clone().requires_grad_()
-    times["cubind_torch_rms_norm_autograd"] = host_time(lambda: operators.rms_norm(gx, (D,), gw, EPS))
-    times["torch_rms_norm_autograd"] = host_time(lambda: torch.nn.functional.rms_norm(gx, (D,), gw, EPS))
+
+    return {
+        "cubind_torch_rms_norm": lambda: operators.rms_norm(x, (D,), w, EPS),
+        "torch_rms_norm": lambda: torch.nn.functional.rms_norm(x, (D,), w, EPS),
+        "cubind_torch_layer_norm": lambda: operators.layer_norm(x, (D,), w, w, EPS),
+        "torch_layer_norm": lambda: torch.nn.functional.layer_norm(x, (D,), w, w, EPS),
+        "cubind_torch_softmax": lambda: operators.softmax(x),
+        "torch_softmax": lambda: torch.nn.functional.softmax(x, -1),
+        "torch_empty_like": lambda: torch.empty_like(x),
+    }, {
+        "cubind_torch_rms_norm_autograd": lambda: operators.rms_norm(gx, (D,), gw, EPS),
+        "torch_rms_norm_autograd": lambda: torch.nn.functional.rms_norm(gx, (D,), gw, EPS),
+    }
+
+
+def host_times(calls):
+    """Of each by its name."""
+    times = {}
+    for name, call in calls.items():
+        say(name)
+        times[name] = host_time(call)
     return times
 
 
@@ -154,6 +223,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
     options = parser.parse_args()
     client = cubind.connect()
+    say("tuning")
     client.tune(
         [{"kernel": "rmsnorm_forward", "N": n, "D": D, "T": "bf16"} for n in (N, 16384)], progress=False
     )
@@ -164,22 +234,29 @@ def main():
     right = is_right(y, x, w)
     stream = torch.cuda.current_stream().cuda_stream
     fixed = kernel.bind(x=x, w=w, y=y, eps=EPS, N=N, stream=stream)
-    results = {
-        "right": right,
-        "bound_launch": host_time(bound.launch),
-        "bound_call": host_time(bound),
-        "bound_launch_other_arrays": host_time(lambda: bound.launch(x, w, y)),
-        "bound_launch_fixed_stream": host_time(fixed.launch),
-        "kernel_call": host_time(lambda: kernel(x=x, w=w, y=y, eps=EPS, N=N)),
-        "triton_autotuned": host_time(lambda: triton_kernel.rmsnorm(x, w, y, EPS)),
+    quiet, with_gradients = operator_calls(x, w)
+    launches = {
+        "bound_launch": bound.launch,
+        "bound_call": bound,
+        "bound_launch_other_arrays": lambda: bound.launch(x, w, y),
+        "bound_launch_fixed_stream": fixed.launch,
+        "kernel_call": lambda: kernel(x=x, w=w, y=y, eps=EPS, N=N),
+        "triton_autotuned": lambda: triton_kernel.rmsnorm(x, w, y, EPS),
     }
+    results = {"right": right, **host_times(launches)}
     with torch.no_grad():
-        results["torch_rms_norm"] = host_time(lambda: torch.nn.functional.rms_norm(x, (D,), w, EPS))
-    results |= operators(x, w)
-    results["graph_us_a_kernel"] = graph_times(bound, x, w, y)
+        results |= host_times(quiet)
+    results |= host_times(with_gradients)
+    say("graphs")
+    in_graph = {"bound": bound.launch, "triton": launches["triton_autotuned"]}
+    if (plain := plain_launch(bound, x, w, y)) is not None:
+        in_graph["plain"] = plain
+    results["graph_us_a_kernel"] = graph_times(in_graph)
+    say("distinct sizes")
     results["distinct_sizes"] = distinct_sizes(client, client.kernel("rmsnorm_forward"), bound)
     if options.native:
-        native = subprocess.run([options.native], capture_output=True, text=True, check=True)
+        say("native")
+        native = subprocess.run([options.native], capture_output=True, text=True, check=True, timeout=120)
         results["native"] = json.loads(native.stdout)
     results["first_launch_ms"] = first_launches()
     text = json.dumps(results, indent=1)
