@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 library = torch.library.Library("cubind", "DEF")
 
 HALF = (torch.bfloat16, torch.float16)
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 # From a device's ordinal to its current stream; a build of torch without CUDA has none, and calls none.
 stream_of: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0)
@@ -39,7 +39,7 @@ def applies(*tensors: torch.Tensor | None) -> bool:
 
 def _are_plain(tensors: tuple[torch.Tensor | None, ...]) -> bool:
     for tensor in tensors:
-        if tensor is not None and not (type(tensor) in _PLAIN and tensor.is_cuda):
+        if tensor is not None and not (type(tensor) in PLAIN and tensor.is_cuda):
             return False
     return True
 
@@ -53,12 +53,17 @@ _tracing = torch._C._get_tracing_state
 _autocast = torch._C._is_any_autocast_enabled
 
 
-def is_direct(*tensors: torch.Tensor | None) -> bool:
-    """Whether the operators are for these, and a call of the kernel itself does what a call through the dispatcher would: no
-    compiler, autocast, dispatch mode, transform or tracer looks on. The dispatcher takes more host time than the launch."""
+def is_quiet() -> bool:
+    """Whether a call of the kernel itself does what a call through the dispatcher would: no compiler, autocast, dispatch mode,
+    transform or tracer looks on. The dispatcher takes more host time than the launch."""
     if torch.compiler.is_compiling() or _dispatch_modes() or _transforms() or _autocast() or _tracing():
         return False
-    return forward_ad._current_level < 0 and _are_plain(tensors)
+    return forward_ad._current_level < 0
+
+
+def is_direct(*tensors: torch.Tensor | None) -> bool:
+    """is_quiet(), and the operators are for these tensors."""
+    return is_quiet() and _are_plain(tensors)
 
 
 class Dispatched:
@@ -76,7 +81,7 @@ class Dispatched:
         self._name = f"cubind::{name}"
         self._cuda = cuda
         self._operator = getattr(torch.ops.cubind, name).default
-        self._function: type[torch.autograd.Function] | None = None
+        self._apply: Callable[..., Any] = cuda
 
     def differentiate(self, save: Callable[..., Any], gradients: Callable[..., Any]) -> None:
         """Gives it gradients: save(ctx, inputs, output), gradients(ctx, *gradients of the outputs)."""
@@ -88,7 +93,9 @@ class Dispatched:
             return output
 
         body = {"forward": staticmethod(forward), "backward": staticmethod(gradients)}
-        self._function = type(self._name, (torch.autograd.Function,), body)
+        function = type(self._name, (torch.autograd.Function,), body)
+        # Below Function.apply(), which looks for transforms: is_quiet() has.
+        self._apply = super(torch.autograd.Function, function).apply
 
     def __call__(self, *inputs: Any) -> Any:
         """Through the dispatcher."""
@@ -96,6 +103,4 @@ class Dispatched:
 
     def direct(self, needs_gradients: bool, *inputs: Any) -> Any:
         """The same where is_direct() holds for its tensors."""
-        if needs_gradients and self._function is not None and torch.is_grad_enabled():
-            return self._function.apply(*inputs)
-        return self._cuda(*inputs)
+        return self._apply(*inputs) if needs_gradients and torch.is_grad_enabled() else self._cuda(*inputs)

@@ -8,7 +8,17 @@ import torch
 import torch.nn.functional
 
 from ..errors import InvalidArgumentError
-from ._dispatch import Dispatched, applies, contiguous_like, is_direct, library, stream_of, wide
+from ._dispatch import (
+    PLAIN,
+    Dispatched,
+    applies,
+    contiguous_like,
+    is_direct,
+    is_quiet,
+    library,
+    stream_of,
+    wide,
+)
 from ._variants import TYPES, Operator
 
 _forward = Operator("rmsnorm_forward", ("N", "D"), ("x", "w", "y", "eps"))
@@ -30,25 +40,42 @@ def _backward_formula(
     return dx.to(x.dtype), dw.to(weight.dtype)
 
 
-# A row's scale is read again by the backward pass: the forward kernel does not store it.
-def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    dtype, device, elements = x.dtype, x.get_device(), x.numel()
-    if elements and weight.dtype is dtype and weight.get_device() == device and dtype in TYPES:
-        x, weight = x.contiguous(), weight.contiguous()
-        y = torch.empty_like(x)
-        features = weight.shape[0]
-        key, dims, stream = (
-            (dtype, device, (), (features,)),
-            (elements // features, features),
-            stream_of(device),
-        )
-        for launch in _forward.plain.get(key, ()):
+# The forward kernel by a variant that is known, else None: what most calls need, in as little host time as Python takes. Looks
+# at the sizes itself.
+def _known(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor | None:
+    dtype, device, shape, rows = x.dtype, x.get_device(), weight.shape, x.shape
+    launches = _forward.plain.get((dtype, device, (), shape))
+    if (
+        not launches
+        or not rows
+        or rows[-1] != shape[0]
+        or weight.dtype is not dtype
+        or weight.get_device() != device
+    ):
+        return None
+    x, elements, features = x.contiguous(), x.numel(), shape[0]
+    if elements:
+        y, dims, stream = torch.empty_like(x), (elements // features, features), stream_of(device)
+        for launch in launches:
             try:
-                if launch(dims, stream, x, weight, y, eps):
+                if launch(dims, stream, x, weight.contiguous(), y, eps):
                     return y
             except InvalidArgumentError:
-                break  # launch() below says why, or mends it
-        if _forward.launch(key, dims, stream, (x, weight, y, eps)):
+                return None  # Operator.launch() says why, or mends it
+    return None
+
+
+# The backward pass reads the rows' scales once more: the forward kernel does not store them.
+def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    y = _known(x, weight, eps)
+    if y is not None:
+        return y
+    if _has_kernel(x, weight):
+        x, weight = x.contiguous(), weight.contiguous()
+        y = torch.empty_like(x)
+        features, device = weight.shape[0], x.get_device()
+        key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
+        if _forward.launch(key, dims, stream_of(device), (x, weight, y, eps)):
             return y
     return _formula(x, weight, eps)
 
@@ -131,13 +158,18 @@ def rms_norm(
     normalized dims, no weight, autocast, tensor subclasses (DTensor); and with one warning where no GPU, driver, daemon or
     variant is there. With strict(True) the latter raises CubindError.
     """
-    shape = input.shape
+    # Most calls of a model's inference end here.
+    if is_quiet() and eps is not None and type(input) in PLAIN and type(weight) in PLAIN:
+        needs_gradients = torch.is_grad_enabled() and (input.requires_grad or weight.requires_grad)
+        if not needs_gradients and weight.shape == normalized_shape:
+            y = _known(input, weight, eps)
+            if y is not None:
+                return y
     if (
         weight is None
         or len(normalized_shape) != 1
-        or weight.shape != (*normalized_shape,)
-        or not shape
-        or shape[-1] != normalized_shape[0]
+        or weight.shape != tuple(normalized_shape)
+        or input.shape[-1:] != weight.shape
     ):
         return torch.nn.functional.rms_norm(input, normalized_shape, weight, eps)
     direct = is_direct(input, weight)
@@ -147,9 +179,7 @@ def rms_norm(
         eps = torch.finfo(input.dtype).eps
     if not direct:
         return _operator(input, weight, eps)
-    if torch.is_grad_enabled() and (input.requires_grad or weight.requires_grad):
-        return _operator.direct(True, input, weight, eps)
-    return _forward_cuda(input, weight, eps)
+    return _operator.direct(input.requires_grad or weight.requires_grad, input, weight, eps)
 
 
 class RMSNorm(torch.nn.RMSNorm):
