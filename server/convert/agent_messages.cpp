@@ -333,6 +333,18 @@ std::vector<v1::LeaseGrant> known_work(const Lease& lease) {
   return std::move(pages).take();
 }
 
+void announcement_of(const Lease& next, v1::LeaseGrant& to) {
+  to_wire(next, to);
+  for (const ArtifactRow& artifact : next.artifacts) {
+    to_wire(artifact, *to.add_artifacts());
+  }
+  for (const TrialRow& trial : next.trials) {
+    if (trial.outcome == Outcome::Compile) {
+      to_wire(trial, *to.add_trials());
+    }
+  }
+}
+
 void to_wire(const CheckOrder& order, v1::CheckOrder& to) {
   to.set_id(order.id);
   to_wire(order.spec, *to.mutable_spec());

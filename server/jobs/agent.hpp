@@ -112,6 +112,8 @@ class AgentLink {
  public:
   virtual ~AgentLink() = default;
   virtual void grant(const Lease& lease) = 0;
+  /// The job that is likely to be granted next on this GPU. The lease is none: it has neither id nor fence.
+  virtual void announce(const Lease& next) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
   virtual void drain() = 0;

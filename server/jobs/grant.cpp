@@ -1,6 +1,7 @@
 #include "server/jobs/grant.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.hpp"
 #include "server/kernel_library.hpp"
@@ -10,6 +11,8 @@ namespace cubind {
 namespace {
 
 constexpr std::size_t kLongestDetail = 200;
+// Of the problems that are compiled alike. Each has mostly the same artifacts.
+constexpr std::size_t kAlikeProblems = 4;
 
 void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
   const TrialGroup group{lease.job.question.kernel, lease.job.question.problem,
@@ -25,9 +28,49 @@ void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& read
     trial.detail = cut_utf8(trial.detail, kLongestDetail);
     lease.trials.push_back(std::move(trial));
   }
-  lease.artifacts = reader.artifacts_of(group);
-  for (ArtifactRow& artifact : lease.artifacts) {
-    artifact.key.full.clear();
+}
+
+bool are_compiled_alike(const KernelSpec& spec, const Problem& a, const Problem& b) {
+  const ArtifactSource of_a = artifact_source(spec, a, spec.defaults.front(), "");
+  const ArtifactSource of_b = artifact_source(spec, b, spec.defaults.front(), "");
+  return of_a.entries == of_b.entries && of_a.options == of_b.options && of_a.defines == of_b.defines;
+}
+
+/// Problems with a record that differ from this one in nothing that is compiled in.
+std::vector<Problem> problems_compiled_alike(const Lease& lease, const KernelSpec& spec,
+                                             const IndexSnapshot& index) {
+  std::vector<Problem> alike;
+  const ClassRecords* records = index.records(lease.job.question);
+  if (!records || spec.defaults.empty()) {
+    return alike;
+  }
+  for (const auto& [name, of_problem] : records->by_problem) {
+    const Problem& problem = of_problem.front()->question.problem;
+    if (alike.size() < kAlikeProblems && problem != lease.job.question.problem &&
+        are_compiled_alike(spec, problem, lease.job.question.problem)) {
+      alike.push_back(problem);
+    }
+  }
+  return alike;
+}
+
+void add_artifacts(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, StoreReader& reader,
+                   const IndexSnapshot& index) {
+  TrialGroup group{lease.job.question.kernel, lease.job.question.problem, lease.job.question.device_class,
+                   lease.job.question.policy, driver_branch(device.driver.version)};
+  std::set<Digest> known;
+  const auto add_those_of_group = [&] {
+    for (ArtifactRow& artifact : reader.artifacts_of(group)) {
+      if (known.insert(artifact.key.digest).second) {
+        artifact.key.full.clear();
+        lease.artifacts.push_back(std::move(artifact));
+      }
+    }
+  };
+  add_those_of_group();
+  for (Problem& problem : problems_compiled_alike(lease, spec, index)) {
+    group.problem = std::move(problem);
+    add_those_of_group();
   }
 }
 
@@ -59,7 +102,10 @@ void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* de
   if (!device) {
     return;
   }
-  store.read([&](StoreReader& reader) { add_known_work(lease, *device, reader); });
+  store.read([&](StoreReader& reader) {
+    add_known_work(lease, *device, reader);
+    add_artifacts(lease, *kernel.spec, *device, reader, index);
+  });
   lease.incumbent = incumbent(lease, *device, index);
   Question question;
   question.spec = kernel.spec;

@@ -22,6 +22,7 @@ struct JobLease {
   std::string gpu_uuid;  // empty: a job that compiles
   DriverVersion driver;
   std::chrono::steady_clock::time_point since{}, until{};
+  bool next_is_announced = false;  // the agent knows which job comes after this one
 };
 
 /// A job that has not ended.
@@ -38,6 +39,7 @@ struct OpenJob {
   /// Not stored.
   std::uint64_t needs_bytes = 0;
   std::optional<JobLease> lease;
+  bool is_announced = false;  // to an agent, as the one that comes next
   std::map<std::uint64_t, Watcher> watchers;
 
   /// What is measured.

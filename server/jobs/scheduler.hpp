@@ -114,6 +114,8 @@ class Scheduler {
   /// Stored in one transaction when this returns true.
   bool store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch);
   bool finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result);
+  /// Whether jobs are queued for the GPU of this lease. An ended lease, and one that compiles: none are.
+  bool jobs_wait_behind(const std::string& lease_id) const;
 
   /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can (then the
   /// result is empty). Gives the check's id.
@@ -185,6 +187,12 @@ class Scheduler {
   void begin_checks(std::uint64_t agent);
   void try_to_grant(OpenJob& job, const JobPlace& place);
   void grant(OpenJob& job, const JobPlace& place);
+  /// What an agent is told of a job: everything but the id and the terms of its lease.
+  Lease describe(const OpenJob& job, const JobPlace& place);
+  /// Tells the agents which jobs come next on their GPUs, so that they compile for these meanwhile.
+  void announce_next();
+  /// The oldest job that is queued for the GPU of a leased one and was not announced; null: there is none.
+  OpenJob* next_behind(const OpenJob& leased);
   /// Queues a leased job again; after too many interruptions in a row it has failed.
   void requeue(OpenJob& job, const std::string& reason);
   void expire_leases();

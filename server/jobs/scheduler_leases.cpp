@@ -94,6 +94,18 @@ bool Scheduler::heartbeat(std::uint64_t agent, const std::string& lease_id, std:
   return leased_job(agent, lease_id, fence) != nullptr;
 }
 
+bool Scheduler::jobs_wait_behind(const std::string& lease_id) const {
+  const auto found = jobs_.leased().find(lease_id);
+  if (found == jobs_.leased().end() || found->second->lease->gpu_uuid.empty()) {
+    return false;
+  }
+  const auto now = clock_.steady_now();
+  return std::ranges::any_of(jobs_.all(), [&](const OpenJob& job) {
+    return !job.lease && job.row.kind == JobKind::Tune && now >= job.not_before &&
+           job.row.question.device_class == found->second->row.question.device_class;
+  });
+}
+
 std::string Scheduler::check(CheckOrder order, const std::string& caller, PendingChecks::Done done) {
   const auto agent = placement_.compiler_for(order.architecture);
   if (!agent) {
@@ -156,6 +168,7 @@ void Scheduler::dispatch() {
       place(*job);
     }
   }
+  announce_next();
 }
 
 void Scheduler::place(OpenJob& job) {
@@ -198,29 +211,37 @@ void Scheduler::mark_without_device(OpenJob& job) {
   jobs_.tell(job);
 }
 
-void Scheduler::grant(OpenJob& job, const JobPlace& place) {
+Lease Scheduler::describe(const OpenJob& job, const JobPlace& place) {
   const auto kernel = kernels_.find(job.row.question.kernel);
   if (kernel->interface != job.row.question.interface) {
     throw Error(ErrorCode::FailedPrecondition, "kernel " + job.row.question.kernel,
                 "its interface has changed since the job was submitted");
   }
-  JobRow row = job.row;
-  row.state = JobState::Running;
-  row.fence += 1;
+  Lease lease;
+  lease.job = job.row;
+  lease.job.question = job.measured();
   // Its trials are shared with jobs of other numerics and namespaces: a retune of those has begun anew for
   // all.
-  const RecordQuestion measured = job.measured();
-  store_.read([&](StoreReader& reader) { row.series = std::max(row.series, reader.last_series(measured)); });
-  Lease lease;
-  lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
-  lease.fence = row.fence;
-  lease.job = row;
-  lease.job.question = measured;
+  store_.read([&](StoreReader& reader) {
+    lease.job.series = std::max(lease.job.series, reader.last_series(lease.job.question));
+  });
   lease.facts = place.device ? place.device->device.facts : job.device.facts;
   lease.gpu_uuid = place.device ? place.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
-  lease.only_when_idle = only_when_idle(row);
+  lease.only_when_idle = only_when_idle(job.row);
   fill_lease(lease, *kernel, place.device, store_, *index_.snapshot());
+  return lease;
+}
+
+void Scheduler::grant(OpenJob& job, const JobPlace& place) {
+  Lease lease = describe(job, place);
+  JobRow row = job.row;
+  row.state = JobState::Running;
+  row.fence += 1;
+  row.series = lease.job.series;
+  lease.job.state = row.state;
+  lease.job.fence = lease.fence = row.fence;
+  lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
   // The fence is stored before anybody gets it: after a crash the next one is higher still.
   persist(row);
 
@@ -230,6 +251,37 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   jobs_.begin_lease(job, {lease.id, place.agent, lease.gpu_uuid, driver, now, now + options_.lease});
   agents_.at(place.agent).link->grant(lease);
   jobs_.tell(job);
+}
+
+OpenJob* Scheduler::next_behind(const OpenJob& leased) {
+  const auto now = clock_.steady_now();
+  const auto found = std::ranges::find_if(jobs_.all(), [&](const OpenJob& job) {
+    return !job.lease && !job.is_announced && job.row.kind == JobKind::Tune && now >= job.not_before &&
+           job.row.question.device_class == leased.row.question.device_class;
+  });
+  return found == jobs_.all().end() ? nullptr : &*found;
+}
+
+void Scheduler::announce_next() {
+  for (const auto& [lease_id, leased] : jobs_.leased()) {
+    JobLease& lease = *leased->lease;
+    OpenJob* next = lease.gpu_uuid.empty() || lease.next_is_announced ? nullptr : next_behind(*leased);
+    if (next == nullptr) {
+      continue;
+    }
+    lease.next_is_announced = next->is_announced = true;
+    const JoinedAgent& agent = agents_.at(lease.agent);
+    const auto device = std::ranges::find(agent.profile.devices, lease.gpu_uuid, &OfferedDevice::uuid);
+    if (device == agent.profile.devices.end()) {
+      continue;
+    }
+    try {
+      agent.link->announce(describe(*next, {lease.agent, &*device}));
+    } catch (const std::exception& error) {
+      // It is told when the job is granted.
+      log_info("job " + next->row.id + " is not announced: " + error.what());
+    }
+  }
 }
 
 void Scheduler::requeue(OpenJob& job, const std::string& reason) {

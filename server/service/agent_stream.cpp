@@ -126,6 +126,7 @@ void AgentStream::acknowledge() {
   }
   v1::DaemonMessage ack;
   ack.mutable_ack()->set_sequence(message_.sequence());
+  ack.mutable_ack()->set_jobs_wait(context_.scheduler.jobs_wait_behind(message_.lease_id()));
   send(std::move(ack));
 }
 
@@ -137,6 +138,12 @@ void AgentStream::grant(const Lease& lease) {
   }
   v1::DaemonMessage message;
   to_wire(lease, *message.mutable_lease());
+  send(std::move(message));
+}
+
+void AgentStream::announce(const Lease& next) {
+  v1::DaemonMessage message;
+  announcement_of(next, *message.mutable_next());
   send(std::move(message));
 }
 

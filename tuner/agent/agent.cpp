@@ -10,9 +10,7 @@
 #include "base/version.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/agent/compile_job.hpp"
-#include "tuner/agent/memory_refusal.hpp"
 #include "tuner/agent/tune_job.hpp"
-#include "tuner/agent/worker_link.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -25,16 +23,6 @@ constexpr milliseconds kTick{100};
 constexpr milliseconds kReconnect{500};
 // Jobs that are handed back have this long; what has not ended then is dropped.
 constexpr milliseconds kHandBack{4000};
-// Less than a CUDA context takes: a process that comes or goes is noticed.
-constexpr std::uint64_t kNoticeableMemory = 256 << 20;
-
-// What others allocate and free all the time is not worth an offer.
-bool is_noticeable(std::uint64_t now, std::uint64_t offered) {
-  const std::uint64_t change = now > offered ? now - offered : offered - now;
-  return change > std::min(offered / 20, kNoticeableMemory);
-}
-
-bool is_idle(std::mutex& busy) { return std::unique_lock(busy, std::try_to_lock).owns_lock(); }
 
 }  // namespace
 
@@ -45,6 +33,8 @@ struct Agent::Work {
   milliseconds heartbeat{1000};
   steady_clock::time_point heard{};
   std::string lease_id;  // or the check's id
+  std::string gpu_uuid;  // of a tuning job
+  std::atomic<bool> wants_gpu{true};
   std::atomic<bool> done{false};
   std::thread thread;
 };
@@ -58,8 +48,7 @@ Agent::Agent(AgentOptions options) : options_(std::move(options)) {
   finder.join();
   no_device_because_ = found.none_because;
   for (LocalDevice& device : found.devices) {
-    places_.push_back(std::make_unique<Place>());
-    places_.back()->device = std::move(device);
+    places_.push_back(std::make_unique<GpuPlace>(std::move(device)));
   }
 }
 
@@ -141,6 +130,7 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   }
   stop_all(JobStop::Kind::Drop);
   reap(true);
+  end_all_ahead();
   stream_.reset();
   const std::lock_guard lock(mutex_);
   draining_ = false;
@@ -157,6 +147,8 @@ void Agent::handle(const v1::DaemonMessage& message) {
       return take(message.lease());
     case v1::DaemonMessage::kCheck:
       return begin(message.check());
+    case v1::DaemonMessage::kNext:
+      return compile_ahead(message.next());
     case v1::DaemonMessage::kEndLease:
       for (const auto& work : works()) {
         if (work->lease_id != message.end_lease().lease_id()) {
@@ -189,6 +181,7 @@ void Agent::begin(const v1::LeaseGrant& lease) {
   work->lease_id = lease.lease_id();
   work->heartbeat = milliseconds(std::max<std::uint32_t>(lease.lease_ms() / 3, 50));
   work->heard = steady_clock::now();
+  work->gpu_uuid = lease.gpu_uuid();
   work->channel = std::make_unique<LeaseChannel>(*stream_, lease.lease_id(), lease.fence(), work->stop);
   const std::lock_guard lock(mutex_);
   if (draining_) {
@@ -217,6 +210,27 @@ void Agent::begin(const v1::CheckOrder& order) {
   });
 }
 
+// One for a GPU: what was announced before is granted by now, or it went elsewhere.
+void Agent::compile_ahead(const v1::LeaseGrant& next) {
+  std::unique_ptr<AheadCompiles> before;
+  try {
+    const v1::OfferedDevice& offer = place_for(next).device.offer;
+    v1::DeviceInfo device;
+    *device.mutable_facts() = offer.facts();
+    *device.mutable_driver() = offer.driver();
+    const Tool& tool =
+        toolbox_->choose(offer.driver().cuda(), architecture(device_facts_from_wire(offer.facts()), false));
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<AheadCompiles>& ahead = ahead_[next.gpu_uuid()];
+    before = std::move(ahead);
+    if (!draining_) {
+      ahead = std::make_unique<AheadCompiles>(*tool.compiles, *tool.builds, next, std::move(device));
+    }
+  } catch (const Error& error) {
+    log_info(next.job_id() + " is not compiled ahead: " + error.what());
+  }
+}
+
 // The one place where what goes wrong with a job ends.
 void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
   try {
@@ -228,7 +242,39 @@ void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
   } catch (const std::exception& error) {
     log_info(lease.lease_id() + " ended: " + error.what());
   }
+  work.wants_gpu = false;
+  end_left_workers();
   work.done = true;
+}
+
+// The lease of the next job comes before the acknowledgement of this one's result: where none has come, nobody
+// waits any more.
+void Agent::end_left_workers() {
+  const std::list<std::shared_ptr<Work>> all = works();
+  for (const auto& place : places_) {
+    const bool is_wanted = std::ranges::any_of(all, [&](const std::shared_ptr<Work>& work) {
+      return work->wants_gpu && work->gpu_uuid == place->device.offer.uuid();
+    });
+    if (!is_wanted) {
+      place->end_left_worker();
+      end_ahead(place->device.offer.uuid());
+    }
+  }
+}
+
+// Its thread is waited for: not under the lock.
+void Agent::end_ahead(const std::string& gpu_uuid) {
+  std::unique_ptr<AheadCompiles> ended;
+  const std::lock_guard lock(mutex_);
+  if (const auto found = ahead_.find(gpu_uuid); found != ahead_.end()) {
+    ended = std::move(found->second);
+  }
+}
+
+void Agent::end_all_ahead() {
+  std::map<std::string, std::unique_ptr<AheadCompiles>> ended;
+  const std::lock_guard lock(mutex_);
+  ended.swap(ahead_);
 }
 
 v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
@@ -252,7 +298,7 @@ v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {
   return result;
 }
 
-Agent::Place& Agent::place_for(const v1::LeaseGrant& lease) {
+GpuPlace& Agent::place_for(const v1::LeaseGrant& lease) {
   for (const auto& place : places_) {
     if (lease.gpu_uuid().empty() || place->device.offer.uuid() == lease.gpu_uuid()) {
       return *place;
@@ -262,13 +308,11 @@ Agent::Place& Agent::place_for(const v1::LeaseGrant& lease) {
 }
 
 v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
-  Place& place = place_for(lease);
-  const std::lock_guard busy(place.busy);
-  work.stop.check();
+  GpuPlace& place = place_for(lease);
+  GpuPlace::Turn turn(place, spawner_, options_.worker_program, work.stop);
   const v1::OfferedDevice& offer = place.device.offer;
   const DeviceFacts facts = device_facts_from_wire(offer.facts());
   const Tool& tool = toolbox_->choose(offer.driver().cuda(), architecture(facts, false));
-  WorkerLink link(spawner_, options_.worker_program.string(), place.device.worker_arguments);
   TuneJob::Options options;
   options.deadlines = options_.deadlines;
   options.when = options_.tune_when;
@@ -276,100 +320,14 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.compile_window = std::max<std::size_t>(32, 2 * std::size_t{options_.compile_jobs});
   options.open = place.device.open;
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
-  TuneJob job({*tool.compiler, *tool.builds, link, *work.channel, work.stop, clock_}, options);
+  TuneJob job({*tool.compiles, *tool.builds, turn.link(), *work.channel, work.stop, clock_}, options);
   v1::JobResult result = job.run(lease);
   const bool refused = result.status() == v1::JobResult::FAILED && result.needs_bytes() > 0;
   if (refused) {
+    turn.end_worker();
     say_what_there_is(place, result);
   }
   return result;
-}
-
-// Says which rule of consent is in force, once a context has shown it.
-void Agent::offer_again(Place& place, const v1::DeviceInfo& info) {
-  v1::AgentMessage message;
-  {
-    const std::lock_guard lock(mutex_);
-    v1::OfferedDevice& offer = place.device.offer;
-    const std::string consent = consent_text(options_.tune_when, info.consent_rule());
-    if (offer.consent() == consent) {
-      return;
-    }
-    offer.set_consent(consent);
-    message = offers();
-  }
-  stream_->send(message);
-}
-
-v1::AgentMessage Agent::offers() {
-  v1::AgentMessage message;
-  for (const auto& one : places_) {
-    *message.mutable_devices()->add_devices() = one->device.offer;
-  }
-  return message;
-}
-
-// The free memory without a worker of ours, for later comparison.
-void Agent::say_what_there_is(Place& place, v1::JobResult& refused) {
-  const auto found = trial_memory(options_, spawner_, ending_.get_token());
-  v1::AgentMessage message;
-  {
-    const std::lock_guard lock(mutex_);
-    v1::OfferedDevice& offer = place.device.offer;
-    const auto allowed = found.find(offer.uuid());
-    if (allowed != found.end()) {
-      offer.set_trial_memory_bytes(allowed->second);
-      refused.set_needs_bytes(memory_to_wait_for(refused.needs_bytes(), allowed->second));
-    }
-    message = offers();
-  }
-  stream_->send(message);
-}
-
-// Aside: a driver may take its time, and heartbeats go on.
-void Agent::look_at_memory() {
-  offer_changed_memory();
-  const auto now = steady_clock::now();
-  const bool looks = looking_.valid() && looking_.wait_for(milliseconds(0)) != std::future_status::ready;
-  const bool any_idle = std::ranges::any_of(places_, [](const auto& place) { return is_idle(place->busy); });
-  if (looks || !any_idle || now - looked_ < options_.memory_poll) {
-    return;
-  }
-  looked_ = now;
-  looking_ = std::async(std::launch::async, [this] { note_memory_of_idle(); });
-}
-
-// Where a job of ours runs its worker has taken some: what is free then says nothing.
-void Agent::note_memory_of_idle() {
-  std::vector<Place*> idle;
-  for (const auto& place : places_) {
-    if (is_idle(place->busy)) {
-      idle.push_back(place.get());
-    }
-  }
-  const auto found = trial_memory(options_, spawner_, ending_.get_token());
-  const std::lock_guard lock(mutex_);
-  for (Place* place : idle) {
-    v1::OfferedDevice& offer = place->device.offer;
-    const auto free = found.find(offer.uuid());
-    if (free != found.end() && is_noticeable(free->second, offer.trial_memory_bytes()) &&
-        is_idle(place->busy)) {
-      offer.set_trial_memory_bytes(free->second);
-      memory_has_changed_ = true;
-    }
-  }
-}
-
-void Agent::offer_changed_memory() {
-  v1::AgentMessage message;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(memory_has_changed_, false)) {
-      return;
-    }
-    message = offers();
-  }
-  stream_->send(message);
 }
 
 std::list<std::shared_ptr<Agent::Work>> Agent::works() {

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <future>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -13,7 +14,8 @@
 
 #include "base/clock.hpp"
 #include "base/subprocess.hpp"
-#include "tuner/agent/device_finder.hpp"
+#include "tuner/agent/ahead_compiles.hpp"
+#include "tuner/agent/gpu_place.hpp"
 #include "tuner/agent/lease_channel.hpp"
 #include "tuner/agent/lease_stream.hpp"
 #include "tuner/agent/options.hpp"
@@ -37,10 +39,6 @@ class Agent {
 
  private:
   struct Work;
-  struct Place {
-    LocalDevice device;  // its offer: guarded by Agent::mutex_
-    std::mutex busy;     // held by the tuning job that uses it
-  };
 
   v1::Hello hello();
   void serve(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
@@ -48,16 +46,20 @@ class Agent {
   void take(const v1::LeaseGrant& page);
   void begin(const v1::LeaseGrant& lease);
   void begin(const v1::CheckOrder& order);
+  void compile_ahead(const v1::LeaseGrant& next);
   void work_on(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult work_result(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
-  void offer_again(Place& place, const v1::DeviceInfo& info);
+  void offer_again(GpuPlace& place, const v1::DeviceInfo& info);
   v1::AgentMessage offers();  // with mutex_ held
-  void say_what_there_is(Place& place, v1::JobResult& refused);
+  void say_what_there_is(GpuPlace& place, v1::JobResult& refused);
   void look_at_memory();
   void note_memory_of_idle();
   void offer_changed_memory();
-  Place& place_for(const v1::LeaseGrant& lease);
+  GpuPlace& place_for(const v1::LeaseGrant& lease);
+  void end_left_workers();
+  void end_ahead(const std::string& gpu_uuid);
+  void end_all_ahead();
   std::list<std::shared_ptr<Work>> works();
   bool has_work();
   void stop_all(JobStop::Kind kind);
@@ -68,7 +70,7 @@ class Agent {
   const AgentOptions options_;
   RealClock clock_;
   Spawner spawner_;
-  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<GpuPlace>> places_;
   std::string no_device_because_;  // without places
   std::unique_ptr<Toolbox> toolbox_;
   std::unique_ptr<LeaseStream> stream_;
@@ -80,9 +82,10 @@ class Agent {
   std::stop_source ending_;                         // ends what waits for a driver
 
   std::mutex mutex_;
-  std::list<std::shared_ptr<Work>> works_;  // guarded by mutex_
-  bool memory_has_changed_ = false;         // guarded by mutex_: the devices are to be offered again
-  bool draining_ = false;                   // guarded by mutex_: no new work
+  std::list<std::shared_ptr<Work>> works_;                       // guarded by mutex_
+  std::map<std::string, std::unique_ptr<AheadCompiles>> ahead_;  // by GPU; guarded by mutex_
+  bool memory_has_changed_ = false;  // guarded by mutex_: the devices are to be offered again
+  bool draining_ = false;            // guarded by mutex_: no new work
 };
 
 }  // namespace cubind

@@ -35,6 +35,7 @@ std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const
 class NoChannel final : public JobChannel {
  public:
   void store(const v1::Batch&) override {}
+  bool jobs_wait() const override { return false; }
   void progress(const v1::Progress&) override {}
   std::optional<std::string> fetch_cubin(const Digest&) override { return std::nullopt; }
   void put_artifact(const v1::ArtifactInfo&, const std::string&) override {}
@@ -47,7 +48,7 @@ v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbo
   const Tool& tool = toolbox.choose(lease.driver_cuda(), lease.architecture());
   const auto kept = tool.builds->of(lease.spec());
   const KernelBuild& build = *kept;
-  CompileSource artifacts(*tool.compiler, channel, stop, lease.artifacts());
+  CompileSource artifacts(*tool.compiles, channel, stop, lease.artifacts());
   const std::vector<CompileSource::Wanted> wanted = all_wanted(lease, build);
   for (const CompileSource::Wanted& one : wanted) {
     artifacts.want(one);
@@ -94,7 +95,7 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     const Configuration configuration = build.spec()->canonicalize(
         configuration_from_wire(order.configuration(), "check.configuration"), "check.configuration");
     NoChannel nowhere;
-    CompileSource artifacts(*tool.compiler, nowhere, stop, {});
+    CompileSource artifacts(*tool.compiles, nowhere, stop, {});
     const Compiled& compiled =
         artifacts.get(wanted_of(build, problem, configuration, order.architecture(), CompilePriority::Check));
     result.set_outcome(compiled.outcome);

@@ -91,6 +91,21 @@ class CompilePool::Implementation {
     return id;
   }
 
+  void raise(std::uint64_t id, CompilePriority priority) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(waiting_, [&](const auto& entry) {
+      return entry.second.id == id && entry.second.request.has_value();
+    });
+    if (found == waiting_.end()) {
+      return;
+    }
+    auto node = waiting_.extract(found);
+    node.key().negative_priority = -static_cast<int>(priority);
+    node.mapped().priority = priority;
+    waiting_.insert(std::move(node));
+    work_.notify_one();
+  }
+
   std::optional<CompileResult> next(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     ready_.wait_for(lock, timeout, [&] { return !finished_.empty() || pending_.empty(); });
@@ -309,6 +324,7 @@ v1::Toolchain CompilePool::probe() { return implementation_->probe(); }
 std::uint64_t CompilePool::submit(v1::CompileRequest request, CompilePriority priority) {
   return implementation_->submit(std::move(request), priority);
 }
+void CompilePool::raise(std::uint64_t id, CompilePriority priority) { implementation_->raise(id, priority); }
 std::optional<CompileResult> CompilePool::next(std::chrono::milliseconds timeout) {
   return implementation_->next(timeout);
 }

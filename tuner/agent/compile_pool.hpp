@@ -71,6 +71,9 @@ class CompilePool {
 
   std::uint64_t submit(v1::CompileRequest request, CompilePriority priority = CompilePriority::Tuning);
 
+  /// Gives a request that still waits another priority. Nothing happens for one that was begun or is unknown.
+  void raise(std::uint64_t id, CompilePriority priority);
+
   /// The next finished request; absent when `timeout` has passed or nothing is pending.
   std::optional<CompileResult> next(std::chrono::milliseconds timeout);
   /// The finished request with this id; results of others stay queued. Absent when `timeout` has passed, or

@@ -3,14 +3,16 @@
 namespace cubind {
 namespace {
 
-unsigned reserved_for(CompilePriority priority) {
+unsigned slots_for(CompilePriority priority, unsigned slots) {
   switch (priority) {
+    case CompilePriority::Ahead:
+      return slots > 1 ? slots - 1 : slots;
     case CompilePriority::Check:
-      return 1;
+      return slots + 1;
     case CompilePriority::Question:
-      return CompileSlots::kReserved;
+      return slots + CompileSlots::kReserved;
     default:
-      return 0;
+      return slots;
   }
 }
 
@@ -18,7 +20,7 @@ unsigned reserved_for(CompilePriority priority) {
 
 bool CompileSlots::try_take(CompilePriority priority) {
   const std::lock_guard lock(mutex_);
-  if (taken_ >= slots_ + reserved_for(priority)) {
+  if (taken_ >= slots_for(priority, slots_)) {
     return false;
   }
   ++taken_;

@@ -34,9 +34,9 @@ Compiled known_artifact(const v1::ArtifactUpload& upload) {
 
 }  // namespace
 
-CompileSource::CompileSource(Compiler& compiler, JobChannel& channel, JobStop& stop,
+CompileSource::CompileSource(CompileCache& compiles, JobChannel& channel, JobStop& stop,
                              const google::protobuf::RepeatedPtrField<v1::ArtifactUpload>& known)
-    : compiler_(compiler), channel_(channel), stop_(stop) {
+    : compiles_(compiles), channel_(channel), stop_(stop) {
   for (const v1::ArtifactUpload& upload : known) {
     Compiled artifact = known_artifact(upload);
     done_.emplace(artifact.key.digest, std::move(artifact));
@@ -45,7 +45,7 @@ CompileSource::CompileSource(Compiler& compiler, JobChannel& channel, JobStop& s
 
 CompileSource::~CompileSource() {
   for (const auto& [key, running] : running_) {
-    compiler_.abandon(running.id);
+    compiles_.give_up(key);
   }
 }
 
@@ -57,38 +57,33 @@ void CompileSource::want(const Wanted& wanted) {
 }
 
 void CompileSource::start(const Wanted& wanted) {
-  Running running{0, wanted.key, wanted.toolchain, wanted.request()};
-  running.id = compiler_.submit(running.request, wanted.priority);
-  // The description of the result needs only the request's entries.
-  running.request.clear_headers();
-  running.request.clear_source();
-  running_.emplace(wanted.key.digest, std::move(running));
+  compiles_.want(wanted.key.digest, wanted.priority, wanted.request);
+  running_.emplace(wanted.key.digest, Running{wanted.key, wanted.toolchain});
 }
 
 Compiled& CompileSource::finish(const Digest& key) {
-  const auto found = running_.find(key);
-  std::optional<v1::CompileReply> reply;
-  while (!reply) {
+  CompileCache::ResultPtr compiled;
+  while (!compiled) {
     stop_.check();
-    reply = compiler_.wait(found->second.id, kPoll);
+    compiled = compiles_.wait(key, kPoll);
   }
-  Running running = std::move(found->second);
-  running_.erase(found);
-  nvrtc_calls_ += reply->nvrtc_calls();
+  nvrtc_calls_ += compiles_.take_nvrtc_calls(key);
+  Running running = std::move(running_.extract(key).mapped());
+  compiles_.give_up(key);
 
   Compiled result;
   result.key = std::move(running.key);
   result.toolchain = std::move(running.toolchain);
-  result.architecture = running.request.architecture();
-  result.outcome = reply->outcome();
-  result.log = reply->log();
-  result.entries = strings(running.request.entries());
-  result.symbols = strings(reply->entry_symbols());
-  result.resources.assign(reply->resources().begin(), reply->resources().end());
-  result.cubin = std::move(*reply->mutable_cubin());
+  result.architecture = compiled->architecture;
+  result.outcome = compiled->reply.outcome();
+  result.log = compiled->reply.log();
+  result.entries = compiled->entries;
+  result.symbols = strings(compiled->reply.entry_symbols());
+  result.resources.assign(compiled->reply.resources().begin(), compiled->reply.resources().end());
+  result.cubin = compiled->reply.cubin();
   result.cubin_digest = Digest::of(result.cubin);
   result.cubin_bytes = result.cubin.size();
-  result.compile_ms = reply->compile_ms();
+  result.compile_ms = compiled->reply.compile_ms();
   return done_[key] = std::move(result);
 }
 
@@ -105,6 +100,11 @@ const std::string& CompileSource::cubin(const Wanted& wanted) {
   get(wanted);
   Compiled& artifact = done_.at(wanted.key.digest);
   if (!artifact.cubin.empty()) {
+    return artifact.cubin;
+  }
+  if (const auto known = compiles_.find(wanted.key.digest);
+      known && Digest::of(known->reply.cubin()) == artifact.cubin_digest) {
+    artifact.cubin = known->reply.cubin();
     return artifact.cubin;
   }
   if (auto bytes = channel_.fetch_cubin(artifact.cubin_digest);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "schemas/agent.pb.h"
-#include "tuner/agent/compiler.hpp"
+#include "tuner/agent/compile_cache.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_stop.hpp"
 #include "tuner/spec/keys.hpp"
@@ -32,11 +32,11 @@ struct Compiled {
   std::string cubin;  // empty: CompileSource::cubin fetches it
 };
 
-/// The artifacts of one job. The artifacts of the lease are not compiled again, each key is compiled once, and
-/// compiles run ahead of the questions. Used from the job's thread.
+/// The artifacts of one job. Those of the lease and those that the cache knows are not compiled again, and compiles
+/// run ahead of the questions. Used from the job's thread.
 class CompileSource {
  public:
-  CompileSource(Compiler& compiler, JobChannel& channel, JobStop& stop,
+  CompileSource(CompileCache& compiles, JobChannel& channel, JobStop& stop,
                 const google::protobuf::RepeatedPtrField<v1::ArtifactUpload>& known);
   ~CompileSource();
   CompileSource(const CompileSource&) = delete;
@@ -64,20 +64,18 @@ class CompileSource {
   void add_to(v1::Batch& batch, const Digest& key);
   void mark_stored(const Digest& key);
 
-  /// As the workers counted them.
+  /// As the workers counted them, without those of compiles that another job has begun and counted.
   unsigned nvrtc_calls() const { return nvrtc_calls_; }
 
  private:
   struct Running {
-    std::uint64_t id = 0;
     Key key;
     ToolchainIdentity toolchain;
-    v1::CompileRequest request;
   };
   void start(const Wanted& wanted);
   Compiled& finish(const Digest& key);
 
-  Compiler& compiler_;
+  CompileCache& compiles_;
   JobChannel& channel_;
   JobStop& stop_;
   std::map<Digest, Compiled> done_;

@@ -18,6 +18,8 @@ class Compiler {
   /// Absent: not ready within `timeout`. A faulty source and a crash of the compiler are outcomes. Throws
   /// Error(Unavailable) if workers are lost again and again.
   virtual std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) = 0;
+  /// Where it has not begun, it goes before those of a lower priority from now on.
+  virtual void raise(std::uint64_t id, CompilePriority priority) = 0;
   /// Nobody will wait for this one.
   virtual void abandon(std::uint64_t id) = 0;
 };

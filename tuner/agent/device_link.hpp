@@ -18,6 +18,8 @@ class DeviceLink {
   virtual void start() = 0;
   /// Ends the worker and waits until it is gone: its context and its memory are free then.
   virtual void stop() noexcept = 0;
+  /// Whether a worker was started and not ended since. It may have died unnoticed.
+  virtual bool is_started() const = 0;
 
   struct CallResult {
     std::optional<v1::DeviceReply> reply;  // absent: the worker is gone or was killed

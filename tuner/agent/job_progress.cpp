@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace cubind {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenReports{100};
+constexpr std::chrono::milliseconds kBetweenPhases{20};
+
+}  // namespace
 
 JobProgress::JobProgress(JobChannel& channel, const Clock& clock)
     : channel_(channel), clock_(clock), stage_("opening"), since_(clock.steady_now()) {
@@ -32,10 +38,10 @@ void JobProgress::add_stages(v1::JobResult& result) {
 void JobProgress::phase(std::string_view phase) {
   stage(phase);
   if (progress_.phase() == phase) {
-    return send_if_due();
+    return send_if_due(kBetweenReports);
   }
   progress_.set_phase(std::string(phase));
-  send();
+  told_phases_.emplace(phase).second ? send() : send_if_due(kBetweenPhases);
 }
 
 void JobProgress::state(v1::Job::State state) {
@@ -52,15 +58,15 @@ void JobProgress::total(std::uint32_t configurations) { progress_.set_configurat
 
 void JobProgress::done(std::uint32_t configurations) {
   progress_.set_configurations_done(configurations);
-  send_if_due();
+  send_if_due(kBetweenReports);
 }
 
 void JobProgress::nvrtc_calls(std::uint32_t calls) { progress_.set_nvrtc_calls(calls); }
 
 void JobProgress::best(double time_us) { progress_.set_best_us(time_us); }
 
-void JobProgress::send_if_due() {
-  if (std::chrono::steady_clock::now() - sent_ >= std::chrono::milliseconds(100)) {
+void JobProgress::send_if_due(std::chrono::milliseconds since_last) {
+  if (std::chrono::steady_clock::now() - sent_ >= since_last) {
     send();
   }
 }

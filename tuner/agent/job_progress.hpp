@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,8 +13,9 @@
 
 namespace cubind {
 
-/// The reports to the daemon while a job runs: at once if the phase or the state changes, else ten times a
-/// second at most. Keeps the time that the job spends at each of its stages. Used from the job's thread.
+/// The reports to the daemon while a job runs: at once where the state changes or a phase is come to for the first
+/// time. Else fifty times a second at most for a change of the phase (each configuration goes through three) and ten
+/// times for the rest. Keeps the time that the job spends at each of its stages. Used from the job's thread.
 class JobProgress {
  public:
   JobProgress(JobChannel& channel, const Clock& clock);
@@ -31,12 +34,13 @@ class JobProgress {
   void add_stages(v1::JobResult& result);
 
  private:
-  void send_if_due();
+  void send_if_due(std::chrono::milliseconds since_last);
 
   JobChannel& channel_;
   const Clock& clock_;
   v1::Progress progress_;
   std::chrono::steady_clock::time_point sent_{};
+  std::set<std::string, std::less<>> told_phases_;
   std::vector<std::pair<std::string, std::chrono::duration<double, std::milli>>> stages_;
   std::string stage_;
   std::chrono::steady_clock::time_point since_;

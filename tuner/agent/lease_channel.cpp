@@ -14,7 +14,7 @@ v1::AgentMessage LeaseChannel::message() const {
 void LeaseChannel::store(const v1::Batch& batch) {
   v1::AgentMessage to = message();
   *to.mutable_batch() = batch;
-  stream_.send_and_wait(std::move(to), stop_);
+  jobs_wait_ = stream_.send_and_wait(std::move(to), stop_).jobs_wait();
 }
 
 void LeaseChannel::progress(const v1::Progress& progress) {

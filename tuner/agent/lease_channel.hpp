@@ -15,6 +15,7 @@ class LeaseChannel final : public JobChannel {
       : stream_(stream), lease_id_(std::move(lease_id)), fence_(fence), stop_(stop) {}
 
   void store(const v1::Batch& batch) override;
+  bool jobs_wait() const override { return jobs_wait_; }
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
@@ -30,6 +31,7 @@ class LeaseChannel final : public JobChannel {
   const std::string lease_id_;
   const std::uint64_t fence_;
   const JobStop& stop_;
+  bool jobs_wait_ = false;
 };
 
 }  // namespace cubind

@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
-#include <set>
 #include <stop_token>
 #include <thread>
 
@@ -66,8 +66,9 @@ struct LeaseStream::State {
 
   mutable std::mutex mutex;  // taken after write_mutex where both are
   std::condition_variable changed;
-  std::set<std::uint64_t> unacknowledged;  // guarded by mutex
-  std::optional<std::string> broken;       // guarded by mutex
+  // By sequence number, empty until it comes. Guarded by mutex.
+  std::map<std::uint64_t, std::optional<v1::Ack>> awaited;
+  std::optional<std::string> broken;  // guarded by mutex
   std::thread reader;
 };
 
@@ -80,7 +81,9 @@ void LeaseStream::State::read() {
   while (stream->Read(&message)) {
     if (message.has_ack()) {
       const std::lock_guard lock(mutex);
-      unacknowledged.erase(message.ack().sequence());
+      if (const auto found = awaited.find(message.ack().sequence()); found != awaited.end()) {
+        found->second = message.ack();
+      }
       changed.notify_all();
     } else {
       on_message(message);
@@ -165,7 +168,7 @@ bool LeaseStream::send(const v1::AgentMessage& message) {
   return state_->write(message);
 }
 
-void LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
+v1::Ack LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock(state_->write_mutex);
@@ -173,7 +176,7 @@ void LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
     message.set_sequence(sequence);
     {
       const std::lock_guard inner(state_->mutex);
-      state_->unacknowledged.insert(sequence);
+      state_->awaited[sequence];
     }
     if (!state_->write(message)) {
       throw Error(ErrorCode::Aborted, "lease", "the stream to the daemon is broken");
@@ -181,7 +184,8 @@ void LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
   }
   std::optional<std::chrono::steady_clock::time_point> until;
   std::unique_lock lock(state_->mutex);
-  while (state_->unacknowledged.contains(sequence)) {
+  std::optional<v1::Ack>& ack = state_->awaited.at(sequence);
+  while (!ack) {
     if (state_->broken) {
       throw Error(ErrorCode::Aborted, "lease", *state_->broken);
     }
@@ -198,6 +202,9 @@ void LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
       stop.check();
     }
   }
+  v1::Ack result = *std::move(ack);
+  state_->awaited.erase(sequence);
+  return result;
 }
 
 std::optional<std::string> LeaseStream::fetch_cubin(const Digest& digest, std::size_t max_bytes) {

@@ -56,6 +56,15 @@ std::optional<v1::CompileReply> PoolCompiler::wait(std::uint64_t id, std::chrono
   return std::nullopt;
 }
 
+void PoolCompiler::raise(std::uint64_t id, CompilePriority priority) {
+  const std::lock_guard lock(mutex_);
+  const auto found = requests_.find(id);
+  if (found != requests_.end()) {
+    found->second.priority = priority;
+    pool_.raise(found->second.pool_id, priority);
+  }
+}
+
 void PoolCompiler::abandon(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = requests_.find(id);

@@ -18,6 +18,7 @@ class PoolCompiler final : public Compiler {
 
   std::uint64_t submit(const v1::CompileRequest& request, CompilePriority priority) override;
   std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
+  void raise(std::uint64_t id, CompilePriority priority) override;
   void abandon(std::uint64_t id) override;
 
  private:

@@ -1,5 +1,7 @@
 #include "tuner/agent/remote_device.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace cubind {
@@ -21,6 +23,16 @@ v1::DeviceReply taken() {
   return reply;
 }
 
+// Whether a worker that has answered so may work for the next job. A lack of memory is no fault.
+bool went_well(const v1::DeviceReply& reply) {
+  const auto is_fine = [](v1::Outcome outcome) {
+    return outcome == v1::CORRECT || outcome == v1::OUT_OF_MEMORY;
+  };
+  return is_fine(reply.outcome()) && std::ranges::all_of(reply.measured(), [&](const v1::MeasuredItem& item) {
+           return is_fine(item.outcome()) && !item.below_floor();
+         });
+}
+
 v1::DeviceReply reply_of_death(const DeviceLink::CallResult& answer) {
   v1::DeviceReply reply;
   reply.set_outcome(answer.timed_out ? v1::TIMEOUT : v1::RUNTIME);
@@ -36,7 +48,11 @@ RemoteDevice::RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop,
         link.interrupt();
       }) {}
 
-RemoteDevice::~RemoteDevice() { link_.stop(); }
+RemoteDevice::~RemoteDevice() {
+  if (!running_ || !leaves_open_ || !is_sound_) {
+    link_.stop();
+  }
+}
 
 void RemoteDevice::lose() {
   link_.stop();
@@ -51,18 +67,31 @@ void RemoteDevice::restart() {
   }
 }
 
+// The worker of an earlier job may have died meanwhile, or its context fail: then a fresh one is opened.
+DeviceLink::CallResult RemoteDevice::send_open() {
+  v1::DeviceRequest request;
+  *request.mutable_open() = open_;
+  running_ = true;
+  is_sound_ = true;
+  ++generation_;
+  last_run_ = {};
+  if (link_.is_started()) {
+    DeviceLink::CallResult answer = link_.call(request, deadlines_.open);
+    if (answer.reply && answer.reply->outcome() == v1::CORRECT) {
+      return answer;
+    }
+  }
+  stop_.check();
+  link_.start();
+  return link_.call(request, deadlines_.open);
+}
+
 std::optional<v1::DeviceReply> RemoteDevice::open() {
   if (running_) {
     return std::nullopt;
   }
   stop_.check();
-  link_.start();
-  running_ = true;
-  ++generation_;
-  last_run_ = {};
-  v1::DeviceRequest request;
-  *request.mutable_open() = open_;
-  const DeviceLink::CallResult answer = link_.call(request, deadlines_.open);
+  const DeviceLink::CallResult answer = send_open();
   stop_.check();
   if (!answer.reply || answer.reply->outcome() != v1::CORRECT) {
     lose();
@@ -113,6 +142,7 @@ v1::DeviceReply RemoteDevice::call(const v1::DeviceRequest& request, millisecond
     return reply_of_death(answer);
   }
   const v1::DeviceReply& reply = *answer.reply;
+  is_sound_ = is_sound_ && went_well(reply);
   if (reply.sticky()) {
     lose();
   }

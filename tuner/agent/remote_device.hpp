@@ -27,6 +27,8 @@ struct DeviceDeadlines {
 };
 
 /// A device worker and its state for the length of one job: opened when first needed, ended with this object.
+/// If others wait for the GPU, leave_open() lets the worker outlive it. The next job's object finds it at the
+/// link and opens it anew: the worker keeps its context and frees what the earlier job had.
 ///
 /// After a sticky fault, a death or a deadline the worker is gone, and the next request begins with a fresh
 /// one; the next request for a setup or a load then repeats it. generation() tells workers apart, because a
@@ -65,11 +67,15 @@ class RemoteDevice {
   std::uint64_t generation() const { return generation_; }
   /// Ends the worker: the context is closed and the memory free. The next request starts another.
   void restart();
+  /// The worker does not end with this object, unless anything went wrong in it: a fault, a wrong result, a time
+  /// that cannot be.
+  void leave_open() { leaves_open_ = true; }
 
  private:
   v1::DeviceReply call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline);
   /// Absent: a worker is open.
   std::optional<v1::DeviceReply> open();
+  DeviceLink::CallResult send_open();
   void learn(const v1::DeviceReply& reply);
   void lose();
   std::chrono::milliseconds run_deadline() const;
@@ -81,6 +87,8 @@ class RemoteDevice {
   JobStop::Hook hook_;
 
   bool running_ = false;
+  bool is_sound_ = true;  // nothing went wrong in this worker
+  bool leaves_open_ = false;
   bool foreign_use_ = false;
   std::uint64_t generation_ = 0;
   std::optional<v1::DeviceInfo> info_;

@@ -44,8 +44,9 @@ Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : se
     try {
       auto compiler = std::make_unique<PoolCompiler>(pool_options(options, toolchain, slots));
       v1::Toolchain offer = offer_of(toolchain, compiler->probe());
-      tools_.push_back(
-          {toolchain, std::move(offer), std::move(compiler), std::make_unique<KernelBuilds>(toolchain)});
+      auto compiles = std::make_unique<CompileCache>(*compiler);
+      tools_.push_back({toolchain, std::move(offer), std::move(compiler), std::move(compiles),
+                        std::make_unique<KernelBuilds>(toolchain)});
     } catch (const Error& error) {
       const std::string left_out =
           toolchain.name() + " (" + toolchain.found_in + ") is left out: " + error.what();

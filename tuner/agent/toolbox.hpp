@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schemas/agent.pb.h"
+#include "tuner/agent/compile_cache.hpp"
 #include "tuner/agent/kernel_builds.hpp"
 #include "tuner/agent/options.hpp"
 #include "tuner/agent/pool_compiler.hpp"
@@ -17,6 +18,7 @@ struct Tool {
   Toolchain toolchain;
   v1::Toolchain offer;  // NVRTC's version and name
   std::unique_ptr<PoolCompiler> compiler;
+  std::unique_ptr<CompileCache> compiles;  // of `compiler`
   std::unique_ptr<KernelBuilds> builds;
 };
 

@@ -84,6 +84,9 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   try {
     v1::JobResult result = measure(lease, input, build, {remote, progress, consent});
     progress.add_stages(result);
+    if (parts_.channel.jobs_wait()) {
+      remote.leave_open();
+    }
     return result;
   } catch (const OutOfDeviceMemory& error) {
     return memory.met(error.what());
@@ -93,7 +96,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
 v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
                                const OnDevice& on) {
   auto& [remote, progress, consent] = on;
-  CompileSource artifacts(parts_.compiler, parts_.channel, parts_.stop, lease.artifacts());
+  CompileSource artifacts(parts_.compiles, parts_.channel, parts_.stop, lease.artifacts());
   TrialDevice device(input, build, artifacts, remote, consent);
   device.want_reference();
   if (remote.info().timer().empty()) {

@@ -59,6 +59,11 @@ void WorkerLink::stop() noexcept {
   process_.reset();
 }
 
+bool WorkerLink::is_started() const {
+  const std::lock_guard lock(mutex_);
+  return process_.has_value();
+}
+
 void WorkerLink::interrupt() noexcept {
   const std::lock_guard lock(mutex_);
   interrupted_ = true;

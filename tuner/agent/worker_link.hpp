@@ -24,6 +24,7 @@ class WorkerLink final : public DeviceLink {
 
   void start() override;
   void stop() noexcept override;
+  bool is_started() const override;
   CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
   void interrupt() noexcept override;
 
@@ -35,7 +36,7 @@ class WorkerLink final : public DeviceLink {
   std::vector<std::string> arguments_;
   UniqueFd socket_;
 
-  std::mutex mutex_;                   // held while the process is made, replaced or killed
+  mutable std::mutex mutex_;           // held while the process is made, replaced or killed
   std::optional<Subprocess> process_;  // guarded by mutex_
   bool interrupted_ = false;           // guarded by mutex_: no worker is started any more
 };

@@ -75,9 +75,9 @@ class FinalRounds {
 
   RoundContext context_;
   std::vector<State> state_;
-  std::uint32_t rounds_ = 0;      // added
-  std::uint32_t compares_at_;     // so many rounds: the next comparison
-  std::uint32_t compared_at_ = 0; // the last one; 0: none yet
+  std::uint32_t rounds_ = 0;       // added
+  std::uint32_t compares_at_;      // so many rounds: the next comparison
+  std::uint32_t compared_at_ = 0;  // the last one; 0: none yet
   std::size_t intervals_ = 0;
 };
 

@@ -29,6 +29,9 @@ class CudaDevice final : public DeviceBackend {
     }
     return *session_;
   }
+  bool keeps_session(const v1::OpenDevice& request) const;
+  v1::DeviceReply open_anew();
+  v1::DeviceReply opened(bool foreign);
   ProblemSetup& setup(std::uint32_t number);
   const LoadedCubin& trial(std::uint32_t number) const;
   v1::DeviceReply reply();
@@ -80,6 +83,9 @@ v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
   // Objects of an earlier open go before its context does.
   trials_.clear();
   setups_.clear();
+  if (keeps_session(request)) {
+    return open_anew();
+  }
   session_.reset();
   try {
     session_ = std::make_unique<GpuSession>(request);
@@ -96,10 +102,33 @@ v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
   if (!foreign) {
     session_->activate();
   }
-  v1::DeviceReply opened = reply();
-  *opened.mutable_info() = session_->info();
-  opened.set_foreign_use(foreign);
-  return opened;
+  return opened(foreign);
+}
+
+bool CudaDevice::keeps_session(const v1::OpenDevice& request) const {
+  return session_ && session_->active() &&
+         session_->request().SerializeAsString() == request.SerializeAsString();
+}
+
+// The context of the earlier job stays, and what depends on no problem: its timer, the flush buffer.
+v1::DeviceReply CudaDevice::open_anew() {
+  try {
+    session_->begin_anew();
+  } catch (...) {
+    const auto failure = current_failure();
+    if (!failure) {
+      throw;
+    }
+    return reply(*failure);
+  }
+  return opened(session_->foreign_use());
+}
+
+v1::DeviceReply CudaDevice::opened(bool foreign) {
+  v1::DeviceReply done = reply();
+  *done.mutable_info() = session_->info();
+  done.set_foreign_use(foreign);
+  return done;
 }
 
 v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {

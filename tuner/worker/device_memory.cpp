@@ -5,7 +5,7 @@
 namespace cubind::worker {
 
 void MemoryBudget::take(std::uint64_t bytes) {
-  if (bytes > limit_ - taken_) {
+  if (taken_ > limit_ || bytes > limit_ - taken_) {
     throw cuda::DriverError(api_, cuda::Result::OutOfMemory,
                             std::to_string(bytes) + " bytes beside the " + std::to_string(taken_) +
                                 " in use exceed the share of " + std::to_string(limit_) +

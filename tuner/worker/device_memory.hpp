@@ -19,6 +19,8 @@ class MemoryBudget {
   void give(std::uint64_t bytes) { taken_ -= bytes; }
   std::uint64_t taken_bytes() const { return taken_; }
   std::uint64_t limit_bytes() const { return limit_; }
+  /// What is taken stays, also beyond the limit.
+  void set_limit(std::uint64_t bytes) { limit_ = bytes; }
   const cuda::DriverApi& api() const { return api_; }
 
  private:

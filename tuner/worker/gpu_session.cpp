@@ -56,6 +56,13 @@ void GpuSession::activate() {
   worked();
 }
 
+void GpuSession::begin_anew() {
+  context_.synchronize("what the earlier job left");
+  budget_->set_limit(verify::memory_share(request_.memory_fraction(),
+                                          context_.free_memory_bytes() + budget_->taken_bytes()));
+  throttle_ = measure::ThrottlePolicy();
+}
+
 void GpuSession::choose_timer() {
   if (recorder_) {
     try {

@@ -150,6 +150,8 @@ std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fau
 }
 
 v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
+  setups_.clear();
+  loaded_.clear();
   const std::string uuid = "replay-" + table_.digest().hex().substr(0, 12);
   if (!faults_.lock_folder().empty() && !lock_) {
     lock_ = GpuLock::try_acquire(faults_.lock_folder(), uuid);

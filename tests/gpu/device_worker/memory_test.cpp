@@ -93,6 +93,22 @@ TEST_CASE("a released problem gives its memory back") {
   CHECK(worker.ask(Requests::release()).allocated_bytes() < before + (16 << 20));
 }
 
+TEST_CASE("opened for the next job a worker frees what the earlier one had and keeps its context and tick") {
+  DeviceWorkerProcess worker;
+  const std::uint64_t before = worker.ask(Requests::probe()).allocated_bytes();
+  REQUIRE(worker.ask(large_problem(1 << 30).prepare()).outcome() == v1::CORRECT);
+  const auto began = std::chrono::steady_clock::now();
+  const v1::DeviceReply opened = worker.ask(open_request());
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::milliseconds(300));
+  CHECK(opened.outcome() == v1::CORRECT);
+  CHECK_FALSE(opened.foreign_use());
+  CHECK(opened.allocated_bytes() < before + (16 << 20));
+  CHECK(opened.info().tick_us() == worker.info().tick_us());
+  const auto limit = static_cast<double>(worker.info().memory_limit_bytes());
+  CHECK(static_cast<double>(opened.info().memory_limit_bytes()) == Approx(limit).epsilon(0.02));
+  CHECK(worker.ask(large_problem(1 << 20).prepare()).outcome() == v1::CORRECT);
+}
+
 TEST_CASE("a second tuner on the same GPU is told that it is taken") {
   DeviceWorkerProcess first;
   WorkerProcess second({"device", "--fd", "3"});

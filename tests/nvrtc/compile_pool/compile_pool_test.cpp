@@ -132,6 +132,20 @@ TEST_CASE("a higher priority goes first and equals keep their order") {
   CHECK(order == std::vector<std::uint64_t>{ids[1], ids[3], ids[0], ids[2]});
 }
 
+TEST_CASE("a request that is raised goes before those of its old priority") {
+  CompilePool pool(newest());
+  const std::uint64_t blocker = pool.submit(good(0));
+  std::vector<std::uint64_t> ids = {pool.submit(good(1), CompilePriority::Ahead), pool.submit(good(2)),
+                                    pool.submit(good(3), CompilePriority::Ahead)};
+  pool.raise(ids[2], CompilePriority::Reference);
+  REQUIRE(pool.wait(blocker, 60s).has_value());
+  std::vector<std::uint64_t> order;
+  while (const auto result = pool.next(60s)) {
+    order.push_back(result->id);
+  }
+  CHECK(order == std::vector<std::uint64_t>{ids[2], ids[1], ids[0]});
+}
+
 TEST_CASE("an endless compile is killed at its deadline and only its own request fails") {
   auto options = newest();
   options.deadline = 1500ms;

@@ -203,5 +203,48 @@ TEST_CASE("a problem that the replayed table does not have fails its job with wh
                       "of scale it holds N=4096,K=2,T=f32; N=4096,K=3,T=f32"));
 }
 
+TEST_CASE("a device worker stays while jobs wait for its GPU and ends with the last of them") {
+  const std::vector<Problem> problems = {tiny_problem(2), tiny_problem(3)};
+  TinyDaemon daemon({.problems = problems, .pace_us = 2000});
+  std::set<std::string> jobs;
+  std::set<pid_t> workers;
+  const auto look = [&](const v1::TuneEvent& event) {
+    const auto worker = find_process(daemon->pid(), "cubind-worker device");
+    if (event.job().phase() == "finalists" && worker) {
+      jobs.insert(event.job().id());
+      workers.insert(worker->pid);
+    }
+  };
+  daemon->connect().tune(tune_request(problems), look, {}, kPatience);
+  CHECK(jobs.size() == 2);
+  CHECK(workers.size() == 1);
+  CHECK(eventually([&] { return !find_process(daemon->pid(), "cubind-worker device"); }));
+}
+
+std::uint32_t nvrtc_calls(const std::vector<v1::TuneEvent>& ended) {
+  std::uint32_t calls = 0;
+  for (const v1::TuneEvent& event : ended) {
+    CHECK(event.job().state() == v1::Job::DONE);
+    calls += event.job().nvrtc_calls();
+  }
+  return calls;
+}
+
+TEST_CASE("problems that differ in nothing compiled in are compiled once") {
+  const std::vector<Problem> problems = {tiny_problem(2, 4096), tiny_problem(3, 4096), tiny_problem(2, 8192),
+                                         tiny_problem(3, 8192), tiny_problem(2, 16384)};
+  TinyDaemon daemon({.problems = problems});
+  CHECK(nvrtc_calls(tune(daemon->connect(), problems)) == 2 * kTinyConfigurations);
+}
+
+TEST_CASE(
+    "a problem that is compiled as an earlier one was needs no compiler, whichever agent compiled that") {
+  TinyDaemon daemon({.problems = {tiny_problem(2, 4096), tiny_problem(2, 8192)}});
+  REQUIRE(nvrtc_calls(tune(daemon->connect(), {tiny_problem(2, 4096)})) == kTinyConfigurations);
+  daemon->stop();
+  daemon->start();
+  CHECK(nvrtc_calls(tune(daemon->connect(), {tiny_problem(2, 8192)})) == 0);
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -1,6 +1,7 @@
 #include "tests/unit/agent/job_world.hpp"
 
 #include <cmath>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/zstd.hpp"
@@ -62,6 +63,12 @@ v1::SpecBundle simulated_kernel() {
   return bundle;
 }
 
+v1::Problem simulated_problem(std::int64_t n) {
+  v1::Problem problem;
+  to_wire(parse_problem("N=" + std::to_string(n) + ",T=f32"), problem);
+  return problem;
+}
+
 Configuration configuration(std::int64_t a, std::int64_t b) { return {{{"A", a}, {"B", b}}}; }
 
 std::string text(const v1::Configuration& configuration) {
@@ -83,16 +90,36 @@ double bowl(const Configuration& configuration) {
 }
 
 std::uint64_t MemoryCompiler::submit(const v1::CompileRequest& request, CompilePriority) {
+  const std::lock_guard lock(mutex_);
   requests_[next_] = request;
   return next_++;
 }
 
-std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chrono::milliseconds) {
+void MemoryCompiler::abandon(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  requests_.erase(id);
+}
+
+std::size_t MemoryCompiler::under_way() const {
+  const std::lock_guard lock(mutex_);
+  return requests_.size();
+}
+
+std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chrono::milliseconds timeout) {
+  if (is_stuck) {
+    std::this_thread::sleep_for(timeout);
+    return std::nullopt;
+  }
+  const std::lock_guard lock(mutex_);
   const v1::CompileRequest request = requests_.at(id);
   requests_.erase(id);
   const std::string& entry = request.entries(0);
   ++compiled[entry];
   v1::CompileReply reply;
+  if (is_killed && is_killed(entry)) {
+    reply.set_outcome(v1::COMPILE);
+    return reply;
+  }
   reply.set_nvrtc_calls(1);
   if (refuses && refuses(entry)) {
     reply.set_outcome(v1::COMPILE);
@@ -192,7 +219,7 @@ const v1::TrialHeader* MemoryChannel::trial(const Configuration& wanted) const {
   return nullptr;
 }
 
-World::World(Behaviour behaviour) : device(std::move(behaviour)) {
+World::World(Behaviour behaviour) : device(std::move(behaviour)), builds(toolchain()) {
   channel.frame = make_frame();
   options.idle_poll = std::chrono::milliseconds(1);
   if (!device.behaviour().time_us) {
@@ -201,8 +228,12 @@ World::World(Behaviour behaviour) : device(std::move(behaviour)) {
 }
 
 v1::JobResult World::run() {
-  KernelBuilds builds(toolchain());
-  TuneJob job({compiler, builds, device, channel, stop, clock}, options);
+  CompileCache compiles(compiler);
+  return run_with(compiles);
+}
+
+v1::JobResult World::run_with(CompileCache& compiles) {
+  TuneJob job({compiles, builds, device, channel, stop, clock}, options);
   return job.run(channel.grant());
 }
 

@@ -2,7 +2,9 @@
 // succeeds, and a daemon that can lose the lease at any batch.
 #pragma once
 
+#include <atomic>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,18 +21,23 @@ namespace cubind::test {
 class MemoryCompiler final : public Compiler {
  public:
   std::uint64_t submit(const v1::CompileRequest& request, CompilePriority priority) override;
+  void raise(std::uint64_t id, CompilePriority priority) override { raised.emplace_back(id, priority); }
   std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
-  void abandon(std::uint64_t id) override { requests_.erase(id); }
+  void abandon(std::uint64_t id) override;
 
   std::function<bool(const std::string& entry)> refuses;
   std::function<std::string(const std::string& entry)> more;
-  std::map<std::string, int> compiled;  // by entry
+  std::function<bool(const std::string& entry)> is_killed;  // at its deadline, by the parent
+  std::atomic<bool> is_stuck{false};                        // nothing is ever ready
+  std::map<std::string, int> compiled;                      // by entry
+  std::vector<std::pair<std::uint64_t, CompilePriority>> raised;
   /// Asked for and not yet waited for.
-  std::size_t under_way() const { return requests_.size(); }
+  std::size_t under_way() const;
 
  private:
-  std::uint64_t next_ = 1;
-  std::map<std::uint64_t, v1::CompileRequest> requests_;
+  mutable std::mutex mutex_;                              // jobs and compiles ahead have threads of their own
+  std::uint64_t next_ = 1;                                // guarded by mutex_
+  std::map<std::uint64_t, v1::CompileRequest> requests_;  // guarded by mutex_
 };
 
 /// What a daemon stores of one job. Storing a block twice is refused, as is a block of an unknown trial.
@@ -41,6 +48,7 @@ class MemoryChannel final : public JobChannel {
   bool die_after_storing = false;
 
   void store(const v1::Batch& batch) override;
+  bool jobs_wait() const override { return others_wait; }
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
@@ -61,6 +69,7 @@ class MemoryChannel final : public JobChannel {
   int fetched = 0;
   int put = 0;
   v1::LeaseGrant frame;  // what every lease of the job has
+  bool others_wait = false;
 };
 
 struct World {
@@ -68,6 +77,8 @@ struct World {
 
   /// One lease, from its grant to its result.
   v1::JobResult run();
+  /// The same with compiles that are shared with others.
+  v1::JobResult run_with(CompileCache& compiles);
   /// The same, where the lease may be lost: absent.
   std::optional<v1::JobResult> try_run();
 
@@ -76,10 +87,12 @@ struct World {
   SimulatedDevice device;
   JobStop stop;
   ManualClock clock;
+  KernelBuilds builds;
   TuneJob::Options options;
 };
 
 v1::SpecBundle simulated_kernel();
+v1::Problem simulated_problem(std::int64_t n);
 Configuration configuration(std::int64_t a, std::int64_t b);
 /// The configuration of a message, as text.
 std::string text(const v1::Configuration& configuration);

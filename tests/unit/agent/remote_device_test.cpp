@@ -14,10 +14,16 @@ class ScriptedLink final : public DeviceLink {
  public:
   void start() override { ++starts; }
   void stop() noexcept override { ++stops; }
+  bool is_started() const override { return starts > stops; }
   void interrupt() noexcept override { interrupted = true; }
   CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
     requests.push_back(request);
     deadlines.push_back(deadline);
+    if (request.has_open() && !open_answers.empty()) {
+      CallResult answer = open_answers.front();
+      open_answers.pop_front();
+      return answer;
+    }
     if (request.has_open() && open_answer) {
       return *open_answer;
     }
@@ -32,6 +38,7 @@ class ScriptedLink final : public DeviceLink {
   }
 
   std::optional<CallResult> open_answer;
+  std::deque<CallResult> open_answers;  // before `open_answer`
   std::deque<CallResult> answers;
   std::vector<v1::DeviceRequest> requests;
   std::vector<std::chrono::milliseconds> deadlines;
@@ -137,6 +144,65 @@ TEST_CASE("the worker ends with its RemoteDevice") {
   JobStop stop;
   { RemoteDevice(link, {}, stop).probe(); }
   CHECK(link.stops == 1);
+}
+
+TEST_CASE("a worker that is left open serves the next job, which opens it anew") {
+  ScriptedLink link;
+  JobStop stop;
+  {
+    RemoteDevice first(link, {}, stop);
+    first.prepare(0, [] { return v1::PrepareProblem(); });
+    first.leave_open();
+  }
+  RemoteDevice second(link, {}, stop);
+  second.prepare(0, [] { return v1::PrepareProblem(); });
+  CHECK(link.starts == 1);
+  REQUIRE(link.requests.size() == 4);  // open, prepare: twice
+  CHECK(link.requests[2].has_open());
+}
+
+TEST_CASE("a worker in which anything went wrong is not left open") {
+  v1::DeviceReply wrong;
+  wrong.set_outcome(GENERATE(v1::WRONG_RESULT, v1::LAUNCH, v1::RUNTIME));
+  ScriptedLink link;
+  JobStop stop;
+  link.answers = {{wrong, false, ""}};
+  {
+    RemoteDevice remote(link, {}, stop);
+    remote.verify({});
+    remote.leave_open();
+  }
+  CHECK_FALSE(link.is_started());
+}
+
+TEST_CASE("a worker in which a time was impossible is not left open") {
+  v1::DeviceReply reply;
+  reply.set_outcome(v1::CORRECT);
+  v1::MeasuredItem& item = *reply.add_measured();
+  item.set_outcome(v1::CORRECT);
+  item.set_below_floor(true);
+  ScriptedLink link;
+  JobStop stop;
+  link.answers = {{reply, false, ""}};
+  {
+    RemoteDevice remote(link, {}, stop);
+    remote.measure({});
+    remote.leave_open();
+  }
+  CHECK_FALSE(link.is_started());
+}
+
+TEST_CASE("a worker that died between two jobs is replaced") {
+  ScriptedLink link;
+  JobStop stop;
+  {
+    RemoteDevice first(link, {}, stop);
+    first.probe();
+    first.leave_open();
+  }
+  link.open_answers = {{std::nullopt, false, "signal 9"}};
+  CHECK(RemoteDevice(link, {}, stop).probe().outcome() == v1::CORRECT);
+  CHECK(link.starts == 2);
 }
 
 }  // namespace

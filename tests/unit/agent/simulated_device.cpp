@@ -130,6 +130,25 @@ DeviceLink::CallResult SimulatedDevice::answer(v1::DeviceReply reply) {
   return {std::move(reply), false, ""};
 }
 
+v1::DeviceInfo SimulatedDevice::info() const {
+  v1::DeviceInfo info;
+  v1::DeviceFacts& facts = *info.mutable_facts();
+  facts.set_name("Simulated");
+  facts.set_pci_device_id(1);
+  facts.set_cc_major(9);
+  facts.set_sm_count(132);
+  facts.set_l2_bytes(kL2Bytes);
+  facts.set_shared_optin_bytes(232448);
+  facts.set_memory_bytes(std::uint64_t{141} << 30);
+  facts.set_memory_bus_bits(6144);
+  info.mutable_driver()->set_cuda(13000);
+  info.mutable_driver()->set_version("580.1");
+  info.set_timer("cupti");
+  info.set_tick_us(behaviour_.tick_us);
+  info.set_memory_limit_bytes(behaviour_.memory_limit);
+  return info;
+}
+
 DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   const bool seen = request.has_open() || request.has_probe() || request.has_measure() ||
@@ -145,20 +164,10 @@ DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, s
   }
   switch (request.body_case()) {
     case v1::DeviceRequest::kOpen: {
-      v1::DeviceFacts& facts = *reply.mutable_info()->mutable_facts();
-      facts.set_name("Simulated");
-      facts.set_pci_device_id(1);
-      facts.set_cc_major(9);
-      facts.set_sm_count(132);
-      facts.set_l2_bytes(kL2Bytes);
-      facts.set_shared_optin_bytes(232448);
-      facts.set_memory_bytes(std::uint64_t{141} << 30);
-      facts.set_memory_bus_bits(6144);
-      reply.mutable_info()->mutable_driver()->set_cuda(13000);
-      reply.mutable_info()->mutable_driver()->set_version("580.1");
-      reply.mutable_info()->set_timer("cupti");
-      reply.mutable_info()->set_tick_us(behaviour_.tick_us);
-      reply.mutable_info()->set_memory_limit_bytes(behaviour_.memory_limit);
+      setups_.clear();
+      bytes_.clear();
+      loaded_.clear();
+      *reply.mutable_info() = info();
       break;
     }
     case v1::DeviceRequest::kPrepare:

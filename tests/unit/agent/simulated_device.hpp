@@ -40,8 +40,11 @@ class SimulatedDevice final : public DeviceLink {
 
   void start() override;
   void stop() noexcept override;
+  bool is_started() const override { return running; }
   CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
   void interrupt() noexcept override {}
+
+  v1::DeviceInfo info() const;
 
   using Sample = std::tuple<std::string, int, std::uint32_t>;  // trial key, stage, k
   std::map<Sample, int> measured;                              // how often each was

@@ -12,6 +12,8 @@
 namespace cubind::test {
 
 struct RecordingLink final : AgentLink {
+  void announce(const Lease& next) override { announced.push_back(next); }
+  std::vector<Lease> announced;
   std::vector<Lease> leases;
   std::vector<std::string> ended;
   bool drained = false;

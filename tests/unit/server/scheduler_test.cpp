@@ -342,5 +342,38 @@ TEST_CASE("an imported record is never the incumbent and a measured one is") {
   CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
 }
 
+TEST_CASE("an agent is told which job comes next on its GPU") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit(4096);
+  CHECK(f.link.announced.empty());
+  f.submit(1024);
+  f.submit(64);
+  REQUIRE(f.link.announced.size() == 1);
+  CHECK(f.link.announced[0].job.question.problem == f.question(1024).problem);
+  CHECK(f.link.announced[0].gpu_uuid == "GPU-1");
+  WorkResult failed;
+  failed.status = WorkResult::Status::Failed;
+  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, failed));
+  REQUIRE(f.link.leases.size() == 2);
+  REQUIRE(f.link.announced.size() == 2);
+  CHECK(f.link.announced[1].job.question.problem == f.question(64).problem);
+}
+
+TEST_CASE("jobs wait behind a lease as long as others are queued for its GPU") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit(4096);
+  const Lease first = f.link.leases.at(0);
+  CHECK_FALSE(f.scheduler->jobs_wait_behind(first.id));
+  f.submit(1024);
+  CHECK(f.scheduler->jobs_wait_behind(first.id));
+  WorkResult failed;
+  failed.status = WorkResult::Status::Failed;
+  f.scheduler->finish(agent, first.id, first.fence, failed);
+  CHECK_FALSE(f.scheduler->jobs_wait_behind(first.id));
+  CHECK_FALSE(f.scheduler->jobs_wait_behind(f.link.leases.at(1).id));
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "base/subprocess.hpp"
+#include "tuner/agent/device_finder.hpp"
+#include "tuner/agent/job_stop.hpp"
+#include "tuner/agent/worker_link.hpp"
+
+namespace cubind {
+
+/// A device of this machine. One tuning job uses it at a time, and its worker outlives a job that leaves it open
+/// for the next one. Thread-safe but for `device`, whose offer the agent guards.
+class GpuPlace {
+ public:
+  explicit GpuPlace(LocalDevice found) : device(std::move(found)) {}
+
+  LocalDevice device;
+
+  /// No job, and no worker of ours.
+  bool is_idle();
+  /// Ends the worker that a job has left open. Nothing happens while a job uses it.
+  void end_left_worker();
+
+  /// A job's use of the device, from when it is free. At its end the worker is kept if it was left open and the job
+  /// was not stopped: the link of a stopped one starts no other.
+  class Turn {
+   public:
+    Turn(GpuPlace& place, Spawner& spawner, const std::filesystem::path& worker_program, const JobStop& stop);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    WorkerLink& link() { return *place_.worker_; }
+    void end_worker() { place_.worker_->stop(); }
+
+   private:
+    GpuPlace& place_;
+    const std::unique_lock<std::mutex> busy_;
+    const JobStop& stop_;
+  };
+
+ private:
+  std::mutex busy_;                     // held by the job
+  std::unique_ptr<WorkerLink> worker_;  // guarded by busy_
+};
+
+}  // namespace cubind
