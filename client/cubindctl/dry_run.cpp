@@ -16,7 +16,8 @@ namespace cubind::ctl {
 namespace {
 
 struct Totals {
-  std::uint64_t problems = 0, fresh = 0, measured = 0, obstacles = 0, configurations = 0;
+  std::uint64_t problems = 0, fresh = 0, measured = 0, obstacles = 0, trials = 0;
+  bool timed = false;  // of one at least the number of trials is up to the time
   std::optional<double> estimate_ms = 0;  // absent: of one at least it is unknown
 };
 
@@ -34,7 +35,8 @@ Totals totals_of(const v1::PlanTuneReply& plan, bool retune) {
       continue;
     }
     ++totals.measured;
-    totals.configurations += problem.trials() > 0 ? problem.trials() : problem.valid();
+    totals.trials += problem.trials();
+    totals.timed = totals.timed || problem.trials() == 0;
     if (!problem.has_estimate_ms()) {
       totals.estimate_ms.reset();
     } else if (totals.estimate_ms) {
@@ -73,7 +75,8 @@ std::string summary(const Totals& totals) {
   if (totals.measured == 0) {
     return text + "there is nothing to measure.";
   }
-  text += counted(totals.configurations, "configuration") + " to measure, ";
+  text += totals.timed ? "as many configurations as the time allows, "
+                       : counted(totals.trials, "configuration") + " to measure, ";
   text += totals.estimate_ms
               ? "about " + rough_time(*totals.estimate_ms) + " on one GPU, as earlier jobs took"
               : "time unknown: no such job has ended on this device class";
@@ -84,7 +87,7 @@ void print(const v1::PlanTuneReply& plan, bool retune) {
   TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">VALID", ">OF", "STATE", ">TIME"});
   for (const v1::PlannedProblem& problem : plan.problems()) {
     table.add({problem.kernel(), to_string(problem_from_wire(problem.problem(), "problem")), problem.device(),
-               std::to_string(problem.valid()), std::to_string(problem.total()), state_of(problem, retune),
+               (problem.at_most() ? "<= " : "") + std::to_string(problem.valid()), std::to_string(problem.total()), state_of(problem, retune),
                time_of(problem, retune)});
   }
   const auto is_replay = [](const v1::PlannedProblem& problem) {
@@ -101,6 +104,7 @@ OutputJson planned_json(const v1::PlannedProblem& problem) {
                   {"problem", json_of(problem_from_wire(problem.problem(), "problem"))},
                   {"device", problem.device()},
                   {"valid_configurations", problem.valid()},
+                  {"at_most", problem.at_most()},
                   {"configurations", problem.total()},
                   {"trials", problem.trials()},
                   {"fresh", problem.fresh()},
@@ -127,8 +131,11 @@ void print_as_json(const v1::PlanTuneReply& plan, bool retune) {
   OutputJson json{{"dry_run", true},
                   {"problems", problems},
                   {"fresh", totals.fresh},
-                  {"valid_configurations", totals.configurations},
+                  {"trials", nullptr},
                   {"estimate_ms", nullptr}};
+  if (!totals.timed) {
+    json["trials"] = totals.trials;
+  }
   if (totals.estimate_ms) {
     json["estimate_ms"] = *totals.estimate_ms;
   }

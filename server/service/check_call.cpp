@@ -224,8 +224,8 @@ void CheckCall::count_for(const Problem& problem, const Target& target) {
   const std::vector<Thinning> thinning = thin_out(*spec_, problem, target.constants, interrupt);
   auto& report = *reply_.add_problems();
   to_wire(problem, *report.mutable_problem());
-  report.set_valid(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.valid, UINT32_MAX)));
-  report.set_total(static_cast<std::uint32_t>(std::min<std::uint64_t>(size.total, UINT32_MAX)));
+  report.set_valid(size.valid);
+  report.set_total(size.total);
   for (const Thinning& step : thinning) {
     to_wire(step, *report.add_thinning());
   }

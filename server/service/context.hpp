@@ -36,7 +36,7 @@ struct ServiceContext {
   const Clock& clock;
   Strand& jobs;        // the job thread
   Strand& background;  // long work that nobody's lease waits for: tables, lists, tunings
-  Strand& walks;       // walks through spaces, bounded each: nothing else waits behind them
+  Strand& walks;       // walks through spaces, one at a time and bounded each: answers never wait behind them
 
   std::chrono::steady_clock::time_point started_at{};
   std::chrono::milliseconds heartbeat{2000};

@@ -1,7 +1,8 @@
 #include "server/service/plan_call.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/interrupt.hpp"
@@ -46,14 +47,6 @@ std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
   return refused ? "the replayed table holds no recording of it" : "";
 }
 
-/// What a search of a space of so many configurations would try; 0: as many as the time allows.
-std::uint64_t trials_under(const SearchBudget& budget, std::uint64_t valid) {
-  const std::uint64_t limit = budget.said()               ? trials_of(budget)
-                              : valid <= kExhaustiveLimit ? valid
-                                                          : kDefaultTrials;
-  return budget.max_seconds > 0 && limit == 0 ? 0 : std::min(limit, valid);
-}
-
 void plan(ServiceContext& context, const Question& question, const PlanWishes& wishes, const JobTimes& times,
           v1::PlannedProblem& planned) {
   const SpaceSize size = count_valid(*question.spec, question.key.problem,
@@ -63,7 +56,8 @@ void plan(ServiceContext& context, const Question& question, const PlanWishes& w
   planned.set_device(question.device.label);
   planned.set_valid(size.valid);
   planned.set_total(size.total);
-  planned.set_trials(trials_under(wishes.budget, size.valid));
+  planned.set_at_most(!size.exact);
+  planned.set_trials(plan_search(size.valid, size.exact, wishes.budget).trials);
   planned.set_fresh(
       settled_answer(question, wishes.budget, context.answerer, *context.index.snapshot()).has_value());
   planned.set_obstacle(obstacle_of(question, *context.fleet.agents()));
@@ -90,35 +84,73 @@ void add_open_jobs(const Scheduler& scheduler, const std::vector<Question>& ques
   }
 }
 
+/// One call. Each problem is a piece of work of its own: others' walks come between.
+class PlanCall : public std::enable_shared_from_this<PlanCall> {
+ public:
+  PlanCall(ServiceContext& context, grpc::CallbackServerContext& call, grpc::ServerUnaryReactor& reactor,
+           const v1::TuneRequest& request, v1::PlanTuneReply& reply)
+      : context_(context),
+        call_(call),
+        reactor_(reactor),
+        request_(request),
+        reply_(reply),
+        wishes_{budget_of(request), request.retune(), [this] { go_on(); }} {}
+
+  void start() {
+    post([](PlanCall& call) {
+      call.questions_ = questions_of(call.context_, call.request_);
+      call.times_ = read_job_times(call.context_.store);
+    });
+  }
+
+ private:
+  void go_on() const {
+    refuse_while_draining(context_);
+    if (call_.IsCancelled()) {
+      throw Error(ErrorCode::Cancelled, "call", "the caller went away");
+    }
+  }
+
+  void post(void (*work)(PlanCall&)) {
+    context_.walks.post([self = shared_from_this(), work] {
+      const grpc::Status done = guarded([&] {
+        self->go_on();
+        work(*self);
+      });
+      done.ok() ? self->next() : self->reactor_.Finish(done);
+    });
+  }
+
+  void next() {
+    if (static_cast<std::size_t>(reply_.problems_size()) < questions_.size()) {
+      post([](PlanCall& call) {
+        const Question& question = call.questions_[static_cast<std::size_t>(call.reply_.problems_size())];
+        plan(call.context_, question, call.wishes_, *call.times_, *call.reply_.add_problems());
+      });
+      return;
+    }
+    context_.jobs.post([self = shared_from_this()] {
+      self->reactor_.Finish(
+          guarded([&] { add_open_jobs(self->context_.scheduler, self->questions_, self->reply_); }));
+    });
+  }
+
+  ServiceContext& context_;
+  grpc::CallbackServerContext& call_;
+  grpc::ServerUnaryReactor& reactor_;
+  const v1::TuneRequest& request_;
+  v1::PlanTuneReply& reply_;
+  const PlanWishes wishes_;
+  std::vector<Question> questions_;
+  std::optional<JobTimes> times_;
+};
+
 }  // namespace
 
 grpc::ServerUnaryReactor* plan_tune(ServiceContext& context, grpc::CallbackServerContext& call,
                                     const v1::TuneRequest& request, v1::PlanTuneReply& reply) {
   grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-  context.walks.post([&context, &call, reactor, &request, &reply] {
-    std::vector<Question> questions;
-    const grpc::Status planned = guarded([&] {
-      refuse_while_draining(context);
-      const PlanWishes wishes{budget_of(request), request.retune(), [&] {
-                                refuse_while_draining(context);
-                                if (call.IsCancelled()) {
-                                  throw Error(ErrorCode::Cancelled, "call", "the caller went away");
-                                }
-                              }};
-      questions = questions_of(context, request);
-      const JobTimes times = read_job_times(context.store);
-      for (const Question& question : questions) {
-        plan(context, question, wishes, times, *reply.add_problems());
-      }
-    });
-    if (!planned.ok()) {
-      reactor->Finish(planned);
-      return;
-    }
-    context.jobs.post([&context, reactor, &reply, questions = std::move(questions)] {
-      reactor->Finish(guarded([&] { add_open_jobs(context.scheduler, questions, reply); }));
-    });
-  });
+  std::make_shared<PlanCall>(context, call, *reactor, request, reply)->start();
   return reactor;
 }
 

@@ -1,9 +1,20 @@
 #include "tuner/plan/search.hpp"
 
+#include <algorithm>
+
 namespace cubind {
 
 std::uint64_t trials_of(const SearchBudget& budget) {
   return budget.said() ? budget.max_trials : kDefaultTrials;
+}
+
+SearchPlan plan_search(std::uint64_t valid, bool exact, const SearchBudget& budget) {
+  const std::uint64_t whole = budget.said() ? budget.max_trials : kExhaustiveLimit;
+  if (exact && budget.max_seconds == 0 && valid <= whole) {
+    return {true, valid, 0};
+  }
+  const std::uint64_t limit = trials_of(budget);
+  return {false, std::min(limit, valid), limit};
 }
 
 bool covers(const SearchSummary& done, const SearchBudget& asked) {

@@ -33,6 +33,18 @@ struct SearchBudget {
 /// The trials that the budget comes to in a space that is not tried as a whole; 0: no limit.
 std::uint64_t trials_of(const SearchBudget& budget);
 
+/// What a search of one space comes to.
+struct SearchPlan {
+  bool exhaustive = true;
+  std::uint64_t trials = 0;  // at most so many configurations will be tried; 0: as many as the time allows
+  std::uint64_t limit = 0;   // on the trials; 0: none
+};
+
+/// Exhaustive where the space has at most as many configurations as the budget has trials (kExhaustiveLimit
+/// where no budget is given) and no time is set; else by a model, until the trials or the time are used up.
+/// `valid`: configurations; an upper bound unless `exact`.
+SearchPlan plan_search(std::uint64_t valid, bool exact, const SearchBudget& budget);
+
 /// What was searched for a record's winner.
 struct SearchSummary {
   Digest space;              // space_digest(); zero: not known

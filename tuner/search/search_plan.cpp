@@ -8,13 +8,7 @@
 namespace cubind {
 
 SearchPlan plan_search(const ConfigurationSpace& space, const SearchBudget& budget) {
-  const std::uint64_t whole = budget.said() ? budget.max_trials : kExhaustiveLimit;
-  if (space.exact() && budget.max_seconds == 0 && space.count() <= whole) {
-    return {true, space.count(), 0};
-  }
-  const std::uint64_t limit = trials_of(budget);
-  const bool runs_dry = space.exact() && (limit == 0 || space.count() < limit);
-  return {false, runs_dry && budget.max_seconds == 0 ? space.count() : limit, limit};
+  return plan_search(space.count(), space.exact(), budget);
 }
 
 std::unique_ptr<Strategy> make_strategy(const SearchPlan& plan, const ConfigurationSpace& space,

@@ -32,6 +32,15 @@ TEST_CASE_METHOD(DryRunFixture, "a dry run counts configurations and starts noth
              Contains("to measure") && Contains("time unknown") && Contains("Nothing was started."));
 }
 
+TEST_CASE_METHOD(DryRunFixture, "a dry run under a budget tells the trials and not the configurations") {
+  CHECK(ctl_json(daemon, tune(tiny_problem(2), {"--dry-run", "--max-trials", "5"}))["trials"] == 5);
+  CHECK(ctl_json(daemon, tune(tiny_problem(2), {"--dry-run", "--max-trials", "500"}))["trials"] ==
+        kTinyConfigurations);
+  const std::vector<std::string> timed = tune(tiny_problem(2), {"--dry-run", "--max-seconds", "5"});
+  CHECK(ctl_json(daemon, timed)["trials"].is_null());
+  CHECK_THAT(ctl(daemon, timed).out, Contains("as many configurations as the time allows"));
+}
+
 TEST_CASE_METHOD(DryRunFixture, "a dry run estimates from what earlier jobs of the kernel took") {
   REQUIRE(ctl(daemon, tune(tiny_problem(2))).exit_code == 0);
   const double took = ctl_json(daemon, {"jobs", "--all"})["jobs"][0]["elapsed_ms"];
@@ -66,7 +75,7 @@ TEST_CASE_METHOD(DryRunFixture, "a dry run says which problems the replayed tabl
   const Json plan = ctl_json(daemon, arguments);
   CHECK_FALSE(plan["problems"][0].contains("obstacle"));
   CHECK(plan["problems"][1]["obstacle"] == "the replayed table holds no recording of it");
-  CHECK(plan["valid_configurations"] == kTinyConfigurations);
+  CHECK(plan["trials"] == kTinyConfigurations);
   const std::string out = ctl(daemon, arguments).out;
   CHECK_THAT(out, Contains("fails: the replayed table holds no recording of it") &&
                       Contains("1 job would fail; 12 configurations to measure"));
