@@ -185,14 +185,6 @@ double JsonNode::as_number() const {
   return value_->get<double>();
 }
 
-std::vector<std::string> JsonNode::as_strings() const {
-  std::vector<std::string> strings;
-  for (const JsonNode& element : elements()) {
-    strings.push_back(element.as_string());
-  }
-  return strings;
-}
-
 std::size_t JsonNode::as_choice(std::span<const std::string> choices) const {
   const std::string text = as_string();
   const auto found = std::ranges::find(choices, text);

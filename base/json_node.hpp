@@ -64,7 +64,6 @@ class JsonNode {
   std::int64_t as_int64(std::int64_t low, std::int64_t high) const;
   /// Any finite number.
   double as_number() const;
-  std::vector<std::string> as_strings() const;
   /// The index of the string in `choices`; the error lists them and suggests the nearest.
   std::size_t as_choice(std::span<const std::string> choices) const;
   std::size_t as_choice(std::initializer_list<std::string_view> choices) const;

@@ -1,8 +1,8 @@
-# cubind_embed(TARGET cubind_table FILE schemas/table.schema.json NAME kTableSchema)
+# cubind_embed(FILE schemas/table.schema.json NAME kTableSchema)
 #   Makes "schemas/table.schema.hpp", which holds the file's text as `inline constexpr std::string_view cubind::kTableSchema`.
 #   HEADER names another header, for files that differ in their extension alone.
 function(cubind_embed)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "TARGET;FILE;NAME;HEADER" "")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "FILE;NAME;HEADER" "")
   set(source "${PROJECT_SOURCE_DIR}/${arg_FILE}")
   if(arg_HEADER)
     set(header "${arg_HEADER}")

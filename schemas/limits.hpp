@@ -8,6 +8,7 @@ namespace cubind {
 
 inline constexpr std::uint32_t kAgentProtocol = 2;                // what Hello says
 inline constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;    // extents stay within 64 bits
+inline constexpr int kMaxProblems = 1000;                         // of one Tune
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;  // of what is streamed
 inline constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;
 // zstd bytes of a cubin within another message: gRPC's limit of 4 MiB would end a lease stream with all its

@@ -35,7 +35,7 @@ struct DaemonArguments {
 void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& config) {
   app.add_option("--db", arguments.database, "database file (default: $XDG_DATA_HOME/cubind/store.db)");
   app.add_option("--db-max-bytes", config.database_bytes,
-                 "largest size of the database; at this size the service is read-only")
+                 "largest size of the database; at this size the service is read-only (default: no limit)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--socket", arguments.socket, "Unix socket (default: $XDG_RUNTIME_DIR/cubind/cubind.sock)");
   app.add_option("--listen", arguments.listen, "TCP address host:port beside the socket; needs --insecure");
@@ -50,7 +50,7 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
   app.add_option("--tables", arguments.tables,
                  "folder of tables to import into a new store (default: the shipped ones)");
   app.add_flag("--no-shipped-tables", arguments.no_shipped_tables, "import no table into a new store");
-  app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins")
+  app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins (default: 256 MiB)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--until-unlocked", arguments.until_unlocked,
                  "end when no process holds a lock (flock) on this file any more");

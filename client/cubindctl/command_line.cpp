@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "schemas/limits.hpp"
 #include "tuner/plan/search.hpp"
 
 namespace cubind::ctl {
@@ -94,7 +95,7 @@ class Builder {
     command->add_flag("--wanted", options->wanted,
                       "measure the problems that `cubindctl wanted` lists, each for its own device");
     option(command, "--top", options->top, "N", "with --wanted: only the N most asked for")
-        ->check(CLI::Range(1, 1000).description(""));
+        ->check(CLI::Range(1, kMaxProblems).description(""));
     add_question(command, *options);
     option(command, "--max-trials", options->max_trials, "N",
            "configurations to try for each problem; default: all of up to 600, else 300")

@@ -17,7 +17,7 @@ namespace {
 
 struct Totals {
   std::uint64_t problems = 0, fresh = 0, measured = 0, obstacles = 0, trials = 0;
-  bool timed = false;  // of one at least the number of trials is up to the time
+  bool timed = false;                     // of one at least the number of trials is up to the time
   std::optional<double> estimate_ms = 0;  // absent: of one at least it is unknown
 };
 
@@ -87,8 +87,8 @@ void print(const v1::PlanTuneReply& plan, bool retune) {
   TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">VALID", ">OF", "STATE", ">TIME"});
   for (const v1::PlannedProblem& problem : plan.problems()) {
     table.add({problem.kernel(), to_string(problem_from_wire(problem.problem(), "problem")), problem.device(),
-               (problem.at_most() ? "<= " : "") + std::to_string(problem.valid()), std::to_string(problem.total()), state_of(problem, retune),
-               time_of(problem, retune)});
+               (problem.at_most() ? "<= " : "") + std::to_string(problem.valid()),
+               std::to_string(problem.total()), state_of(problem, retune), time_of(problem, retune)});
   }
   const auto is_replay = [](const v1::PlannedProblem& problem) {
     return !replay_prefix(problem.device()).empty();
@@ -100,16 +100,12 @@ void print(const v1::PlanTuneReply& plan, bool retune) {
 }
 
 OutputJson planned_json(const v1::PlannedProblem& problem) {
-  OutputJson json{{"kernel", problem.kernel()},
-                  {"problem", json_of(problem_from_wire(problem.problem(), "problem"))},
-                  {"device", problem.device()},
-                  {"valid_configurations", problem.valid()},
-                  {"at_most", problem.at_most()},
-                  {"configurations", problem.total()},
-                  {"trials", problem.trials()},
-                  {"fresh", problem.fresh()},
-                  {"estimate_ms", nullptr},
-                  {"estimated_from_jobs", problem.estimated_from()}};
+  OutputJson json{
+      {"kernel", problem.kernel()},   {"problem", json_of(problem_from_wire(problem.problem(), "problem"))},
+      {"device", problem.device()},   {"valid_configurations", problem.valid()},
+      {"at_most", problem.at_most()}, {"configurations", problem.total()},
+      {"trials", problem.trials()},   {"fresh", problem.fresh()},
+      {"estimate_ms", nullptr},       {"estimated_from_jobs", problem.estimated_from()}};
   if (problem.has_estimate_ms()) {
     json["estimate_ms"] = problem.estimate_ms();
   }

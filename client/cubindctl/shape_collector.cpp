@@ -4,11 +4,10 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "schemas/limits.hpp"
 
 namespace cubind::ctl {
 namespace {
-
-constexpr std::size_t kMaxProblems = 1000;  // of one call
 
 // The names of dims and types, sorted: problems of one kernel have the same.
 std::vector<std::string> dim_and_type_names(const Problem& problem) {
@@ -42,7 +41,7 @@ void ShapeCollector::fail(const std::string& place, std::string cause) const {
 }
 
 void ShapeCollector::add(Problem problem, const std::string& kernel, const std::string& place) {
-  if (given_.size() == kMaxProblems) {
+  if (given_.size() == static_cast<std::size_t>(kMaxProblems)) {
     fail(place,
          "is one too many: at most " + std::to_string(kMaxProblems) + " problems are tuned in one call");
   }

@@ -369,11 +369,11 @@ def _is_unsettled(reply: Any, answer: Answer) -> bool:
 def _check_reply(request: Any, reply: Any, question: Question) -> None:
     if reply.kernel != request.kernel:
         raise DataLossError(f"asked for {request.kernel}, the answer is for {reply.kernel}", "kernel")
-    answered = _wire.problem_of(reply.problem)
-    for dim in request.problem.dims:
-        if answered.get(dim.name) != dim.value:
+    asked, answered = _wire.problem_of(request.problem), _wire.problem_of(reply.problem)
+    for name, value in asked.items():
+        if answered.get(name) != value:
             raise DataLossError(
-                f"asked for {dim.name}={dim.value}, the answer is for {answered.get(dim.name)}", "problem"
+                f"asked for {name}={value}, the answer is for {answered.get(name)}", "problem"
             )
     match = _wire.match_of(reply.provenance.departures)
     if question.accept is not None:

@@ -39,16 +39,11 @@ PyObject* gpu(PyObject*, PyObject*) {
   });
 }
 
-PyObject* gpu_present(PyObject*, PyObject*) {
-  return guarded([&] { return Object::share(has_gpu() ? Py_True : Py_False); });
-}
-
 PyMethodDef functions[] = {
     {"decompress", decompress, METH_VARARGS,
      "decompress(frame, size): the content of a zstd frame, `size` bytes."},
     {"gpu", gpu, METH_NOARGS,
      "gpu(): facts and driver of the current GPU, as v1.DeviceFacts and v1.DriverVersion."},
-    {"has_gpu", gpu_present, METH_NOARGS, "has_gpu(): whether there is a driver and a device."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

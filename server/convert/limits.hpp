@@ -14,7 +14,6 @@ inline constexpr int kMaxMessageBytes = 4 << 20;  // gRPC's own default
 inline constexpr int kMaxNames = 64;              // dims, types or flags of a problem
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxReasonBytes = 2000;
-inline constexpr int kMaxProblems = 1000;  // of one Tune
 inline constexpr int kMaxHaveArtifacts = 64;
 inline constexpr int kMaxArchitectures = 16;
 inline constexpr int kMaxSourceFiles = 1000;

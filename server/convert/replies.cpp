@@ -31,9 +31,6 @@ void add_rule(const ServedAnswer& from, v1::Rule& to) {
   for (const Problem& problem : from.own_records) {
     to_wire(problem, *to.add_own_records());
   }
-  to.set_max_threads_per_block(kMaxThreadsPerBlock);
-  to.set_max_shared_bytes(from.question.device.facts.shared_optin_bytes);
-  to.set_static_shared_bytes(from.plan_template.static_shared_bytes);
 }
 
 void add_outcomes(const JobRow& job, google::protobuf::RepeatedPtrField<v1::OutcomeCount>& to) {

@@ -15,7 +15,6 @@
 #include "tuner/spec/space.hpp"
 
 namespace cubind {
-namespace {}  // namespace
 
 VariantCall::VariantCall(ServiceContext& context, const grpc::CallbackServerContext& call,
                          grpc::Slice request, grpc::ByteBuffer& reply)

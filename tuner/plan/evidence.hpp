@@ -83,7 +83,7 @@ struct VerificationResult {
   std::uint64_t worst_index = 0;
   std::uint64_t mismatches = 0;
   std::string detail = {};
-  std::string reference = {};  // "kernel", "expected", "default"
+  std::string reference = {};  // "kernel", "default"
   bool operator==(const VerificationResult&) const = default;
 };
 
@@ -114,7 +114,7 @@ inline constexpr std::tuple kTimingFields{
 struct VerificationSummary {
   bool verified = false;
   Digest digest;          // of reference and tolerance
-  std::string reference;  // "kernel", "expected", "default"
+  std::string reference;  // "kernel", "default"
   double worst_excess = 0;
   bool same_bits = false;
   bool after_timing = false;

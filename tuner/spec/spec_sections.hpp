@@ -20,7 +20,7 @@ void read_constraints(const JsonNode& root, const SpecScopes& scopes, KernelSpec
 void read_defaults(const JsonNode& root, KernelSpec& spec);
 void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
 void read_launches(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
-/// /reference: a kernel, a file with the expected outputs, or "default".
+/// /reference: a kernel, or "default".
 void read_reference(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
 /// /tolerance: by type, and by output and type.
 void read_tolerance(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);

@@ -46,7 +46,7 @@ TEST_CASE("slash and tilde in a key are escaped in the pointer and plain in the 
 
 TEST_CASE("getters give values of their type") {
   CHECK(root().at("name").as_string() == "rms");
-  CHECK(root().at("texts").as_strings() == std::vector<std::string>{"a", "b"});
+  CHECK(root().at("texts").at(1).as_string() == "b");
   CHECK(root().at("eps").as_number() == 1e-6);
   CHECK(root().at("tunables").at("VECTOR").at(0).as_number() == 1.0);
   CHECK(root().at("none").is_null());
@@ -61,7 +61,7 @@ TEST_CASE("a wrong type is told with the right one") {
         "rmsnorm.json /name: expected an array, found a string");
   CHECK(refusal_of([] { root().at("name").at("x"); }) ==
         "rmsnorm.json /name: expected an object, found a string");
-  CHECK(refusal_of([] { root().at("mixed").as_strings(); }) ==
+  CHECK(refusal_of([] { root().at("mixed").at(0).as_string(); }) ==
         "rmsnorm.json /mixed/0: expected a string, found an integer");
   CHECK(refusal_of([] { root().at("none").as_bool(); }) ==
         "rmsnorm.json /none: expected true or false, found null");

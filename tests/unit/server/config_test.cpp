@@ -2,10 +2,14 @@
 
 #include <sys/stat.h>
 
+#include <iostream>
+#include <sstream>
+
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "server/config.hpp"
 #include "server/listener.hpp"
+#include "tests/support/paths.hpp"
 
 namespace cubind::test {
 namespace {
@@ -60,6 +64,24 @@ TEST_CASE("a wrong argument ends the process with 2 and help with 0") {
   const char* version[] = {"cubind", "--version"};
   CHECK_FALSE(parse_command_line(2, version, exit_code));
   CHECK(exit_code == 0);
+}
+
+TEST_CASE("the daemon's page has a row for every option") {
+  std::ostringstream help;
+  std::streambuf* const out = std::cout.rdbuf(help.rdbuf());
+  int exit_code = -1;
+  const char* asked[] = {"cubind", "--help"};
+  CHECK_FALSE(parse_command_line(2, asked, exit_code));
+  std::cout.rdbuf(out);
+  const std::string page = read_file(source_dir() / "docs" / "daemon.md"), text = help.str();
+  std::size_t options = 0;
+  for (std::size_t at = text.find("\n  --"); at != std::string::npos; at = text.find("\n  --", at + 1)) {
+    const std::string option = text.substr(at + 3, text.find_first_of(" \n", at + 3) - at - 3);
+    INFO(option);
+    CHECK((option == "--version" || page.find("\n| `" + option) != std::string::npos));
+    ++options;
+  }
+  CHECK(options > 20);
 }
 
 TEST_CASE("a socket file that a dead daemon left is removed and a living daemon is respected") {
