@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""How long a known question waits while other callers send what is slow to serve or to refuse.
+
+usage: ./dev bench load [--seconds S] [--bin DIR] [LOAD...]
+
+A daemon with a store of its own holds the shipped table of the H200 and plays a recorded one. One process asks a question whose
+answer is known every 5 ms, and another asks for the status every 100 ms. Beside them each load runs for S seconds (default 15):
+
+  none         nothing
+  spaces       8 callers ask for a kernel of 1.3 * 10^8 configurations of which none is valid, 2 plan a Tune of 1000 such problems
+  tables       2 callers import tables of 64 MiB, one that is no JSON and one with 100,000 records that are refused
+  jobs         4 callers list 60,000 jobs that have ended, and cancel jobs that there are not
+  failures     12,000 problems that the replay device must refuse are tuned, 1000 in a call
+  connections  2000 connections are made and left alone
+  streams      200 exports of everything are begun and not read
+
+Then SIGTERM, while the load goes on. Printed for each load: percentiles of the known question, the slowest status, the seconds
+from SIGTERM to the end of the process, its largest RSS. All processes share this machine. Needs grpcio and protobuf.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import pathlib
+import platform
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from callers import KNOWN, LOADS, load, probe
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+REPLAYED = ROOT / "tests" / "golden" / "replay" / "rmsnorm_h200.json"
+ENDED_JOBS = 60_000
+
+
+# ---- The daemon ----
+
+
+def write_endless(folder):
+    """vector_add with 10^8 times as many configurations, of which none is valid."""
+    shutil.copytree(ROOT / "variants" / "vector_add", folder / "vector_add")
+    shutil.copytree(ROOT / "variants" / "common", folder / "common")
+    file = folder / "vector_add" / "vector_add.json"
+    spec = json.loads(file.read_text())
+    spec["name"] = "endless"
+    names = [f"X{i}" for i in range(1, 9)]
+    for name in names:
+        spec["tunables"][name] = list(range(1, 11))
+        for configuration in spec["default"]:
+            configuration[name] = 1
+    spec["launches"][0]["shared_bytes"] = " + ".join(names)
+    spec["constraints"].append(" + ".join(names) + " + N < 0")
+    file.write_text(json.dumps(spec))
+
+
+def add_ended_jobs(store):
+    with contextlib.closing(sqlite3.connect(store)) as database, database:
+        columns = [row[1:3] for row in database.execute("PRAGMA table_info(jobs)")]
+        empty = {"TEXT": "''", "INTEGER": "0", "REAL": "0.0", "BLOB": "zeroblob(32)"}
+        problem = '{"dims":{"N":1,"D":1},"types":{"T":"bf16"},"flags":{},"scenario":""}'
+        now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        given = {
+            "id": "printf('%016x', i)", "kind": "'tune'", "key": "randomblob(32)", "kernel": "'rmsnorm_forward'",
+            "problem": f"'{problem}'", "policy": "'cold/1,stream'", "numerics": "'tolerance'", "state": "'done'", "ended": "1",
+            "created_at": f"'{now}'", "finished_at": f"'{now}'", "elapsed_ms": "1.0", "outcomes": "'{}'", "compile": "'[]'",
+        }  # fmt: skip
+        values = ", ".join(given.get(name, empty.get(kind, "''")) for name, kind in columns)
+        database.execute(
+            f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ENDED_JOBS}) "
+            f"INSERT INTO jobs ({', '.join(name for name, _ in columns)}) SELECT {values} FROM n"
+        )
+
+
+class Daemon:
+    def __init__(self, bin_dir, folder):
+        self.address = f"unix://{folder}/cubind.sock"
+        self.log = (folder / "log").open("w")
+        self.bin, self.folder = bin_dir, folder
+
+    def start(self):
+        files = {"--db": "store.db", "--socket": "cubind.sock", "--kernels": "kernels"}
+        command = [
+            self.bin / "cubind",
+            *(part for option, file in files.items() for part in (option, self.folder / file)),
+        ]
+        self.process = subprocess.Popen([*command, "--replay", REPLAYED], stdout=self.log, stderr=self.log)
+        self.ctl("health", "--wait", "60")
+        # The answer's cubin is compiled once, before the clock runs.
+        spelled = ",".join(f"{name}={value}" for name, value in {**KNOWN["dims"], **KNOWN["types"]}.items())
+        self.ctl(
+            "get", "rmsnorm_forward", "--problem", spelled, "--device", "nvidia-h200", "--on-miss", "wait"
+        )
+
+    def ctl(self, *arguments):
+        command = [self.bin / "cubindctl", "--address", self.address, *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
+
+    def most_rss_mb(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
+    def end(self):
+        """Seconds from SIGTERM to the end."""
+        start = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return float("inf")
+        return time.monotonic() - start
+
+
+def measure(name, seconds, bin_dir):
+    with tempfile.TemporaryDirectory(prefix="cubind-load.") as name_of_folder:
+        folder = pathlib.Path(name_of_folder)
+        write_endless(folder / "kernels")
+        daemon = Daemon(bin_dir, folder)
+        daemon.start()
+        if name == "jobs":
+            daemon.end()
+            add_ended_jobs(folder / "store.db")
+            daemon.start()
+        context = multiprocessing.get_context("fork")  # gRPC is imported in the children alone
+        ended, load_ended, queue = context.Event(), context.Event(), context.Queue()
+        probes = [
+            context.Process(target=probe, args=(daemon.address, ended, queue, "GetVariant", 0.005)),
+            context.Process(target=probe, args=(daemon.address, ended, queue, "GetStatus", 0.1)),
+        ]
+        loader = context.Process(target=load, args=(daemon.address, load_ended, queue, name))
+        loader.start()
+        time.sleep(2)
+        for process in probes:
+            process.start()
+        time.sleep(seconds)
+        ended.set()
+        taken = dict(queue.get(timeout=120) for _ in probes)
+        rss = daemon.most_rss_mb()
+        end_seconds = daemon.end()
+        load_ended.set()
+        answered, refused = queue.get(timeout=120)
+        for process in (*probes, loader):
+            process.join(10)
+            process.kill()
+        known = sorted(taken["GetVariant"])
+        return {
+            "calls": len(known),
+            "known_ms": {
+                "median": round(statistics.median(known), 3),
+                "p99": round(known[int(len(known) * 0.99)], 3),
+                "max": round(known[-1], 3),
+            },
+            "status_max_ms": round(max(taken["GetStatus"]), 3),
+            "sigterm_seconds": round(end_seconds, 2),
+            "most_rss_mb": rss,
+            "load": {"answered": answered, "refused": refused},
+        }
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument(
+        "--bin", type=pathlib.Path, help="folder of cubind and cubindctl; default: a release build is made"
+    )
+    parser.add_argument("loads", nargs="*", metavar="LOAD", help=f"of {', '.join(LOADS)}; default: all")
+    options = parser.parse_args()
+    if unknown := set(options.loads) - set(LOADS):
+        parser.error(f"{', '.join(sorted(unknown))}: no such load; there are {', '.join(LOADS)}")
+    if not options.bin:
+        subprocess.run(
+            [ROOT / "dev", "build", "release", "programs", "cubind_python"], check=True, stdout=sys.stderr
+        )
+        options.bin = ROOT / "build" / "release" / "bin"
+    result = {"cpu": platform.processor() or platform.machine(), "seconds": options.seconds, "loads": {}}
+    for name in options.loads or LOADS:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        result["loads"][name] = measure(name, options.seconds, options.bin.resolve())
+    json.dump(result, sys.stdout, indent=1)
+    print()
+
+
+if __name__ == "__main__":
+    main()

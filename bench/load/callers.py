@@ -1,0 +1,223 @@
+"""Who calls the daemon: the probes whose answers are timed, and the loads beside them. Each process of the benchmark runs one."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import socket
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+KNOWN = {"dims": {"N": 4096, "D": 4096}, "types": {"T": "bf16"}}
+
+
+def messages():
+    """The messages of the Python package that was built beside the programs."""
+    built = [str(path) for path in (ROOT / "build").glob("*/python")]
+    sys.path[:0] = [path for path in built if path not in sys.path]
+    from cubind._schemas import cubind_pb2  # noqa: PLC0415 (the path is known only now)
+
+    return cubind_pb2
+
+
+class Caller:
+    """Calls by path, without stubs. One channel of its own."""
+
+    def __init__(self, address):
+        import grpc  # noqa: PLC0415 (in this process alone: its threads do not outlive a fork)
+
+        self.error = grpc.RpcError
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
+        self.channel = grpc.insecure_channel(address, options=options)
+
+    def call(self, name, request, reply, timeout=600.0):
+        method = self.channel.unary_unary(
+            f"/cubind.v1.Cubind/{name}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        return method(request, timeout=timeout)
+
+    def stream(self, name, request, reply):
+        method = self.channel.unary_stream(
+            f"/cubind.v1.Cubind/{name}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        return method(request, timeout=600.0)
+
+    def send_stream(self, name, requests, kind, reply):
+        method = self.channel.stream_unary(
+            f"/cubind.v1.Cubind/{name}",
+            request_serializer=kind.SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        return method(requests, timeout=600.0)
+
+
+def problem_message(problem):
+    message = messages().Problem()
+    for name, value in problem["dims"].items():
+        message.dims.add(name=name, value=value)
+    for name, value in problem["types"].items():
+        message.types.add(name=name, type=value)
+    return message
+
+
+def question(kernel="rmsnorm_forward", problem=KNOWN):
+    pb = messages()
+    request = pb.GetVariantRequest(kernel=kernel, problem=problem_message(problem), tune=pb.NEVER)
+    request.device.label = "nvidia-h200"
+    return request
+
+
+# ---- What is measured, each in a process of its own ----
+
+
+def probe(address, ended, times, name, pause):
+    pb = messages()
+    caller = Caller(address)
+    asked = {
+        "GetVariant": (question(), pb.GetVariantReply),
+        "GetStatus": (pb.GetStatusRequest(), pb.GetStatusReply),
+    }
+    request, reply = asked[name]
+    taken = []
+    while not ended.is_set():
+        start = time.perf_counter()
+        caller.call(name, request, reply, timeout=60)
+        taken.append((time.perf_counter() - start) * 1e3)
+        time.sleep(pause)
+    times.put((name, taken))
+
+
+# ---- Loads: each a list of functions that are called again and again, each on a thread of its own ----
+
+
+def spaces(address):
+    pb = messages()
+    problem = {"dims": {"N": 4096}, "types": {"T": "f32"}}
+
+    def ask(caller):
+        caller.call("GetVariant", question("endless", problem), pb.GetVariantReply)
+
+    def plan(caller):
+        request = pb.TuneRequest(kernel="endless")
+        for n in range(1000):
+            request.problems.append(problem_message({**problem, "dims": {"N": 4096 + n}}))
+        caller.call("PlanTune", request, pb.PlanTuneReply)
+
+    return [ask] * 8 + [plan] * 2
+
+
+def tables(address):
+    pb = messages()
+    table = json.loads((ROOT / "variants" / "tables" / "nvidia-h200.json").read_text())
+    record = dict(table["records"][0], configuration={"NO_SUCH": 1})
+    refused = json.dumps({**table, "records": [record] * 100_000}).encode()[: 64 << 20]
+
+    def send(text):
+        def act(caller):
+            parts = [text[at : at + (1 << 20)] for at in range(0, len(text), 1 << 20)]
+            caller.send_stream(
+                "ImportTable",
+                (pb.TableChunk(json=part) for part in parts),
+                pb.TableChunk,
+                pb.ImportTableReply,
+            )
+
+        return act
+
+    return [send(b"[" * (64 << 20)), send(refused)]
+
+
+def jobs(address):
+    pb = messages()
+
+    def list_all(caller):
+        token = ""
+        while True:
+            reply = caller.call(
+                "ListJobs", pb.ListJobsRequest(include_ended=True, page_token=token), pb.ListJobsReply
+            )
+            token = reply.next_page_token
+            if not token:
+                return
+
+    def cancel(caller):
+        caller.call("CancelJob", pb.CancelJobRequest(job_id="0123456789abcdef"), pb.CancelJobReply)
+
+    return [list_all] * 2 + [cancel] * 2
+
+
+def failures(address):
+    pb = messages()
+    numbers = iter(range(100_000))
+    lock = threading.Lock()
+
+    def tune(caller):
+        request = pb.TuneRequest(kernel="rmsnorm_forward", detach=True)
+        for _ in range(1000):
+            with lock:
+                n = next(numbers)
+            request.problems.append(
+                problem_message({"dims": {"N": 100_000 + n, "D": 512}, "types": {"T": "f32"}})
+            )
+        for _ in caller.stream("Tune", request, pb.TuneEvent):
+            pass
+
+    return [tune] * 2
+
+
+def connections(address):
+    made = []
+
+    def connect(_):
+        if len(made) < 2000:
+            one = socket.socket(socket.AF_UNIX)
+            one.connect(address.removeprefix("unix://"))
+            made.append(one)
+        else:
+            time.sleep(0.1)
+
+    return [connect]
+
+
+def streams(address):
+    pb = messages()
+    begun = []
+
+    def export(caller):
+        if len(begun) < 200:
+            begun.append(caller.stream("ExportTable", pb.ExportTableRequest(all_trials=True), pb.TableChunk))
+        else:
+            time.sleep(0.1)
+
+    return [export] * 4
+
+
+LOADS = {
+    "none": lambda _: [], "spaces": spaces, "tables": tables, "jobs": jobs, "failures": failures,
+    "connections": connections, "streams": streams,
+}  # fmt: skip
+
+
+def load(address, ended, counts, name):
+    """The load's calls until the end: how many were answered and how many refused."""
+    answered, refused = [0], [0]
+
+    def repeat(action):
+        caller = Caller(address)
+        while not ended.is_set():
+            try:
+                action(caller)
+                answered[0] += 1
+            except (caller.error, OSError):
+                refused[0] += 1
+
+    for action in LOADS[name](address):
+        threading.Thread(target=repeat, args=(action,), daemon=True).start()
+    ended.wait()
+    counts.put((answered[0], refused[0]))
