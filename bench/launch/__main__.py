@@ -194,6 +194,7 @@ def operator_calls(x, w):
 
     return {
         "cubind_torch_rms_norm": lambda: operators.rms_norm(x, (D,), w, EPS),
+        "cubind_torch_rms_norm_by_the_dispatcher": lambda: torch.ops.cubind.rms_norm(x, w, EPS),
         "torch_rms_norm": lambda: torch.nn.functional.rms_norm(x, (D,), w, EPS),
         "cubind_torch_layer_norm": lambda: operators.layer_norm(x, (D,), w, w, EPS),
         "torch_layer_norm": lambda: torch.nn.functional.layer_norm(x, (D,), w, w, EPS),

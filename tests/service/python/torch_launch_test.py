@@ -1,7 +1,12 @@
 """What the operators of cubind.torch hand to their kernels: the shipped variants, compiled for real and launched on a fake
 driver, which reads no memory. Tensors lie on the CPU. Needs torch."""
 
+import json
+import os
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
 
@@ -87,6 +92,20 @@ class Launches(unittest.TestCase):
             with self.subTest(name):
                 _, launches = self.launches_of(call, 3)
                 self.assertTrue(1 <= len(launches) <= most, len(launches))
+
+    def test_the_problems_of_a_run_are_recorded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with (
+                mock.patch.dict(os.environ, CUBIND_RECORD=f"{folder}/shapes.jsonl"),
+                cubind.connect(self.daemon.address, timeout=running.PATIENCE) as client,
+            ):
+                operators.use(client)
+                w = torch.ones(4096, dtype=torch.bfloat16)
+                for rows in (4096, 3000):  # of one bucket: the daemon is asked for the first
+                    self.rms_norm(torch.ones(rows, 4096, dtype=torch.bfloat16), w)
+            text = pathlib.Path(folder, "shapes.rmsnorm_forward.jsonl").read_text()
+        expected = {"kernel": "rmsnorm_forward", "N": 4096, "D": 4096, "T": "bf16"}
+        self.assertEqual([json.loads(line) for line in text.splitlines()], [expected])
 
     def test_gradients_by_the_shorter_way(self):
         w = torch.ones(4096, dtype=torch.bfloat16, requires_grad=True)
