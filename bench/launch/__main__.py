@@ -24,7 +24,7 @@ import cubind
 import cubind.torch as operators
 import triton_kernel
 
-N, D, EPS = 64, 1024, 1e-6
+N, D, EPS = 128, 1024, 1e-6
 CALLS, ROUNDS = 500, 41
 SIZES = 10_000
 
@@ -32,7 +32,7 @@ SIZES = 10_000
 FIRST_LAUNCH = {
     "cubind": """
 import time, torch
-x = torch.randn(64, 1024, device="cuda", dtype=torch.bfloat16); w = torch.ones_like(x[0]); y = torch.empty_like(x)
+x = torch.randn(128, 1024, device="cuda", dtype=torch.bfloat16); w = torch.ones_like(x[0]); y = torch.empty_like(x)
 torch.cuda.synchronize(); times = [time.perf_counter()]
 import cubind
 times.append(time.perf_counter())
@@ -40,18 +40,18 @@ client = cubind.connect("embedded")
 times.append(time.perf_counter())
 kernel = client.kernel("rmsnorm_forward")
 times.append(time.perf_counter())
-kernel(x=x, w=w, y=y, eps=1e-6, N=64, D=1024, T="bf16")
+kernel(x=x, w=w, y=y, eps=1e-6, N=128, D=1024, T="bf16")
 torch.cuda.synchronize(); times.append(time.perf_counter())
 print(1e3 * (times[-1] - times[0]), *(1e3 * (b - a) for a, b in zip(times, times[1:])))
 """,
     "triton": """
 import sys, time, torch
 sys.path.append(sys.argv[1])
-x = torch.randn(64, 1024, device="cuda", dtype=torch.bfloat16); w = torch.ones_like(x[0]); y = torch.empty_like(x)
+x = torch.randn(128, 1024, device="cuda", dtype=torch.bfloat16); w = torch.ones_like(x[0]); y = torch.empty_like(x)
 torch.cuda.synchronize(); start = time.perf_counter()
 import triton_kernel
 config = triton_kernel.row_configurations()[3]
-triton_kernel.row_kernel.fn[(64,)](x, w, y, 64, 1024, 1e-6, POWER=1024, num_warps=4, **config.kwargs)
+triton_kernel.row_kernel.fn[(128,)](x, w, y, 128, 1024, 1e-6, POWER=1024, num_warps=4, **config.kwargs)
 torch.cuda.synchronize(); print(1e3 * (time.perf_counter() - start))
 """,
 }
@@ -170,7 +170,7 @@ def distinct_sizes(client, kernel, bound):
 
 
 def first_launches():
-    """Milliseconds from import to the first launch in fresh processes, four of each; of cubind also the parts: import, connect,
+    """Milliseconds from import to the first launch in fresh processes, two of each; of cubind also the parts: import, connect,
     kernel, first call."""
     here = str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton")
     times = {}
@@ -178,7 +178,7 @@ def first_launches():
         say(f"first launch of {name}")
         runs = [
             subprocess.run([sys.executable, "-c", code, here], capture_output=True, text=True, timeout=60)
-            for _ in range(4)
+            for _ in range(2)
         ]
         times[name] = [
             [float(part) for part in run.stdout.split()] if run.returncode == 0 else run.stderr[-500:]
@@ -209,7 +209,17 @@ def host_times(calls):
     for name, call in calls.items():
         say(name)
         times[name] = host_time(call)
+        say(f"{name}: {times[name]:.2f} us")
     return times
+
+
+def tune_unless_known(client):
+    """A shipped table has both problems for an H200."""
+    for n in (N, 16384):
+        problem = {"N": n, "D": D, "T": "bf16"}
+        say(f"the answer for N={n}")
+        if "default" in client.get("rmsnorm_forward", problem, tune=False).match:
+            client.tune([problem], kernel="rmsnorm_forward", progress=False)
 
 
 def main():
@@ -220,10 +230,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
     options = parser.parse_args()
     client = cubind.connect()
-    say("tuning")
-    client.tune(
-        [{"kernel": "rmsnorm_forward", "N": n, "D": D, "T": "bf16"} for n in (N, 16384)], progress=False
-    )
+    tune_unless_known(client)
     kernel = client.kernel("rmsnorm_forward", D=D, T="bf16")
     x, w, y = arrays()
     bound = kernel.bind(x=x, w=w, y=y, eps=EPS, N=N)
@@ -249,8 +256,10 @@ def main():
     if (plain := plain_launch(bound, x, w, y)) is not None:
         in_graph["plain"] = plain
     results["graph_us_a_kernel"] = graph_times(in_graph)
+    say(str(results["graph_us_a_kernel"]))
     say("distinct sizes")
     results["distinct_sizes"] = distinct_sizes(client, client.kernel("rmsnorm_forward"), bound)
+    say(str(results["distinct_sizes"]))
     if options.native:
         say("native")
         native = subprocess.run([options.native], capture_output=True, text=True, check=True, timeout=120)

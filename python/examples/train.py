@@ -15,7 +15,7 @@ from torch.nn import functional
 
 LAYERS, HEADS, HEAD, BATCH, LENGTH, VOCABULARY, STEPS = 2, 4, 64, 8, 96, 64, 50
 WIDTH = HEADS * HEAD
-TOLERANCE = 0.02  # of the loss, at every step
+TOLERANCE = 0.05  # between the losses at every step: bf16 rounds to 1 / 256
 
 
 class Layer(torch.nn.Module):
@@ -82,9 +82,9 @@ def main():
             cubind.torch.replace(model, linear=True)
         curves.append(train(torch.compile(model) if options.compile else model, device))
     theirs, ours = curves
-    worst = max(abs(a - b) / a for a, b in zip(theirs, ours))
+    worst = max(abs(a - b) for a, b in zip(theirs, ours))
     print(f"loss of torch {theirs[0]:.4f} to {theirs[-1]:.4f}, of cubind {ours[0]:.4f} to {ours[-1]:.4f}")
-    print(f"the losses differ by at most {worst:.2%}")
+    print(f"the losses differ by at most {worst:.4f}, the tolerance is {TOLERANCE}")
     return 0 if worst < TOLERANCE and ours[-1] < ours[0] / 2 else 1
 
 
