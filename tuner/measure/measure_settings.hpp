@@ -25,6 +25,9 @@ struct MeasureSettings {
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
   double tie_margin = 0.005;
+  /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are compared
+  /// several times: at 0.95 each, one of ten of equal speed would be called slower in the end (`bench/noise`).
+  double separation_confidence = 0.99;
 
   /// Intervals.
   double confidence = 0.95;

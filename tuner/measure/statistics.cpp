@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <vector>
 
@@ -10,6 +11,8 @@
 
 namespace cubind {
 namespace {
+
+constexpr double kLeastTimeUs = 1e-6;  // what a timer that ticks reads as 0 still has a ratio
 
 void require_samples(std::size_t count) {
   if (count == 0) {
@@ -84,6 +87,32 @@ void draw(Random& random, std::vector<std::size_t>& indices) {
   }
 }
 
+void require_pairs(std::span<const double> a, std::span<const double> b) {
+  require_samples(a.size());
+  if (a.size() != b.size()) {
+    throw Error(ErrorCode::Internal, "statistics", "a ratio needs samples of the same rounds");
+  }
+}
+
+// Of the standard normal distribution, by bisection.
+double normal_quantile(double probability) {
+  double low = -10, high = 10;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::numbers::sqrt2) / 2 < probability ? low : high) = middle;
+  }
+  return low;
+}
+
+// How many of the ordered means lie outside of Wilcoxon's interval on either side. The signed rank sum is taken
+// for normal, which it nearly is from ten rounds on.
+std::size_t outside_of_interval(std::size_t rounds, double confidence) {
+  const auto n = static_cast<double>(rounds);
+  const double deviation = std::sqrt(n * (n + 1) * (2 * n + 1) / 24);
+  const double count = n * (n + 1) / 4 - normal_quantile((1 + confidence) / 2) * deviation;
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
 // The percentiles that leave (1 - confidence) / 2 on either side.
 ConfidenceInterval percentile_interval(std::vector<double>& statistics, double confidence) {
   std::ranges::sort(statistics);
@@ -126,10 +155,7 @@ ConfidenceInterval bootstrap_interval(std::span<const double> samples, const Boo
 
 ConfidenceInterval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
                                             const BootstrapOptions& options) {
-  require_samples(a.size());
-  if (a.size() != b.size()) {
-    throw Error(ErrorCode::Internal, "statistics", "a ratio needs samples of the same rounds");
-  }
+  require_pairs(a, b);
   Random random(options.seed);
   DrawnLocation location_a(a, options.kind);
   DrawnLocation location_b(b, options.kind);
@@ -140,6 +166,29 @@ ConfidenceInterval bootstrap_ratio_interval(std::span<const double> a, std::span
     statistic = location_a.of(rounds) / location_b.of(rounds);
   }
   return percentile_interval(statistics, options.confidence);
+}
+
+PairedRatio paired_ratio(std::span<const double> a, std::span<const double> b, double confidence) {
+  require_pairs(a, b);
+  std::vector<double> ratios(a.size());
+  std::ranges::transform(a, b, ratios.begin(), [](double of_a, double of_b) {
+    return std::max(of_a, kLeastTimeUs) / std::max(of_b, kLeastTimeUs);
+  });
+  std::vector<double> means;
+  means.reserve(a.size() * (a.size() + 1) / 2);
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    for (std::size_t j = i; j < ratios.size(); ++j) {
+      means.push_back(std::sqrt(ratios[i] * ratios[j]));
+    }
+  }
+  const auto at_place = [&](std::size_t place) {
+    std::ranges::nth_element(means, means.begin() + static_cast<std::ptrdiff_t>(place));
+    return means[place];
+  };
+  const std::size_t outside = outside_of_interval(a.size(), confidence);
+  const std::size_t last = means.size() - 1;
+  const double ratio = std::sqrt(at_place(last / 2) * at_place(means.size() / 2));
+  return {ratio, {at_place(outside), at_place(last - outside)}};
 }
 
 }  // namespace cubind

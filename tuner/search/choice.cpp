@@ -8,23 +8,17 @@
 namespace cubind {
 namespace {
 
-std::size_t fastest(const std::vector<Contender>& contenders, const std::vector<std::size_t>& eligible,
-                    const RoundContext& context) {
-  return *std::ranges::min_element(eligible, [&](std::size_t a, std::size_t b) {
-    const double time_a = round_location_us(*contenders[a].times, context);
-    const double time_b = round_location_us(*contenders[b].times, context);
-    return std::tie(time_a, contenders[a].canonical) < std::tie(time_b, contenders[b].canonical);
-  });
-}
-
+// A difference that may be noise is no reason to leave what is in use, but a reason to take the faster of two
+// that are new.
 bool tied(const Contender& one, const Contender& leader, const RoundContext& context) {
-  const auto ratio = round_ratio(*one.times, *leader.times, context, false);
+  const auto ratio = round_ratio(*one.times, *leader.times, context, true);
   if (!ratio) {
     return false;
   }
   const double leader_us = round_location_us(*leader.times, context);
   const double margin = margin_us(leader_us, context.settings.tie_margin, context.tick_us, context.settings);
-  return ratio->ratio <= 1 + margin / leader_us;
+  const bool holds_place = one.incumbent || one.is_default;
+  return ratio->ratio <= 1 + margin / leader_us || (holds_place && ratio->interval.low <= 1);
 }
 
 // The smaller wins a tie.
@@ -32,10 +26,40 @@ auto tie_rank(const Contender& one) {
   return std::make_tuple(!one.incumbent, !one.is_default, one.registers, one.shared_bytes, one.canonical);
 }
 
+ChoiceRule rule_of(const Contender& winner, const Contender& next) {
+  if (winner.incumbent) {
+    return ChoiceRule::Incumbent;
+  }
+  if (winner.is_default) {
+    return ChoiceRule::Default;
+  }
+  if (winner.registers != next.registers) {
+    return ChoiceRule::Registers;
+  }
+  return winner.shared_bytes != next.shared_bytes ? ChoiceRule::SharedBytes : ChoiceRule::Canonical;
+}
+
 }  // namespace
 
-std::optional<std::size_t> choose_winner(const std::vector<Contender>& contenders,
-                                         const RoundContext& context) {
+std::string_view to_string(ChoiceRule rule) {
+  switch (rule) {
+    case ChoiceRule::Fastest:
+      return "fastest";
+    case ChoiceRule::Incumbent:
+      return "incumbent";
+    case ChoiceRule::Default:
+      return "default";
+    case ChoiceRule::Registers:
+      return "fewer registers";
+    case ChoiceRule::SharedBytes:
+      return "less shared memory";
+    case ChoiceRule::Canonical:
+      return "earlier in the space";
+  }
+  return "unknown";
+}
+
+std::optional<Choice> choose(const std::vector<Contender>& contenders, const RoundContext& context) {
   std::vector<std::size_t> eligible;
   for (const bool wanted : {true, false}) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
@@ -50,14 +74,26 @@ std::optional<std::size_t> choose_winner(const std::vector<Contender>& contender
   if (eligible.empty()) {
     return std::nullopt;
   }
-  const std::size_t leader = fastest(contenders, eligible, context);
-  std::erase_if(eligible, [&](std::size_t i) { return !tied(contenders[i], contenders[leader], context); });
-  if (eligible.empty()) {
-    return leader;
+  std::vector<const RoundTimes*> times;
+  for (const std::size_t i : eligible) {
+    times.push_back(contenders[i].times);
   }
-  return *std::ranges::min_element(eligible, [&](std::size_t a, std::size_t b) {
-    return tie_rank(contenders[a]) < tie_rank(contenders[b]);
+  const std::size_t leader = eligible[*fastest_in_rounds(times, context)];
+  std::erase_if(eligible, [&](std::size_t i) {
+    return i != leader && !tied(contenders[i], contenders[leader], context);
   });
+  std::ranges::sort(eligible, {}, [&](std::size_t i) { return tie_rank(contenders[i]); });
+  Choice choice{eligible.front(), leader, eligible.size(), ChoiceRule::Fastest};
+  if (eligible.size() > 1) {
+    choice.rule = rule_of(contenders[eligible[0]], contenders[eligible[1]]);
+  }
+  return choice;
+}
+
+std::optional<std::size_t> choose_winner(const std::vector<Contender>& contenders,
+                                         const RoundContext& context) {
+  const auto choice = choose(contenders, context);
+  return choice ? std::optional(choice->winner) : std::nullopt;
 }
 
 }  // namespace cubind

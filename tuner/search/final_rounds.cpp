@@ -40,17 +40,45 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
   if (of_a.empty()) {
     return std::nullopt;
   }
-  const bool means = compares_means(median(of_b), context.tick_us, context.settings);
-  const Location kind = means ? Location::Mean : Location::Median;
-  RoundRatio result{location(of_a, kind) / location(of_b, kind), {}, of_a.size()};
+  const double confidence = context.settings.separation_confidence;
+  if (!compares_means(median(of_b), context.tick_us, context.settings)) {
+    const PairedRatio paired = paired_ratio(of_a, of_b, confidence);
+    return RoundRatio{paired.ratio, paired.interval, of_a.size()};
+  }
+  RoundRatio result{mean(of_a) / mean(of_b), {}, of_a.size()};
   if (with_interval) {
     const auto rounds = static_cast<std::uint32_t>(of_a.size());
-    result.interval =
-        bootstrap_ratio_interval(of_a, of_b,
-                                 {context.settings.confidence, context.settings.bootstrap_resamples, kind,
-                                  derive_seed(context.seed, "ratio", rounds)});
+    result.interval = bootstrap_ratio_interval(of_a, of_b,
+                                               {confidence, context.settings.bootstrap_resamples,
+                                                Location::Mean, derive_seed(context.seed, "ratio", rounds)});
   }
   return result;
+}
+
+std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,
+                                             const RoundContext& context) {
+  std::optional<std::size_t> first;
+  double first_us = 0;
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    const double time = finalists[i]->empty() ? 0 : round_location_us(*finalists[i], context);
+    if (!finalists[i]->empty() && (!first || time < first_us)) {
+      first = i;
+      first_us = time;
+    }
+  }
+  if (!first) {
+    return std::nullopt;
+  }
+  auto best = first;
+  double least = 1;
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    const auto ratio = round_ratio(*finalists[i], *finalists[*first], context, false);
+    if (ratio && ratio->ratio < least) {
+      best = i;
+      least = ratio->ratio;
+    }
+  }
+  return best;
 }
 
 double round_location_us(const RoundTimes& times, const RoundContext& context) {
@@ -61,28 +89,23 @@ FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context)
     : context_(context), state_(finalists), compares_at_(context.settings.min_samples) {}
 
 std::optional<std::size_t> FinalRounds::leader() const {
-  std::optional<std::size_t> best;
-  double best_us = 0;
-  for (std::size_t i = 0; i < state_.size(); ++i) {
-    if (!state_[i].running || state_[i].times.empty()) {
-      continue;
-    }
-    const double time = round_location_us(state_[i].times, context_);
-    if (best && time >= best_us) {
-      continue;
-    }
-    best = i;
-    best_us = time;
+  static const RoundTimes kNone;
+  std::vector<const RoundTimes*> running;
+  for (const State& one : state_) {
+    running.push_back(one.running ? &one.times : &kNone);
   }
-  return best;
+  return fastest_in_rounds(running, context_);
 }
 
 bool FinalRounds::done() const {
-  const auto first = leader();
-  if (!first) {
-    return std::ranges::none_of(state_, [](const State& one) { return one.running; });
+  if (std::ranges::none_of(state_, [](const State& one) { return one.running; })) {
+    return true;
   }
   if (compared_at_ == 0 || compared_at_ < rounds_) {
+    return false;
+  }
+  const auto first = leader();
+  if (!first) {
     return false;
   }
   const bool has_all = rounds_ >= context_.settings.max_samples;

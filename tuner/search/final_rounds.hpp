@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -18,9 +19,10 @@ namespace cubind {
 /// One finalist's times by round. A round that a finalist did not take part in is absent.
 using RoundTimes = std::map<std::uint32_t, double>;
 
-/// Ratio of two finalists' times, of the rounds that both took part in.
+/// How many times as long one finalist takes as another, by the rounds that both took part in: paired_ratio, or the
+/// ratio of means below 50 ticks. The interval has MeasureSettings::separation_confidence.
 struct RoundRatio {
-  double ratio = 0;  // location(a) / location(b)
+  double ratio = 0;
   ConfidenceInterval interval;
   std::size_t rounds = 0;
 };
@@ -31,12 +33,17 @@ struct RoundContext {
   MeasureSettings settings;
 };
 
-/// Absent: no round in common. Without `with_interval` the interval is empty.
+/// Absent: no round in common. Without `with_interval` the interval may be empty.
 std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context,
                                       bool with_interval);
 
-/// The value by which a finalist is compared: location_us of all its rounds.
+/// location_us of all rounds of a finalist.
 double round_location_us(const RoundTimes& times, const RoundContext& context);
+
+/// The fastest, by the ratios to the one with the lowest round_location_us. Finalists without a round do not
+/// count; absent: none has one.
+std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,
+                                             const RoundContext& context);
 
 /// Pure bookkeeping; used from one thread.
 class FinalRounds {

@@ -71,5 +71,37 @@ TEST_CASE("a ratio of samples from different rounds is refused") {
   CHECK_THROWS_AS(bootstrap_ratio_interval(kTen, std::vector<double>{1}, seeded("job")), Error);
 }
 
+TEST_CASE("a paired ratio cancels the drift of the rounds and bears outliers in a fifth of them") {
+  std::vector<double> slow, fast;
+  for (int round = 0; round < 20; ++round) {
+    const double drift = round < 12 ? 1.0 : 1.3;  // a ratio of medians would compare the two levels
+    fast.push_back(10 * drift * (round % 5 == 0 ? 1.5 : 1 + 0.001 * (round % 3)));
+    slow.push_back(10.2 * drift);
+  }
+  const PairedRatio paired = paired_ratio(slow, fast, 0.99);
+  CHECK(paired.ratio == Approx(1.02).margin(0.003));
+  CHECK(paired.interval.low < paired.ratio);
+  CHECK(paired.interval.high == Approx(1.02).margin(0.001));
+}
+
+TEST_CASE("a paired ratio of few rounds has their whole range as interval") {
+  const PairedRatio paired = paired_ratio(std::vector<double>{2, 3, 4}, std::vector<double>{1, 1, 1}, 0.99);
+  CHECK(paired.ratio == Approx(3).margin(0.1));
+  CHECK(paired.interval == ConfidenceInterval{2, 4});
+}
+
+TEST_CASE("the interval of a paired ratio is wider at a higher confidence") {
+  std::vector<double> ones(kTen.size(), 1);
+  const PairedRatio likely = paired_ratio(kTen, ones, 0.9), sure = paired_ratio(kTen, ones, 0.99);
+  CHECK(likely.ratio == sure.ratio);
+  CHECK(sure.interval.low < likely.interval.low);
+  CHECK(sure.interval.high > likely.interval.high);
+}
+
+TEST_CASE("a time that the timer reads as zero has a ratio") {
+  const PairedRatio paired = paired_ratio(std::vector<double>{0, 0}, std::vector<double>{0, 0}, 0.99);
+  CHECK(paired.ratio == 1);
+}
+
 }  // namespace
 }  // namespace cubind

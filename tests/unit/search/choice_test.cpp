@@ -35,6 +35,28 @@ TEST_CASE("the tie margin ends at half a percent") {
   CHECK(choose_winner({{.times = &kFast}, {.times = &outside, .incumbent = true}}, kContext) == 0u);
 }
 
+TEST_CASE("a faster time that may be noise moves neither incumbent nor default") {
+  RoundTimes steady, noisy;
+  for (std::uint32_t round = 0; round < 10; ++round) {
+    steady[round] = 100;
+    noisy[round] = round % 5 == 0 ? 104 : 98;
+  }
+  CHECK(choose_winner({{.times = &noisy}, {.times = &steady, .incumbent = true}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &noisy}, {.times = &steady, .is_default = true}}, kContext) == 1u);
+  CHECK(choose_winner({{.times = &noisy, .registers = 64}, {.times = &steady, .registers = 32}}, kContext) ==
+        0u);
+}
+
+TEST_CASE("the fastest is told by the rounds and not by medians of a drifting clock") {
+  RoundTimes fast, slow;
+  for (std::uint32_t round = 0; round < 10; ++round) {
+    const double drift = 1 + 0.1 * round;
+    fast[round] = 100 * drift * (round == 4 || round == 5 ? 1.05 : 1);  // the two in the middle
+    slow[round] = 102 * drift;
+  }
+  CHECK(choose_winner({{.times = &slow}, {.times = &fast}}, kContext) == 1u);
+}
+
 TEST_CASE("inside the tie margin fewer registers win and then less shared memory") {
   CHECK(choose_winner({{.times = &kFast, .registers = 64}, {.times = &kTied, .registers = 32}}, kContext) ==
         1u);
@@ -56,6 +78,23 @@ TEST_CASE("two ticks of difference are a tie") {
 TEST_CASE("a separated contender is asked only where none is running") {
   CHECK(choose_winner({{.times = &kFast, .running = false}, {.times = &kSlow}}, kContext) == 1u);
   CHECK(choose_winner({{.times = &kSlow, .running = false}}, kContext) == 0u);
+}
+
+TEST_CASE("a choice says which rule decided and how many tied") {
+  const auto alone = choose({{.times = &kSlow}, {.times = &kFast}}, kContext);
+  REQUIRE(alone);
+  CHECK(alone->rule == ChoiceRule::Fastest);
+  CHECK(alone->tied == 1);
+  const auto cheaper =
+      choose({{.times = &kFast, .registers = 64}, {.times = &kTied, .registers = 32}}, kContext);
+  REQUIRE(cheaper);
+  CHECK(cheaper->winner == 1);
+  CHECK(cheaper->leader == 0);
+  CHECK(cheaper->tied == 2);
+  CHECK(cheaper->rule == ChoiceRule::Registers);
+  const auto kept = choose({{.times = &kFast}, {.times = &kTied, .is_default = true}}, kContext);
+  REQUIRE(kept);
+  CHECK(to_string(kept->rule) == "default");
 }
 
 TEST_CASE("without contenders nobody wins") { CHECK_FALSE(choose_winner({}, kContext)); }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/random.hpp"
+#include "tuner/search/choice.hpp"
 
 namespace cubind {
 namespace {
@@ -87,11 +88,38 @@ TEST_CASE("a single finalist gets its least number of samples") {
   CHECK(run(rounds, {10}, 0.1) == 10);
 }
 
+// Two finalists that share the clock of a round, each with noise of its own; the first is the default.
+bool second_wins(std::uint64_t seed, double second_us) {
+  FinalRounds rounds(2, context_of(std::to_string(seed)));
+  Random random(seed);
+  for (std::uint32_t round = 0; !rounds.done(); ++round) {
+    const double clock = 1 + 0.1 * random.uniform();
+    std::map<std::size_t, double> times;
+    for (const std::size_t i : rounds.order(round)) {
+      times[i] = (i == 0 ? 100 : second_us) * clock * (1 + 0.03 * random.uniform());
+    }
+    rounds.add_round(round, times);
+  }
+  return choose_winner({{.times = &rounds.times(0), .running = rounds.running(0), .is_default = true},
+                        {.times = &rounds.times(1), .running = rounds.running(1)}},
+                       context_of(std::to_string(seed))) == 1u;
+}
+
+TEST_CASE("the same configuration entered twice ties and the default stays") {
+  std::size_t changed = 0, found = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    changed += second_wins(seed, 100) ? 1 : 0;
+    found += second_wins(seed, 98) ? 1 : 0;
+  }
+  CHECK(changed <= 10);
+  CHECK(found >= 190);
+}
+
 TEST_CASE("a ratio is taken over the rounds that both took part in") {
   const RoundTimes a = {{0, 10}, {1, 10}, {5, 90}}, b = {{0, 20}, {1, 20}, {6, 1}};
   const auto ratio = round_ratio(a, b, context_of(), false);
   REQUIRE(ratio);
-  CHECK(ratio->ratio == 0.5);
+  CHECK(ratio->ratio == Approx(0.5));
   CHECK(ratio->rounds == 2);
   CHECK_FALSE(round_ratio({{0, 1.0}}, {{1, 1.0}}, context_of(), false));
 }
