@@ -206,8 +206,8 @@ def scaled_dot_product_attention(
 
     query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64 or 128. scale: None is 1 / sqrt(D).
 
-    torch's own is used as rms_norm() says, and for other sizes and types, with a mask or dropout, and where is_causal meets
-    as many keys as there are not queries. In a compiled graph that meets a missing kernel the scores are stored.
+    torch's own is used as rms_norm() says, and for other sizes and types, with a mask or dropout, and with is_causal where there
+    are not as many keys as queries. A compiled graph that meets a missing kernel stores all scores.
     """
     needs = query.requires_grad or key.requires_grad or value.requires_grad
     if (
