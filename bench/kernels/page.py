@@ -63,8 +63,9 @@ def library_times():
     def results(name):
         return json.loads((RESULTS / name).read_text())
 
-    for line in results("kernels.json")["problems"]:
-        add(line["kernel"], line["problem"], line["kernel_time_us"]["torch"])
+    for name in ("kernels.json", "kernels_later.json"):
+        for line in results(name)["problems"]:
+            add(line["kernel"], line["problem"], line["kernel_time_us"]["torch"])
     for line in results("rmsnorm_vs_torch_triton.json")["problems"]:
         runs = [run["torch"] for run in line["kernel_time_us"]]
         add("rmsnorm_forward", line["problem"], statistics.median(runs))

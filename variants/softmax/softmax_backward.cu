@@ -10,11 +10,11 @@
 //          the rows of a later one (see fetch_ahead.cuh)
 // UNROLL   in mode 0 the vectors that are taken up at once; in mode 1 the rows that a thread holds at once; in mode
 //          3 how far ahead L2 fetches, in steps of 1 MiB of each of y and dy
-// CACHE    a CacheHint
+// CACHE    a CacheHint, or kKeptThenDropped in mode 0 (see kept_rows.cuh)
 #include "fetch_ahead.cuh"
+#include "kept_rows.cuh"
 #include "row_combine.cuh"
 #include "row_layout.cuh"
-#include "vector_io.cuh"
 
 enum Mode { kTwoPasses = 0, kRegisters = 1, kRegistersAhead = 3 };
 
@@ -41,14 +41,14 @@ __device__ __forceinline__ void store_gradient(T* dx, const Vector<T, VECTOR>& y
   store<CACHE>(dx, result);
 }
 
-// The items first, …, first + UNROLL - 1 of a thread, as far as they exist.
-template <typename L, int UNROLL, int CACHE, typename T>
+// The items first, …, first + UNROLL - 1 of a thread, as far as they exist, for the first time or again.
+template <typename L, int UNROLL, int CACHE, bool AGAIN, typename T>
 __device__ __forceinline__ void load_items(Vector<T, L::kVector> (&items)[UNROLL], const T* row, int first) {
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     items[u].raw = {};
     if (first + u < L::kItems && L::inside(first + u)) {
-      load<CACHE>(items[u], row + L::offset(first + u));
+      load_twice<CACHE, AGAIN>(items[u], row + L::offset(first + u));
     }
   }
 }
@@ -62,8 +62,8 @@ __device__ __forceinline__ void two_passes(const T* y, const T* dy, T* dx, bool 
   Sums<> sums[1] = {};
 #pragma unroll 1
   for (int first = 0; exists && first < L::kItems; first += UNROLL) {
-    load_items<L, UNROLL, kCacheDefault>(outputs, y, first);
-    load_items<L, UNROLL, kCacheDefault>(gradients, dy, first);
+    load_items<L, UNROLL, CACHE, false>(outputs, y, first);
+    load_items<L, UNROLL, CACHE, false>(gradients, dy, first);
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
       sums[0].values[0] += product_sum<Element, L::kVector>(outputs[u], gradients[u]);
@@ -72,13 +72,13 @@ __device__ __forceinline__ void two_passes(const T* y, const T* dy, T* dx, bool 
   C::combine(sums, scratch, 0);
 #pragma unroll 1
   for (int first = 0; exists && first < L::kItems; first += UNROLL) {
-    load_items<L, UNROLL, CACHE>(outputs, y, first);
-    load_items<L, UNROLL, CACHE>(gradients, dy, first);
+    load_items<L, UNROLL, CACHE, true>(outputs, y, first);
+    load_items<L, UNROLL, CACHE, true>(gradients, dy, first);
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
       if (first + u < L::kItems && L::inside(first + u)) {
-        store_gradient<CACHE, L::kVector>(dx + L::offset(first + u), outputs[u], gradients[u],
-                                          sums[0].values[0]);
+        store_gradient<kStoresOf<CACHE>, L::kVector>(dx + L::offset(first + u), outputs[u], gradients[u],
+                                                     sums[0].values[0]);
       }
     }
   }

@@ -10,13 +10,14 @@
 // SPLIT    parts of a row, each summed by a block of its own, for few long rows; a second launch adds them up
 // AHEAD    where above 0, each block has L2 fetch the rows of one that much later, in steps of 2 MiB of x (see
 //          fetch_ahead.cuh)
+// CACHE    a CacheHint for x
 #include "fetch_ahead.cuh"
 #include "row_combine.cuh"
 #include "row_layout.cuh"
 #include "vector_io.cuh"
 
 // Adds the products of a thread's items first, …, first + UNROLL - 1 of TILE rows, below `end`.
-template <typename L, int TILE, int UNROLL, typename T>
+template <typename L, int TILE, int UNROLL, int CACHE, typename T>
 __device__ __forceinline__ void add_products(const T* x, const T* w, long long row, int step, long long N,
                                              int first, int end, Sums<> (&sums)[TILE]) {
   Vector<T, L::kVector> weights[UNROLL], items[TILE][UNROLL];
@@ -31,7 +32,7 @@ __device__ __forceinline__ void add_products(const T* x, const T* w, long long r
     for (int t = 0; t < TILE; ++t) {
       items[t][u].raw = {};
       if (inside && row + t * step < N) {
-        load<kCacheDefault>(items[t][u], x + (row + t * step) * L::kColumns + L::offset(first + u));
+        load<CACHE>(items[t][u], x + (row + t * step) * L::kColumns + L::offset(first + u));
       }
     }
   }
@@ -48,7 +49,7 @@ __device__ __forceinline__ void add_products(const T* x, const T* w, long long r
 }
 
 template <typename T, int THREADS, int BLOCK, int TILE, int VECTOR, int UNROLL, int SPLIT, int AHEAD,
-          long long D>
+          int CACHE, long long D>
 __global__ void __launch_bounds__(BLOCK)
     weighted_sum_forward(const T* x, const T* w, T* y, float* partial, long long N) {
   constexpr int kRows = BLOCK / THREADS;
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(BLOCK)
   Sums<> sums[TILE] = {};
 #pragma unroll 1
   for (int first = start; first < end; first += UNROLL) {
-    add_products<L, TILE, UNROLL>(x, w, row, kRows, N, first, end, sums);
+    add_products<L, TILE, UNROLL, CACHE>(x, w, row, kRows, N, first, end, sums);
   }
   C::combine(sums, scratch[threadIdx.y], 0);
 #pragma unroll
