@@ -1,5 +1,6 @@
 #include "server/daemon.hpp"
 
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -218,6 +219,8 @@ void Daemon::Parts::tick() {
 }
 
 void Daemon::Parts::listen() {
+  // Not undone: the last user's clearing up would wait 10 s for connections that nobody reads from.
+  grpc_init();
   raise_descriptor_limit();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
