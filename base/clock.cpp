@@ -1,6 +1,10 @@
 #include "base/clock.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+
+#include "base/identifier.hpp"
 
 namespace cubind {
 namespace {
@@ -29,6 +33,31 @@ std::string iso8601_utc(std::chrono::system_clock::time_point time) {
                 static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
                 static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
   return text;
+}
+
+bool is_iso8601_utc(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00";
+  if (text.size() <= kForm.size() || !text.ends_with('Z')) {
+    return false;
+  }
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    if (kForm[i] == '0' ? !is_digit(text[i]) : text[i] != kForm[i]) {
+      return false;
+    }
+  }
+  const std::string_view fraction = text.substr(kForm.size(), text.size() - kForm.size() - 1);
+  if (!fraction.empty() && (fraction.size() < 2 || fraction.front() != '.' ||
+                            !std::ranges::all_of(fraction.substr(1), is_digit))) {
+    return false;
+  }
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    unsigned value = 0;
+    std::from_chars(text.data() + at, text.data() + at + digits, value);
+    return value;
+  };
+  const year_month_day date{std::chrono::year(static_cast<int>(number(0, 4))),
+                            std::chrono::month(number(5, 2)), std::chrono::day(number(8, 2))};
+  return date.ok() && number(11, 2) < 24 && number(14, 2) < 60 && number(17, 2) <= 60;
 }
 
 }  // namespace cubind

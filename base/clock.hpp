@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace cubind {
 
@@ -27,5 +28,8 @@ class RealClock final : public Clock {
 
 /// UTC to the millisecond: "2026-01-31T09:15:00.123Z".
 std::string iso8601_utc(std::chrono::system_clock::time_point time);
+
+/// Whether the text is such a time, with any number of digits after a point or none, of a day that the calendar has.
+bool is_iso8601_utc(std::string_view text);
 
 }  // namespace cubind

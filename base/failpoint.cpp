@@ -1,26 +1,43 @@
 #include "base/failpoint.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 namespace cubind {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{1};
+
+/// Whether the process is to be held here. What cannot be read is not there.
+bool is_armed(const std::filesystem::path& place) {
+  unsigned passes = 0;
+  if (std::ifstream file(place); !(file >> passes)) {
+    return false;
+  }
+  if (passes > 0) {
+    std::ofstream(place) << passes - 1 << '\n';
+  }
+  return passes == 0;
+}
+
+}  // namespace
 
 void failpoint(std::string_view name) {
-  static const char* const variable = std::getenv("CUBIND_FAILPOINTS");
-  std::string_view rest = variable ? variable : "";
-  while (!rest.empty()) {
-    const std::string_view entry = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string_view::npos || entry.substr(0, equals) != name) {
-      continue;
-    }
-    unsigned milliseconds = 0;
-    std::from_chars(entry.data() + equals + 1, entry.data() + entry.size(), milliseconds);
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  static const char* const folder = std::getenv("CUBIND_FAILPOINTS");
+  if (!folder) {
+    return;
+  }
+  const std::filesystem::path place = std::filesystem::path(folder) / name;
+  if (!is_armed(place)) {
+    return;
+  }
+  std::ofstream(place.string() + ".reached") << '\n';
+  while (std::filesystem::exists(place)) {
+    std::this_thread::sleep_for(kLook);
   }
 }
 

@@ -41,6 +41,12 @@ std::string zstd_compress(std::string_view bytes, int level) {
   return frame;
 }
 
+std::optional<std::uint64_t> zstd_content_size(std::string_view frame) {
+  const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  const bool is_known = size != ZSTD_CONTENTSIZE_ERROR && size != ZSTD_CONTENTSIZE_UNKNOWN;
+  return is_known ? std::optional<std::uint64_t>(size) : std::nullopt;
+}
+
 std::string zstd_decompress(std::string_view frame, std::size_t max_bytes) {
   const unsigned long long claimed = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (claimed == ZSTD_CONTENTSIZE_ERROR) {

@@ -176,6 +176,7 @@ void complete(Config& config, const DaemonArguments& arguments) {
   config.agent_program = arguments.agent_program.empty() ? executable_dir() / "cubind-agent"
                                                          : absolute_path(arguments.agent_program);
   config.agent_arguments = pass_through(arguments.agent);
+  config.agent_arguments.insert(config.agent_arguments.end(), {"--log-level", config.log_level});
 }
 
 }  // namespace

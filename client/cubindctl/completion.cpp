@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "base/error.hpp"
+#include "base/identifier.hpp"
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/command_line.hpp"
@@ -31,6 +32,14 @@ std::vector<std::string> joined_at_equals(const std::vector<std::string>& parts)
     is_continued = part == "=";
   }
   return words;
+}
+
+/// What a shell takes for one word and for nothing else: a folder's author chooses the names of its kernels.
+bool is_plain_word(std::string_view text) {
+  const auto is_plain = [](char c) {
+    return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+';
+  };
+  return !text.empty() && text.front() != '-' && std::ranges::all_of(text, is_plain);
 }
 
 const OptionHelp* find(const std::vector<OptionHelp>& options, const std::string& name) {
@@ -136,7 +145,9 @@ class Reader {
     } else {
       const bool is_kernel = option.value == "KERNEL";
       for (const std::string& value : is_kernel ? kernel_names_(address_) : choices_of(option)) {
-        found.candidates.push_back({before + value, ""});
+        if (!is_kernel || is_plain_word(value)) {
+          found.candidates.push_back({before + value, ""});
+        }
       }
     }
   }

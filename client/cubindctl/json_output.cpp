@@ -328,12 +328,16 @@ OutputJson json_of(const v1::CheckKernelReply& reply) {
                           {"rejected", step.rejected()},
                           {"left", step.left()}});
     }
-    problems.push_back(
-        {{"problem", json_of(problem_from_wire(report.problem(), "problem"))},
-         {"valid_configurations", report.valid()},
-         {"configurations", report.total()},
-         {"default", json_of(configuration_from_wire(report.first_default(), "first_default"))},
-         {"thinning", thinning}});
+    OutputJson problem = {
+        {"problem", json_of(problem_from_wire(report.problem(), "problem"))},
+        {"valid_configurations", report.valid()},
+        {"configurations", report.total()},
+        {"default", json_of(configuration_from_wire(report.first_default(), "first_default"))},
+        {"thinning", thinning}};
+    if (!report.error().empty()) {
+      problem["error"] = report.error();
+    }
+    problems.push_back(std::move(problem));
   }
   OutputJson compiled = OutputJson::array();
   for (const v1::ArtifactInfo& artifact : reply.compiled()) {

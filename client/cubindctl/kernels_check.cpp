@@ -51,6 +51,10 @@ std::string problem_text(const v1::CheckKernelReply::ProblemReport& report) {
 }
 
 void print(const v1::CheckKernelReply::ProblemReport& report) {
+  if (!report.error().empty()) {
+    std::cout << "  " << problem_text(report) << ": " << one_line(report.error()) << "\n";
+    return;
+  }
   std::cout << "  " << problem_text(report) << ": " << report.valid() << " of " << report.total()
             << " configurations are valid";
   if (report.first_default().values_size() > 0) {
@@ -166,8 +170,8 @@ ExitCode run(const CheckOptions& options, const CommonOptions& common) {
   AllConfigurations all(connection, common, request);
   bool found = false;
   for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
-    found = found || report.valid() == 0;
-    if (options.all) {
+    found = found || report.valid() == 0 || !report.error().empty();
+    if (options.all && report.error().empty()) {
       all.compile(report);
     }
   }

@@ -1,6 +1,7 @@
 #include "server/convert/agent_messages.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.hpp"
@@ -12,6 +13,7 @@
 namespace cubind {
 namespace {
 
+constexpr double kMaxFigure = std::numeric_limits<double>::max();  // of what has no unit: it is finite
 constexpr std::size_t kWorkPageBytes = std::size_t{1} << 20;
 
 std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
@@ -61,7 +63,26 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
   return upload;
 }
 
+void check_times(const v1::SampleBlock& wire, const std::string& list, int index) {
+  for (int i = 0; i < wire.samples_us_size(); ++i) {
+    check_time(wire.samples_us(i), at(list, index, "samples_us[" + std::to_string(i) + "]"));
+  }
+  check_time(wire.tick_us(), at(list, index, "tick_us"));
+  check_time(wire.judged_against_us(), at(list, index, "judged_against_us"));
+}
+
+void check_times(const v1::Provenance& wire) {
+  const std::string field = "result.provenance.";
+  check_time(wire.median_us(), field + "median_us");
+  check_time(wire.median_low_us(), field + "median_low_us");
+  check_time(wire.median_high_us(), field + "median_high_us");
+  check_time(wire.tick_us(), field + "tick_us");
+  check_number(wire.gain_over_default(), kMaxFigure, field + "gain_over_default");
+  check_number(wire.verification().worst_excess(), kMaxFigure, field + "verification.worst_excess");
+}
+
 BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, int index) {
+  check_times(wire, list, index);
   BlockRow row;
   row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
   row.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
@@ -74,6 +95,7 @@ BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, i
 
 VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list,
                                        int index) {
+  check_number(wire.worst_excess(), kMaxFigure, at(list, index, "worst_excess"));
   VerificationRow row;
   row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
   row.verification_digest =
@@ -208,6 +230,7 @@ WorkProgress progress_from_wire(const v1::Progress& wire) {
   progress.configurations = wire.configurations();
   progress.configurations_done = wire.configurations_done();
   progress.nvrtc_calls = wire.nvrtc_calls();
+  check_time(wire.best_us(), "progress.best_us");
   progress.best_us = wire.best_us();
   progress.state =
       wire.state() == v1::Job::WAITING_FOR_IDLE_GPU ? JobState::WaitingForIdleGpu : JobState::Running;
@@ -259,10 +282,12 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   }
   if (wire.has_search()) {
     const v1::SearchSummary& search = wire.search();
+    check_number(search.seconds(), kMaxFigure, "result.search.seconds");
     record.search = {digest_from_wire(search.space(), "result.search.space"), search.strategy(),
                      search.trials(), search.seconds(), search.complete()};
   }
   const v1::Provenance& provenance = wire.provenance();
+  check_times(provenance);
   record.provisional = provenance.provisional();
   record.timing = timing_from_wire(provenance);
   record.verification = verification_from_wire(provenance.verification(), "result.provenance.verification");
@@ -351,6 +376,7 @@ void to_wire(const CheckOrder& order, v1::CheckOrder& to) {
   to_wire(order.problem, *to.mutable_problem());
   to_wire(order.configuration, *to.mutable_configuration());
   to.set_architecture(order.architecture);
+  to.set_with_reference(order.with_reference);
 }
 
 }  // namespace cubind

@@ -1,6 +1,7 @@
 #include "server/convert/limits.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/refuse.hpp"
 
@@ -40,6 +41,14 @@ void check_name(std::string_view text, std::string_view field) {
 void check_count(int count, int max, std::string_view field) {
   if (count > max) {
     refuse(field, "has " + std::to_string(count) + " elements, the limit is " + std::to_string(max));
+  }
+}
+
+void check_number(double value, double max, const std::string& field) {
+  if (!(value >= 0 && value <= max)) {
+    char text[96];
+    std::snprintf(text, sizeof(text), "%g is not a number between 0 and %g", value, max);
+    refuse(field, text);
   }
 }
 

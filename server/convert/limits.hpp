@@ -25,6 +25,10 @@ void check_text(std::string_view text, std::string_view field, std::size_t max =
 void check_name(std::string_view text, std::string_view field);
 /// Throws InvalidArgument above `max` elements.
 void check_count(int count, int max, std::string_view field);
+/// Throws InvalidArgument for what is no number, is negative or is above `max`.
+void check_number(double value, double max, const std::string& field);
+/// Microseconds: at most an hour.
+inline void check_time(double time_us, const std::string& field) { check_number(time_us, kMaxTimeUs, field); }
 void check_problem(const v1::Problem& problem, const std::string& field);
 void check_device(const v1::Device& device, const std::string& field);
 

@@ -46,16 +46,22 @@ std::vector<Digest> digests_from_wire(const google::protobuf::RepeatedPtrField<s
   return digests;
 }
 
-std::chrono::milliseconds compile_wait(const v1::GetVariantRequest& request) {
+/// Longer than any caller's deadline, which ends the wait.
+constexpr std::chrono::hours kUntilTheDeadline{24};
+
+void read_waits(const v1::GetVariantRequest& request, VariantQuestion& read) {
   if (!request.has_compile_wait_ms()) {
-    return std::chrono::milliseconds(request.on_miss() == v1::WAIT ? kMaxCompileWaitMs : 2000);
+    if (request.on_miss() == v1::WAIT) {
+      read.compile_wait = read.longest_wait = kUntilTheDeadline;
+    }
+    return;
   }
   if (request.compile_wait_ms() > kMaxCompileWaitMs) {
     throw Error(ErrorCode::InvalidArgument, "compile_wait_ms",
                 std::to_string(request.compile_wait_ms()) + " is above the limit of " +
                     std::to_string(kMaxCompileWaitMs));
   }
-  return std::chrono::milliseconds(request.compile_wait_ms());
+  read.compile_wait = read.longest_wait = std::chrono::milliseconds(request.compile_wait_ms());
 }
 
 bool may_tune(const v1::GetVariantRequest& request) {
@@ -105,7 +111,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   read.job = request.job();
   read.on_miss = on_miss_from_wire(request.on_miss(), "on_miss");
   read.may_tune = may_tune(request);
-  read.compile_wait = compile_wait(request);
+  read_waits(request, read);
   read.have = digests_from_wire(request.have_artifacts(), "have_artifacts");
   return read;
 }

@@ -20,7 +20,8 @@ struct VariantQuestion {
   std::optional<Match> accepted;  // absent: every departure is
   OnMiss on_miss = OnMiss::Serve;
   bool may_tune = true;
-  std::chrono::milliseconds compile_wait{2000};
+  std::chrono::milliseconds compile_wait{2000};    // where another candidate can answer meanwhile
+  std::chrono::milliseconds longest_wait{30'000};  // where none can
   std::vector<Digest> have;
   std::string job;  // empty: pins no generation
 };

@@ -66,6 +66,7 @@ struct CheckOrder {
   Problem problem;
   Configuration configuration;
   std::string architecture;
+  bool with_reference = false;  // the reference kernel, where there is one, is compiled too
 };
 
 struct CheckOutcome {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/failpoint.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -76,6 +77,7 @@ void store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store) {
   store.write([&](StoreWriter& writer) {
     put_artifacts(batch.artifacts, writer);
     put_trials(batch, writer);
+    failpoint("store.batch");
   });
 }
 

@@ -58,7 +58,7 @@ OpenJob* OpenJobs::find_lease(const std::string& lease_id) {
   return found == leased_.end() ? nullptr : found->second;
 }
 
-void OpenJobs::begin_lease(OpenJob& job, JobLease lease) {
+void OpenJobs::begin_lease(OpenJob& job, HeldLease lease) {
   end_lease(job);
   leased_[lease.id] = &job;
   if (lease.gpu_uuid.empty()) {

@@ -16,7 +16,7 @@
 namespace cubind {
 
 /// Where a job is being worked on, and until when that is taken for granted.
-struct JobLease {
+struct HeldLease {
   std::string id;
   std::uint64_t agent = 0;
   std::string gpu_uuid;  // empty: a job that compiles
@@ -38,7 +38,7 @@ struct OpenJob {
   /// The need by the word of a GPU without room: the job waits for a GPU with so much. 0: no GPU has said so.
   /// Not stored.
   std::uint64_t needs_bytes = 0;
-  std::optional<JobLease> lease;
+  std::optional<HeldLease> lease;
   bool is_announced = false;  // to an agent, as the one that comes next
   std::map<std::uint64_t, Watcher> watchers;
 
@@ -70,7 +70,7 @@ class OpenJobs {
   /// Whichever agent holds it: several may offer one GPU.
   bool gpu_is_leased(const std::string& uuid) const { return leased_gpus_.contains(uuid); }
 
-  void begin_lease(OpenJob& job, JobLease lease);
+  void begin_lease(OpenJob& job, HeldLease lease);
   /// The job has taken the time of its lease. Nothing happens where it has none.
   void end_lease(OpenJob& job);
 

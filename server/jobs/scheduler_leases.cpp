@@ -264,7 +264,7 @@ OpenJob* Scheduler::next_behind(const OpenJob& leased) {
 
 void Scheduler::announce_next() {
   for (const auto& [lease_id, leased] : jobs_.leased()) {
-    JobLease& lease = *leased->lease;
+    HeldLease& lease = *leased->lease;
     OpenJob* next = lease.gpu_uuid.empty() || lease.next_is_announced ? nullptr : next_behind(*leased);
     if (next == nullptr) {
       continue;

@@ -1,5 +1,6 @@
 #include "server/service/agent_stream.hpp"
 
+#include "base/failpoint.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "schemas/limits.hpp"
@@ -124,6 +125,7 @@ void AgentStream::acknowledge() {
   if (message_.sequence() == 0) {
     return;
   }
+  failpoint("daemon.acknowledge");
   v1::DaemonMessage ack;
   ack.mutable_ack()->set_sequence(message_.sequence());
   ack.mutable_ack()->set_jobs_wait(context_.scheduler.jobs_wait_behind(message_.lease_id()));

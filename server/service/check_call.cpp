@@ -30,6 +30,14 @@ std::int64_t shared_optin(std::uint32_t capability) {
   return capability < 80 ? 65'536 : small ? 101'376 : capability < 90 ? 166'912 : 232'448;
 }
 
+std::uint32_t capability_of(const std::string& architecture) {
+  if (const auto capability = compute_capability(architecture)) {
+    return *capability;
+  }
+  throw Error(ErrorCode::InvalidArgument, "architectures",
+              quoted(architecture) + " is not an architecture: write sm_90 for compute capability 9.0");
+}
+
 /// The class whose limits count; absent: none was named, and agents offer none or several.
 std::optional<DeviceClass> device_of(const v1::CheckKernelRequest& request, const AgentProfiles& agents,
                                      const std::vector<DeviceClass>& known) {
@@ -132,10 +140,11 @@ void CheckCall::check() {
     check_problem_of(*spec_, request_.problems(i), field);
     count(spec_->canonicalize(problem_from_wire(request_.problems(i), field), field));
   }
+  fail_without_problems();
   if (request_.problems().empty()) {
     const Problem problem = some_problem(*spec_);
     reply_.add_warnings("no problem was given: tried on " + to_string(problem));
-    count(problem);
+    count_for_all(problem);
   }
   compile();
 }
@@ -150,15 +159,14 @@ void CheckCall::choose_targets() {
     architectures.push_back(device ? architecture(device->facts, false) : "sm_90");
   }
   for (std::string& named : architectures) {
-    // What is no architecture is for the compile worker to refuse.
-    const std::optional<std::uint32_t> capability = compute_capability(named);
-    auto [constants, label] = limits_of(capability.value_or(90), known);
+    const std::uint32_t capability = capability_of(named);
+    auto [constants, label] = limits_of(capability, known);
     if (device) {
       constants = device_constants(device->facts);
       label = device->label;
     }
-    const bool has_suffix = capability && spec_->arch_features;
-    targets_.push_back({constants, label, has_suffix ? architecture(*capability, true) : std::move(named)});
+    targets_.push_back(
+        {constants, label, spec_->arch_features ? architecture(capability, true) : std::move(named)});
   }
 }
 
@@ -204,6 +212,30 @@ void CheckCall::go_on() {
 }
 
 void CheckCall::count(const Problem& problem) {
+  const int place = reply_.problems_size();
+  try {
+    count_for_all(problem);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::InvalidArgument) {
+      throw;
+    }
+    auto& report = place < reply_.problems_size() ? *reply_.mutable_problems(place) : *reply_.add_problems();
+    to_wire(problem, *report.mutable_problem());
+    report.set_error(error.what());
+    if (!fault_) {
+      fault_.emplace(error);
+    }
+  }
+}
+
+void CheckCall::fail_without_problems() const {
+  const auto& reports = reply_.problems();
+  if (fault_ && std::ranges::all_of(reports, [](const auto& report) { return !report.error().empty(); })) {
+    throw Error(*fault_);
+  }
+}
+
+void CheckCall::count_for_all(const Problem& problem) {
   evaluate_all(*spec_, problem);
   for (const Target& target : targets_) {
     refuse_to_go_on(context_, cancelled_);
@@ -254,7 +286,7 @@ void CheckCall::order_default(const Problem& problem, const Target& target) {
   }
   const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
   if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {
-    orders_.push_back({"", spec_->bundle, problem, *first, target.architecture});
+    orders_.push_back({"", spec_->bundle, problem, *first, target.architecture, true});
   }
 }
 

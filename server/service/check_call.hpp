@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
 
@@ -43,7 +44,11 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void choose_targets();
   void check_part() const;
   void warn_about_spec();
+  /// A problem for which an expression fails is told in its report; the others go on.
   void count(const Problem& problem);
+  void count_for_all(const Problem& problem);
+  /// Throws the first fault where every problem has one.
+  void fail_without_problems() const;
   void count_for(const Problem& problem, const Target& target);
   /// The caller is there, the daemon stays, and the call has not yet cost more than it may.
   void go_on();
@@ -66,6 +71,7 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   std::uint64_t steps_ = 0;  // of counting
   std::shared_ptr<const KernelSpec> spec_;
   std::vector<Target> targets_;
+  std::optional<Error> fault_;  // of the first problem that has one
   std::vector<CheckOrder> orders_;
   std::set<Digest> ordered_;  // sources: two problems may compile the same code
   // On the job thread:

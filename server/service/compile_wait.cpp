@@ -27,7 +27,7 @@ CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolut
   if (!job) {
     return Step::Answer;
   }
-  const Strand::Time until = end_of_wait(asked.compile_wait);
+  const Strand::Time until = end_of_wait(resolution.answer ? asked.compile_wait : asked.longest_wait);
   if (has_ended(job->job.state)) {
     return pass_over(key, job->job.error);
   }
@@ -68,12 +68,13 @@ CompileWait::Step CompileWait::pass_over(const Digest& key, const std::string& e
 }
 
 Strand::Time CompileWait::end_of_wait(std::chrono::milliseconds longest) {
-  if (!end_of_wait_) {
-    const auto until_deadline = deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
-    end_of_wait_ = std::chrono::steady_clock::now() +
-                   std::min<std::chrono::nanoseconds>(longest, std::chrono::nanoseconds(until_deadline));
+  const auto now = std::chrono::steady_clock::now();
+  if (!waits_since_) {
+    waits_since_ = now;
   }
-  return *end_of_wait_;
+  const std::chrono::nanoseconds until_deadline =
+      deadline_ - std::chrono::system_clock::now() - kDeadlineMargin;
+  return std::min<Strand::Time>(*waits_since_ + longest, now + until_deadline);
 }
 
 bool CompileWait::watch(const Digest& key, Strand::Time until, Continuation then) {

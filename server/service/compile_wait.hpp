@@ -52,7 +52,7 @@ class CompileWait {
   /// Absent: it was not taken (a full queue or disk).
   std::optional<JobEvent> submit(const CompileOrder& order);
   Step pass_over(const Digest& key, const std::string& error);
-  /// The results of all compiles that the call waits for.
+  /// Of the wait for all compiles of the call together.
   Strand::Time end_of_wait(std::chrono::milliseconds longest);
   bool watch(const Digest& key, Strand::Time until, Continuation then);
   void ended(const Digest& key, const JobEvent& event);
@@ -63,7 +63,7 @@ class CompileWait {
   std::set<Digest> failed_;
   std::string error_;  // of the latest that failed or was not queued
   bool given_up_ = false;
-  std::optional<Strand::Time> end_of_wait_;
+  std::optional<Strand::Time> waits_since_;
   std::uint64_t watch_ = 0;  // 0: nothing is waited for
   std::uint64_t waits_ = 0;  // tells a timer of an earlier wait from today's
 };

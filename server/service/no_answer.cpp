@@ -19,7 +19,7 @@ std::string newest_toolchain(const AgentProfiles& agents) {
 }
 
 void throw_no_answer(const Question& question, const Resolution& resolution, const AgentProfiles& agents,
-                     const CompileAttempts& compiles) {
+                     const CompileAttempts& compiles, const std::string& leaves_none) {
   const std::string where = "kernel " + question.key.kernel;
   const std::string what = to_string(question.key.problem) + " on " + question.device.label;
   const std::string toolchain = resolution.refused_toolchain.value_or(newest_toolchain(agents));
@@ -35,7 +35,9 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
                   "no answer within `accept` for " + what + "; the best there is departs by " +
                       to_string(*resolution.best_refused));
     }
-    throw Error(ErrorCode::FailedPrecondition, where, "no configuration is valid for " + what);
+    throw Error(ErrorCode::FailedPrecondition, where,
+                "no configuration is valid for " + what +
+                    (leaves_none.empty() ? "" : ": " + leaves_none + " leaves none"));
   }
   if (!resolution.compile && !compiles.error.empty()) {
     throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compiles.error);
@@ -43,7 +45,8 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
   const std::string job = compiles.job.empty() ? "a compile could not be queued: " + compiles.error
                                                : "job " + compiles.job + " compiles one";
   throw Error(ErrorCode::Unavailable, where,
-              "no candidate for " + what + " has a compiled artifact yet; " + job);
+              "no candidate for " + what + " has a compiled artifact yet; " + job +
+                  (compiles.job.empty() ? "" : ": ask again, or with on_miss=wait, which waits for it"));
 }
 
 }  // namespace cubind

@@ -40,10 +40,12 @@ void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
   std::vector<RecordQuestion> fresh;
   const grpc::Status looked = guarded([&] {
     refuse_while_draining(context_);
+    refuse_to_go_on(context_, left_);
     budget = budget_of(request);
     const std::vector<Question> questions = questions_of(context_, request);
     const auto snapshot = context_.index.snapshot();
     for (const Question& question : questions) {
+      refuse_to_go_on(context_, left_);
       auto settled = retune ? std::nullopt : settled_answer(question, budget, context_.answerer, *snapshot);
       if (settled) {
         fresh.push_back(question.key);
@@ -69,6 +71,10 @@ void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
 }
 
 void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std::size_t first, bool retune) {
+  if (finished_ || left_) {
+    submitting_ = false;
+    return;
+  }
   const std::size_t end = std::min(first + kSlice, asked->size());
   submitting_ = end < asked->size();
   const grpc::Status submitted = guarded([&] {
@@ -220,6 +226,7 @@ void TuneCall::OnWriteDone(bool ok) {
 }
 
 void TuneCall::OnCancel() {
+  left_ = true;
   context_.jobs.post([self = shared_from_this()] {
     self->finish({grpc::StatusCode::CANCELLED, "the caller withdrew"});
   });

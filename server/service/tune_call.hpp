@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -53,6 +54,7 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
 
   ServiceContext& context_;
   std::shared_ptr<TuneCall> self_;
+  std::atomic<bool> left_{false};  // the caller: what is not submitted yet never is
   /// On the job thread:
   bool detach_ = false;
   bool submitting_ = false;                       // more slices follow

@@ -13,6 +13,7 @@
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
 #include "tuner/spec/space.hpp"
+#include "tuner/spec/space_thinning.hpp"
 
 namespace cubind {
 
@@ -85,18 +86,23 @@ void VariantCall::find_fallback() {
   const Question& question = asked_.question;
   const Interrupt interrupt = [&] { refuse_to_go_on(context_, cancelled_); };
   std::optional<Configuration> found;
+  std::string leaves_none;
   const grpc::Status walked = guarded([&] {
     refuse_to_go_on(context_, cancelled_);
-    found = default_configuration(*question.spec, question.key.problem,
-                                  device_constants(question.device.facts), interrupt);
+    const DeviceConstants constants = device_constants(question.device.facts);
+    found = default_configuration(*question.spec, question.key.problem, constants, interrupt);
+    if (!found) {
+      leaves_none = what_leaves_none(*question.spec, question.key.problem, constants, interrupt);
+    }
   });
-  context_.jobs.post([self = shared_from_this(), walked, found] {
+  context_.jobs.post([self = shared_from_this(), walked, found, leaves_none] {
     if (!walked.ok()) {
       self->finish(walked);
       return;
     }
     self->step([&] {
       self->asked_.question.fallback = found;
+      self->leaves_none_ = leaves_none;
       self->resolve();
       self->on_miss();
     });
@@ -255,7 +261,8 @@ void VariantCall::stop_waiting() {
 
 void VariantCall::reply_now() {
   if (!resolution_.answer) {
-    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), compile_wait_.attempts());
+    throw_no_answer(asked_.question, resolution_, *context_.fleet.agents(), compile_wait_.attempts(),
+                    leaves_none_);
   }
   if (cubin_is_lost()) {
     resolve();  // finds another artifact, or one to compile
@@ -269,7 +276,12 @@ void VariantCall::reply_now() {
     reply.set_job_state(job_state_name(job_->job.state));
   }
   reply.set_why(why());
-  const auto cubin = cubin_to_send(*resolution_.answer);
+  const auto blob = blob_of(*resolution_.answer);
+  if (blob) {
+    reply.mutable_artifact()->set_cubin_bytes(
+        blob->cubin_bytes);  // the artifact's row has its own, unchecked
+  }
+  const auto cubin = blob && blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
   const WireReply wire = to_wire_reply(reply, cubin.get());
   reply_ = assemble(wire.head, cubin);
   if (stays_the_answer(*resolution_.answer, cubin != nullptr)) {
@@ -301,7 +313,7 @@ bool VariantCall::cubin_is_lost() {
   return !caller_has(cubin) && !context_.blobs.find(cubin) && !std::exchange(lost_cubin_, true);
 }
 
-std::shared_ptr<const CachedBlob> VariantCall::cubin_to_send(const ServedAnswer& answer) const {
+std::shared_ptr<const CachedBlob> VariantCall::blob_of(const ServedAnswer& answer) const {
   const Digest& cubin = answer.artifact.cubin;
   if (caller_has(cubin)) {
     return nullptr;
@@ -310,7 +322,7 @@ std::shared_ptr<const CachedBlob> VariantCall::cubin_to_send(const ServedAnswer&
   if (!blob) {
     throw Error(ErrorCode::DataLoss, "cubin " + cubin.hex(), "is named by an artifact and is not stored");
   }
-  return blob->zstd.size() <= kMaxInlineCubinBytes ? blob : nullptr;
+  return blob;
 }
 
 void VariantCall::OnCancel() {

@@ -63,8 +63,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   bool stays_the_answer(const ServedAnswer& answer, bool has_cubin) const;
   /// The answer's bytes are no longer in the store, or were damaged; true once for a call.
   bool cubin_is_lost();
-  /// The bytes that the reply carries; null: none.
-  std::shared_ptr<const CachedBlob> cubin_to_send(const ServedAnswer& answer) const;
+  /// The answer's bytes; null: the caller has them.
+  std::shared_ptr<const CachedBlob> blob_of(const ServedAnswer& answer) const;
   void finish(const grpc::Status& status);
   /// Runs a step; what it throws finishes the call.
   void step(const std::function<void()>& body);
@@ -80,6 +80,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   Resolution resolution_;
   std::optional<JobEvent> job_;  // that the miss started or met
   std::string no_job_because_;   // the miss started none
+  std::string leaves_none_;      // the condition that no configuration satisfies, where one is known
   CompileWait compile_wait_;
   std::uint64_t watch_ = 0;  // of job_; 0: it is not waited for
   bool lost_cubin_ = false;

@@ -1,7 +1,9 @@
 #include "server/store/columns.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -251,6 +253,9 @@ std::vector<double> read_doubles(const std::string& bytes) {
   std::vector<double> values(bytes.size() / sizeof(double));
   if (!values.empty()) {
     std::memcpy(values.data(), bytes.data(), bytes.size());
+  }
+  if (!std::ranges::all_of(values, [](double value) { return std::isfinite(value); })) {
+    throw Error(ErrorCode::DataLoss, "", "holds a number that is not finite");
   }
   return values;
 }

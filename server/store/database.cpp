@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <cmath>
 #include <memory>
 
 #include "base/log.hpp"
@@ -30,34 +31,34 @@ Error sqlite_error(sqlite3* connection, int code, std::string_view doing) {
   }
 }
 
-Query::~Query() {
+Statement::~Statement() {
   sqlite3_reset(statement_);
   sqlite3_clear_bindings(statement_);
 }
 
-void Query::check(int code) {
+void Statement::check(int code) {
   if (code != SQLITE_OK) {
     throw sqlite_error(connection_, code, "bind");
   }
 }
 
-void Query::put(std::int64_t value) { check(sqlite3_bind_int64(statement_, next_parameter_++, value)); }
+void Statement::put(std::int64_t value) { check(sqlite3_bind_int64(statement_, next_parameter_++, value)); }
 
-void Query::put(double value) { check(sqlite3_bind_double(statement_, next_parameter_++, value)); }
+void Statement::put(double value) { check(sqlite3_bind_double(statement_, next_parameter_++, value)); }
 
-void Query::put(std::string_view text) {
+void Statement::put(std::string_view text) {
   const char* data = text.empty() ? "" : text.data();
   check(sqlite3_bind_text64(statement_, next_parameter_++, data, text.size(), SQLITE_STATIC, SQLITE_UTF8));
 }
 
-void Query::put(Bytes bytes) {
+void Statement::put(Bytes bytes) {
   const char* data = bytes.bytes.empty() ? "" : bytes.bytes.data();
   check(sqlite3_bind_blob64(statement_, next_parameter_++, data, bytes.bytes.size(), SQLITE_STATIC));
 }
 
-void Query::put(const Digest& digest) { put(Bytes{digest.view()}); }
+void Statement::put(const Digest& digest) { put(Bytes{digest.view()}); }
 
-void Query::put(const std::optional<Digest>& digest) {
+void Statement::put(const std::optional<Digest>& digest) {
   if (digest) {
     put(*digest);
   } else {
@@ -65,7 +66,7 @@ void Query::put(const std::optional<Digest>& digest) {
   }
 }
 
-bool Query::step() {
+bool Statement::step() {
   next_column_ = 0;
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) {
@@ -77,16 +78,22 @@ bool Query::step() {
   throw sqlite_error(connection_, code, sqlite3_sql(statement_));
 }
 
-void Query::run() {
+void Statement::run() {
   while (step()) {
   }
 }
 
-std::int64_t Query::integer() { return sqlite3_column_int64(statement_, next_column_++); }
+std::int64_t Statement::integer() { return sqlite3_column_int64(statement_, next_column_++); }
 
-double Query::real() { return sqlite3_column_double(statement_, next_column_++); }
+double Statement::real() {
+  const double value = sqlite3_column_double(statement_, next_column_++);
+  if (!std::isfinite(value)) {
+    throw Error(ErrorCode::DataLoss, "", "is not a finite number");
+  }
+  return value;
+}
 
-std::string Query::text() {
+std::string Statement::text() {
   const int column = next_column_++;
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
   std::string text(data ? data : "", static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
@@ -97,14 +104,14 @@ std::string Query::text() {
   return text;
 }
 
-std::string Query::blob() {
+std::string Statement::blob() {
   const int column = next_column_++;
   const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
   return data ? std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
               : std::string();
 }
 
-Digest Query::digest() {
+Digest Statement::digest() {
   const auto digest = Digest::from_bytes(blob());
   if (!digest) {
     throw Error(ErrorCode::DataLoss, "", "holds no digest of 32 bytes");
@@ -112,7 +119,7 @@ Digest Query::digest() {
   return *digest;
 }
 
-std::optional<Digest> Query::optional_digest() {
+std::optional<Digest> Statement::optional_digest() {
   if (sqlite3_column_type(statement_, next_column_) == SQLITE_NULL) {
     ++next_column_;
     return std::nullopt;
@@ -120,7 +127,7 @@ std::optional<Digest> Query::optional_digest() {
   return digest();
 }
 
-std::optional<std::uint64_t> Query::optional_unsigned() {
+std::optional<std::uint64_t> Statement::optional_unsigned() {
   if (sqlite3_column_type(statement_, next_column_) == SQLITE_NULL) {
     ++next_column_;
     return std::nullopt;
@@ -128,14 +135,14 @@ std::optional<std::uint64_t> Query::optional_unsigned() {
   return unsigned_integer();
 }
 
-std::string Query::row_name() {
+std::string Statement::row_name() {
   const bool is_digest = sqlite3_column_type(statement_, 0) == SQLITE_BLOB;
   const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, 0));
   const std::string name(data ? data : "", static_cast<std::size_t>(sqlite3_column_bytes(statement_, 0)));
   return is_digest ? Digest::from_bytes(name).value_or(Digest{}).hex() : name;
 }
 
-std::string Query::column() const { return sqlite3_column_name(statement_, next_column_ - 1); }
+std::string Statement::column() const { return sqlite3_column_name(statement_, next_column_ - 1); }
 
 Database::Database(const std::filesystem::path& path, Mode mode) {
   const int flags = mode == Mode::Create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
@@ -160,7 +167,7 @@ Database::~Database() {
   }
 }
 
-Query Database::query(const std::string& sql) {
+Statement Database::query(const std::string& sql) {
   sqlite3_stmt*& statement = statements_[&sql];
   if (!statement) {
     const int code = sqlite3_prepare_v3(connection_, sql.c_str(), static_cast<int>(sql.size() + 1),

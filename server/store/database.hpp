@@ -25,16 +25,16 @@ Error sqlite_error(sqlite3* connection, int code, std::string_view doing);
 
 /// One run of a prepared statement: bind in order, step, read the columns of a row in order. Resets on
 /// destruction.
-class Query {
+class Statement {
  public:
-  Query(sqlite3* connection, sqlite3_stmt* statement) : connection_(connection), statement_(statement) {}
-  ~Query();
-  Query(const Query&) = delete;
-  Query& operator=(const Query&) = delete;
+  Statement(sqlite3* connection, sqlite3_stmt* statement) : connection_(connection), statement_(statement) {}
+  ~Statement();
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
 
   /// Bytes are not copied: text, blobs and digests must outlive the query.
   template <typename... Values>
-  Query& bind(const Values&... values) {
+  Statement& bind(const Values&... values) {
     (put(values), ...);
     return *this;
   }
@@ -47,6 +47,7 @@ class Query {
   std::uint64_t unsigned_integer() { return static_cast<std::uint64_t>(integer()); }
   std::uint32_t word() { return static_cast<std::uint32_t>(integer()); }
   bool flag() { return integer() != 0; }
+  /// Throws DataLoss where it is not finite.
   double real();
   /// Throws DataLoss where it is not in UTF-8.
   std::string text();
@@ -102,7 +103,7 @@ class Database {
   void set_patience(std::chrono::milliseconds patience);
 
   /// Prepared once per text. `sql` must be a constant: its address is the cache's key.
-  Query query(const std::string& sql);
+  Statement query(const std::string& sql);
   /// One or more statements without results.
   void execute(const std::string& sql);
   std::int64_t changes() const;

@@ -14,7 +14,7 @@ const std::string kSchema =
     "SELECT name || ' ' || sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name";
 
 std::int64_t number(Database& database, const std::string& sql) {
-  Query query = database.query(sql);
+  Statement query = database.query(sql);
   query.step();
   return query.integer();
 }
@@ -22,7 +22,7 @@ std::int64_t number(Database& database, const std::string& sql) {
 /// Name and text of everything, sorted.
 std::vector<std::string> schema_of(Database& database) {
   std::vector<std::string> parts;
-  Query query = database.query(kSchema);
+  Statement query = database.query(kSchema);
   while (query.step()) {
     parts.push_back(query.blob());
   }
@@ -61,6 +61,10 @@ void require_ours(Database& database, std::span<const std::string> steps, const 
   if (!is_new && number(database, kApplication) != kApplicationId) {
     throw Error(ErrorCode::FailedPrecondition, path,
                 "is an SQLite database of another application: give --db another path");
+  }
+  if (version < 0) {
+    throw Error(ErrorCode::DataLoss, path,
+                "has schema version " + std::to_string(version) + ", which no cubind has written");
   }
   if (version > newest) {
     throw Error(ErrorCode::FailedPrecondition, path,

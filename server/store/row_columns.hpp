@@ -245,7 +245,7 @@ std::vector<std::string> column_names() {
 /// Binds columns. It keeps the texts that it makes of their values.
 class ColumnWriter {
  public:
-  explicit ColumnWriter(Query& query) : query_(query) {}
+  explicit ColumnWriter(Statement& query) : query_(query) {}
 
   template <typename Value>
   void operator()(std::string_view, const Value& value) {
@@ -280,16 +280,18 @@ class ColumnWriter {
   void put(const std::vector<double>& values);
   void put(const std::vector<Digest>& digests);
   void put_made(std::string text) { query_.bind(made_.emplace_back(std::move(text))); }
-  void put_made_bytes(std::string bytes) { query_.bind(Query::bytes(made_.emplace_back(std::move(bytes)))); }
+  void put_made_bytes(std::string bytes) {
+    query_.bind(Statement::bytes(made_.emplace_back(std::move(bytes))));
+  }
 
-  Query& query_;
+  Statement& query_;
   std::deque<std::string> made_;  // a query does not copy what it binds
 };
 
 /// Reads columns. Throws DataLoss at a value that does not read back; the query tells its column.
 class ColumnReader {
  public:
-  explicit ColumnReader(Query& row) : row_(row) {}
+  explicit ColumnReader(Statement& row) : row_(row) {}
 
   template <typename Value>
   void operator()(std::string_view, Value&& value) {
@@ -325,12 +327,12 @@ class ColumnReader {
   void get(std::vector<double>& values);
   void get(std::vector<Digest>& digests);
 
-  Query& row_;
+  Statement& row_;
 };
 
 /// Runs an INSERT of the leading columns and then the row's own.
 template <typename Row, typename... Leading>
-void insert(Query query, const Row& row, const Leading&... leading) {
+void insert(Statement query, const Row& row, const Leading&... leading) {
   query.bind(leading...);
   ColumnWriter writer(query);
   visit_columns(row, writer);
@@ -339,7 +341,7 @@ void insert(Query query, const Row& row, const Leading&... leading) {
 
 /// Reads the row's own columns, after the leading ones.
 template <typename Row>
-void read_columns(Query& query, Row& row) {
+void read_columns(Statement& query, Row& row) {
   ColumnReader reader(query);
   visit_columns(row, reader);
 }

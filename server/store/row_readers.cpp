@@ -20,7 +20,7 @@ void require_full_key(const Key& key, const std::string& stored, std::string_vie
   }
 }
 
-void throw_with_place(const Error& error, Query& row, std::string_view table) {
+void throw_with_place(const Error& error, Statement& row, std::string_view table) {
   if (error.code() != ErrorCode::DataLoss) {
     throw;
   }
@@ -31,14 +31,14 @@ void throw_with_place(const Error& error, Query& row, std::string_view table) {
       error.cause());
 }
 
-ToolchainIdentity read_toolchain(Query& row) {
+ToolchainIdentity read_toolchain(Statement& row) {
   ToolchainIdentity toolchain;
   read_columns(row, toolchain);
   return toolchain;
 }
 
 /// A full key that hashes to its digest. `may_lack_full`: imported rows have none.
-Key read_key(Query& row, bool may_lack_full) {
+Key read_key(Statement& row, bool may_lack_full) {
   Key key;
   key.digest = row.digest();
   key.full = row.blob();
@@ -49,7 +49,7 @@ Key read_key(Query& row, bool may_lack_full) {
   return key;
 }
 
-ArtifactRow read_artifact(Query& row) {
+ArtifactRow read_artifact(Statement& row) {
   ArtifactRow artifact;
   artifact.key = read_key(row, false);
   read_columns(row, artifact);
@@ -61,14 +61,14 @@ ArtifactRow read_artifact(Query& row) {
   return artifact;
 }
 
-TrialRow read_trial(Query& row) {
+TrialRow read_trial(Statement& row) {
   TrialRow trial;
   trial.key = read_key(row, true);
   read_columns(row, trial);
   return trial;
 }
 
-DeviceClass read_device_class(Query& row) {
+DeviceClass read_device_class(Statement& row) {
   const Key key = read_key(row, false);
   DeviceClass device;
   device.digest = key.digest;
@@ -97,7 +97,7 @@ void require_key_of(const RecordQuestion& question, const Key& stored) {
 
 }  // namespace
 
-RecordRow read_record(Query& row) {
+RecordRow read_record(Statement& row) {
   RecordRow record;
   record.id = row.integer();
   const Key stored{row.digest(), row.blob()};
@@ -109,7 +109,7 @@ RecordRow read_record(Query& row) {
   return record;
 }
 
-JobRow read_job(Query& row) {
+JobRow read_job(Statement& row) {
   JobRow job;
   read_columns(row, job);
   if (job.kind == JobKind::Tune && !has_ended(job.state) && job.key != job_key(job.question)) {
@@ -118,7 +118,7 @@ JobRow read_job(Query& row) {
   return job;
 }
 
-WantRow read_want(Query& row) {
+WantRow read_want(Statement& row) {
   const Key stored{row.digest(), row.blob()};
   WantRow want;
   read_columns(row, want);

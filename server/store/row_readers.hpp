@@ -18,21 +18,21 @@ namespace cubind::store {
 /// Throws DataLoss if the stored full key is not the asked one (a collision or a damaged row).
 void require_full_key(const Key& key, const std::string& stored, std::string_view what);
 
-ToolchainIdentity read_toolchain(Query& row);
-Key read_key(Query& row, bool may_lack_full);
-ArtifactRow read_artifact(Query& row);
-TrialRow read_trial(Query& row);
-DeviceClass read_device_class(Query& row);
-WantRow read_want(Query& row);
-RecordRow read_record(Query& row);
-JobRow read_job(Query& row);
+ToolchainIdentity read_toolchain(Statement& row);
+Key read_key(Statement& row, bool may_lack_full);
+ArtifactRow read_artifact(Statement& row);
+TrialRow read_trial(Statement& row);
+DeviceClass read_device_class(Statement& row);
+WantRow read_want(Statement& row);
+RecordRow read_record(Statement& row);
+JobRow read_job(Statement& row);
 
 /// The exception in a catch block: damage gets table, row and column, anything else is unchanged.
-[[noreturn]] void throw_with_place(const Error& error, Query& row, std::string_view table);
+[[noreturn]] void throw_with_place(const Error& error, Statement& row, std::string_view table);
 
 /// The row as `read` makes it. An error of damage names table, row and column.
 template <typename Read>
-auto read_row(Query& row, std::string_view table, Read read) {
+auto read_row(Statement& row, std::string_view table, Read read) {
   try {
     return read(row);
   } catch (const Error& error) {
@@ -42,13 +42,13 @@ auto read_row(Query& row, std::string_view table, Read read) {
 
 /// Absent: the query has no row.
 template <typename Read>
-auto read_one(Query& query, std::string_view table, Read read) {
+auto read_one(Statement& query, std::string_view table, Read read) {
   return query.step() ? std::optional(read_row(query, table, read)) : std::nullopt;
 }
 
 /// The row; absent where it is damaged, which is noted.
 template <typename Read>
-auto sound_row(Query& row, std::string_view table, DamagedRows& damaged, Read read)
+auto sound_row(Statement& row, std::string_view table, DamagedRows& damaged, Read read)
     -> std::optional<decltype(read(row))> {
   try {
     return read_row(row, table, read);
@@ -63,7 +63,7 @@ auto sound_row(Query& row, std::string_view table, DamagedRows& damaged, Read re
 
 /// Every undamaged row of the query.
 template <typename Read>
-auto read_sound(Query& query, std::string_view table, DamagedRows& damaged, Read read) {
+auto read_sound(Statement& query, std::string_view table, DamagedRows& damaged, Read read) {
   std::vector<decltype(read(query))> rows;
   while (query.step()) {
     if (auto row = sound_row(query, table, damaged, read)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/zstd.hpp"
 #include "server/store/columns.hpp"
 #include "server/store/row_columns.hpp"
 #include "server/store/row_readers.hpp"
@@ -10,7 +11,7 @@
 
 namespace cubind {
 
-using store::Query;
+using store::Statement;
 
 namespace sql = store::sql;
 
@@ -26,7 +27,7 @@ bool selects(const RecordFilter& filter, const std::string& kernel, const Digest
 }  // namespace
 
 Generation StoreReader::generation() {
-  Query query = database_.query(sql::kMeta);
+  Statement query = database_.query(sql::kMeta);
   if (!query.step()) {
     throw Error(ErrorCode::DataLoss, "store", "table meta is empty");
   }
@@ -37,7 +38,7 @@ Generation StoreReader::generation() {
 }
 
 StoreCounts StoreReader::counts() {
-  Query query = database_.query(sql::kCounts);
+  Statement query = database_.query(sql::kCounts);
   query.step();
   StoreCounts counts;
   counts.records = query.unsigned_integer();
@@ -49,7 +50,7 @@ StoreCounts StoreReader::counts() {
 }
 
 std::optional<ArtifactRow> StoreReader::artifact(const Key& key) {
-  Query query = database_.query(sql::kArtifact);
+  Statement query = database_.query(sql::kArtifact);
   auto found = read_sound(query.bind(key.digest), "artifacts", damaged_, store::read_artifact);
   if (found.empty()) {
     return std::nullopt;
@@ -59,13 +60,13 @@ std::optional<ArtifactRow> StoreReader::artifact(const Key& key) {
 }
 
 std::optional<ArtifactRow> StoreReader::artifact_by_cubin(const Digest& cubin) {
-  Query query = database_.query(sql::kArtifactByCubin);
+  Statement query = database_.query(sql::kArtifactByCubin);
   return read_one(query.bind(cubin), "artifacts", store::read_artifact);
 }
 
 std::vector<ToolchainIdentity> StoreReader::toolchains(const std::string& kernel) {
-  Query query = database_.query(sql::kToolchains);
-  return read_sound(query.bind(kernel), "artifacts", damaged_, [](Query& row) {
+  Statement query = database_.query(sql::kToolchains);
+  return read_sound(query.bind(kernel), "artifacts", damaged_, [](Statement& row) {
     row.blob();  // the key of one of its artifacts, which names the row
     return store::read_toolchain(row);
   });
@@ -74,7 +75,7 @@ std::vector<ToolchainIdentity> StoreReader::toolchains(const std::string& kernel
 bool StoreReader::has_blob(const Digest& cubin) { return database_.query(sql::kHasBlob).bind(cubin).step(); }
 
 std::optional<Blob> StoreReader::blob(const Digest& cubin) {
-  Query query = database_.query(sql::kBlob);
+  Statement query = database_.query(sql::kBlob);
   if (!query.bind(cubin).step()) {
     return std::nullopt;
   }
@@ -85,16 +86,19 @@ std::optional<Blob> StoreReader::blob(const Digest& cubin) {
   if (Digest::of(blob.zstd).view() != query.blob()) {
     store::damaged("cubin", cubin, "its stored bytes no longer have their SHA-256");
   }
+  if (zstd_content_size(blob.zstd).value_or(blob.cubin_bytes) != blob.cubin_bytes) {
+    store::damaged("cubin", cubin, "its stored size is not that of its bytes");
+  }
   return blob;
 }
 
 std::vector<DeviceClass> StoreReader::device_classes() {
-  Query query = database_.query(sql::kDeviceClasses);
+  Statement query = database_.query(sql::kDeviceClasses);
   return read_sound(query, "device_classes", damaged_, store::read_device_class);
 }
 
 std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {
-  Query query = database_.query(filter.current_only ? sql::kCurrentRecords : sql::kEveryRecord);
+  Statement query = database_.query(filter.current_only ? sql::kCurrentRecords : sql::kEveryRecord);
   std::vector<RecordRow> records = read_sound(query, "records", damaged_, store::read_record);
   std::erase_if(records, [&](const RecordRow& record) {
     const bool elsewhere = filter.name_space && record.question.name_space != *filter.name_space;
@@ -105,17 +109,17 @@ std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {
 
 std::vector<RecordRow> StoreReader::records_of(const RecordQuestion& question) {
   const Key key = record_key(question);
-  Query query = database_.query(sql::kRecordsOfQuestion);
+  Statement query = database_.query(sql::kRecordsOfQuestion);
   return read_sound(query.bind(key.digest), "records", damaged_, store::read_record);
 }
 
 std::vector<RecordRow> StoreReader::records_at(std::uint64_t generation) {
-  Query query = database_.query(sql::kRecordsAt);
+  Statement query = database_.query(sql::kRecordsAt);
   return read_sound(query.bind(generation), "records", damaged_, store::read_record);
 }
 
 std::optional<TrialRow> StoreReader::trial(const Key& key) {
-  Query query = database_.query(sql::kTrial);
+  Statement query = database_.query(sql::kTrial);
   auto trial = read_one(query.bind(key.digest), "trials", store::read_trial);
   if (trial) {
     store::require_full_key(key, trial->key.full, "trial");
@@ -124,20 +128,20 @@ std::optional<TrialRow> StoreReader::trial(const Key& key) {
 }
 
 std::optional<TrialRow> StoreReader::trial_by_digest(const Digest& key) {
-  Query query = database_.query(sql::kTrial);
+  Statement query = database_.query(sql::kTrial);
   return read_one(query.bind(key), "trials", store::read_trial);
 }
 
 std::vector<TrialRow> StoreReader::trials(const TrialGroup& group) {
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
-  Query query = database_.query(sql::kTrialsOfGroup);
+  Statement query = database_.query(sql::kTrialsOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
   return read_sound(query, "trials", damaged_, store::read_trial);
 }
 
 std::vector<TrialRow> StoreReader::all_trials(const RecordFilter& filter) {
-  Query query = database_.query(sql::kAllTrials);
+  Statement query = database_.query(sql::kAllTrials);
   std::vector<TrialRow> trials = read_sound(query, "trials", damaged_, store::read_trial);
   std::erase_if(trials,
                 [&](const TrialRow& trial) { return !selects(filter, trial.kernel, trial.device_class); });
@@ -145,9 +149,9 @@ std::vector<TrialRow> StoreReader::all_trials(const RecordFilter& filter) {
 }
 
 std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
-  Query query = database_.query(sql::kBlocks);
+  Statement query = database_.query(sql::kBlocks);
   query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
-  return read_sound(query, "blocks", damaged_, [&](Query& row) {
+  return read_sound(query, "blocks", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     BlockRow block;
     block.trial = trial.key.digest;
@@ -159,9 +163,9 @@ std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
 }
 
 std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
-  Query query = database_.query(sql::kVerifications);
+  Statement query = database_.query(sql::kVerifications);
   query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));
-  return read_sound(query, "verifications", damaged_, [&](Query& row) {
+  return read_sound(query, "verifications", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     VerificationRow verification;
     verification.trial = trial.key.digest;
@@ -175,9 +179,9 @@ std::vector<VerificationRow> StoreReader::verifications(const TrialRow& trial) {
 std::vector<BlockRow> StoreReader::blocks_of(const TrialGroup& group, std::uint32_t series) {
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
-  Query query = database_.query(sql::kBlocksOfGroup);
+  Statement query = database_.query(sql::kBlocksOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series, series);
-  return read_sound(query, "blocks", damaged_, [&](Query& row) {
+  return read_sound(query, "blocks", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     BlockRow block;
     block.trial = row.digest();
@@ -190,9 +194,9 @@ std::vector<BlockRow> StoreReader::blocks_of(const TrialGroup& group, std::uint3
 std::vector<VerificationRow> StoreReader::verifications_of(const TrialGroup& group, std::uint32_t series) {
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
-  Query query = database_.query(sql::kVerificationsOfGroup);
+  Statement query = database_.query(sql::kVerificationsOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series, series);
-  return read_sound(query, "verifications", damaged_, [&](Query& row) {
+  return read_sound(query, "verifications", damaged_, [&](Statement& row) {
     row.text();  // the row's name
     VerificationRow verification;
     verification.trial = row.digest();
@@ -205,40 +209,40 @@ std::vector<VerificationRow> StoreReader::verifications_of(const TrialGroup& gro
 std::vector<ArtifactRow> StoreReader::artifacts_of(const TrialGroup& group) {
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
-  Query query = database_.query(sql::kArtifactsOfGroup);
+  Statement query = database_.query(sql::kArtifactsOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
   return read_sound(query, "artifacts", damaged_, store::read_artifact);
 }
 
 std::vector<JobRow> StoreReader::out_of_memory_jobs() {
-  Query query = database_.query(sql::kOutOfMemoryJobs);
+  Statement query = database_.query(sql::kOutOfMemoryJobs);
   return read_sound(query, "jobs", damaged_, store::read_job);
 }
 
 std::optional<JobRow> StoreReader::job(const std::string& id) {
-  Query query = database_.query(sql::kJob);
+  Statement query = database_.query(sql::kJob);
   return query.bind(id).step() ? sound_row(query, "jobs", damaged_, store::read_job) : std::nullopt;
 }
 
 std::vector<JobRow> StoreReader::open_jobs() {
-  Query query = database_.query(sql::kOpenJobs);
+  Statement query = database_.query(sql::kOpenJobs);
   return read_sound(query, "jobs", damaged_, store::read_job);
 }
 
 std::vector<JobRow> StoreReader::ended_jobs() {
-  Query query = database_.query(sql::kEndedJobs);
+  Statement query = database_.query(sql::kEndedJobs);
   return read_sound(query, "jobs", damaged_, store::read_job);
 }
 
 JobPage StoreReader::jobs_after(const JobAge& age, std::size_t limit) {
   JobPage page;
-  Query ages = database_.query(sql::kJobAgesAfter);
+  Statement ages = database_.query(sql::kJobAgesAfter);
   ages.bind(age.created_at, age.id, static_cast<std::uint64_t>(limit));
   while (ages.step()) {
     std::string id = ages.text();
     page.last = JobAge{ages.text(), std::move(id)};
   }
-  Query query = database_.query(sql::kJobsAfter);
+  Statement query = database_.query(sql::kJobsAfter);
   query.bind(age.created_at, age.id, static_cast<std::uint64_t>(limit));
   page.jobs = read_sound(query, "jobs", damaged_, store::read_job);
   return page;
@@ -247,13 +251,13 @@ JobPage StoreReader::jobs_after(const JobAge& age, std::size_t limit) {
 std::uint32_t StoreReader::last_series(const RecordQuestion& question) {
   const std::string problem = store::write_problem(question.problem);
   const std::string policy = to_string(question.policy);
-  Query query = database_.query(sql::kLastSeries);
+  Statement query = database_.query(sql::kLastSeries);
   query.bind(question.kernel, problem, question.device_class, policy).step();
   return query.word();
 }
 
 std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& job) {
-  Query query = database_.query(sql::kPin);
+  Statement query = database_.query(sql::kPin);
   if (!query.bind(job).step()) {
     return std::nullopt;
   }
@@ -264,7 +268,7 @@ std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& j
 }
 
 std::vector<WantRow> StoreReader::wants() {
-  Query query = database_.query(sql::kWants);
+  Statement query = database_.query(sql::kWants);
   return read_sound(query, "wants", damaged_, store::read_want);
 }
 

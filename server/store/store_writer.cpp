@@ -11,7 +11,7 @@
 
 namespace cubind {
 
-using store::Query;
+using store::Statement;
 
 namespace sql = store::sql;
 
@@ -61,12 +61,13 @@ void StoreWriter::put_blob(const Blob& blob) {
     return;
   }
   // A wrong digest here would hand out someone else's machine code for ever after.
-  if (Digest::of(zstd_decompress(blob.zstd, blob.cubin_bytes)) != blob.cubin) {
+  const std::string cubin = zstd_decompress(blob.zstd, blob.cubin_bytes);
+  if (Digest::of(cubin) != blob.cubin) {
     throw Error(ErrorCode::InvalidArgument, "artifact " + blob.cubin.hex().substr(0, 16),
                 "the uploaded bytes do not have this digest");
   }
   database_.query(sql::kInsertBlob)
-      .bind(blob.cubin, blob.cubin_bytes, Query::bytes(blob.zstd), Digest::of(blob.zstd))
+      .bind(blob.cubin, std::uint64_t{cubin.size()}, Statement::bytes(blob.zstd), Digest::of(blob.zstd))
       .run();
 }
 
@@ -79,7 +80,7 @@ void StoreWriter::put_artifact(const ArtifactRow& artifact) {
   }
   database_.query(sql::kDeleteArtifact).bind(artifact.key.digest).run();  // a damaged one
   insert(database_.query(sql::kInsertArtifact), artifact, artifact.key.digest,
-         Query::bytes(artifact.key.full), now_);
+         Statement::bytes(artifact.key.full), now_);
 }
 
 void StoreWriter::put_device_class(const DeviceClass& device) {
@@ -87,16 +88,16 @@ void StoreWriter::put_device_class(const DeviceClass& device) {
     throw Error(ErrorCode::InvalidArgument, "device class", "the full key does not have the digest");
   }
   const std::string& put = is_damaged_class(device.digest) ? sql::kMendDeviceClass : sql::kInsertDeviceClass;
-  insert(database_.query(put), device, device.digest, Query::bytes(device.full), now_);
+  insert(database_.query(put), device, device.digest, Statement::bytes(device.full), now_);
 }
 
 bool StoreWriter::is_damaged_class(const Digest& digest) {
-  Query query = database_.query(sql::kDeviceClass);
+  Statement query = database_.query(sql::kDeviceClass);
   return query.bind(digest).step() && !sound_row(query, "device_classes", damaged_, store::read_device_class);
 }
 
 std::optional<StoreWriter::TrialIdentity> StoreWriter::find_trial(const Digest& key, Origin origin) {
-  Query query = database_.query(sql::kTrialId);
+  Statement query = database_.query(sql::kTrialId);
   if (!query.bind(key, store::origin_name(origin)).step()) {
     return std::nullopt;
   }
@@ -137,7 +138,7 @@ bool StoreWriter::put_trial(const TrialRow& trial) {
     row.fault_count =
         is_fault(trial.outcome) ? std::max(trial.fault_count, known->fault_count) : trial.fault_count;
   }
-  insert(database_.query(sql::kPutTrial), row, row.key.digest, Query::bytes(row.key.full),
+  insert(database_.query(sql::kPutTrial), row, row.key.digest, Statement::bytes(row.key.full),
          driver_branch(row.driver.version), now_);
   return true;
 }
@@ -178,7 +179,7 @@ void StoreWriter::end_record(std::int64_t id) {
 std::vector<StoreWriter::Rival> StoreWriter::rivals(const RecordRow& record, const Digest& key) {
   const std::string branch = driver_branch(record.driver.version);
   const std::string evidence(to_string(record.evidence));
-  Query query = database_.query(sql::kCurrentOfQuestion);
+  Statement query = database_.query(sql::kCurrentOfQuestion);
   query.bind(key, branch, toolchain_major(record.toolchain), evidence);
   std::vector<Rival> rivals;
   while (query.step()) {
@@ -206,8 +207,8 @@ bool StoreWriter::put_record(const RecordRow& record) {
 }
 
 void StoreWriter::insert_record(const RecordRow& record, const Key& key) {
-  insert(database_.query(sql::kInsertRecord), record, key.digest, Query::bytes(key.full), next_generation(),
-         toolchain_major(record.toolchain), driver_branch(record.driver.version), now_);
+  insert(database_.query(sql::kInsertRecord), record, key.digest, Statement::bytes(key.full),
+         next_generation(), toolchain_major(record.toolchain), driver_branch(record.driver.version), now_);
 }
 
 void StoreWriter::put_job(const JobRow& job) {
@@ -222,7 +223,7 @@ void StoreWriter::forget_jobs(const std::string& ended_before) {
 
 void StoreWriter::fail_damaged_jobs() {
   std::vector<std::pair<std::string, std::string>> damaged;  // id and what is wrong
-  Query query = database_.query(sql::kOpenJobs);
+  Statement query = database_.query(sql::kOpenJobs);
   while (query.step()) {
     try {
       read_row(query, "jobs", store::read_job);
@@ -246,7 +247,7 @@ void StoreWriter::count_want(const RecordQuestion& question, const std::string& 
     return;
   }
   insert(database_.query(sql::kInsertWant), WantRow{question, 1, now, now}, key.digest,
-         Query::bytes(key.full));
+         Statement::bytes(key.full));
   // A caller that may only read may ask for anything: the list must not grow with it.
   database_.query(sql::kTrimWants).bind(key.digest, kMaxWants).run();
 }

@@ -118,7 +118,7 @@ void WriterThread::require_usable() {
 void WriterThread::insert_meta(const std::filesystem::path& path) {
   const std::string id = random_store_id();
   database_.query(sql::kInsertMeta)
-      .bind(Query::bytes(id), file_identity(path), RealClock().wall_text())
+      .bind(Statement::bytes(id), file_identity(path), RealClock().wall_text())
       .run();
 }
 
@@ -131,12 +131,12 @@ void WriterThread::redraw_if_restored(const std::filesystem::path& path) {
     return;
   }
   const std::string id = random_store_id();
-  database_.query(sql::kRedrawStoreId).bind(Query::bytes(id), identity).run();
+  database_.query(sql::kRedrawStoreId).bind(Statement::bytes(id), identity).run();
   log_info(path.string() + ": is a copy of the earlier store: its generations are counted anew");
 }
 
 std::string WriterThread::stored_identity() {
-  Query query = database_.query(sql::kMeta);
+  Statement query = database_.query(sql::kMeta);
   query.step();
   query.blob();
   query.integer();

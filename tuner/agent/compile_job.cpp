@@ -31,6 +31,23 @@ std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const
   return wanted;
 }
 
+// Without it no configuration of a job is ever verified.
+void check_reference(const KernelBuild& build, const Problem& problem, const std::string& architecture,
+                     CompileSource& artifacts, v1::CheckResult& result) {
+  if (build.spec()->reference.kind != ReferenceSpec::Kind::Kernel) {
+    return;
+  }
+  const ArtifactSource source = reference_artifact_source(*build.spec(), problem, architecture);
+  const Compiled& compiled =
+      artifacts.get({artifact_key(source, build.reference_identity()), build.reference_identity(),
+                     [&build, source] { return build.reference_request(source); }, CompilePriority::Check});
+  if (compiled.outcome != v1::CORRECT) {
+    v1::SpecFault& told = *result.add_faults();
+    told.set_pointer("/reference/source");
+    told.set_cause("does not compile for " + architecture + ": " + compiled.log);
+  }
+}
+
 // Nobody stores what a check compiles.
 class NoChannel final : public JobChannel {
  public:
@@ -107,6 +124,9 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
       v1::SpecFault& told = *result.add_faults();
       told.set_pointer(fault.pointer);
       told.set_cause(fault.cause);
+    }
+    if (order.with_reference()) {
+      check_reference(build, problem, order.architecture(), artifacts, result);
     }
     *result.mutable_info() = upload_of(compiled).info();
     result.mutable_info()->clear_zstd_cubin();

@@ -184,7 +184,7 @@ class CompilePool::Implementation {
       }
       try {
         if (!process) {
-          process.emplace(options_, [this] { return is_stopping(); });
+          process.emplace(options_, [&] { return is_stopping() || is_withdrawn(*job); });
           const std::lock_guard lock(mutex_);
           pids_.insert(process->pid());
           ++counts_.workers_started;
@@ -293,6 +293,9 @@ class CompilePool::Implementation {
     const std::lock_guard lock(mutex_);
     return stopping_;
   }
+
+  // A probe never is: somebody waits for it.
+  bool is_withdrawn(const Job& job) const { return job.request && !is_pending(job.id); }
 
   bool is_pending(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/failpoint.hpp"
+
 namespace cubind {
 namespace {
 
@@ -64,6 +66,7 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
     for (const std::size_t i : rounds.order(round)) {
       order.push_back(finalists[i]);
     }
+    failpoint("agent.round");
     const TrialBench::Round measured = bench_.round(round, order);
     if (measured.failed) {
       const auto at = std::ranges::find(finalists, measured.failed) - finalists.begin();

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/spec/space_thinning.hpp"
 #include "tuner/spec/todays_terms.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -49,8 +50,10 @@ JobInput make_job_input(const v1::LeaseGrant& lease, const std::shared_ptr<const
   JobInput input = make_frame(lease, spec, device);
   const auto preset = default_configuration(*input.spec, input.problem, input.constants);
   if (!preset) {
+    const std::string why = what_leaves_none(*input.spec, input.problem, input.constants, interrupt);
     throw Error(ErrorCode::FailedPrecondition, input.spec->name + " at " + to_string(input.problem),
-                "no configuration satisfies the constraints and the limits of " + device.facts().name());
+                "no configuration satisfies the constraints and the limits of " + device.facts().name() +
+                    (why.empty() ? "" : "; " + why + " leaves none"));
   }
   input.preset = *preset;
   input.space = std::make_shared<const KernelSpace>(*input.spec, input.problem, input.constants, interrupt);

@@ -174,7 +174,7 @@ v1::DeviceReply RemoteDevice::prepare(std::uint32_t setup, const std::function<v
   const auto began = steady_clock::now();
   v1::DeviceReply reply = call(request, deadlines_.prepare);
   prepare_took_ = std::max(prepare_took_, duration_cast<milliseconds>(steady_clock::now() - began));
-  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) {
+  if (reply.outcome() == v1::CORRECT) {
     prepared_.insert(setup);
   }
   return reply;
@@ -207,7 +207,7 @@ v1::DeviceReply RemoteDevice::load(std::uint32_t trial, const std::function<v1::
   v1::DeviceRequest request;
   *request.mutable_load() = make();
   v1::DeviceReply reply = call(request, deadlines_.load);
-  if (reply.outcome() == v1::CORRECT && !reply.foreign_use()) {
+  if (reply.outcome() == v1::CORRECT) {
     loaded_[trial] = reply;
   }
   return reply;

@@ -9,7 +9,7 @@
 
 namespace cubind {
 
-/// The replay device's tables say nothing about rows: there, numerics `invariant:DIM` mean `reproducible`.
+/// Throws FailedPrecondition where they are asked of a replay device: its tables say nothing about rows.
 bool wants_row_invariance(const JobInput& input);
 
 /// Numerics `invariant:DIM`: an output's rows have the same bits for every size of DIM.

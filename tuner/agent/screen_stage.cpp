@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/failpoint.hpp"
 #include "tuner/measure/margins.hpp"
 
 namespace cubind {
@@ -17,6 +18,7 @@ ScreenStage::ScreenStage(const JobInput& input, Proposals& proposals, TrialBench
 
 Attempt ScreenStage::verify(const Candidate& candidate) {
   progress_.phase("verifying");
+  failpoint("agent.verify");
   return bench_.verify(candidate, {DeviceSetup::kMain, input_.problem, candidate.plan}, false);
 }
 
@@ -38,6 +40,7 @@ Attempt ScreenStage::screen(const Candidate& candidate) {
       break;
     }
     progress_.phase("screening");
+    failpoint("agent.screen");
     TrialBench::Screen block = bench_.screen(candidate, position, step.samples, best_us_.value_or(0));
     if (block.attempt != Attempt::Done) {
       return block.attempt;
@@ -54,6 +57,7 @@ Attempt ScreenStage::screen(const Candidate& candidate) {
 
 Attempt ScreenStage::try_one(const Candidate& candidate) {
   progress_.phase("compiling");
+  failpoint("agent.compile");
   const Attempt compiled = bench_.compile(candidate);
   progress_.nvrtc_calls(artifacts_.nvrtc_calls());
   if (compiled != Attempt::Done) {

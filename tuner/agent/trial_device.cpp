@@ -235,11 +235,11 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
   Measured result;
   result.reply = prepare({DeviceSetup::kMain, input_.problem, {}});
   for (const Item& item : items) {
-    if (result.reply.foreign_use()) {
+    if (result.reply.foreign_use() && consent_.gives_way()) {
       return result;
     }
     result.reply = load(*item.candidate);
-    if (result.reply.foreign_use()) {
+    if (result.reply.foreign_use() && consent_.gives_way()) {
       return result;
     }
     if (result.reply.outcome() != v1::CORRECT) {

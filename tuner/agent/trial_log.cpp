@@ -1,10 +1,24 @@
 #include "tuner/agent/trial_log.hpp"
 
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
+
+namespace {
+
+// The tests of killed jobs hold these lines against what is measured later.
+void log_acknowledged(const v1::Batch& batch) {
+  for (const v1::SampleBlock& block : batch.blocks()) {
+    log_debug("acknowledged " + digest_from_wire(block.trial_key(), "block.trial_key").hex() + " " +
+              v1::SampleBlock::Stage_Name(block.stage()) + " " + std::to_string(block.index()));
+  }
+}
+
+}  // namespace
 
 std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
 
@@ -149,6 +163,7 @@ void TrialLog::commit() {
     return;
   }
   channel_.store(pending_);
+  log_acknowledged(pending_);
   for (const auto& [trial, artifact] : pending_headers_) {
     artifacts_.mark_stored(artifact);
   }

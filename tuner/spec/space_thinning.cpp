@@ -58,6 +58,15 @@ std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, c
   return steps;
 }
 
+std::string what_leaves_none(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+                             const Interrupt& interrupt) {
+  const std::vector<Thinning> steps = thin_out(spec, problem, device, interrupt);
+  if (steps.empty() || steps.back().left > 0) {
+    return "";
+  }
+  return steps.back().place + ": " + steps.back().condition;
+}
+
 std::vector<Configuration> valid_from(const KernelSpec& spec, const Problem& problem,
                                       const DeviceConstants& device, std::uint64_t first, std::uint64_t count,
                                       const Interrupt& interrupt) {

@@ -23,6 +23,11 @@ struct Thinning {
 std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
                                const Interrupt& interrupt = {});
 
+/// The condition that leaves no configuration: "/constraints/2: D % VECTOR == 0". Empty where some configuration is
+/// valid, and where thin_out() does not come so far.
+std::string what_leaves_none(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
+                             const Interrupt& interrupt = {});
+
 /// `count` of the valid configurations in canonical order, from the one with number `first` on; fewer at the
 /// end. Throws as thin_out() does not: Error(ResourceExhausted) where the space cannot be counted,
 /// Error(InvalidArgument) where an expression fails.

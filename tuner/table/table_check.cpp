@@ -74,7 +74,6 @@ class Checker {
     if (!has_facts(record.context)) {
       return;
     }
-    check_evidence(record);
     check_architecture(record);
     check_own_trial(record);
     const CheckedKernel* kernel = find_kernel(record.context);
@@ -212,16 +211,6 @@ class Checker {
       add_outdated("/trial",
                    "other_revision: not the key that " + spec.file +
                        " gives this configuration today; the spec or a source of it has changed since");
-    }
-  }
-
-  void check_evidence(const TableRecord& record) {
-    const bool replayed = !facts_.at(record.context.device_class).replay_table.empty();
-    if (replayed && record.evidence == Evidence::Measured) {
-      add("/evidence", "a record of a replay device is replayed and not measured");
-    }
-    if (!replayed && record.evidence == Evidence::Replayed) {
-      add("/evidence", "a record of a real device class is measured or imported and not replayed");
     }
   }
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "base/clock.hpp"
 #include "base/json_node.hpp"
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
@@ -153,12 +154,20 @@ TableContext read_context(const JsonNode& node) {
   return context;
 }
 
+// A correct result is within its tolerance: an excess of 1 is at its edge.
+void check_excess(const JsonNode& node, double excess, bool is_correct) {
+  if (is_correct && excess > 1) {
+    node.at("worst_excess").fail("is above 1: the result is outside of its tolerance and not correct");
+  }
+}
+
 VerificationSummary read_summary(const JsonNode& node) {
   VerificationSummary verification;
   verification.verified = node.at("verified").as_bool();
   verification.digest = read_digest(node.at("digest"));
   verification.reference = node.at("reference").as_string();
   verification.worst_excess = node.number_or("worst_excess", 0);
+  check_excess(node, verification.worst_excess, verification.verified);
   verification.same_bits = node.bool_or("same_bits", false);
   verification.after_timing = node.bool_or("after_timing", false);
   if (node.contains("problems")) {
@@ -179,6 +188,9 @@ Timing read_timing(const JsonNode& node) {
   timing.timer = text_or_empty(node, "timer");
   timing.tick_us = node.number_or("tick_us", 0);
   timing.measured_at = node.at("measured_at").as_string();
+  if (!is_iso8601_utc(timing.measured_at)) {
+    node.at("measured_at").fail("there is no such day or time");
+  }
   return timing;
 }
 
@@ -224,6 +236,7 @@ VerificationResult read_verification(const JsonNode& node) {
   result.after_timing = node.bool_or("after_timing", false);
   result.outcome = *parse_outcome(node.at("outcome").as_string());
   result.worst_excess = node.number_or("worst_excess", 0);
+  check_excess(node, result.worst_excess, result.outcome == Outcome::Correct);
   result.same_bits = node.bool_or("same_bits", false);
   return result;
 }
@@ -268,8 +281,10 @@ class Reader {
   TableParts run() {
     std::set<Digest> seen;
     for_each("devices", [&](const JsonNode& node, std::size_t) {
-      classes_.insert(read_digest(node.at("class")));  // also of a device with a fault: its records have none
+      const Digest device_class = read_digest(node.at("class"));
+      classes_.insert(device_class);  // also of a device with a fault: its records have none
       parts_.table.devices.push_back(read_device(node));
+      plays_a_table_[device_class] = !parts_.table.devices.back().facts.replay_table.empty();
       if (!seen.insert(parts_.table.devices.back().device_class).second) {
         node.fail("the table has this class twice");
       }
@@ -277,6 +292,7 @@ class Reader {
     Places<RecordIdentity> records;
     for_each("records", [&](const JsonNode& node, std::size_t place) {
       TableRecord record = read_record(node);
+      check_evidence(node, record);
       check_element(node, place, record, records);
       parts_.table.records.push_back(std::move(record));
       parts_.record_places.push_back(place);
@@ -326,10 +342,25 @@ class Reader {
               std::to_string(first->second));
   }
 
+  // Nothing is known of a device that has a fault itself.
+  void check_evidence(const JsonNode& node, const TableRecord& record) const {
+    const auto replays = plays_a_table_.find(record.context.device_class);
+    if (replays == plays_a_table_.end()) {
+      return;
+    }
+    if (replays->second && record.evidence == Evidence::Measured) {
+      node.at("evidence").fail("a record of a replay device is replayed and not measured");
+    }
+    if (!replays->second && record.evidence == Evidence::Replayed) {
+      node.at("evidence").fail("a record of a real device class is measured or imported and not replayed");
+    }
+  }
+
   const JsonNode& root_;
   const std::size_t max_faults_;
   const Interrupt& interrupt_;
   std::set<Digest> classes_;
+  std::map<Digest, bool> plays_a_table_;
   TableParts parts_;
 };
 

@@ -148,6 +148,7 @@ v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
     return reply(*failure);
   }
   v1::DeviceReply prepared = reply();
+  prepared.set_foreign_use(session().foreign_use());
   *prepared.mutable_info() = session().info();
   return prepared;
 }
@@ -159,6 +160,7 @@ v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
     const std::vector<std::string> symbols(request.entry_symbols().begin(), request.entry_symbols().end());
     auto loaded = std::make_unique<LoadedCubin>(session().context(), request.cubin(), symbols);
     v1::DeviceReply done = reply();
+    done.set_foreign_use(session().foreign_use());
     for (v1::LoadedEntry& entry : loaded->entries()) {
       *done.add_entries() = std::move(entry);
     }
@@ -179,6 +181,7 @@ v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
   try {
     const v1::VerificationResult result = verify_variant(session(), problem, cubin, request);
     v1::DeviceReply done = reply();
+    done.set_foreign_use(session().foreign_use());
     done.set_outcome(result.outcome());
     done.set_detail(result.detail());
     *done.mutable_verification() = result;

@@ -71,6 +71,20 @@ TEST_CASE("a process that takes memory of the GPU is foreign use for as long as 
   CHECK_FALSE(is_foreign(worker, false));
 }
 
+TEST_CASE("a foreign process is told with each reply to a request that uses the GPU") {
+  const Requests problem = row_problem();
+  const v1::LaunchPlan plan = row_plan(problem, "right");
+  DeviceWorkerProcess worker;
+  REQUIRE_FALSE(is_foreign(worker, false));
+  REQUIRE_FALSE(worker.ask(problem.prepare()).foreign_use());
+  Subprocess other = hold_a_gigabyte();
+  REQUIRE(is_foreign(worker, true));
+  CHECK(worker.ask(problem.prepare()).foreign_use());
+  CHECK(worker.ask(Requests::load(plan)).foreign_use());
+  CHECK(worker.ask(Requests::verify(plan)).foreign_use());
+  CHECK(worker.ask(Requests::measure(plan, 1)).foreign_use());
+}
+
 v1::FoundGpus offered(const std::string& visible, std::vector<std::string> arguments = {}) {
   SubprocessOptions agent;
   agent.program = bin_dir() / "cubind-agent";

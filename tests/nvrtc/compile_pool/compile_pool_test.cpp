@@ -6,6 +6,8 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <ctime>
+#include <stop_token>
 #include <thread>
 
 #include "base/error.hpp"
@@ -79,6 +81,48 @@ int busy_worker(CompilePool& pool) {
   }
   FAIL("no worker was started");
   return -1;
+}
+
+std::chrono::nanoseconds cpu_time(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    return {};
+  }
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+v1::CompileReply wait_for(PoolCompiler& compiler, std::uint64_t id) {
+  std::optional<v1::CompileReply> reply;
+  while (!(reply = compiler.wait(id, 10s))) {
+  }
+  return *std::move(reply);
+}
+
+v1::CompileReply reply_to(PoolCompiler& compiler, const v1::CompileRequest& request) {
+  return wait_for(compiler, compiler.submit(request, CompilePriority::Tuning));
+}
+
+// The worker after `before`, when it has computed for so long.
+void stop_once_it_compiles(pid_t before, std::chrono::nanoseconds computed, const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const auto worker = find_worker();
+    if (worker && worker->pid != before && cpu_time(worker->pid) >= computed) {
+      ::kill(worker->pid, SIGSTOP);
+      return;
+    }
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// As soon as it is there: long before its compiler has started.
+pid_t stop_next_worker() {
+  while (true) {
+    if (const auto worker = find_worker()) {
+      ::kill(worker->pid, SIGSTOP);
+      return worker->pid;
+    }
+  }
 }
 
 }  // namespace
@@ -369,22 +413,44 @@ TEST_CASE("a worker that stands still until the deadline is told from one that c
   CHECK(stopped.stood_still);
 }
 
-TEST_CASE("a compile whose worker stood still is repeated in a fresh one") {
+TEST_CASE("a compile whose worker stood still is repeated in a fresh one and counts when that does too") {
   CompilePoolOptions options = newest();
-  options.deadline = 1s;
+  options.deadline = 2s;
   PoolCompiler compiler(options);
   compiler.probe();
-  const auto stop_worker = [] {
-    const auto worker = find_worker();
-    REQUIRE(worker);
-    ::kill(worker->pid, SIGSTOP);
-  };
-  stop_worker();
-  const std::uint64_t first = compiler.submit(good(1), CompilePriority::Tuning);
-  std::optional<v1::CompileReply> reply;
-  while (!(reply = compiler.wait(first, 10s))) {
-  }
-  CHECK(reply->outcome() == v1::CORRECT);
+  const auto idle = find_worker();
+  REQUIRE(idle);
+  const auto to_start = cpu_time(idle->pid);
+  ::kill(idle->pid, SIGSTOP);
+  CHECK(reply_to(compiler, good()).outcome() == v1::CORRECT);
+
+  const auto second = find_worker();
+  REQUIRE(second);
+  REQUIRE(second->pid != idle->pid);
+  ::kill(second->pid, SIGSTOP);
+  std::jthread stopper(
+      [&](const std::stop_token& stop) { stop_once_it_compiles(second->pid, to_start + 200ms, stop); });
+  const v1::CompileReply reply = reply_to(compiler, endless());
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(), Contains("longer than 2 s"));
+}
+
+TEST_CASE("a worker that stands still before it is ready is replaced at the deadline of its start") {
+  CompilePoolOptions options = newest();
+  options.start_deadline = 5s;
+  PoolCompiler compiler(options);
+  const std::uint64_t request = compiler.submit(good(), CompilePriority::Tuning);
+  stop_next_worker();
+  CHECK(wait_for(compiler, request).outcome() == v1::CORRECT);
+}
+
+TEST_CASE("a withdrawn request waits for no worker that stands still before it is ready") {
+  CompilePool pool(newest());
+  const std::uint64_t request = pool.submit(good(1));
+  const pid_t stopped = stop_next_worker();
+  pool.cancel(request);
+  CHECK(pool.wait(pool.submit(good(2)), 30s).has_value());
+  CHECK(find_worker()->pid != stopped);
 }
 
 TEST_CASE("compile workers are started by exec and niced") {

@@ -3,8 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
+#include "tuner/agent/compile_job.hpp"
+#include "tuner/plan/wire.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 namespace {
@@ -23,7 +27,46 @@ const Toolbox& toolbox() {
 
 constexpr std::uint32_t kCuda11 = 11080, kCuda12 = 12040, kCuda13 = 13000, kCuda14 = 14000;
 
+// vector_add with its default configuration, and with its reference if that is wanted.
+v1::CheckOrder check_of_vector_add(bool with_reference) {
+  const auto spec = load_kernel_spec((source_dir() / "variants" / "vector_add" / "vector_add.json").string());
+  const Problem problem = spec->canonicalize(parse_problem("N=4096,T=f32"), "problem");
+  v1::CheckOrder order;
+  to_wire(spec->bundle, *order.mutable_spec());
+  to_wire(problem, *order.mutable_problem());
+  to_wire(spec->canonicalize(spec->defaults.front(), "default"), *order.mutable_configuration());
+  order.set_architecture("sm_90");
+  order.set_with_reference(with_reference);
+  return order;
+}
+
+// Whichever file the reference is in: without it there is no such entry.
+void break_reference(v1::SpecBundle& bundle) {
+  OrderedJson spec = OrderedJson::parse(bundle.spec_json());
+  const std::string source = spec.at("reference").at("source");
+  for (v1::SourceFile& file : *bundle.mutable_files()) {
+    if (file.path() == source) {
+      file.set_content("#error there is no reference\n");
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("a check compiles the reference where it is wanted and names it where it does not compile") {
+  const bool with_reference = GENERATE(false, true);
+  JobStop stop;
+  v1::CheckOrder order = check_of_vector_add(with_reference);
+  CHECK(run_check(order, toolbox(), stop).faults().empty());
+  break_reference(*order.mutable_spec());
+  const v1::CheckResult result = run_check(order, toolbox(), stop);
+  CHECK(result.outcome() == v1::CORRECT);
+  REQUIRE(result.faults_size() == (with_reference ? 1 : 0));
+  if (with_reference) {
+    CHECK(result.faults(0).pointer() == "/reference/source");
+    CHECK_THAT(result.faults(0).cause(), Contains("there is no reference"));
+  }
+}
 
 TEST_CASE("the newest NVRTC whose major version the driver supports compiles") {
   CHECK(toolbox().choose(kCuda13, "").toolchain.major == toolchains().front().major);

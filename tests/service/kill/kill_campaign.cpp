@@ -1,6 +1,8 @@
 #include "tests/service/kill/kill_campaign.hpp"
 
 #include <csignal>
+#include <future>
+#include <sstream>
 #include <thread>
 
 #include "base/error.hpp"
@@ -13,37 +15,37 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kGone{3000};
-constexpr int kPaceMicroseconds = 5000;
-// How long a job stays in its commit: first the agent, then the daemon within its transaction.
-constexpr milliseconds kAgentCommits{60};
-constexpr milliseconds kStoreCommits{60};
-constexpr const char* kFailpoints = "agent.commit=60,store.commit=60";
-// Within the finalists' stage the moment is drawn from this, in the short phases from their events.
-constexpr milliseconds kFinalistsSpread{400};
-constexpr milliseconds kCompilingSpread{20};
-constexpr std::uint64_t kEventsLetPass = 4;
+constexpr milliseconds kLook{2};
+constexpr int kPaceMicroseconds = 2000;
+// A daemon that acknowledged what it has not stored has said so by then.
+constexpr milliseconds kSettles{20};
+// How far a job goes on from its place, where it does.
+constexpr std::uint64_t kGoesOnMilliseconds = 15;
 
-const std::string kCompiling = kPhases[0], kFinalists = kPhases[3], kCommit = kPhases[4];
-constexpr std::size_t kDaemonTarget = 0;
+constexpr std::size_t kDaemonTarget = 0, kDeviceTarget = 2;
+
+const std::string kStoring = "store.batch", kAcknowledging = "daemon.acknowledge";
+
+/// By phase. The kills of a cell take them in turns.
+const std::array<std::vector<KillPlace>, kPhases.size()> kPlaces = {{
+    {{.points = {"agent.compile"}, .passes = 4, .goes_on = true}},
+    {{.points = {"agent.verify"}, .passes = 3, .goes_on = true}},
+    {{.points = {kStoring}, .passes = 6},
+     {.points = {"agent.screen"}, .passes = 6, .goes_on = true},
+     {.points = {kAcknowledging}, .passes = 6, .is_stored = true}},
+    {{.points = {"agent.round", kAcknowledging}, .passes = 4, .is_stored = true},
+     {.points = {"agent.round"}, .passes = 4, .goes_on = true},
+     {.points = {"agent.round", kStoring}, .passes = 4}},
+    {{.points = {"store.commit"}, .is_stored = true, .is_behind = true},
+     {.points = {"agent.commit"}, .is_stored = true}},
+}};
 
 bool has_ended(v1::Job::State state) {
   return state == v1::Job::DONE || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
 }
 
-milliseconds spread_of(const KillCell& cell) {
-  const std::string phase = kPhases[cell.phase];
-  if (phase == kCompiling) {
-    return kCompilingSpread;
-  }
-  if (phase == kFinalists) {
-    return kFinalistsSpread;
-  }
-  if (phase != kCommit) {
-    return milliseconds(0);
-  }
-  // An agent whose result is on its way has left the job.
-  const milliseconds margin{15};
-  return cell.target == kDaemonTarget ? kAgentCommits + kStoreCommits - margin : kAgentCommits - margin;
+bool is_over(const std::future<void>& tuning) {
+  return tuning.wait_for(milliseconds(0)) == std::future_status::ready;
 }
 
 }  // namespace
@@ -58,29 +60,44 @@ std::map<std::string, std::string> undisturbed_winners(const std::vector<Problem
   return winners;
 }
 
-KillCampaign::KillCampaign(std::vector<Problem> problems, std::uint64_t seed)
+KillCampaign::KillCampaign(std::vector<Problem> problems, std::uint64_t seed, std::size_t round)
     : problems_(std::move(problems)),
-      daemon_({.problems = problems_, .pace_us = kPaceMicroseconds, .failpoints = kFailpoints}),
-      random_(seed) {}
+      failpoints_("cubind-failpoints"),
+      daemon_({.problems = problems_,
+               .pace_us = kPaceMicroseconds,
+               .arguments = {"--log-level", "debug"},
+               .failpoints = failpoints_.path().string()}),
+      random_(seed),
+      round_(round) {}
 
-// The daemon's own word, just before the kill. While it commits it answers nothing.
-bool KillCampaign::still_in_phase(const KilledJob& job) const {
-  if (kPhases[job.cell.phase] == kCommit) {
-    return true;
-  }
-  const Connection connection(const_cast<TinyDaemon&>(daemon_)->address());
-  const auto reply = connection.list_jobs(false, kPatience);
-  for (const v1::Job& open : reply.jobs()) {
-    if (problem_from_wire(open.problem(), "problem") != job.problem) {
-      continue;
+std::vector<std::string> KillCampaign::acknowledged_blocks() const {
+  const std::string word = " debug: acknowledged ";
+  std::vector<std::string> blocks;
+  std::istringstream text(read_file(daemon_.folder() / "daemon/log"));
+  for (std::string line; std::getline(text, line);) {
+    if (const auto at = line.find(word); at != std::string::npos) {
+      blocks.push_back(line.substr(at + word.size()));
     }
-    return open.state() == v1::Job::RUNNING && open.phase() == kPhases[job.cell.phase];
   }
-  return false;
+  return blocks;
+}
+
+void KillCampaign::hold_at(const std::string& place, std::uint64_t passes) const {
+  std::filesystem::remove(failpoints_.path() / (place + ".reached"));
+  write_file_atomic(failpoints_.path() / place, std::to_string(passes) + "\n");
+}
+
+void KillCampaign::let_go(const std::string& place) const {
+  std::filesystem::remove(failpoints_.path() / place);
+}
+
+bool KillCampaign::is_held_at(const std::string& place) const {
+  return std::filesystem::exists(failpoints_.path() / (place + ".reached"));
 }
 
 void KillCampaign::kill(KilledJob& job) {
   std::vector<ProcessId> family;
+  const auto killed_at = steady_clock::now();
   if (job.cell.target == kDaemonTarget) {
     family = descendants(daemon_->pid());
     daemon_->kill();
@@ -94,28 +111,8 @@ void KillCampaign::kill(KilledJob& job) {
     ::kill(target->pid, SIGKILL);
   }
   job.killed = true;
-  const auto killed_at = steady_clock::now();
   job.orphans = wait_until_gone(family, kGone);
   job.gone_after = std::chrono::duration_cast<milliseconds>(steady_clock::now() - killed_at);
-}
-
-void KillCampaign::on_event(const v1::TuneEvent& event, KilledJob& job) {
-  job.last = event;
-  if (job.killed || event.job().state() != v1::Job::RUNNING) {
-    return;
-  }
-  if (event.job().phase() != kPhases[job.cell.phase]) {
-    return;
-  }
-  if (skip_ > 0) {
-    --skip_;
-    return;
-  }
-  const milliseconds spread = spread_of(job.cell);
-  std::this_thread::sleep_for(milliseconds(random_.below(static_cast<std::uint64_t>(spread.count()) + 1)));
-  if (still_in_phase(job)) {
-    kill(job);
-  }
 }
 
 void KillCampaign::finish_after_restart(KilledJob& job) {
@@ -127,18 +124,54 @@ void KillCampaign::finish_after_restart(KilledJob& job) {
   }
 }
 
+void KillCampaign::kill_at(const KillPlace& place, KilledJob& job, const std::future<void>& tuning) {
+  std::uint64_t passes = random_.below(place.passes + 1);
+  std::string before;
+  for (const std::string& point : place.points) {
+    hold_at(point, std::exchange(passes, 0));
+    if (!before.empty()) {
+      let_go(before);
+    }
+    while (!is_held_at(point) && !is_over(tuning)) {
+      std::this_thread::sleep_for(kLook);
+    }
+    before = point;
+  }
+  job.place = before;
+  const bool goes_on = place.goes_on && round_ % 2 == 1;
+  if (goes_on) {
+    let_go(before);
+    std::this_thread::sleep_for(milliseconds(random_.below(kGoesOnMilliseconds)));
+  } else {
+    std::this_thread::sleep_for(kSettles);
+  }
+  if (!is_over(tuning)) {
+    job.was_stored = place.is_stored;
+    kill(job);
+  }
+  let_go(before);
+}
+
+const KillPlace& KillCampaign::place_of(const KillCell& cell) const {
+  const std::vector<KillPlace>& places = kPlaces[cell.phase];
+  const std::size_t turn = (cell.target + round_) % places.size();
+  const bool is_gone = cell.target == kDeviceTarget && places[turn].is_behind;
+  return places[is_gone ? (turn + 1) % places.size() : turn];
+}
+
 KilledJob KillCampaign::run(const KillCell& cell) {
   KilledJob job;
   job.problem = problems_.at(next_++);
   job.cell = cell;
-  const std::string phase = kPhases[cell.phase];
-  const bool many_events = phase == "verifying" || phase == "screening";
-  skip_ = many_events ? random_.below(kEventsLetPass) : 0;
-  try {
+  const KillPlace& place = place_of(cell);
+  std::future<void> tuning = std::async(std::launch::async, [&] {
     daemon_->connect().tune(
-        tune_request({job.problem}), [&](const v1::TuneEvent& event) { on_event(event, job); }, {},
-        std::nullopt);
-  } catch (const Error& error) {
+        tune_request({job.problem}), [&](const v1::TuneEvent& event) { job.last = event; }, {}, std::nullopt);
+  });
+  kill_at(place, job, tuning);
+  try {
+    tuning.get();
+  } catch (const Error&) {
     if (!job.killed || cell.target != kDaemonTarget) {
       throw;
     }

@@ -4,8 +4,9 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <future>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,9 @@ struct KillCell {
 struct KilledJob {
   Problem problem;
   KillCell cell;
-  bool killed = false;                      // false: the job had left the phase, or the process was not there
+  std::string place;                        // failpoint at which it was killed, or from which it had gone on
+  bool killed = false;                      // false: the job never came there, or the process was not there
+  bool was_stored = false;                  // every batch that the agent had sent was stored
   std::chrono::milliseconds gone_after{0};  // until the killed process and all that came from it had ended
   std::vector<ProcessId> orphans;           // that ran on after the limit
   v1::TuneEvent last;
@@ -38,29 +41,44 @@ struct KilledJob {
 /// Winners by problem, of jobs that nobody disturbed.
 std::map<std::string, std::string> undisturbed_winners(const std::vector<Problem>& problems);
 
-/// A daemon whose device takes its time.
+/// Where a job is held: at failpoints that it reaches one after the other. The last one counts.
+struct KillPlace {
+  std::vector<std::string> points;
+  std::uint64_t passes = 0;  // up to so many are let go by, at the first point
+  bool goes_on = false;      // for a while, in every second round
+  bool is_stored = false;    // nothing that was measured is on its way
+  bool is_behind = false;    // the agent has left the job, and its device worker has ended
+};
+
+/// A daemon whose device takes its time, and whose processes are held at failpoints.
 class KillCampaign {
  public:
-  /// The moments of the kills are drawn from `seed`.
-  KillCampaign(std::vector<Problem> problems, std::uint64_t seed);
+  /// What varies within a phase is drawn from `seed`. `round` says which places of a phase are taken.
+  KillCampaign(std::vector<Problem> problems, std::uint64_t seed, std::size_t round);
 
   /// Tunes the next problem, kills once on the way, waits until the job has ended.
   KilledJob run(const KillCell& cell);
   bool exhausted() const { return next_ == problems_.size(); }
 
   TinyDaemon& daemon() { return daemon_; }
+  /// "TRIAL STAGE INDEX" of each block whose acknowledgement an agent got.
+  std::vector<std::string> acknowledged_blocks() const;
 
  private:
-  void on_event(const v1::TuneEvent& event, KilledJob& job);
-  bool still_in_phase(const KilledJob& job) const;
+  const KillPlace& place_of(const KillCell& cell) const;
+  void hold_at(const std::string& place, std::uint64_t passes) const;
+  void let_go(const std::string& place) const;
+  bool is_held_at(const std::string& place) const;
+  void kill_at(const KillPlace& place, KilledJob& job, const std::future<void>& tuning);
   void kill(KilledJob& job);
   void finish_after_restart(KilledJob& job);
 
   std::vector<Problem> problems_;
   std::size_t next_ = 0;
+  TempDir failpoints_;
   TinyDaemon daemon_;
   Random random_;
-  std::uint64_t skip_ = 0;  // events of the phase that are let pass
+  std::size_t round_;
 };
 
 }  // namespace cubind::test

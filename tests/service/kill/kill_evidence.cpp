@@ -11,6 +11,8 @@ namespace {
 // Trial key, stage, number of the first sample.
 using BlockName = std::tuple<std::string, std::string, std::size_t>;
 
+const std::string kUnknown = "unknown";
+
 std::string describe(const BlockName& block) {
   return std::get<0>(block).substr(0, 12) + " " + std::get<1>(block) + " from sample " +
          std::to_string(std::get<2>(block));
@@ -42,12 +44,14 @@ class Evidence {
     words >> trial >> stage >> first;
     const auto problem = problems_.find(trial);
     if (problem == problems_.end()) {
-      by_problem_["unknown"].faults.push_back("measured and its trial is not stored: " + line);
+      by_problem_[kUnknown].faults.push_back("measured and its trial is not stored: " + line);
       return;
     }
     ++by_problem_[problem->second].measured;
     ++measured_[{trial, stage, first}];
   }
+
+  void add_acknowledged(const std::string& line) { ++acknowledged_[line]; }
 
   std::map<std::string, KillEvidence> judge() {
     for (const auto& [block, times] : measured_) {
@@ -64,6 +68,7 @@ class Evidence {
                                               " batches, at most one was in flight");
       }
     }
+    judge_acknowledged();
     return std::move(by_problem_);
   }
 
@@ -112,6 +117,18 @@ class Evidence {
                                                : trial + std::to_string(first));
   }
 
+  // What is measured after its acknowledgement is acknowledged once more.
+  void judge_acknowledged() {
+    for (const auto& [block, times] : acknowledged_) {
+      const auto problem = problems_.find(block.substr(0, block.find(' ')));
+      const std::string& name = problem == problems_.end() ? kUnknown : problem->second;
+      if (problem == problems_.end() || times > 1) {
+        by_problem_[name].faults.push_back(block + ": acknowledged " + std::to_string(times) + " times" +
+                                           (times > 1 ? ", so it was measured after it had been" : ""));
+      }
+    }
+  }
+
   void fault(const BlockName& block, const std::string& what) {
     by_problem_[problems_.at(std::get<0>(block))].faults.push_back(describe(block) + ": " + what);
   }
@@ -119,6 +136,7 @@ class Evidence {
   std::map<std::string, const TableTrial*> played_;
   std::map<std::string, std::string> problems_;  // by trial key
   std::map<BlockName, std::size_t> measured_;
+  std::map<std::string, std::size_t> acknowledged_;
   std::set<BlockName> stored_;
   std::map<std::string, std::set<std::string>> repeated_;  // batches, by problem
   std::map<std::string, KillEvidence> by_problem_;
@@ -126,11 +144,15 @@ class Evidence {
 
 }  // namespace
 
-std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log, const Table& stored,
-                                                    const Table& played) {
+std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log,
+                                                    const std::vector<std::string>& acknowledged,
+                                                    const Table& stored, const Table& played) {
   Evidence evidence(stored, played);
   for (const std::string& line : log) {
     evidence.add_measured(line);
+  }
+  for (const std::string& block : acknowledged) {
+    evidence.add_acknowledged(block);
   }
   return evidence.judge();
 }

@@ -19,17 +19,20 @@ struct Example {
     trial.screening = {block({screening[0]}), block({screening[1], screening[2]})};
     trial.finals = {block({finals[0]}), block({finals[1]})};
     log = {key + " SCREEN 0 1", key + " SCREEN 1 2", key + " FINAL 0 1", key + " FINAL 1 1"};
+    acknowledged = {key + " SCREEN 0", key + " SCREEN 1", key + " FINAL 0", key + " FINAL 1"};
   }
   static SampleBlock block(std::vector<double> samples) {
     SampleBlock result;
     result.samples_us = std::move(samples);
     return result;
   }
-  KillEvidence judged() const { return gather_evidence(log, stored, played).at(to_string(kProblem)); }
+  KillEvidence judged() const {
+    return gather_evidence(log, acknowledged, stored, played).at(to_string(kProblem));
+  }
 
   Table played, stored;
   std::string key;
-  std::vector<std::string> log;
+  std::vector<std::string> log, acknowledged;
 };
 
 TEST_CASE("what was measured once and stored once is no fault") {
@@ -69,6 +72,13 @@ TEST_CASE("a measured block that is not stored is a fault") {
 TEST_CASE("a block stored twice is a fault") {
   Example example;
   example.stored.trials[0].finals.push_back(example.stored.trials[0].finals.back());
+  CHECK_FALSE(example.judged().faults.empty());
+}
+
+TEST_CASE("a block that is measured after its acknowledgement is a fault") {
+  Example example;
+  example.log.push_back(example.key + " FINAL 1 1");
+  example.acknowledged.push_back(example.key + " FINAL 1");
   CHECK_FALSE(example.judged().faults.empty());
 }
 

@@ -20,7 +20,20 @@ TEST_CASE("without an artifact in time the answer is UNAVAILABLE with the id of 
   const Got got = daemon.get(request);
   CHECK(got.status.error_code() == grpc::StatusCode::UNAVAILABLE);
   const v1::LeaseGrant lease = agent.wait_for_lease();
-  CHECK(got.status.error_message().find(lease.job_id()) != std::string::npos);
+  CHECK_THAT(got.status.error_message(),
+             Contains(lease.job_id()) && Contains("ask again, or with on_miss=wait"));
+}
+
+TEST_CASE("where nothing else can answer the wait for a compile is longer than where another candidate can") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_tune(v1::NEVER);
+  auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  CHECK(call.wait_for(std::chrono::milliseconds(2500)) == std::future_status::timeout);
+  REQUIRE(agent.compile(lease));
+  CHECK(call.get().status.ok());
 }
 
 /// A daemon that has the default for an A100, and that knows a winner which is not compiled for it.

@@ -184,6 +184,53 @@ TEST_CASE("a tolerance that a problem has not is refused before a job meets it")
              StartsWith("mine.json /tolerance/f32/atol: \"N - 4097\" is -1 for N=4096"));
 }
 
+TEST_CASE("a problem for which an expression fails is told and the others are checked") {
+  CheckFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::CheckKernelRequest request = check_vector_add();
+  OrderedJson spec = OrderedJson::parse(request.spec_json());
+  spec["work"]["flops"] = "N * N * N * N * N";
+  request.set_spec_json(spec.dump());
+  *request.mutable_problems(0) = vector_add(1 << 20).problem();
+  *request.add_problems() = vector_add(64).problem();
+  v1::CheckKernelReply reply;
+  auto call = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
+  agent.send_check(answer(agent.wait_for_check(), v1::CORRECT, ""));
+  REQUIRE(call.get().ok());
+  REQUIRE(reply.problems_size() == 2);
+  CHECK_THAT(reply.problems(0).error(), Contains("/work/flops") && Contains("1048576"));
+  CHECK(reply.problems(1).error().empty());
+  CHECK(reply.problems(1).valid() > 0);
+  CHECK(reply.compiled_size() == 1);
+}
+
+TEST_CASE("what is no architecture is refused with how one is written") {
+  CheckFixture daemon;
+  v1::CheckKernelRequest request = check_vector_add();
+  request.add_architectures("90");
+  v1::CheckKernelReply reply;
+  const grpc::Status status = daemon.check(request, reply);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(), Contains("\"90\" is not an architecture: write sm_90"));
+}
+
+TEST_CASE("the reference is compiled with the default configuration") {
+  CheckFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::CheckKernelReply reply;
+  auto call = std::async(std::launch::async, [&] { return daemon.check(check_vector_add(), reply); });
+  const v1::CheckOrder order = agent.wait_for_check();
+  CHECK(order.with_reference());
+  v1::CheckResult result = answer(order, v1::CORRECT, "");
+  v1::SpecFault& fault = *result.add_faults();
+  fault.set_pointer("/reference/source");
+  fault.set_cause("does not compile for sm_90: expected a ';'");
+  agent.send_check(result);
+  const grpc::Status status = call.get();
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(), StartsWith("mine.json /reference/source: does not compile for sm_90"));
+}
+
 TEST_CASE("kernels are listed with their arguments and the shapes of these") {
   DaemonFixture daemon;
   v1::ListKernelsReply reply;

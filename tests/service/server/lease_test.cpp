@@ -1,12 +1,15 @@
 #include <catch2/catch.hpp>
 
 #include <future>
+#include <limits>
 
 #include "base/zstd.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
 namespace {
+
+using Catch::Matchers::Contains;
 
 v1::TuneRequest detached(std::int64_t n, const v1::DeviceFacts& facts = h200_facts()) {
   v1::TuneRequest request = tune_vector_add({n}, facts);
@@ -53,6 +56,30 @@ TEST_CASE("a batch with a stale fence is refused and nothing of it is stored") {
   agent.wait_for_end_of_lease();
   CHECK_FALSE(agent.send_batch(first, batch_of(fake_trials(first, 2))));
   CHECK(daemon.status().artifacts() == 0);
+}
+
+TEST_CASE("an agent whose times are no numbers is refused with the field and nothing of it is stored") {
+  const double time = GENERATE(std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::infinity(), -1.0, 1e308);
+  const bool in_result = GENERATE(false, true);
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  daemon.tune(detached(4096));
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  const auto trials = fake_trials(lease, 1);
+  v1::Batch batch = batch_of(trials);
+  if (in_result) {
+    REQUIRE(agent.send_batch(lease, batch));
+    CHECK_THROWS(agent.send_result(lease, result_of(lease, trials[0], time)));
+    CHECK_THAT(agent.wait_for_end(), Contains("result.provenance.median"));
+    CHECK(daemon.status().records() == 0);
+  } else {
+    batch.mutable_blocks(0)->set_samples_us(0, time);
+    CHECK_THROWS(agent.send_batch(lease, batch));
+    CHECK_THAT(agent.wait_for_end(), Contains("batch.blocks[0].samples_us[0]"));
+    CHECK(daemon.status().artifacts() == 0);
+  }
+  CHECK(daemon.jobs().size() == 1);
 }
 
 TEST_CASE("what a lost agent has stored comes with the next lease and nothing is measured twice") {

@@ -1,6 +1,10 @@
 #include <catch2/catch.hpp>
 
+#include <future>
+#include <thread>
+
 #include "base/zstd.hpp"
+#include "server/service/context.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -89,6 +93,27 @@ TEST_CASE("what ran out of memory in a job does not have the problem tuned again
   count.set_count(1);
   REQUIRE(agent.send_result(lease, result));
   CHECK(daemon.tune(detached()).at(0).already_fresh());
+}
+
+TEST_CASE("a Tune whose caller has left before its jobs were queued queues none") {
+  DaemonFixture daemon;
+  bool queued = true;
+  // How long the daemon takes to hear of it is not known: with more and more time.
+  for (int attempt = 1; queued && attempt <= 6; ++attempt) {
+    std::promise<void> go;
+    daemon.context().background.post([begin = go.get_future().share()] { begin.wait(); });
+    grpc::ClientContext context;
+    const auto reader = daemon.stub().Tune(&context, tune_vector_add({attempt * 1000}));
+    context.TryCancel();
+    CHECK(reader->Finish().error_code() == grpc::StatusCode::CANCELLED);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50) * (1 << attempt));
+    go.set_value();
+    daemon.context().background.run([] {});
+    daemon.context().jobs.run([] {});
+    queued = std::ranges::any_of(
+        daemon.jobs(), [&](const v1::Job& job) { return job.problem().dims(0).value() == attempt * 1000; });
+  }
+  CHECK_FALSE(queued);
 }
 
 TEST_CASE("reproducible and invariant results are asked of the agent and have records of their own") {

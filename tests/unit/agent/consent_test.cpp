@@ -31,6 +31,7 @@ TEST_CASE("a foreign process before the job makes it wait and the GPU's memory i
   CHECK(result.status() == v1::JobResult::DONE);
   CHECK(waited(world.channel));
   CHECK(world.device.starts >= 2);
+  CHECK(world.device.worked_beside_others == 0);
   CHECK_FALSE(result.provenance().contended());
 }
 

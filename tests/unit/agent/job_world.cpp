@@ -146,7 +146,7 @@ void MemoryChannel::store(const v1::Batch& batch) {
   for (const v1::ArtifactUpload& artifact : batch.artifacts()) {
     artifacts[artifact.key()] = artifact;
     if (!artifact.info().zstd_cubin().empty()) {
-      cubins[artifact.info().digest()] = zstd_decompress(artifact.info().zstd_cubin(), 1 << 20);
+      cubins[artifact.info().digest()] = zstd_decompress(artifact.info().zstd_cubin(), 4 << 20);
     }
     artifacts[artifact.key()].mutable_info()->clear_zstd_cubin();
   }

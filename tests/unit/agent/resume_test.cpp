@@ -99,6 +99,20 @@ TEST_CASE(
   CHECK(world.compiler.compiled.size() <= 1);  // the reference is no trial
 }
 
+TEST_CASE("a resumed job keeps the tick of its stored blocks on a device that has another") {
+  World undisturbed(noisy());
+  const v1::JobResult expected = undisturbed.run();
+  World world(noisy());
+  world.channel.die_at = undisturbed.channel.batches / 2;
+  REQUIRE_FALSE(world.try_run());
+  world.device.behaviour().tick_us = 9;
+  const v1::JobResult resumed = world.run();
+  CHECK(text(resumed.winner()) == text(expected.winner()));
+  for (const auto& [key, block] : world.channel.blocks) {
+    REQUIRE(block.tick_us() == 0.032);
+  }
+}
+
 TEST_CASE("cubins of known artifacts are fetched and not compiled") {
   World world(noisy());
   world.channel.die_at = 30;

@@ -161,6 +161,16 @@ TEST_CASE("a record of invariant rows names what they were compared with") {
   CHECK(world.run().verification_digest() != tolerant.run().verification_digest());
 }
 
+TEST_CASE(
+    "a device that plays a table compares no rows and a job that wants them compared fails and says so") {
+  InvariantWorld world({.replay_table = Digest::of("table").hex()});
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(),
+             Contains("numerics invariant:N: a recorded table has times and no rows to compare"));
+  CHECK(world.channel.blocks.empty());
+}
+
 TEST_CASE("a dim that the kernel has not is refused with its name") {
   InvariantWorld world({});
   world.channel.frame.mutable_numerics()->set_invariant_dim("M");

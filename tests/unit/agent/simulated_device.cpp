@@ -83,6 +83,9 @@ v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
 
 v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
   v1::DeviceReply reply = reply_of(v1::CORRECT);
+  if (request.stage() == v1::SampleBlock::FINAL) {
+    rounds.emplace_back();
+  }
   for (const v1::MeasureTrials::Item& item : request.items()) {
     const Loaded& trial = loaded_.at(item.trial());
     v1::MeasuredItem& to = *reply.add_measured();
@@ -98,6 +101,9 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
       to.set_outcome(v1::WRONG_RESULT);
       to.set_detail("simulated damage");
       return reply;
+    }
+    if (request.stage() == v1::SampleBlock::FINAL) {
+      rounds.back().push_back(trial.key);
     }
     for (std::uint32_t i = 0; i < item.samples(); ++i) {
       const std::uint32_t k = item.first_sample() + i;
@@ -141,6 +147,7 @@ v1::DeviceInfo SimulatedDevice::info() const {
   facts.set_shared_optin_bytes(232448);
   facts.set_memory_bytes(std::uint64_t{141} << 30);
   facts.set_memory_bus_bits(6144);
+  facts.set_replay_table(behaviour_.replay_table);
   info.mutable_driver()->set_cuda(13000);
   info.mutable_driver()->set_version("580.1");
   info.set_timer("cupti");
@@ -149,19 +156,21 @@ v1::DeviceInfo SimulatedDevice::info() const {
   return info;
 }
 
-DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
+v1::DeviceReply SimulatedDevice::load(const v1::LoadTrial& request) {
+  const Configuration configuration = configuration_from_wire(request.configuration(), "configuration");
+  loaded_[request.trial()] = {configuration, request.trial_key()};
   v1::DeviceReply reply = reply_of(v1::CORRECT);
-  const bool seen = request.has_open() || request.has_probe() || request.has_measure() ||
-                    (!behaviour_.answers_beside_others && !request.has_unload() && !request.has_release());
-  if (seen && behaviour_.foreign && behaviour_.foreign()) {
-    if (request.has_measure() && behaviour_.answers_beside_others) {
-      reply = measure(request.measure());
-    }
-    reply.set_foreign_use(true);
-    if (!request.has_open()) {
-      return answer(reply);
-    }
+  for (const std::string& symbol : request.entry_symbols()) {
+    v1::LoadedEntry& entry = *reply.add_entries();
+    entry.set_entry_symbol(symbol);
+    entry.set_registers(255);
+    entry.set_max_threads_per_block(behaviour_.max_threads ? behaviour_.max_threads(configuration) : 0);
   }
+  return reply;
+}
+
+v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
+  v1::DeviceReply reply = reply_of(v1::CORRECT);
   switch (request.body_case()) {
     case v1::DeviceRequest::kOpen: {
       setups_.clear();
@@ -172,20 +181,17 @@ DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, s
     }
     case v1::DeviceRequest::kPrepare:
       if (refuses(request.prepare())) {
-        return answer(reply_of(v1::OUT_OF_MEMORY));
+        return reply_of(v1::OUT_OF_MEMORY);
       }
       bytes_[request.prepare().setup()] = verify::setup_bytes(request.prepare());
       setups_[request.prepare().setup()] = problem_from_wire(request.prepare().problem(), "problem");
       break;
     case v1::DeviceRequest::kLoad:
-      loaded_[request.load().trial()] = {
-          configuration_from_wire(request.load().configuration(), "configuration"),
-          request.load().trial_key()};
-      break;
+      return load(request.load());
     case v1::DeviceRequest::kVerify:
-      return answer(verify(request.verify()));
+      return verify(request.verify());
     case v1::DeviceRequest::kMeasure:
-      return answer(measure(request.measure()));
+      return measure(request.measure());
     case v1::DeviceRequest::kUnload:
       loaded_.erase(request.unload().trial());
       break;
@@ -196,6 +202,17 @@ DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, s
     default:
       break;
   }
+  return reply;
+}
+
+DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
+  const bool looks = !request.has_unload() && !request.has_release();
+  const bool foreign = looks && behaviour_.foreign && behaviour_.foreign();
+  const bool uses_the_gpu = looks && !request.has_open() && !request.has_probe();
+  worked_beside_others += foreign && uses_the_gpu ? 1 : 0;
+  v1::DeviceReply reply =
+      foreign && uses_the_gpu && !behaviour_.answers_beside_others ? reply_of(v1::CORRECT) : work(request);
+  reply.set_foreign_use(foreign);
   return answer(reply);
 }
 

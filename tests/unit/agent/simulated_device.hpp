@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "tuner/agent/device_link.hpp"
 #include "tuner/plan/problem.hpp"
@@ -20,7 +21,8 @@ struct Behaviour {
   std::function<v1::Outcome(const Configuration&, const std::string& at)> outcome = {};
   std::function<bool(const Configuration&, const Problem&, bool after_timing)> wrong = {};
   std::function<bool(const Configuration&)> below_floor = {};
-  std::function<bool(const Configuration&)> damages = {};  // writes outside of its buffers
+  std::function<bool(const Configuration&)> damages = {};               // writes outside of its buffers
+  std::function<std::uint32_t(const Configuration&)> max_threads = {};  // of a block; 0: not told
   std::function<bool()> foreign = {};
   bool answers_beside_others = false;  // foreign use is seen, and requests are answered all the same
   std::function<bool(const Configuration&)> bits_differ = {};
@@ -30,6 +32,7 @@ struct Behaviour {
   bool dies = false;   // faults take the worker with them, without a reply
   bool throttled = false;
   double tick_us = 0.032;
+  std::string replay_table = {};   // digest of the table that it plays
   std::uint64_t memory_limit = 0;  // what trials may use; 0: not told, nothing is refused for it
   std::function<bool(const Problem&)> refuses_to_prepare = {};  // out of memory
 };
@@ -51,6 +54,8 @@ class SimulatedDevice final : public DeviceLink {
   std::map<std::string, int> verified;                         // "configuration at problem after"
   std::map<std::string, int> watched;                          // how often a configuration ran guarded
   std::map<bool, std::set<std::uint64_t>> input_seeds;         // by whether it was after timing
+  std::vector<std::vector<std::string>> rounds;  // trial keys of each round of finalists, in its order
+  int worked_beside_others = 0;                  // requests that use the GPU and came while others did
   int starts = 0;
   bool running = false;
   Behaviour& behaviour() { return behaviour_; }
@@ -61,6 +66,8 @@ class SimulatedDevice final : public DeviceLink {
     std::string key;
   };
   bool refuses(const v1::PrepareProblem& request) const;
+  v1::DeviceReply load(const v1::LoadTrial& request);
+  v1::DeviceReply work(const v1::DeviceRequest& request);
   v1::DeviceReply verify(const v1::VerifyTrial& request);
   v1::DeviceReply measure(const v1::MeasureTrials& request);
   double sample(const Loaded& trial, int stage, std::uint32_t k) const;

@@ -15,6 +15,19 @@ TEST_CASE("dates are written to the millisecond in UTC") {
   CHECK(iso8601_utc(epoch - 1ms) == "1969-12-31T23:59:59.999Z");
 }
 
+TEST_CASE("a date in UTC is one that the calendar has") {
+  for (const char* date : {"2026-01-31T09:15:00Z", "2024-02-29T23:59:60.5Z", "1969-12-31T23:59:59.999Z"}) {
+    CHECK(is_iso8601_utc(date));
+  }
+  for (const char* date :
+       {"", "Z", "2026-01-31", "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z",
+        "2026-01-01T24:00:00Z", "2026-01-01T00:60:00Z", "2026-01-01T00:00:61Z", "2026-01-01T00:00:00",
+        "2026-01-01T00:00:00.Z", "2026-01-01T00:00:00,5Z", "2026-01-01 00:00:00Z", "+026-01-01T00:00:00Z"}) {
+    CAPTURE(date);
+    CHECK_FALSE(is_iso8601_utc(date));
+  }
+}
+
 TEST_CASE("a manual clock moves only when it is told to") {
   test::ManualClock clock;
   const auto start = clock.steady_now();

@@ -140,6 +140,16 @@ TEST_CASE("kernel names come from the daemon that the command line names") {
   CHECK(asked == "there:1");
 }
 
+TEST_CASE("a kernel's name that is more than a word to a shell is not offered") {
+  const KernelNames names = [](const std::string&) {
+    return std::vector<std::string>{"softmax",        "$(reboot)", "a b",     "x\n:files", ":files",
+                                    "--address=evil", "a\tb",      "\x1b[2J", ""};
+  };
+  const Completion completion = complete(program(), {"get", ""}, names);
+  REQUIRE(completion.candidates.size() == 1);
+  CHECK(completion.candidates[0].word == "softmax");
+}
+
 TEST_CASE("a shell reads a candidate a line and then what it completes itself") {
   const Completion completion{{{"get", "the best"}, {"auto", ""}}, Completion::Paths::Folders};
   CHECK(to_string(completion) == "get\tthe best\nauto\n:folders\n");

@@ -29,12 +29,12 @@ struct TwoRecords : RecordStore {
 };
 
 TEST_CASE("a record with a damaged value is left out and the others are told") {
-  const std::string value =
-      GENERATE("finalists = x'00'", "problem = '{'", "problem = replace(problem, '1', '3')",
-               "kernel = 'vector_bdd'", "full_key = x'00'", "interface = x'00'", "policy = 'cald/1,stream'",
-               "numerics = 'toleranse'", "configuration = '7'", "configuration = '{\"THREADS\":\"x\"}'",
-               "evidence = 'measurec'", "verified_problems = '[7]'", "verification_digest = x'00'",
-               "nvrtc = x'00'", "timer = CAST(x'e375707469' AS TEXT)");
+  const std::string value = GENERATE(
+      "finalists = x'00'", "problem = '{'", "problem = replace(problem, '1', '3')", "kernel = 'vector_bdd'",
+      "full_key = x'00'", "interface = x'00'", "policy = 'cald/1,stream'", "numerics = 'toleranse'",
+      "configuration = '7'", "configuration = '{\"THREADS\":\"x\"}'", "evidence = 'measurec'",
+      "verified_problems = '[7]'", "verification_digest = x'00'", "nvrtc = x'00'", "median_us = 9e999",
+      "gain_over_default = -9e999", "timer = CAST(x'e375707469' AS TEXT)");
   CAPTURE(value);
   TwoRecords f;
   f.damage_first(value);
@@ -125,7 +125,9 @@ TEST_CASE("a damaged block of samples is left out until it is measured again") {
     writer.put_block(block_row(trial, 0));
     writer.put_block(block_row(trial, 1));
   });
-  f.damage("UPDATE blocks SET samples_us = x'00' WHERE position = 0");
+  // The second one is an infinite sample.
+  f.damage("UPDATE blocks SET samples_us = " + std::string(GENERATE("x'00'", "x'000000000000f07f'")) +
+           " WHERE position = 0");
   CHECK(found() == 1);
   f.write(put);
   CHECK(stored);
@@ -242,7 +244,7 @@ struct DamagedJob : SchedulerFixture {
     const std::string sql =
         "SELECT error FROM jobs WHERE ended = 1 AND state = 'failed' AND finished_at <> ''";
     store::Database database(path(), store::Database::Mode::Create);
-    store::Query query = database.query(sql);
+    store::Statement query = database.query(sql);
     return query.step() ? query.text() : "";
   }
   std::string id;

@@ -229,6 +229,14 @@ TEST_CASE("another toolchain or power limit makes a record stale") {
   CHECK(f.best(question).match.exact());
 }
 
+TEST_CASE("another maximum of the SM clock makes no record stale") {
+  LookupFixture f;
+  f.add({f.record(4096)});
+  DeviceClass other = h200_class();
+  other.facts.max_sm_mhz += 100;
+  CHECK(f.best(f.ask(4096, other)).match.exact());
+}
+
 TEST_CASE("a winner whose trial key differs from today's is another revision") {
   LookupFixture f;
   RecordRow row = f.record(4096);

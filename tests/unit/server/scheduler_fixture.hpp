@@ -18,9 +18,13 @@ struct RecordingLink final : AgentLink {
   std::vector<std::string> ended;
   bool drained = false;
   bool fails_once = false;
+  std::optional<Error> refuses_once;
   void grant(const Lease& lease) override {
     if (std::exchange(fails_once, false)) {
       throw std::runtime_error("not an error of ours");
+    }
+    if (const auto refused = std::exchange(refuses_once, std::nullopt)) {
+      throw Error(*refused);
     }
     leases.push_back(lease);
   }

@@ -233,6 +233,19 @@ TEST_CASE("a job that is handed back is granted again after a pause that grows")
   CHECK(pause == 30'000ms);
 }
 
+TEST_CASE("a job that cannot be granted for what passes is tried again after a second") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  f.link.refuses_once = Error(ErrorCode::Unavailable, "store", "is busy");
+  CHECK(f.submit().job.state == JobState::Queued);
+  f.clock.advance(999ms);
+  f.scheduler->tick();
+  CHECK(f.link.leases.empty());
+  f.clock.advance(1ms);
+  f.scheduler->tick();
+  CHECK(f.link.leases.size() == 1);
+}
+
 TEST_CASE("a job that is interrupted too often in a row has failed and one that stores goes on") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);

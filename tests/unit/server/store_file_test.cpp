@@ -207,12 +207,21 @@ TEST_CASE("whichever bit of a store's header has flipped a store is opened") {
 }
 
 TEST_CASE("a store whose header has another version than its schema is the same store") {
-  const std::string number = GENERATE("user_version = 1", "user_version = 99", "application_id = 7");
+  const std::string number =
+      GENERATE("user_version = 1", "user_version = 99", "user_version = -1", "application_id = 7");
   StoreFixture f;
   f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
   f.damage("PRAGMA " + number);
   CHECK(damaged_files(f).empty());
   CHECK(f.read([](StoreReader& reader) { return reader.device_classes(); }).size() == 1);
+}
+
+TEST_CASE("a store of another schema and of a version below zero is renamed aside") {
+  StoreFixture f;
+  const std::string id = f.generation().store_id;
+  f.damage("CREATE TABLE of_a_later_version (x); PRAGMA user_version = -1");
+  CHECK(damaged_files(f).size() == 1);
+  CHECK(f.generation().store_id != id);
 }
 
 TEST_CASE("a file that never was a store is refused and stays where it is") {

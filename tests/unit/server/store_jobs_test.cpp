@@ -201,7 +201,7 @@ TEST_CASE("no question about some jobs reads all of them") {
                                  store::sql::kJobAgesAfter, store::sql::kTrialsOfGroup}) {
     store::Database database(path, store::Database::Mode::ReadOnly);
     const std::string explained = "EXPLAIN QUERY PLAN " + sql;
-    store::Query plan = database.query(explained);
+    store::Statement plan = database.query(explained);
     while (plan.step()) {
       plan.integer(), plan.integer(), plan.integer();
       const std::string step = plan.text();

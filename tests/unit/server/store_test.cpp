@@ -213,6 +213,25 @@ TEST_CASE("damaged bytes of a cubin are replaced by those that are put again") {
         blob_of("cubin").zstd);
 }
 
+TEST_CASE("the stored size of a cubin is that of its bytes") {
+  StoreFixture f;
+  const auto put = [](StoreWriter& writer) {
+    Blob blob = blob_of("cubin");
+    blob.cubin_bytes += 100;
+    writer.put_blob(blob);
+  };
+  const auto size = [&] {
+    return f.read([](StoreReader& reader) { return reader.blob(Digest::of("cubin")); })->cubin_bytes;
+  };
+  f.write(put);
+  CHECK(size() == 5);
+  f.damage("UPDATE blobs SET cubin_bytes = 6");
+  BlobCache cache(*f.store, 1 << 20);
+  CHECK(cache.find(Digest::of("cubin")) == nullptr);
+  f.write(put);
+  CHECK(size() == 5);
+}
+
 TEST_CASE("a damaged cubin found by the cache is no longer stored") {
   StoreFixture f;
   f.write([](StoreWriter& writer) { writer.put_blob(blob_of("cubin")); });

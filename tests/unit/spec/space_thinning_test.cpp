@@ -28,6 +28,16 @@ TEST_CASE("each constraint is charged with what those before it have left") {
   CHECK(steps[2].condition == "THREADS * VECTOR <= 256");
 }
 
+TEST_CASE("the condition that leaves nothing is named and no other") {
+  SpecBuilder builder;
+  builder.json["constraints"] = {"VECTOR < 8", "THREADS * VECTOR < 1", "VECTOR != 8"};
+  const auto none = builder.parse();
+  CHECK(what_leaves_none(*none, problem_of(*none), h200()) == "/constraints/1: THREADS * VECTOR < 1");
+  builder.json["constraints"] = {"VECTOR < 8"};
+  const auto some = builder.parse();
+  CHECK(what_leaves_none(*some, problem_of(*some), h200()).empty());
+}
+
 TEST_CASE("a launch limit is told where it rejects something") {
   SpecBuilder builder;
   builder.json["constraints"] = OrderedJson::array();

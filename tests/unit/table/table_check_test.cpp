@@ -148,11 +148,6 @@ TEST_CASE_METHOD(CheckFixture, "a problem that is not the kernel's is told") {
   CHECK_THAT(finding(), Contains("N=4096,D=4096,T=f32 is right"));
 }
 
-TEST_CASE_METHOD(CheckFixture, "evidence fits the device class") {
-  record.evidence = Evidence::Replayed;
-  CHECK_THAT(finding(), StartsWith("t.json /records/0/evidence: a record of a real device class"));
-}
-
 TEST_CASE_METHOD(CheckFixture, "a cubin that does not run on its device is told") {
   record.context.architecture = "sm_100";
   CHECK_THAT(check().at(0).where, Contains("/records/0/architecture"));
