@@ -35,7 +35,7 @@ except='' forbid 'server/answer stands on jobs, lookup, store and the fleet' "se
 except='' forbid 'server/convert stands below the service' "server/(($above)\.hpp|(table|service)/)" server/convert
 except='' forbid 'the service knows nothing of the daemon around it' "server/($above)\.hpp" server/service
 except='' forbid 'client knows schemas, base, cuda_api, the launch plan and expressions; never server, agent or workers' \
-  '(server/|tuner/(worker|agent|search|measure|verify)/)' client
+  '(server/|tuner/(worker|agent|verify)/)' client
 except='' forbid 'the tuner does not know the server or the client' '(server|client)/' tuner
 except='' forbid 'base stands below everything' '(cuda_api|tuner|server|client|schemas)/' base
 except='' forbid 'cuda_api stands on base alone' '(tuner|server|client|schemas)/' cuda_api
@@ -45,7 +45,8 @@ except='' forbid 'search, measure and verify are pure: below agent and worker' '
   tuner/search tuner/measure tuner/verify
 except='' forbid 'agent and worker meet only in messages' 'tuner/worker/' tuner/agent
 except='' forbid 'agent and worker meet only in messages' 'tuner/agent/' tuner/worker
-except='client/cubindctl/.*' forbid 'specs and tables are for cubindctl alone' 'tuner/(spec|table|space|includes|toolchain)/' client
+except='client/cubindctl/.*' forbid 'specs, tables and the rules of the choice are for cubindctl alone' \
+  'tuner/(spec|table|space|includes|toolchain|search|measure)/' client
 
 grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
 except='server/(service|convert)/.*|server/(main|daemon)\.cpp|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \

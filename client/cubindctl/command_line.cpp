@@ -40,6 +40,7 @@ class Builder {
     add_wanted();
     add_listings();
     add_jobs();
+    add_explain();
     add_documentation();
   }
 
@@ -216,6 +217,16 @@ class Builder {
     option(show, "id", show_options->id, "ID", "as `cubindctl jobs --all` lists it")->required();
     auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
     option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
+  }
+
+  void add_explain() {
+    auto [command, options] = add<ExplainOptions>(
+        app_, "explain", "say why a problem's winner won: its best, its finalists, its failures");
+    option(command, "subject", options->subject, "JOB|KERNEL",
+           "a tuning job's id, or with --problem a kernel's name")
+        ->required();
+    option(command, "--problem", options->problem, "PROBLEM", kProblemHelp);
+    add_question(command, *options);
   }
 
   void add_documentation() {

@@ -113,6 +113,17 @@ struct CancelOptions {
   std::vector<std::string> ids;
 };
 
+struct ExplainOptions {
+  std::string subject;  // a kernel's name, with `problem`; else a job's id
+  std::string problem;
+  std::string device;  // label; empty: whichever has trials
+  std::string name_space;
+  bool warm_l2 = false;
+  bool graph_launch = false;
+  bool reproducible = false;
+  std::string invariant_dim;
+};
+
 struct StatusOptions {};
 
 struct HealthOptions {
@@ -132,10 +143,11 @@ struct ManOptions {
   std::string folder;                // for every page; empty: one page on standard output
 };
 
-using Command = std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions,
-                             TableDiffOptions, TableMergeOptions, KernelsOptions, CheckOptions, InitOptions,
-                             WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions,
-                             StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
+using Command =
+    std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions, TableDiffOptions,
+                 TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions,
+                 JobsOptions, JobsShowOptions, CancelOptions, ExplainOptions, StatusOptions, HealthOptions,
+                 CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

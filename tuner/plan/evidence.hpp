@@ -60,6 +60,7 @@ struct BlockConditions {
 /// A block's conditions as a table has them.
 inline constexpr std::tuple kConditionFields{
     JsonField{"sm_mhz", &BlockConditions::sm_mhz},
+    JsonField{"memory_mhz", &BlockConditions::memory_mhz, Printed::IfSet},
     JsonField{"throttled", &BlockConditions::throttled, Printed::IfSet},
     JsonField{"contended", &BlockConditions::contended, Printed::IfSet},
 };

@@ -1,0 +1,274 @@
+#include "client/cubindctl/explanation.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "tuner/measure/floor.hpp"
+#include "tuner/measure/occupancy.hpp"
+#include "tuner/measure/statistics.hpp"
+#include "tuner/spec/space.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+bool is_asked(const TableContext& context, const ExplainedQuestion& question) {
+  return context.kernel == question.kernel && context.problem == question.problem &&
+         context.policy == question.policy;
+}
+
+std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
+  std::vector<double> samples;
+  for (const SampleBlock& block : blocks) {
+    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+  }
+  return samples;
+}
+
+// Each block of the finals is a round's.
+RoundTimes rounds_of(const TableTrial& trial) {
+  RoundTimes times;
+  for (std::uint32_t round = 0; round < trial.finals.size(); ++round) {
+    if (!trial.finals[round].samples_us.empty()) {
+      times[round] = trial.finals[round].samples_us.front();
+    }
+  }
+  return times;
+}
+
+bool has_failed(const TableTrial& trial) {
+  return trial.outcome != Outcome::Correct && trial.outcome != Outcome::Unverified;
+}
+
+class Explaining {
+ public:
+  Explaining(const Table& table, const KernelSpec& spec, const ExplainedQuestion& question,
+             const MeasureSettings& settings)
+      : table_(table), spec_(spec), question_(question), settings_(settings) {}
+
+  Explanation run() && {
+    find_device();
+    find_record();
+    find_trials();
+    std::ranges::stable_sort(result_.timed, {}, &ExplainedTrial::time_us);
+    add_effects();
+    add_choice();
+    return std::move(result_);
+  }
+
+ private:
+  void find_device() {
+    std::set<Digest> classes;
+    for (const TableTrial& trial : table_.trials) {
+      if (is_asked(trial.context, question_)) {
+        classes.insert(trial.context.device_class);
+      }
+    }
+    std::vector<std::string> labels;
+    for (const TableDevice& device : table_.devices) {
+      if (classes.contains(device.device_class)) {
+        labels.push_back(device.label);
+        device_ = &device;
+      }
+    }
+    const std::string place = question_.kernel + " at " + to_string(question_.problem);
+    if (labels.empty()) {
+      throw Error(ErrorCode::NotFound, place, "no trials are stored for it under " + question_.policy);
+    }
+    if (labels.size() > 1) {
+      throw Error(ErrorCode::InvalidArgument, place,
+                  "trials are stored for " + join(labels, " and ") + ": name one by --device");
+    }
+    result_.device = device_->label;
+    constants_ = device_constants(device_->facts);
+    work_ = spec_.work_sizes(question_.problem);
+    default_ = default_configuration(spec_, question_.problem, constants_);
+  }
+
+  void find_record() {
+    for (const TableRecord& record : table_.records) {
+      const bool asked = is_asked(record.context, question_) &&
+                         record.context.device_class == device_->device_class &&
+                         record.numerics == question_.numerics && record.name_space == question_.name_space;
+      if (asked &&
+          (result_.record == nullptr || record.timing.measured_at > result_.record->timing.measured_at)) {
+        result_.record = &record;
+      }
+    }
+    if (result_.record == nullptr) {
+      result_.remarks.emplace_back("no winner is stored: its tuning has not ended, or failed");
+    }
+  }
+
+  // Times under another driver or compiler are no reason for this winner.
+  bool belongs(const TableTrial& trial) const {
+    if (!is_asked(trial.context, question_) || trial.context.device_class != device_->device_class) {
+      return false;
+    }
+    return result_.record == nullptr || trial.context.driver.empty() ||
+           driver_branch(trial.context.driver) == driver_branch(result_.record->context.driver);
+  }
+
+  void find_trials() {
+    for (const TableTrial& trial : table_.trials) {
+      if (!belongs(trial)) {
+        continue;
+      }
+      ++result_.trials;
+      if (has_failed(trial)) {
+        result_.failed.push_back(&trial);
+      } else {
+        add_timed(trial);
+      }
+    }
+  }
+
+  void add_timed(const TableTrial& trial) {
+    ExplainedTrial one;
+    one.trial = &trial;
+    std::vector<double> samples = samples_of(trial.finals);
+    if (samples.empty()) {
+      samples = samples_of(trial.screening);
+    }
+    one.time_us = samples.empty() ? trial.time_us : median(samples);
+    one.samples = samples.empty() ? trial.samples : static_cast<std::uint32_t>(samples.size());
+    if (one.time_us <= 0) {
+      return;
+    }
+    one.is_default = default_ == trial.context.configuration;
+    one.is_winner = result_.record != nullptr && result_.record->context.trial == trial.context.trial;
+    add_resources(one);
+    add_rates(one);
+    result_.timed.push_back(one);
+  }
+
+  void add_resources(ExplainedTrial& one) const {
+    std::uint64_t fixed = 0, dynamic = 0;
+    for (const EntryResources& entry : one.trial->resources) {
+      one.registers = std::max(one.registers, entry.registers);
+      one.spilled_bytes = std::max(one.spilled_bytes, entry.spill_store_bytes + entry.spill_load_bytes);
+      fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes);
+    }
+    const LaunchPlan plan = plan_of(one.trial->context.configuration);
+    for (const Launch& launch : plan.launches) {
+      dynamic = std::max(dynamic, launch.shared_bytes);
+      const auto occupied = measure::occupancy(
+          device_->facts.cc_major, device_->facts.cc_minor,
+          {launch.block.x * launch.block.y * launch.block.z, one.registers, fixed + launch.shared_bytes});
+      if (occupied && !one.trial->resources.empty()) {
+        one.occupancy = std::min(one.occupancy.value_or(1), *occupied);
+      }
+    }
+    one.shared_bytes = fixed + dynamic;
+  }
+
+  // Empty where today's spec no longer knows the configuration.
+  LaunchPlan plan_of(const Configuration& configuration) const {
+    try {
+      const Configuration known = spec_.canonicalize(configuration, "configuration");
+      const PlanEvaluator evaluator(spec_.plan_template(question_.problem, known), question_.problem, known,
+                                    constants_);
+      return evaluator.evaluate(question_.problem, known).plan.value_or(LaunchPlan{});
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  void add_rates(ExplainedTrial& one) const {
+    const double seconds = one.time_us * 1e-6;
+    if (work_.bytes) {
+      one.bytes_per_second = static_cast<double>(*work_.bytes) / seconds;
+    }
+    if (work_.flops) {
+      one.flops_per_second = static_cast<double>(*work_.flops) / seconds;
+    }
+    measure::FloorRates rates;
+    rates.cc_major = device_->facts.cc_major;
+    rates.cc_minor = device_->facts.cc_minor;
+    rates.sm_count = device_->facts.sm_count;
+    rates.memory_bus_bits = device_->facts.memory_bus_bits;
+    for (const auto* blocks : {&one.trial->screening, &one.trial->finals}) {
+      for (const SampleBlock& block : *blocks) {
+        rates.sm_mhz = std::max(rates.sm_mhz, block.conditions.sm_mhz);
+        rates.memory_mhz = std::max(rates.memory_mhz, block.conditions.memory_mhz);
+      }
+    }
+    const measure::Floor floor =
+        measure::compute_floor({work_.flops.value_or(0), work_.bytes.value_or(0)}, rates, settings_);
+    const bool all_known = (!work_.bytes || floor.read_us > 0) && (!work_.flops || floor.flops_us > 0);
+    if (all_known && (work_.bytes || work_.flops)) {
+      one.roofline_share = std::max(floor.read_us, floor.flops_us) / one.time_us;
+    }
+  }
+
+  void add_effects() {
+    std::vector<TimedConfiguration> timed;
+    for (const ExplainedTrial& one : result_.timed) {
+      timed.push_back({&one.trial->context.configuration, one.time_us});
+    }
+    result_.tunables = tunable_effects(timed);
+    const bool none = std::ranges::none_of(
+        result_.timed, [](const ExplainedTrial& one) { return one.roofline_share.has_value(); });
+    if (none && !result_.timed.empty()) {
+      result_.remarks.emplace_back(
+          work_.bytes || work_.flops
+              ? "the share of the roofline is unknown: the trials do not say the clocks of memory and SMs"
+              : "the share of the roofline is unknown: the spec has no \"work\"");
+    }
+  }
+
+  void add_choice() {
+    std::vector<RoundTimes> rounds;
+    for (std::size_t i = 0; i < result_.timed.size(); ++i) {
+      if (RoundTimes times = rounds_of(*result_.timed[i].trial); !times.empty()) {
+        result_.finalists.push_back({i, {}});
+        rounds.push_back(std::move(times));
+      }
+    }
+    if (rounds.empty()) {
+      return;
+    }
+    const RoundContext context{Digest::of(question_.kernel),
+                               result_.timed[result_.finalists.front().trial].trial->tick_us, settings_};
+    std::size_t most = 0;
+    for (const RoundTimes& times : rounds) {
+      most = std::max(most, times.size());
+    }
+    std::vector<Contender> contenders;
+    std::size_t winner = rounds.size();
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+      const ExplainedTrial& one = result_.timed[result_.finalists[i].trial];
+      contenders.push_back(
+          {&rounds[i], rounds[i].size() == most, false, one.is_default, one.registers, one.shared_bytes, i});
+      winner = one.is_winner ? i : winner;
+    }
+    result_.choice = choose(contenders, context);
+    if (winner == rounds.size()) {
+      winner = result_.choice->winner;
+    }
+    result_.chosen_otherwise = winner != result_.choice->winner;
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+      result_.finalists[i].to_winner = round_ratio(rounds[i], rounds[winner], context, true);
+    }
+  }
+
+  const Table& table_;
+  const KernelSpec& spec_;
+  const ExplainedQuestion& question_;
+  const MeasureSettings& settings_;
+  const TableDevice* device_ = nullptr;
+  DeviceConstants constants_;
+  WorkSizes work_;
+  std::optional<Configuration> default_;
+  Explanation result_;
+};
+
+}  // namespace
+
+Explanation explain(const Table& table, const KernelSpec& spec, const ExplainedQuestion& question,
+                    const MeasureSettings& settings) {
+  return Explaining(table, spec, question, settings).run();
+}
+
+}  // namespace cubind::ctl

@@ -1,0 +1,69 @@
+// Why a problem's winner won: what its stored trials say, by the rules that the tuner itself applies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/search/choice.hpp"
+#include "tuner/search/tunable_effects.hpp"
+#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/table/table.hpp"
+
+namespace cubind::ctl {
+
+/// Which trials of a table are explained.
+struct ExplainedQuestion {
+  std::string kernel;
+  Problem problem;  // canonical
+  std::string policy = "cold/1,stream";
+  std::string numerics = "tolerance";
+  std::string name_space;
+};
+
+/// A trial that was timed.
+struct ExplainedTrial {
+  const TableTrial* trial = nullptr;
+  double time_us = 0;  // median of the finals' samples, else of the screening's
+  std::uint32_t samples = 0;
+  std::uint32_t registers = 0;  // the largest of its entries, as the two that follow
+  std::uint32_t spilled_bytes = 0;
+  std::uint64_t shared_bytes = 0;                            // static and dynamic
+  std::optional<double> occupancy;                           // the smallest of its launches
+  std::optional<double> bytes_per_second, flops_per_second;  // of the spec's `work`
+  /// Time that the work would take at the peak rates (tuner/measure/floor) over the time that it took; absent
+  /// where a rate is not known.
+  std::optional<double> roofline_share;
+  bool is_default = false;
+  bool is_winner = false;
+};
+
+/// A trial that took part in the final rounds.
+struct ExplainedFinalist {
+  std::size_t trial = 0;                // in Explanation::timed
+  std::optional<RoundRatio> to_winner;  // its time over the winner's, by the rounds of both
+};
+
+struct Explanation {
+  std::string device;                   // label
+  const TableRecord* record = nullptr;  // null: no winner is stored
+  std::size_t trials = 0;
+  std::vector<ExplainedTrial> timed;    // fastest first
+  std::vector<TunableEffect> tunables;  // by all that were timed
+  std::vector<const TableTrial*> failed;
+  std::vector<ExplainedFinalist> finalists;  // fastest first; empty: the table has no samples
+  std::optional<Choice> choice;              // among the finalists, by their samples
+  /// The stored winner is not the one of these samples: it held its place as the winner of before, or the
+  /// other failed the last check.
+  bool chosen_otherwise = false;
+  std::vector<std::string> remarks;
+};
+
+/// The table must outlive the explanation, and have one device class with trials for the question. Throws
+/// Error(NotFound) where it has none, Error(InvalidArgument) where it has several.
+Explanation explain(const Table& table, const KernelSpec& spec, const ExplainedQuestion& question,
+                    const MeasureSettings& settings = {});
+
+}  // namespace cubind::ctl

@@ -1,0 +1,151 @@
+#include "client/cubindctl/explanation.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "client/cubindctl/explanation_output.hpp"
+#include "tests/support/paths.hpp"
+
+namespace cubind::ctl {
+namespace {
+
+using Catch::Contains;
+
+// The recorded RMSNorm table at one of its problems.
+struct Recorded {
+  Recorded() {
+    const auto file = test::source_dir() / "tests/golden/replay/rmsnorm_h200.json";
+    table = read_table(read_file(file.string()), file.string());
+    spec = load_kernel_spec((test::source_dir() / "variants/rmsnorm/rmsnorm_forward.json").string());
+    question.kernel = "rmsnorm_forward";
+    question.problem = spec->canonicalize(parse_problem("N=16384,D=4096,T=bf16"), "problem");
+  }
+
+  Explanation explained() const { return explain(table, *spec, question); }
+  TableTrial& slowest() {
+    const Explanation now = explained();
+    const Configuration configuration = now.timed.back().trial->context.configuration;
+    return *std::ranges::find_if(table.trials, [&](const TableTrial& trial) {
+      return trial.context.problem == question.problem && trial.context.configuration == configuration;
+    });
+  }
+
+  Table table;
+  std::shared_ptr<const KernelSpec> spec;
+  ExplainedQuestion question;
+};
+
+TEST_CASE_METHOD(Recorded, "the trials of the problem alone are explained with the fastest first") {
+  const Explanation explanation = explained();
+  CHECK(explanation.trials == 158);
+  CHECK(explanation.timed.size() == 158);
+  CHECK(std::ranges::is_sorted(explanation.timed, {}, &ExplainedTrial::time_us));
+  CHECK(explanation.device == "nvidia-h200");
+  REQUIRE(explanation.record != nullptr);
+  CHECK(std::ranges::count_if(explanation.timed, [](const auto& one) { return one.is_winner; }) == 1);
+  CHECK(std::ranges::count_if(explanation.timed, [](const auto& one) { return one.is_default; }) == 1);
+}
+
+TEST_CASE_METHOD(Recorded, "a trial shows its resources and the rates of the spec's work") {
+  const ExplainedTrial best = explained().timed.front();
+  CHECK(best.registers > 0);
+  REQUIRE(best.occupancy);
+  CHECK(*best.occupancy > 0);
+  CHECK(*best.occupancy <= 1);
+  CHECK(*best.bytes_per_second * best.time_us * 1e-6 == Approx(2.0 * 16384 * 4096 * 2 + 4096 * 2));
+  CHECK(*best.flops_per_second * best.time_us * 1e-6 == Approx(4.0 * 16384 * 4096));
+}
+
+TEST_CASE_METHOD(Recorded, "the share of the roofline is told only where the memory's clock is known") {
+  const Explanation unknown = explained();
+  CHECK_FALSE(unknown.timed.front().roofline_share);
+  REQUIRE(unknown.remarks.size() == 1);
+  CHECK_THAT(unknown.remarks[0], Contains("clocks of memory and SMs"));
+  for (TableTrial& trial : table.trials) {
+    for (SampleBlock& block : trial.screening) {
+      block.conditions.memory_mhz = 3201;
+    }
+  }
+  const Explanation known = explained();
+  CHECK(known.remarks.empty());
+  const ExplainedTrial& best = known.timed.front();
+  CHECK(best.roofline_share.value() == Approx(*best.bytes_per_second / (2 * 3201e6 * 6016 / 8)));
+}
+
+TEST_CASE_METHOD(Recorded, "the finalists are compared with the winner in their rounds") {
+  const Explanation explanation = explained();
+  REQUIRE(explanation.choice);
+  REQUIRE(explanation.finalists.size() > 1);
+  for (const ExplainedFinalist& finalist : explanation.finalists) {
+    REQUIRE(finalist.to_winner);
+    const bool is_winner = explanation.timed[finalist.trial].is_winner;
+    CHECK((finalist.to_winner->ratio == 1) == is_winner);
+    CHECK(finalist.to_winner->interval.low <= finalist.to_winner->ratio);
+    CHECK(finalist.to_winner->interval.high >= finalist.to_winner->ratio);
+  }
+  CHECK_FALSE(reason_of(explanation).empty());
+}
+
+TEST_CASE_METHOD(Recorded, "tunables are ranked by what they explain of all trials that were timed") {
+  const Explanation explanation = explained();
+  REQUIRE(explanation.tunables.size() > 3);
+  CHECK(explanation.tunables.front().explained > 0.1);
+  CHECK(std::ranges::is_sorted(explanation.tunables, std::ranges::greater{}, &TunableEffect::explained));
+}
+
+TEST_CASE_METHOD(Recorded, "a failed configuration is told with its outcome and message and is not timed") {
+  TableTrial& trial = slowest();
+  trial.outcome = Outcome::Compile;
+  trial.detail = "error: too many resources\nat line 3";
+  const Explanation explanation = explained();
+  CHECK(explanation.timed.size() == 157);
+  REQUIRE(explanation.failed.size() == 1);
+  std::ostringstream out;
+  print(out, explanation, question, 0);
+  CHECK_THAT(out.str(), Contains("158 trials, 157 timed, 1 failed") && Contains("compile") &&
+                            Contains("error: too many resources"));
+  CHECK(json_of(explanation, question)["failed"][0]["message"] == trial.detail);
+}
+
+TEST_CASE_METHOD(Recorded, "the text names the winner and why it won and the ten fastest") {
+  std::ostringstream out;
+  const Explanation explanation = explained();
+  print(out, explanation, question, 0);
+  CHECK_THAT(out.str(), Contains("winner " + to_string(explanation.record->context.configuration)) &&
+                            Contains(reason_of(explanation)) && Contains("by 158 trials"));
+  const OutputJson json = json_of(explanation, question);
+  CHECK(json["best"].size() == 10);
+  CHECK(json["winner"]["time_us"] == explanation.record->timing.median_us);
+  CHECK(json["tunables"][0]["explained"] == explanation.tunables[0].explained);
+}
+
+TEST_CASE_METHOD(Recorded, "a table without samples tells times but no choice") {
+  for (TableTrial& trial : table.trials) {
+    trial.time_us = 100;
+    trial.samples = 3;
+    trial.screening.clear();
+    trial.finals.clear();
+  }
+  const Explanation explanation = explained();
+  CHECK(explanation.timed.size() == 158);
+  CHECK_FALSE(explanation.choice);
+  CHECK(reason_of(explanation).empty());
+}
+
+TEST_CASE_METHOD(Recorded, "a problem without trials is not found and two device classes need a choice") {
+  ExplainedQuestion other = question;
+  other.problem.dims[0].value = 3;
+  CHECK_THROWS_WITH(explain(table, *spec, other), Contains("no trials are stored"));
+  TableDevice second = table.devices.front();
+  second.device_class = Digest::of("another");
+  second.label = "nvidia-h100";
+  slowest().context.device_class = second.device_class;
+  table.devices.push_back(second);
+  CHECK_THROWS_WITH(explained(), Contains("nvidia-h100") && Contains("--device"));
+}
+
+}  // namespace
+}  // namespace cubind::ctl
