@@ -69,6 +69,7 @@ TEST_CASE_METHOD(Recorded, "the share of the roofline is told only where the mem
       block.conditions.memory_mhz = 3201;
     }
   }
+  table = read_table(print_table(table), "printed");  // a table keeps it
   const Explanation known = explained();
   CHECK(known.remarks.empty());
   const ExplainedTrial& best = known.timed.front();
