@@ -58,6 +58,13 @@ Rule::Rule(RuleParts parts)
       fixed_checks_hold_ = fixed_checks_hold_ && program_.holds(check, initial_);
     }
   }
+  if (checks_hold(initial_)) {
+    std::vector<bool> varying(initial_.size());
+    for (std::uint32_t slot = 0; slot < ranges_.size(); ++slot) {
+      varying[slot] = varies(slot);
+    }
+    program_.fix(initial_, varying);
+  }
 }
 
 bool Rule::covers(std::span<const std::int64_t> dims) const {

@@ -244,6 +244,37 @@ void PlanProgram::set_configuration(const Configuration& configuration,
   copy_values(configuration.values, symbols_, first_tunable_, tunable_count_, "configuration", values);
 }
 
+void PlanProgram::fix(Values values, const std::vector<bool>& varying) {
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    BoundLaunch& bound = launches_[i];
+    for (auto* axes : {&bound.grid, &bound.block, &bound.shared_bytes}) {
+      for (BoundExpression& expression : *axes) {
+        fix(expression, values, varying);
+      }
+    }
+    for (BoundParameter& parameter : bound.parameters) {
+      if (parameter.expression) {
+        fix(*parameter.expression, values, varying);
+      }
+    }
+    bound.shared_fits = bound.shared_bytes[0].slots().empty() &&
+                        !has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values)) &&
+                        shared_holds(i, values, nullptr);
+  }
+}
+
+// What a launch that is left out does not need may have no value.
+void PlanProgram::fix(BoundExpression& expression, Values values, const std::vector<bool>& varying) const {
+  if (std::ranges::any_of(expression.slots(), [&](std::uint32_t slot) { return varying[slot]; })) {
+    return;
+  }
+  try {
+    expression = bind(std::to_string(expression.evaluate(values)), "");
+  } catch (const ExpressionError&) {
+    // It stays as it is, and fails when it is needed.
+  }
+}
+
 bool PlanProgram::holds(std::size_t check, Values values) const {
   return check_holds(checks_[check], values, nullptr);
 }
@@ -329,7 +360,7 @@ bool PlanProgram::shape_holds(std::size_t launch, Values values, std::string* wh
 
 bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* why) const {
   const BoundLaunch& bound = launches_[launch];
-  if (has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values))) {
+  if (bound.shared_fits || has_zero(evaluate_axes(bound.grid, bound.place, "/grid", values))) {
     return true;
   }
   const std::int64_t dynamic =

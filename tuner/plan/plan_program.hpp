@@ -41,6 +41,9 @@ class PlanProgram {
   /// the types are not those of the constructor.
   void set_problem(const Problem& problem, std::vector<std::int64_t>& values) const;
   void set_configuration(const Configuration& configuration, std::vector<std::int64_t>& values) const;
+  /// Computes once what reads no slot that `varying` marks (by slot): for a program that is evaluated again and again while a
+  /// few slots vary. The other slots of `values` hold from now on. Every check has to hold for `values`.
+  void fix(std::span<const std::int64_t> values, const std::vector<bool>& varying);
   /// Every slot, with the values of types and device filled in.
   std::vector<std::int64_t> initial_values() const { return initial_values_; }
 
@@ -86,6 +89,7 @@ class PlanProgram {
   };
   struct BoundLaunch {
     std::vector<BoundExpression> grid, block, shared_bytes;  // one to three, one to three, one
+    bool shared_fits = false;                                // whatever the grid is: known since fix()
     std::vector<BoundParameter> parameters;
     std::string place;
   };
@@ -103,6 +107,8 @@ class PlanProgram {
   std::vector<BoundExpression> bind_axes(const std::vector<std::string>& texts,
                                          const std::string& place) const;
   void bind_launch(std::size_t index);
+  void fix(BoundExpression& expression, std::span<const std::int64_t> values,
+           const std::vector<bool>& varying) const;
   void add_launch_checks(std::size_t launch);
   void add_check(Check::Kind kind, std::size_t launch, std::size_t index,
                  std::initializer_list<std::span<const BoundExpression>> expressions);

@@ -2,9 +2,12 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "base/error.hpp"
+#include "tuner/plan/plan_program.hpp"
 
 namespace cubind::test {
 
@@ -53,6 +56,33 @@ TEST_CASE("a plan is evaluated for the asked problem") {
   CHECK(plan.launches[0].block == Dim3{128, 1, 1});
   CHECK(plan.launches[0].parameters[0].extent_bytes == 100 * 64 * 2);
   CHECK(plan.launches[0].parameters[1].value == 6400);
+}
+
+TEST_CASE(
+    "a program whose settled parts are computed once gives the numbers and verdicts that it gave before") {
+  PlanTemplate plan = plan_template();
+  plan.launches[0].shared_bytes = "D * sizeof(T) * THREADS";
+  const PlanProgram before(plan, problem(100), configuration(), kDevice);
+  PlanProgram after(plan, problem(100), configuration(), kDevice);
+  std::vector<std::int64_t> values = before.initial_values();
+  std::vector<bool> varying(values.size());
+  varying[0] = true;  // N
+  after.fix(values, varying);
+  for (const std::int64_t rows : {0, 1, 99, 100, 4096, 1 << 30}) {  // the last is beyond the i32 n
+    values[0] = rows;
+    bool all_hold = true;
+    for (std::size_t check = 0; check < before.check_count(); ++check) {
+      CHECK(after.holds(check, values) == before.holds(check, values));
+      all_hold = all_hold && before.holds(check, values);
+    }
+    CHECK(all_hold == (rows != 1 << 30));
+    CHECK(after.shape(0, values).grid == before.shape(0, values).grid);
+    CHECK(after.shape(0, values).block == before.shape(0, values).block);
+    CHECK(after.shape(0, values).shared_bytes == before.shape(0, values).shared_bytes);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(after.parameter_number(0, i, values) == before.parameter_number(0, i, values));
+    }
+  }
 }
 
 TEST_CASE("a plan has the shape of a buffer whose shape is given") {
