@@ -309,8 +309,8 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
     to.set_incumbent_trial(bytes_of(lease.incumbent->trial));
     to_wire(lease.incumbent->configuration, *to.mutable_incumbent());
   }
-  for (const Configuration& hint : lease.hints) {
-    to_wire(hint, *to.add_hints());
+  for (const Configuration& configuration : lease.job.warm_start) {
+    to_wire(configuration, *to.add_hints());
   }
   for (const Configuration& configuration : lease.job.compile) {
     to_wire(configuration, *to.add_compile());

@@ -55,9 +55,8 @@ struct Lease {
   std::vector<BlockRow> blocks;
   std::vector<VerificationRow> verifications;
   std::vector<ArtifactRow> artifacts;
-  RecordPtr incumbent;               // the measured winner so far; null: none
-  std::vector<Configuration> hints;  // winners of neighbouring problems, nearest first
-  bool only_when_idle = false;       // hands back where somebody else uses the GPU
+  RecordPtr incumbent;          // the measured winner so far; null: none
+  bool only_when_idle = false;  // hands back where somebody else uses the GPU
 };
 
 struct CheckOrder {

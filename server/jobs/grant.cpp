@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "server/kernel_library.hpp"
+#include "server/lookup/warm_start.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -107,11 +108,19 @@ void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* de
     add_artifacts(lease, *kernel.spec, *device, reader, index);
   });
   lease.incumbent = incumbent(lease, *device, index);
+  if (lease.job.fence > 0) {  // it was leased before
+    return;
+  }
   Question question;
   question.spec = kernel.spec;
   question.key = lease.job.question;
   question.device = device->device;
-  lease.hints = neighbouring_winners(question, index);
+  store.read([&](StoreReader& reader) {
+    lease.job.warm_start = warm_start(question, index, [&](const Digest& trial) {
+      const auto row = reader.trial_by_digest(trial);
+      return row ? std::optional(row->configuration) : std::nullopt;
+    });
+  });
 }
 
 }  // namespace cubind

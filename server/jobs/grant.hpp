@@ -9,7 +9,8 @@ namespace cubind {
 class Store;
 struct KernelEntry;
 
-/// Fills spec, trials, blocks, verifications, artifacts, incumbent and hints. `device` is null for a job that
+/// Fills spec, trials, blocks, verifications, artifacts and incumbent, and the job's warm start with its first
+/// lease: a later one repeats that search, whatever has been measured elsewhere meanwhile. `device` is null for a job that
 /// only compiles. Full keys and details are left out: the agent computes the keys itself, and a lease must
 /// stay far below the largest message. A retune begins a new series: of older ones it gets the artifacts and
 /// the configurations that do not compile, no timing.

@@ -239,6 +239,7 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   row.state = JobState::Running;
   row.fence += 1;
   row.series = lease.job.series;
+  row.warm_start = lease.job.warm_start;
   lease.job.state = row.state;
   lease.job.fence = lease.fence = row.fence;
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);

@@ -311,28 +311,6 @@ RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, co
   return Ranking(question, index, carry).bucket_leader();
 }
 
-std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
-                                                std::size_t limit) {
-  const ClassRecords* records = index.records(question.key);
-  std::vector<std::tuple<double, std::int64_t, const RecordRow*>> neighbours;
-  for (const RecordPtr& record : records ? records->records : std::vector<RecordPtr>{}) {
-    const auto distance = KernelSpec::distance(record->question.problem, question.key.problem);
-    if (distance && *distance > 0) {
-      neighbours.emplace_back(*distance, record->id, record.get());
-    }
-  }
-  std::ranges::sort(neighbours);
-  std::vector<Configuration> winners;
-  for (const auto& [distance, id, record] : neighbours) {
-    auto configuration = in_todays_terms(*question.spec, record->configuration);
-    if (winners.size() < limit && configuration &&
-        std::ranges::find(winners, *configuration) == winners.end()) {
-      winners.push_back(std::move(*configuration));
-    }
-  }
-  return winners;
-}
-
 bool was_measured_here(const RecordRow& record) {
   return record.evidence == Evidence::Measured || record.evidence == Evidence::Replayed;
 }

@@ -83,10 +83,6 @@ std::vector<AnswerCandidate> rank_candidates(const Question& question, const Ind
 /// does for all of them.
 RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, const CarryOver& carry);
 
-/// Winners of neighbouring problems of the same device class, nearest first, without the problem's own.
-std::vector<Configuration> neighbouring_winners(const Question& question, const IndexSnapshot& index,
-                                                std::size_t limit = 8);
-
 /// Whether the dims lie within the bucket's intervals.
 bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
 

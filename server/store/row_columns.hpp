@@ -221,6 +221,7 @@ void visit_columns(IsA<JobRow> auto& job, Visitor& visit) {
   visit("needs_bytes", job.needs_bytes);
   visit("max_trials", job.budget.max_trials);
   visit("max_seconds", job.budget.max_seconds);
+  visit("warm_start", job.warm_start);
   visit("stages", job.stages);
 }
 

@@ -189,7 +189,8 @@ struct JobRow {
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
   std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
   SearchBudget budget;
-  std::vector<StageTime> stages;  // of the leases that have ended
+  std::vector<Configuration> warm_start;  // what its search begins with; set with the first lease
+  std::vector<StageTime> stages;          // of the leases that have ended
 };
 
 }  // namespace cubind

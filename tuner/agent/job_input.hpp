@@ -32,7 +32,7 @@ struct JobInput {
   SearchBudget budget;
   double spent_seconds = 0;                // of the budget, in earlier leases
   Configuration preset;                    // the default for this problem
-  std::vector<Configuration> hints;        // winners of neighbouring problems, nearest first
+  std::vector<Configuration> hints;        // of neighbouring problems: proposed after it
   std::optional<Configuration> incumbent;  // the measured winner so far
   Digest incumbent_trial;
 };

@@ -8,7 +8,7 @@
 namespace cubind {
 namespace {
 
-// The default first, then what won on neighbouring problems.
+// The default first, then the best of neighbouring problems and of other device classes.
 std::vector<std::uint64_t> likely_places(const JobInput& input) {
   std::vector<std::uint64_t> places;
   const auto add = [&](const Configuration& configuration) {

@@ -1,10 +1,13 @@
 #include <catch2/catch.hpp>
 
+#include "server/lookup/warm_start.hpp"
 #include "tests/unit/server/lookup_fixture.hpp"
 #include "tuner/spec/space.hpp"
 
 namespace cubind::test {
 namespace {
+
+std::optional<Configuration> nothing_stored(const Digest&) { return std::nullopt; }
 
 std::int64_t measured(const AnswerCandidate& candidate) {
   return candidate.record ? *candidate.record->question.problem.dim("N") : 0;
@@ -274,7 +277,7 @@ TEST_CASE("imported provisional stale and unverified records are not fresh") {
   CHECK_FALSE(with([](RecordRow& row) { row.verification.digest = Digest::of("another reference"); }));
 }
 
-TEST_CASE("winners of neighbouring problems come nearest first and each once") {
+TEST_CASE("a search begins with the winners of neighbouring problems nearest first and each once") {
   LookupFixture f;
   const Configuration near{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
   const Configuration far{{{"THREADS", 128}, {"VECTOR", 2}, {"UNROLL", 1}}};
@@ -282,8 +285,61 @@ TEST_CASE("winners of neighbouring problems come nearest first and each once") {
     return f.record(n, h200_class(), configuration);
   };
   f.add({won(64, near), won(1024, far), won(2048, near), won(4096, far)});
-  CHECK(neighbouring_winners(f.ask(4096), *f.index.snapshot()) == std::vector{near, far});
-  CHECK(neighbouring_winners(f.ask(4096), *f.index.snapshot(), 1) == std::vector{near});
+  CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{near, far});
+}
+
+TEST_CASE("a search begins with what won on another device class for the problem itself") {
+  LookupFixture f;
+  const Configuration elsewhere{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
+  DeviceFacts a100 = h200();
+  a100.cc_major = 8;
+  a100.sm_count = 108;
+  const DeviceClass device = derive_device_class(a100, "facts");
+  DeviceFacts recorded = h200();
+  recorded.replay_table = Digest::of("a table").hex();
+  const DeviceClass replay = derive_device_class(recorded, "facts");
+  const Configuration played{{{"THREADS", 128}, {"VECTOR", 4}, {"UNROLL", 1}}};
+  f.add({f.record(4096, device, elsewhere), f.record(4096, replay, played)}, {device, replay});
+  CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{elsewhere});
+}
+
+TEST_CASE("a search begins with the other finalists after the winners and with eight in all") {
+  LookupFixture f;
+  const auto numbered = [](std::int64_t threads) {
+    return Configuration{{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", 1}}};
+  };
+  const std::vector<std::int64_t> threads = {128, 256, 512, 1024};
+  RecordRow near = f.record(2048, h200_class(), numbered(128));
+  near.finalists.clear();
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    near.finalists.push_back(Digest::of(std::to_string(threads[i])));
+  }
+  RecordRow far = f.record(512, h200_class(), numbered(1024));
+  far.finalists = {Digest::of("gone")};
+  f.add({near, far});
+  const auto stored = [&](const Digest& trial) -> std::optional<Configuration> {
+    const auto found = std::ranges::find(near.finalists, trial);
+    return found == near.finalists.end()
+               ? std::nullopt
+               : std::optional(numbered(threads[static_cast<std::size_t>(found - near.finalists.begin())]));
+  };
+  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), stored);
+  CHECK(start == std::vector{numbered(128), numbered(1024), numbered(256), numbered(512)});
+}
+
+TEST_CASE("a search begins with at most eight configurations of neighbours") {
+  LookupFixture f;
+  std::vector<RecordRow> rows;
+  for (const std::int64_t threads : {128, 256, 512}) {
+    for (const std::int64_t unroll : {1, 2, 4}) {
+      const std::int64_t n = 64 << rows.size();
+      rows.push_back(f.record(n, h200_class(), {{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", unroll}}}));
+    }
+  }
+  f.add(rows);
+  const auto start = warm_start(f.ask(1 << 20), *f.index.snapshot(), nothing_stored);
+  REQUIRE(start.size() == kWarmStart);
+  CHECK(start.front() == rows.back().configuration);
 }
 
 TEST_CASE("a snapshot stays as it is while the index goes on") {

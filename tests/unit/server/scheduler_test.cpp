@@ -148,6 +148,34 @@ TEST_CASE("a fence grows over a restart of the daemon") {
   CHECK(f.link.leases[1].fence > f.link.leases[0].fence);
 }
 
+TEST_CASE("what a job's search begins with stays the same over its leases and a restart") {
+  SchedulerFixture f;
+  RecordRow winner = record_row(2048);
+  winner.question = f.question(2048);
+  winner.configuration = {{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
+  const auto store = [&](const RecordRow& row) {
+    f.store->write([&](StoreWriter& writer) {
+      writer.put_device_class(h200_class());
+      writer.put_record(row);
+    });
+    f.index.load(*f.store);
+  };
+  store(winner);
+  f.submit(4096);
+  f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == 1);
+  CHECK(f.link.leases[0].job.warm_start == std::vector{winner.configuration});
+  RecordRow later = winner;
+  later.question = f.question(8192);
+  later.configuration.values[0].value = 128;
+  store(later);
+  f.scheduler = f.make();
+  f.scheduler->load();
+  f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK(f.link.leases[1].job.warm_start == std::vector{winner.configuration});
+}
+
 TEST_CASE("a finished job writes its record publishes it and tells its watchers with it") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
