@@ -245,12 +245,12 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
   // The fence is stored before anybody gets it: after a crash the next one is higher still.
   persist(row);
+  agents_.at(place.agent).link->grant(lease);
 
   job.row = std::move(row);
   const auto now = clock_.steady_now();
   const DriverVersion driver = place.device ? place.device->driver : DriverVersion{};
   jobs_.begin_lease(job, {lease.id, place.agent, lease.gpu_uuid, driver, now, now + options_.lease});
-  agents_.at(place.agent).link->grant(lease);
   jobs_.tell(job);
 }
 
