@@ -7,7 +7,7 @@ A daemon with a store of its own holds the shipped table of the H200 and plays a
 answer is known every 5 ms, and another asks for the status every 100 ms. Beside them each load runs for S seconds (default 15):
 
   none         nothing
-  spaces       8 callers ask for a kernel of 1.3 * 10^8 configurations of which none is valid, 2 plan a Tune of 1000 such problems
+  spaces       8 callers ask for a kernel of 4.8 * 10^7 configurations of which none is valid, 2 plan a Tune of 1000 such problems
   tables       2 callers import tables of 64 MiB, one that is no JSON and one with 100,000 records that are refused
   jobs         4 callers list 60,000 jobs that have ended, and cancel jobs that there are not
   failures     12,000 problems that the replay device must refuse are tuned, 1000 in a call
@@ -46,13 +46,13 @@ ENDED_JOBS = 60_000
 
 
 def write_endless(folder):
-    """vector_add with 10^8 times as many configurations, of which none is valid."""
+    """vector_add with 10^6 times as many configurations, of which none is valid."""
     shutil.copytree(ROOT / "variants" / "vector_add", folder / "vector_add")
     shutil.copytree(ROOT / "variants" / "common", folder / "common")
     file = folder / "vector_add" / "vector_add.json"
     spec = json.loads(file.read_text())
     spec["name"] = "endless"
-    names = [f"X{i}" for i in range(1, 9)]
+    names = [f"X{i}" for i in range(1, 7)]
     for name in names:
         spec["tunables"][name] = list(range(1, 11))
         for configuration in spec["default"]:
