@@ -164,6 +164,10 @@ KilledJob KillCampaign::run(const KillCell& cell) {
   job.problem = problems_.at(next_++);
   job.cell = cell;
   const KillPlace& place = place_of(cell);
+  // The kill before may have ended the agent: it comes back after a pause.
+  if (!eventually([&] { return daemon_->connect().get_status(kPatience).agents() > 0; })) {
+    throw std::logic_error("the agent did not come back");
+  }
   std::future<void> tuning = std::async(std::launch::async, [&] {
     daemon_->connect().tune(
         tune_request({job.problem}), [&](const v1::TuneEvent& event) { job.last = event; }, {}, std::nullopt);
