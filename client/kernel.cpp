@@ -10,14 +10,6 @@
 namespace cubind {
 namespace {
 
-std::vector<std::int64_t> dims_of(const Problem& problem) {
-  std::vector<std::int64_t> dims;
-  for (const NamedValue& dim : problem.dims) {
-    dims.push_back(dim.value);
-  }
-  return dims;
-}
-
 BoundKernel bind(const Answer& answer) {
   auto module = std::make_shared<CubinModule>(cuda::load_driver(), answer.cubin(),
                                               BoundKernel::symbols(*answer.rule()), answer.kernel());
@@ -34,7 +26,7 @@ struct LoadedKernel::Impl {
   explicit Impl(Answer given)
       : answer(std::move(given)),
         bound(bind(answer)),
-        prepared(bound.prepare(dims_of(answer.problem())).value()) {}
+        prepared(bound.prepare(dim_values(answer.problem())).value()) {}
 };
 
 LoadedKernel::LoadedKernel(Answer answer) : impl_(std::make_unique<Impl>(std::move(answer))) {}
@@ -52,7 +44,7 @@ void LoadedKernel::launch(const Arguments& arguments, cuda::Stream stream) const
 
 void LoadedKernel::launch(const Problem& problem, const Arguments& arguments, cuda::Stream stream) const {
   const std::vector<ArgumentValue> values = number_arguments(impl_->bound.arguments(), arguments);
-  if (!impl_->answer.for_problem(problem) || !impl_->bound.launch(dims_of(problem), values, stream)) {
+  if (!impl_->answer.for_problem(problem) || !impl_->bound.launch(dim_values(problem), values, stream)) {
     throw Error(ErrorCode::NotFound, "problem",
                 "the answer for " + to_string(impl_->answer.problem()) + " does not reach " +
                     to_string(problem) + ": ask the client for it");

@@ -8,12 +8,6 @@
 namespace cubind {
 namespace {
 
-std::vector<std::int64_t> values_of(const std::vector<NamedValue>& named) {
-  std::vector<std::int64_t> values;
-  std::ranges::transform(named, std::back_inserter(values), &NamedValue::value);
-  return values;
-}
-
 // Names, types, flags and scenario: all but the values of the dims.
 bool same_question(const Problem& a, const Problem& b) {
   return a.types == b.types && a.flags == b.flags && a.scenario == b.scenario &&
@@ -22,11 +16,17 @@ bool same_question(const Problem& a, const Problem& b) {
 
 }  // namespace
 
+std::vector<std::int64_t> dim_values(const Problem& problem) {
+  std::vector<std::int64_t> values;
+  std::ranges::transform(problem.dims, std::back_inserter(values), &NamedValue::value);
+  return values;
+}
+
 Rule::Rule(RuleParts parts)
     : kernel_(std::move(parts.kernel)),
       asked_(std::move(parts.asked)),
       configuration_(std::move(parts.configuration)),
-      asked_dims_(values_of(asked_.dims)),
+      asked_dims_(dim_values(asked_)),
       program_(std::move(parts.plan), asked_, configuration_, parts.device),
       initial_(program_.initial_values()) {
   if (initial_.size() > RuleValues::kCapacity) {
@@ -43,7 +43,7 @@ Rule::Rule(RuleParts parts)
   }
   for (const Problem& own : parts.own_records) {
     if (same_question(own, asked_)) {
-      own_records_.push_back(values_of(own.dims));
+      own_records_.push_back(dim_values(own));
     }
   }
   std::ranges::sort(own_records_);
@@ -102,7 +102,7 @@ bool Rule::evaluate(std::span<const std::int64_t> dims, RuleValues& values) cons
 
 std::optional<LaunchPlan> Rule::plan_for(const Problem& problem) const {
   RuleValues values;
-  if (!same_question(problem, asked_) || !evaluate(values_of(problem.dims), values)) {
+  if (!same_question(problem, asked_) || !evaluate(dim_values(problem), values)) {
     return std::nullopt;
   }
   return program_.plan(values.span());

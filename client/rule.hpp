@@ -20,6 +20,9 @@ struct DimInterval {
   std::int64_t lower = 0, upper = 0;
 };
 
+/// The values of the problem's dims, in its order.
+std::vector<std::int64_t> dim_values(const Problem& problem);
+
 struct RuleParts {
   std::string kernel;
   Problem asked;

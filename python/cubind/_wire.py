@@ -126,19 +126,20 @@ def _launch_template(launch: Any) -> dict[str, Any]:
         "grid": list(launch.grid),
         "block": list(launch.block),
         "shared_bytes": launch.shared_bytes or "0",
-        "parameters": [
-            {
-                "name": p.name,
-                "source": _SOURCES[p.source],
-                "type": p.type,
-                "role": _ROLES[p.role],
-                "extent": p.extent,
-                "align_bytes": p.align_bytes,
-                "value": p.value,
-                "shape": list(p.shape),
-            }
-            for p in launch.parameters
-        ],
+        "parameters": [{**_parameter(p), "extent": p.extent} for p in launch.parameters],
+    }
+
+
+# Of a template the value and the axes of the shape are expressions, of a plan they are numbers.
+def _parameter(parameter: Any) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "source": _SOURCES[parameter.source],
+        "type": parameter.type,
+        "role": _ROLES[parameter.role],
+        "align_bytes": parameter.align_bytes,
+        "value": parameter.value,
+        "shape": list(parameter.shape),
     }
 
 
@@ -151,19 +152,7 @@ def plan_of(plan: Any) -> list[dict[str, Any]]:
             "grid": [launch.grid.x, launch.grid.y, launch.grid.z],
             "block": [launch.block.x, launch.block.y, launch.block.z],
             "shared_bytes": launch.shared_bytes,
-            "parameters": [
-                {
-                    "name": p.name,
-                    "source": _SOURCES[p.source],
-                    "type": p.type,
-                    "role": _ROLES[p.role],
-                    "extent_bytes": p.extent_bytes,
-                    "align_bytes": p.align_bytes,
-                    "value": p.value,
-                    "shape": list(p.shape),
-                }
-                for p in launch.parameters
-            ],
+            "parameters": [{**_parameter(p), "extent_bytes": p.extent_bytes} for p in launch.parameters],
         }
         for launch in plan.launches
     ]
