@@ -11,34 +11,47 @@ import time
 class Daemon:
     """Tunes on the GPU of this machine, starting from an empty store. `bin_dir` holds the programs."""
 
-    def __init__(self, bin_dir, options=()):
+    def __init__(self, bin_dir, options=(), *, shipped_tables=False):
         self.bin = pathlib.Path(bin_dir).resolve()
-        self.options = options
+        self.options = [*options] if shipped_tables else ["--no-shipped-tables", *options]
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="cubind-bench.")
         root = pathlib.Path(self.folder.name)
-        self.environment = {**os.environ, "CUBIND_ADDRESS": f"unix://{root}/cubind.sock"}
+        self.store = root / "store.db"
+        self.address = f"unix://{root}/cubind.sock"
+        self.environment = {**os.environ, "CUBIND_ADDRESS": self.address}
         self.log = (root / "log").open("w+")
-        command = [self.bin / "cubind", "--db", root / "store.db", "--socket", root / "cubind.sock"]
-        command += ["--no-shipped-tables", *self.options]
-        self.process = subprocess.Popen(
-            command, env=self.environment, stdout=self.log, stderr=subprocess.STDOUT
-        )
         try:
-            self._call("health", "--wait", "30")
+            self.start()
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def __exit__(self, *_):
+    def start(self):
+        """Once more after end(), with the same store."""
+        socket = self.address.removeprefix("unix://")
+        command = [self.bin / "cubind", "--db", self.store, "--socket", socket, *self.options]
+        self.process = subprocess.Popen(
+            command, env=self.environment, stdout=self.log, stderr=subprocess.STDOUT
+        )
+        self._call("health", "--wait", "30")
+
+    def end(self, limit=20):
+        """Seconds from SIGTERM to the end; infinite where it had to be killed after `limit` seconds."""
+        start = time.monotonic()
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(limit)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+            return float("inf")
+        return time.monotonic() - start
+
+    def __exit__(self, *_):
+        self.end()
         self.log.close()
         self.folder.cleanup()
 
@@ -52,10 +65,10 @@ class Daemon:
         self._call("tune", kernel, "--problem", spelled(problem), seconds=seconds)
         return time.monotonic() - start
 
-    def get(self, kernel, problem):
+    def get(self, kernel, problem, *options):
         """(cubin, plan): what is served for the problem."""
         cubin = pathlib.Path(self.folder.name) / "variant.cubin"
-        text = self._call("get", kernel, "--problem", spelled(problem), "--json", "-o", str(cubin))
+        text = self._call("get", kernel, "--problem", spelled(problem), "--json", "-o", str(cubin), *options)
         return cubin.read_bytes(), json.loads(text)
 
     def _call(self, *arguments, seconds=60):

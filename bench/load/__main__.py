@@ -27,7 +27,6 @@ import multiprocessing
 import pathlib
 import platform
 import shutil
-import signal
 import sqlite3
 import statistics
 import subprocess
@@ -36,6 +35,9 @@ import tempfile
 import time
 
 from callers import KNOWN, LOADS, load, probe
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from daemon import Daemon
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 REPLAYED = ROOT / "tests" / "golden" / "replay" / "rmsnorm_h200.json"
@@ -80,91 +82,67 @@ def add_ended_jobs(store):
         )
 
 
-class Daemon:
-    def __init__(self, bin_dir, folder):
-        self.address = f"unix://{folder}/cubind.sock"
-        self.log = (folder / "log").open("w")
-        self.bin, self.folder = bin_dir, folder
-
-    def start(self):
-        files = {"--db": "store.db", "--socket": "cubind.sock", "--kernels": "kernels"}
-        command = [
-            self.bin / "cubind",
-            *(part for option, file in files.items() for part in (option, self.folder / file)),
-        ]
-        self.process = subprocess.Popen([*command, "--replay", REPLAYED], stdout=self.log, stderr=self.log)
-        self.ctl("health", "--wait", "60")
-        # The answer's cubin is compiled once, before the clock runs.
-        spelled = ",".join(f"{name}={value}" for name, value in {**KNOWN["dims"], **KNOWN["types"]}.items())
-        self.ctl(
-            "get", "rmsnorm_forward", "--problem", spelled, "--device", "nvidia-h200", "--on-miss", "wait"
-        )
-
-    def ctl(self, *arguments):
-        command = [self.bin / "cubindctl", "--address", self.address, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
-
-    def most_rss_mb(self):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) // 1024
-
-    def end(self):
-        """Seconds from SIGTERM to the end."""
-        start = time.monotonic()
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            return float("inf")
-        return time.monotonic() - start
+def most_rss_mb(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
 def measure(name, seconds, bin_dir):
-    with tempfile.TemporaryDirectory(prefix="cubind-load.") as name_of_folder:
-        folder = pathlib.Path(name_of_folder)
-        write_endless(folder / "kernels")
-        daemon = Daemon(bin_dir, folder)
-        daemon.start()
-        if name == "jobs":
-            daemon.end()
-            add_ended_jobs(folder / "store.db")
-            daemon.start()
-        context = multiprocessing.get_context("fork")  # gRPC is imported in the children alone
-        ended, load_ended, queue = context.Event(), context.Event(), context.Queue()
-        probes = [
-            context.Process(target=probe, args=(daemon.address, ended, queue, "GetVariant", 0.005)),
-            context.Process(target=probe, args=(daemon.address, ended, queue, "GetStatus", 0.1)),
-        ]
-        loader = context.Process(target=load, args=(daemon.address, load_ended, queue, name))
-        loader.start()
-        time.sleep(2)
-        for process in probes:
-            process.start()
-        time.sleep(seconds)
-        ended.set()
-        taken = dict(queue.get(timeout=120) for _ in probes)
-        rss = daemon.most_rss_mb()
-        end_seconds = daemon.end()
-        load_ended.set()
-        answered, refused = queue.get(timeout=120)
-        for process in (*probes, loader):
-            process.join(10)
-            process.kill()
-        known = sorted(taken["GetVariant"])
-        return {
-            "calls": len(known),
-            "known_ms": {
-                "median": round(statistics.median(known), 3),
-                "p99": round(known[int(len(known) * 0.99)], 3),
-                "max": round(known[-1], 3),
-            },
-            "status_max_ms": round(max(taken["GetStatus"]), 3),
-            "sigterm_seconds": round(end_seconds, 2),
-            "most_rss_mb": rss,
-            "load": {"answered": answered, "refused": refused},
-        }
+    with tempfile.TemporaryDirectory(prefix="cubind-load.") as kernels:
+        write_endless(pathlib.Path(kernels))
+        options = ["--kernels", kernels, "--replay", REPLAYED]
+        with Daemon(bin_dir, options, shipped_tables=True) as daemon:
+            if name == "jobs":
+                daemon.end()
+                add_ended_jobs(daemon.store)
+                daemon.start()
+            # The answer's cubin is compiled once, before the clock runs.
+            daemon.get(
+                "rmsnorm_forward",
+                {**KNOWN["dims"], **KNOWN["types"]},
+                "--device",
+                "nvidia-h200",
+                "--on-miss",
+                "wait",
+            )
+            return measured(daemon, name, seconds)
+
+
+def measured(daemon, name, seconds):
+    context = multiprocessing.get_context("fork")  # gRPC is imported in the children alone
+    ended, load_ended, queue = context.Event(), context.Event(), context.Queue()
+    probes = [
+        context.Process(target=probe, args=(daemon.address, ended, queue, "GetVariant", 0.005)),
+        context.Process(target=probe, args=(daemon.address, ended, queue, "GetStatus", 0.1)),
+    ]
+    loader = context.Process(target=load, args=(daemon.address, load_ended, queue, name))
+    loader.start()
+    time.sleep(2)
+    for process in probes:
+        process.start()
+    time.sleep(seconds)
+    ended.set()
+    taken = dict(queue.get(timeout=120) for _ in probes)
+    rss = most_rss_mb(daemon.process)
+    end_seconds = daemon.end(limit=60)
+    load_ended.set()
+    answered, refused = queue.get(timeout=120)
+    for process in (*probes, loader):
+        process.join(10)
+        process.kill()
+    known = sorted(taken["GetVariant"])
+    return {
+        "calls": len(known),
+        "known_ms": {
+            "median": round(statistics.median(known), 3),
+            "p99": round(known[int(len(known) * 0.99)], 3),
+            "max": round(known[-1], 3),
+        },
+        "status_max_ms": round(max(taken["GetStatus"]), 3),
+        "sigterm_seconds": round(end_seconds, 2),
+        "most_rss_mb": rss,
+        "load": {"answered": answered, "refused": refused},
+    }
 
 
 def main():

@@ -147,7 +147,7 @@ def jobs(address):
                 return
 
     def cancel(caller):
-        caller.call("CancelJob", pb.CancelJobRequest(job_id="0123456789abcdef"), pb.CancelJobReply)
+        caller.call("CancelJob", pb.CancelJobRequest(id="0123456789abcdef"), pb.CancelJobReply)
 
     return [list_all] * 2 + [cancel] * 2
 
