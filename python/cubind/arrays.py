@@ -87,9 +87,14 @@ def facts_of(name: str, array: Any) -> ArrayFacts:
     return ArrayFacts(tuple(interface["shape"]), dtype, contiguous, device)
 
 
-def check(name: str, array: Any, dtype: str, extent_bytes: int) -> None:
-    """Raises InvalidArgumentError unless it is a C-contiguous array in GPU memory of `dtype` with at least `extent_bytes`."""
+def check(name: str, array: Any, dtype: str, extent_bytes: int, device: int | None) -> None:
+    """Raises InvalidArgumentError unless it is a C-contiguous array in the memory of that GPU (None: of any), of `dtype` with at
+    least `extent_bytes`."""
     facts = facts_of(name, array)
+    if device is not None and facts.device not in (None, device):
+        raise _refused(
+            name, f"lies on GPU {facts.device}, the first array on GPU {device}: a launch needs all on one"
+        )
     if facts.dtype not in ("", dtype):
         raise _refused(name, f"has elements of {facts.dtype}, the kernel takes {dtype}")
     if not facts.contiguous:

@@ -32,7 +32,8 @@ _ON_MISS = ("serve", "wait", "fail")
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What a question says besides kernel and problem. The fields are those of Client.get()."""
+    """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph,
+    namespace and job, as Client.get() explains them."""
 
     device: str | None = None
     on_miss: str = "serve"
@@ -114,8 +115,9 @@ class Client:
 
         An earlier answer's rule answers the other problems of its bucket without a call.
 
-        problem: dims and flags as ints, types as text or as dtypes of torch and NumPy; by name, as a mapping, or as the text
-            "N=4096,D=4096,T=bf16" (for a dim that is called like an option).
+        kernel: its name.
+        problem, named: dims and flags as ints, types as text or as dtypes of torch and NumPy; by name, as a mapping, or as the
+            text "N=4096,D=4096,T=bf16" (for a dim that is called like an option).
         device: label of a device class ("nvidia-h200"); None: the GPU of the current CUDA context, else the first one.
         on_miss: "serve" the best there is, "wait" for the tuning job, or "fail" without an acceptable record.
         tune: whether a miss starts a tuning job behind the answer.
@@ -135,8 +137,8 @@ class Client:
         return self.ask(kernel, _wire.parse_problem(problem, named), question).answer
 
     def ask(self, kernel: str, problem: _wire.Problem, question: Question, gpu: Any = None) -> Held:
-        """get() with its options as one value, and how long the answer is good. gpu: tells the devices of one process
-        apart, for the answers kept."""
+        """get() of kernel and problem with its options as one value, the question, and how long the answer is good. gpu: tells the
+        devices of one process apart, for the answers kept."""
         key = (kernel, question, gpu, tuple(sorted(p for p in problem.items() if isinstance(p[1], str))))
         known = self._find(key, problem)
         if known is not None:
@@ -166,7 +168,7 @@ class Client:
     ) -> Kernel:
         """A callable that launches the kernel's best variant on arrays: client.kernel("rmsnorm_forward", T="bf16").
 
-        problem: the part of the problem that is the same for every call (types, flags, dims), by name or as in get().
+        problem, fixed: the part of the problem that is the same for every call (types, flags, dims), as in get() or by name.
         question: what get() takes as options.
 
         Raises NotFoundError for an unknown kernel.
@@ -199,13 +201,15 @@ class Client:
         device: label of a device class; None: the one class that agents offer.
         retune: measures fresh problems again.
         progress: shows a progress bar (tqdm where it is installed, else lines on stderr).
+        namespace: where the records are kept.
 
         Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result with its error.
         """
         return tune(self._connection, shapes, kernel, device, retune, progress, namespace)
 
     def table(self, kernel: str | None = None, *, pandas: bool = False) -> Any:
-        """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a pandas frame."""
+        """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a pandas frame. kernel: of
+        this one; None: of all."""
         records = _wire.table_rows(self.export_table(kernel=kernel))
         if not pandas:
             return records
@@ -216,7 +220,8 @@ class Client:
     def export_table(
         self, path: str | os.PathLike[str] | None = None, *, kernel: str | None = None, replayed: bool = False
     ) -> str:
-        """The tuning table as JSON text, written to `path` where one is given. replayed: with replayed records."""
+        """The tuning table as JSON text, written to `path` where one is given. kernel: of this one; None: of all. replayed: with
+        replayed records."""
         request = _wire.messages().ExportTableRequest(
             kernels=[kernel] if kernel else [], include_replayed=replayed
         )
@@ -227,7 +232,7 @@ class Client:
         return text
 
     def import_table(self, path: str | os.PathLike[str], *, namespace: str = "") -> dict[str, Any]:
-        """Imports the table of a file. Returns records_added, records_known, trials_added, generation."""
+        """Imports the table of the file `path` into a namespace. Returns records_added, records_known, trials_added, generation."""
         file = pathlib.Path(path)
         chunk = _wire.messages().TableChunk
         data = file.read_bytes()
@@ -243,7 +248,8 @@ class Client:
         return _wire.to_dict(reply)
 
     def wanted(self, kernel: str = "", *, top: int = 0) -> list[dict[str, Any]]:
-        """The problems that were asked for and started no job, most asked first; `top`: at most as many, 0: all."""
+        """The problems that were asked for and started no job, most asked first. kernel: of this one; "": of all. top: at most as
+        many; 0: all."""
         request = _wire.messages().ListWantedRequest(kernel=kernel, top=top)
         reply = self._call("ListWanted", request, _wire.messages().ListWantedReply)
         return [_wire.to_dict(want) for want in reply.wants]

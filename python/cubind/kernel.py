@@ -126,7 +126,8 @@ class Kernel:
         return _returned(call.made)
 
     def bind(self, *, stream: int | None = None, **named: Any) -> Bound:
-        """The call as a prepared launch, which checks and computes everything now. It launches nothing yet."""
+        """The call with these `named` arguments as a prepared launch, which checks and computes everything now. It launches nothing
+        yet. stream: as of a call; None: the current one of each launch's time."""
         call = self._prepare(named)
         source, device = arrays.stream_source(call.values) if stream is None else (stream, None)
         launch = call.variant.loaded.prepare(call.dims, call.values, source, device)
@@ -136,13 +137,15 @@ class Kernel:
         return Bound(answer or call.variant.answer, _names(call.variant), call.values, launch)
 
     def arguments(self, **named: Any) -> tuple[str, ...]:
-        """The names of what the variant for this problem takes from the caller, in the order of its launches."""
+        """The names of what the variant for a problem takes from the caller, in the order of its launches. named: what of the
+        problem is not fixed."""
         problem, _ = self._split(named)
         return _names(self._variant(problem, None)[0])
 
     def loaded(self, **named: Any) -> _core.Kernel:
         """The loaded variant for a problem without arrays, for launches that check nothing:
-        `loaded.launch((N, D), stream, *arguments)`, False where the variant does not hold for these dims."""
+        `loaded.launch((N, D), stream, *arguments)`, False where the variant does not hold for these dims. named: what of the
+        problem is not fixed."""
         problem, _ = self._split(named)
         return self._variant(problem, None)[0].loaded
 
@@ -162,7 +165,7 @@ class Kernel:
                 f"the problem has {', '.join((*self.dims, *self.types))})",
                 f"argument {min(unknown)}",
             )
-        values, made = self._complete(variant, extents, problem, given, like)
+        values, made = self._complete(variant, extents, problem, given, like, device)
         return _Call(variant, dims, values, made)
 
     def _split(self, named: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
@@ -179,6 +182,7 @@ class Kernel:
         problem: Problem,
         given: Mapping[str, Any],
         like: Any,
+        device: int | None,
     ) -> tuple[list[Any], list[Any]]:
         values: list[Any] = []
         made: list[Any] = []
@@ -192,7 +196,7 @@ class Kernel:
                 if role in _OUTPUTS:
                     made.append(value)
             elif source == "buffer" and not isinstance(value, int):
-                arrays.check(name, value, dtype, extent)
+                arrays.check(name, value, dtype, extent, device)
             values.append(value)
         return values, made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 import torch.nn.functional
 
 from ._dispatch import HALF, Dispatched, applies, contiguous_like, is_direct, stream_of, wide
+from ._dtensor import are_distributed, run_locally
 from ._variants import Operator
 
 _DIMS = ("B", "HQ", "HKV", "SQ", "SK", "D")
@@ -204,10 +206,13 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """torch.nn.functional.scaled_dot_product_attention, by cubind's kernels on a GPU.
 
-    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64 or 128. scale: None is 1 / sqrt(D).
+    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64 or 128. scale: None is 1 / sqrt(D). enable_gqa:
+    HQ may be a multiple of HKV.
 
-    torch's own is used as rms_norm() says, and for other sizes and types, with a mask or dropout, and with is_causal where there
+    torch's own is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p, and with is_causal where there
     are not as many keys as queries. A compiled graph that meets a missing kernel stores all scores.
+
+    DTensors give one as rms_norm() says; batches and heads may be sharded.
     """
     needs = query.requires_grad or key.requires_grad or value.requires_grad
     if (
@@ -217,6 +222,12 @@ def scaled_dot_product_attention(
         or not _is_ours(query, key, value, is_causal, enable_gqa)
         or not _is_there(query, key, is_causal, needs)
     ):
+        if attn_mask is None and dropout_p == 0 and are_distributed(query, key, value):
+            call = functools.partial(
+                scaled_dot_product_attention, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+            heads = {"query": query, "key": key, "value": value}
+            return run_locally("scaled_dot_product_attention", call, heads, 2, features=value.shape[-1])
         return torch.nn.functional.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )

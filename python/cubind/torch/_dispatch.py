@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
+from ..errors import InvalidArgumentError
+
 library = torch.library.Library("cubind", "DEF")
 
 HALF = (torch.bfloat16, torch.float16)
@@ -29,12 +31,14 @@ def contiguous_like(tensor: torch.Tensor) -> torch.Tensor:
 
 def applies(*tensors: torch.Tensor | None) -> bool:
     """Whether the operators are for these: plain tensors in GPU memory (no DTensor, no other subclass), and neither autocast,
-    which has rules of its own for torch's operators, nor forward-mode gradients or a transform of torch.func."""
+    which has rules of its own for torch's operators, nor forward-mode gradients or a transform of torch.func. Raises
+    InvalidArgumentError for tensors of several devices."""
     if not (_are_plain(tensors) and not torch.is_autocast_enabled("cuda")):
         return False
-    return torch.compiler.is_compiling() or not (
-        forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
-    )
+    if torch.compiler.is_compiling():  # which looks at the devices itself
+        return True
+    check_one_device(tensors)
+    return not (forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active())
 
 
 def _are_plain(tensors: tuple[torch.Tensor | None, ...]) -> bool:
@@ -42,6 +46,16 @@ def _are_plain(tensors: tuple[torch.Tensor | None, ...]) -> bool:
         if tensor is not None and not (type(tensor) in PLAIN and tensor.is_cuda):
             return False
     return True
+
+
+def check_one_device(tensors: tuple[torch.Tensor | None, ...]) -> None:
+    """Raises InvalidArgumentError unless they lie on one device."""
+    devices = {tensor.device for tensor in tensors if tensor is not None}
+    if len(devices) > 1:
+        found = " and ".join(sorted(map(str, devices)))
+        raise InvalidArgumentError(
+            f"they lie on {found}, an operator runs on one device: move them with .to()", "tensors"
+        )
 
 
 # ---- The shorter way ----
@@ -62,8 +76,11 @@ def is_quiet() -> bool:
 
 
 def is_direct(*tensors: torch.Tensor | None) -> bool:
-    """is_quiet(), and the operators are for these tensors."""
-    return is_quiet() and _are_plain(tensors)
+    """is_quiet(), and the operators are for these tensors. Raises InvalidArgumentError for tensors of several devices."""
+    if not (is_quiet() and _are_plain(tensors)):
+        return False
+    check_one_device(tensors)
+    return True
 
 
 class Dispatched:

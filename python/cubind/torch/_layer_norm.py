@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional
 
 from ._dispatch import Dispatched, applies, contiguous_like, is_direct, stream_of, wide
+from ._dtensor import are_distributed, run_locally
 from ._variants import TYPES, Operator
 
 _forward = Operator("layernorm_forward", ("N", "D"), ("x", "w", "b", "y", "mean", "rstd", "eps"))
@@ -116,9 +117,9 @@ def layer_norm(
 ) -> torch.Tensor:
     """torch.nn.functional.layer_norm, by cubind's kernels on a GPU.
 
-    input: [..., D]; bf16, f16 or f32. weight, bias: [D], of the same type.
+    input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight, bias: [D], of input's type. eps: added to the variance.
 
-    torch's own formula is used as rms_norm() says, and without a weight or a bias.
+    torch's own formula is used as rms_norm() says, and without a weight or a bias. So are DTensors taken.
     """
     if (
         weight is None
@@ -132,6 +133,14 @@ def layer_norm(
         needs = input.requires_grad or weight.requires_grad or bias.requires_grad
         return _operator.direct(needs, input, weight, bias, eps)[0]
     if not applies(input, weight, bias):
+        if are_distributed(input, weight, bias):
+            return run_locally(
+                "layer_norm",
+                lambda x, w, b: layer_norm(x, w.shape, w, b, eps),
+                {"input": input},
+                1,
+                {"weight": weight, "bias": bias},
+            )
         return torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
     return _operator(input, weight, bias, eps)[0]
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional
 
 from ._dispatch import Dispatched, applies, is_direct, stream_of
+from ._dtensor import are_distributed, run_locally
 from ._variants import TYPES, Operator
 
 _FLAGS = ("TRANSPOSE_A", "TRANSPOSE_B", "BIAS")
@@ -88,9 +89,12 @@ def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None 
 
     input: [..., K]; bf16, f16 or f32. weight: [N, K], bias: [N], of the same type.
 
-    torch's own formula is used as rms_norm() says.
+    torch's own formula is used as rms_norm() says. So are DTensors taken.
     """
     if weight.dim() != 2 or input.shape[-1:] != weight.shape[-1:] or not applies(input, weight, bias):
+        if are_distributed(input, weight, bias):
+            parameters = {"weight": weight, "bias": bias}
+            return run_locally("linear", linear, {"input": input}, 1, parameters, weight.shape[0])
         return torch.nn.functional.linear(input, weight, bias)
     rows = input.reshape(-1, input.shape[-1])
     if is_direct(rows, weight, bias):

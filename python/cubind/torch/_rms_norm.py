@@ -19,6 +19,7 @@ from ._dispatch import (
     stream_of,
     wide,
 )
+from ._dtensor import are_distributed, run_locally
 from ._variants import TYPES, Operator
 
 _forward = Operator("rmsnorm_forward", ("N", "D"), ("x", "w", "y", "eps"))
@@ -152,11 +153,14 @@ def rms_norm(
 ) -> torch.Tensor:
     """torch.nn.functional.rms_norm, by cubind's kernels on a GPU.
 
-    input: [..., D]; bf16, f16 or f32. weight: [D], of the same type. eps: None is torch.finfo(input.dtype).eps.
+    input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight: [D], of input's type. eps: None is torch.finfo(input.dtype).eps.
 
     torch's own formula is used, without a warning, for what the kernels are not made for: the CPU, another type, several
-    normalized dims, no weight, autocast, tensor subclasses (DTensor); and with one warning where no GPU, driver, daemon or
-    variant is there. With strict(True) the latter raises CubindError.
+    normalized dims, no weight, autocast, tensor subclasses; and with one warning where no GPU, driver, daemon or variant is there.
+    With strict(True) the latter raises CubindError.
+
+    A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError where the last dim or a
+    weight is sharded, and for tensors of several GPUs.
     """
     # Most calls of a model's inference end here.
     if is_quiet() and eps is not None and type(input) in PLAIN and type(weight) in PLAIN:
@@ -174,6 +178,10 @@ def rms_norm(
         return torch.nn.functional.rms_norm(input, normalized_shape, weight, eps)
     direct = is_direct(input, weight)
     if not direct and not applies(input, weight):
+        if are_distributed(input, weight):
+            return run_locally(
+                "rms_norm", lambda x, w: rms_norm(x, w.shape, w, eps), {"input": input}, 1, {"weight": weight}
+            )
         return torch.nn.functional.rms_norm(input, normalized_shape, weight, eps)
     if eps is None:
         eps = torch.finfo(input.dtype).eps

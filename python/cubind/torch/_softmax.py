@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional
 
 from ._dispatch import Dispatched, applies, contiguous_like, is_direct, stream_of, wide
+from ._dtensor import are_distributed, run_locally
 from ._variants import TYPES, Operator
 
 _forward = Operator("softmax_forward", ("N", "D"), ("x", "y"))
@@ -68,10 +69,14 @@ def softmax(input: torch.Tensor, dim: int | None = -1, dtype: torch.dtype | None
 
     input: [..., D]; bf16, f16 or f32. dim: the last one.
 
-    torch's own formula is used as rms_norm() says, over another dim, and with another dtype.
+    torch's own formula is used as rms_norm() says, over another dim, and with another dtype. So are DTensors taken.
     """
     if input.dim() == 0 or dim not in (-1, input.dim() - 1) or dtype is not None:
         return torch.nn.functional.softmax(input, dim, dtype=dtype)
     if is_direct(input):
         return _operator.direct(input.requires_grad, input)
-    return _operator(input) if applies(input) else torch.nn.functional.softmax(input, dim)
+    if applies(input):
+        return _operator(input)
+    if are_distributed(input):
+        return run_locally("softmax", softmax, {"input": input}, 1)
+    return torch.nn.functional.softmax(input, dim)

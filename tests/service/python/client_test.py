@@ -1,5 +1,6 @@
 """The Python client against a real daemon, which replays a recorded table; launches go to a fake driver."""
 
+import copy
 import hashlib
 import json
 import multiprocessing
@@ -9,6 +10,7 @@ import pickle
 import subprocess
 import tempfile
 import threading
+import types
 import unittest
 from unittest import mock
 
@@ -20,6 +22,13 @@ PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
 
 def buffer(address, elements):
     return running.FakeArray(address, (elements,))
+
+
+def on_gpu(ordinal, array):
+    """As an array of CuPy says it."""
+    placed = copy.copy(array)
+    placed.device = types.SimpleNamespace(id=ordinal)
+    return placed
 
 
 class WithDaemon(unittest.TestCase):
@@ -207,6 +216,10 @@ class Launching(WithDaemon):
             "argument y: is not contiguous": {"y": running.FakeArray(0x30000, (64, 64), strides=(4, 256))},
             "argument y: .*no array in GPU memory": {"y": [1, 2]},
             "argument x: .*aligned to 2 bytes": {"x": buffer(0x10002, 4096)},
+            "argument y: lies on GPU 1, the first array on GPU 0": {
+                "x": on_gpu(0, self.x),
+                "y": on_gpu(1, self.y),
+            },
             "argument z: .*it takes x, y": {"z": self.x},
             "cannot allocate an array of f32 beside a FakeArray": {"y": None},
             "problem.N: is missing: pass N=": {"N": None},

@@ -2,8 +2,10 @@
 
 import contextlib
 import ctypes
+import inspect
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -121,3 +123,28 @@ def eventually(question, seconds=PATIENCE):
             return False
         time.sleep(0.02)
     return True
+
+
+def unexplained(name, thing):
+    """The functions of a public name without a docstring, and their parameters that it does not name: ["Client.get: job"]. The
+    docstring of a class may name those of its methods."""
+    if not inspect.getdoc(thing):
+        return [name]
+    if not inspect.isclass(thing):
+        return _unnamed(name, thing, inspect.getdoc(thing))
+    found = []
+    for member, value in vars(thing).items():
+        made = member == "__init__" and "makes one" not in inspect.getdoc(thing)
+        if inspect.isfunction(value) and (made or not member.startswith("_")):
+            own = value.__doc__ or ""
+            if not own and member != "__init__":
+                found.append(f"{name}.{member}")
+            found += _unnamed(f"{name}.{member}", value, own + inspect.getdoc(thing))
+    return found
+
+
+def _unnamed(name, function, text):
+    if not callable(function):
+        return []
+    parameters = [p for p in inspect.signature(function).parameters if p != "self" and not p.startswith("_")]
+    return [f"{name}: {p}" for p in parameters if not re.search(rf"\b{p}\b", text)]

@@ -87,9 +87,24 @@ class Modules(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
-    def test_every_public_name_has_a_docstring(self):
-        for name in operators.__all__:
-            self.assertTrue(inspect.getdoc(getattr(operators, name)), name)
+    def test_every_public_name_has_a_docstring_that_names_its_parameters(self):
+        found = [
+            text for name in operators.__all__ for text in running.unexplained(name, getattr(operators, name))
+        ]
+        self.assertEqual(found, [])
+
+    def test_every_operator_says_shapes_types_and_what_it_raises(self):
+        functions = (
+            operators.rms_norm,
+            operators.layer_norm,
+            operators.softmax,
+            operators.linear,
+            operators.scaled_dot_product_attention,
+        )
+        for function in functions:
+            text = inspect.getdoc(function)
+            self.assertRegex(text, r"(input|query): \[.*\]; bf16", function.__name__)
+            self.assertRegex(text, r"Raises|as rms_norm\(\) says", function.__name__)
 
 
 class Missing(unittest.TestCase):

@@ -66,6 +66,25 @@ class Wheel(unittest.TestCase):
             self.assertLess(time.monotonic(), until, "the embedded daemon is still there")
             time.sleep(0.1)
 
+    def test_the_lines_of_the_readme_run_as_they_are_written(self):
+        """As documentation_test.py runs them: torch is a stand-in and the driver the fake one, the rest is the wheel's."""
+        subprocess.run([SOURCE / "dev", "build", "release", "fake_driver"], check=True)
+        (programs,) = (self.folder / "venv").glob("lib/python*/site-packages/cubind/_programs/bin")
+        environment = {
+            **self.environment,
+            "CUBIND_CUDA_HOME": str(SOURCE / ".deps/cuda"),
+            "CUBIND_PROGRAMS": str(programs),
+            "CUBIND_TINY_FILES": "",
+            "LD_LIBRARY_PATH": str(SOURCE / "build/release/tests/fakes/driver"),
+        }
+        command = [
+            self.bin / "python",
+            "-B",
+            SOURCE / "tests/service/python/documentation_test.py",
+            "Examples",
+        ]
+        subprocess.run(command, check=True, env=environment, timeout=600)
+
     def test_a_daemon_of_the_wheel_answers(self):
         environment = {**self.environment, "CUBIND_CUDA_HOME": str(SOURCE / ".deps/cuda")}
         daemon = subprocess.Popen([self.bin / "cubind", "--replay", REPLAY], env=environment)

@@ -1,0 +1,44 @@
+"""DTensors, on two ranks of the CPU, and tensors of several devices. Needs torch."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import cubind
+import running
+import torch
+from cubind.torch import _dispatch
+
+RANKS = pathlib.Path(__file__).with_name("dtensor_ranks.py")
+
+
+class Ranks(unittest.TestCase):
+    def test_two_ranks_run_on_their_own_rows_and_refuse_what_leaves_no_row_whole(self):
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", RANKS]
+        result = subprocess.run(
+            [sys.executable, *launch],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=4 * running.PATIENCE,
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = sorted(line for line in result.stdout.splitlines() if line)
+        self.assertEqual(told, ["rank 0: right", "rank 1: right"])
+
+
+class Devices(unittest.TestCase):
+    def test_tensors_of_several_devices_are_refused_with_their_names(self):
+        here, there = torch.empty(1), torch.empty(1, device="meta")
+        _dispatch.check_one_device((here, None, here))
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "they lie on cpu and meta, .*one device"):
+            _dispatch.check_one_device((here, None, there))
+
+
+if __name__ == "__main__":
+    torch_found.main()
