@@ -1,0 +1,164 @@
+"""The oracle: long interleaved measurements of the configurations that could be the best.
+
+A time is a mean over many rounds, without the outermost tenths. The stamps of CUPTI tick by 32 ns on an H200, but the
+clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many has no ticks. Half
+of the rounds say which configuration is the best, the other half how far from it a choice is, and the other way round:
+of equals that are compared in one and the same half, the luckiest would seem to be the best.
+"""
+
+import ctypes
+import math
+import statistics
+
+import cuda_driver
+import torch
+from driver import bind_plan
+
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+TRIM = 0.1
+STEP = 5000  # samples of a call of the timer, whose records take memory
+FIRST_ROUNDS = 200
+LONG_ROUNDS = 1500
+KEPT = 1.02  # of the first rounds' best: measured long
+
+
+def trimmed_mean(values):
+    ordered = sorted(values)
+    cut = int(len(ordered) * TRIM)
+    return statistics.fmean(ordered[cut : len(ordered) - cut])
+
+
+def standard_error(values):
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else float("inf")
+
+
+class Problem:
+    """The buffers and scalars of a problem, by the spec's names; the values do not matter to the time."""
+
+    def __init__(self, spec, problem, device):
+        self.spec, self.problem, self.device = spec, problem, device
+        self.buffers, self.scalars = {}, {}
+        default = spec.launches(problem, spec.default(problem, device), device)
+        for parameter in [one for launch in default for one in launch["parameters"]]:
+            if parameter["kind"] == "scalar" and "value" not in parameter:
+                self.scalars[parameter["name"]] = spec.fields["arguments"][parameter["name"]]["bench"]
+            elif parameter["kind"] == "buffer" and parameter["role"] != "scratch":
+                dtype = DTYPES[parameter["type"]]
+                count = max(parameter["size_bytes"] // dtype.itemsize, 1)
+                self.buffers[parameter["name"]] = torch.randn(count, device="cuda").to(dtype)
+
+    def launches(self, configuration):
+        return self.spec.launches(self.problem, configuration, self.device)
+
+    def order(self, compiler, configuration):
+        return compiler.start(self.spec, [launch["entry"] for launch in self.launches(configuration)])
+
+    def call(self, compiler, configuration):
+        """On torch's current stream."""
+        cubin, symbols, error = self.order(compiler, configuration).result()
+        if error:
+            raise RuntimeError(f"{configuration} does not compile: {error}")
+        launches = self.launches(configuration)
+        for launch in launches:
+            launch["entry_symbol"] = symbols[launch["entry"]]
+        return bind_plan(cubin, {"launches": launches}, self.buffers, self.scalars)
+
+
+def interleaved(timer, calls, rounds, seed=0):
+    """{name: a time of each round}."""
+    times = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    done = 0
+    while done < rounds:
+        count = min(max(STEP // len(calls), 1), rounds - done)
+        for name, values in timer.samples(calls, count, seed=seed + done).items():
+            times[name] += values
+        done += count
+    return times
+
+
+def long_times(timer, calls, winners, samples):
+    """{name: times}: all calls get a first share of the samples, the winners and the near best all the rest."""
+    timer.warm_up(0.15)
+    first = interleaved(timer, calls, max(40, min(FIRST_ROUNDS, samples // 4 // len(calls))), seed=1)
+    best = min(trimmed_mean(values) for values in first.values())
+    kept = {
+        name: calls[name] for name in calls if name in winners or trimmed_mean(first[name]) <= KEPT * best
+    }
+    rounds = min(LONG_ROUNDS, max(100, samples // len(kept)))
+    return first, interleaved(timer, kept, rounds, seed=100_000)
+
+
+def regrets(times, winners):
+    """{winner: by how much more time it takes than the best, as a share}; below 0: the best of one half is not the
+    best of the other."""
+    halves = [{name: trimmed_mean(values[half::2]) for name, values in times.items()} for half in (0, 1)]
+    result = {}
+    for name in winners:
+        shares = []
+        for chosen_in, judged_in in ((halves[0], halves[1]), (halves[1], halves[0])):
+            best = min(chosen_in, key=chosen_in.get)
+            shares.append(judged_in[name] / judged_in[best] - 1)
+        result[name] = statistics.fmean(shares)
+    return result
+
+
+class RepeatGraph:
+    """`enqueue` several times in one graph, with the clearing of the L2 before each."""
+
+    REPEATS = 20
+
+    def __init__(self, stream, flush, enqueue=None):
+        self.stream, self.graph = ctypes.c_void_p(stream.cuda_stream), ctypes.c_void_p()
+        self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        self.torch_stream = stream
+        recorded = ctypes.c_void_p()
+        api = cuda_driver._cuda
+        cuda_driver.check(api.cuStreamBeginCapture_v2(self.stream, 2), "capturing")
+        for _ in range(self.REPEATS):
+            cuda_driver.clear_async(flush.data_ptr(), flush.numel(), stream.cuda_stream)
+            if enqueue:
+                enqueue()
+        cuda_driver.check(api.cuStreamEndCapture(self.stream, ctypes.byref(recorded)), "capturing")
+        status = api.cuGraphInstantiateWithFlags(ctypes.byref(self.graph), recorded, ctypes.c_ulonglong(0))
+        cuda_driver.check(status, "instantiating a graph")
+        cuda_driver.check(api.cuGraphDestroy(recorded), "a graph")
+
+    def us(self):
+        """Of one repeat, with the clearing."""
+        start, end = self.events
+        start.record(self.torch_stream)
+        cuda_driver.check(cuda_driver._cuda.cuGraphLaunch(self.graph, self.stream), "launching a graph")
+        end.record(self.torch_stream)
+        end.synchronize()
+        return 1000 * start.elapsed_time(end) / self.REPEATS
+
+    def close(self):
+        cuda_driver.check(cuda_driver._cuda.cuGraphExecDestroy(self.graph), "a graph")
+
+
+def graph_times(problem, compiler, configurations, flush, rounds, draw):
+    """{name: [mean us, its standard error]} by graphs of repeats, the clearing taken off. The step from node to node
+    stays in, about a microsecond, so that shares are smaller than those of the kernel's own time."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        calls = {name: problem.call(compiler, one) for name, one in configurations.items()}
+        for call in calls.values():
+            call()
+    torch.cuda.synchronize()
+    graphs = {name: RepeatGraph(stream, flush, call) for name, call in calls.items()}
+    graphs[""] = RepeatGraph(stream, flush)
+    times = {name: [] for name in calls}
+    for graph in graphs.values():
+        graph.us()
+    for _ in range(rounds):
+        order = list(calls)
+        draw.shuffle(order)
+        for name in order:
+            times[name].append(graphs[name].us() - graphs[""].us())
+    for graph in graphs.values():
+        graph.close()
+    for call in calls.values():
+        call.unload()
+    return {name: [trimmed_mean(values), standard_error(values)] for name, values in times.items()}
