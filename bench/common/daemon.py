@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import threading
 import time
 
 
@@ -59,6 +60,10 @@ class Daemon:
         self.log.flush()
         return pathlib.Path(self.log.name).read_text()[-characters:]
 
+    def kernels(self):
+        """The names of those that it can tune."""
+        return [kernel["name"] for kernel in json.loads(self._call("kernels", "--json"))["kernels"]]
+
     def tune(self, kernel, problem, seconds=120):
         """Seconds from the call to the stored record."""
         start = time.monotonic()
@@ -66,8 +71,8 @@ class Daemon:
         return time.monotonic() - start
 
     def get(self, kernel, problem, *options):
-        """(cubin, plan): what is served for the problem."""
-        cubin = pathlib.Path(self.folder.name) / "variant.cubin"
+        """(cubin, plan): what is served for the problem. Threads may call it at a time."""
+        cubin = pathlib.Path(self.folder.name) / f"{threading.get_ident()}.cubin"
         text = self._call("get", kernel, "--problem", spelled(problem), "--json", "-o", str(cubin), *options)
         return cubin.read_bytes(), json.loads(text)
 
@@ -105,6 +110,11 @@ class RunningDaemon(Daemon):
 
     def log_tail(self, characters=4000):
         return ""
+
+
+def kernels_of(folder):
+    """Options for a daemon that knows the kernels of the folder and no others."""
+    return ["--no-shipped-kernels", "--kernels", str(folder)]
 
 
 def spelled(problem):

@@ -109,8 +109,10 @@ class Forward:
 
         def call():
             with sdpa_kernel(backend):
-                return torch.nn.functional.scaled_dot_product_attention(
-                    q, k, v, is_causal=bool(self.problem["CAUSAL"]), scale=SCALE
+                return (
+                    torch.nn.functional.scaled_dot_product_attention(
+                        q, k, v, is_causal=bool(self.problem["CAUSAL"]), scale=SCALE
+                    ),
                 )
 
         return call

@@ -98,7 +98,9 @@ def cases(spec, each):
     draw, seen, result = random.Random(1), set(), []
     flags = spec.fields["problem"].get("flags", {})
     settings = [dict(zip(flags, one, strict=True)) for one in itertools.product((0, 1), repeat=len(flags))]
-    for (sizes, values), setting in zip(problems(), itertools.cycle(settings)):
+    least = spec.least("N")
+    taken = [one for one in problems() if one[0]["N"] >= least]
+    for (sizes, values), setting in zip(taken, itertools.cycle(settings)):
         problem = {**sizes, **setting}
         chosen = spec.sample(problem, each, draw, seen)
         result += [Case(problem, values, configuration) for configuration in chosen]

@@ -199,6 +199,24 @@ RMSNORM_BACKWARD = Operation(
 )
 
 
+# RMSNorm
+
+
+def rmsnorm(b):
+    rstd = torch.rsqrt(b["x"].square().mean(dim=1, keepdim=True) + EPS)
+    return b["x"] * rstd * b["w"]
+
+
+RMSNORM_FORWARD = Operation(
+    inputs=lambda N, D, dtype: {"x": normal(N, D, dtype=dtype), "w": normal(D, dtype=dtype)},
+    outputs=lambda N, D, dtype: {"y": empty(N, D, dtype=dtype)},
+    truth=lambda b: {"y": rmsnorm(wide(b))},
+    eager=lambda b: (torch.nn.functional.rms_norm(b["x"], [b["x"].shape[1]], b["w"], EPS),),
+    formula=lambda b: (rmsnorm(single(b)).to(b["x"].dtype),),
+    scalars={"eps": EPS},
+)
+
+
 # RMSNorm with an added residual. A buffer that the flags leave out has no rows, and no truth.
 
 
@@ -285,6 +303,7 @@ OPERATIONS = {
     "softmax_backward": SOFTMAX_BACKWARD,
     "layernorm_forward": LAYERNORM_FORWARD,
     "layernorm_backward": LAYERNORM_BACKWARD,
+    "rmsnorm_forward": RMSNORM_FORWARD,
     "rmsnorm_backward": RMSNORM_BACKWARD,
     "rmsnorm_fused_forward": RMSNORM_FUSED_FORWARD,
     "weighted_sum_forward": WEIGHTED_SUM_FORWARD,

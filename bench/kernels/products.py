@@ -81,8 +81,9 @@ class Matmul:
         return {"c": activated(result, self.problem["ACTIVATION"])}
 
     def torch_call(self):
+        """The product alone, by cuBLAS."""
         out = torch.empty(self.left.shape[0], self.right.shape[1], dtype=self.dtype, device="cuda")
-        return lambda: torch.matmul(self.left, self.right, out=out)
+        return lambda: (torch.matmul(self.left, self.right, out=out),)
 
 
 def linear_problem(M, N, K, T="bf16", transpose_w=1, bias=0, activation=0):
@@ -142,12 +143,36 @@ class LayernormLinear:
             y += self.bias.double()
         return {"y": activated(y, p["ACTIVATION"]), "mean": mean, "rstd": rstd}
 
+    def linear(self):
+        functional, bias = torch.nn.functional, self.bias if self.problem["BIAS"] else None
+        rows = functional.layer_norm(self.x, [self.problem["K"]], self.gamma, self.beta, EPS)
+        return (functional.linear(rows, self.weight, bias),)
+
     def torch_call(self):
-        functional = torch.nn.functional
-        K = self.problem["K"]
-        return lambda: functional.linear(
-            functional.layer_norm(self.x, [K], self.gamma, self.beta, EPS), self.weight
-        )
+        """Without the activation."""
+        return self.linear
+
+    def torch_compiled_call(self):
+        torch._dynamo.reset()
+        return torch.compile(self.linear, dynamic=False)
+
+
+class VectorAdd:
+    """No product, but as small: c = a + b."""
+
+    def __init__(self, p, seed):
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        self.a, self.b = normal(p["N"]), normal(p["N"])
+        self.outputs = {"c": guarded(p["N"], dtype)}
+        self.buffers = {"a": self.a, "b": self.b, **self.outputs}
+        self.scalars = {}
+
+    def truth(self):
+        return {"c": self.a.double() + self.b.double()}
+
+    def torch_call(self):
+        return lambda: (self.a + self.b,)
 
 
 PRODUCTS = {"matmul": Matmul, "layernorm_linear": LayernormLinear}

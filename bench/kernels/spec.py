@@ -115,6 +115,11 @@ class Spec:
     def include(self):
         return [self.folder, *(self.folder / folder for folder in self.fields["headers"])]
 
+    def least(self, dim):
+        """The smallest value that a problem may give the dim."""
+        described = self.fields["problem"]["dims"][dim]
+        return described.get("min", 1) if isinstance(described, dict) else 1
+
     def tolerance(self, dtype, output="", problem=None):
         """(rtol, atol) of an output, which may depend on the problem."""
         tolerance = self.fields["tolerance"]
