@@ -87,10 +87,11 @@ void compile_all(const DeviceConstants& device) {
   }
 }
 
-/// The first valid configuration of each engine; of a kernel with one engine the default.
-std::vector<Configuration> one_of_each_engine(const KernelSpec& spec, const Problem& problem) {
+/// The first valid configuration of each engine that the device has.
+std::vector<Configuration> one_of_each_engine(const KernelSpec& spec, const Problem& problem,
+                                              const DeviceConstants& device) {
   std::map<std::int64_t, Configuration> engines;
-  const KernelSpace space(spec, problem, kH200);
+  const KernelSpace space(spec, problem, device);
   for (std::uint64_t number = 0; number < space.numbers().count(); ++number) {
     const Configuration configuration = space.configuration(number);
     engines.try_emplace(configuration.value("ENGINE").value_or(0), configuration);
@@ -145,27 +146,30 @@ TEST_CASE("each kernel has configurations to try on both devices and few enough 
 
 constexpr std::string_view kBeside[] = {"_facts", "normalize_rows", "matmul_finish"};
 
+/// Every entry has tensor cores' instructions but those before and after the products: statistics, and sums of split products.
+void check_tensor_cores(const v1::CompileReply& reply) {
+  for (const v1::EntryResources& entry : reply.resources()) {
+    const bool beside = std::ranges::any_of(
+        kBeside, [&](std::string_view part) { return entry.entry_symbol().find(part) != std::string::npos; });
+    CAPTURE(entry.entry_symbol());
+    CHECK(entry.tensor_cores() != beside);
+  }
+}
+
 TEST_CASE("each engine of the products and of attention runs on tensor cores") {
   Compiler compiler;
   const Specs specs = shipped_specs();
-  for (const auto& [name, engines] :
-       {std::pair("matmul", 2U), std::pair("layernorm_linear", 2U), std::pair("flash_attention_forward", 2U),
-        std::pair("flash_attention_backward", 2U)}) {
-    const auto& spec = specs.at(name);
-    const Problem problem = problem_of_size(*spec, 128);
-    REQUIRE(problem.types.at(0).type == DType::Bf16);
-    const auto configurations = one_of_each_engine(*spec, problem);
-    CHECK(configurations.size() == engines);
-    for (const Configuration& configuration : configurations) {
-      INFO(name << " " << to_string(configuration));
-      const v1::CompileReply reply = compiler.kernel(spec, problem, configuration, kH200);
-      // Every entry but those before and after the products: statistics, and sums of split products.
-      for (const v1::EntryResources& entry : reply.resources()) {
-        const bool beside = std::ranges::any_of(kBeside, [&](std::string_view part) {
-          return entry.entry_symbol().find(part) != std::string::npos;
-        });
-        CAPTURE(entry.entry_symbol());
-        CHECK(entry.tensor_cores() != beside);
+  for (const auto& [device, engines] : {std::pair(kA100, 1U), std::pair(kH200, 2U)}) {
+    for (const auto& name :
+         {"matmul", "layernorm_linear", "flash_attention_forward", "flash_attention_backward"}) {
+      const auto& spec = specs.at(name);
+      const Problem problem = problem_of_size(*spec, 128);
+      REQUIRE(problem.types.at(0).type == DType::Bf16);
+      const auto configurations = one_of_each_engine(*spec, problem, device);
+      CHECK(configurations.size() == engines);
+      for (const Configuration& configuration : configurations) {
+        INFO(name << " " << to_string(configuration) << " for " << device.cc);
+        check_tensor_cores(compiler.kernel(spec, problem, configuration, device));
       }
     }
   }
