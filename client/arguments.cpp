@@ -45,6 +45,9 @@ ParameterBytes pack_buffer(const Parameter& parameter, const ArgumentValue& valu
   const auto* pointer = std::get_if<cuda::DevicePtr>(&value);
   if (pointer == nullptr) {
     if (std::holds_alternative<std::monostate>(value)) {
+      if (parameter.extent_bytes == 0) {
+        return bytes_of(cuda::DevicePtr{0});
+      }
       refuse_missing(parameter, "buffer");
     }
     refuse_argument(parameter.name, "is a buffer of " + extent_text(parameter) + ", a scalar was given");

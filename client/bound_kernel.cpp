@@ -108,11 +108,12 @@ bool BoundKernel::Shared::compute(std::span<const std::int64_t> dims, Numbers& n
   return true;
 }
 
-// Null is right for a buffer without elements: only then its extent for these dims has to be known.
+// Null or nothing is right for a buffer without elements: only then its extent for these dims has to be known.
 ParameterBytes BoundKernel::Shared::pack(std::size_t argument, const ArgumentValue& value,
                                          const Numbers& numbers) const {
   const auto* pointer = std::get_if<cuda::DevicePtr>(&value);
-  if (pointer == nullptr || *pointer != 0) {
+  const bool given = pointer != nullptr ? *pointer != 0 : !std::holds_alternative<std::monostate>(value);
+  if (given || arguments[argument].source != ParameterSource::Buffer) {
     return pack_argument(arguments[argument], value);
   }
   Parameter parameter = arguments[argument];

@@ -2,8 +2,8 @@
 
     python3 bench/kernels/matmul.py [--kernel matmul] [--json FILE] [--samples 8] [--limit N] [--quick]
 
-First every engine over edge shapes, all layouts, bias and activations, with the defaults and a sample of the other
-valid configurations: each output element within the spec's tolerance, nothing written beyond an output, the same
+First every engine over edge shapes, all layouts, bias and activations, NaN and infinity, with the defaults and a sample of
+the other valid configurations: each output element within the spec's tolerance, nothing written beyond an output, the same
 bits twice. Then all valid configurations of larger problems by time. Needs torch and NVRTC. Exit status 1: a result
 is wrong.
 """
@@ -57,7 +57,7 @@ class Bench(Checker):
                 self.order(p, configuration)
         summary = {}
         for i, (p, configurations) in enumerate(chosen):
-            operands = self.product(p, i)
+            operands = self.product(p, i, special=i % 4 == 1)
             truth = operands.truth()
             for configuration in configurations:
                 right = self.is_right(p, configuration, operands, truth)

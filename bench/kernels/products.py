@@ -26,6 +26,12 @@ class Draw:
         return (values * stddev).to(self.dtype)
 
 
+def make_special(rows):
+    """A NaN in the first row and an infinity in the last: these rows of the result are not finite, and all others are."""
+    rows[0, rows.shape[1] // 2] = float("nan")
+    rows[-1, 0] = float("inf")
+
+
 def activated(values, activation):
     if activation == 1:
         return torch.nn.functional.gelu(values)
@@ -60,7 +66,7 @@ class Matmul:
         matmul_problem(4096, 4096, 4096, "f32", "nn"),
     )
 
-    def __init__(self, p, seed):
+    def __init__(self, p, seed, special=False):
         dtype = TYPES[p["T"]]
         normal = Draw(seed, dtype)
         M, N, K = p["M"], p["N"], p["K"]
@@ -69,6 +75,8 @@ class Matmul:
         self.problem, self.dtype = p, dtype
         self.left = a.T if p["TRANSPOSE_A"] else a
         self.right = b.T if p["TRANSPOSE_B"] else b
+        if special:
+            make_special(self.left)
         self.bias = normal(N)
         self.outputs = {"c": guarded(M * N, dtype)}
         self.buffers = {"a": a, "b": b, "bias": self.bias, **self.outputs}
@@ -115,12 +123,14 @@ class LayernormLinear:
         linear_problem(4096, 12288, 4096, "bf16", 1),
     )
 
-    def __init__(self, p, seed):
+    def __init__(self, p, seed, special=False):
         dtype = TYPES[p["T"]]
         normal = Draw(seed, dtype)
         M, N, K = p["M"], p["N"], p["K"]
         x, gamma, beta = normal(M, K), normal(K), normal(K)
         w = normal(N, K, stddev=1 / 64) if p["TRANSPOSE_W"] else normal(K, N, stddev=1 / 64)
+        if special:
+            make_special(x)
         self.problem, self.dtype = p, dtype
         self.x, self.gamma, self.beta, self.bias = x, gamma, beta, normal(N)
         self.weight = w if p["TRANSPOSE_W"] else w.T

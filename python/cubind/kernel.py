@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .client import Client, Question
 
 _OUTPUTS = ("out", "inout", "zero")
+_INPUTS = ("in", "inout")
 _MAX_VARIANTS = 64  # of one set of types, flags and device
 
 
@@ -188,7 +189,9 @@ class Kernel:
         made: list[Any] = []
         for (name, source, dtype, role), extent in zip(variant.parameters, extents):
             value = given.get(name)
-            if source == "buffer" and value is None:
+            if source == "buffer" and value is None and extent == 0 and role in _INPUTS:
+                value = 0
+            elif source == "buffer" and value is None:
                 elements = extent // arrays.ITEM_BYTES[dtype]
                 _check_allocatable(name, role, extent)
                 shape = output_shape(self._interface, name, elements, problem, given)

@@ -1,10 +1,12 @@
 """What of a problem is read from arrays."""
 
+import types
 import unittest
 
 import cubind
 import running
 from cubind._interface import complete_problem, interface_of, merged, output_shape
+from cubind.kernel import Kernel
 
 RMSNORM = interface_of(
     {
@@ -60,6 +62,15 @@ class Problems(unittest.TestCase):
         self.assertEqual(output_shape(RMSNORM, "y", 512, problem, given), (2, 4, 64))
         self.assertEqual(output_shape(RMSNORM, "rstd", 8, problem, given), (8,))
         self.assertEqual(output_shape(RMSNORM, "work", 16, problem, given), (16,))
+
+
+class LeftOutArguments(unittest.TestCase):
+    def test_an_input_need_not_be_given_where_it_has_no_elements(self):
+        kernel = object.__new__(Kernel)
+        variant = types.SimpleNamespace(parameters=(("bias", "buffer", "f32", "in"),))
+        self.assertEqual(kernel._complete(variant, (0,), {}, {}, None), ([0], []))
+        with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument bias: is missing"):
+            kernel._complete(variant, (4,), {}, {}, None)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,13 @@ TEST_CASE("a missing argument is refused by name") {
         "argument alpha: is missing: the kernel takes a scalar of that name");
 }
 
+TEST_CASE("a buffer without elements need not be given") {
+  Parameter bias{"bias", ParameterSource::Buffer, DType::F16, Role::In, 0, 16, 0};
+  CHECK(value_of<cuda::DevicePtr>(pack_argument(bias, ArgumentValue())) == 0);
+  bias.extent_bytes = 2;
+  CHECK_THROWS_WITH(pack_argument(bias, ArgumentValue()), Catch::Contains("argument bias: is missing"));
+}
+
 TEST_CASE("a buffer in the place of a scalar is refused and so is the reverse") {
   CHECK(message_of(sample_plan().launches[0], all_arguments().buffer("alpha", cuda::DevicePtr{16})) ==
         "argument alpha: is a scalar of type f32, a buffer was given");
