@@ -3,7 +3,8 @@
     python3 bench/kernels/page.py [--check]
     python3 bench/kernels/page.py --trials EXPORT
 
-Replaces what stands between the page's two marks; --check only compares, and exits with 1 where they differ. A row: the
+Replaces what stands between the page's two marks; --check only compares, and exits with 1 where they differ or where the table
+has other problems than variants/shapes.jsonl, the list that it is made from. A row: the
 median time of the default and of the winner as they were measured side by side, the slowest configuration that was
 tried and correct (trials.json), the fastest call of torch, cuBLAS or cuDNN (the benchmarks' results), what share of the
 roofline the winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and the winner's
@@ -24,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "kernel-library.md"
 TABLE = ROOT / "variants" / "tables" / "nvidia-h200.json"
 RESULTS = ROOT / "bench" / "results" / "nvidia-h200"
+SHAPES = ROOT / "variants" / "shapes.jsonl"
 TRIALS = RESULTS / "trials.json"
 BEGIN, END = "<!-- tables by shape: bench/kernels/page.py -->\n", "<!-- end of the tables -->\n"
 BYTES_PER_US, FLOPS_PER_US = 4.8e6, 989e6
@@ -147,6 +149,17 @@ def tables():
     return "\n".join(table_of(kernel, records, slowest, libraries) for kernel, records in by_kernel.items())
 
 
+def check_shapes():
+    """The list and the table have the same problems."""
+    listed = {key_of(line.pop("kernel"), line) for line in map(json.loads, SHAPES.read_text().splitlines())}
+    records = json.loads(TABLE.read_text())["records"]
+    measured = {key_of(record["kernel"], flat(record["problem"])) for record in records}
+    for keys, what in ((listed - measured, "has no record of"), (measured - listed, "has a record beyond")):
+        if keys:
+            kernel, problem = min(keys, key=str)
+            sys.exit(f"{TABLE.name} {what} {SHAPES.name}: {kernel} {dict(problem)}, {len(keys)} in all")
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -154,6 +167,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--trials", type=pathlib.Path, metavar="EXPORT", help="an export of all trials")
     arguments = parser.parse_args()
+    if arguments.check:
+        check_shapes()
     if arguments.trials:
         update_trials(json.loads(arguments.trials.read_text()))
     page = PAGE.read_text()
