@@ -29,6 +29,7 @@ class CubinModule {
   bool has_functions(const std::vector<std::string>& symbols) const;
 
   const cuda::DriverApi& api() const { return *api_; }
+  cuda::Module handle() const { return module_; }
   cuda::Function function(std::size_t index) const { return functions_[index].handle; }
 
   /// The module's context is current on this thread as long as this lives; a thread that had none keeps it.

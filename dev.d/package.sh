@@ -18,6 +18,7 @@ package() {
   rm -rf "$folder" "$folder.tar.gz"
   mkdir -p "$folder/lib"
   install_component programs "$folder"
+  install_component library "$folder"
   if [ -n "$with_tests" ]; then
     install_component tests "$folder"
     copy_tree tests/golden "$folder/tests/golden"
@@ -33,24 +34,27 @@ package() {
 
 install_component() { cmake --install build/release --prefix "$2" --component "$1" --strip >/dev/null; }
 
-# The closure of what the programs need, as the loader of this machine resolves it. The libraries find each other
+# The closure of what the programs and libcubind.so need, as the loader of this machine resolves it. The libraries find each other
 # beside themselves; glibc's own and the kernel's are the host's.
 carry_libraries() {
   local folder=$1 library target
   local host='^(linux-vdso|ld-linux-x86-64|libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl|libmvec|libnss_.*)\.so'
+  chmod 755 "$folder"/lib/*.so* # ldd wants it
   while IFS= read -r library; do
     [[ $(basename "$library") =~ $host ]] && continue
     target=$folder/lib/$(basename "$library")
     [ -e "$target" ] || { cp -L "$library" "$target" && chmod 755 "$target"; }
-  done < <(programs_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u)
-  find "$folder/lib" -name '*.so*' -print0 | while IFS= read -r -d '' library; do
+  done < <(binaries_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u)
+  find "$folder/lib" -type f -name '*.so*' -print0 | while IFS= read -r -d '' library; do
     strip --strip-unneeded "$library"
     patchelf --set-rpath "\$ORIGIN" "$library"
   done
   carry_licences "$folder"
 }
 
-programs_of() {
+# What others need the libraries for: the programs, and the library that other projects link.
+binaries_of() {
+  find "$1/lib" -maxdepth 1 -type f -name 'libcubind.so.*'
   find "$1" -mindepth 2 -maxdepth 2 -path "$1/lib" -prune -o -type f -perm -u+x -print |
     while IFS= read -r file; do
       if [ "$(head -c 4 "$file" | tr -d '\0')" = $'\x7fELF' ]; then echo "$file"; fi
@@ -113,9 +117,9 @@ write_documentation() {
 # The package must hold together by itself: every library found inside it or in glibc, and the sizes kept.
 check_package() {
   local folder=$1 limit=$2 missing archive unpacked
-  missing=$(programs_of "$folder" | xargs -r ldd | grep -E 'not found' | sort -u || true)
+  missing=$(binaries_of "$folder" | xargs -r ldd | grep -E 'not found' | sort -u || true)
   [ -z "$missing" ] || die "the package lacks libraries:"$'\n'"$missing"
-  missing=$(programs_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u |
+  missing=$(binaries_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u |
     grep -vE "/$(basename "$folder")/|/(libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl)\.so" || true)
   [ -z "$missing" ] || die "the package takes these libraries from the host:"$'\n'"$missing"
   unpacked=$(du -sm --apparent-size "$folder" | cut -f1)

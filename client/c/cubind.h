@@ -1,0 +1,219 @@
+/* The client of a cubind daemon in C.
+
+     cubind_client* client;
+     cubind_variant* variant;
+     cubind_kernel* kernel;
+     cubind_binding* binding;
+     cubind_query query = CUBIND_QUERY_INIT;
+     query.kernel = "rmsnorm_forward";
+     query.problem = "N=4096,D=4096,T=bf16";
+     cubind_connect(NULL, 0, &client);
+     cubind_get(client, &query, &variant);
+     cubind_load(variant, &kernel);               // into the current CUDA context
+     cubind_bind(kernel, NULL, 0, &binding);
+     cubind_set_buffer(binding, "x", x);          // w, y likewise
+     cubind_set_float(binding, "eps", 1e-6);
+     cubind_launch(binding, stream);              // as often as you like
+
+   The interface is stable within a soname: names and numbers stay as they are, and a struct grows at its end alone. Its `size`, which
+   the caller sets, says what the caller knows of it.
+
+   What can fail returns a cubind_code, and leaves what it would have written as it was. Handles are opaque; each is freed by the
+   function of its type, which takes NULL too. A handle stays good when those that it was made from are freed. Texts and arrays belong
+   to the handle that gave them. A client, a variant and a kernel may be used by many threads at a time, a binding by one. */
+#ifndef CUBIND_H
+#define CUBIND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define CUBIND_API __attribute__((visibility("default")))
+#else
+#define CUBIND_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The driver's own structs: CUmodule, CUfunction and CUstream of cuda.h point to them, and so does cudaStream_t. */
+struct CUmod_st;
+struct CUfunc_st;
+struct CUstream_st;
+
+typedef struct cubind_client cubind_client;   /* asks one daemon */
+typedef struct cubind_variant cubind_variant; /* an answer: a cubin and its launches for a problem */
+typedef struct cubind_kernel cubind_kernel;   /* a variant in a CUDA context */
+typedef struct cubind_binding cubind_binding; /* a kernel with the arguments of its launches */
+
+/* ---- Errors ---- */
+
+/* The numbers of gRPC's codes. */
+typedef enum cubind_code {
+  CUBIND_OK = 0,
+  CUBIND_CANCELLED = 1,
+  CUBIND_INVALID_ARGUMENT = 3,     /* the question or an argument is wrong */
+  CUBIND_DEADLINE_EXCEEDED = 4,    /* the time passed */
+  CUBIND_NOT_FOUND = 5,            /* no such kernel or device, or no record with CUBIND_FAIL; or dims of another bucket */
+  CUBIND_ALREADY_EXISTS = 6,
+  CUBIND_PERMISSION_DENIED = 7,
+  CUBIND_RESOURCE_EXHAUSTED = 8,
+  CUBIND_FAILED_PRECONDITION = 9,  /* no driver, no GPU, or no cubin that the driver loads */
+  CUBIND_ABORTED = 10,
+  CUBIND_UNIMPLEMENTED = 12,
+  CUBIND_INTERNAL = 13,
+  CUBIND_UNAVAILABLE = 14,         /* no daemon answers, or there is no artifact in time */
+  CUBIND_DATA_LOSS = 15            /* the answer is not for the question, or its bytes are damaged */
+} cubind_code;
+
+/* "INVALID_ARGUMENT"; "UNKNOWN" for a number that is none of the above. */
+CUBIND_API const char* cubind_code_name(cubind_code code);
+
+/* What was wrong, where, and what would be right: of the last call on this thread that failed. Good until the next one fails. "" where
+   none has. */
+CUBIND_API const char* cubind_last_error(void);
+
+/* Of the library: "0.1.0". */
+CUBIND_API const char* cubind_version(void);
+
+/* ---- Asking ---- */
+
+/* address: "unix:///path/to/socket" or "host:port"; NULL: CUBIND_ADDRESS, else the user's socket. timeout_ms: how long a call may take;
+   0: 30 s. Nothing is sent yet. */
+CUBIND_API cubind_code cubind_connect(const char* address, uint32_t timeout_ms, cubind_client** client);
+CUBIND_API void cubind_client_free(cubind_client* client);
+
+/* Calls made so far. */
+CUBIND_API uint64_t cubind_client_calls(const cubind_client* client);
+
+/* cubind_query.on_miss: for a question that no measurement answers. */
+enum {
+  CUBIND_SERVE = 0, /* the best there is */
+  CUBIND_WAIT = 1,  /* wait for the tuning job, within the timeout */
+  CUBIND_FAIL = 2   /* CUBIND_NOT_FOUND */
+};
+
+/* cubind_query.flags */
+enum {
+  CUBIND_NO_TUNING = 1,    /* a miss starts no tuning job behind the answer */
+  CUBIND_WARM_L2 = 2,      /* measured with a warm L2 cache */
+  CUBIND_GRAPH = 4,        /* measured as a CUDA graph */
+  CUBIND_REPRODUCIBLE = 8  /* only variants whose bits do not change from run to run */
+};
+
+/* What may be NULL or 0 has its default then. */
+typedef struct cubind_query {
+  size_t size;
+  const char* kernel;        /* "rmsnorm_forward" */
+  const char* problem;       /* "N=4096,D=4096,T=bf16" */
+  const char* device;        /* "nvidia-h200"; NULL: the GPU of the current CUDA context, else the first visible one */
+  const char* accept;        /* tolerated departures, "bucket+stale" or "exact"; NULL: all */
+  const char* invariant_dim; /* "N": only variants whose rows have the same bits for each size of it */
+  const char* name_space;
+  const char* job;           /* the training job, whose ranks all get the answers of one generation */
+  int32_t on_miss;
+  uint32_t flags;
+} cubind_query;
+
+#define CUBIND_QUERY_INIT \
+  { sizeof(cubind_query), NULL, NULL, NULL, NULL, NULL, NULL, NULL, CUBIND_SERVE, 0 }
+
+/* An earlier answer's rule answers the other problems of its bucket without a call. */
+CUBIND_API cubind_code cubind_get(cubind_client* client, const cubind_query* query, cubind_variant** variant);
+CUBIND_API void cubind_variant_free(cubind_variant* variant);
+
+/* ---- What a variant says ---- */
+
+CUBIND_API const char* cubind_variant_problem(const cubind_variant* variant);       /* "N=4096,D=4096,T=bf16": its dims are in
+                                                                                        the order of cubind_bind() */
+CUBIND_API const char* cubind_variant_configuration(const cubind_variant* variant); /* "THREADS=256,VECTOR=8" */
+CUBIND_API const char* cubind_variant_match(const cubind_variant* variant);         /* "exact", "bucket", "default", ... */
+CUBIND_API const char* cubind_variant_evidence(const cubind_variant* variant);      /* "measured", "none", ... */
+CUBIND_API double cubind_variant_time_us(const cubind_variant* variant);            /* microseconds; 0: nothing was measured */
+
+/* The cubin, and how many bytes it has. */
+CUBIND_API const void* cubind_variant_cubin(const cubind_variant* variant, size_t* size);
+
+/* One launch of a variant's plan. */
+typedef struct cubind_launch_info {
+  size_t size;
+  const char* symbol;    /* of the function in the cubin */
+  uint32_t grid[3];      /* blocks */
+  uint32_t block[3];     /* threads */
+  uint64_t shared_bytes; /* dynamic shared memory */
+  size_t parameters;
+} cubind_launch_info;
+
+/* cubind_parameter.source */
+enum {
+  CUBIND_BUFFER = 0, /* the caller's device memory */
+  CUBIND_VALUE = 1,  /* `value`, computed for this problem */
+  CUBIND_SCALAR = 2  /* a number of the caller's */
+};
+
+/* cubind_parameter.role */
+enum {
+  CUBIND_ROLE_NONE = 0, /* no buffer */
+  CUBIND_ROLE_IN = 1,
+  CUBIND_ROLE_OUT = 2,
+  CUBIND_ROLE_INOUT = 3,
+  CUBIND_ROLE_ZERO = 4,   /* the caller clears it before each launch */
+  CUBIND_ROLE_SCRATCH = 5 /* it only has to be there */
+};
+
+typedef struct cubind_parameter {
+  size_t size;
+  const char* name;
+  const char* type; /* "bf16": of a buffer's elements, or the scalar */
+  int32_t source;
+  int32_t role;
+  uint64_t extent_bytes; /* of a buffer */
+  uint32_t align_bytes;  /* a buffer's address is a multiple of it */
+  int64_t value;         /* of CUBIND_VALUE; converted to `type` at the launch */
+} cubind_parameter;
+
+/* In launch order; a launch without blocks is none of them. */
+CUBIND_API size_t cubind_variant_launches(const cubind_variant* variant);
+CUBIND_API cubind_code cubind_variant_launch(const cubind_variant* variant, size_t launch, cubind_launch_info* info);
+CUBIND_API cubind_code cubind_variant_parameter(const cubind_variant* variant, size_t launch, size_t parameter,
+                                                cubind_parameter* info);
+
+/* ---- Launching ---- */
+
+/* Loads the cubin into the current context, or into the first visible device's primary context if none is current. The module is
+   unloaded when the kernel and its bindings are freed: no launch may be in flight then. */
+CUBIND_API cubind_code cubind_load(const cubind_variant* variant, cubind_kernel** kernel);
+CUBIND_API void cubind_kernel_free(cubind_kernel* kernel);
+
+/* The driver's handles, for who launches by themselves; `launch` counts as in cubind_variant_launch(). They are good as long as the
+   kernel. */
+CUBIND_API cubind_code cubind_kernel_module(const cubind_kernel* kernel, struct CUmod_st** module);
+CUBIND_API cubind_code cubind_kernel_function(const cubind_kernel* kernel, size_t launch,
+                                              struct CUfunc_st** function);
+
+/* Computes everything of a launch but the arguments. dims: another problem of the bucket by its dims, in the order of
+   cubind_variant_problem(); NULL: the variant's own. CUBIND_NOT_FOUND where the answer does not reach these dims: then ask for them. */
+CUBIND_API cubind_code cubind_bind(const cubind_kernel* kernel, const int64_t* dims, size_t count,
+                                   cubind_binding** binding);
+CUBIND_API void cubind_binding_free(cubind_binding* binding);
+
+/* What the caller sets: buffers, with the bytes that they need for the binding's dims, and scalars. */
+CUBIND_API size_t cubind_binding_arguments(const cubind_binding* binding);
+CUBIND_API cubind_code cubind_binding_argument(const cubind_binding* binding, size_t argument,
+                                               cubind_parameter* info);
+
+/* By the names of the kernel spec; a scalar is converted to its parameter's type at the launch. */
+CUBIND_API cubind_code cubind_set_buffer(cubind_binding* binding, const char* name, const void* device_memory);
+CUBIND_API cubind_code cubind_set_float(cubind_binding* binding, const char* name, double value);
+CUBIND_API cubind_code cubind_set_integer(cubind_binding* binding, const char* name, int64_t value);
+
+/* Enqueues the launches on the stream (NULL: the default stream). CUBIND_INVALID_ARGUMENT, with nothing launched, where an argument is
+   missing, an integer does not fit, or an address is NULL or below its alignment. Allocates nothing and takes no lock. */
+CUBIND_API cubind_code cubind_launch(const cubind_binding* binding, struct CUstream_st* stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
