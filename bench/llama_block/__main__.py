@@ -107,11 +107,15 @@ def prepare(options, sizes):
 def table(results):
     """One line for each side: milliseconds forward + backward, and what share of torch's time that is."""
     theirs = results["ms"].get("torch", {"median": float("nan")})["median"]
-    lines = ["| side | forward + backward, ms | range | torch / side |", "|---|---|---|---|"]
+    lines = [
+        "| side | forward + backward, ms | range | torch / side | error / allowed |",
+        "|---|---|---|---|---|",
+    ]
     for name, ms in results["ms"].items():
         ratio = theirs / ms["median"]
-        lines.append(f"| {name} | {ms['median']:.3f} | {ms['least']:.3f} - {ms['most']:.3f} | {ratio:.3f} |")
-    lines += [f"| {name} | {why.strip().splitlines()[-1]} | | |" for name, why in results["failed"].items()]
+        span, worst = f"{ms['least']:.3f} - {ms['most']:.3f}", results["worst_excess"][name]
+        lines.append(f"| {name} | {ms['median']:.3f} | {span} | {ratio:.3f} | {worst:.2f} |")
+    lines += [f"| {name} | {why.strip().splitlines()[-1]} | | | |" for name, why in results["failed"].items()]
     return "\n".join(lines)
 
 
