@@ -1,6 +1,6 @@
 """Host time of a launch from Python: cubind beside Triton and torch, and the time from import to the first launch.
 
-    python3 bench/launch [--native PROGRAM] [--json FILE]
+    python3 bench/launch [--native PROGRAM] [--only-operators] [--json FILE]
 
 Needs the package `cubind` with torch and Triton, and a GPU; the plain kernel in a CUDA graph needs CuPy. `--native` is launch_native, which measures the same in C++
 (cuLaunchKernel alone, prepared launches, distinct sizes, threads). The kernels are so short that the GPU is never waited for.
@@ -17,15 +17,13 @@ import tempfile
 import time
 
 import torch
-import torch.nn.functional
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton"))
 import cubind
-import cubind.torch as operators
+import operators
 import triton_kernel
 
 N, D, EPS = 128, 1024, 1e-6
-CALLS, ROUNDS = 500, 41
 SIZES = 10_000
 
 # A process of its own: from the import to the first launch, without CUDA's own initialization.
@@ -60,20 +58,6 @@ torch.cuda.synchronize(); print(1e3 * (time.perf_counter() - start))
 def say(case):
     """What is about to run: a case that hangs is known by its name."""
     print(f"bench/launch: {case}", file=sys.stderr, flush=True)
-
-
-def host_time(call):
-    """Microseconds a call."""
-    for _ in range(CALLS):
-        call()
-    rounds = []
-    for _ in range(ROUNDS):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        rounds.append(1e6 * (time.perf_counter() - start) / CALLS)
-    return statistics.median(rounds)
 
 
 def arrays():
@@ -187,28 +171,12 @@ def first_launches():
     return times
 
 
-def operator_calls(x, w):
-    """Calls of the operators of cubind.torch and of torch's, with and without autograd."""
-    operators.strict()  # torch's formula is not what is measured
-    gx, gw = x.clone().requires_grad_(), w.clone().requires_grad_()
-
-    return {
-        "cubind_torch_rms_norm": lambda: operators.rms_norm(x, (D,), w, EPS),
-        "cubind_torch_rms_norm_by_the_dispatcher": lambda: torch.ops.cubind.rms_norm(x, w, EPS),
-        "torch_rms_norm": lambda: torch.nn.functional.rms_norm(x, (D,), w, EPS),
-        "torch_empty_like": lambda: torch.empty_like(x),
-    }, {
-        "cubind_torch_rms_norm_autograd": lambda: operators.rms_norm(gx, (D,), gw, EPS),
-        "torch_rms_norm_autograd": lambda: torch.nn.functional.rms_norm(gx, (D,), gw, EPS),
-    }
-
-
 def host_times(calls):
     """Of each by its name."""
     times = {}
     for name, call in calls.items():
         say(name)
-        times[name] = host_time(call)
+        times[name] = operators.host_time(call)
         say(f"{name}: {times[name]:.2f} us")
     return times
 
@@ -227,10 +195,29 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--native", type=pathlib.Path, help="the program launch_native")
+    parser.add_argument("--only-operators", action="store_true", help="measure cubind.torch alone")
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
     options = parser.parse_args()
     client = cubind.connect()
     tune_unless_known(client)
+    results = {"operators": operators.operator_times(say)}
+    right = operators.are_right(results["operators"])
+    if not options.only_operators:
+        right = launch_times(client, results) and right
+        if options.native:
+            say("native")
+            native = subprocess.run([options.native], capture_output=True, text=True, check=True, timeout=120)
+            results["native"] = json.loads(native.stdout)
+        results["first_launch_ms"] = first_launches()
+    text = json.dumps({"right": right, **results}, indent=1)
+    print(text)
+    if options.json:
+        options.json.write_text(text + "\n")
+    return 0 if right else 1
+
+
+def launch_times(client, results):
+    """Adds the host times of launches, graphs and distinct sizes. Whether the launch gave the right values."""
     kernel = client.kernel("rmsnorm_forward", D=D, T="bf16")
     x, w, y = arrays()
     bound = kernel.bind(x=x, w=w, y=y, eps=EPS, N=N)
@@ -238,7 +225,6 @@ def main():
     right = is_right(y, x, w)
     stream = torch.cuda.current_stream().cuda_stream
     fixed = kernel.bind(x=x, w=w, y=y, eps=EPS, N=N, stream=stream)
-    quiet, with_gradients = operator_calls(x, w)
     launches = {
         "bound_launch": bound.launch,
         "bound_call": bound,
@@ -247,10 +233,7 @@ def main():
         "kernel_call": lambda: kernel(x=x, w=w, y=y, eps=EPS, N=N),
         "triton_autotuned": lambda: triton_kernel.rmsnorm(x, w, y, EPS),
     }
-    results = {"right": right, **host_times(launches)}
-    with torch.no_grad():
-        results |= host_times(quiet)
-    results |= host_times(with_gradients)
+    results |= host_times(launches)
     say("graphs")
     in_graph = {"bound": bound.launch, "triton": launches["triton_autotuned"]}
     if (plain := plain_launch(bound, x, w, y)) is not None:
@@ -260,16 +243,7 @@ def main():
     say("distinct sizes")
     results["distinct_sizes"] = distinct_sizes(client, client.kernel("rmsnorm_forward"), bound)
     say(str(results["distinct_sizes"]))
-    if options.native:
-        say("native")
-        native = subprocess.run([options.native], capture_output=True, text=True, check=True, timeout=120)
-        results["native"] = json.loads(native.stdout)
-    results["first_launch_ms"] = first_launches()
-    text = json.dumps(results, indent=1)
-    print(text)
-    if options.json:
-        options.json.write_text(text + "\n")
-    return 0 if right else 1
+    return right
 
 
 if __name__ == "__main__":

@@ -20,3 +20,37 @@ class Kernel:
 
 def decompress(frame: bytes, size: int) -> bytes: ...
 def gpu() -> dict[str, dict[str, Any]]: ...
+
+class Torch:
+    """What operators ask torch for: see python/extension/torch_access.hpp."""
+
+    def __init__(self, fields: dict[str, Any], /) -> None: ...
+    def is_quiet(self) -> bool: ...
+
+class OperatorCall:
+    """A kernel as an operator calls it: see python/extension/operator_call.hpp."""
+
+    def __init__(
+        self,
+        torch: Torch,
+        dims: Sequence[str],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        known: Sequence[str],
+        numbers: int,
+        constants: tuple[Any, ...],
+        /,
+    ) -> None: ...
+    def know(
+        self,
+        type: str,
+        device: int,
+        known: Sequence[int],
+        variants: Sequence[tuple[Kernel, Sequence[int]]],
+        /,
+    ) -> None: ...
+    def clear(self) -> None: ...
+    def differentiate(self, apply: Callable[..., Any], saved: Sequence[int], /) -> None: ...
+    def launch(self, *arguments: Any) -> Any: ...
+    def direct(self, sizes: Sequence[int] | None, *arguments: Any) -> Any: ...
+    def forward(self, ctx: Any, *arguments: Any) -> Any: ...

@@ -178,6 +178,10 @@ PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t))
 
 }  // namespace
 
+const BoundKernel& bound_kernel(PyObject* kernel) {
+  return unbox<BoundKernel>(kernel, kernel_type, "Kernel");
+}
+
 void add_kernel_types(PyObject* module) {
   static PyMethodDef rule_methods[] = {
       {"covers", rule_covers, METH_O, "covers(dims): whether the rule answers for these values of the dims."},

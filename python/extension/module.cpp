@@ -3,6 +3,7 @@
 #include "client/gpu.hpp"
 #include "python/extension/kernel_types.hpp"
 #include "python/extension/launcher.hpp"
+#include "python/extension/operator_types.hpp"
 #include "python/extension/python_object.hpp"
 
 namespace cubind::python {
@@ -65,6 +66,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {  //
     python::Object module = python::Object::take(PyModule_Create(&python::definition));
     python::add_kernel_types(module.get());
     python::add_launcher_type(module.get());
+    python::add_operator_types(module.get());
     return module;
   });
 }

@@ -45,6 +45,14 @@ Object text(std::string_view value) {
   return Object::take(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size())));
 }
 
+std::size_t size_of(PyObject* sequence) {
+  const Py_ssize_t size = PySequence_Size(sequence);
+  if (size < 0) {
+    throw PythonError();
+  }
+  return static_cast<std::size_t>(size);
+}
+
 void set_exception(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

@@ -55,6 +55,8 @@ std::string text_of(PyObject* object);
 /// Throws PythonError for what is no int of 64 bits.
 long long integer_of(PyObject* object);
 Object text(std::string_view value);
+/// Of a sequence; throws PythonError for what is none.
+std::size_t size_of(PyObject* sequence);
 
 /// An exception of C++ as one of Python; an Error becomes what cubind.errors makes of its code, place and cause.
 void set_exception(const std::exception_ptr& error);

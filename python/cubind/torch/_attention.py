@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional
 
-from ._dispatch import HALF, Dispatched, applies, contiguous_like, is_direct, stream_of, wide
+from ._dispatch import HALF, Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
 from ._dtensor import are_distributed, run_locally
 from ._variants import Operator
 
@@ -22,6 +22,19 @@ _backward = Operator(
     ("q", "k", "v", "o", "d_o", "lse", "dq", "dk", "dv", "scale"),
     ("CAUSAL",),
 )
+_Q, _KV, _LSE = "B HQ SQ D", "B HKV SK D", "B HQ SQ f32"
+_calls = {
+    causal: _forward.call(
+        (_Q, _KV, _KV), (_Q, _LSE), ("HQ", "HKV", "D"), numbers=1, flags=(int(causal),), constants=(causal,)
+    )
+    for causal in (False, True)
+}
+_backward_calls = {
+    causal: _backward.call(
+        (_Q, _KV, _KV, _Q, _Q, _LSE), (_Q, _KV, _KV), ("HQ", "HKV", "D"), numbers=1, flags=(int(causal),)
+    )
+    for causal in (False, True)
+}
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -93,6 +106,9 @@ def _problem(q: torch.Tensor, k: torch.Tensor, causal: bool) -> tuple[Any, tuple
 def _forward_cuda(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    outputs = _calls[causal].launch(q, k, v, scale)
+    if outputs is not None:
+        return outputs
     if _has_kernel(q, k, v):
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         o, lse = torch.empty_like(q), _lse_like(q)
@@ -112,6 +128,9 @@ def _backward_cuda(
     causal: bool,
     scale: float,
 ) -> Three:
+    gradients = _backward_calls[causal].launch(q, k, v, o, d_o, lse, scale)
+    if gradients is not None:
+        return gradients
     if _has_kernel(q, k, v, o, d_o):
         q, k, v, o, d_o = (t.contiguous() for t in (q, k, v, o, d_o))
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
@@ -141,16 +160,9 @@ def _backward_fake(
     return contiguous_like(q), contiguous_like(k), contiguous_like(v)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    q, k, v, ctx.causal, ctx.scale = inputs
-    o, lse = output
-    ctx.mark_non_differentiable(lse)
-    ctx.save_for_backward(q, k, v, o, lse)
-
-
-def _gradients(ctx: Any, d_o: torch.Tensor, _: Any) -> tuple[torch.Tensor | None, ...]:
-    given = _backward_operator(d_o, *ctx.saved_tensors, ctx.causal, ctx.scale)
-    return (*(g if needed else None for g, needed in zip(given, ctx.needs_input_grad)), None, None)
+def _gradients(ctx: Any, d_o: torch.Tensor) -> Gradients:
+    given = _backward_operator(d_o, *ctx.saved_tensors, *ctx.others)
+    return tuple(g if needed else None for g, needed in zip(given, ctx.needs_input_grad))
 
 
 _operator = Dispatched(
@@ -158,6 +170,7 @@ _operator = Dispatched(
     _forward_cuda,
     _formula,
     _fake,
+    tensors=3,
 )
 _backward_operator = Dispatched(
     "attention_backward(Tensor d_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal, float scale)"
@@ -165,8 +178,9 @@ _backward_operator = Dispatched(
     _backward_cuda,
     _backward_formula,
     _backward_fake,
+    tensors=6,
 )
-_operator.differentiate(_save, _gradients)
+_operator.differentiate((0, 1, 2, 3, 4), _gradients, *_calls.values())
 
 
 # What the kernels compute, and torch means the same by it. With a causal mask torch aligns the first query with the first
@@ -233,5 +247,6 @@ def scaled_dot_product_attention(
         )
     factor = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     if is_direct(query, key, value):
-        return _operator.direct(needs, query, key, value, is_causal, factor)[0]
+        o = _calls[is_causal].direct(None, query, key, value, factor)
+        return o if o is not None else _operator.direct(needs, query, key, value, is_causal, factor)[0]
     return _operator(query, key, value, is_causal, factor)[0]

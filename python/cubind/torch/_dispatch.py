@@ -9,11 +9,12 @@ import torch
 from torch.autograd import forward_ad
 
 from ..errors import InvalidArgumentError
+from ._access import PLAIN, access
+from ._variants import Call
 
 library = torch.library.Library("cubind", "DEF")
 
 HALF = (torch.bfloat16, torch.float16)
-PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 # From a device's ordinal to its current stream; a build of torch without CUDA has none, and calls none.
 stream_of: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0)
@@ -60,19 +61,11 @@ def check_one_device(tensors: tuple[torch.Tensor | None, ...]) -> None:
 
 # ---- The shorter way ----
 
-# Each takes a tenth of a microsecond or less.
-_dispatch_modes = torch._C._len_torch_dispatch_stack
-_transforms = torch._C._are_functorch_transforms_active
-_tracing = torch._C._get_tracing_state
-_autocast = torch._C._is_any_autocast_enabled
-
 
 def is_quiet() -> bool:
     """Whether a call of the kernel itself does what a call through the dispatcher would: no compiler, autocast, dispatch mode,
     transform or tracer looks on. The dispatcher takes more host time than the launch."""
-    if torch.compiler.is_compiling() or _dispatch_modes() or _transforms() or _autocast() or _tracing():
-        return False
-    return forward_ad._current_level < 0
+    return not torch.compiler.is_compiling() and access.is_quiet()
 
 
 def is_direct(*tensors: torch.Tensor | None) -> bool:
@@ -83,13 +76,21 @@ def is_direct(*tensors: torch.Tensor | None) -> bool:
     return True
 
 
+Gradients = tuple[torch.Tensor | None, ...]
+
+
 class Dispatched:
     """An operator of the dispatcher, and a call of it by the shorter way where that is the same."""
 
     def __init__(
-        self, schema: str, cuda: Callable[..., Any], formula: Callable[..., Any], fake: Callable[..., Any]
+        self,
+        schema: str,
+        cuda: Callable[..., Any],
+        formula: Callable[..., Any],
+        fake: Callable[..., Any],
+        tensors: int,
     ) -> None:
-        """What it does on a GPU and on the CPU, and what its results look like."""
+        """What it does on a GPU and on the CPU, and what its results look like. tensors: how many of its inputs are some."""
         name = schema.partition("(")[0]
         library.define(schema)
         library.impl(name, cuda, "CUDA")
@@ -97,27 +98,62 @@ class Dispatched:
         torch.library.register_fake(f"cubind::{name}", fake, lib=library)
         self._name = f"cubind::{name}"
         self._cuda = cuda
+        self._tensors = tensors
         self._operator = getattr(torch.ops.cubind, name).default
         self._apply: Callable[..., Any] = cuda
 
-    def differentiate(self, save: Callable[..., Any], gradients: Callable[..., Any]) -> None:
-        """Gives it gradients: save(ctx, inputs, output), gradients(ctx, *gradients of the outputs)."""
-        torch.library.register_autograd(self._name, gradients, setup_context=save, lib=library)
+    def differentiate(
+        self, saved: tuple[int, ...], gradients: Callable[[Any, torch.Tensor], Gradients], *calls: Call
+    ) -> None:
+        """Gives it and the calls of its kernel gradients: those of the first output, the others have none. saved: which of the
+        input and output tensors gradients(ctx, gradient) finds in ctx.saved_tensors; the inputs that are no tensors are in
+        ctx.others. It returns a gradient for each tensor."""
+
+        def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            outputs = output if isinstance(output, tuple) else (output,)
+            tensors = (*inputs[: self._tensors], *outputs)
+            ctx.save_for_backward(*(tensors[i] for i in saved))
+            ctx.others = inputs[self._tensors :]
+            ctx.mark_non_differentiable(*outputs[1:])
 
         def forward(ctx: Any, *inputs: Any) -> Any:
             output = self._cuda(*inputs)
             save(ctx, inputs, output)
             return output
 
-        body = {"forward": staticmethod(forward), "backward": staticmethod(gradients)}
-        function = type(self._name, (torch.autograd.Function,), body)
-        # Below Function.apply(), which looks for transforms: is_quiet() has.
-        self._apply = super(torch.autograd.Function, function).apply
+        def backward(ctx: Any, slope: torch.Tensor, *_: Any) -> Gradients:
+            return (*gradients(ctx, slope), *(None for _ in ctx.others))
+
+        torch.library.register_autograd(self._name, backward, setup_context=save, lib=library)
+        self._apply = _applied(self._name, forward, backward)
+        for call in calls:
+            call.native.differentiate(
+                _applied(self._name, call.native.forward, _backward_of(call, gradients)), saved
+            )
 
     def __call__(self, *inputs: Any) -> Any:
-        """Through the dispatcher."""
+        """Through the dispatcher, unless that is the same as the kernel itself and nobody needs gradients."""
+        if not torch.is_grad_enabled() and is_direct(*inputs[: self._tensors]):
+            return self._cuda(*inputs)
         return self._operator(*inputs)
 
     def direct(self, needs_gradients: bool, *inputs: Any) -> Any:
         """The same where is_direct() holds for its tensors."""
         return self._apply(*inputs) if needs_gradients and torch.is_grad_enabled() else self._cuda(*inputs)
+
+
+# Below Function.apply(), which looks for transforms: is_quiet() has.
+def _applied(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
+    body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    function = type(name, (torch.autograd.Function,), body)
+    return super(torch.autograd.Function, function).apply
+
+
+# Its inputs are the first ones of the operator's; numbers follow, and what was computed.
+def _backward_of(call: Call, gradients: Callable[[Any, torch.Tensor], Gradients]) -> Callable[..., Gradients]:
+    rest = (None,) * (call.numbers + 1)
+
+    def backward(ctx: Any, slope: torch.Tensor) -> Gradients:
+        return (*gradients(ctx, slope)[: call.inputs], *rest)
+
+    return backward

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import InvalidArgumentError
-from ._dispatch import PLAIN
+from ._access import PLAIN
 
 
 def are_distributed(*tensors: torch.Tensor | None) -> bool:

@@ -7,12 +7,15 @@ from typing import Any
 import torch
 import torch.nn.functional
 
-from ._dispatch import Dispatched, applies, contiguous_like, is_direct, stream_of, wide
+from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
 from ._dtensor import are_distributed, run_locally
 from ._variants import TYPES, Operator
 
 _forward = Operator("layernorm_forward", ("N", "D"), ("x", "w", "b", "y", "mean", "rstd", "eps"))
 _backward = Operator("layernorm_backward", ("N", "D"), ("x", "w", "dy", "mean", "rstd", "dx", "dw", "db"))
+_ROW = "N* f32"  # the statistics
+_call = _forward.call(("N* D", "D", "D"), ("N* D", _ROW, _ROW), known=("D",), numbers=1)
+_backward_call = _backward.call(("N* D", "D", "N* D", _ROW, _ROW), ("N* D", "D", "D"), known=("D",))
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -47,6 +50,9 @@ def _has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
 
 
 def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
+    outputs = _call.launch(x, weight, bias, eps)
+    if outputs is not None:
+        return outputs
     if _has_kernel(x, weight, bias):
         x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
         y, mean, rstd = torch.empty_like(x), _statistics(x), _statistics(x)
@@ -60,6 +66,9 @@ def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps
 def _backward_cuda(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
 ) -> Three:
+    gradients = _backward_call.launch(x, weight, dy, mean, rstd)
+    if gradients is not None:
+        return gradients
     if _has_kernel(x, weight, dy):
         dy, x, weight = dy.contiguous(), x.contiguous(), weight.contiguous()
         dx, dw, db = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
@@ -81,16 +90,9 @@ def _backward_fake(
     return contiguous_like(x), contiguous_like(weight), contiguous_like(weight)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Three) -> None:
-    x, weight, _, _ = inputs
-    _, mean, rstd = output
-    ctx.mark_non_differentiable(mean, rstd)
-    ctx.save_for_backward(x, weight, mean, rstd)
-
-
-def _gradients(ctx: Any, dy: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
+def _gradients(ctx: Any, dy: torch.Tensor) -> Gradients:
     given = _backward_operator(dy, *ctx.saved_tensors)
-    return (*(g if needed else None for g, needed in zip(given, ctx.needs_input_grad)), None)
+    return tuple(g if needed else None for g, needed in zip(given, ctx.needs_input_grad))
 
 
 _operator = Dispatched(
@@ -98,14 +100,16 @@ _operator = Dispatched(
     _forward_cuda,
     _formula,
     _fake,
+    tensors=3,
 )
 _backward_operator = Dispatched(
     "layer_norm_backward(Tensor dy, Tensor x, Tensor weight, Tensor mean, Tensor rstd) -> (Tensor, Tensor, Tensor)",
     _backward_cuda,
     _backward_formula,
     _backward_fake,
+    tensors=5,
 )
-_operator.differentiate(_save, _gradients)
+_operator.differentiate((0, 1, 4, 5), _gradients, _call)
 
 
 def layer_norm(
@@ -121,6 +125,10 @@ def layer_norm(
 
     torch's own formula is used as rms_norm() says, and without a weight or a bias. So are DTensors taken.
     """
+    if not torch.compiler.is_compiling():
+        y = _call.direct(normalized_shape, input, weight, bias, eps)
+        if y is not None:
+            return y
     if (
         weight is None
         or bias is None

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
 import torch.nn.functional
 
-from ._dispatch import Dispatched, applies, is_direct, stream_of
+from ._dispatch import Dispatched, Gradients, applies, is_direct, stream_of
 from ._dtensor import are_distributed, run_locally
-from ._variants import TYPES, Operator
+from ._variants import TYPES, Call, Operator
 
 _FLAGS = ("TRANSPOSE_A", "TRANSPOSE_B", "BIAS")
 _matmul = Operator("matmul", ("M", "N", "K"), ("a", "b", "bias", "c"), _FLAGS)
+
+
+# By the flags.
+def _call(transpose_a: bool, transpose_b: bool, has_bias: bool) -> Call:
+    return _matmul.call(
+        ("K M" if transpose_a else "M K", "N K" if transpose_b else "K N", *(("N",) if has_bias else ())),
+        ("M N",),
+        known=("N", "K"),
+        flags=(int(transpose_a), int(transpose_b), int(has_bias)),
+        constants=(transpose_a, transpose_b),
+        without=() if has_bias else ("bias",),
+    )
+
+
+_calls = {flags: _call(*flags) for flags in itertools.product((False, True), repeat=3)}
 
 
 # (M, N, K) of the product.
@@ -36,6 +52,9 @@ def _cuda(
     a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None, transpose_a: bool, transpose_b: bool
 ) -> torch.Tensor:
     others = (b,) if bias is None else (b, bias)
+    known = _calls[transpose_a, transpose_b, bias is not None].launch(a, *others)
+    if known is not None:
+        return known
     same = all(other.dtype == a.dtype and other.device == a.device for other in others)
     M, N, K = _sizes(a, b, transpose_a, transpose_b)
     if a.dtype in TYPES and same and M * N * K > 0:
@@ -55,15 +74,10 @@ def _fake(
     return a.new_empty(M, N)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    a, b, _, ctx.transpose_a, ctx.transpose_b = inputs
-    ctx.save_for_backward(a, b)
-
-
 # Each gradient is a product again, of the operands as they lie.
-def _gradients(ctx: Any, dc: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+def _gradients(ctx: Any, dc: torch.Tensor) -> Gradients:
     a, b = ctx.saved_tensors
-    turned_a, turned_b = ctx.transpose_a, ctx.transpose_b
+    turned_a, turned_b = ctx.others
     product = _operator
     da = db = dbias = None
     if ctx.needs_input_grad[0]:
@@ -72,7 +86,7 @@ def _gradients(ctx: Any, dc: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         db = product(dc, a, None, True, turned_a) if turned_b else product(a, dc, None, not turned_a, False)
     if ctx.needs_input_grad[2]:
         dbias = dc.sum(0)
-    return da, db, dbias, None, None
+    return da, db, dbias
 
 
 _operator = Dispatched(
@@ -80,8 +94,9 @@ _operator = Dispatched(
     _cuda,
     _formula,
     _fake,
+    tensors=3,
 )
-_operator.differentiate(_save, _gradients)
+_operator.differentiate((0, 1), _gradients, *_calls.values())
 
 
 def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
@@ -91,6 +106,10 @@ def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None 
 
     torch's own formula is used as rms_norm() says. So are DTensors taken.
     """
+    if input.dim() == 2 and not torch.compiler.is_compiling():
+        product = _direct(input, weight, bias)
+        if product is not None:
+            return product
     if weight.dim() != 2 or input.shape[-1:] != weight.shape[-1:] or not applies(input, weight, bias):
         if are_distributed(input, weight, bias):
             parameters = {"weight": weight, "bias": bias}
@@ -98,11 +117,19 @@ def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None 
         return torch.nn.functional.linear(input, weight, bias)
     rows = input.reshape(-1, input.shape[-1])
     if is_direct(rows, weight, bias):
-        needs = rows.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
-        product = _operator.direct(needs, rows, weight, bias, False, True)
+        product = _direct(rows, weight, bias)
+        if product is None:
+            needs = rows.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+            product = _operator.direct(needs, rows, weight, bias, False, True)
     else:
         product = _operator(rows, weight, bias, False, True)
     return product.view(*input.shape[:-1], weight.shape[0])
+
+
+def _direct(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor | None:
+    if bias is None:
+        return _calls[False, True, False].direct(None, rows, weight)
+    return _calls[False, True, True].direct(None, rows, weight, bias)
 
 
 class Linear(torch.nn.Linear):

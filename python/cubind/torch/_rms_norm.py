@@ -7,23 +7,14 @@ from typing import Any
 import torch
 import torch.nn.functional
 
-from ..errors import InvalidArgumentError
-from ._dispatch import (
-    PLAIN,
-    Dispatched,
-    applies,
-    contiguous_like,
-    is_direct,
-    is_quiet,
-    library,
-    stream_of,
-    wide,
-)
+from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, library, stream_of, wide
 from ._dtensor import are_distributed, run_locally
 from ._variants import TYPES, Operator
 
 _forward = Operator("rmsnorm_forward", ("N", "D"), ("x", "w", "y", "eps"))
 _backward = Operator("rmsnorm_backward", ("N", "D"), ("x", "w", "dy", "rstd", "dx", "dw"))
+_call = _forward.call(("N* D", "D"), ("N* D",), known=("D",), numbers=1)
+_backward_call = _backward.call(("N* D", "D", "N* D", "N* f32"), ("N* D", "D"), known=("D",))
 
 
 def _formula(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -41,34 +32,9 @@ def _backward_formula(
     return dx.to(x.dtype), dw.to(weight.dtype)
 
 
-# The forward kernel by a variant that is known, else None: what most calls need, in as little host time as Python takes. Looks
-# at the sizes itself.
-def _known(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor | None:
-    dtype, device, shape, rows = x.dtype, x.get_device(), weight.shape, x.shape
-    launches = _forward.plain.get((dtype, device, (), shape))
-    if (
-        not launches
-        or not rows
-        or rows[-1] != shape[0]
-        or weight.dtype is not dtype
-        or weight.get_device() != device
-    ):
-        return None
-    x, elements, features = x.contiguous(), x.numel(), shape[0]
-    if elements:
-        y, dims, stream = torch.empty_like(x), (elements // features, features), stream_of(device)
-        for launch in launches:
-            try:
-                if launch(dims, stream, x, weight.contiguous(), y, eps):
-                    return y
-            except InvalidArgumentError:
-                return None  # Operator.launch() says why, or mends it
-    return None
-
-
 # The backward pass reads the rows' scales once more: the forward kernel does not store them.
 def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    y = _known(x, weight, eps)
+    y = _call.launch(x, weight, eps)
     if y is not None:
         return y
     if _has_kernel(x, weight):
@@ -94,6 +60,9 @@ def _backward_cuda(
         key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
         norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
         rstd = torch.rsqrt(norm.square() / features + eps)
+        gradients = _backward_call.launch(x, weight, dy, rstd)
+        if gradients is not None:
+            return gradients
         dx, dw = torch.empty_like(x), torch.empty_like(weight)
         if _backward.launch(key, dims, stream_of(device), (x, weight, dy, rstd, dx, dw)):
             return dx, dw
@@ -110,15 +79,10 @@ def _backward_fake(
     return contiguous_like(x), contiguous_like(weight)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    x, weight, ctx.eps = inputs
-    ctx.save_for_backward(x, weight)
-
-
-def _gradients(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None, None]:
+def _gradients(ctx: Any, dy: torch.Tensor) -> Gradients:
     x, weight = ctx.saved_tensors
-    dx, dw = _backward_operator(dy, x, weight, ctx.eps)
-    return dx if ctx.needs_input_grad[0] else None, dw if ctx.needs_input_grad[1] else None, None
+    dx, dw = _backward_operator(dy, x, weight, *ctx.others)
+    return dx if ctx.needs_input_grad[0] else None, dw if ctx.needs_input_grad[1] else None
 
 
 # Further rows of x cost nothing; a batch of weights is another formula.
@@ -133,14 +97,15 @@ def _vmap(info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, weight: torch.Te
 
 
 _operator = Dispatched(
-    "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor", _forward_cuda, _formula, _fake
+    "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor", _forward_cuda, _formula, _fake, tensors=2
 )
-_operator.differentiate(_save, _gradients)
+_operator.differentiate((0, 1), _gradients, _call)
 _backward_operator = Dispatched(
     "rms_norm_backward(Tensor dy, Tensor x, Tensor weight, float eps) -> (Tensor, Tensor)",
     _backward_cuda,
     _backward_formula,
     _backward_fake,
+    tensors=3,
 )
 torch.library.register_vmap("cubind::rms_norm", _vmap, lib=library)
 
@@ -162,13 +127,10 @@ def rms_norm(
     A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError where the last dim or a
     weight is sharded, and for tensors of several GPUs.
     """
-    # Most calls of a model's inference end here.
-    if is_quiet() and eps is not None and type(input) in PLAIN and type(weight) in PLAIN:
-        needs_gradients = torch.is_grad_enabled() and (input.requires_grad or weight.requires_grad)
-        if not needs_gradients and weight.shape == normalized_shape:
-            y = _known(input, weight, eps)
-            if y is not None:
-                return y
+    if not torch.compiler.is_compiling():
+        y = _call.direct(normalized_shape, input, weight, eps)
+        if y is not None:
+            return y
     if (
         weight is None
         or len(normalized_shape) != 1

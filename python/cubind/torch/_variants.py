@@ -7,7 +7,6 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from .. import _core, _fork, connect
 from .._loading import load
 from ..client import Client, Question
 from ..errors import CubindError, InvalidArgumentError
+from ._access import access
 
 _MAX_VARIANTS = 64  # of one key
 _ALIGNED = 16  # bytes: what no kernel asks more than
@@ -49,9 +49,11 @@ class _Loaded:
                 raise InvalidArgumentError(
                     f"the operator has no such argument (it has {', '.join(arguments)})", name
                 )
+        self.kernel = kernel
+        self.names = names
         self.launch = kernel.launch
         self.extents = kernel.extents
-        self.order = None if names == arguments else tuple(_place(name, arguments) for name in names)
+        self.order = None if names == arguments else order_of(names, arguments)
 
     def arguments_for(self, dims: tuple[int, ...], given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The given ones in the variant's order, with scratch buffers; None where the variant does not hold for these dims."""
@@ -67,12 +69,35 @@ class _Loaded:
         )
 
 
-def _place(name: str, arguments: tuple[str, ...]) -> int:
-    return arguments.index(name) if name in arguments else -1
+def order_of(names: tuple[str, ...], arguments: tuple[str, ...]) -> tuple[int, ...]:
+    """The place of each name in the arguments, -1 where it is none."""
+    return tuple(arguments.index(name) if name in arguments else -1 for name in names)
 
 
 def _scratch(like: torch.Tensor, extent: int) -> torch.Tensor | int:
     return like.new_empty(extent, dtype=torch.uint8) if extent else 0
+
+
+class Call:
+    """A kernel with given values of its flags, called without a line of Python where its variant is known and the tensors are as
+    it takes them. launch(*tensors, *numbers) gives the output, a tuple where there are several, or None; direct(sizes, *tensors,
+    *numbers) too, with gradients where they are needed, but the first output alone (see _core.pyi)."""
+
+    def __init__(
+        self, native: _core.OperatorCall, inputs: int, numbers: int, arguments: tuple[str, ...]
+    ) -> None:
+        self.native = native
+        self.inputs = inputs
+        self.numbers = numbers
+        self.launch = native.launch
+        self.direct = native.direct
+        self._arguments = arguments
+
+    def know(self, key: Key, variants: tuple[_Loaded, ...]) -> None:
+        """The variants of the key, from now on."""
+        dtype, device, _, known = key
+        pairs = [(one.kernel, order_of(one.names, self._arguments)) for one in variants]
+        self.native.know(TYPES[dtype], device, known, pairs)
 
 
 class Operator:
@@ -87,23 +112,47 @@ class Operator:
         self._flags = flags
         self._arguments = arguments
         self._variants: dict[Key, tuple[_Loaded, ...]] = {}
-        # The launches of variants whose parameters are the operator's arguments as they stand, for who needs each microsecond.
-        self.plain: dict[Key, tuple[Callable[..., bool], ...]] = {}
+        self._calls: dict[tuple[int, ...], list[Call]] = {}  # by the values of the flags
         self._failed: set[Key] = set()  # since the last step()
         self._lock = threading.Lock()
         _operators.add(self)
         _fork.watch(self)
 
+    def call(
+        self,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        known: tuple[str, ...],
+        numbers: int = 0,
+        flags: tuple[int, ...] = (),
+        constants: tuple[Any, ...] = (),
+        without: tuple[str, ...] = (),
+    ) -> Call:
+        """A call of its variants with these flags, for the operator's arguments but those that it does without. inputs, outputs:
+        the tensors' shapes in the kernel's dims. known: the dims in its keys. numbers: how many arguments follow the tensors.
+        constants: what the backward pass has to know besides."""
+        arguments = tuple(name for name in self._arguments if name not in without)
+        native = _core.OperatorCall(access, self._dims, inputs, outputs, known, numbers, constants)
+        call = Call(native, len(inputs), numbers, arguments)
+        self._calls.setdefault(flags, []).append(call)
+        return call
+
     def after_fork(self) -> None:
         """In the child, which has no CUDA context."""
         self._lock = threading.Lock()
-        self._variants, self.plain = {}, {}
+        self._forget_variants()
 
     def forget(self) -> None:
         """What was found and what was missed."""
         with self._lock:
-            self._variants, self.plain = {}, {}
+            self._forget_variants()
             self._failed = set()
+
+    def _forget_variants(self) -> None:
+        self._variants = {}
+        for calls in self._calls.values():
+            for call in calls:
+                call.native.clear()
 
     def launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
         """Launches on the stream. False where there is no kernel for it, for a reason that was warned of once; raises it with
@@ -147,7 +196,8 @@ class Operator:
         with self._lock:
             known = (loaded, *self._variants.get(key, ()))[:_MAX_VARIANTS]
             self._variants[key] = known
-            self.plain[key] = tuple(one.launch for one in known if one.order is None)
+            for call in self._calls.get(key[2], ()):
+                call.know(key, known)
         return loaded
 
     def _load(self, key: Key, dims: tuple[int, ...]) -> _Loaded:

@@ -15,29 +15,11 @@ import cubind
 import cubind.torch as operators
 import running
 import torch
+import torch_launches
 from cubind.torch import _attention, _dispatch, _layer_norm, _linear, _rms_norm, _softmax
 
 
-class Launches(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = cls.enterClassContext(running.Daemon())
-
-    def setUp(self):
-        operators.step()
-        operators.strict()
-        self.addCleanup(operators.strict, False)
-        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
-        self.addCleanup(self.client.close)
-        operators.use(self.client)
-
-    def launches_of(self, call, parameters):
-        """What `call` returns, and its launches, with the first `parameters` of each: no launch may have fewer."""
-        driver = running.FakeDriver(parameters)
-        before = len(driver.launches())
-        result = call()
-        return result, driver.launches()[before:]
-
+class Launches(torch_launches.OnFakeDriver):
     def rms_norm(self, x, w):
         return self.launches_of(lambda: _rms_norm._operator.direct(False, x, w, 1e-6), 5)
 

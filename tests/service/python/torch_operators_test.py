@@ -150,6 +150,22 @@ class Registrations(unittest.TestCase):
             torch._dynamo.utils.counters["stats"]["unique_graphs"], 2
         )  # the first, and one for all sizes
 
+    def test_a_function_compiles_once_for_all_sizes(self):
+        torch._dynamo.reset()
+        counters = torch._dynamo.utils.counters["stats"]
+        before = counters["unique_graphs"]
+        compiled = torch.compile(
+            lambda x, w: operators.rms_norm(x, (16,), w, 1e-6),
+            fullgraph=True,
+            dynamic=True,
+            backend="aot_eager",
+        )
+        w = torch.randn(16)
+        for rows in (4, 7, 33):  # not 16 first: torch takes equal sizes for one
+            x = torch.randn(rows, 16)
+            torch.testing.assert_close(compiled(x, w), functional.rms_norm(x, (16,), w, 1e-6))
+        self.assertEqual(counters["unique_graphs"] - before, 1)
+
     def test_functions_compile_and_export(self):
         class Model(torch.nn.Module):
             def __init__(self):

@@ -1,0 +1,204 @@
+#include "python/extension/operator_call.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace cubind::python {
+namespace {
+
+std::vector<ShapePattern> patterns(const std::vector<std::string>& texts, std::span<const std::string> dims) {
+  std::vector<ShapePattern> all;
+  std::ranges::transform(texts, std::back_inserter(all),
+                         [&](const std::string& text) { return ShapePattern(text, dims); });
+  return all;
+}
+
+ArgumentValue address_of(const TensorView& view) {
+  return reinterpret_cast<cuda::DevicePtr>(view.data) + view.byte_offset;
+}
+
+// Absent for what is no int and no float of Python.
+ArgumentValue number_of(PyObject* object) {
+  if (PyFloat_Check(object) != 0) {
+    return PyFloat_AsDouble(object);
+  }
+  int overflow = 0;
+  if (PyLong_Check(object) == 0) {
+    return {};
+  }
+  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0 ? ArgumentValue(static_cast<std::int64_t>(value)) : ArgumentValue();
+}
+
+}  // namespace
+
+// What one call works with.
+struct OperatorCall::Problem {
+  DType type = DType::F32;
+  int device = -1;
+  std::array<std::int64_t, kMaxDims> dims;
+  TensorView first;  // of the inputs
+  std::array<ArgumentValue, kMaxValues> values{};
+};
+
+OperatorCall::OperatorCall(std::shared_ptr<const TorchAccess> torch, const OperatorLayout& layout)
+    : torch_(std::move(torch)),
+      dims_(layout.dims.size()),
+      numbers_(layout.numbers),
+      inputs_(patterns(layout.inputs, layout.dims)),
+      outputs_(patterns(layout.outputs, layout.dims)) {
+  if (dims_ > kMaxDims || inputs_.empty() || outputs_.empty() || outputs_.size() > kMaxOutputs ||
+      inputs_.size() + outputs_.size() + numbers_ > kMaxValues) {
+    throw Error(ErrorCode::ResourceExhausted, "operator", "too many dims or values, or no tensors");
+  }
+  for (const std::string& name : layout.known) {
+    const auto found = std::ranges::find(layout.dims, name);
+    if (found == layout.dims.end()) {
+      throw Error(ErrorCode::InvalidArgument, "operator", "the kernel has no dim " + name);
+    }
+    known_.push_back(static_cast<std::size_t>(found - layout.dims.begin()));
+  }
+  for (const ShapePattern& output : outputs_) {
+    const auto found = std::ranges::find(inputs_, output);
+    like_.push_back(found == inputs_.end() ? -1 : static_cast<int>(found - inputs_.begin()));
+  }
+}
+
+void OperatorCall::know(DType type, int device, std::span<const std::int64_t> known,
+                        std::vector<Variant> variants) {
+  std::ranges::for_each(variants, [this](const Variant& variant) { check(variant); });
+  if (known.size() != known_.size()) {
+    throw Error(ErrorCode::InvalidArgument, "operator",
+                "expected the values of " + std::to_string(known_.size()) + " dims");
+  }
+  Key key{type, device, {}};
+  std::ranges::copy(known, key.known.begin());
+  variants_.insert_or_assign(key, std::make_shared<const Variants>(std::move(variants)));
+}
+
+void OperatorCall::check(const Variant& variant) const {
+  const int values = static_cast<int>(inputs_.size() + outputs_.size() + numbers_);
+  const std::vector<int>& order = variant.order;
+  if (order.size() != variant.kernel.arguments().size() || order.size() > kMaxValues ||
+      std::ranges::any_of(order, [values](int place) { return place < -1 || place >= values; })) {
+    throw Error(ErrorCode::InvalidArgument, variant.kernel.rule().kernel(),
+                "its arguments are not those of the operator");
+  }
+}
+
+bool OperatorCall::launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
+                          Outputs& outputs) const {
+  Problem problem;
+  if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem) ||
+      (last && *last != problem.dims[dims_ - 1])) {
+    return false;
+  }
+  const std::shared_ptr<const Variants> variants =
+      find(problem);  // kept: Python runs while memory is allocated
+  if (variants == nullptr) {
+    return false;
+  }
+  const std::optional<cuda::Stream> stream = torch_->stream(problem.first);
+  if (!stream || !allocate(arguments.data(), problem, outputs)) {
+    return false;
+  }
+  return std::ranges::any_of(
+      *variants, [&](const Variant& variant) { return run(variant, arguments.front(), problem, *stream); });
+}
+
+bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) const {
+  problem.dims.fill(ShapePattern::kUnknown);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!read_tensor(arguments[i], i, problem)) {
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < numbers_; ++i) {
+    ArgumentValue& value = problem.values[inputs_.size() + outputs_.size() + i];
+    value = number_of(arguments[inputs_.size() + i]);
+    if (std::holds_alternative<std::monostate>(value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool OperatorCall::read_tensor(PyObject* tensor, std::size_t number, Problem& problem) const {
+  const std::optional<TensorView> view = torch_->view(tensor);
+  if (!view) {
+    return false;
+  }
+  const std::optional<DType> type = dtype_of(*view);
+  const std::optional<int> device = device_of(*view);
+  if (!type || !device || !is_contiguous(*view)) {
+    return false;
+  }
+  if (number == 0) {
+    problem.type = *type;
+    problem.device = *device;
+    problem.first = *view;
+  }
+  problem.values[number] = address_of(*view);
+  const ShapePattern& pattern = inputs_[number];
+  return *type == (pattern.is_float32() ? DType::F32 : problem.type) && *device == problem.device &&
+         pattern.match({view->shape, static_cast<std::size_t>(view->rank)}, problem.dims);
+}
+
+std::shared_ptr<const OperatorCall::Variants> OperatorCall::find(const Problem& problem) const {
+  Key key{problem.type, problem.device, {}};
+  std::ranges::transform(known_, key.known.begin(), [&](std::size_t dim) { return problem.dims[dim]; });
+  const auto found = variants_.find(key);
+  return found == variants_.end() ? nullptr : found->second;
+}
+
+bool OperatorCall::allocate(PyObject* const* inputs, Problem& problem, Outputs& outputs) const {
+  const std::span first(problem.first.shape, static_cast<std::size_t>(problem.first.rank));
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const bool is_like = like_[i] >= 0;
+    outputs[i] = is_like ? torch_->empty_like(inputs[like_[i]])
+                         : torch_->empty(inputs[0], outputs_[i].shape(problem.dims, inputs_[0], first),
+                                         outputs_[i].is_float32());
+    const std::optional<TensorView> view = torch_->view(outputs[i].get());
+    if (!view) {
+      return false;
+    }
+    problem.values[inputs_.size() + i] = address_of(*view);
+  }
+  return true;
+}
+
+bool OperatorCall::run(const Variant& variant, PyObject* like, const Problem& problem,
+                       cuda::Stream stream) const {
+  const std::span dims = std::span(problem.dims).first(dims_);
+  std::array<std::uint64_t, BoundKernel::kMaxParameters> extents;  // NOLINT: filled where it is read
+  const bool has_scratch = std::ranges::find(variant.order, -1) != variant.order.end();
+  if (has_scratch && !variant.kernel.extents(dims, extents)) {
+    return false;
+  }
+  std::array<ArgumentValue, kMaxValues> values;
+  std::vector<Object> scratch;  // memory that later work on the stream may have
+  for (std::size_t i = 0; i < variant.order.size(); ++i) {
+    const int place = variant.order[i];
+    if (place >= 0) {
+      values[i] = problem.values[static_cast<std::size_t>(place)];
+      continue;
+    }
+    values[i] = cuda::DevicePtr{0};
+    if (extents[i] > 0) {
+      scratch.push_back(torch_->bytes(like, extents[i]));
+      const std::optional<TensorView> view = torch_->view(scratch.back().get());
+      values[i] = view ? address_of(*view) : ArgumentValue();
+    }
+  }
+  try {
+    return variant.kernel.launch(dims, std::span(values).first(variant.order.size()), stream);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::InvalidArgument) {
+      return false;
+    }
+    throw;
+  }
+}
+
+}  // namespace cubind::python

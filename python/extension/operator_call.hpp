@@ -1,0 +1,81 @@
+// A kernel as an operator of PyTorch calls it: from tensors to a launch without a line of Python.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "client/bound_kernel.hpp"
+#include "python/extension/shape_pattern.hpp"
+#include "python/extension/torch_access.hpp"
+
+namespace cubind::python {
+
+/// The names of the dims as the kernel has them; shape patterns; how many numbers follow the tensors.
+struct OperatorLayout {
+  std::vector<std::string> dims;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> known;  // the dims by which variants are told apart
+  std::size_t numbers = 0;
+};
+
+/// Variants that are known, and their launches. The numbers of an operator's values: its inputs, its outputs, its
+/// numbers, in this order. Used with the GIL held.
+class OperatorCall {
+ public:
+  static constexpr std::size_t kMaxDims = 8, kMaxOutputs = 4, kMaxValues = 16;
+  using Outputs = std::array<Object, kMaxOutputs>;  // as many as outputs() are set
+
+  /// Throws Error(InvalidArgument) for a name that is no dim, Error(ResourceExhausted) for too many of anything.
+  OperatorCall(std::shared_ptr<const TorchAccess> torch, const OperatorLayout& layout);
+
+  std::size_t inputs() const { return inputs_.size(); }
+  std::size_t outputs() const { return outputs_.size(); }
+  std::size_t arguments() const { return inputs_.size() + numbers_; }
+  const TorchAccess& torch() const { return *torch_; }
+
+  struct Variant {
+    BoundKernel kernel;
+    std::vector<int> order;  // the value of each of the kernel's arguments, -1: scratch memory
+  };
+
+  /// The variants for tensors of this type on this GPU (-1: the CPU) with these values of the known dims; they are
+  /// tried in their order. Throws Error(InvalidArgument) where one does not fit.
+  void know(DType type, int device, std::span<const std::int64_t> known, std::vector<Variant> variants);
+  void clear() { variants_.clear(); }
+
+  /// Allocates the outputs and launches on the current stream of the tensors' GPU. False where that is not as simple:
+  /// no variant is known, a tensor is not contiguous, has no elements or does not fit to the others, a number is none,
+  /// an address is not aligned. Then nothing was launched. `last`: the value that the last dim has to have.
+  bool launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last, Outputs& outputs) const;
+
+ private:
+  struct Key {
+    DType type;
+    int device;
+    std::array<std::int64_t, kMaxDims> known;
+    auto operator<=>(const Key&) const = default;
+  };
+  using Variants = std::vector<Variant>;
+  struct Problem;
+
+  bool read(std::span<PyObject* const> arguments, Problem& problem) const;
+  bool read_tensor(PyObject* tensor, std::size_t number, Problem& problem) const;
+  std::shared_ptr<const Variants> find(const Problem& problem) const;
+  bool allocate(PyObject* const* inputs, Problem& problem, Outputs& outputs) const;
+  void check(const Variant& variant) const;
+  bool run(const Variant& variant, PyObject* like, const Problem& problem, cuda::Stream stream) const;
+
+  std::shared_ptr<const TorchAccess> torch_;
+  std::size_t dims_, numbers_;
+  std::vector<ShapePattern> inputs_, outputs_;
+  std::vector<std::size_t> known_;  // numbers of dims
+  std::vector<int> like_;           // of each output: the input whose shape and type it has, -1: none
+  std::map<Key, std::shared_ptr<const Variants>> variants_;
+};
+
+}  // namespace cubind::python

@@ -1,0 +1,288 @@
+#include "python/extension/operator_types.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "python/extension/boxed.hpp"
+#include "python/extension/kernel_types.hpp"
+#include "python/extension/operator_call.hpp"
+
+namespace cubind::python {
+namespace {
+
+using TorchPointer = std::shared_ptr<const TorchAccess>;
+
+PyTypeObject* torch_type = nullptr;
+
+// A call, and what autograd has to know of it. No cycle leads through it that Python's collector would have to see: the
+// operators live as long as their modules.
+struct Operator {
+  OperatorCall call;
+  Object apply;                      // of its autograd.Function
+  std::vector<std::size_t> saved;    // of the inputs and outputs
+  Object constants;                  // a tuple
+  Object save_for_backward, others;  // names
+};
+
+std::vector<std::string> texts_of(PyObject* sequence) {
+  std::vector<std::string> all(size_of(sequence));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = text_of(Object::take(PySequence_GetItem(sequence, static_cast<Py_ssize_t>(i))).get());
+  }
+  return all;
+}
+
+template <typename Number>
+std::vector<Number> numbers_of(PyObject* sequence) {
+  std::vector<Number> all(size_of(sequence));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<Number>(
+        integer_of(Object::take(PySequence_GetItem(sequence, static_cast<Py_ssize_t>(i))).get()));
+  }
+  return all;
+}
+
+int set_up(PyObject* done) {
+  Py_XDECREF(done);
+  return done == nullptr ? -1 : 0;
+}
+
+int init_torch(PyObject* self, PyObject* arguments, PyObject*) {
+  PyObject* fields = nullptr;
+  if (PyArg_ParseTuple(arguments, "O", &fields) == 0) {
+    return -1;
+  }
+  return set_up(guarded([&] {
+    set_boxed(self, std::make_unique<TorchPointer>(std::make_shared<const TorchAccess>(fields)));
+    return Object::share(Py_None);
+  }));
+}
+
+int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
+  PyObject *torch = nullptr, *dims = nullptr, *inputs = nullptr, *outputs = nullptr, *known = nullptr;
+  PyObject* constants = nullptr;
+  Py_ssize_t numbers = 0;
+  if (PyArg_ParseTuple(arguments, "OOOOOnO!", &torch, &dims, &inputs, &outputs, &known, &numbers,
+                       &PyTuple_Type, &constants) == 0) {
+    return -1;
+  }
+  return set_up(guarded([&] {
+    const OperatorLayout layout{texts_of(dims), texts_of(inputs), texts_of(outputs), texts_of(known),
+                                static_cast<std::size_t>(numbers)};
+    set_boxed(self, std::make_unique<Operator>(
+                        Operator{OperatorCall(unbox<TorchPointer>(torch, torch_type, "Torch"), layout),
+                                 {},
+                                 {},
+                                 Object::share(constants),
+                                 Object::take(PyUnicode_InternFromString("save_for_backward")),
+                                 Object::take(PyUnicode_InternFromString("others"))}));
+    return Object::share(Py_None);
+  }));
+}
+
+std::vector<OperatorCall::Variant> variants_of(PyObject* pairs) {
+  std::vector<OperatorCall::Variant> variants;
+  const std::size_t count = size_of(pairs);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Object pair = Object::take(PySequence_GetItem(pairs, static_cast<Py_ssize_t>(i)));
+    const Object kernel = Object::take(PySequence_GetItem(pair.get(), 0));
+    const Object order = Object::take(PySequence_GetItem(pair.get(), 1));
+    variants.push_back({bound_kernel(kernel.get()), numbers_of<int>(order.get())});
+  }
+  return variants;
+}
+
+PyObject* operator_know(PyObject* self, PyObject* arguments) {
+  PyObject *known = nullptr, *variants = nullptr;
+  const char* type = nullptr;
+  int device = 0;
+  if (PyArg_ParseTuple(arguments, "siOO", &type, &device, &known, &variants) == 0) {
+    return nullptr;
+  }
+  return guarded([&] {
+    const std::optional<DType> dtype = parse_dtype(type);
+    if (!dtype) {
+      throw Error(ErrorCode::InvalidArgument, type, "is no type");
+    }
+    unbox<Operator>(self).call.know(*dtype, device, numbers_of<std::int64_t>(known), variants_of(variants));
+    return Object::share(Py_None);
+  });
+}
+
+PyObject* operator_clear(PyObject* self, PyObject*) {
+  return guarded([&] {
+    unbox<Operator>(self).call.clear();
+    return Object::share(Py_None);
+  });
+}
+
+PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
+  PyObject *apply = nullptr, *saved = nullptr;
+  if (PyArg_ParseTuple(arguments, "OO", &apply, &saved) == 0) {
+    return nullptr;
+  }
+  return guarded([&] {
+    Operator& op = unbox<Operator>(self);
+    op.saved = numbers_of<std::size_t>(saved);
+    if (std::ranges::any_of(op.saved,
+                            [&](std::size_t i) { return i >= op.call.inputs() + op.call.outputs(); })) {
+      throw Error(ErrorCode::InvalidArgument, "saved", "there are not as many inputs and outputs");
+    }
+    op.apply = Object::share(apply);
+    return Object::share(Py_None);
+  });
+}
+
+Object tuple_of(const OperatorCall& call, const OperatorCall::Outputs& outputs) {
+  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(call.outputs())));
+  for (std::size_t i = 0; i < call.outputs(); ++i) {
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), Object(outputs[i]).release());
+  }
+  return tuple;
+}
+
+PyObject* operator_launch(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return guarded([&] {
+    const OperatorCall& call = unbox<Operator>(self).call;
+    OperatorCall::Outputs outputs;
+    if (!call.launch({given, static_cast<std::size_t>(count)}, std::nullopt, outputs)) {
+      return Object::share(Py_None);
+    }
+    return call.outputs() == 1 ? outputs[0] : tuple_of(call, outputs);
+  });
+}
+
+// The one int of a tuple or list, absent for anything else.
+std::optional<std::int64_t> only_size(PyObject* sizes) {
+  PyObject* only = nullptr;  // borrowed
+  if (PyTuple_Check(sizes) != 0 && PyTuple_Size(sizes) == 1) {
+    only = PyTuple_GetItem(sizes, 0);
+  } else if (PyList_Check(sizes) != 0 && PyList_Size(sizes) == 1) {
+    only = PyList_GetItem(sizes, 0);
+  }
+  int overflow = 0;
+  if (only == nullptr || PyLong_Check(only) == 0) {
+    return std::nullopt;
+  }
+  const long long value = PyLong_AsLongLongAndOverflow(only, &overflow);
+  return overflow == 0 ? std::optional<std::int64_t>(value) : std::nullopt;
+}
+
+// The Function's forward() finds what was computed in its last argument.
+Object with_gradients(const Operator& op, std::span<PyObject* const> given,
+                      const OperatorCall::Outputs& outputs) {
+  const Object arguments = Object::take(PyTuple_New(static_cast<Py_ssize_t>(given.size() + 1)));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    PyTuple_SetItem(arguments.get(), static_cast<Py_ssize_t>(i), Object::share(given[i]).release());
+  }
+  PyTuple_SetItem(arguments.get(), static_cast<Py_ssize_t>(given.size()),
+                  tuple_of(op.call, outputs).release());
+  return Object::take(PyObject_Call(op.apply.get(), arguments.get(), nullptr));
+}
+
+PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return guarded([&]() -> Object {
+    const Operator& op = unbox<Operator>(self);
+    const TorchAccess& torch = op.call.torch();
+    if (count != static_cast<Py_ssize_t>(op.call.arguments()) + 1) {
+      return Object::share(Py_None);
+    }
+    const std::span<PyObject* const> arguments(given + 1, op.call.arguments());
+    const std::span<PyObject* const> tensors = arguments.first(op.call.inputs());
+    const std::optional<std::int64_t> last = only_size(given[0]);
+    if ((given[0] != Py_None && !last) ||
+        !std::ranges::all_of(tensors, [&](PyObject* tensor) { return torch.is_plain(tensor); }) ||
+        !torch.is_quiet()) {
+      return Object::share(Py_None);
+    }
+    const bool needs_gradients = torch.needs_gradients(tensors);
+    OperatorCall::Outputs outputs;
+    if ((needs_gradients && !op.apply) || !op.call.launch(arguments, last, outputs)) {
+      return Object::share(Py_None);
+    }
+    return needs_gradients ? with_gradients(op, arguments, outputs) : outputs[0];
+  });
+}
+
+Object saved_tensors(const Operator& op, PyObject* const* inputs, PyObject* outputs) {
+  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(op.saved.size())));
+  for (std::size_t i = 0; i < op.saved.size(); ++i) {
+    const std::size_t number = op.saved[i], inputs_count = op.call.inputs();
+    PyObject* tensor = number < inputs_count
+                           ? inputs[number]
+                           : PyTuple_GetItem(outputs, static_cast<Py_ssize_t>(number - inputs_count));
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), Object::share(tensor).release());
+  }
+  return tuple;
+}
+
+Object other_values(const Operator& op, std::span<PyObject* const> numbers) {
+  const Py_ssize_t constants = PyTuple_Size(op.constants.get());
+  Object tuple = Object::take(PyTuple_New(constants + static_cast<Py_ssize_t>(numbers.size())));
+  for (Py_ssize_t i = 0; i < constants; ++i) {
+    PyTuple_SetItem(tuple.get(), i, Object::share(PyTuple_GetItem(op.constants.get(), i)).release());
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    PyTuple_SetItem(tuple.get(), constants + static_cast<Py_ssize_t>(i), Object::share(numbers[i]).release());
+  }
+  return tuple;
+}
+
+PyObject* operator_forward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return guarded([&] {
+    const Operator& op = unbox<Operator>(self);
+    const std::size_t arguments = op.call.arguments();
+    PyObject* outputs = count > 0 ? given[count - 1] : nullptr;
+    if (count != static_cast<Py_ssize_t>(arguments) + 2 || PyTuple_Check(outputs) == 0 ||
+        PyTuple_Size(outputs) != static_cast<Py_ssize_t>(op.call.outputs())) {
+      raise(PyExc_TypeError, "expected forward(ctx, *arguments, outputs)");
+    }
+    PyObject *ctx = given[0], *const *inputs = given + 1;
+    const Object save = Object::take(PyObject_GetAttr(ctx, op.save_for_backward.get()));
+    const Object tensors = saved_tensors(op, inputs, outputs);
+    Object::take(PyObject_Call(save.get(), tensors.get(), nullptr));
+    const Object others = other_values(op, {inputs + op.call.inputs(), arguments - op.call.inputs()});
+    if (PyObject_SetAttr(ctx, op.others.get(), others.get()) != 0) {
+      throw PythonError();
+    }
+    return Object::share(PyTuple_GetItem(outputs, 0));
+  });
+}
+
+PyObject* torch_is_quiet(PyObject* self, PyObject*) {
+  return guarded([&] { return Object::share(unbox<TorchPointer>(self)->is_quiet() ? Py_True : Py_False); });
+}
+
+PyCFunction fast_method(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+}  // namespace
+
+void add_operator_types(PyObject* module) {
+  static PyMethodDef torch_methods[] = {
+      {"is_quiet", torch_is_quiet, METH_NOARGS, "is_quiet(): whether nobody looks on at the operators."},
+      {nullptr, nullptr, 0, nullptr}};
+  static PyMethodDef methods[] = {
+      {"know", operator_know, METH_VARARGS,
+       "know(type, device, known, variants): (kernel, order) of those that are known from now on."},
+      {"clear", operator_clear, METH_NOARGS, "clear(): no variant is known any more."},
+      {"differentiate", operator_differentiate, METH_VARARGS,
+       "differentiate(apply, saved): direct() calls apply(*arguments, outputs) where gradients are needed."},
+      {"launch", fast_method(operator_launch), METH_FASTCALL,
+       "launch(*arguments): the output, or a tuple of them; None where no known variant does it as simply."},
+      {"direct", fast_method(operator_direct), METH_FASTCALL,
+       "direct(sizes, *arguments): the first output, with gradients; None where launch() gives None, a "
+       "tensor is not "
+       "plain or somebody looks on. sizes: a sequence that has to be that of the last dim, or None."},
+      {"forward", fast_method(operator_forward), METH_FASTCALL,
+       "forward(ctx, *arguments, outputs): that of an autograd.Function; ctx.others are the constants and "
+       "numbers."},
+      {nullptr, nullptr, 0, nullptr}};
+  torch_type = boxed_type<TorchPointer>(module, "cubind._core.Torch", torch_methods, init_torch,
+                                        "Torch(fields): what operators ask torch for");
+  boxed_type<Operator>(module, "cubind._core.OperatorCall", methods, init_operator,
+                       "OperatorCall(torch, dims, inputs, outputs, known, numbers, constants)");
+}
+
+}  // namespace cubind::python

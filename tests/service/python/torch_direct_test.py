@@ -1,0 +1,279 @@
+"""Calls that go from tensors to the launch without a line of Python: when they do, and that they launch what the longer way does.
+Needs torch."""
+
+import contextlib
+import functools
+import unittest
+from unittest import mock
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import cubind
+import cubind.torch as operators
+import torch
+import torch_launches
+from cubind import _core
+from cubind.torch import _access, _attention, _dispatch, _layer_norm, _linear, _rms_norm, _softmax, _variants
+from torch.utils._python_dispatch import TorchDispatchMode
+
+SIZE = 4096
+
+
+def ones(*shape, dtype=torch.bfloat16, **options):
+    return torch.ones(*shape, dtype=dtype, **options)
+
+
+# For each call of a kernel: its inputs, and by what the operator calls it.
+def calls():
+    x, w, rows = ones(SIZE, SIZE), ones(SIZE), torch.ones(SIZE)
+    q, k, lse = ones(1, 32, 128, 128), ones(1, 8, 128, 128), torch.ones(1, 32, 128)
+    tall = ones(16, SIZE)
+    turned = _linear._calls[False, True, False], _linear._calls[False, True, True]
+    return {
+        "rms_norm": (_rms_norm._call, (x, w, 1e-6), lambda: _rms_norm._forward_cuda(x, w, 1e-6)),
+        "rms_norm_backward": (
+            _rms_norm._backward_call, (x, w, x, rows), lambda: _rms_norm._backward_cuda(x, x, w, 1e-6)
+        ),
+        "layer_norm": (_layer_norm._call, (x, w, w, 1e-5), lambda: _layer_norm._forward_cuda(x, w, w, 1e-5)),
+        "layer_norm_backward": (
+            _layer_norm._backward_call, (x, w, x, rows, rows), lambda: _layer_norm._backward_cuda(x, x, w, rows, rows)
+        ),
+        "softmax": (_softmax._call, (x,), lambda: _softmax._forward_cuda(x)),
+        "softmax_backward": (_softmax._backward_call, (x, x), lambda: _softmax._backward_cuda(x, x)),
+        "linear": (turned[0], (tall, x), lambda: _linear._cuda(tall, x, None, False, True)),
+        "linear with a bias": (turned[1], (tall, x, w), lambda: _linear._cuda(tall, x, w, False, True)),
+        "attention": (
+            _attention._calls[True], (q, k, k, 0.1), lambda: _attention._forward_cuda(q, k, k, True, 0.1)
+        ),
+        "attention_backward": (
+            _attention._backward_calls[True],
+            (q, k, k, q, q, lse, 0.1),
+            lambda: _attention._backward_cuda(q, q, k, k, q, lse, True, 0.1),
+        ),
+    }  # fmt: skip
+
+
+def several(outputs):
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def described(outputs):
+    return [(tensor.shape, tensor.dtype, tensor.is_contiguous()) for tensor in several(outputs)]
+
+
+def placed(launch, tensors):
+    """The launch, with the numbers of those tensors in the place of their addresses, and nothing for another one's."""
+    numbers = {tensor.data_ptr(): number for number, tensor in enumerate(tensors)}
+    parameters = [numbers.get(value, value if value < 1 << 32 else None) for value in launch.parameters]
+    return list(launch.grid), list(launch.block), launch.shared_bytes, parameters
+
+
+class Calls(torch_launches.OnFakeDriver):
+    def test_every_call_launches_what_the_longer_way_does(self):
+        for name, (call, inputs, longer) in calls().items():
+            with self.subTest(name):
+                tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+                self.assertIsNone(call.launch(*inputs))
+                expected, first = self.launches_of(longer, 3)
+                result, launches = self.launches_of(functools.partial(call.launch, *inputs), 3)
+                self.assertEqual(described(result), described(expected))
+                self.assertEqual(
+                    [placed(one, (*tensors, *several(result))) for one in launches],
+                    [placed(one, (*tensors, *several(expected))) for one in first],
+                )
+
+    def test_an_operator_of_a_known_variant_runs_no_python(self):
+        inputs = {name: (call, longer) for name, (call, _, longer) in calls().items()}
+        for name, (_, longer) in inputs.items():
+            with self.subTest(name):
+                longer()
+                with mock.patch.object(
+                    _variants.Operator, "launch", side_effect=AssertionError("the longer way")
+                ):
+                    longer()
+
+    def test_all_addresses_and_numbers_are_where_they_belong(self):
+        x, w = ones(2, 2048, SIZE), ones(SIZE)
+        _rms_norm._forward_cuda(x, w, 1e-6)
+        y, (launch,) = self.launches_of(lambda: _rms_norm._call.launch(x, w, 1e-6), 4)
+        self.assertEqual(list(launch.parameters[:4]), [x.data_ptr(), w.data_ptr(), y.data_ptr(), SIZE])
+
+    def test_step_forgets(self):
+        x, w = ones(SIZE, SIZE), ones(SIZE)
+        _rms_norm._forward_cuda(x, w, 1e-6)
+        self.assertIsNotNone(_rms_norm._call.launch(x, w, 1e-6))
+        operators.step()
+        self.assertIsNone(_rms_norm._call.launch(x, w, 1e-6))
+
+    def test_what_is_not_as_simple_is_left_to_the_longer_way(self):
+        x, w = ones(SIZE, SIZE), ones(SIZE)
+        _rms_norm._forward_cuda(x, w, 1e-6)
+        launch = _rms_norm._call.launch
+        refused = {
+            "strided": (x.t(), w, 1e-6),
+            "no rows": (x[:0], w, 1e-6),
+            "another size": (x[:, :8].contiguous(), w[:8], 1e-6),
+            "a weight of another size": (x, w[:8], 1e-6),
+            "another type": (x.float(), w.float(), 1e-6),
+            "two types": (x, w.float(), 1e-6),
+            "an odd address": (ones(1 + SIZE * SIZE)[1:].view(SIZE, SIZE), w, 1e-6),
+            "on no device": (x.to("meta"), w.to("meta"), 1e-6),
+            "sparse": (x.to_sparse(), w, 1e-6),
+            "no tensor": (None, w, 1e-6),
+            "no number": (x, w, None),
+            "too little": (x, w),
+            "too much": (x, w, 1e-6, 1e-6),
+        }
+        for name, arguments in refused.items():
+            with self.subTest(name):
+                result, launches = self.launches_of(functools.partial(launch, *arguments), 5)
+                self.assertEqual((result, launches), (None, []))
+
+
+class Quiet(TorchDispatchMode):
+    """Looks on and does nothing."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+class Functions(torch_launches.OnFakeDriver):
+    """cubind.torch's functions by that way: here tensors of the CPU take it too, once a variant for them is known."""
+
+    def setUp(self):
+        super().setUp()
+        self.x, self.w = ones(SIZE, SIZE), ones(SIZE)
+        _rms_norm._forward_cuda(self.x, self.w, 1e-6)
+
+    def enter_backward(self):
+        """The backward pass does not look where its tensors lie any more; its kernel for rms_norm is known."""
+        self.enterContext(mock.patch.object(_dispatch, "_are_plain", lambda tensors: True))
+        _rms_norm._backward_cuda(self.x, self.x, self.w, 1e-6)
+
+    def launches(self, **options):
+        x, shape = options.get("x", self.x), options.get("shape", (SIZE,))
+        return self.launches_of(lambda: operators.rms_norm(x, shape, self.w, 1e-6), 5)
+
+    def test_plain_calls(self):
+        for shape in ((SIZE,), [SIZE], torch.Size([SIZE])):
+            y, (launch,) = self.launches(shape=shape)
+            self.assertEqual((y.shape, launch.parameters[2]), (self.x.shape, y.data_ptr()))
+        with torch.inference_mode():
+            self.assertEqual(len(self.launches()[1]), 1)
+        self.assertEqual(len(self.launches(x=torch.nn.Parameter(self.x))[1]), 1)
+
+    def test_not_where_somebody_looks_on(self):
+        class Watched(torch.Tensor):
+            pass
+
+        def norm(x):
+            return operators.rms_norm(x, (SIZE,), self.w, 1e-6)
+
+        contexts = (torch.autocast("cpu"), Quiet(), torch.autograd.forward_ad.dual_level())
+        for context in contexts:
+            with self.subTest(str(context)), context:
+                self.assertEqual(self.launches()[1], [])
+        self.assertEqual(self.launches_of(lambda: torch.func.vmap(norm)(self.x), 5)[1], [])
+        self.assertEqual(self.launches(x=self.x.as_subclass(Watched))[1], [])
+        traced = functools.partial(torch.jit.trace, norm, (self.x,), check_trace=False)
+        self.assertEqual(self.launches_of(traced, 5)[1], [])
+        self.assertEqual(len(self.launches()[1]), 1)
+
+    def test_another_shape_than_the_weights_is_torchs_to_refuse(self):
+        for shape in ((SIZE - 1,), (SIZE, SIZE), (), "x"):
+            with self.subTest(str(shape)), contextlib.suppress(RuntimeError, TypeError):
+                self.assertEqual(self.launches(shape=shape)[1], [])
+
+    def test_gradients(self):
+        x, w = self.x.clone().requires_grad_(), self.w.clone().requires_grad_()
+        self.enter_backward()
+        y, (forward,) = self.launches_of(lambda: operators.rms_norm(x, (SIZE,), w, 1e-6), 5)
+        self.assertEqual(forward.parameters[2], y.data_ptr())
+        self.assertTrue(y.requires_grad)
+        slope = torch.ones_like(y)
+        (dx, dw), launches = self.launches_of(lambda: torch.autograd.grad(y, (x, w), slope), 4)
+        self.assertEqual((dx.shape, dw.shape), (x.shape, w.shape))
+        given = [tensor.data_ptr() for tensor in (x, w, slope)]
+        self.assertEqual(list(launches[0].parameters[:3]), given)
+
+    def test_only_the_gradients_that_are_needed(self):
+        w = self.w.clone().requires_grad_()
+        y = operators.rms_norm(self.x, (SIZE,), w, 1e-6)
+        y.backward(torch.ones_like(y))
+        self.assertEqual((w.grad.shape, self.x.grad), (w.shape, None))
+        with torch.no_grad():
+            self.assertFalse(operators.rms_norm(self.x, (SIZE,), w, 1e-6).requires_grad)
+
+    def test_a_changed_input_is_noticed_by_the_backward_pass(self):
+        x = self.x.clone().requires_grad_()
+        y = operators.rms_norm(x, (SIZE,), self.w, 1e-6)
+        with torch.no_grad():
+            x.add_(1)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            y.sum().backward()
+
+    def test_a_backward_pass_that_is_differentiated_goes_by_the_dispatcher(self):
+        x = self.x.clone().requires_grad_()
+        self.enter_backward()
+        y = operators.rms_norm(x, (SIZE,), self.w, 1e-6)
+        for differentiated in (False, True):
+            backward = functools.partial(
+                torch.autograd.grad, y, x, torch.ones_like(y), retain_graph=True, create_graph=differentiated
+            )
+            self.assertEqual(self.launches_of(backward, 3)[1] == [], differentiated)
+
+    def test_the_other_operators_have_gradients(self):
+        x, w = ones(SIZE, SIZE, requires_grad=True), ones(SIZE, requires_grad=True)
+        tall, matrix = ones(16, SIZE, requires_grad=True), ones(SIZE, SIZE, requires_grad=True)
+        q = ones(1, 32, 128, 128, requires_grad=True)
+        k, v = (ones(1, 8, 128, 128, requires_grad=True) for _ in range(2))
+        functions = {
+            "layer_norm": (lambda: operators.layer_norm(x, (SIZE,), w, w), (x, w)),
+            "softmax": (lambda: operators.softmax(x), (x,)),
+            "linear": (lambda: operators.linear(tall, matrix), (tall, matrix)),
+            "linear with a bias": (lambda: operators.linear(tall, matrix, w), (tall, matrix, w)),
+            "attention": (
+                lambda: _attention._calls[True].direct(None, q, k, v, 0.1), (q, k, v)
+            ),
+        }  # fmt: skip
+        self.enter_backward()
+        for _, _, longer in calls().values():
+            longer()
+        for name, (function, inputs) in functions.items():
+            with self.subTest(name):
+                y, launches = self.launches_of(function, 1)
+                self.assertTrue(1 <= len(launches) <= 2)
+                gradients = torch.autograd.grad(y, inputs, torch.ones_like(y))
+                self.assertEqual([g.shape for g in gradients], [t.shape for t in inputs])
+
+
+class Layouts(unittest.TestCase):
+    def made(self, inputs=("N* D", "D"), outputs=("N* D",), known=("D",), numbers=0):
+        return _core.OperatorCall(_access.access, ("N", "D"), inputs, outputs, known, numbers, ())
+
+    def test_names_that_are_no_dims_are_refused(self):
+        for options in ({"inputs": ("N* X",)}, {"outputs": ("X",)}, {"known": ("X",)}):
+            with self.subTest(str(options)), self.assertRaisesRegex(cubind.InvalidArgumentError, "no dim X"):
+                self.made(**options)
+
+    def test_too_much_is_refused(self):
+        for options in ({"inputs": ()}, {"outputs": ()}, {"inputs": ("D",) * 17}, {"outputs": ("D",) * 5}):
+            with self.subTest(str(options)), self.assertRaises(cubind.CubindError):
+                self.made(**options)
+
+    def test_without_the_exchange_interface_nothing_is_direct(self):
+        fields = {
+            "exchange": None, "plain": (torch.Tensor,), "watchers": (), "forward_ad": torch.autograd.forward_ad,
+            "is_grad_enabled": torch.is_grad_enabled, "empty_like": torch.empty_like,
+            "float32": torch.float32, "uint8": torch.uint8,
+        }  # fmt: skip
+        call = _core.OperatorCall(_core.Torch(fields), ("N", "D"), ("N* D",), ("N* D",), ("D",), 0, ())
+        self.assertIsNone(call.direct(None, ones(1, 8)))
+        del fields["plain"]
+        with self.assertRaises(KeyError):
+            _core.Torch(fields)
+
+
+if __name__ == "__main__":
+    torch_found.main()

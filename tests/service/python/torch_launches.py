@@ -1,0 +1,29 @@
+"""For tests of what operators launch: a daemon, and a driver that takes launches and reads no memory. Tensors lie on the CPU. Import
+torch_found first."""
+
+import unittest
+
+import cubind
+import cubind.torch as operators
+import running
+
+
+class OnFakeDriver(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = cls.enterClassContext(running.Daemon())
+
+    def setUp(self):
+        operators.step()
+        operators.strict()
+        self.addCleanup(operators.strict, False)
+        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(self.client.close)
+        operators.use(self.client)
+
+    def launches_of(self, call, parameters):
+        """What `call` returns, and its launches, with the first `parameters` of each: no launch may have fewer."""
+        driver = running.FakeDriver(parameters)
+        before = len(driver.launches())
+        result = call()
+        return result, driver.launches()[before:]
