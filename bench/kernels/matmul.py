@@ -35,8 +35,11 @@ class Bench(Checker):
             count = output.numel() - GUARD
             if not torch.isnan(output[count:]).all():
                 return f"wrote beyond {name}"
+            begin = count - truth[name].numel()
+            if torch.isnan(output[:begin]).any():
+                return f"left elements of {name} as they were"
             bounds = self.spec.tolerance(TYPE_NAMES[output.dtype], name)
-            worst = excess(output[:count].view(truth[name].shape), truth[name], bounds)
+            worst = excess(output[begin:count].view(truth[name].shape), truth[name], bounds)
             if worst > 1:
                 return f"{name} departs from float64 by {worst:.3g} of the tolerance"
         return ""
@@ -57,7 +60,7 @@ class Bench(Checker):
                 self.order(p, configuration)
         summary = {}
         for i, (p, configurations) in enumerate(chosen):
-            operands = self.product(p, i, special=i % 4 == 1)
+            operands = self.product(p, i, special=i % 5 == 2)
             truth = operands.truth()
             for configuration in configurations:
                 right = self.is_right(p, configuration, operands, truth)
