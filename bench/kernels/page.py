@@ -28,6 +28,7 @@ RESULTS = ROOT / "bench" / "results" / "nvidia-h200"
 SHAPES = ROOT / "variants" / "shapes.jsonl"
 TRIALS = RESULTS / "trials.json"
 BEGIN, END = "<!-- tables by shape: bench/kernels/page.py -->\n", "<!-- end of the tables -->\n"
+LIBRARIES = {"torch", "torch_flash", "cudnn"}  # as the benchmark calls them
 BYTES_PER_US, FLOPS_PER_US = 4.8e6, 989e6
 
 
@@ -67,7 +68,8 @@ def library_times():
 
     for name in ("kernels.json", "kernels_later.json"):
         for line in results(name)["problems"]:
-            add(line["kernel"], line["problem"], line["kernel_time_us"]["torch"])
+            for library in LIBRARIES & line["kernel_time_us"].keys():
+                add(line["kernel"], line["problem"], line["kernel_time_us"][library])
     for line in results("rmsnorm_vs_torch_triton.json")["problems"]:
         runs = [run["torch"] for run in line["kernel_time_us"]]
         add("rmsnorm_forward", line["problem"], statistics.median(runs))

@@ -65,8 +65,8 @@ def problem(kernel, sizes):
 def problems(kernels, name):
     """(kernel, problem), the first shape of each kernel before the second of any."""
     ranked = [
-        (rank, kernel, sizes)
-        for chosen in SETS[name]
+        ((number, rank), kernel, sizes)
+        for number, chosen in enumerate(SETS[name])
         for kernel in kernels
         for rank, sizes in enumerate(chosen.get(kernel, []))
     ]
