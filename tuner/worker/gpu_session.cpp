@@ -1,10 +1,12 @@
 #include "tuner/worker/gpu_session.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "tuner/plan/facts_wire.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/graph_timer.hpp"
+#include "tuner/worker/timer_choice.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -52,7 +54,7 @@ void GpuSession::activate() {
   budget_.emplace(context_.api(),
                   verify::memory_share(request_.memory_fraction(), context_.free_memory_bytes()));
   kernels_ = std::make_unique<OwnKernels>(context_, *budget_);
-  choose_timer();
+  make_timer();
   worked();
 }
 
@@ -63,26 +65,18 @@ void GpuSession::begin_anew() {
   throttle_ = measure::ThrottlePolicy();
 }
 
-void GpuSession::choose_timer() {
+void GpuSession::make_timer() {
+  TimerMakers makers;
   if (recorder_) {
-    try {
-      timer_ = std::make_unique<CuptiTimer>(context_, *kernels_, *recorder_);
-      return;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::Unavailable) {
-        throw;
-      }
-      timer_note_ = error.what();
-      recorder_.reset();
-    }
+    makers.cupti = [this] { return std::make_unique<CuptiTimer>(context_, *kernels_, *recorder_); };
   }
-  if (request_.timer() == "cupti") {
-    throw Error(ErrorCode::FailedPrecondition, "open.timer", timer_note_);
-  }
-  if (request_.timer().empty()) {
-    log_warning("kernels are timed by graphs of repeats: " + timer_note_);
-  }
-  timer_ = std::make_unique<GraphTimer>(context_, *kernels_);
+  makers.graph = [this] {
+    recorder_.reset();  // nobody reads what it would record
+    return std::make_unique<GraphTimer>(context_, *kernels_);
+  };
+  ChosenTimer chosen = choose_timer(request_.timer(), makers, timer_note_);
+  timer_ = std::move(chosen.timer);
+  timer_note_ = std::move(chosen.note);
 }
 
 bool GpuSession::foreign_use() const {

@@ -53,7 +53,7 @@ class GpuSession {
   void worked() { last_work_ = std::chrono::steady_clock::now(); }
 
  private:
-  void choose_timer();
+  void make_timer();
 
   v1::OpenDevice request_;
   DriverContext context_;

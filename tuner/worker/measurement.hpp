@@ -1,4 +1,4 @@
-// Blocks of samples of one variant.
+// Blocks of samples of one variant, on the session's GPU.
 #pragma once
 
 #include <optional>
@@ -24,9 +24,7 @@ void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSetti
 std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, const TimedWork& work,
                                      bool guarded);
 
-/// One block with its conditions, after first_run(). Blocks under thermal or hardware slowdown are measured again as the
-/// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
-/// WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
+/// One block after first_run(), by the rules of sample_block.hpp.
 v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
                                const v1::MeasureTrials::Item& item, const MeasureSettings& settings);
 

@@ -32,6 +32,14 @@ TEST_CASE("a process that was there before stays foreign") {
   CHECK_FALSE(consent.is_foreign({.processes = {99}}, 0, true));
 }
 
+TEST_CASE("of two newcomers the one with the larger number is ours and the other is foreign") {
+  Consent consent({});
+  consent.context_made({.processes = {99, 70}});
+  CHECK(consent.is_foreign({.processes = {99, 70}}, 0, true));
+  CHECK(consent.is_foreign({.processes = {70}}, 0, true));
+  CHECK_FALSE(consent.is_foreign({.processes = {99}}, 0, true));
+}
+
 TEST_CASE("where no process is listed memory beyond our own is foreign") {
   Consent consent({});
   consent.context_made({.memory_bytes = kOurContext});

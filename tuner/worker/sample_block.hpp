@@ -1,0 +1,48 @@
+// A sample and a block of samples: what is done in which order, and which blocks count. The GPU is behind functions, so
+// that these rules hold without one.
+#pragma once
+
+#include <functional>
+
+#include "cuda_api/device_facts.hpp"
+#include "schemas/worker.pb.h"
+#include "tuner/measure/measure_settings.hpp"
+#include "tuner/measure/throttle.hpp"
+#include "tuner/plan/evidence.hpp"
+#include "tuner/worker/timer.hpp"
+#include "tuner/worker/warm_up.hpp"
+
+namespace cubind::worker {
+
+/// Each enqueues on the context's stream.
+struct SampleSteps {
+  std::function<void()> restore;  // `inout` buffers and untimed clears; empty: the plan needs none
+  std::function<void()> flush;    // of the L2; empty: it stays warm
+  std::function<void()> run;      // `kernels` kernels, which are timed
+  unsigned kernels = 0;
+  bool as_graph = false;
+};
+
+/// Throws Error(InvalidArgument) where there is nothing to time.
+TimedWork timed_work(SampleSteps steps);
+
+/// Runs the work, as in a sample, until the SM clock is steady. `synchronize` waits for what is enqueued.
+WarmUpResult warm_up_with(const TimedWork& work, const std::function<void()>& synchronize,
+                          const std::function<std::uint32_t()>& sm_mhz, const MeasureSettings& settings);
+
+/// What a block is taken with.
+struct BlockTools {
+  Timer& timer;
+  std::function<BlockConditions()> conditions;  // a reading of the GPU's state
+  measure::ThrottlePolicy& throttle;
+  const cuda::DeviceFacts& facts;
+};
+
+/// One block with its conditions, after a first run. Blocks under thermal or hardware slowdown are measured again as the
+/// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
+/// WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
+v1::MeasuredItem measure_block(const BlockTools& tools, const v1::PrepareProblem& problem,
+                               const TimedWork& work, const v1::MeasureTrials::Item& item,
+                               const MeasureSettings& settings);
+
+}  // namespace cubind::worker
