@@ -8,6 +8,18 @@
 
 namespace cubind::store {
 
+namespace {
+
+/// `holds` was selected by sql::holds_sum().
+void require_sum(bool holds) {
+  if (!holds) {
+    throw Error(ErrorCode::DataLoss, "sum",
+                "is not that of the row's other columns: one of them has changed");
+  }
+}
+
+}  // namespace
+
 void damaged(std::string_view what, const Digest& key, std::string cause) {
   throw Error(ErrorCode::DataLoss, "store " + std::string(what) + " " + key.hex().substr(0, 16),
               std::move(cause));
@@ -52,7 +64,9 @@ Key read_key(Statement& row, bool may_lack_full) {
 ArtifactRow read_artifact(Statement& row) {
   ArtifactRow artifact;
   artifact.key = read_key(row, false);
+  const bool holds_sum = row.flag();
   read_columns(row, artifact);
+  require_sum(holds_sum);
   if (artifact.entries.empty() || artifact.entry_symbols.size() != artifact.entries.size()) {
     throw Error(ErrorCode::DataLoss, "entry_symbols",
                 "are " + std::to_string(artifact.entry_symbols.size()) + " for " +
@@ -73,6 +87,7 @@ DeviceClass read_device_class(Statement& row) {
   DeviceClass device;
   device.digest = key.digest;
   device.full = key.full;
+  const bool holds_sum = row.flag();
   read_columns(row, device);
   std::string derived;
   try {
@@ -83,6 +98,7 @@ DeviceClass read_device_class(Statement& row) {
   if (derived != device.full) {
     throw Error(ErrorCode::DataLoss, "facts", "are those of another device class");
   }
+  require_sum(holds_sum);
   return device;
 }
 
@@ -104,8 +120,10 @@ RecordRow read_record(Statement& row) {
   record.key = stored.digest;
   record.from_generation = row.unsigned_integer();
   record.to_generation = row.optional_unsigned();
+  const bool holds_sum = row.flag();
   read_columns(row, record);
   require_key_of(record.question, stored);
+  require_sum(holds_sum);
   return record;
 }
 

@@ -41,6 +41,19 @@ std::string insert(std::string_view table, std::string_view leading, std::string
   return std::string(verb) + " INTO " + std::string(table) + " (" + columns + ") VALUES (" + values + ")";
 }
 
+/// Whether the row's own columns still have their sum.
+template <typename Row>
+std::string holds_sum() {
+  return "sum IS NULL OR sum = row_sum(" + listed("", column_names<Row>()) + ")";
+}
+
+/// Sets it; `place` says where.
+template <typename Row>
+std::string set_sum(std::string_view table, std::string_view place) {
+  return "UPDATE " + std::string(table) + " SET sum = row_sum(" + listed("", column_names<Row>()) +
+         ") WHERE " + std::string(place);
+}
+
 inline const std::string kMeta = "SELECT store_id, generation, file_identity FROM meta";
 inline const std::string kInsertMeta =
     "INSERT INTO meta (only_row, store_id, generation, file_identity, created_at) VALUES (1, ?, 0, ?, ?)";
@@ -60,7 +73,8 @@ inline const std::string kBlob = "SELECT cubin_bytes, zstd, zstd_sha256 FROM blo
 inline const std::string kInsertBlob =
     "INSERT INTO blobs (cubin, cubin_bytes, zstd, zstd_sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING";
 
-inline const std::string kArtifactColumns = select<ArtifactRow>("key, full_key", "artifacts");
+inline const std::string kArtifactColumns =
+    select<ArtifactRow>("key, full_key, " + holds_sum<ArtifactRow>(), "artifacts");
 inline const std::string kArtifact = kArtifactColumns + "WHERE key = ?";
 inline const std::string kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
 inline const std::string kArtifactsOfGroup = kArtifactColumns +
@@ -73,9 +87,11 @@ inline const std::string kToolchains = select<ToolchainIdentity>("key", "artifac
 inline const std::string kDeleteArtifact = "DELETE FROM artifacts WHERE key = ?";
 inline const std::string kInsertArtifact =
     insert<ArtifactRow>("artifacts", "key, full_key, created_at") + " ON CONFLICT DO NOTHING";
+inline const std::string kSumArtifact = set_sum<ArtifactRow>("artifacts", "key = ?");
 
 // ---- Device classes ----
-inline const std::string kDeviceClassColumns = select<DeviceClass>("digest, full_key", "device_classes");
+inline const std::string kDeviceClassColumns =
+    select<DeviceClass>("digest, full_key, " + holds_sum<DeviceClass>(), "device_classes");
 inline const std::string kDeviceClasses = kDeviceClassColumns + "ORDER BY digest";
 inline const std::string kDeviceClass = kDeviceClassColumns + "WHERE digest = ?";
 inline const std::string kPutDeviceClass =
@@ -84,6 +100,7 @@ inline const std::string kInsertDeviceClass = kPutDeviceClass + "DO NOTHING";
 inline const std::string kMendDeviceClass =
     kPutDeviceClass +
     "(digest) DO UPDATE SET full_key = excluded.full_key, label = excluded.label, facts = excluded.facts";
+inline const std::string kSumDeviceClass = set_sum<DeviceClass>("device_classes", "digest = ?");
 
 // ---- Trials ----
 /// Three columns of a trial are its artifact's. An imported trial has no artifact and brings them along.
@@ -151,8 +168,8 @@ inline const std::string kPutVerification =
     insert<VerificationRow>("verifications", "trial, series, created_at", "INSERT OR REPLACE");
 
 // ---- Records ----
-inline const std::string kRecordColumns =
-    select<RecordRow>("id, key, full_key, from_generation, to_generation", "records");
+inline const std::string kRecordColumns = select<RecordRow>(
+    "id, key, full_key, from_generation, to_generation, " + holds_sum<RecordRow>(), "records");
 inline const std::string kRecordOrder =
     "ORDER BY kernel, key, driver_branch, toolchain_major, evidence, provisional, id";
 inline const std::string kCurrentRecords = kRecordColumns + "WHERE to_generation IS NULL " + kRecordOrder;
@@ -168,6 +185,7 @@ inline const std::string kCurrentOfQuestion = kRecordColumns +
 inline const std::string kEndRecord = "UPDATE records SET to_generation = ? WHERE id = ?";
 inline const std::string kInsertRecord = insert<RecordRow>(
     "records", "key, full_key, from_generation, toolchain_major, driver_branch, created_at");
+inline const std::string kSumRecord = set_sum<RecordRow>("records", "id = last_insert_rowid()");
 
 // ---- Jobs and wants ----
 inline const std::string kJobColumns = select<JobRow>("", "jobs");

@@ -89,6 +89,10 @@ std::optional<Blob> StoreReader::blob(const Digest& cubin) {
   if (zstd_content_size(blob.zstd).value_or(blob.cubin_bytes) != blob.cubin_bytes) {
     store::damaged("cubin", cubin, "its stored size is not that of its bytes");
   }
+  // A damaged index leads to the bytes of another cubin, which are sound.
+  if (Digest::of(zstd_decompress(blob.zstd, blob.cubin_bytes)) != cubin) {
+    store::damaged("cubin", cubin, "the bytes in its place are those of another one");
+  }
   return blob;
 }
 

@@ -81,6 +81,7 @@ void StoreWriter::put_artifact(const ArtifactRow& artifact) {
   database_.query(sql::kDeleteArtifact).bind(artifact.key.digest).run();  // a damaged one
   insert(database_.query(sql::kInsertArtifact), artifact, artifact.key.digest,
          Statement::bytes(artifact.key.full), now_);
+  database_.query(sql::kSumArtifact).bind(artifact.key.digest).run();
 }
 
 void StoreWriter::put_device_class(const DeviceClass& device) {
@@ -89,6 +90,7 @@ void StoreWriter::put_device_class(const DeviceClass& device) {
   }
   const std::string& put = is_damaged_class(device.digest) ? sql::kMendDeviceClass : sql::kInsertDeviceClass;
   insert(database_.query(put), device, device.digest, Statement::bytes(device.full), now_);
+  database_.query(sql::kSumDeviceClass).bind(device.digest).run();
 }
 
 bool StoreWriter::is_damaged_class(const Digest& digest) {
@@ -209,6 +211,7 @@ bool StoreWriter::put_record(const RecordRow& record) {
 void StoreWriter::insert_record(const RecordRow& record, const Key& key) {
   insert(database_.query(sql::kInsertRecord), record, key.digest, Statement::bytes(key.full),
          next_generation(), toolchain_major(record.toolchain), driver_branch(record.driver.version), now_);
+  database_.query(sql::kSumRecord).run();
 }
 
 void StoreWriter::put_job(const JobRow& job) {

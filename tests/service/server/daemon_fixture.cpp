@@ -30,8 +30,11 @@ void DaemonFixture::start() {
       grpc::CreateCustomChannel(daemon_->address(), grpc::InsecureChannelCredentials(), arguments));
 }
 
-void DaemonFixture::restart() {
+void DaemonFixture::restart(const std::function<void()>& between) {
   daemon_.reset();
+  if (between) {
+    between();
+  }
   start();
 }
 

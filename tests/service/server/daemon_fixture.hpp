@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,8 +31,8 @@ class DaemonFixture {
   DaemonFixture();
   ~DaemonFixture();
 
-  /// As if it were killed and started again: the same store and socket.
-  void restart();
+  /// As if it were killed and started again: the same store and socket. `between` is done while there is none.
+  void restart(const std::function<void()>& between = {});
   void stop();
   /// The database behind the daemon's back, as flipped bits on the disk would.
   void damage(const std::string& sql) const;

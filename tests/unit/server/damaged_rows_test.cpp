@@ -34,13 +34,29 @@ TEST_CASE("a record with a damaged value is left out and the others are told") {
       "full_key = x'00'", "interface = x'00'", "policy = 'cald/1,stream'", "numerics = 'toleranse'",
       "configuration = '7'", "configuration = '{\"THREADS\":\"x\"}'", "evidence = 'measurec'",
       "verified_problems = '[7]'", "verification_digest = x'00'", "nvrtc = x'00'", "median_us = 9e999",
-      "gain_over_default = -9e999", "timer = CAST(x'e375707469' AS TEXT)");
+      "gain_over_default = -9e999", "timer = CAST(x'e375707469' AS TEXT)", "median_us = median_us + 1",
+      "configuration = replace(configuration, '256', '512')", "verified = 1 - verified",
+      "sum = zeroblob(32)");
   CAPTURE(value);
   TwoRecords f;
   f.damage_first(value);
   REQUIRE(f.records().size() == 1);
   CHECK(f.records()[0].question.problem == problem_of(2));
   CHECK(f.store->damaged_rows() == 1);
+}
+
+TEST_CASE("a record that was written before rows had sums is read without") {
+  TwoRecords f;
+  f.damage_first("sum = NULL, median_us = 7");
+  CHECK(f.records().size() == 2);
+  CHECK(f.store->damaged_rows() == 0);
+}
+
+TEST_CASE("a record that has been replaced keeps its sum") {
+  TwoRecords f;
+  f.put(record_row(1, 30));
+  CHECK(f.rows() == 3);
+  CHECK(f.store->damaged_rows() == 0);
 }
 
 TEST_CASE("a record with a damaged value answers neither its question nor a pinned generation") {
@@ -60,7 +76,7 @@ TEST_CASE(
   f.damage_first("finalists = x'00'");
   CHECK(f.put(record_row(1, 30)));
   CHECK(f.records().size() == 2);
-  f.damage("UPDATE records SET finalists = x'' WHERE id = 1");
+  f.damage("UPDATE records SET finalists = trial WHERE id = 1");
   CHECK(f.rows() == 3);
 }
 
@@ -72,13 +88,15 @@ TEST_CASE("a provisional record takes the place of a damaged one") {
   CHECK(f.put(provisional));
 }
 
-TEST_CASE("a device class with damaged facts is left out until it is put again") {
-  const std::string facts = GENERATE("'{'", "replace(facts, '132', '133')", "replace(facts, '132', '0')",
-                                     "replace(facts, 'sm_count', 'sm_counu')");
-  CAPTURE(facts);
+TEST_CASE("a device class with a damaged value is left out until it is put again") {
+  const std::string value =
+      GENERATE("facts = '{'", "facts = replace(facts, '132', '133')", "facts = replace(facts, '132', '0')",
+               "facts = replace(facts, 'sm_count', 'sm_counu')", "facts = replace(facts, 'H200', 'H201')",
+               "label = 'nvidia-h201'");
+  CAPTURE(value);
   RecordStore f;
   const auto classes = [&] { return f.read([](StoreReader& reader) { return reader.device_classes(); }); };
-  f.damage("UPDATE device_classes SET facts = " + facts);
+  f.damage("UPDATE device_classes SET " + value);
   CHECK(classes().empty());
   CHECK(f.store->damaged_rows() == 1);
   f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
@@ -155,10 +173,28 @@ TEST_CASE("a damaged artifact is absent until the next one with its key replaces
   };
   f.write([&](StoreWriter& writer) { writer.put_artifact(artifact); });
   f.damage(GENERATE("UPDATE artifacts SET entry_symbols = '[7]'", "UPDATE artifacts SET entry_symbols = '[]'",
-                    "UPDATE artifacts SET entries = '[]'", "UPDATE artifacts SET full_key = x''"));
+                    "UPDATE artifacts SET entries = '[]'", "UPDATE artifacts SET full_key = x''",
+                    "UPDATE artifacts SET entry_symbols = replace(entry_symbols, '_', '~')",
+                    "UPDATE artifacts SET cubin_bytes = cubin_bytes + 1"));
   CHECK_FALSE(found());
   f.write([&](StoreWriter& writer) { writer.put_artifact(artifact); });
   CHECK(found() == artifact);
+}
+
+TEST_CASE("the bytes of another cubin are never read as the asked one") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) {
+    writer.put_blob(blob_of("one"));
+    writer.put_blob(blob_of("two"));
+  });
+  f.damage(
+      "UPDATE blobs SET (cubin_bytes, zstd, zstd_sha256) = (SELECT cubin_bytes, zstd, zstd_sha256 FROM blobs "
+      "WHERE rowid = 2) WHERE rowid = 1");
+  const auto blob = [&](const std::string& cubin) {
+    return f.read([&](StoreReader& reader) { return reader.blob(Digest::of(cubin)); });
+  };
+  CHECK_THROWS_WITH(blob("one"), Contains("are those of another one"));
+  CHECK(blob("two")->zstd == blob_of("two").zstd);
 }
 
 TEST_CASE("a pin of a generation that there is not is pinned anew") {
