@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "base/file.hpp"
@@ -23,15 +24,12 @@ unsigned affinity_cores() {
   return std::max(std::thread::hardware_concurrency(), 1u);
 }
 
-// cgroup v2: "QUOTA PERIOD" in microseconds, or "max PERIOD". Not limited: a large number.
+// cgroup v2.
 double cgroup_cores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) {
-    return 1e6;
-  }
-  return std::max(std::strtod(quota.c_str(), nullptr) / period, 1.0);
+  std::string line;
+  std::getline(file, line);
+  return cores_of_quota(line);
 }
 
 std::string default_agent_id() {
@@ -103,9 +101,20 @@ void complete(AgentOptions& options, const TimesMs& times, const std::string& wh
 
 }  // namespace
 
+unsigned compile_jobs_for(double cores) { return std::max(static_cast<unsigned>(cores / 2), 1u); }
+
+double cores_of_quota(const std::string& cpu_max) {
+  std::istringstream words(cpu_max);
+  std::string quota;
+  double period = 0;
+  if (!(words >> quota >> period) || quota == "max" || period <= 0) {
+    return 1e6;
+  }
+  return std::max(std::strtod(quota.c_str(), nullptr) / period, 1.0);
+}
+
 unsigned default_compile_jobs() {
-  const double cores = std::min(static_cast<double>(affinity_cores()), cgroup_cores());
-  return std::max(static_cast<unsigned>(cores / 2), 1u);
+  return compile_jobs_for(std::min(static_cast<double>(affinity_cores()), cgroup_cores()));
 }
 
 std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code) {

@@ -68,7 +68,7 @@ const std::vector<Malformed>& malformed_requests() {
          r.set_restrict_accept(true);
          r.add_accept(v1::DEPARTURE_UNSPECIFIED);
        },
-       "accept[0]", ""},
+       "accept[0]", "0: this version knows no such departure"},
       {"short digest", [](Request& r) { r.add_have_artifacts("abc"); }, "have_artifacts[0]:", "32"},
       {"compile wait too long", [](Request& r) { r.set_compile_wait_ms(3600000); },
        "compile_wait_ms:", "60000"},

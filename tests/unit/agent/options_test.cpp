@@ -31,11 +31,20 @@ TEST_CASE("a share of memory is between none and all") {
 }
 
 TEST_CASE("half the cores that are granted compile and at least one") {
+  const auto [cores, jobs] = GENERATE(
+      table<double, unsigned>({{0.5, 1}, {1, 1}, {2, 1}, {3.9, 1}, {4, 2}, {7.5, 3}, {16, 8}, {128, 64}}));
+  CHECK(compile_jobs_for(cores) == jobs);
+}
+
+TEST_CASE("cores are granted by affinity and by a quota of the cgroup") {
+  CHECK(cores_of_quota("400000 100000") == 4);
+  CHECK(cores_of_quota("150000 100000") == 1.5);
+  CHECK(cores_of_quota("50000 100000") == 1);
+  CHECK(cores_of_quota("max 100000") >= 1e6);
+  CHECK(cores_of_quota("") >= 1e6);
   cpu_set_t all, one;
   REQUIRE(sched_getaffinity(0, sizeof(all), &all) == 0);
-  const unsigned jobs = default_compile_jobs();
-  CHECK(jobs <= static_cast<unsigned>(std::max(CPU_COUNT(&all) / 2, 1)));
-  CHECK(parsed({})->compile_jobs == jobs);
+  CHECK(parsed({})->compile_jobs == default_compile_jobs());
   CPU_ZERO(&one);
   for (int core = 0; CPU_COUNT(&one) == 0; ++core) {
     if (CPU_ISSET(core, &all)) {
