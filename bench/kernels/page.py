@@ -4,7 +4,7 @@
     python3 bench/kernels/page.py --trials EXPORT
 
 Replaces what stands between the page's two marks; --check only compares, and exits with 1 where they differ or where the table
-has other problems than variants/shapes.jsonl, the list that it is made from. A row: the
+has other problems than variants/shapes.jsonl, the list that it is made from, or launch_all.py has none for a kernel. A row: the
 median time of the default and of the winner as they were measured side by side, the slowest configuration that was
 tried and correct (trials.json), the fastest call of torch, cuBLAS or cuDNN (the benchmarks' results), what share of the
 roofline the winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and the winner's
@@ -19,6 +19,7 @@ import pathlib
 import statistics
 import sys
 
+from shapes import ONE_OF_EACH
 from spec import Spec, expression
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -122,13 +123,27 @@ def roofline_us(spec, problem):
     )
 
 
+def beside_library(spec, records, libraries):
+    """A sentence on what one would call instead, and at how many of the problems that is faster."""
+    kernel = spec.fields["name"]
+    times = [
+        (record["time_us"], libraries.get(key_of(kernel, flat(record["problem"])))) for record in records
+    ]
+    known = [(own, library) for own, library in times if library]
+    if not known:
+        return f"Instead one would call {spec.fields['baseline']}."
+    faster = sum(library < own for own, library in known)
+    return f"Instead one would call {spec.fields['baseline']}: faster at {faster} of {len(known)} problems measured."
+
+
 def table_of(kernel, records, slowest, libraries):
     spec = spec_of(kernel)
     tunables = list(spec.fields["tunables"])
     winners = {tuple(record["configuration"].values()) for record in records}
     lines = [
         f"### {kernel}\n",
-        f"{len(records)} problems, {len(winners)} different winners ({', '.join(tunables)}).\n",
+        f"{len(records)} problems, {len(winners)} different winners ({', '.join(tunables)}).",
+        beside_library(spec, records, libraries) + "\n",
         "| problem | default, µs | tuned, µs | gain | slowest, µs | library, µs | roofline | winner |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -152,7 +167,12 @@ def tables():
 
 
 def check_shapes():
-    """The list and the table have the same problems."""
+    """The list and the table have the same problems, and each kernel has one that launch_all.py tunes."""
+    kernels = {
+        file.stem for file in ROOT.glob("variants/*/*.json") if "launches" in json.loads(file.read_text())
+    }
+    if kernels != set(ONE_OF_EACH):
+        sys.exit(f"shapes.py: ONE_OF_EACH and variants/ differ in {sorted(kernels ^ set(ONE_OF_EACH))}")
     listed = {key_of(line.pop("kernel"), line) for line in map(json.loads, SHAPES.read_text().splitlines())}
     records = json.loads(TABLE.read_text())["records"]
     measured = {key_of(record["kernel"], flat(record["problem"])) for record in records}

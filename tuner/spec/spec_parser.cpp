@@ -45,14 +45,14 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   if (!root.is_object()) {
     root.fail("a kernel spec is an object, found " + root.type_name());
   }
-  refuse_unsupported(root, {"baseline", "baselines"});
   refuse_scenarios(root);
   root.expect_keys({"$schema", "name", "description", "source", "headers", "problem", "specialize",
                     "tunables", "constraints", "default", "arguments", "launches", "reference", "tolerance",
-                    "work", "options", "defines", "arch_features"});
+                    "work", "options", "defines", "arch_features", "baseline"});
   // For readers and editors: not kept.
   root.string_or("$schema", "");
   root.string_or("description", "");
+  root.string_or("baseline", "");
   KernelSpec spec;
   spec.file = file;
   spec.name = read_kernel_name(root.at("name"));

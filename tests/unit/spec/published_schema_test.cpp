@@ -156,7 +156,6 @@ TEST_CASE("the published schema knows what is reserved so that editors do not ma
   const JsonSchema schema = published_schema();
   SpecBuilder builder;
   CHECK_NOTHROW(schema.validate(builder.json, "scale.json"));
-  builder.json["baseline"] = "cublaslt";
   builder.json["problem"]["scenarios"] = {{"skewed", OrderedJson::object()}};
   builder.json["launches"][0]["tensor_map"] = {{"x", OrderedJson::object()}};
   builder.json["launches"][0]["cluster"] = {"2"};
