@@ -37,7 +37,7 @@ ArgumentValue number_of(PyObject* object) {
 struct OperatorCall::Problem {
   DType type = DType::F32;
   int device = -1;
-  std::array<std::int64_t, kMaxDims> dims;
+  Dims dims;
   TensorView first;  // of the inputs
   std::array<ArgumentValue, kMaxValues> values{};
 };
@@ -74,7 +74,11 @@ void OperatorCall::know(DType type, int device, std::span<const std::int64_t> kn
   }
   Key key{type, device, {}};
   std::ranges::copy(known, key.known.begin());
-  variants_.insert_or_assign(key, std::make_shared<const Variants>(std::move(variants)));
+  Variants all;
+  for (Variant& variant : variants) {
+    all.push_back({std::move(variant)});
+  }
+  variants_.insert_or_assign(key, std::make_shared<const Variants>(std::move(all)));
 }
 
 void OperatorCall::check(const Variant& variant) const {
@@ -104,7 +108,7 @@ bool OperatorCall::launch(std::span<PyObject* const> arguments, std::optional<st
     return false;
   }
   return std::ranges::any_of(
-      *variants, [&](const Variant& variant) { return run(variant, arguments.front(), problem, *stream); });
+      *variants, [&](const Known& known) { return run(known, arguments.front(), problem, *stream); });
 }
 
 bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) const {
@@ -168,8 +172,9 @@ bool OperatorCall::allocate(PyObject* const* inputs, Problem& problem, Outputs& 
   return true;
 }
 
-bool OperatorCall::run(const Variant& variant, PyObject* like, const Problem& problem,
+bool OperatorCall::run(const Known& known, PyObject* like, const Problem& problem,
                        cuda::Stream stream) const {
+  const Variant& variant = known.variant;
   const std::span dims = std::span(problem.dims).first(dims_);
   std::array<std::uint64_t, BoundKernel::kMaxParameters> extents;  // NOLINT: filled where it is read
   const bool has_scratch = std::ranges::find(variant.order, -1) != variant.order.end();
@@ -192,13 +197,30 @@ bool OperatorCall::run(const Variant& variant, PyObject* like, const Problem& pr
     }
   }
   try {
-    return variant.kernel.launch(dims, std::span(values).first(variant.order.size()), stream);
+    return known.run(problem.dims, dims_, std::span(values).first(variant.order.size()), stream);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::InvalidArgument) {
       return false;
     }
     throw;
   }
+}
+
+bool OperatorCall::Known::run(const Dims& now, std::size_t count, std::span<const ArgumentValue> values,
+                              cuda::Stream stream) const {
+  if (now != dims) {
+    dims = now;
+    launch.reset();
+    return variant.kernel.launch(std::span(now).first(count), values, stream);
+  }
+  if (!launch) {
+    launch = variant.kernel.prepare(std::span(now).first(count));
+  }
+  if (!launch) {
+    return false;
+  }
+  launch->launch(values, stream);
+  return true;
 }
 
 }  // namespace cubind::python

@@ -54,13 +54,23 @@ class OperatorCall {
   bool launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last, Outputs& outputs) const;
 
  private:
+  using Dims = std::array<std::int64_t, kMaxDims>;
   struct Key {
     DType type;
     int device;
-    std::array<std::int64_t, kMaxDims> known;
+    Dims known;
     auto operator<=>(const Key&) const = default;
   };
-  using Variants = std::vector<Variant>;
+  // A variant, and its launch for the dims of its last call: they are seldom others in the next one.
+  struct Known {
+    Variant variant;
+    mutable Dims dims{};
+    mutable std::optional<PreparedLaunch> launch = {};
+
+    bool run(const Dims& now, std::size_t count, std::span<const ArgumentValue> values,
+             cuda::Stream stream) const;
+  };
+  using Variants = std::vector<Known>;
   struct Problem;
 
   bool read(std::span<PyObject* const> arguments, Problem& problem) const;
@@ -68,7 +78,7 @@ class OperatorCall {
   std::shared_ptr<const Variants> find(const Problem& problem) const;
   bool allocate(PyObject* const* inputs, Problem& problem, Outputs& outputs) const;
   void check(const Variant& variant) const;
-  bool run(const Variant& variant, PyObject* like, const Problem& problem, cuda::Stream stream) const;
+  bool run(const Known& known, PyObject* like, const Problem& problem, cuda::Stream stream) const;
 
   std::shared_ptr<const TorchAccess> torch_;
   std::size_t dims_, numbers_;

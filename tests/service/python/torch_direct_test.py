@@ -4,6 +4,7 @@ Needs torch."""
 import contextlib
 import functools
 import unittest
+import warnings
 from unittest import mock
 
 import torch_found  # first: it looks for a Python with torch
@@ -99,6 +100,17 @@ class Calls(torch_launches.OnFakeDriver):
         y, (launch,) = self.launches_of(lambda: _rms_norm._call.launch(x, w, 1e-6), 4)
         self.assertEqual(list(launch.parameters[:4]), [x.data_ptr(), w.data_ptr(), y.data_ptr(), SIZE])
 
+    def test_sizes_of_a_bucket_take_turns(self):
+        x, w = ones(SIZE, SIZE), ones(SIZE)
+        _rms_norm._forward_cuda(x, w, 1e-6)
+        for rows in (3000, 3000, 3000, 4000, 3000, 3000):  # a launch that is repeated is prepared
+            call = functools.partial(_rms_norm._call.launch, x[:rows], w, 1e-6)
+            y, (launch,) = self.launches_of(call, 4)
+            given = [x.data_ptr(), w.data_ptr(), y.data_ptr(), rows]
+            self.assertEqual((list(launch.parameters[:4]), y.shape), (given, (rows, SIZE)))
+        for _ in range(3):  # of another bucket
+            self.assertIsNone(_rms_norm._call.launch(x[:8], w, 1e-6))
+
     def test_step_forgets(self):
         x, w = ones(SIZE, SIZE), ones(SIZE)
         _rms_norm._forward_cuda(x, w, 1e-6)
@@ -177,7 +189,8 @@ class Functions(torch_launches.OnFakeDriver):
         self.assertEqual(self.launches_of(lambda: torch.func.vmap(norm)(self.x), 5)[1], [])
         self.assertEqual(self.launches(x=self.x.as_subclass(Watched))[1], [])
         traced = functools.partial(torch.jit.trace, norm, (self.x,), check_trace=False)
-        self.assertEqual(self.launches_of(traced, 5)[1], [])
+        with warnings.catch_warnings(action="ignore"):
+            self.assertEqual(self.launches_of(traced, 5)[1], [])
         self.assertEqual(len(self.launches()[1]), 1)
 
     def test_another_shape_than_the_weights_is_torchs_to_refuse(self):

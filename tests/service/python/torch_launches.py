@@ -1,6 +1,7 @@
 """For tests of what operators launch: a daemon, and a driver that takes launches and reads no memory. Tensors lie on the CPU. Import
 torch_found first."""
 
+import functools
 import unittest
 
 import cubind
@@ -8,15 +9,20 @@ import cubind.torch as operators
 import running
 
 
-class OnFakeDriver(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = cls.enterClassContext(running.Daemon())
+# One for all tests of a file: it compiles each kernel once.
+@functools.cache
+def _daemon():
+    daemon = running.Daemon()
+    unittest.addModuleCleanup(daemon.__exit__)
+    return daemon
 
+
+class OnFakeDriver(unittest.TestCase):
     def setUp(self):
         operators.step()
         operators.strict()
         self.addCleanup(operators.strict, False)
+        self.daemon = _daemon()
         self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
         self.addCleanup(self.client.close)
         operators.use(self.client)
