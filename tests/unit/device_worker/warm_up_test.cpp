@@ -29,10 +29,12 @@ TEST_CASE("readings that nobody has taken are never steady") {
 
 TEST_CASE("the warm-up works until the clock is steady") {
   MeasureSettings settings;
-  settings.steady_limit = std::chrono::minutes(1);  // a busy machine may stand still for longer than a GPU's clock takes
+  settings.steady_limit =
+      std::chrono::minutes(1);  // a busy machine may stand still for longer than a GPU's clock takes
   std::uint32_t mhz = 300;
   int work = 0;
-  const WarmUpResult result = warm_up([&] { ++work; }, [&] { return mhz = std::min(mhz + 400, 1980U); }, settings);
+  const WarmUpResult result =
+      warm_up([&] { ++work; }, [&] { return mhz = std::min(mhz + 400, 1980U); }, settings);
   CHECK(result.steady);
   CHECK(result.readings == 9);
   CHECK(work > 0);
