@@ -97,11 +97,16 @@ void Agent::run(const std::function<bool(milliseconds)>& wait) {
 void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   stream_ = std::make_unique<LeaseStream>(options_.address, hello(),
                                           [this](const v1::DaemonMessage& message) { handle(message); });
+  // The stream's reader sends the first message, and waits for the daemon with it: nobody else writes until the
+  // daemon has welcomed the agent, however long it was away.
+  heartbeat_ = milliseconds(0);
   stream_->start();
   while (!ending && !stream_->broken()) {
     ending = wait(kTick);
-    send_heartbeats();
-    look_at_memory();
+    if (heartbeat_.load().count() > 0) {
+      send_heartbeats();
+      look_at_memory();
+    }
     reap(false);
   }
   if (stream_->broken()) {

@@ -70,7 +70,9 @@ struct AgentDaemon::Server final : v1::AgentService::Service {
   std::unique_ptr<grpc::Server> server;
 };
 
-AgentDaemon::AgentDaemon() : server_(std::make_unique<Server>(*this)) {
+AgentDaemon::AgentDaemon() : server_(std::make_unique<Server>(*this)) { come_back(); }
+
+void AgentDaemon::come_back() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address(), grpc::InsecureServerCredentials());
   builder.RegisterService(server_.get());
@@ -78,7 +80,9 @@ AgentDaemon::AgentDaemon() : server_(std::make_unique<Server>(*this)) {
   server_->server = builder.BuildAndStart();
 }
 
-AgentDaemon::~AgentDaemon() {
+AgentDaemon::~AgentDaemon() { leave(); }
+
+void AgentDaemon::leave() {
   hang_up();
   server_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
 }

@@ -99,6 +99,17 @@ TEST_CASE("a lease that was ended is dropped at once and nothing more is sent fo
       fixture.daemon.find([](const auto& message) { return !message.lease_id().empty(); }, seconds(1)));
 }
 
+TEST_CASE("an agent comes back to a daemon that was away for several heartbeats") {
+  AgentFixture fixture;
+  REQUIRE(fixture.daemon.hello());
+  fixture.daemon.leave();
+  std::this_thread::sleep_for(seconds(2));  // a heartbeat is due each 200 ms
+  fixture.daemon.forget();
+  fixture.daemon.come_back();
+  CHECK(fixture.daemon.hello());
+  CHECK_FALSE(fixture.agent->try_wait());
+}
+
 TEST_CASE("an agent whose stream breaks drops its jobs and comes back") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
