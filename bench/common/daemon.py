@@ -37,7 +37,7 @@ class Daemon:
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=self.log, stderr=subprocess.STDOUT
         )
-        self._call("health", "--wait", "30")
+        self.call("health", "--wait", "30")
 
     def end(self, limit=20):
         """Seconds from SIGTERM to the end; infinite where it had to be killed after `limit` seconds."""
@@ -62,21 +62,21 @@ class Daemon:
 
     def kernels(self):
         """The names of those that it can tune."""
-        return [kernel["name"] for kernel in json.loads(self._call("kernels", "--json"))["kernels"]]
+        return [kernel["name"] for kernel in json.loads(self.call("kernels", "--json"))["kernels"]]
 
-    def tune(self, kernel, problem, seconds=120):
+    def tune(self, kernel, problem, *options, seconds=120):
         """Seconds from the call to the stored record."""
         start = time.monotonic()
-        self._call("tune", kernel, "--problem", spelled(problem), seconds=seconds)
+        self.call("tune", kernel, "--problem", spelled(problem), *options, seconds=seconds)
         return time.monotonic() - start
 
     def get(self, kernel, problem, *options):
         """(cubin, plan): what is served for the problem. Threads may call it at a time."""
         cubin = pathlib.Path(self.folder.name) / f"{threading.get_ident()}.cubin"
-        text = self._call("get", kernel, "--problem", spelled(problem), "--json", "-o", str(cubin), *options)
+        text = self.call("get", kernel, "--problem", spelled(problem), "--json", "-o", str(cubin), *options)
         return cubin.read_bytes(), json.loads(text)
 
-    def _call(self, *arguments, seconds=60):
+    def call(self, *arguments, seconds=60):
         run = subprocess.run(
             [self.bin / "cubindctl", *arguments],
             env=self.environment,
@@ -102,7 +102,7 @@ class RunningDaemon(Daemon):
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="cubind-bench.")
-        self._call("health", "--wait", "30")
+        self.call("health", "--wait", "30")
         return self
 
     def __exit__(self, *_):

@@ -27,7 +27,7 @@ class Repetitions(Daemon):
             if self.agent is None or self.agent.poll() is not None:
                 command = [self.bin / "cubind-agent", "--address", self.address, *self.agent_options]
                 self.agent = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
-            devices = json.loads(self._call("devices", "--json"))["devices"]
+            devices = json.loads(self.call("devices", "--json"))["devices"]
             if any(device["offered"] for device in devices):
                 return
             time.sleep(0.1)
@@ -53,11 +53,11 @@ def tune_once(daemon, pairs, limit):
     shapes.write_text(json.dumps({"problems": [{"kernel": kernel, **problem} for kernel, problem in pairs]}))
     begun, failed = time.monotonic(), ""
     try:
-        daemon._call("tune", "--shapes", str(shapes), seconds=limit)
+        daemon.call("tune", "--shapes", str(shapes), seconds=limit)
     except RuntimeError as error:
         failed = str(error)
     seconds = time.monotonic() - begun
-    table = json.loads(daemon._call("export", "--all-trials", "--replayed"))
+    table = json.loads(daemon.call("export", "--all-trials", "--replayed"))
     return seconds, table, failed
 
 

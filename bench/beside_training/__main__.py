@@ -1,0 +1,121 @@
+"""What 1,000 misses cost a training loop on the same GPU: its step time, its free memory, and whether the jobs run after.
+
+    python3 bench/beside_training --bin DIR [--misses 1000] [--steps 60] [--rounds 8] [--output FILE]
+
+Another process trains a transformer. Its steps are timed by events in rounds: without misses, then while the
+misses are asked, in turn. The daemon gives way to others (--tune-when idle), so no job may touch the GPU meanwhile.
+When the training ends, the waiting jobs must run by themselves: the seconds until the first record are measured.
+DIR holds cubind's programs. Needs torch. Exit status 1: a job did not run, or the free memory changed.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from daemon import Daemon
+from machine import toolchain
+
+KERNEL = "weighted_sum_forward"
+BUCKETS = (1, 4, 16, 64, 256, 1024, 4096, 16384)  # of N; D is compiled in
+
+
+class Training:
+    """The training process. Each line to it asks for a round of steps, each line of it is a round's figures."""
+
+    def __init__(self, steps):
+        self.process = subprocess.Popen(
+            [sys.executable, pathlib.Path(__file__).with_name("train.py"), str(steps)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.process.stdout.readline()  # it has warmed up
+
+    def round(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+
+
+def ask(daemon, problems):
+    """Asks for each problem once; a miss starts a job behind its answer. Returns the misses a second."""
+    start = time.monotonic()
+    listed = [argument for problem in problems for argument in ("--problem", problem)]
+    daemon.call("get", KERNEL, *listed, "--json", seconds=120)
+    return len(problems) / (time.monotonic() - start)
+
+
+def timed_with_misses(daemon, training, problems):
+    rates = []
+    asking = threading.Thread(target=lambda: rates.append(ask(daemon, problems)))
+    asking.start()
+    figures = training.round()
+    asking.join()
+    return figures | {"misses_per_second": rates[0]}
+
+
+def until_first_record(daemon, seconds):
+    start = time.monotonic()
+    while time.monotonic() - start < seconds:
+        jobs = json.loads(daemon.call("jobs", "--all", "--json"))["jobs"]
+        if any(job["kind"] == "tune" and job["state"] == "done" for job in jobs):
+            return time.monotonic() - start
+        time.sleep(0.2)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser.add_argument("--misses", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=60, help="of a round")
+    parser.add_argument("--rounds", type=int, default=8, help="with misses; as many without")
+    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
+    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
+    arguments = parser.parse_args()
+    each = arguments.misses // arguments.rounds
+    problems = [f"N={BUCKETS[k % 8]},D={64 + k // 8 * 8},T=bf16" for k in range(arguments.misses)]
+    plain, beside = [], []
+    training = Training(arguments.steps)
+    with Daemon(arguments.bin, ["--gpus", "0"]) as daemon:
+        for index in range(arguments.rounds):
+            plain.append(training.round())
+            mine = problems[index * each : (index + 1) * each]
+            beside.append(timed_with_misses(daemon, training, mine))
+        waiting = json.loads(daemon.call("jobs", "--json"))["jobs"]
+        training.end()
+        ran = until_first_record(daemon, 60)
+    step = {
+        name: statistics.median(r["step_ms"] for r in rows)
+        for name, rows in (("plain", plain), ("beside", beside))
+    }
+    free = {r["free_bytes"] for r in plain + beside}
+    result = {
+        **toolchain(arguments.commit),
+        "step_ms": step,
+        "slower": step["beside"] / step["plain"] - 1,
+        "free_bytes": sorted(free),
+        "jobs_waiting": len(waiting),
+        "seconds_until_first_record": ran,
+        "rounds": {"plain": plain, "beside": beside},
+    }
+    print(json.dumps(result, indent=1))
+    if arguments.output:
+        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+    return 0 if ran is not None and len(free) == 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Forty problems of rmsnorm_forward in one command: how long, what was compiled, what each stage of the jobs took.
+
+    python3 bench/shape_list --bin DIR [--gpus 0] [--budget 40] [--output FILE]
+
+From an empty store the list is tuned exhaustively, then once more with everything compiled. With a budget a further
+daemon, its store empty too, tunes it with so many trials a problem, each search beginning with the best of the problems
+before it; the winners of both that differ are timed in turn, cold. With several values of --gpus (`--gpus 0 0,1`) the
+list is tuned from empty on each of these sets and nothing else is done. DIR holds cubind's programs. Needs torch.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+import time
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import torch
+from daemon import Daemon
+from driver import bind_plan, compile_source
+from machine import toolchain
+from timing import Timer, median
+
+KERNEL = "rmsnorm_forward"
+SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+PROBLEMS = [{"N": n, "D": d, "T": "bf16"} for d in (1024, 2048, 4096, 5120, 8192) for n in SIZES]
+ROUNDS = 60
+
+
+def summary(daemon, seconds, jobs):
+    """What the jobs of one command came to: seconds of each stage in sum, compiles, trials by outcome."""
+    stages, outcomes, calls = {}, {}, 0
+    for job in jobs:
+        shown = json.loads(daemon.call("jobs", "show", job["id"], "--json"))
+        calls += shown["nvrtc_calls"]
+        for name, milliseconds in shown["stages_ms"].items():
+            stages[name] = stages.get(name, 0) + milliseconds / 1000
+        for name, count in shown["outcomes"].items():
+            outcomes[name] = outcomes.get(name, 0) + count
+    return {
+        "seconds": seconds,
+        "jobs": len(jobs),
+        "nvrtc_calls": calls,
+        "stages_s": stages,
+        "trials": outcomes,
+    }
+
+
+def tune_list(daemon, *options):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as shapes:
+        json.dump({"kernel": KERNEL, "problems": PROBLEMS}, shapes)
+        shapes.flush()
+        start = time.monotonic()
+        text = daemon.call("tune", "--shapes", shapes.name, "--json", *options, seconds=300)
+        return summary(daemon, time.monotonic() - start, json.loads(text)["jobs"])
+
+
+def winners(daemon):
+    return [daemon.get(KERNEL, problem) for problem in PROBLEMS]
+
+
+def losses(exhaustive, budgeted):
+    """By problem: how much longer the second winner takes than the first, both timed in turn."""
+    timer = Timer(compile_source(pathlib.Path(__file__).parents[1] / "common" / "vector_copy.cu", [])[0])
+    timer.warm_up()
+    result = []
+    for problem, first, second in zip(PROBLEMS, exhaustive, budgeted, strict=True):
+        if first[1]["configuration"] == second[1]["configuration"]:
+            result.append(0.0)
+            continue
+        rows, columns = problem["N"], problem["D"]
+        x = torch.randn(rows, columns, device="cuda").bfloat16()
+        buffers = {"x": x, "w": torch.randn(columns, device="cuda").bfloat16(), "y": torch.empty_like(x)}
+        pair = {"first": first, "second": second}
+        calls = {name: bind_plan(*winner, buffers, {"eps": 1e-6}) for name, winner in pair.items()}
+        times = {name: median(values) for name, values in timer.samples(calls, ROUNDS).items()}
+        result.append(times["second"] / times["first"] - 1)
+    return result
+
+
+def on_one_set(arguments, gpus):
+    with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
+        result = {"from empty": tune_list(daemon)}
+        if len(arguments.gpus) > 1:
+            return result
+        result["compiled"] = tune_list(daemon, "--retune")
+        exhaustive = winners(daemon)
+    if arguments.budget:
+        with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
+            result["budget"] = tune_list(daemon, "--max-trials", str(arguments.budget))
+            result["budget"]["losses"] = losses(exhaustive, winners(daemon))
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
+    parser.add_argument("--gpus", nargs="+", default=["0"], help="sets of GPUs, as the daemon's --gpus")
+    parser.add_argument("--budget", type=int, help="trials a problem")
+    parser.add_argument("--output", type=pathlib.Path, help="file for the results")
+    parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
+    arguments = parser.parse_args()
+    runs = {gpus: on_one_set(arguments, gpus) for gpus in arguments.gpus}
+    text = json.dumps({**toolchain(arguments.commit), "problems": PROBLEMS, "runs": runs}, indent=1)
+    print(text)
+    if arguments.output:
+        arguments.output.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
