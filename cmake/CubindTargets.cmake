@@ -1,11 +1,12 @@
-# cubind_add_library(NAME cubind_x [SHARED] [SOURCES a.cpp ...] [LIBS public ...] [PRIVATE_LIBS ...] [PCH std|proto])
+# cubind_add_library(NAME cubind_x [SHARED] [OPTIMIZED] [SOURCES a.cpp ...] [LIBS public ...] [PRIVATE_LIBS ...] [PCH std|proto])
 #   A static library; SHARED for what several programs need, so that a package holds it once. Without SOURCES: every .cpp
 #   of the folder but main.cpp. PRIVATE_LIBS stay out of sight of those who link it, which is how the layers are kept
 #   apart. PCH: which of the shared precompiled headers (cmake/CubindPrecompiled.cmake) is used; default: std.
+#   OPTIMIZED: compiled with -O2 in every build, and so without a precompiled header: where the tests compute much.
 # cubind_add_executable(NAME cubind SOURCES main.cpp [LIBS ...] [PCH std|proto] [SHIP bin|none])
 #   Lands in <build>/bin and is packaged in bin/; with SHIP none it is not packaged.
 function(cubind_add_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SHARED" "NAME;PCH" "SOURCES;LIBS;PRIVATE_LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SHARED;OPTIMIZED" "NAME;PCH" "SOURCES;LIBS;PRIVATE_LIBS")
   cubind_check_arguments(cubind_add_library)
   if(NOT arg_SOURCES)
     file(GLOB arg_SOURCES CONFIGURE_DEPENDS "*.cpp")
@@ -23,6 +24,10 @@ function(cubind_add_library)
     add_library(${arg_NAME} STATIC ${arg_SOURCES})
   endif()
   target_link_libraries(${arg_NAME} PUBLIC cubind_options ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
+  if(arg_OPTIMIZED)
+    target_compile_options(${arg_NAME} PRIVATE -O2)
+    return()
+  endif()
   if(NOT arg_PCH)
     set(arg_PCH std)
   endif()
