@@ -325,6 +325,9 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.compile_window = std::max<std::size_t>(32, 2 * std::size_t{options_.compile_jobs});
   options.open = place.device.open;
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
+  if (!turn.link().is_started()) {
+    compile_ahead(lease);  // while a worker is started and opens the GPU
+  }
   TuneJob job({*tool.compiles, *tool.builds, turn.link(), *work.channel, work.stop, clock_}, options);
   v1::JobResult result = job.run(lease);
   const bool refused = result.status() == v1::JobResult::FAILED && result.needs_bytes() > 0;

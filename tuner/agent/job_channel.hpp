@@ -16,8 +16,11 @@ class JobChannel {
  public:
   virtual ~JobChannel() = default;
 
-  /// Stored in one transaction; returns when the daemon has acknowledged it.
+  /// Stored in one transaction. Returns when the batch before this one has been acknowledged, so that the next
+  /// measurement does not wait for this one.
   virtual void store(const v1::Batch& batch) = 0;
+  /// Returns when all batches have been acknowledged.
+  virtual void settle() = 0;
   /// Whether other jobs wait for the GPU of this one, by the last acknowledgement.
   virtual bool jobs_wait() const = 0;
   /// Not acknowledged; a lost one is made good by the next.

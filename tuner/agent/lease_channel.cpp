@@ -1,5 +1,7 @@
 #include "tuner/agent/lease_channel.hpp"
 
+#include <utility>
+
 #include "schemas/limits.hpp"
 
 namespace cubind {
@@ -14,7 +16,14 @@ v1::AgentMessage LeaseChannel::message() const {
 void LeaseChannel::store(const v1::Batch& batch) {
   v1::AgentMessage to = message();
   *to.mutable_batch() = batch;
-  jobs_wait_ = stream_.send_and_wait(std::move(to), stop_).jobs_wait();
+  settle();
+  sent_ = stream_.send_numbered(std::move(to));
+}
+
+void LeaseChannel::settle() {
+  if (const auto sent = std::exchange(sent_, std::nullopt)) {
+    jobs_wait_ = stream_.wait_for(*sent, stop_).jobs_wait();
+  }
 }
 
 void LeaseChannel::progress(const v1::Progress& progress) {
@@ -34,7 +43,8 @@ void LeaseChannel::put_artifact(const v1::ArtifactInfo& info, const std::string&
 void LeaseChannel::finish(const v1::JobResult& result) {
   v1::AgentMessage to = message();
   *to.mutable_result() = result;
-  stream_.send_and_wait(std::move(to), stop_);
+  settle();
+  stream_.wait_for(stream_.send_numbered(std::move(to)), stop_);
 }
 
 void LeaseChannel::heartbeat() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tuner/agent/job_channel.hpp"
@@ -15,6 +17,7 @@ class LeaseChannel final : public JobChannel {
       : stream_(stream), lease_id_(std::move(lease_id)), fence_(fence), stop_(stop) {}
 
   void store(const v1::Batch& batch) override;
+  void settle() override;
   bool jobs_wait() const override { return jobs_wait_; }
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
@@ -31,6 +34,7 @@ class LeaseChannel final : public JobChannel {
   const std::string lease_id_;
   const std::uint64_t fence_;
   const JobStop& stop_;
+  std::optional<std::uint64_t> sent_;  // the number of the batch that is not acknowledged yet
   bool jobs_wait_ = false;
 };
 

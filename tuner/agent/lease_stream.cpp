@@ -168,20 +168,21 @@ bool LeaseStream::send(const v1::AgentMessage& message) {
   return state_->write(message);
 }
 
-v1::Ack LeaseStream::send_and_wait(v1::AgentMessage message, const JobStop& stop) {
-  std::uint64_t sequence = 0;
+std::uint64_t LeaseStream::send_numbered(v1::AgentMessage message) {
+  const std::lock_guard lock(state_->write_mutex);
+  const std::uint64_t sequence = ++state_->last_sequence;
+  message.set_sequence(sequence);
   {
-    const std::lock_guard lock(state_->write_mutex);
-    sequence = ++state_->last_sequence;
-    message.set_sequence(sequence);
-    {
-      const std::lock_guard inner(state_->mutex);
-      state_->awaited[sequence];
-    }
-    if (!state_->write(message)) {
-      throw Error(ErrorCode::Aborted, "lease", "the stream to the daemon is broken");
-    }
+    const std::lock_guard inner(state_->mutex);
+    state_->awaited[sequence];
   }
+  if (!state_->write(message)) {
+    throw Error(ErrorCode::Aborted, "lease", "the stream to the daemon is broken");
+  }
+  return sequence;
+}
+
+v1::Ack LeaseStream::wait_for(std::uint64_t sequence, const JobStop& stop) {
   std::optional<std::chrono::steady_clock::time_point> until;
   std::unique_lock lock(state_->mutex);
   std::optional<v1::Ack>& ack = state_->awaited.at(sequence);

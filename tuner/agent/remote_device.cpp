@@ -1,6 +1,7 @@
 #include "tuner/agent/remote_device.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -59,6 +60,7 @@ void RemoteDevice::lose() {
   running_ = false;
   prepared_.clear();
   loaded_.clear();
+  unloaded_.clear();
 }
 
 void RemoteDevice::restart() {
@@ -130,10 +132,12 @@ const v1::DeviceInfo& RemoteDevice::info() const {
   return *info_;
 }
 
-v1::DeviceReply RemoteDevice::call(const v1::DeviceRequest& request, milliseconds deadline) {
+v1::DeviceReply RemoteDevice::call(v1::DeviceRequest request, milliseconds deadline) {
   if (auto not_opened = open()) {
     return *not_opened;
   }
+  request.mutable_unload()->Assign(unloaded_.begin(), unloaded_.end());
+  unloaded_.clear();
   const DeviceLink::CallResult answer = link_.call(request, deadline);
   // A worker that was killed to end the job has not failed.
   stop_.check();
@@ -159,7 +163,7 @@ v1::DeviceReply RemoteDevice::call(const v1::DeviceRequest& request, millisecond
 v1::DeviceReply RemoteDevice::probe() {
   v1::DeviceRequest request;
   request.mutable_probe();
-  return call(request, deadlines_.control);
+  return call(std::move(request), deadlines_.control);
 }
 
 v1::DeviceReply RemoteDevice::prepare(std::uint32_t setup, const std::function<v1::PrepareProblem()>& make) {
@@ -172,7 +176,7 @@ v1::DeviceReply RemoteDevice::prepare(std::uint32_t setup, const std::function<v
   v1::DeviceRequest request;
   *request.mutable_prepare() = make();
   const auto began = steady_clock::now();
-  v1::DeviceReply reply = call(request, deadlines_.prepare);
+  v1::DeviceReply reply = call(std::move(request), deadlines_.prepare);
   prepare_took_ = std::max(prepare_took_, duration_cast<milliseconds>(steady_clock::now() - began));
   if (reply.outcome() == v1::CORRECT) {
     prepared_.insert(setup);
@@ -186,7 +190,7 @@ void RemoteDevice::release(std::uint32_t setup) {
   }
   v1::DeviceRequest request;
   request.mutable_release()->set_setup(setup);
-  call(request, deadlines_.control);
+  call(std::move(request), deadlines_.control);
 }
 
 bool RemoteDevice::release_all() {
@@ -206,7 +210,7 @@ v1::DeviceReply RemoteDevice::load(std::uint32_t trial, const std::function<v1::
   }
   v1::DeviceRequest request;
   *request.mutable_load() = make();
-  v1::DeviceReply reply = call(request, deadlines_.load);
+  v1::DeviceReply reply = call(std::move(request), deadlines_.load);
   if (reply.outcome() == v1::CORRECT) {
     loaded_[trial] = reply;
   }
@@ -217,9 +221,7 @@ void RemoteDevice::unload(std::uint32_t trial) {
   if (!running_ || loaded_.erase(trial) == 0) {
     return;
   }
-  v1::DeviceRequest request;
-  request.mutable_unload()->set_trial(trial);
-  call(request, deadlines_.control);
+  unloaded_.push_back(trial);
 }
 
 milliseconds RemoteDevice::run_deadline() const {
@@ -229,7 +231,7 @@ milliseconds RemoteDevice::run_deadline() const {
 v1::DeviceReply RemoteDevice::verify(const v1::VerifyTrial& verify) {
   v1::DeviceRequest request;
   *request.mutable_verify() = verify;
-  return call(request, run_deadline());
+  return call(std::move(request), run_deadline());
 }
 
 v1::DeviceReply RemoteDevice::measure(v1::MeasureTrials measure) {
@@ -241,7 +243,7 @@ v1::DeviceReply RemoteDevice::measure(v1::MeasureTrials measure) {
   }
   v1::DeviceRequest request;
   *request.mutable_measure() = std::move(measure);
-  v1::DeviceReply reply = call(request, run_deadline());
+  v1::DeviceReply reply = call(std::move(request), run_deadline());
   last_run_ = steady_clock::now();
   return reply;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "schemas/worker.pb.h"
 #include "tuner/agent/device_link.hpp"
@@ -58,6 +59,7 @@ class RemoteDevice {
   bool release_all();
   /// Likewise for a trial.
   v1::DeviceReply load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make);
+  /// With the next request.
   void unload(std::uint32_t trial);
   v1::DeviceReply verify(const v1::VerifyTrial& request);
   /// Sets warm_up where the GPU has cooled down since the last request.
@@ -72,7 +74,7 @@ class RemoteDevice {
   void leave_open() { leaves_open_ = true; }
 
  private:
-  v1::DeviceReply call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline);
+  v1::DeviceReply call(v1::DeviceRequest request, std::chrono::milliseconds deadline);
   /// Absent: a worker is open.
   std::optional<v1::DeviceReply> open();
   DeviceLink::CallResult send_open();
@@ -94,6 +96,7 @@ class RemoteDevice {
   std::optional<v1::DeviceInfo> info_;
   std::set<std::uint32_t> prepared_;
   std::map<std::uint32_t, v1::DeviceReply> loaded_;  // with the reply: its entries are asked for again
+  std::vector<std::uint32_t> unloaded_;              // the worker has them still
   std::chrono::milliseconds prepare_took_{0};
   std::chrono::steady_clock::time_point last_run_{};
 };

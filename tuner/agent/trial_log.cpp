@@ -1,5 +1,7 @@
 #include "tuner/agent/trial_log.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -163,12 +165,18 @@ void TrialLog::commit() {
     return;
   }
   channel_.store(pending_);
-  log_acknowledged(pending_);
+  log_acknowledged(sent_);
+  sent_ = pending_;
   for (const auto& [trial, artifact] : pending_headers_) {
     artifacts_.mark_stored(artifact);
   }
   pending_.Clear();
   pending_headers_.clear();
+}
+
+void TrialLog::settle() {
+  channel_.settle();
+  log_acknowledged(std::exchange(sent_, {}));
 }
 
 }  // namespace cubind

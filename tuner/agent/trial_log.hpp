@@ -20,8 +20,8 @@ namespace cubind {
 /// result goes through here, and every question is looked up here first. So a killed job runs the same search
 /// from the start over the stored results and measures only the missing ones.
 ///
-/// Additions are gathered and sent as one batch by commit(), which returns when the daemon has them. Used from
-/// the job's thread.
+/// Additions are gathered and sent as one batch by commit(), which returns when the daemon has the batch before.
+/// Used from the job's thread.
 class TrialLog {
  public:
   /// Selects the stored blocks that are comparable with the job's measurements. The others keep their index
@@ -57,6 +57,8 @@ class TrialLog {
   void add(const Candidate& candidate, v1::SampleBlock block);
   /// Sends nothing if nothing was added.
   void commit();
+  /// Returns when the daemon has every batch.
+  void settle();
 
  private:
   using BlockKey = std::tuple<std::string, int, std::uint32_t>;        // trial key, stage, index
@@ -75,6 +77,7 @@ class TrialLog {
   double stored_tick_us_ = 0;
 
   v1::Batch pending_;
+  v1::Batch sent_;                                 // not known to be acknowledged
   std::map<std::string, Digest> pending_headers_;  // trial key to artifact key: sent with the next batch
 };
 

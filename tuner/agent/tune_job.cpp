@@ -129,6 +129,7 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   progress.nvrtc_calls(artifacts.nvrtc_calls());
   progress.send();
   failpoint("agent.commit");
+  log.settle();
   v1::JobResult result = failed("no configuration survived");
   if (choice) {
     const Decision decision{finalists, *choice, find_default(finalists), check.problems()};

@@ -18,7 +18,7 @@ class CudaDevice final : public DeviceBackend {
   v1::DeviceReply load(const v1::LoadTrial& request) override;
   v1::DeviceReply verify(const v1::VerifyTrial& request) override;
   v1::DeviceReply measure(const v1::MeasureTrials& request) override;
-  v1::DeviceReply unload(const v1::UnloadTrial& request) override;
+  void unload(std::uint32_t trial) override { trials_.erase(trial); }
   v1::DeviceReply release(const v1::ReleaseProblem& request) override;
   v1::DeviceReply probe(const v1::ProbeDevice& request) override;
 
@@ -256,11 +256,6 @@ v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
     *done.add_measured() = std::move(item);
   }
   return done;
-}
-
-v1::DeviceReply CudaDevice::unload(const v1::UnloadTrial& request) {
-  trials_.erase(request.trial());
-  return reply();
 }
 
 v1::DeviceReply CudaDevice::release(const v1::ReleaseProblem& request) {

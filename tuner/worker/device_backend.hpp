@@ -31,7 +31,7 @@ class DeviceBackend {
   virtual v1::DeviceReply verify(const v1::VerifyTrial& request) = 0;
   virtual v1::DeviceReply measure(const v1::MeasureTrials& request) = 0;
   /// Unloading or releasing something absent is fine: the caller tidies up after outcomes of all kinds.
-  virtual v1::DeviceReply unload(const v1::UnloadTrial& request) = 0;
+  virtual void unload(std::uint32_t trial) = 0;
   virtual v1::DeviceReply release(const v1::ReleaseProblem& request) = 0;
   virtual v1::DeviceReply probe(const v1::ProbeDevice& request) = 0;
 };

@@ -11,6 +11,9 @@ namespace cubind::worker {
 namespace {
 
 v1::DeviceReply answer(const v1::DeviceRequest& request, DeviceBackend& device) {
+  for (const std::uint32_t trial : request.unload()) {
+    device.unload(trial);
+  }
   switch (request.body_case()) {
     case v1::DeviceRequest::kOpen:
       return device.open(request.open());
@@ -22,8 +25,6 @@ v1::DeviceReply answer(const v1::DeviceRequest& request, DeviceBackend& device) 
       return device.verify(request.verify());
     case v1::DeviceRequest::kMeasure:
       return device.measure(request.measure());
-    case v1::DeviceRequest::kUnload:
-      return device.unload(request.unload());
     case v1::DeviceRequest::kRelease:
       return device.release(request.release());
     case v1::DeviceRequest::kProbe:

@@ -63,7 +63,7 @@ class ReplayDevice final : public DeviceBackend {
   v1::DeviceReply load(const v1::LoadTrial& request) override;
   v1::DeviceReply verify(const v1::VerifyTrial& request) override;
   v1::DeviceReply measure(const v1::MeasureTrials& request) override;
-  v1::DeviceReply unload(const v1::UnloadTrial& request) override;
+  void unload(std::uint32_t trial) override { loaded_.erase(trial); }
   v1::DeviceReply release(const v1::ReleaseProblem& request) override;
   v1::DeviceReply probe(const v1::ProbeDevice&) override;
 
@@ -315,11 +315,6 @@ v1::DeviceReply ReplayDevice::measure(const v1::MeasureTrials& request) {
     *reply.add_measured() = std::move(result);
   }
   return reply;
-}
-
-v1::DeviceReply ReplayDevice::unload(const v1::UnloadTrial& request) {
-  loaded_.erase(request.trial());
-  return correct();
 }
 
 v1::DeviceReply ReplayDevice::release(const v1::ReleaseProblem& request) {

@@ -63,9 +63,11 @@ class Evidence {
       }
     }
     for (const auto& [problem, rounds] : repeated_) {
-      if (rounds.size() > 1) {
-        by_problem_[problem].faults.push_back("measured again: " + std::to_string(rounds.size()) +
-                                              " batches, at most one was in flight");
+      by_problem_[problem].batches = rounds.size();
+      if (rounds.size() > 2) {
+        by_problem_[problem].faults.push_back(
+            "measured again: " + std::to_string(rounds.size()) +
+            " batches, at most one was in flight and one was measured meanwhile");
       }
     }
     judge_acknowledged();

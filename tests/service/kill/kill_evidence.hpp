@@ -14,6 +14,7 @@ struct KillEvidence {
   std::size_t measured = 0;  // blocks, as the device logged them
   std::size_t stored = 0;    // blocks
   std::size_t repeated = 0;  // measured once more than stored
+  std::size_t batches = 0;   // that they came in
   /// In plain words, each a broken promise; empty: none.
   std::vector<std::string> faults;
 };
@@ -22,7 +23,8 @@ struct KillEvidence {
 /// acknowledgement an agent got, `stored` is an export of all trials with samples,
 /// `played` the table that the device plays. Promises: every stored trial holds the samples that the device
 /// plays, from the first on, none missing and none twice; what was measured is stored; what was measured
-/// again is one screening block, or blocks of one round, and none of them had been acknowledged.
+/// again came in at most two batches (a screening block, or the blocks of a round): one that was in flight and one
+/// that was measured meanwhile. None of it had been acknowledged.
 std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log,
                                                     const std::vector<std::string>& acknowledged,
                                                     const Table& stored, const Table& played);

@@ -50,10 +50,13 @@ TEST_CASE("the batch in flight may be measured again") {
   CHECK(example.judged().repeated == 1);
 }
 
-TEST_CASE("two batches measured again are a fault") {
+TEST_CASE("the batch in flight and the one measured meanwhile may be measured again and a third is a fault") {
   Example example;
   example.log.push_back(example.key + " FINAL 1 1");
   example.log.push_back(example.key + " FINAL 0 1");
+  CHECK(example.judged().faults.empty());
+  CHECK(example.judged().batches == 2);
+  example.log.push_back(example.key + " SCREEN 0 1");
   CHECK_FALSE(example.judged().faults.empty());
 }
 

@@ -48,6 +48,7 @@ class MemoryChannel final : public JobChannel {
   bool die_after_storing = false;
 
   void store(const v1::Batch& batch) override;
+  void settle() override {}
   bool jobs_wait() const override { return others_wait; }
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;

@@ -170,6 +170,9 @@ v1::DeviceReply SimulatedDevice::load(const v1::LoadTrial& request) {
 }
 
 v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
+  for (const std::uint32_t trial : request.unload()) {
+    loaded_.erase(trial);
+  }
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   switch (request.body_case()) {
     case v1::DeviceRequest::kOpen: {
@@ -192,9 +195,6 @@ v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
       return verify(request.verify());
     case v1::DeviceRequest::kMeasure:
       return measure(request.measure());
-    case v1::DeviceRequest::kUnload:
-      loaded_.erase(request.unload().trial());
-      break;
     case v1::DeviceRequest::kRelease:
       setups_.erase(request.release().setup());
       bytes_.erase(request.release().setup());
@@ -206,7 +206,7 @@ v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
 }
 
 DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
-  const bool looks = !request.has_unload() && !request.has_release();
+  const bool looks = !request.has_release();
   const bool foreign = looks && behaviour_.foreign && behaviour_.foreign();
   const bool uses_the_gpu = looks && !request.has_open() && !request.has_probe();
   worked_beside_others += foreign && uses_the_gpu ? 1 : 0;

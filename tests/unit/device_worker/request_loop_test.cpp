@@ -25,9 +25,9 @@ class FakeDevice final : public DeviceBackend {
     reply.set_sticky(true);
     return reply;
   }
-  v1::DeviceReply unload(const v1::UnloadTrial&) override { return named("unload"); }
+  void unload(std::uint32_t trial) override { unloaded_ += std::to_string(trial) + " "; }
   v1::DeviceReply release(const v1::ReleaseProblem&) override { return named("release"); }
-  v1::DeviceReply probe(const v1::ProbeDevice&) override { return named("probe"); }
+  v1::DeviceReply probe(const v1::ProbeDevice&) override { return named((unloaded_ + "probe").c_str()); }
 
  private:
   static v1::DeviceReply named(const char* name) {
@@ -36,6 +36,8 @@ class FakeDevice final : public DeviceBackend {
     reply.set_detail(name);
     return reply;
   }
+
+  std::string unloaded_;
 };
 
 // The loop on a thread of its own, and its peer.
@@ -83,10 +85,19 @@ TEST_CASE("each request reaches its method and the end of the socket ends the lo
   CHECK(loop.ask(request([](auto& r) { r.mutable_open(); })).detail() == "open");
   CHECK(loop.ask(request([](auto& r) { r.mutable_load(); })).detail() == "load");
   CHECK(loop.ask(request([](auto& r) { r.mutable_verify(); })).detail() == "verify");
-  CHECK(loop.ask(request([](auto& r) { r.mutable_unload(); })).detail() == "unload");
   CHECK(loop.ask(request([](auto& r) { r.mutable_release(); })).detail() == "release");
   CHECK(loop.ask(request([](auto& r) { r.mutable_probe(); })).detail() == "probe");
   CHECK(loop.end() == ExitCode::Done);
+}
+
+TEST_CASE("what a request unloads is unloaded before its body is done") {
+  Loop loop;
+  const auto probe = request([](auto& r) {
+    r.add_unload(7);
+    r.add_unload(3);
+    r.mutable_probe();
+  });
+  CHECK(loop.ask(probe).detail() == "7 3 probe");
 }
 
 TEST_CASE("an error of the device is a reply without an outcome and the loop goes on") {
