@@ -68,9 +68,9 @@ class LeftOutArguments(unittest.TestCase):
     def test_an_input_need_not_be_given_where_it_has_no_elements(self):
         kernel = object.__new__(Kernel)
         variant = types.SimpleNamespace(parameters=(("bias", "buffer", "f32", "in"),))
-        self.assertEqual(kernel._complete(variant, (0,), {}, {}, None), ([0], []))
+        self.assertEqual(kernel._complete(variant, (0,), {}, {}, None, None), ([0], []))
         with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument bias: is missing"):
-            kernel._complete(variant, (4,), {}, {}, None)
+            kernel._complete(variant, (4,), {}, {}, None, None)
 
 
 if __name__ == "__main__":
