@@ -3,6 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "tests/support/paths.hpp"
+#include "tuner/spec/space.hpp"
+#include "tuner/spec/spec_folder.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -197,6 +201,21 @@ TEST_CASE("quotes that do not match are told at their cell") {
 TEST_CASE("a CSV cell over several lines does not shift the lines that follow") {
   CHECK(message("N,scenario\n1,\"a\nb\"\n-1,c\n", "shapes.csv") ==
         "shapes.csv line 4, column 1 (N): -1 is below 0");
+}
+
+TEST_CASE("the shipped kernels take the problems of the list that their table is made from") {
+  constexpr DeviceConstants kH200{132, 232448, 62914560, 90};
+  const KnownSpecs known = load_specs({test::source_dir() / "variants"});
+  const ShapeList list =
+      read_shape_list(read_file(test::source_dir() / "variants/shapes.jsonl"), "shapes.jsonl");
+  CHECK(list.size() == known.specs.size());
+  for (const KernelShapes& group : list) {
+    const KernelSpec& spec = *known.specs.at(group.kernel);
+    for (const Shape& shape : group.shapes) {
+      INFO(shape.place);
+      CHECK(default_configuration(spec, spec.canonicalize(shape.problem, "problem"), kH200));
+    }
+  }
 }
 
 }  // namespace cubind::ctl
