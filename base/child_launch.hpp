@@ -8,6 +8,7 @@
 // The parent's part in making a child. Internal to base.
 namespace cubind {
 
+/// A child that has begun, with the read ends of its pipes.
 struct LaunchedChild {
   pid_t pid = -1;  // runs the program; not yet reaped
   UniqueFd stdout_pipe;

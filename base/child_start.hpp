@@ -10,6 +10,7 @@
 // The child's steps between vfork and exec. Internal to base.
 namespace cubind {
 
+/// One setrlimit() of the child.
 struct ResourceLimit {
   int resource;
   rlimit value;

@@ -20,6 +20,7 @@ class Clock {
   std::string wall_text() const;
 };
 
+/// The clocks of this machine.
 class RealClock final : public Clock {
  public:
   std::chrono::steady_clock::time_point steady_now() const override;
@@ -29,7 +30,8 @@ class RealClock final : public Clock {
 /// UTC to the millisecond: "2026-01-31T09:15:00.123Z".
 std::string iso8601_utc(std::chrono::system_clock::time_point time);
 
-/// Whether the text is such a time, with any number of digits after a point or none, of a day that the calendar has.
+/// Whether the text is such a time, with any number of digits after a point or none, of a day that the
+/// calendar has.
 bool is_iso8601_utc(std::string_view text);
 
 }  // namespace cubind

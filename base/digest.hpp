@@ -22,8 +22,8 @@ struct Digest {
   /// 64 lower-case hexadecimal digits.
   std::string hex() const;
 
-  /// All bytes zero: the value of a default-constructed Digest, which stands for "none". SHA-256 yields it for
-  /// no known input.
+  /// All bytes zero: the value of a default-constructed Digest, which stands for "none". SHA-256 yields it
+  /// for no known input.
   bool is_zero() const noexcept;
 
   /// The 32 raw bytes, as they are stored in a blob column or a bytes field.

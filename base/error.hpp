@@ -6,8 +6,8 @@
 
 namespace cubind {
 
-/// The kind of fault of an Error. Each has the number of the gRPC status code of its name: a cast is the whole
-/// mapping, and code below the gRPC seam never includes gRPC.
+/// The kind of fault of an Error. Each has the number of the gRPC status code of its name: a cast is the
+/// whole mapping, and code below the gRPC seam never includes gRPC.
 enum class ErrorCode {
   InvalidArgument = 3,     // the input is wrong in every state of the system
   NotFound = 5,            // the named thing does not exist
@@ -27,10 +27,10 @@ enum class ErrorCode {
 /// The gRPC spelling, for example "INVALID_ARGUMENT". Total: every enumerator has one.
 std::string_view to_string(ErrorCode code);
 
-/// A fault: the current call cannot go on. A tuning failure is data (an outcome) and never an Error; an absent
-/// value is std::optional. what() is "where: cause", or the cause alone where `where` is empty. `where` is a
-/// place (file and JSON pointer, field path, file name, operation). `cause` says what was wrong there and, if
-/// possible, what would be right: `rmsnorm.json /tunables/VECTOR/2: 3 is not a power of two`.
+/// A fault: the current call cannot go on. A tuning failure is data (an outcome) and never an Error; an
+/// absent value is std::optional. what() is "where: cause", or the cause alone where `where` is empty.
+/// `where` is a place (file and JSON pointer, field path, file name, operation). `cause` says what was wrong
+/// there and, if possible, what would be right: `rmsnorm.json /tunables/VECTOR/2: 3 is not a power of two`.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string where, std::string cause);

@@ -16,8 +16,8 @@ namespace cubind {
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = std::uint64_t{1} << 30);
 
 /// Replaces the file at once: readers see the old or the new content, never a part, also after a crash
-/// (temporary file in the same folder, fsync, rename, fsync of the folder). The folder must exist. On an error
-/// the old file is as it was and no temporary file is left.
+/// (temporary file in the same folder, fsync, rename, fsync of the folder). The folder must exist. On an
+/// error the old file is as it was and no temporary file is left.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
 
 /// Writes a user's output file, as a shell's redirection would: through a link, a device or a FIFO, and an
@@ -47,8 +47,8 @@ std::filesystem::path absolute_path(const std::filesystem::path& path);
 /// Absolute with all symbolic links resolved. Throws where it does not exist.
 std::filesystem::path canonical_path(const std::filesystem::path& path);
 
-/// Creates the folder and its parents; `mode` holds for the last one only and only where it is created. Throws
-/// if something that is not a folder is in the way.
+/// Creates the folder and its parents; `mode` holds for the last one only and only where it is created.
+/// Throws if something that is not a folder is in the way.
 void create_folders(const std::filesystem::path& path, unsigned mode = 0755);
 
 /// $XDG_RUNTIME_DIR/cubind, or /tmp/cubind-UID where the variable is unset or not absolute. Not created.

@@ -12,6 +12,7 @@ using Json = nlohmann::json;  // members sorted by name: canonical output
 using OrderedJson =
     nlohmann::ordered_json;  // members in declared order: tunables, dims and arguments are ordered
 
+/// What parse_json_strict() takes. `interrupt` is asked now and then.
 struct JsonLimits {
   std::size_t max_bytes = 64u << 20;
   std::size_t max_depth = 64;      // of nested arrays and objects
@@ -20,9 +21,9 @@ struct JsonLimits {
 };
 
 /// Parses one JSON document that makes up the whole of `text`. Refuses faults that JSON parsers usually
-/// accept: a repeated key (the last one would win in silence), nesting below max_depth, objects above max_members,
-/// and input above max_bytes. Comments are not JSON. `file_name` is only used in messages. Throws
-/// Error(InvalidArgument), or ResourceExhausted for the size:
+/// accept: a repeated key (the last one would win in silence), nesting below max_depth, objects above
+/// max_members, and input above max_bytes. Comments are not JSON. `file_name` is only used in messages.
+/// Throws Error(InvalidArgument), or ResourceExhausted for the size:
 ///   rmsnorm.json /problem/dims/N: duplicate key (line 3, column 22)
 ///   rmsnorm.json line 4, column 9: syntax error ...
 OrderedJson parse_json_strict(std::string_view text, std::string_view file_name,

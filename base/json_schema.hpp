@@ -21,10 +21,10 @@ class JsonSchema {
   JsonSchema(JsonSchema&&) noexcept;
   JsonSchema& operator=(JsonSchema&&) noexcept;
 
-  /// Throws Error(InvalidArgument) at "FILE POINTER" of the deepest place that violates the schema. Of several
-  /// violations at that depth, the error names the first. The error for an unknown key is at the key's own
-  /// pointer and names the nearest known key; type, enum and pattern say what would be right, unless only a
-  /// combination of schemas (anyOf and the like) could tell.
+  /// Throws Error(InvalidArgument) at "FILE POINTER" of the deepest place that violates the schema. Of
+  /// several violations at that depth, the error names the first. The error for an unknown key is at the
+  /// key's own pointer and names the nearest known key; type, enum and pattern say what would be right,
+  /// unless only a combination of schemas (anyOf and the like) could tell.
   void validate(const nlohmann::ordered_json& document, const std::string& file) const;
 
   /// The errors that validate() would throw for each violation, in the order of the document; empty if there

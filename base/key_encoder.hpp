@@ -30,8 +30,8 @@ namespace cubind {
 ///   bytes   = u64 OCTET{that many}
 ///   u32 u64 i64 = big-endian, i64 in two's complement
 ///
-/// Nothing is sorted here: a caller whose fields have no order of their own sorts them first. Golden tests pin
-/// the bytes. Not thread-safe.
+/// Nothing is sorted here: a caller whose fields have no order of their own sorts them first. Golden tests
+/// pin the bytes. Not thread-safe.
 class KeyEncoder {
  public:
   KeyEncoder(std::string_view schema_name, std::uint32_t version);

@@ -15,12 +15,14 @@
 
 namespace cubind {
 
+/// Where a child's output goes.
 enum class ChildStream {
   Null,     // /dev/null
   Inherit,  // the parent's
   Pipe,     // the read end is Subprocess::stdout_pipe() or stderr_pipe()
 };
 
+/// What a child runs, and in which surroundings.
 struct SubprocessOptions {
   std::string program;                   // path of the executable; PATH is not searched
   std::vector<std::string> arguments;    // without argv[0], which is `program`
@@ -47,6 +49,7 @@ struct SubprocessOptions {
   std::string working_folder;  // empty: the parent's
 };
 
+/// How a child ended, and what it used.
 struct ExitStatus {
   std::optional<int> code;    // of exit(); exactly one of code and signal is set
   std::optional<int> signal;  // that ended it
@@ -64,10 +67,10 @@ struct ExitStatus {
 /// into it, and between the two it makes only system calls. It has default signal actions and an empty signal
 /// mask.
 ///
-/// Thread rule: the child gets PR_SET_PDEATHSIG(SIGKILL), and the kernel counts the THREAD that made it as its
-/// parent. When that thread ends the child is killed, though this process lives on. So spawn() from a thread
-/// that lives as long as the child is wanted, or, where threads come and go, through a Spawner, whose only
-/// purpose is to be that thread.
+/// Thread rule: the child gets PR_SET_PDEATHSIG(SIGKILL), and the kernel counts the THREAD that made it as
+/// its parent. When that thread ends the child is killed, though this process lives on. So spawn() from a
+/// thread that lives as long as the child is wanted, or, where threads come and go, through a Spawner, whose
+/// only purpose is to be that thread.
 ///
 /// One object is used by one thread at a time, but kill_group() may be called from any thread while another
 /// waits.

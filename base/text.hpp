@@ -30,15 +30,18 @@ inline std::string quoted(const std::string& text) { return quoted(std::string_v
 inline std::string quoted(std::string& text) { return quoted(std::string_view(text)); }
 inline std::string quoted(const char* text) { return quoted(std::string_view(text)); }
 
-/// The text, at most `max_bytes` of it, no UTF-8 sequence cut in two: text in a protobuf string must be valid.
+/// The text, at most `max_bytes` of it, no UTF-8 sequence cut in two: text in a protobuf string must be
+/// valid.
 std::string cut_utf8(std::string_view text, std::size_t max_bytes);
 
 /// The text with a '?' for every byte that is not part of UTF-8. For text from others (a compiler, a library,
-/// a process's stderr) that goes into a message: a protobuf string with such a byte is written and never read.
+/// a process's stderr) that goes into a message: a protobuf string with such a byte is written and never
+/// read.
 std::string valid_utf8(std::string text);
 
-/// Control characters but line ends and tabs, and bytes that are not UTF-8, as JSON writes them ("\u001b"): what others
-/// wrote moves no cursor and changes no title of a terminal. A carriage return before a line end stays.
+/// Control characters but line ends and tabs, and bytes that are not UTF-8, as JSON writes them ("\u001b"):
+/// what others wrote moves no cursor and changes no title of a terminal. A carriage return before a line end
+/// stays.
 std::string printable(std::string_view text);
 
 /// Control characters become blanks: what goes into a line of a terminal or of a log.

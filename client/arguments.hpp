@@ -63,8 +63,8 @@ ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value);
 ParameterBytes pack_number(DType type, std::int64_t value);
 
 /// The value as the driver takes it; null for a buffer without elements that is not given. Throws
-/// Error(InvalidArgument) at the argument's name if it is missing, of the wrong kind, below its alignment, or null
-/// although the parameter has an extent. Allocates nothing else.
+/// Error(InvalidArgument) at the argument's name if it is missing, of the wrong kind, below its alignment, or
+/// null although the parameter has an extent. Allocates nothing else.
 ParameterBytes pack_argument(const Parameter& parameter, const ArgumentValue& value);
 
 /// The arguments in the order of `parameters`, absent where none was given. Throws Error(InvalidArgument) for

@@ -108,7 +108,8 @@ bool BoundKernel::Shared::compute(std::span<const std::int64_t> dims, Numbers& n
   return true;
 }
 
-// Null or nothing is right for a buffer without elements: only then its extent for these dims has to be known.
+// Null or nothing is right for a buffer without elements: only then its extent for these dims has to be
+// known.
 ParameterBytes BoundKernel::Shared::pack(std::size_t argument, const ArgumentValue& value,
                                          const Numbers& numbers) const {
   const auto* pointer = std::get_if<cuda::DevicePtr>(&value);

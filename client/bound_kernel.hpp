@@ -37,17 +37,18 @@ class BoundKernel {
   /// What the caller passes: an argument's place here is its number. Extents are those of the asked problem.
   const std::vector<Parameter>& arguments() const { return shared_->arguments; }
 
-  /// Launches for the problem with these dims (in the order of rule().asked().dims) on a CUstream. False if the
-  /// rule does not cover them: then ask the client. Throws Error(InvalidArgument) at an argument's name as
-  /// pack_argument() does, before anything is launched, and DriverError.
+  /// Launches for the problem with these dims (in the order of rule().asked().dims) on a CUstream. False if
+  /// the rule does not cover them: then ask the client. Throws Error(InvalidArgument) at an argument's name
+  /// as pack_argument() does, before anything is launched, and DriverError.
   bool launch(std::span<const std::int64_t> dims, std::span<const ArgumentValue> arguments,
               cuda::Stream stream) const;
 
-  /// The bytes that each argument has to have for these dims, 0 for a scalar; `extents` is as long as arguments()
-  /// or longer. False if the rule does not cover the dims. Allocates nothing.
+  /// The bytes that each argument has to have for these dims, 0 for a scalar; `extents` is as long as
+  /// arguments() or longer. False if the rule does not cover the dims. Allocates nothing.
   bool extents(std::span<const std::int64_t> dims, std::span<std::uint64_t> extents) const;
 
-  /// The same as launch() with everything but the arguments computed once. Absent if the rule does not cover the dims.
+  /// The same as launch() with everything but the arguments computed once. Absent if the rule does not cover
+  /// the dims.
   std::optional<PreparedLaunch> prepare(std::span<const std::int64_t> dims) const;
 
  private:

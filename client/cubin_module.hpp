@@ -46,8 +46,8 @@ class CubinModule {
     cuda::Context before_ = nullptr;  // to be made current again; null: nothing to do
   };
 
-  /// Has the driver grant the function that much dynamic shared memory. Takes a lock only where it has granted
-  /// less so far. Throws DriverError if the device does not have as much.
+  /// Has the driver grant the function that much dynamic shared memory. Takes a lock only where it has
+  /// granted less so far. Throws DriverError if the device does not have as much.
   void grant_shared_memory(std::size_t index, std::uint64_t bytes);
 
  private:

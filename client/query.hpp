@@ -24,11 +24,13 @@ struct Gpu {
 };
 using DeviceChoice = std::variant<CurrentGpu, DeviceLabel, Gpu>;
 
+/// What a miss does besides its answer.
 enum class TuneMode : std::uint8_t {
   Auto,   // a miss starts a tuning job behind the answer
   Never,  // a miss is counted, nothing is started
 };
 
+/// A question: everything but kernel and problem may be left as it is.
 struct Query {
   std::string kernel;
   Problem problem;  // parse_problem("N=4096,D=4096,T=bf16")

@@ -23,6 +23,7 @@ struct DimInterval {
 /// The values of the problem's dims, in its order.
 std::vector<std::int64_t> dim_values(const Problem& problem);
 
+/// What a Rule is made from: a reply, or its JSON.
 struct RuleParts {
   std::string kernel;
   Problem asked;
@@ -33,8 +34,8 @@ struct RuleParts {
   DeviceConstants device;
 };
 
-/// The values of a plan's expressions for one problem: its slots (tuner/plan/plan_program.hpp) in an array that
-/// needs no memory of its own.
+/// The values of a plan's expressions for one problem: its slots (tuner/plan/plan_program.hpp) in an array
+/// that needs no memory of its own.
 class RuleValues {
  public:
   static constexpr std::size_t kCapacity = 256;
@@ -58,8 +59,8 @@ class Rule {
   const Configuration& configuration() const { return configuration_; }
   const PlanProgram& program() const { return program_; }
 
-  /// The launch plan for a canonical problem (names in the order of asked()). Absent if the rule does not cover
-  /// it: another bucket, a record of its own, a violated constraint or launch limit.
+  /// The launch plan for a canonical problem (names in the order of asked()). Absent if the rule does not
+  /// cover it: another bucket, a record of its own, a violated constraint or launch limit.
   std::optional<LaunchPlan> plan_for(const Problem& problem) const;
   /// Why the asked problem itself has no plan; empty: it has one.
   std::string violation() const;

@@ -27,8 +27,8 @@ struct DriverApi {
 /// Where libcuda is looked for.
 std::vector<std::string> driver_candidates();
 
-/// Null if no candidate loads; `why` then says so: "no NVIDIA driver is here: libcuda.so.1 was not found". Throws Error(FailedPrecondition) for a
-/// library that lacks a function: the driver is older than branch 525.
+/// Null if no candidate loads; `why` then says so: "no NVIDIA driver is here: libcuda.so.1 was not found".
+/// Throws Error(FailedPrecondition) for a library that lacks a function: the driver is older than branch 525.
 std::shared_ptr<const DriverApi> find_driver(
     std::string& why, const std::vector<std::string>& candidates = driver_candidates());
 

@@ -20,7 +20,7 @@ forbid() {
 cuda='(cuda|cuda_[a-z0-9_]+|cupti[a-z0-9_]*|nvrtc|nvml)\.h'
 # The NVRTC tests hold device code in string literals.
 except='(tuner/worker|tests/nvrtc)/.*' forbid 'CUDA headers are for tuner/worker alone; others use cuda_api' "$cuda" \
-  base cuda_api tuner server client tests
+  base cuda_api tuner server client python tests
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
@@ -36,6 +36,11 @@ except='' forbid 'server/convert stands below the service' "server/(($above)\.hp
 except='' forbid 'the service knows nothing of the daemon around it' "server/($above)\.hpp" server/service
 except='' forbid 'client knows schemas, base, cuda_api, the launch plan and expressions; never server, agent or workers' \
   '(server/|tuner/(worker|agent|verify)/)' client
+except='' forbid 'the Python extension is the client without its messages: never gRPC, protobuf or what stands on them' \
+  '(server/|schemas/|google/|grpc|tuner/plan/[a-z_]*wire|client/((answer|client|connection|kernel|request)\.hpp|cubindctl/))' python/extension
+except='' forbid 'of the tuner the Python extension knows launch plans and expressions alone' \
+  'tuner/(agent|worker|search|measure|verify|spec|space|table|includes|toolchain)/' python/extension
+except='' forbid 'CPython stays in the extension' 'Python\.h' base cuda_api tuner server client
 except='' forbid 'the tuner does not know the server or the client' '(server|client)/' tuner
 except='' forbid 'base stands below everything' '(cuda_api|tuner|server|client|schemas)/' base
 except='' forbid 'cuda_api stands on base alone' '(tuner|server|client|schemas)/' cuda_api
@@ -52,8 +57,8 @@ grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
 except='server/(service|convert)/.*|server/(main|daemon)\.cpp|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
   forbid 'gRPC types stay in service, convert and transport files' "$grpc" base cuda_api server client tuner
 except='' forbid 'workers speak protobuf over a socketpair, not gRPC' "$grpc" tuner/worker
-except='server/store/.*' forbid 'SQLite stays in server/store' 'sqlite3\.h' base cuda_api server client tuner bench
-except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api server client tuner bench tests
+except='server/store/.*' forbid 'SQLite stays in server/store' 'sqlite3\.h' base cuda_api server client tuner python bench
+except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api server client tuner python bench tests
 
 [ $status = 0 ] && echo "include rules: kept"
 exit $status

@@ -3,13 +3,14 @@
 
 usage: clang_tidy.py [--all] BUILD_FOLDER [FILE...]
 
-BUILD_FOLDER has compile_commands.json and the generated headers. Without FILEs those of our files are checked that differ from a
-base, or include a file that does: the commit CUBIND_TIDY_BASE, else the last one that HEAD shares with origin's main, else (where
-that is HEAD itself) the newest one that is older than twelve hours. --all, a shallow clone or a tree without git: every file.
-Where BUILD_FOLDER compiles several sources as one file, that file is checked in their place: most of the time goes into headers
-that they share. A file is clean for good under a key of everything that decides the verdict: clang-tidy's version, the settings, the compile
-command and the text of the file and of all headers of ours that it reaches. The keys lie in CUBIND_CACHE. Exit status 1 if
-anything was found.
+BUILD_FOLDER has compile_commands.json and the generated headers. Without FILEs those of our files are checked
+that differ from a base, or include a file that does: the commit CUBIND_TIDY_BASE, else the last one that HEAD
+shares with origin's main, else (where that is HEAD itself) the newest one that is older than twelve hours.
+--all, a shallow clone or a tree without git: every file.
+Where BUILD_FOLDER compiles several sources as one file, that file is checked in their place: most of the time
+goes into headers that they share. A file is clean for good under a key of everything that decides the
+verdict: clang-tidy's version, the settings, the compile command and the text of the file and of all headers
+of ours that it reaches. The keys lie in CUBIND_CACHE. Exit status 1 if anything was found.
 """
 
 import argparse
@@ -58,7 +59,8 @@ class Sources:
         return any(not self._origins(path).isdisjoint(changed) for path in self.closure(source))
 
     def _origins(self, path: pathlib.Path) -> set[str]:
-        """The files of the repository that decide what a file holds: those of a generated header are named as it is."""
+        """The files of the repository that decide what a file holds: those of a generated header are named as
+        it is."""
         generated = self._build / "generated"
         if not path.is_relative_to(generated):
             return {str(path.relative_to(self._root))}
@@ -113,7 +115,8 @@ def find_base(root: pathlib.Path) -> str | None:
 
 
 def changed_since(root: pathlib.Path, base: str) -> set[str] | None:
-    """The files that differ between the commit and the working tree, new ones included; nothing where git cannot tell."""
+    """The files that differ between the commit and the working tree, new ones included; nothing where git
+    cannot tell."""
     differing = git(root, "diff", "-z", "--relative", "--name-only", "--no-renames", base)
     new = git(root, "ls-files", "-z", "--others", "--exclude-standard")
     return None if differing is None or new is None else set(f"{differing}\0{new}".split("\0")) - {""}

@@ -18,6 +18,7 @@ lint() { # lint [--all]
   need build lint
   local failed=()
   check_format || failed+=(clang-format)
+  check_comments || failed+=(comments)
   dev.d/check_includes.sh || failed+=(includes)
   check_python || failed+=(ruff)
   check_own_tests || failed+=("tests in dev.d")
@@ -33,6 +34,14 @@ check_format() {
   found=$(our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-16 --dry-run 2>&1 |
     sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: warning: code should be clang-formatted.*/\1/p' | sort | uniq -c)
   [ -z "$found" ] || { printf 'not formatted (places, file):\n%s\n' "$found"; return 1; }
+}
+
+# clang-format keeps its column limit where it breaks lines itself; it leaves comments as they are, because it takes grammars
+# and tables for prose. Ruff looks at Python's comments (max-doc-length).
+check_comments() {
+  local found
+  found=$(our_files '*.cpp' '*.hpp' | LC_ALL=C.UTF-8 xargs -0 -r grep -nHP '^(?=.{111})(|.*[\s;{},)])//' || true)
+  [ -z "$found" ] || { printf '%s\n    rule: a comment ends by column 110\n' "$found"; return 1; }
 }
 
 # Python files, and the page of the docs that one of them makes.

@@ -2,8 +2,8 @@
 
     python dev.d/spec_reference.py [--check]
 
-With --check nothing is written; exit status 1 if the page is not what the schema gives. A key without a description is
-an error.
+With --check nothing is written; exit status 1 if the page is not what the schema gives. A key without a
+description is an error.
 """
 
 import json

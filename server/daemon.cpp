@@ -73,16 +73,18 @@ std::string offer_of(const AgentProfiles& agents) {
   return offer;
 }
 
-/// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a gigabyte. So
-/// a call that says it is compressed is refused, and whatever comes compressed all the same stays as it is.
+/// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a
+/// gigabyte. So a call that says it is compressed is refused, and whatever comes compressed all the same
+/// stays as it is.
 void refuse_compression(grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
-/// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only towards clients
-/// that acknowledge its settings, and the sum over all connections by refusing and closing some when memory is short.
+/// A call costs about 15 KiB until its caller has read the answer. gRPC keeps the number of streams only
+/// towards clients that acknowledge its settings, and the sum over all connections by refusing and closing
+/// some when memory is short.
 void limit_streams(grpc::ServerBuilder& builder) {
   constexpr int kStreamsOfConnection = 1000;
   constexpr std::size_t kBytesOfAllConnections = std::size_t{512} << 20;

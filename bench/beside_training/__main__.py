@@ -1,11 +1,14 @@
-"""What 1,000 misses cost a training loop on the same GPU: its step time, its free memory, and whether the jobs run after.
+"""What 1,000 misses cost a training loop on the same GPU: its step time, its free memory, and whether the
+jobs run after.
 
     python3 bench/beside_training --bin DIR [--misses 1000] [--steps 60] [--rounds 8] [--output FILE]
 
 Another process trains a transformer. Its steps are timed by events in rounds: without misses, then while the
-misses are asked, in turn. The daemon gives way to others (--tune-when idle), so no job may touch the GPU meanwhile.
-When the training ends, the waiting jobs must run by themselves: the seconds until the first record are measured.
-DIR holds cubind's programs. Needs torch. Exit status 1: a job did not run, or the free memory changed.
+misses are asked, in turn. The daemon gives way to others (--tune-when idle), so no job may touch the GPU
+meanwhile.
+When the training ends, the waiting jobs must run by themselves: the seconds until the first record are
+measured. DIR holds cubind's programs. Needs torch. Exit status 1: a job did not run, or the free memory
+changed.
 """
 
 import argparse
@@ -26,7 +29,8 @@ BUCKETS = (1, 4, 16, 64, 256, 1024, 4096, 16384)  # of N; D is compiled in
 
 
 class Training:
-    """The training process. Each line to it asks for a round of steps, each line of it is a round's figures."""
+    """The training process. Each line to it asks for a round of steps, each line of it is a round's
+    figures."""
 
     def __init__(self, steps):
         self.process = subprocess.Popen(

@@ -1,4 +1,5 @@
-"""python3 train.py STEPS: a round of training steps for each line that comes in, its figures as a line of JSON out."""
+"""python3 train.py STEPS: a round of training steps for each line that comes in, its figures as a line of
+JSON out."""
 
 import itertools
 import json

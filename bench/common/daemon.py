@@ -1,4 +1,5 @@
-"""A cubind daemon of one's own: started in a temporary folder, asked through cubindctl, ended with the block."""
+"""A cubind daemon of one's own: started in a temporary folder, asked through cubindctl, ended with the
+block."""
 
 import json
 import os
@@ -94,7 +95,8 @@ class Daemon:
 
 
 class RunningDaemon(Daemon):
-    """One that somebody else started and ends, at `address`. What is tuned there already is not tuned again."""
+    """One that somebody else started and ends, at `address`. What is tuned there already is not tuned
+    again."""
 
     def __init__(self, bin_dir, address):
         super().__init__(bin_dir)

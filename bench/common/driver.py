@@ -16,7 +16,8 @@ class Kernel(cuda_driver.Kernel):
         super().__init__(*what, **more)
 
     def bind(self, arguments):
-        """A call that launches on torch's current stream. `arguments`: ctypes values and tensors, kept alive."""
+        """A call that launches on torch's current stream. `arguments`: ctypes values and tensors, kept
+        alive."""
         values = [ctypes.c_void_p(a.data_ptr()) if isinstance(a, torch.Tensor) else a for a in arguments]
         launch = self.prepare(values, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
         return lambda keep=arguments: launch()
@@ -33,7 +34,8 @@ def scratch_of(plan):
 
 
 class BoundPlan:
-    """The launches of a plan as one call. Who makes many unloads those that are done with: a module takes memory."""
+    """The launches of a plan as one call. Who makes many unloads those that are done with: a module takes
+    memory."""
 
     def __init__(self):
         self.kernels, self.launches = [], []

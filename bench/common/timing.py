@@ -1,9 +1,10 @@
 """Kernel times from CUPTI activity records (through torch's profiler), cold L2, candidates interleaved.
 
-The L2 is cleared as the tuner clears it, by a memset of twice its size. An empty kernel behind it marks it in the records.
+The L2 is cleared as the tuner clears it, by a memset of twice its size. An empty kernel behind it marks it in
+the records.
 
-Events around a kernel would add about 3 microseconds of launch gaps. Candidates are taken in a new random order
-in each round, so that a drift of clocks or temperature falls on all of them.
+Events around a kernel would add about 3 microseconds of launch gaps. Candidates are taken in a new random
+order in each round, so that a drift of clocks or temperature falls on all of them.
 """
 
 import ctypes

@@ -2,7 +2,8 @@
 
     python3 bench/kernels/ahead.py VARIANTS KERNEL PROBLEM
 
-A process for each problem, several at a time: in one process after the other it would take most of the bench's time.
+A process for each problem, several at a time: in one process after the other it would take most of the
+    bench's time.
 """
 
 import concurrent.futures

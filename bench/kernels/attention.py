@@ -2,10 +2,11 @@
 
     python3 bench/kernels/attention.py [--json FILE] [--pool 6] [--quick] [--passes forward]
 
-First each engine over edge lengths, grouped heads, both head sizes and types, causal or not: each output element
-within the spec's tolerance, nothing written beyond the outputs, the same bits twice. The configurations of a pool take
-turns. Then all valid configurations of larger problems by time, beside torch's flash and cuDNN backends. Needs torch and
-NVRTC. Exit status 1: a result is wrong; 3: a kernel did not end within 30 s, and the last line names it.
+First each engine over edge lengths, grouped heads, both head sizes and types, causal or not: each output
+element within the spec's tolerance, nothing written beyond the outputs, the same bits twice. The
+configurations of a pool take turns. Then all valid configurations of larger problems by time, beside torch's
+flash and cuDNN backends. Needs torch and NVRTC. Exit status 1: a result is wrong; 3: a kernel did not end
+within 30 s, and the last line names it.
 """
 
 import argparse
@@ -182,7 +183,8 @@ class Bench(Checker):
         return label(p)
 
     def fault(self, operands, truth):
-        """What is wrong with the outputs, or nothing. An element that is not written stays NaN, which is wrong."""
+        """What is wrong with the outputs, or nothing. An element that is not written stays NaN, which is
+        wrong."""
         for name, wanted in truth.items():
             out = operands.outputs[name]
             if not torch.isnan(out[wanted.numel() :]).all():
@@ -198,7 +200,8 @@ class Bench(Checker):
         return ""
 
     def pool(self, D, T, causal, count):
-        """The configurations that are tried: lists of `count` at most, first the default's, then one of each engine."""
+        """The configurations that are tried: lists of `count` at most, first the default's, then one of each
+        engine."""
         p = problem(4, 16, 16, 4096, 4096, D, T, causal)
         valid = self.configurations(p)
         valid += [c for c in self.configurations({**p, "SQ": 256, "SK": 256}) if c not in valid]

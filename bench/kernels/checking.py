@@ -1,4 +1,5 @@
-"""Configurations of a kernel of the caller's choice: compiled ahead, called, and checked, without a daemon."""
+"""Configurations of a kernel of the caller's choice: compiled ahead, called, and checked, without a
+daemon."""
 
 import os
 import pathlib
@@ -25,8 +26,8 @@ def bits(output):
 
 
 class Watchdog:
-    """Ends the process with exit code 3, and says in which case, where one takes longer than `seconds`: a kernel that
-    never ends cannot be interrupted."""
+    """Ends the process with exit code 3, and says in which case, where one takes longer than `seconds`: a
+    kernel that never ends cannot be interrupted."""
 
     def __init__(self, seconds):
         self.seconds, self.case, self.end = seconds, "", None

@@ -1,4 +1,5 @@
-"""Kernels compiled ahead by processes of their own, without a CUDA context; NVRTC's threads wait for each other."""
+"""Kernels compiled ahead by processes of their own, without a CUDA context; NVRTC's threads wait for each
+other."""
 
 import base64
 import concurrent.futures

@@ -1,12 +1,14 @@
-"""Odd problems on a GPU: a sample of configurations that covers every value of every tunable, against float64.
+"""Odd problems on a GPU: a sample of configurations that covers every value of every tunable, against
+float64.
 
     python3 bench/kernels/edge.py [--kernels NAME...] [--seconds N] --output FILE
 
-Sizes are 1, odd, prime, one below and above the tiles, rows that no vector divides, empty problems, more than 2^31
-elements; values are random, or not finite in some rows, or so large that a square overflows float16. Each variant is
-run twice: outputs lie between guards, start as NaN, have to be within the spec's tolerance, and have the same bits both
-times. Each kernel has a process of its own, which is started anew behind a case that ended it, so that a fault stops
-nothing; FILE has all of it. Needs torch. Exit status 1: a case failed or ended its process.
+Sizes are 1, odd, prime, one below and above the tiles, rows that no vector divides, empty problems, more than
+2^31 elements; values are random, or not finite in some rows, or so large that a square overflows float16.
+Each variant is run twice: outputs lie between guards, start as NaN, have to be within the spec's tolerance,
+and have the same bits both times. Each kernel has a process of its own, which is started anew behind a case
+that ended it, so that a fault stops nothing; FILE has all of it. Needs torch. Exit status 1: a case failed or
+ended its process.
 """
 
 import argparse
@@ -94,7 +96,8 @@ def problems():
 
 
 def cases(spec, each):
-    """The default of each problem and `each` more, those first whose values have been seen least. Flags take turns."""
+    """The default of each problem and `each` more, those first whose values have been seen least. Flags take
+    turns."""
     draw, seen, result = random.Random(1), set(), []
     flags = spec.fields["problem"].get("flags", {})
     settings = [dict(zip(flags, one, strict=True)) for one in itertools.product((0, 1), repeat=len(flags))]

@@ -1,9 +1,11 @@
-"""Each kernel that the daemon lists: tuned at an odd problem, fetched, launched, and compared with float64 on every element.
+"""Each kernel that the daemon lists: tuned at an odd problem, fetched, launched, and compared with float64 on
+every element.
 
     python3 bench/kernels/launch_all.py --bin DIR [--seconds N] --output FILE
 
-Starts a daemon from DIR (the package's bin folder) with an empty store. A kernel without a problem here is a failure. About a
-minute on an H200. Needs torch and Triton. Exit status 1: a result is wrong, or a kernel has none.
+Starts a daemon from DIR (the package's bin folder) with an empty store. A kernel without a problem here is a
+failure. About a minute on an H200. Needs torch and Triton. Exit status 1: a result is wrong, or a kernel has
+none.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python3 bench/kernels/matmul.py [--kernel matmul] [--json FILE] [--samples 8] [--limit N] [--quick]
 
-First every engine over edge shapes, all layouts, bias and activations, NaN and infinity, with the defaults and a sample of
-the other valid configurations: each output element within the spec's tolerance, nothing written beyond an output, the same
-bits twice. Then all valid configurations of larger problems by time. Needs torch and NVRTC. Exit status 1: a result
-is wrong.
+First every engine over edge shapes, all layouts, bias and activations, NaN and infinity, with the defaults
+and a sample of the other valid configurations: each output element within the spec's tolerance, nothing
+written beyond an output, the same bits twice. Then all valid configurations of larger problems by time. Needs
+torch and NVRTC. Exit status 1: a result is wrong.
 """
 
 import argparse

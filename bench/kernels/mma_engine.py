@@ -1,4 +1,5 @@
-"""The `mma.sync` engine of matmul, beside a variant of another engine: the fastest of a sample of its configurations."""
+"""The `mma.sync` engine of matmul, beside a variant of another engine: the fastest of a sample of its
+configurations."""
 
 import random
 
@@ -9,7 +10,8 @@ LARGE = 128 * 256  # elements of a tile from which on each configuration is trie
 
 
 class MmaEngine(Checker):
-    """Compiles begin at once. The space of an older GPU is asked for, since on this one the engine is left out of large problems."""
+    """Compiles begin at once. The space of an older GPU is asked for, since on this one the engine is left
+    out of large problems."""
 
     def __init__(self, problems, count=16):
         super().__init__("matmul")

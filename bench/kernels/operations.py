@@ -1,8 +1,8 @@
 """What each kernel of the library computes: inputs, the truth in float64, and torch's own ways to get it.
 
-An operation's buffers are those of its kernel spec, by name. `truth` gives the outputs in float64. `eager` is what
-torch itself has for it, `formula` what one would write and hand to torch.compile; both return the outputs in the order
-of `outputs`.
+An operation's buffers are those of its kernel spec, by name. `truth` gives the outputs in float64. `eager` is
+what torch itself has for it, `formula` what one would write and hand to torch.compile; both return the
+outputs in the order of `outputs`.
 """
 
 import dataclasses
@@ -311,14 +311,16 @@ OPERATIONS = {
 }
 
 
-# Outputs that are sums over all rows, and inputs that all rows share; everything else has a part for each row.
+# Outputs that are sums over all rows, and inputs that all rows share; everything else has a part for each
+# row.
 SUMS = {"dw", "db"}
 SHARED = {"w", "b"}
 TYPE_NAMES = {dtype: name for name, dtype in TYPES.items()}
 
 
 def rounded_beyond(output, truth):
-    """`output` in float64, where an infinite one stands for the nearest to the truth of all values that round to it."""
+    """`output` in float64, where an infinite one stands for the nearest to the truth of all values that round
+    to it."""
     limits = torch.finfo(output.dtype)
     least = limits.max * (1 + limits.eps / 4)  # half a unit above the largest number
     return torch.where(output.isinf(), truth.abs().clamp(min=least).copysign(output), output.double())
@@ -327,8 +329,8 @@ def rounded_beyond(output, truth):
 def excess(output, truth, bounds):
     """The largest |output - truth| / (atol + rtol * |truth|) for bounds (rtol, atol), above 1 is wrong.
 
-    Where the truth is not finite, a finite output is infinitely wrong and any other right; where it is finite, NaN is
-    infinitely wrong, and an infinite output as wrong as the smallest value that rounds to it.
+    Where the truth is not finite, a finite output is infinitely wrong and any other right; where it is
+    finite, NaN is infinitely wrong, and an infinite output as wrong as the smallest value that rounds to it.
     """
     if not output.numel():
         return 0.0

@@ -1,15 +1,17 @@
-"""The tables by shape of docs/kernel-library.md, from the shipped table of the H200 and bench/results/nvidia-h200.
+"""The tables by shape of docs/kernel-library.md, from the shipped table of the H200 and
+bench/results/nvidia-h200.
 
     python3 bench/kernels/page.py [--check]
     python3 bench/kernels/page.py --trials EXPORT
 
-Replaces what stands between the page's two marks; --check only compares, and exits with 1 where they differ or where the table
-has other problems than variants/shapes.jsonl, the list that it is made from, or launch_all.py has none for a kernel. A row: the
-median time of the default and of the winner as they were measured side by side, the slowest configuration that was
-tried and correct (trials.json), the fastest call of torch, cuBLAS or cuDNN (the benchmarks' results), what share of the
-roofline the winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and the winner's
-tunables in the order of the spec. --trials brings trials.json up to date from `cubindctl export --all-trials --samples`,
-which is too large to be kept. Needs neither torch nor a GPU.
+Replaces what stands between the page's two marks; --check only compares, and exits with 1 where they differ
+or where the table has other problems than variants/shapes.jsonl, the list that it is made from, or
+launch_all.py has none for a kernel. A row: the median time of the default and of the winner as they were
+measured side by side, the slowest configuration that was tried and correct (trials.json), the fastest call of
+torch, cuBLAS or cuDNN (the benchmarks' results), what share of the roofline the winner reaches (the spec's
+`work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and the winner's tunables in the order of the
+spec. --trials brings trials.json up to date from `cubindctl export --all-trials --samples`, which is too
+large to be kept. Needs neither torch nor a GPU.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-"""What the kernels around a matrix product compute: problems, operands, the truth in float64, and torch's way.
+"""What the kernels around a matrix product compute: problems, operands, the truth in float64, and torch's
+way.
 
-A product's `buffers` are those of its kernel spec, by name. Outputs have GUARD elements behind them that must stay
-as they are.
+A product's `buffers` are those of its kernel spec, by name. Outputs have GUARD elements behind them that must
+stay as they are.
 """
 
 import torch
@@ -27,7 +28,8 @@ class Draw:
 
 
 def make_special(rows):
-    """A NaN in the first row and an infinity in the last: these rows of the result are not finite, and all others are."""
+    """A NaN in the first row and an infinity in the last: these rows of the result are not finite, and all
+    others are."""
     rows[0, rows.shape[1] // 2] = float("nan")
     rows[-1, 0] = float("inf")
 

@@ -3,9 +3,10 @@
     compute-sanitizer --tool memcheck|racecheck|initcheck|synccheck --error-exitcode 1 \\
         --target-processes application-only python3 bench/kernels/sanitize.py [--kernels NAME...]
 
-The sample covers what values of tunables it can at small and odd sizes. Buffers have exactly the bytes that the plan
-names; what no kernel writes is set beforehand, outputs and scratch are not. It looks at no result: the other scripts of
-this folder do. One line a kernel says how many launches ran. Exit status 1: a kernel did not compile or launch.
+The sample covers what values of tunables it can at small and odd sizes. Buffers have exactly the bytes that
+the plan names; what no kernel writes is set beforehand, outputs and scratch are not. It looks at no result:
+the other scripts of this folder do. One line a kernel says how many launches ran. Exit status 1: a kernel did
+not compile or launch.
 """
 
 import argparse

@@ -38,9 +38,9 @@ def tuned(daemon, kernel, problem):
 
 
 def serve_all(daemon, todo, from_table, end):
-    """What is served for each (kernel, problem), and the end of the daemon's log. It comes before this process has a context: the
-    GPU is the daemon's alone. With `from_table` what is known is not tuned. A tuning that is not begun by the time `end` is left
-    out: None."""
+    """What is served for each (kernel, problem), and the end of the daemon's log. It comes before this
+    process has a context: the GPU is the daemon's alone. With `from_table` what is known is not tuned. A
+    tuning that is not begun by the time `end` is left out: None."""
     with daemon:
         served = [None] * len(todo)
         if from_table:

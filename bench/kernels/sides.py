@@ -18,7 +18,8 @@ class Sides:
         self.calls, self.errors, self.worst = {}, {}, {}
 
     def add(self, name, make):
-        """`make` gives a call; what the call returns, or else the output buffers, is compared with the truth."""
+        """`make` gives a call; what the call returns, or else the output buffers, is compared with the
+        truth."""
         try:
             self.subject.clear()
             call = make()

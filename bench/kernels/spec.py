@@ -174,7 +174,8 @@ class Spec:
         return next(one for one in self.fields["default"] if self.is_valid(problem, one, device))
 
     def sample(self, problem, count, draw, seen, device=H200):
-        """The default and so many others, those first that have most values which are not in `seen`, which grows."""
+        """The default and so many others, those first that have most values which are not in `seen`, which
+        grows."""
 
         def fresh(configuration):
             return sum(value not in seen for value in configuration.items())
@@ -190,7 +191,8 @@ class Spec:
         return chosen
 
     def launches(self, problem, configuration, device=H200):
-        """As in a plan, but with `entry` where the plan has `entry_symbol`; those of an empty grid are left out."""
+        """As in a plan, but with `entry` where the plan has `entry_symbol`; those of an empty grid are left
+        out."""
         values = self.values_of(problem, configuration, device)
         names = {**values, **{name: ELEMENTS[problem[name]][0] for name in self.fields["problem"]["types"]}}
         result = []

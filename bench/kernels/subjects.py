@@ -1,8 +1,8 @@
 """What is measured at a problem, by family: the buffers, the truth, and the calls beside cubind's.
 
-A subject has the kernel's `tensors` and `scalars` by name, the `outputs` among them, what a launch moves (`work_bytes`)
-and computes (`flops`), and `others`: by name a function that makes a call. A call fills the outputs, or returns tensors in
-their order. `worst` compares such tensors with float64, element by element.
+A subject has the kernel's `tensors` and `scalars` by name, the `outputs` among them, what a launch moves
+(`work_bytes`) and computes (`flops`), and `others`: by name a function that makes a call. A call fills the
+outputs, or returns tensors in their order. `worst` compares such tensors with float64, element by element.
 """
 
 import torch
@@ -72,7 +72,8 @@ class Rows(Subject):
 
 
 class Whole(Subject):
-    """Its truth is computed once. Outputs have elements behind them that are not theirs, and torch may have fewer of them."""
+    """Its truth is computed once. Outputs have elements behind them that are not theirs, and torch may have
+    fewer of them."""
 
     def __init__(self, spec, problem, operands):
         super().__init__(spec, problem)

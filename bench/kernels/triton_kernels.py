@@ -1,7 +1,8 @@
 """The same operations in Triton, as its users write them, autotuned anew for each N and D.
 
-A program takes one row or several in one pass with the next power of two as block, or goes over a row in blocks where
-it is long. Gradients of parameters are partial sums of persistent programs, added up by a second kernel.
+A program takes one row or several in one pass with the next power of two as block, or goes over a row in
+blocks where it is long. Gradients of parameters are partial sums of persistent programs, added up by a second
+kernel.
 """
 
 import torch
@@ -331,8 +332,8 @@ def rmsnorm_fused_forward(b):
     )  # fmt: skip
 
 
-# Partial sums of the largest grid: programs beyond those of a smaller one leave theirs as they were, so the sum takes
-# only those of the chosen configuration.
+# Partial sums of the largest grid: programs beyond those of a smaller one leave theirs as they were, so the
+# sum takes only those of the chosen configuration.
 def _norm_backward(b, centered):
     N, D = b["x"].shape
     sms = _sms()

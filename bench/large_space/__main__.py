@@ -2,9 +2,10 @@
 
     python3 bench/large_space --bin DIR [--trials 150] [--seeds 5] [--output FILE]
 
-The widened matmul (wide.py) is tuned exhaustively, then once per seed within the budget, each by a daemon whose store
-is empty. A seed is a name of the kernel: the search draws from the key of its job. In the end the distinct winners are
-timed in turn, cold. DIR holds cubind's programs. Needs torch. Exit status 1: a seed lost more than 2 %.
+The widened matmul (wide.py) is tuned exhaustively, then once per seed within the budget, each by a daemon
+whose store is empty. A seed is a name of the kernel: the search draws from the key of its job. In the end the
+distinct winners are timed in turn, cold. DIR holds cubind's programs. Needs torch. Exit status 1: a seed lost
+more than 2 %.
 """
 
 import argparse
@@ -29,7 +30,8 @@ ROUNDS = 200
 
 
 def tuned(arguments, folder, name, *options):
-    """The winner of a search that begins with an empty store: what is served, and the seconds until it was stored."""
+    """The winner of a search that begins with an empty store: what is served, and the seconds until it was
+    stored."""
     jobs = ["--compile-jobs", str(os.cpu_count())]
     with Daemon(arguments.bin, ["--kernels", str(folder), "--no-shipped-kernels", *jobs]) as daemon:
         seconds = daemon.tune(name, PROBLEM, *options, seconds=580)

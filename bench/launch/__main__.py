@@ -1,9 +1,11 @@
-"""Host time of a launch from Python: cubind beside Triton and torch, and the time from import to the first launch.
+"""Host time of a launch from Python: cubind beside Triton and torch, and the time from import to the first
+launch.
 
     python3 bench/launch [--native PROGRAM] [--only-operators] [--json FILE]
 
-Needs the package `cubind` with torch and Triton, and a GPU; the plain kernel in a CUDA graph needs CuPy. `--native` is launch_native, which measures the same in C++
-(cuLaunchKernel alone, prepared launches, distinct sizes, threads). The kernels are so short that the GPU is never waited for.
+Needs the package `cubind` with torch and Triton, and a GPU; the plain kernel in a CUDA graph needs CuPy.
+`--native` is launch_native, which measures the same in C++ (cuLaunchKernel alone, prepared launches, distinct
+sizes, threads). The kernels are so short that the GPU is never waited for.
 Times are microseconds: the median over rounds of the mean of one round. Exit status 1: a result is wrong.
 """
 
@@ -73,7 +75,8 @@ def is_right(y, x, w):
 
 
 def plain_launch(bound, x, w, y):
-    """The bound kernel's cubin as CuPy launches it: a driver call with cubind nowhere about. None without CuPy."""
+    """The bound kernel's cubin as CuPy launches it: a driver call with cubind nowhere about. None without
+    CuPy."""
     try:
         import cupy  # noqa: PLC0415
     except ImportError:
@@ -129,7 +132,8 @@ def graph_times(calls):
 
 
 def distinct_sizes(client, kernel, bound):
-    """Microseconds that a launch for a size not seen before takes beyond a prepared one, and the calls to the daemon."""
+    """Microseconds that a launch for a size not seen before takes beyond a prepared one, and the calls to the
+    daemon."""
     x, w = (
         torch.randn(16384, D, device="cuda", dtype=torch.bfloat16),
         torch.ones(D, device="cuda", dtype=torch.bfloat16),
@@ -154,8 +158,8 @@ def distinct_sizes(client, kernel, bound):
 
 
 def first_launches():
-    """Milliseconds from import to the first launch in fresh processes, two of each; of cubind also the parts: import, connect,
-    kernel, first call."""
+    """Milliseconds from import to the first launch in fresh processes, two of each; of cubind also the parts:
+    import, connect, kernel, first call."""
     here = str(pathlib.Path(__file__).parents[1] / "rmsnorm_vs_torch_triton")
     times = {}
     for name, code in FIRST_LAUNCH.items():
@@ -217,7 +221,8 @@ def main():
 
 
 def launch_times(client, results):
-    """Adds the host times of launches, graphs and distinct sizes. Whether the launch gave the right values."""
+    """Adds the host times of launches, graphs and distinct sizes. Whether the launch gave the right
+    values."""
     kernel = client.kernel("rmsnorm_forward", D=D, T="bf16")
     x, w, y = arrays()
     bound = kernel.bind(x=x, w=w, y=y, eps=EPS, N=N)

@@ -1,6 +1,6 @@
-// Host time of launches in C++, as JSON in nanoseconds: cuLaunchKernel alone, a prepared launch, launches of sizes that were
-// not seen before, and these from 1 to 16 threads. The kernel does nothing, so that the GPU is never waited for; without a
-// GPU, a driver that does nothing may take the place of libcuda.so.1.
+// Host time of launches in C++, as JSON in nanoseconds: cuLaunchKernel alone, a prepared launch, launches of
+// sizes that were not seen before, and these from 1 to 16 threads. The kernel does nothing, so that the GPU
+// is never waited for; without a GPU, a driver that does nothing may take the place of libcuda.so.1.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,5 +1,5 @@
-"""Host time of the operators of cubind.torch beside torch's own. The problems are those of the table that comes with cubind, for an
-H200, with the shortest kernels."""
+"""Host time of the operators of cubind.torch beside torch's own. The problems are those of the table that
+comes with cubind, for an H200, with the shortest kernels."""
 
 import math
 import statistics
@@ -13,7 +13,8 @@ EPS = 1e-6
 
 
 def host_time(call, calls=500, rounds=41):
-    """Microseconds a call: the median over rounds of the mean of one. The queue of the GPU holds more than a round's launches."""
+    """Microseconds a call: the median over rounds of the mean of one. The queue of the GPU holds more than a
+    round's launches."""
     for _ in range(calls):
         call()
     times = []
@@ -100,8 +101,8 @@ def _case_times(ours, theirs, inputs, calls, rounds):
 
 
 def operator_times(say):
-    """By operator: microseconds of a forward call without gradients and with them, and how far its results are from torch's. Of
-    rms_norm also through torch's dispatcher, which is the way from a compiled graph."""
+    """By operator: microseconds of a forward call without gradients and with them, and how far its results
+    are from torch's. Of rms_norm also through torch's dispatcher, which is the way from a compiled graph."""
     operators.strict()  # torch's formula is not what is measured
     results = {}
     for name, ours, theirs, inputs, calls, rounds in _cases():

@@ -1,17 +1,19 @@
-"""A Llama block, forward and backward, and its training: cubind's operators beside torch, torch.compile and Liger-Kernel.
+"""A Llama block, forward and backward, and its training: cubind's operators beside torch, torch.compile and
+Liger-Kernel.
 
     python3 bench/llama_block [--linear] [--json FILE]
 
-Needs torch and the package `cubind`; on a GPU (bf16, hidden 4096, 32 heads, 4096 tokens) a daemon, which CUBIND_EMBEDDED=1 starts,
-and it measures Liger-Kernel's Triton operators where `liger_kernel` can be imported. Without a GPU a small block of float32 runs,
-where cubind's operators are torch's formulas.
+Needs torch and the package `cubind`; on a GPU (bf16, hidden 4096, 32 heads, 4096 tokens) a daemon, which
+CUBIND_EMBEDDED=1 starts, and it measures Liger-Kernel's Triton operators where `liger_kernel` can be
+imported. Without a GPU a small block of float32 runs, where cubind's operators are torch's formulas.
 
 1. What the daemon has no record for is tuned, before this process takes GPU memory.
 2. Each side's result and gradients are compared with those of a wider type, then all sides are timed in turn.
 3. Torch's and cubind's sides train, and their losses are compared.
 
-Attention and norms are cubind's, with --linear the products of the linear layers too, in a side of its own. A side that fails is
-reported and stops nothing. Exit status 1: a side of torch or cubind failed, a result is wrong, or losses differ.
+Attention and norms are cubind's, with --linear the products of the linear layers too, in a side of its own. A
+side that fails is reported and stops nothing. Exit status 1: a side of torch or cubind failed, a result is
+wrong, or losses differ.
 """
 
 import argparse
@@ -37,7 +39,8 @@ def say(text):
 
 
 class Bench:
-    """The sides that still run, and what is known of all. A side that fails leaves, with its reason in results["failed"]."""
+    """The sides that still run, and what is known of all. A side that fails leaves, with its reason in
+    results["failed"]."""
 
     def __init__(self, options, device, dtype, sizes):
         self.options, self.device, self.dtype, self.sizes = options, device, dtype, sizes
@@ -83,14 +86,16 @@ class Bench:
         self.results |= {"losses": curves, "loss_check": checks.compare_losses(curves, self.dtype)}
 
     def curve(self, name):
-        """The losses. The block, compiled or not, is the one that was timed, and its parameters are as they were made."""
+        """The losses. The block, compiled or not, is the one that was timed, and its parameters are as they
+        were made."""
         model, block = self.model(name), self.blocks[name]
         model.block = getattr(block, "_orig_mod", block)
         return checks.train(model, block, self.options.steps)
 
 
 def prepare(options, sizes):
-    """(client, facts): the daemon of the operators, which has a record for each problem, and what it serves."""
+    """(client, facts): the daemon of the operators, which has a record for each problem, and what it
+    serves."""
     say("tuning")
     listed = problems(sizes, options.linear)
     served = tune_missing(lambda: cubind.connect(timeout=120), listed, options.tune_seconds)

@@ -37,8 +37,8 @@ SMALL = Sizes(hidden=64, heads=4, mlp=176, sequence=32, vocabulary=64, learning_
 class Operators:
     """Of which a block is made.
 
-    rms_norm(x, weight), attend(q, k, v) causally with q, k, v of [1, heads, sequence, head], swiglu(gate, up),
-    rotate(q, k, cos, sin), linear(x, weight).
+    rms_norm(x, weight), attend(q, k, v) causally with q, k, v of [1, heads, sequence, head], swiglu(gate,
+    up), rotate(q, k, cos, sin), linear(x, weight).
     """
 
     rms_norm: Callable[..., Any]
@@ -72,7 +72,8 @@ TORCH = Operators(torch_rms_norm, torch_attend, torch_swiglu, torch_rotate, func
 
 
 class Block(torch.nn.Module):
-    """Attention with rotary positions, and a SwiGLU perceptron, each behind a norm and beside a residual connection."""
+    """Attention with rotary positions, and a SwiGLU perceptron, each behind a norm and beside a residual
+    connection."""
 
     def __init__(self, sizes, operators):
         super().__init__()
@@ -109,8 +110,8 @@ def _frequencies(head):
 
 
 class Model(torch.nn.Module):
-    """One block between an embedding and the logits. The block may be replaced by its compiled form, which is no part of
-    the parameters."""
+    """One block between an embedding and the logits. The block may be replaced by its compiled form, which is
+    no part of the parameters."""
 
     def __init__(self, sizes, operators):
         super().__init__()

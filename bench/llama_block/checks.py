@@ -5,11 +5,12 @@ from block import TORCH, make_model, texts
 
 WIDER = {torch.bfloat16: torch.float32, torch.float32: torch.float64}
 
-# A result may be this many times as far from the wider type's as torch's own is. Both round each step's result, in another order,
-# so that neither is the truth: what counts is that ours is not of another size.
+# A result may be this many times as far from the wider type's as torch's own is. Both round each step's
+# result, in another order, so that neither is the truth: what counts is that ours is not of another size.
 FACTOR = 2.0
-# Losses may be this many times as far apart as torch's eager and compiled ones are. These differ by rounding alone, which training
-# carries on from step to step, so that their distance is what rounding does; a side with other roundings draws another sample of it.
+# Losses may be this many times as far apart as torch's eager and compiled ones are. These differ by rounding
+# alone, which training carries on from step to step, so that their distance is what rounding does; a side
+# with other roundings draws another sample of it.
 LOSS_FACTOR = 3.0
 # ... or this far: logits of up to 4 are rounded to 1 / 256 of themselves in bf16.
 LOSS_FLOOR = {torch.bfloat16: 2.0**-6, torch.float32: 1e-4}
@@ -40,8 +41,8 @@ class Pass:
         return call
 
     def worst_excess(self, block):
-        """The largest of the output's, the input's gradient's and the parameters' gradients' distances from the truth, each divided
-        by what is allowed; above 1 is wrong."""
+        """The largest of the output's, the input's gradient's and the parameters' gradients' distances from
+        the truth, each divided by what is allowed; above 1 is wrong."""
         pairs = zip(self._distances(block), self.theirs)
         return max(ours / (FACTOR * theirs) for ours, theirs in pairs)
 

@@ -10,8 +10,8 @@ WARM_UP = 3
 
 
 def in_turn(calls, rounds, device):
-    """{name: [milliseconds, ...]}, one sample a round, in a new random order each round: a drift of clocks or temperature
-    falls on all."""
+    """{name: [milliseconds, ...]}, one sample a round, in a new random order each round: a drift of clocks or
+    temperature falls on all."""
     for call in calls.values():
         for _ in range(WARM_UP):
             call()

@@ -23,7 +23,8 @@ CUBIND_LINEAR = dataclasses.replace(CUBIND, linear=cubind.torch.linear)
 
 
 def liger_operators():
-    """Liger-Kernel's Triton operators; it has no attention and no linear layer of its own. ImportError where it is missing."""
+    """Liger-Kernel's Triton operators; it has no attention and no linear layer of its own. ImportError where
+    it is missing."""
     import torch.distributed.tensor  # noqa: F401, PLC0415
     from liger_kernel.ops.rms_norm import LigerRMSNormFunction  # noqa: PLC0415
     from liger_kernel.ops.rope import LigerRopeFunction  # noqa: PLC0415
@@ -53,7 +54,8 @@ class Side:
 
 
 def all_sides(linear):
-    """(sides by their names, why others are left out). `linear`: also with cubind's products in the linear layers."""
+    """(sides by their names, why others are left out). `linear`: also with cubind's products in the linear
+    layers."""
     sides = {
         "torch": Side(TORCH),
         "torch_compile": Side(TORCH, compiled=True),

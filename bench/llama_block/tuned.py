@@ -4,7 +4,8 @@ import time
 
 
 def problems(sizes, linear):
-    """What cubind's operators ask for in a forward and a backward pass, in bf16. `linear`: the products too."""
+    """What cubind's operators ask for in a forward and a backward pass, in bf16. `linear`: the products
+    too."""
     S, H, F = sizes.sequence, sizes.hidden, sizes.mlp
     rows = {"N": S, "D": H}
     heads = {"B": 1, "HQ": sizes.heads, "HKV": sizes.heads, "SQ": S, "SK": S, "D": sizes.head, "CAUSAL": 1}
@@ -22,7 +23,8 @@ def _product(M, N, K, transpose_a, transpose_b):
 
 
 def tune_missing(connect, listed, seconds):
-    """Tunes what no record answers for; begins none after so many seconds. What is served then, for each problem."""
+    """Tunes what no record answers for; begins none after so many seconds. What is served then, for each
+    problem."""
     until, tuned_in = time.monotonic() + seconds, {}
     with connect() as client:
         for number, problem in enumerate(listed):

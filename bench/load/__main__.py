@@ -3,19 +3,23 @@
 
 usage: ./dev bench load [--seconds S] [--bin DIR] [LOAD...]
 
-A daemon with a store of its own holds the shipped table of the H200 and plays a recorded one. One process asks a question whose
-answer is known every 5 ms, and another asks for the status every 100 ms. Beside them each load runs for S seconds (default 15):
+A daemon with a store of its own holds the shipped table of the H200 and plays a recorded one. One process
+asks a question whose answer is known every 5 ms, and another asks for the status every 100 ms. Beside them
+each load runs for S seconds (default 15):
 
   none         nothing
-  spaces       8 callers ask for a kernel of 4.8 * 10^7 configurations of which none is valid, 2 plan a Tune of 1000 such problems
-  tables       2 callers import tables of 64 MiB, one that is no JSON and one with 100,000 records that are refused
+  spaces       8 callers ask for a kernel of 4.8 * 10^7 configurations of which none is valid, 2 plan a Tune
+               of 1000 such problems
+  tables       2 callers import tables of 64 MiB, one that is no JSON and one with 100,000 records that are
+               refused
   jobs         4 callers list 60,000 jobs that have ended, and cancel jobs that there are not
   failures     12,000 problems that the replay device must refuse are tuned, 1000 in a call
   connections  2000 connections are made and left alone
   streams      200 exports of everything are begun and not read
 
-Then SIGTERM, while the load goes on. Printed for each load: percentiles of the known question, the slowest status, the seconds
-from SIGTERM to the end of the process, its largest RSS. All processes share this machine. Needs grpcio and protobuf.
+Then SIGTERM, while the load goes on. Printed for each load: percentiles of the known question, the slowest
+status, the seconds from SIGTERM to the end of the process, its largest RSS. All processes share this machine.
+Needs grpcio and protobuf.
 """
 
 from __future__ import annotations

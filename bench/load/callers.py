@@ -1,4 +1,5 @@
-"""Who calls the daemon: the probes whose answers are timed, and the loads beside them. Each process of the benchmark runs one."""
+"""Who calls the daemon: the probes whose answers are timed, and the loads beside them. Each process of the
+benchmark runs one."""
 
 from __future__ import annotations
 

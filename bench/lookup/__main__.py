@@ -4,16 +4,16 @@
 usage: ./dev bench lookup [--records N] [--seconds S] [--pairs P] [--under-way K]
        python3 bench/lookup ...             in the folder of a package made by ./dev package --with-tests
 
-All servers are release builds with the same gRPC, protos and raw callback API, on a Unix socket. The daemon's index
-holds N records, nearly all with a cubin of their own; a client keeps K calls under way, each for a record drawn at
-random, and each server gets P runs of S seconds in turns. CPU time is user and system time of the server's process over
-a run (what getrusage counts), divided by the run's calls. The reported figures are medians; `ratio` is the median of the
-pairs' ratios. `first_hits` is a serial run that asks for each record once after the start, before anything is
-remembered.
+All servers are release builds with the same gRPC, protos and raw callback API, on a Unix socket. The daemon's
+index holds N records, nearly all with a cubin of their own; a client keeps K calls under way, each for a
+record drawn at random, and each server gets P runs of S seconds in turns. CPU time is user and system time of
+the server's process over a run (what getrusage counts), divided by the run's calls. The reported figures are
+medians; `ratio` is the median of the pairs' ratios. `first_hits` is a serial run that asks for each record
+once after the start, before anything is remembered.
 
-`bare_from_ram` is the bare server with N constant messages instead of one, drawn at random: as many bytes out of RAM as
-the daemon sends. What it costs more than `bare` (`ratio_of_bare_from_ram`) is the memory's price, the rest ours. Nothing
-is judged by it.
+`bare_from_ram` is the bare server with N constant messages instead of one, drawn at random: as many bytes out
+of RAM as the daemon sends. What it costs more than `bare` (`ratio_of_bare_from_ram`) is the memory's price,
+the rest ours. Nothing is judged by it.
 """
 
 from __future__ import annotations

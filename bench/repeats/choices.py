@@ -1,4 +1,5 @@
-"""What cubind chooses when it tunes the same problems again and again, and nothing is remembered but compiled code."""
+"""What cubind chooses when it tunes the same problems again and again, and nothing is remembered but compiled
+code."""
 
 import json
 import pathlib
@@ -14,7 +15,8 @@ NEAR = 1.05  # the oracle measures whatever is within 5 % of a tuning's best, an
 
 
 class Repetitions(Daemon):
-    """Each repetition has a daemon with an empty store. One agent serves them all, which keeps what it compiled."""
+    """Each repetition has a daemon with an empty store. One agent serves them all, which keeps what it
+    compiled."""
 
     def __init__(self, bin_dir, agent_options=()):
         super().__init__(bin_dir, ["--no-local-agent"])
@@ -99,7 +101,8 @@ class Choices:
 
 
 def tune_repeatedly(bin_dir, pairs, repeats, limit, agent_options=()):
-    """(Choices of each pair, seconds of each repetition, failures). No repetition is begun beyond `limit` seconds."""
+    """(Choices of each pair, seconds of each repetition, failures). No repetition is begun beyond `limit`
+    seconds."""
     choices = [Choices(kernel, problem) for kernel, problem in pairs]
     seconds, failures = [], []
     end = time.monotonic() + limit

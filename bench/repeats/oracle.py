@@ -1,9 +1,10 @@
 """The oracle: long interleaved measurements of the configurations that could be the best.
 
-A time is a mean over many rounds, without the outermost tenths. The stamps of CUPTI tick by 32 ns on an H200, but the
-clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many has no ticks. Half
-of the rounds say which configuration is the best, the other half how far from it a choice is, and the other way round:
-of equals that are compared in one and the same half, the luckiest would seem to be the best.
+A time is a mean over many rounds, without the outermost tenths. The stamps of CUPTI tick by 32 ns on an H200,
+but the clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many
+has no ticks. Half of the rounds say which configuration is the best, the other half how far from it a choice
+is, and the other way round: of equals that are compared in one and the same half, the luckiest would seem to
+    be the best.
 """
 
 import ctypes
@@ -79,7 +80,8 @@ def interleaved(timer, calls, rounds, seed=0):
 
 
 def long_times(timer, calls, winners, samples):
-    """{name: times}: all calls get a first share of the samples, the winners and the near best all the rest."""
+    """{name: times}: all calls get a first share of the samples, the winners and the near best all the
+    rest."""
     timer.warm_up(0.15)
     first = interleaved(timer, calls, max(40, min(FIRST_ROUNDS, samples // 4 // len(calls))), seed=1)
     best = min(trimmed_mean(values) for values in first.values())
@@ -91,8 +93,8 @@ def long_times(timer, calls, winners, samples):
 
 
 def regrets(times, winners):
-    """{winner: by how much more time it takes than the best, as a share}; below 0: the best of one half is not the
-    best of the other."""
+    """{winner: by how much more time it takes than the best, as a share}; below 0: the best of one half is
+    not the best of the other."""
     halves = [{name: trimmed_mean(values[half::2]) for name, values in times.items()} for half in (0, 1)]
     result = {}
     for name in winners:
@@ -139,8 +141,8 @@ class RepeatGraph:
 
 
 def graph_times(problem, compiler, configurations, flush, rounds, draw):
-    """{name: [mean us, its standard error]} by graphs of repeats, the clearing taken off. The step from node to node
-    stays in, about a microsecond, so that shares are smaller than those of the kernel's own time."""
+    """{name: [mean us, its standard error]} by graphs of repeats, the clearing taken off. The step from node
+    to node stays in, about a microsecond, so that shares are smaller than those of the kernel's own time."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         calls = {name: problem.call(compiler, one) for name, one in configurations.items()}

@@ -1,7 +1,7 @@
 """RMSNorm in Triton, autotuned anew for each N and D, in two forms.
 
-`rmsnorm` is the kernel that its users write: a program a row, in one pass with the next power of two as block or
-in a loop over blocks; 48 configurations. `rmsnorm_tiled` gives a program several rows, in one pass; 36
+`rmsnorm` is the kernel that its users write: a program a row, in one pass with the next power of two as block
+or in a loop over blocks; 48 configurations. `rmsnorm_tiled` gives a program several rows, in one pass; 36
 configurations.
 """
 

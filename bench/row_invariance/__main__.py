@@ -2,15 +2,15 @@
 
     python3 bench/row_invariance --winners DIR [--json FILE] [--commit COMMIT]
 
-DIR has two folders, `invariant` and `tolerance`, each with NAME.cubin and NAME.json pairs of the same problems, which
-differ in N alone:
+DIR has two folders, `invariant` and `tolerance`, each with NAME.cubin and NAME.json pairs of the same
+problems, which differ in N alone:
 
     cubindctl get rmsnorm_forward --problem N=4096,D=4096,T=bf16 --invariant N --json \\
       -o DIR/invariant/4096.cubin > DIR/invariant/4096.json
 
-Each variant gets the first N rows of one random input. Its rows are compared bit for bit with those that the variant of
-the largest N gives, and it is timed beside the other folder's variant of its problem. Needs torch. Exit status 1: rows
-of the folder `invariant` differ.
+Each variant gets the first N rows of one random input. Its rows are compared bit for bit with those that the
+variant of the largest N gives, and it is timed beside the other folder's variant of its problem. Needs torch.
+Exit status 1: rows of the folder `invariant` differ.
 """
 
 import argparse

@@ -3,14 +3,16 @@
 
 usage: ./dev bench search [--seeds N] [--first-seed S] FILE...
 
-A FILE is a brute-force tuning that others recorded (Kernel Tuner's cache format, gz or plain) or a specification of
-parameters and constraints (T1), both as the benchmark hub of AutoTuningAssociation has them. A search is replayed on
-the records with each seed: a trial is a configuration that was not tried before, failed ones count. The share is the
-time of the fastest record over the time of the fastest found: median and 10th percentile over the seeds. No
-default configuration is given to the search. A specification is only counted, and again by brute force in Python.
+A FILE is a brute-force tuning that others recorded (Kernel Tuner's cache format, gz or plain) or a
+specification of parameters and constraints (T1), both as the benchmark hub of AutoTuningAssociation has them.
+A search is replayed on the records with each seed: a trial is a configuration that was not tried before,
+failed ones count. The share is the time of the fastest record over the time of the fastest found: median and
+10th percentile over the seeds. No default configuration is given to the search. A specification is only
+counted, and again by brute force in Python.
 
-`kernel_tuner` is the best of Kernel Tuner 1.5.0's own strategies for each space after 100 trials, median and 10th
-percentile of 50 seeds each (bayes_opt 10); `proposal_ms` is the CPU time of one proposal, averaged over 200 trials.
+`kernel_tuner` is the best of Kernel Tuner 1.5.0's own strategies for each space after 100 trials, median and
+10th percentile of 50 seeds each (bayes_opt 10); `proposal_ms` is the CPU time of one proposal, averaged over
+200 trials.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 REPLAY = ROOT / "build" / "release" / "bin" / "search_replay"
 TRIALS = (25, 50, 100, 200)
 
-# random_sample, genetic_algorithm, bayes_opt, pso, hybrid_vndx and simulated_annealing were run: the best median and
-# the best 10th percentile of a space may be of two of them.
+# random_sample, genetic_algorithm, bayes_opt, pso, hybrid_vndx and simulated_annealing were run: the best
+# median and the best 10th percentile of a space may be of two of them.
 KERNEL_TUNER = {
     "gemm_clblast__RTX_3090": (1.000, 0.983),
     "conv_milo__A100": (0.931, 0.820),

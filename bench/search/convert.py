@@ -1,8 +1,9 @@
 """Recorded and specified tuning spaces of others as the input of search_replay.
 
-T4: results of a brute-force tuning (Kernel Tuner's cache files, gz or plain). T1: parameters and constraints without
-results. Both become {"name", "axes": [{"name", "values"}], "constraints": [expression]} and, for T4, "records": one
-[position of each value..., time in ms or null where it failed] for each configuration that was recorded.
+T4: results of a brute-force tuning (Kernel Tuner's cache files, gz or plain). T1: parameters and constraints
+without results. Both become {"name", "axes": [{"name", "values"}], "constraints": [expression]} and, for T4,
+"records": one [position of each value..., time in ms or null where it failed] for each configuration that was
+recorded.
 """
 
 from __future__ import annotations

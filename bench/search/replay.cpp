@@ -1,7 +1,8 @@
 // Replays recorded tuning spaces: which share of the optimum a strategy has found after so many trials.
 //
-// search_replay FIRST_SEED SEEDS FILE...: each FILE as bench/search/convert.py writes it. Prints one JSON object for each: its
-// count, and where it has records the strategies' shares by seed and what a proposal costs.
+// search_replay FIRST_SEED SEEDS FILE...: each FILE as bench/search/convert.py writes it. Prints one JSON
+// object for each: its count, and where it has records the strategies' shares by seed and what a proposal
+// costs.
 #include <algorithm>
 #include <chrono>
 #include <ctime>

@@ -1,11 +1,13 @@
-"""Forty problems of rmsnorm_forward in one command: how long, what was compiled, what each stage of the jobs took.
+"""Forty problems of rmsnorm_forward in one command: how long, what was compiled, what each stage of the jobs
+took.
 
     python3 bench/shape_list --bin DIR [--gpus 0] [--budget 40] [--output FILE]
 
-From an empty store the list is tuned exhaustively, then once more with everything compiled. With a budget a further
-daemon, its store empty too, tunes it with so many trials a problem, each search beginning with the best of the problems
-before it; the winners of both that differ are timed in turn, cold. With several values of --gpus (`--gpus 0 0,1`) the
-list is tuned from empty on each of these sets and nothing else is done. DIR holds cubind's programs. Needs torch.
+From an empty store the list is tuned exhaustively, then once more with everything compiled. With a budget a
+further daemon, its store empty too, tunes it with so many trials a problem, each search beginning with the
+best of the problems before it; the winners of both that differ are timed in turn, cold. With several values
+of --gpus (`--gpus 0 0,1`) the list is tuned from empty on each of these sets and nothing else is done. DIR
+holds cubind's programs. Needs torch.
 """
 
 import argparse

@@ -1,11 +1,13 @@
-"""Time from the request to the verified winner of 48 configurations of RMSNorm: cubind, Triton's autotuner, Kernel Tuner.
+"""Time from the request to the verified winner of 48 configurations of RMSNorm: cubind, Triton's autotuner,
+Kernel Tuner.
 
     python3 bench/tuning_time --bin DIR [--rounds 3] [--sides NAME...] [--output FILE]
 
-cubind and Kernel Tuner (with CuPy) tune the same 48 configurations of one CUDA source, variants/rmsnorm/rmsnorm.cu;
-Triton tunes 48 of its own kernel, and all at 16384 x 4096 bf16. Each side starts with empty caches, in turn; services
-are up and contexts made before the clock starts. cubind and Kernel Tuner compare each configuration's result with a
-reference, Triton compares none. DIR holds cubind's programs. Needs torch, Triton, CuPy and kernel_tuner.
+cubind and Kernel Tuner (with CuPy) tune the same 48 configurations of one CUDA source,
+variants/rmsnorm/rmsnorm.cu; Triton tunes 48 of its own kernel, and all at 16384 x 4096 bf16. Each side starts
+with empty caches, in turn; services are up and contexts made before the clock starts. cubind and Kernel Tuner
+compare each configuration's result with a reference, Triton compares none. DIR holds cubind's programs. Needs
+torch, Triton, CuPy and kernel_tuner.
 """
 
 import argparse

@@ -7,7 +7,8 @@
 namespace cubind::c {
 namespace {
 
-// What the caller does not know of the struct keeps its default; what this library does not know of it must be unused.
+// What the caller does not know of the struct keeps its default; what this library does not know of it must
+// be unused.
 cubind_query known_part(const cubind_query* from) {
   const std::size_t size = given(from, "query").size;
   if (size < sizeof from->size || size > 4096) {

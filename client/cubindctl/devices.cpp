@@ -136,8 +136,8 @@ milliseconds until(steady_clock::time_point end) {
   return std::chrono::ceil<milliseconds>(end - steady_clock::now());
 }
 
-/// Asks until the daemon serves and has its own agent; no question outlasts `patience`. Says whether it served
-/// when it was asked last, and throws Error(Unavailable) where that was not answered.
+/// Asks until the daemon serves and has its own agent; no question outlasts `patience`. Says whether it
+/// served when it was asked last, and throws Error(Unavailable) where that was not answered.
 bool serves_within(const Connection& connection, const CommonOptions& common, milliseconds patience) {
   const auto end = steady_clock::now() + patience;
   const auto limit = [&] { return std::min(common.deadline(), until(end)); };

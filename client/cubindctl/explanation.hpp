@@ -46,6 +46,7 @@ struct ExplainedFinalist {
   std::optional<RoundRatio> to_winner;  // its time over the winner's, by the rounds of both
 };
 
+/// What is known of a problem's tuning.
 struct Explanation {
   std::string device;                   // label
   const TableRecord* record = nullptr;  // null: no winner is stored

@@ -1,4 +1,5 @@
-// Output that moves no cursor: names, paths and source lines that others wrote reach the terminal as they read.
+// Output that moves no cursor: names, paths and source lines that others wrote reach the terminal as they
+// read.
 #pragma once
 
 #include <ostream>

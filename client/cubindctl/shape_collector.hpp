@@ -19,8 +19,8 @@ class ShapeCollector {
 
   /// At most 1000 problems, each with a dim. `kernel`: empty: the problem names none.
   void add(Problem problem, const std::string& kernel, const std::string& place);
-  /// At least one problem, else the error is at `place`. The problems of a kernel have the names of its first,
-  /// and none comes twice.
+  /// At least one problem, else the error is at `place`. The problems of a kernel have the names of its
+  /// first, and none comes twice.
   ShapeList finish(const std::string& place);
 
   [[noreturn]] void fail(const std::string& place, std::string cause) const;

@@ -1,7 +1,7 @@
 // Aligned columns for people.
 //
-// A terminal that is too narrow for the rows gets them with the last column broken into lines of its own, or, if
-// that would leave less than a third of the width for it, each row as a block of lines: NAME value.
+// A terminal that is too narrow for the rows gets them with the last column broken into lines of its own, or,
+// if that would leave less than a third of the width for it, each row as a block of lines: NAME value.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ class TextTable {
   /// As many cells as there are columns.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.size() == 1; }
-  /// Each line begins with `prefix`. `columns`: of the terminal, output_columns(); 0: there is none, and no line is
-  /// broken.
+  /// Each line begins with `prefix`. `columns`: of the terminal, output_columns(); 0: there is none, and no
+  /// line is broken.
   void print(std::ostream& out, std::size_t columns, const std::string& prefix = {}) const;
 
  private:

@@ -8,8 +8,8 @@
 namespace cubind::ctl {
 namespace {
 
-// Several kernels are several calls: all are planned before the first one starts a job, so that a fault in the
-// last one starts nothing, and all are submitted before the first one is followed.
+// Several kernels are several calls: all are planned before the first one starts a job, so that a fault in
+// the last one starts nothing, and all are submitted before the first one is followed.
 void tune_several(const std::vector<KernelTune>& tunes, bool detach, const CommonOptions& common,
                   Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
   for (const KernelTune& tune : tunes) {

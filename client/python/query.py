@@ -7,8 +7,8 @@ Needs grpcio and the stubs of schemas/cubind.proto, made by
 
     python -m grpc_tools.protoc -I . --python_out=STUBS --grpc_python_out=STUBS schemas/cubind.proto
 
-with STUBS on PYTHONPATH; the package has them beside this file. Exit code: 0, 1 if the daemon refuses or the answer is
-damaged, 2 for wrong usage.
+with STUBS on PYTHONPATH; the package has them beside this file. Exit code: 0, 1 if the daemon refuses or the
+answer is damaged, 2 for wrong usage.
 """
 
 import argparse
@@ -64,8 +64,8 @@ def fetch_cubin(stub, artifact):
 def launch_plan(reply):
     """What a launcher needs, in launch order. A parameter without a value comes from the caller.
 
-    Buffers have a role: in, out, inout, zero (the caller clears it before the first launch of each call) or scratch (the
-    caller allocates it, its content does not matter).
+    Buffers have a role: in, out, inout, zero (the caller clears it before the first launch of each call) or
+    scratch (the caller allocates it, its content does not matter).
     """
     launches = []
     for launch in reply.plan.launches:

@@ -60,13 +60,13 @@ __all__ = [
 def connect(address: str | None = None, *, timeout: float = 30.0) -> Client:
     """A client of a daemon. Nothing is sent yet.
 
-    address: "unix:///path/to/socket" or "host:port"; "embedded" starts a private daemon in the user's cache folder, which the
-        user's processes share and which ends with the last of them; None: CUBIND_ADDRESS, else the user's socket, else the
-        system's, else, with CUBIND_EMBEDDED=1, the embedded daemon.
+    address: "unix:///path/to/socket" or "host:port"; "embedded" starts a private daemon in the user's cache
+        folder, which the user's processes share and which ends with the last of them; None: CUBIND_ADDRESS,
+        else the user's socket, else the system's, else, with CUBIND_EMBEDDED=1, the embedded daemon.
     timeout: seconds that a call may take.
 
-    Raises UnavailableError, which names the three ways to a daemon, where none is found; InvalidArgumentError for an address
-    of another form.
+    Raises UnavailableError, which names the three ways to a daemon, where none is found; InvalidArgumentError
+    for an address of another form.
     """
     if address != "embedded":
         found = _address.find_address(address)

@@ -22,7 +22,8 @@ def runtime_folder() -> pathlib.Path:
 
 
 def find_address(given: str | None) -> str | None:
-    """`given`, else CUBIND_ADDRESS, else the socket of the user's daemon or the system's, whichever exists; else None."""
+    """`given`, else CUBIND_ADDRESS, else the socket of the user's daemon or the system's, whichever exists;
+    else None."""
     address = given or os.environ.get("CUBIND_ADDRESS")
     if address:
         check_address(address)

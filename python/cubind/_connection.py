@@ -1,5 +1,5 @@
-"""The rpcs of the daemon: channel, deadlines, status to exception. The only module that knows gRPC, and it imports
-it at the first call: importing gRPC takes longer than everything else of this package."""
+"""The rpcs of the daemon: channel, deadlines, status to exception. The only module that knows gRPC, and it
+imports it at the first call: importing gRPC takes longer than everything else of this package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _CONNECT_FAILURE = re.compile(
 # "problem.dims.N: is 0, must be ..." begins with the field's path.
 _FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
 
-# Channels of a parent process: never closed here, since closing one waits for threads that a fork does not copy.
+# Channels of a parent process: never closed here, since closing one waits for threads that a fork does not
+# copy.
 _abandoned: list[Any] = []
 
 

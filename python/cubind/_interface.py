@@ -13,9 +13,9 @@ from .errors import InvalidArgumentError
 
 @dataclasses.dataclass(frozen=True)
 class Interface:
-    """dims, types, flags: the names of a problem, in the spec's order. buffer_types: the type of each buffer, by its name:
-    a type of the problem, or an element type. shapes: of the buffers whose spec gives them, outermost axis first; an axis
-    is a dim's name or an expression."""
+    """dims, types, flags: the names of a problem, in the spec's order. buffer_types: the type of each buffer,
+    by its name: a type of the problem, or an element type. shapes: of the buffers whose spec gives them,
+    outermost axis first; an axis is a dim's name or an expression."""
 
     dims: tuple[str, ...]
     types: tuple[str, ...]
@@ -42,9 +42,9 @@ def interface_of(kernel: Mapping[str, Any]) -> Interface:
 
 
 def complete_problem(interface: Interface, problem: Problem, given: Mapping[str, Any]) -> Problem:
-    """The problem with the dims and types that it lacks, read from the arrays. An array may have more axes than its spec: the
-    first ones together are the spec's first. Raises InvalidArgumentError for what is missing, and for an array whose shape
-    contradicts the problem."""
+    """The problem with the dims and types that it lacks, read from the arrays. An array may have more axes
+    than its spec: the first ones together are the spec's first. Raises InvalidArgumentError for what is
+    missing, and for an array whose shape contradicts the problem."""
     found: Problem = {}
     for name, array in given.items():
         if name in interface.buffer_types and arrays.is_array(array):
@@ -97,8 +97,8 @@ def merged(shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
 def output_shape(
     interface: Interface, name: str, elements: int, problem: Problem, given: Mapping[str, Any]
 ) -> tuple[int, ...]:
-    """The shape for an output to allocate: that of a given array with the same shape in the spec (its further axes too), else
-    the spec's where it is made of dims and numbers, else flat."""
+    """The shape for an output to allocate: that of a given array with the same shape in the spec (its further
+    axes too), else the spec's where it is made of dims and numbers, else flat."""
     axes = interface.shapes.get(name)
     if axes is None:
         return (elements,)

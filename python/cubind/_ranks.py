@@ -6,8 +6,8 @@ import os
 
 
 def job_id() -> str:
-    """CUBIND_JOB, else Slurm's job, else torchrun's (but for its default, "none"), else "". All ranks of a job get the
-    same: the daemon answers them from one generation of its table."""
+    """CUBIND_JOB, else Slurm's job, else torchrun's (but for its default, "none"), else "". All ranks of a
+    job get the same: the daemon answers them from one generation of its table."""
     if job := os.environ.get("CUBIND_JOB"):
         return job
     if job := os.environ.get("SLURM_JOB_ID"):

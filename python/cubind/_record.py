@@ -1,4 +1,5 @@
-"""CUBIND_RECORD=shapes.jsonl: the problems that a run asked the daemon for, as lists for `cubindctl tune --shapes`."""
+"""CUBIND_RECORD=shapes.jsonl: the problems that a run asked the daemon for, as lists for `cubindctl tune
+--shapes`."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from ._wire import Problem
 
 
 class Recorder:
-    """Appends each problem once to the list of its kernel: shapes.jsonl becomes shapes.KERNEL.jsonl, since a list is for one
-    kernel. Several processes may write the same list. Safe on many threads."""
+    """Appends each problem once to the list of its kernel: shapes.jsonl becomes shapes.KERNEL.jsonl, since a
+    list is for one kernel. Several processes may write the same list. Safe on many threads."""
 
     def __init__(self, path: str) -> None:
         self._path = pathlib.Path(path)

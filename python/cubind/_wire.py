@@ -159,7 +159,8 @@ def plan_of(plan: Any) -> list[dict[str, Any]]:
 
 
 def to_dict(message: Any) -> dict[str, Any]:
-    """A message as a dict with every field: enums as words in lower case, bytes in hexadecimal, problems as problem_of()."""
+    """A message as a dict with every field: enums as words in lower case, bytes in hexadecimal, problems as
+    problem_of()."""
     return {field.name: _plain(field, getattr(message, field.name)) for field in message.DESCRIPTOR.fields}
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    """A variant for one problem, with the launch plan for it and the evidence. Immutable, safe on many threads.
+    """A variant for one problem, with the launch plan for it and the evidence. Immutable, safe on many
+    threads.
 
     kernel: the kernel's name.
     problem: the problem that this answers, in the daemon's form: {"N": 4096, "D": 4096, "T": "bf16"}.
@@ -50,8 +51,9 @@ class Answer:
     _asked_match: str = dataclasses.field(kw_only=True, repr=False)
 
     def for_dims(self, **dims: int) -> Answer | None:
-        """The answer for other values of the dims, by the reply's rule and without a call. None where the rule does not
-        cover them (another bucket, a record of its own, a violated constraint): then ask the client."""
+        """The answer for other values of the dims, by the reply's rule and without a call. None where the
+        rule does not cover them (another bucket, a record of its own, a violated constraint): then ask the
+        client."""
         unknown = set(dims) - set(self._dims)
         if unknown:
             raise TypeError(
@@ -86,8 +88,8 @@ class Answer:
 
 
 def make_answer(reply: Any, cubin: bytes) -> Answer:
-    """From a GetVariantReply and its uncompressed cubin. Raises DataLossError if the cubin does not have the promised
-    digest, or the launch plan is not the one that the reply's rule gives."""
+    """From a GetVariantReply and its uncompressed cubin. Raises DataLossError if the cubin does not have the
+    promised digest, or the launch plan is not the one that the reply's rule gives."""
     digest = hashlib.sha256(cubin).digest()
     if digest != reply.artifact.digest:
         raise DataLossError(

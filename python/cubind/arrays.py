@@ -1,4 +1,5 @@
-"""What cubind reads of an array in GPU memory: torch tensors, CuPy arrays, and whatever has __cuda_array_interface__."""
+"""What cubind reads of an array in GPU memory: torch tensors, CuPy arrays, and whatever has
+__cuda_array_interface__."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ ITEM_BYTES = {
 
 @dataclasses.dataclass(frozen=True)
 class ArrayFacts:
-    """shape: in elements. dtype: cubind's spelling ("bf16"), "" where the array does not tell. contiguous: in C order.
+    """shape: in elements. dtype: cubind's spelling ("bf16"), "" where the array does not tell. contiguous: in
+    C order.
     device: the CUDA ordinal, None where the array does not tell."""
 
     shape: tuple[int, ...]
@@ -88,8 +90,8 @@ def facts_of(name: str, array: Any) -> ArrayFacts:
 
 
 def check(name: str, array: Any, dtype: str, extent_bytes: int, device: int | None) -> None:
-    """Raises InvalidArgumentError unless it is a C-contiguous array in the memory of that GPU (None: of any), of `dtype` with at
-    least `extent_bytes`."""
+    """Raises InvalidArgumentError unless it is a C-contiguous array in the memory of that GPU (None: of any),
+    of `dtype` with at least `extent_bytes`."""
     facts = facts_of(name, array)
     if device is not None and facts.device not in (None, device):
         raise _refused(
@@ -107,8 +109,8 @@ def check(name: str, array: Any, dtype: str, extent_bytes: int, device: int | No
 
 
 def stream_source(arrays: Sequence[Any]) -> tuple[Callable[[Any], int] | int, Any]:
-    """(source, device) for the stream on which the arrays' library works at the moment: source(device) is its handle.
-    The default stream (0, None) where none of them is torch's or CuPy's."""
+    """(source, device) for the stream on which the arrays' library works at the moment: source(device) is its
+    handle. The default stream (0, None) where none of them is torch's or CuPy's."""
     for array in arrays:
         if is_torch(array):
             return sys.modules["torch"]._C._cuda_getCurrentRawStream, array.device.index
@@ -123,7 +125,8 @@ def _cupy_stream(_: Any) -> int:
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: str, zero: bool) -> Any:
-    """An array of `like`'s library and device, in its current stream's order. Raises InvalidArgumentError for another library."""
+    """An array of `like`'s library and device, in its current stream's order. Raises InvalidArgumentError for
+    another library."""
     if is_torch(like):
         torch = sys.modules["torch"]
         make = torch.zeros if zero else torch.empty

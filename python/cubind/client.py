@@ -32,8 +32,8 @@ _ON_MISS = ("serve", "wait", "fail")
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph,
-    namespace and job, as Client.get() explains them."""
+    """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible,
+    invariant, warm_l2, graph, namespace and job, as Client.get() explains them."""
 
     device: str | None = None
     on_miss: str = "serve"
@@ -58,7 +58,8 @@ class Held:
 class Client:
     """Asks one daemon. Safe on many threads and across fork(): a child makes a connection of its own.
 
-    address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take. cubind.connect() makes one.
+    address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take. cubind.connect()
+        makes one.
     """
 
     def __init__(self, address: str, timeout: float = 30.0, _daemon: EmbeddedDaemon | None = None) -> None:
@@ -116,9 +117,10 @@ class Client:
         An earlier answer's rule answers the other problems of its bucket without a call.
 
         kernel: its name.
-        problem, named: dims and flags as ints, types as text or as dtypes of torch and NumPy; by name, as a mapping, or as the
-            text "N=4096,D=4096,T=bf16" (for a dim that is called like an option).
-        device: label of a device class ("nvidia-h200"); None: the GPU of the current CUDA context, else the first one.
+        problem, named: dims and flags as ints, types as text or as dtypes of torch and NumPy; by name, as a
+            mapping, or as the text "N=4096,D=4096,T=bf16" (for a dim that is called like an option).
+        device: label of a device class ("nvidia-h200"); None: the GPU of the current CUDA context, else the
+            first one.
         on_miss: "serve" the best there is, "wait" for the tuning job, or "fail" without an acceptable record.
         tune: whether a miss starts a tuning job behind the answer.
         accept: tolerated departures ("bucket+stale", "exact"); None: all.
@@ -126,10 +128,12 @@ class Client:
         invariant: a dim: only variants whose rows have the same bits for every size of it.
         warm_l2, graph: measured with a warm L2 cache, or as a CUDA graph.
         namespace: whose records.
-        job: the training job, whose ranks all get the answers of one generation; None: as CUBIND_JOB, Slurm or torchrun say.
+        job: the training job, whose ranks all get the answers of one generation; None: as CUBIND_JOB, Slurm
+            or torchrun say.
 
         Raises CubindError with the daemon's code: NotFoundError, InvalidArgumentError with the field's path,
-        FailedPreconditionError (no driver, or no cubin that it loads), UnavailableError, DeadlineExceededError, DataLossError.
+        FailedPreconditionError (no driver, or no cubin that it loads), UnavailableError,
+        DeadlineExceededError, DataLossError.
         """
         question = Question(
             device, on_miss, tune, accept, reproducible, invariant, warm_l2, graph, namespace, job
@@ -137,8 +141,8 @@ class Client:
         return self.ask(kernel, _wire.parse_problem(problem, named), question).answer
 
     def ask(self, kernel: str, problem: _wire.Problem, question: Question, gpu: Any = None) -> Held:
-        """get() of kernel and problem with its options as one value, the question, and how long the answer is good. gpu: tells the
-        devices of one process apart, for the answers kept."""
+        """get() of kernel and problem with its options as one value, the question, and how long the answer is
+        good. gpu: tells the devices of one process apart, for the answers kept."""
         key = (kernel, question, gpu, tuple(sorted(p for p in problem.items() if isinstance(p[1], str))))
         known = self._find(key, problem)
         if known is not None:
@@ -166,9 +170,11 @@ class Client:
         question: Question | None = None,
         **fixed: Any,
     ) -> Kernel:
-        """A callable that launches the kernel's best variant on arrays: client.kernel("rmsnorm_forward", T="bf16").
+        """A callable that launches the kernel's best variant on arrays: client.kernel("rmsnorm_forward",
+        T="bf16").
 
-        problem, fixed: the part of the problem that is the same for every call (types, flags, dims), as in get() or by name.
+        problem, fixed: the part of the problem that is the same for every call (types, flags, dims), as in
+            get() or by name.
         question: what get() takes as options.
 
         Raises NotFoundError for an unknown kernel.
@@ -195,21 +201,23 @@ class Client:
     ) -> list[TuneResult]:
         """Measures problems and stores the winners. Waits for the jobs.
 
-        shapes: the problems, each a mapping {"kernel": "rmsnorm_forward", "N": 4096, "D": 4096, "T": "bf16"}, or a file of
-            them (.json, .jsonl) as CUBIND_RECORD writes it and `cubindctl tune --shapes` reads it.
+        shapes: the problems, each a mapping {"kernel": "rmsnorm_forward", "N": 4096, "D": 4096, "T": "bf16"},
+            or a file of them (.json, .jsonl) as CUBIND_RECORD writes it and `cubindctl tune --shapes` reads
+            it.
         kernel: the kernel of problems that do not name theirs.
         device: label of a device class; None: the one class that agents offer.
         retune: measures fresh problems again.
         progress: shows a progress bar (tqdm where it is installed, else lines on stderr).
         namespace: where the records are kept.
 
-        Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result with its error.
+        Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result
+        with its error.
         """
         return tune(self._connection, shapes, kernel, device, retune, progress, namespace)
 
     def table(self, kernel: str | None = None, *, pandas: bool = False) -> Any:
-        """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a pandas frame. kernel: of
-        this one; None: of all."""
+        """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a
+        pandas frame. kernel: of this one; None: of all."""
         records = _wire.table_rows(self.export_table(kernel=kernel))
         if not pandas:
             return records
@@ -220,8 +228,8 @@ class Client:
     def export_table(
         self, path: str | os.PathLike[str] | None = None, *, kernel: str | None = None, replayed: bool = False
     ) -> str:
-        """The tuning table as JSON text, written to `path` where one is given. kernel: of this one; None: of all. replayed: with
-        replayed records."""
+        """The tuning table as JSON text, written to `path` where one is given. kernel: of this one; None: of
+        all. replayed: with replayed records."""
         request = _wire.messages().ExportTableRequest(
             kernels=[kernel] if kernel else [], include_replayed=replayed
         )
@@ -232,7 +240,8 @@ class Client:
         return text
 
     def import_table(self, path: str | os.PathLike[str], *, namespace: str = "") -> dict[str, Any]:
-        """Imports the table of the file `path` into a namespace. Returns records_added, records_known, trials_added, generation."""
+        """Imports the table of the file `path` into a namespace. Returns records_added, records_known,
+        trials_added, generation."""
         file = pathlib.Path(path)
         chunk = _wire.messages().TableChunk
         data = file.read_bytes()
@@ -248,8 +257,8 @@ class Client:
         return _wire.to_dict(reply)
 
     def wanted(self, kernel: str = "", *, top: int = 0) -> list[dict[str, Any]]:
-        """The problems that were asked for and started no job, most asked first. kernel: of this one; "": of all. top: at most as
-        many; 0: all."""
+        """The problems that were asked for and started no job, most asked first. kernel: of this one; "": of
+        all. top: at most as many; 0: all."""
         request = _wire.messages().ListWantedRequest(kernel=kernel, top=top)
         reply = self._call("ListWanted", request, _wire.messages().ListWantedReply)
         return [_wire.to_dict(want) for want in reply.wants]

@@ -1,8 +1,8 @@
 """A private daemon, shared by the processes of the user and ended when the last of them has left.
 
-Each process holds a shared lock on a file as long as it uses the daemon. The daemon (`cubind --until-unlocked FILE`) looks
-once a second whether it could lock the file for itself; then nobody is left, and it ends. The kernel releases the lock of a
-process that was killed."""
+Each process holds a shared lock on a file as long as it uses the daemon. The daemon (`cubind --until-unlocked
+FILE`) looks once a second whether it could lock the file for itself; then nobody is left, and it ends. The
+kernel releases the lock of a process that was killed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _PATIENCE = 60.0  # seconds until a started daemon listens
 
 
 class EmbeddedDaemon:
-    """The claim of this process on the user's private daemon, which is started if it is not there. Raises UnavailableError
-    with the end of the daemon's log if it does not come up. Forked children share the claim."""
+    """The claim of this process on the user's private daemon, which is started if it is not there. Raises
+    UnavailableError with the end of the daemon's log if it does not come up. Forked children share the
+    claim."""
 
     def __init__(self, arguments: tuple[str, ...] = ()) -> None:
         self._folder = _runtime_folder()

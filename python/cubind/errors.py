@@ -1,4 +1,5 @@
-"""The exceptions of cubind. Each keeps the code of the daemon (or of the C++ client) and the place of the fault."""
+"""The exceptions of cubind. Each keeps the code of the daemon (or of the C++ client) and the place of the
+fault."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class CubindError(Exception):
     """A fault of cubind. `str(error)` is "place: cause", or the cause alone where there is no place.
 
     code: the gRPC status by its name, "INVALID_ARGUMENT".
-    field: the path of the field at fault ("problem.dims.N"), an argument's name, a file or an address; "" where none applies.
+    field: the path of the field at fault ("problem.dims.N"), an argument's name, a file or an address; ""
+        where none applies.
     cause: what was wrong there, and what would be right.
     """
 
@@ -106,7 +108,8 @@ class InternalError(CubindError):
 
 
 class UnavailableError(CubindError, ConnectionError):
-    """No daemon answers, and the message says how to start one; or there is no artifact yet, and it names the job."""
+    """No daemon answers, and the message says how to start one; or there is no artifact yet, and it names the
+    job."""
 
     code = "UNAVAILABLE"
 

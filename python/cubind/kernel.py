@@ -27,7 +27,8 @@ _MAX_VARIANTS = 64  # of one set of types, flags and device
 
 @dataclasses.dataclass(frozen=True)
 class _Variant:
-    """An answer whose cubin is loaded into one context. until: time.monotonic() seconds when it is asked for again."""
+    """An answer whose cubin is loaded into one context. until: time.monotonic() seconds when it is asked for
+    again."""
 
     answer: Answer
     until: float
@@ -46,13 +47,15 @@ class _Call:
 
 
 class Bound:
-    """A prepared launch: kernel, problem, arrays and scalars are fixed, nothing is looked up and nothing is allocated.
+    """A prepared launch: kernel, problem, arrays and scalars are fixed, nothing is looked up and nothing is
+    allocated.
 
-    bound() launches on the current stream of the arrays' library. bound(x2, w2), or bound(x=x2), launches with other
-    arrays in the place of those bound; they must have the same shapes, types and device, of which only the pointers'
-    alignment is checked. `bound.launch` is the same callable, a little faster.
+    bound() launches on the current stream of the arrays' library. bound(x2, w2), or bound(x=x2), launches
+    with other arrays in the place of those bound; they must have the same shapes, types and device, of which
+    only the pointers' alignment is checked. `bound.launch` is the same callable, a little faster.
 
-    arguments: the names of what it takes, in its order. answer: the variant. values: what is bound, in that order.
+    arguments: the names of what it takes, in its order. answer: the variant. values: what is bound, in that
+        order.
     """
 
     __slots__ = ("__weakref__", "answer", "arguments", "launch", "values")
@@ -75,8 +78,9 @@ class Bound:
 class Kernel:
     """Launches the best variant of a kernel on arrays. Client.kernel() makes one. Safe on many threads.
 
-    kernel(x=x, w=w, y=y, eps=1e-6, N=4096, D=4096, T="bf16") asks the daemon once for each bucket of problems, and launches
-    on the current stream of the arrays' library (torch, CuPy), inside of a CUDA graph's capture too.
+    kernel(x=x, w=w, y=y, eps=1e-6, N=4096, D=4096, T="bf16") asks the daemon once for each bucket of
+    problems, and launches on the current stream of the arrays' library (torch, CuPy), inside of a CUDA
+    graph's capture too.
 
     name: the kernel. dims, types: the names of its problem.
     """
@@ -109,14 +113,17 @@ class Kernel:
         return f"cubind.Kernel({self.name!r}, {self._fixed})"
 
     def __call__(self, *, stream: int | None = None, **named: Any) -> Any:
-        """Launches. named: arrays and scalars by the spec's argument names, and what of the problem is not fixed.
+        """Launches. named: arrays and scalars by the spec's argument names, and what of the problem is not
+        fixed.
 
-        Dims and types that are left out are read from the arrays where the spec gives the buffers' shapes. Arrays are
-        C-contiguous, in GPU memory, of the variant's types and of at least the extents of the plan. Outputs that are left
-        out are allocated and returned, one alone or several as a tuple in the order of `arguments()`; they are flat where
-        the spec gives no shape. Scratch buffers are allocated too. stream: a CUstream; None: the current one of the arrays' library.
+        Dims and types that are left out are read from the arrays where the spec gives the buffers' shapes.
+        Arrays are C-contiguous, in GPU memory, of the variant's types and of at least the extents of the
+        plan. Outputs that are left out are allocated and returned, one alone or several as a tuple in the
+        order of `arguments()`; they are flat where the spec gives no shape. Scratch buffers are allocated
+        too. stream: a CUstream; None: the current one of the arrays' library.
 
-        Raises InvalidArgumentError at `argument NAME` before anything is launched, and the errors of Client.get().
+        Raises InvalidArgumentError at `argument NAME` before anything is launched, and the errors of
+        Client.get().
         """
         call = self._prepare(named)
         if stream is None:
@@ -127,8 +134,8 @@ class Kernel:
         return _returned(call.made)
 
     def bind(self, *, stream: int | None = None, **named: Any) -> Bound:
-        """The call with these `named` arguments as a prepared launch, which checks and computes everything now. It launches nothing
-        yet. stream: as of a call; None: the current one of each launch's time."""
+        """The call with these `named` arguments as a prepared launch, which checks and computes everything
+        now. It launches nothing yet. stream: as of a call; None: the current one of each launch's time."""
         call = self._prepare(named)
         source, device = arrays.stream_source(call.values) if stream is None else (stream, None)
         launch = call.variant.loaded.prepare(call.dims, call.values, source, device)
@@ -138,15 +145,15 @@ class Kernel:
         return Bound(answer or call.variant.answer, _names(call.variant), call.values, launch)
 
     def arguments(self, **named: Any) -> tuple[str, ...]:
-        """The names of what the variant for a problem takes from the caller, in the order of its launches. named: what of the
-        problem is not fixed."""
+        """The names of what the variant for a problem takes from the caller, in the order of its launches.
+        named: what of the problem is not fixed."""
         problem, _ = self._split(named)
         return _names(self._variant(problem, None)[0])
 
     def loaded(self, **named: Any) -> _core.Kernel:
         """The loaded variant for a problem without arrays, for launches that check nothing:
-        `loaded.launch((N, D), stream, *arguments)`, False where the variant does not hold for these dims. named: what of the
-        problem is not fixed."""
+        `loaded.launch((N, D), stream, *arguments)`, False where the variant does not hold for these dims.
+        named: what of the problem is not fixed."""
         problem, _ = self._split(named)
         return self._variant(problem, None)[0].loaded
 
@@ -203,7 +210,8 @@ class Kernel:
             values.append(value)
         return values, made
 
-    # The variant with the problem's dims and its arguments' extents. A known one costs no call and no look at the client.
+    # The variant with the problem's dims and its arguments' extents. A known one costs no call and no look at
+    # the client.
     def _variant(
         self, problem: Problem, device: int | None
     ) -> tuple[_Variant, tuple[int, ...], tuple[int, ...]]:

@@ -14,8 +14,9 @@ _FOLDER = pathlib.Path(__file__).parent / "_programs" / "bin"
 
 
 def program(name: str) -> pathlib.Path:
-    """The path of a program of the package: "cubind", "cubind-agent", "cubind-worker", "cubindctl". CUBIND_PROGRAMS names
-    another folder to look in first; without a package (a build of the source tree) PATH is searched."""
+    """The path of a program of the package: "cubind", "cubind-agent", "cubind-worker", "cubindctl".
+    CUBIND_PROGRAMS names another folder to look in first; without a package (a build of the source tree) PATH
+    is searched."""
     folders = [pathlib.Path(folder) for folder in [os.environ.get("CUBIND_PROGRAMS", "")] if folder]
     for folder in (*folders, _FOLDER):
         if (folder / name).is_file():

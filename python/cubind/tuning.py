@@ -22,8 +22,9 @@ _ENDED = ("done", "failed", "cancelled")
 class TuneResult:
     """What became of one problem.
 
-    kernel, problem, device: what was measured, and the label of the device class. state: "done", "failed" or "cancelled". configuration: the winner's tunables; {} without one. time_us: its median in
-    microseconds; None without one. fresh: it had been measured before, and nothing was done. error: why the job failed.
+    kernel, problem, device: what was measured, and the label of the device class. state: "done", "failed" or
+    "cancelled". configuration: the winner's tunables; {} without one. time_us: its median in microseconds;
+    None without one. fresh: it had been measured before, and nothing was done. error: why the job failed.
     """
 
     kernel: str

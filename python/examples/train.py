@@ -1,9 +1,10 @@
-"""Trains a two-layer transformer for 50 steps, with torch's operators and with cubind's, and compares the losses.
+"""Trains a two-layer transformer for 50 steps, with torch's operators and with cubind's, and compares the
+losses.
 
     python3 python/examples/train.py [--compile]
 
-On a GPU in bf16, with the kernels of a daemon (CUBIND_EMBEDDED=1 starts one); on the CPU in float32, with torch's formulas. Exit
-status 1: the losses differ.
+On a GPU in bf16, with the kernels of a daemon (CUBIND_EMBEDDED=1 starts one); on the CPU in float32, with
+torch's formulas. Exit status 1: the losses differ.
 """
 
 import argparse
@@ -19,7 +20,8 @@ TOLERANCE = 0.05  # between the losses at every step: bf16 rounds to 1 / 256
 
 
 class Layer(torch.nn.Module):
-    """Attention and a perceptron, each behind a norm. attend: torch's scaled_dot_product_attention or cubind's."""
+    """Attention and a perceptron, each behind a norm. attend: torch's scaled_dot_product_attention or
+    cubind's."""
 
     def __init__(self, attend):
         super().__init__()

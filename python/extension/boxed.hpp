@@ -46,7 +46,8 @@ void set_boxed(PyObject* self, std::unique_ptr<T> value) {
   delete std::exchange(reinterpret_cast<Boxed<T>*>(self)->value, value.release());
 }
 
-/// Makes the type and adds it to the module. The name is "cubind._core.Name"; both live as long as the process.
+/// Makes the type and adds it to the module. The name is "cubind._core.Name"; both live as long as the
+/// process.
 template <typename T>
 PyTypeObject* boxed_type(PyObject* module, const char* name, PyMethodDef* methods, initproc init,
                          const char* doc) {

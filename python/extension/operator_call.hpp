@@ -23,14 +23,15 @@ struct OperatorLayout {
   std::size_t numbers = 0;
 };
 
-/// Variants that are known, and their launches. The numbers of an operator's values: its inputs, its outputs, its
-/// numbers, in this order. Used with the GIL held.
+/// Variants that are known, and their launches. The numbers of an operator's values: its inputs, its outputs,
+/// its numbers, in this order. Used with the GIL held.
 class OperatorCall {
  public:
   static constexpr std::size_t kMaxDims = 8, kMaxOutputs = 4, kMaxValues = 16;
   using Outputs = std::array<Object, kMaxOutputs>;  // as many as outputs() are set
 
-  /// Throws Error(InvalidArgument) for a name that is no dim, Error(ResourceExhausted) for too many of anything.
+  /// Throws Error(InvalidArgument) for a name that is no dim, Error(ResourceExhausted) for too many of
+  /// anything.
   OperatorCall(std::shared_ptr<const TorchAccess> torch, const OperatorLayout& layout);
 
   std::size_t inputs() const { return inputs_.size(); }
@@ -43,14 +44,15 @@ class OperatorCall {
     std::vector<int> order;  // the value of each of the kernel's arguments, -1: scratch memory
   };
 
-  /// The variants for tensors of this type on this GPU (-1: the CPU) with these values of the known dims; they are
-  /// tried in their order. Throws Error(InvalidArgument) where one does not fit.
+  /// The variants for tensors of this type on this GPU (-1: the CPU) with these values of the known dims;
+  /// they are tried in their order. Throws Error(InvalidArgument) where one does not fit.
   void know(DType type, int device, std::span<const std::int64_t> known, std::vector<Variant> variants);
   void clear() { variants_.clear(); }
 
-  /// Allocates the outputs and launches on the current stream of the tensors' GPU. False where that is not as simple:
-  /// no variant is known, a tensor is not contiguous, has no elements or does not fit to the others, a number is none,
-  /// an address is not aligned. Then nothing was launched. `last`: the value that the last dim has to have.
+  /// Allocates the outputs and launches on the current stream of the tensors' GPU. False where that is not as
+  /// simple: no variant is known, a tensor is not contiguous, has no elements or does not fit to the others,
+  /// a number is none, an address is not aligned. Then nothing was launched. `last`: the value that the last
+  /// dim has to have.
   bool launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last, Outputs& outputs) const;
 
  private:

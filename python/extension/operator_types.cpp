@@ -14,8 +14,8 @@ using TorchPointer = std::shared_ptr<const TorchAccess>;
 
 PyTypeObject* torch_type = nullptr;
 
-// A call, and what autograd has to know of it. No cycle leads through it that Python's collector would have to see: the
-// operators live as long as their modules.
+// A call, and what autograd has to know of it. No cycle leads through it that Python's collector would have
+// to see: the operators live as long as their modules.
 struct Operator {
   OperatorCall call;
   Object apply;                      // of its autograd.Function

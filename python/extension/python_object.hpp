@@ -1,5 +1,5 @@
-// CPython's objects under RAII, and errors both ways. Only the limited API of CPython 3.11 is used: one binary
-// serves all later versions.
+// CPython's objects under RAII, and errors both ways. Only the limited API of CPython 3.11 is used: one
+// binary serves all later versions.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -58,7 +58,8 @@ Object text(std::string_view value);
 /// Of a sequence; throws PythonError for what is none.
 std::size_t size_of(PyObject* sequence);
 
-/// An exception of C++ as one of Python; an Error becomes what cubind.errors makes of its code, place and cause.
+/// An exception of C++ as one of Python; an Error becomes what cubind.errors makes of its code, place and
+/// cause.
 void set_exception(const std::exception_ptr& error);
 
 /// Calls `body`, which returns a new reference; whatever it throws becomes a Python exception and null.

@@ -8,14 +8,15 @@
 
 namespace cubind::python {
 
-/// {"kernel", "asked": PROBLEM, "configuration": PAIRS, "intervals": [[dim, lower, upper]], "own_records": [PROBLEM],
-/// "constraints": [text], "launches": [LAUNCH], "device_constants": PAIRS, "static_shared_bytes"} with PROBLEM
-/// {"dims": PAIRS, "types": PAIRS, "flags": PAIRS, "scenario"} and PAIRS [[name, value]]; LAUNCH has the fields of
-/// v1.LaunchTemplate. Throws Error(InvalidArgument) for anything else.
+/// {"kernel", "asked": PROBLEM, "configuration": PAIRS, "intervals": [[dim, lower, upper]], "own_records":
+/// [PROBLEM], "constraints": [text], "launches": [LAUNCH], "device_constants": PAIRS, "static_shared_bytes"}
+/// with PROBLEM
+/// {"dims": PAIRS, "types": PAIRS, "flags": PAIRS, "scenario"} and PAIRS [[name, value]]; LAUNCH has the
+/// fields of v1.LaunchTemplate. Throws Error(InvalidArgument) for anything else.
 RuleParts rule_from_json(std::string_view text);
 
-/// [{"entry", "entry_symbol", "grid": [x, y, z], "block": [x, y, z], "shared_bytes", "parameters": [{"name", "source":
-/// "buffer" | "value" | "caller", "type", "role", "extent_bytes", "align_bytes", "value"}]}]
+/// [{"entry", "entry_symbol", "grid": [x, y, z], "block": [x, y, z], "shared_bytes", "parameters": [{"name",
+/// "source": "buffer" | "value" | "caller", "type", "role", "extent_bytes", "align_bytes", "value"}]}]
 std::string to_json(const LaunchPlan& plan);
 
 /// "buffer", "value", "caller".

@@ -9,8 +9,8 @@
 
 namespace cubind::python {
 
-/// The names of the dims, one for each axis: "B HQ SQ D". In "N* D" the first one is the product of all axes before the
-/// others. A last word "f32": float32, whatever the operator's type is.
+/// The names of the dims, one for each axis: "B HQ SQ D". In "N* D" the first one is the product of all axes
+/// before the others. A last word "f32": float32, whatever the operator's type is.
 class ShapePattern {
  public:
   static constexpr std::int64_t kUnknown = -1;
@@ -20,12 +20,12 @@ class ShapePattern {
 
   bool is_float32() const { return is_float32_; }
 
-  /// Whether the shape is of this pattern, has elements, and agrees with the dims that are known. Those that are
-  /// kUnknown become known, whatever the answer.
+  /// Whether the shape is of this pattern, has elements, and agrees with the dims that are known. Those that
+  /// are kUnknown become known, whatever the answer.
   bool match(std::span<const std::int64_t> shape, std::span<std::int64_t> dims) const;
 
-  /// The shape for these dims. `first`: the shape of the operator's first tensor and its pattern, whose first axes
-  /// stand where this one has a star.
+  /// The shape for these dims. `first`: the shape of the operator's first tensor and its pattern, whose first
+  /// axes stand where this one has a star.
   std::vector<std::int64_t> shape(std::span<const std::int64_t> dims, const ShapePattern& first,
                                   std::span<const std::int64_t> first_shape) const;
 

@@ -24,8 +24,8 @@ struct TensorView {
 };
 static_assert(sizeof(TensorView) == 48 && offsetof(TensorView, shape) == 24);
 
-/// DLPackExchangeAPI: what `torch.Tensor.__dlpack_c_exchange_api__` points to. Its functions return 0, or -1 with an
-/// exception of Python.
+/// DLPackExchangeAPI: what `torch.Tensor.__dlpack_c_exchange_api__` points to. Its functions return 0, or -1
+/// with an exception of Python.
 struct TensorExchange {
   static constexpr std::uint32_t kMajor = 1;
   static constexpr std::int32_t kCpu = 1, kCuda = 2;

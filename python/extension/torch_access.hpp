@@ -11,14 +11,15 @@
 
 namespace cubind::python {
 
-/// The functions of torch are handed in, so that nothing here is bound to a version of it. Used with the GIL held.
+/// The functions of torch are handed in, so that nothing here is bound to a version of it. Used with the GIL
+/// held.
 class TorchAccess {
  public:
   /// The fields of a mapping. Throws PythonError where one is missing.
-  ///   exchange          torch.Tensor.__dlpack_c_exchange_api__; None where torch has none: no tensor is read then
+  ///   exchange          torch.Tensor.__dlpack_c_exchange_api__; None where torch has none: no tensor is read
   ///   plain             the types whose instances are tensors and nothing more
   ///   watchers          callables: one that returns what is true has somebody look on at the operators
-  ///   forward_ad        the module of forward-mode gradients, whose _current_level is below 0 where there are none
+  ///   forward_ad        the module of forward-mode gradients; its _current_level is below 0 without any
   ///   is_grad_enabled, empty_like, float32, uint8     torch's own
   explicit TorchAccess(PyObject* fields);
 

@@ -31,6 +31,7 @@ struct ServedAnswer {
 /// Whether the answer rests on a record of the question's bucket, on its device class, however old that is.
 bool is_of_bucket(const AnswerCandidate& candidate);
 
+/// What there is for a question without waiting, and what would make it better.
 struct Resolution {
   /// The best acceptable candidate answers without waiting for a measurement: the problem or its bucket was
   /// measured or imported, or the caller has said that it tolerates the departures.

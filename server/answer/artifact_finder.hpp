@@ -16,6 +16,7 @@ namespace cubind {
 
 class Store;
 
+/// The artifact to serve, else why none of those that there are can be.
 struct FoundArtifact {
   std::optional<ArtifactRow> artifact;
   /// There is an artifact, but the driver cannot load the cubins of its toolchain ("nvrtc 13.0").

@@ -8,8 +8,8 @@
 
 namespace cubind {
 
-/// The answer that tuning under this budget would only repeat: fresh (is_fresh()), and chosen by a search that
-/// covers() the budget from the space that today's spec has for the problem. Absent: tune.
+/// The answer that tuning under this budget would only repeat: fresh (is_fresh()), and chosen by a search
+/// that covers() the budget from the space that today's spec has for the problem. Absent: tune.
 std::optional<AnswerCandidate> settled_answer(const Question& question, const SearchBudget& budget,
                                               Answerer& answerer, const IndexSnapshot& index);
 

@@ -15,6 +15,7 @@
 
 namespace cubind {
 
+/// A GetVariantRequest, checked.
 struct VariantQuestion {
   Question question;
   std::optional<Match> accepted;  // absent: every departure is

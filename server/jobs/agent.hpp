@@ -14,6 +14,7 @@
 
 namespace cubind {
 
+/// A GPU, or a replay device, on which an agent may measure.
 struct OfferedDevice {
   std::string uuid;  // of the GPU, or "replay-..."
   DeviceClass device;
@@ -26,12 +27,14 @@ struct OfferedDevice {
 
 inline bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }
 
+/// An NVRTC with which an agent compiles.
 struct OfferedToolchain {
   std::string name;  // "nvrtc 13.0"
   std::uint32_t major = 0, minor = 0;
   std::vector<std::string> architectures;
 };
 
+/// What an agent has said of itself.
 struct AgentProfile {
   std::string id;
   std::string version;
@@ -59,6 +62,7 @@ struct Lease {
   bool only_when_idle = false;  // hands back where somebody else uses the GPU
 };
 
+/// A configuration to compile for CheckKernel; nothing of it is stored.
 struct CheckOrder {
   std::string id;
   SpecBundle spec;
@@ -68,6 +72,7 @@ struct CheckOrder {
   bool with_reference = false;  // the reference kernel, where there is one, is compiled too
 };
 
+/// What became of a CheckOrder.
 struct CheckOutcome {
   Outcome outcome = Outcome::Correct;
   std::string log;
@@ -75,6 +80,7 @@ struct CheckOutcome {
   ArtifactRow artifact;  // key and toolchain digests may be empty
 };
 
+/// How far a leased job is.
 struct WorkProgress {
   std::string phase;
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
@@ -82,6 +88,7 @@ struct WorkProgress {
   JobState state = JobState::Running;  // or WaitingForIdleGpu
 };
 
+/// A compiled variant, with its bytes where they have not come before.
 struct ArtifactUpload {
   ArtifactRow row;
   std::string zstd;  // empty: uploaded before, by PutArtifact
@@ -95,6 +102,7 @@ struct WorkBatch {
   std::vector<VerificationRow> verifications;
 };
 
+/// How a lease ended.
 struct WorkResult {
   enum class Status : std::uint8_t { Done, Failed, Interrupted, Smaller };
   Status status = Status::Done;

@@ -14,8 +14,9 @@ namespace cubind {
 
 class KernelLibrary;
 
-/// The latest failure of each key. It holds while the kernel's spec is the same, and for a pause; where the job lacked memory,
-/// until a GPU of its class offers enough of it (for the pause, where a GPU does not tell what is free).
+/// The latest failure of each key. It holds while the kernel's spec is the same, and for a pause; where the
+/// job lacked memory, until a GPU of its class offers enough of it (for the pause, where a GPU does not tell
+/// what is free).
 class Failures {
  public:
   Failures(KernelLibrary& kernels, const JoinedAgents& agents, const Clock& clock, std::chrono::minutes pause)
@@ -23,8 +24,8 @@ class Failures {
 
   /// A job has ended: in success or by somebody's will, its key has not failed.
   void note(const JobRow& ended);
-  /// The error of the key's failure while it holds. That exactly the problem did not fit says nothing to who asks
-  /// for its bucket.
+  /// The error of the key's failure while it holds. That exactly the problem did not fit says nothing to who
+  /// asks for its bucket.
   std::optional<std::string> find(const Digest& key, bool for_bucket) const;
   /// By the key's latest job; 0: it did not lack memory.
   std::uint64_t memory_needed(const Digest& key) const;

@@ -9,11 +9,11 @@ namespace cubind {
 class Store;
 struct KernelEntry;
 
-/// Fills spec, trials, blocks, verifications, artifacts and incumbent, and the job's warm start with its first
-/// lease: a later one repeats that search, whatever has been measured elsewhere meanwhile. `device` is null for a job that
-/// only compiles. Full keys and details are left out: the agent computes the keys itself, and a lease must
-/// stay far below the largest message. A retune begins a new series: of older ones it gets the artifacts and
-/// the configurations that do not compile, no timing.
+/// Fills spec, trials, blocks, verifications, artifacts and incumbent, and the job's warm start with its
+/// first lease: a later one repeats that search, whatever has been measured elsewhere meanwhile. `device` is
+/// null for a job that only compiles. Full keys and details are left out: the agent computes the keys itself,
+/// and a lease must stay far below the largest message. A retune begins a new series: of older ones it gets
+/// the artifacts and the configurations that do not compile, no timing.
 void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
                 const IndexSnapshot& index);
 

@@ -10,8 +10,9 @@ namespace cubind {
 class Store;
 class StoreReader;
 
-/// Adds to the rows what the agent leaves to the queue and stores them in one transaction. The job is leased. Throws
-/// InvalidArgument for an artifact without bytes that was not uploaded before, and what the store throws.
+/// Adds to the rows what the agent leaves to the queue and stores them in one transaction. The job is leased.
+/// Throws InvalidArgument for an artifact without bytes that was not uploaded before, and what the store
+/// throws.
 void store_job_batch(const OpenJob& job, WorkBatch& batch, Store& store);
 
 /// Question, winner and origin of the record that the job has found; its row notes where another problem than

@@ -12,6 +12,7 @@
 
 namespace cubind {
 
+/// How long a job will take.
 struct TimeEstimate {
   double elapsed_ms = 0;
   std::uint32_t jobs = 0;  // that it rests on

@@ -9,6 +9,7 @@
 
 namespace cubind {
 
+/// A connected agent, and the way to it.
 struct JoinedAgent {
   AgentProfile profile;
   AgentLink* link = nullptr;

@@ -12,15 +12,17 @@
 
 namespace cubind {
 
-/// Each is answered once: by its agent, or with an error where that leaves before. An agent gets a few at a time, and of
-/// these one caller never has all: whoever sends sources that compile for ever waits for himself.
+/// Each is answered once: by its agent, or with an error where that leaves before. An agent gets a few at a
+/// time, and of these one caller never has all: whoever sends sources that compile for ever waits for
+/// himself.
 class PendingChecks {
  public:
   using Done = std::function<void(const CheckOutcome&, const std::string& error)>;
 
   /// Gives the id by which the agent answers. `caller`: who shares what he gets with himself alone.
   std::string add(std::uint64_t agent, std::string caller, CheckOrder order, Done done);
-  /// The next one that the agent shall compile, if it compiles less than `limit` (at least 2); it counts as begun.
+  /// The next one that the agent shall compile, if it compiles less than `limit` (at least 2); it counts as
+  /// begun.
   std::optional<CheckOrder> begin_next(std::uint64_t agent, unsigned limit);
   /// Nothing happens where the id is not known.
   void finish(const std::string& id, const CheckOutcome& outcome);

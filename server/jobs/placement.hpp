@@ -30,7 +30,8 @@ class Placement {
             std::uint32_t compile_limit)
       : agents_(agents), jobs_(jobs), failures_(failures), compile_limit_(compile_limit) {}
 
-  /// A job that was out of memory goes to a GPU with enough of it, if there is one (it is waited for), else to any.
+  /// A job that was out of memory goes to a GPU with enough of it, if there is one (it is waited for), else
+  /// to any.
   JobPlaces places(const OpenJob& job) const;
   /// Whether jobs that wait for an idle GPU hold every GPU that could measure for this one.
   bool waits_behind_foreign_use(const OpenJob& job) const;

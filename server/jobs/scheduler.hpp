@@ -40,6 +40,7 @@ struct SchedulerOptions {
   std::uint32_t forget_after = 500;  // jobs that have ended
 };
 
+/// A job that compiles configurations and measures nothing.
 struct CompileOrder {
   RecordQuestion question;
   DeviceClass device;
@@ -49,6 +50,7 @@ struct CompileOrder {
   std::uint32_t driver_cuda = 0;
 };
 
+/// A job that measures.
 struct TuneOrder {
   RecordQuestion question;
   DeviceClass device;
@@ -85,8 +87,8 @@ class Scheduler {
   std::optional<JobEvent> find(const std::string& id) const;  // open jobs
   std::vector<JobEvent> open_jobs() const;
 
-  /// The error of the key's failure while that holds (see Failures). A miss does not start such a job again; whoever
-  /// asks for it by name (Tune) does.
+  /// The error of the key's failure while that holds (see Failures). A miss does not start such a job again;
+  /// whoever asks for it by name (Tune) does.
   std::optional<std::string> failed_lately(const Digest& key, bool for_bucket = false) const;
 
   /// Tells every change from now on. 0: the job is not open.
@@ -117,8 +119,8 @@ class Scheduler {
   /// Whether jobs are queued for the GPU of this lease. An ended lease, and one that compiles: none are.
   bool jobs_wait_behind(const std::string& lease_id) const;
 
-  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can (then the
-  /// result is empty). Gives the check's id.
+  /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can
+  /// (then the result is empty). Gives the check's id.
   std::string check(CheckOrder order, const std::string& caller, PendingChecks::Done done);
   /// Nobody waits for these: an agent that compiles one stops at once, and `done` is not called.
   void drop_checks(const std::vector<std::string>& ids);

@@ -42,6 +42,7 @@ struct ClassRecords {
 /// The records that one question may draw on: same kernel, interface, policy, numerics and namespace.
 using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
+/// The current records and the known device classes at one generation. Immutable once it is published.
 class IndexSnapshot {
  public:
   /// The store's content in an earlier generation.
@@ -70,7 +71,8 @@ class IndexSnapshot {
   std::map<Digest, DeviceClass> devices_;
 };
 
-/// snapshot() and published() are called from any thread; the others from one thread at a time (the job thread).
+/// snapshot() and published() are called from any thread; the others from one thread at a time (the job
+/// thread).
 class Index {
  public:
   Index();

@@ -26,11 +26,12 @@ struct Question {
   std::uint32_t power_limit_mw = 0;     // the caller's; 0: not said
   std::optional<std::string>
       toolchain;  // name of the one that would compile today; absent: makes nothing stale
-  /// The first valid configuration, where none of the spec's defaults is valid and somebody has looked for it: that may
-  /// take long.
+  /// The first valid configuration, where none of the spec's defaults is valid and somebody has looked for
+  /// it: that may take long.
   std::optional<Configuration> fallback = {};
 };
 
+/// A configuration that may answer, and how good that answer would be.
 struct AnswerCandidate {
   Match match;
   Evidence evidence = Evidence::None;
@@ -55,8 +56,8 @@ using CarryOver = std::function<std::optional<CarriedOver>(const RecordRow&, con
 /// The distance up to which the nearest problem answers.
 inline constexpr double kNearestLimit = 2.0;
 
-/// The first of the spec's defaults that is valid for the asked problem, else the question's fallback; absent: there is
-/// none, or nobody has looked for one.
+/// The first of the spec's defaults that is valid for the asked problem, else the question's fallback;
+/// absent: there is none, or nobody has looked for one.
 std::optional<Configuration> valid_default(const Question& question);
 
 /// At most `limit` candidates with records, then valid_default(). Each satisfies the constraints and launch

@@ -13,9 +13,10 @@
 
 namespace cubind {
 
-/// Submits the compiles that a call's answers want, one after the other, and waits for each as long as the call goes along.
-/// A compile that fails, or that has ended without the artifact that was asked for, is noted: the call looks its answer up
-/// again without it. On the job thread; destroyed on any, once nothing is waited for.
+/// Submits the compiles that a call's answers want, one after the other, and waits for each as long as the
+/// call goes along. A compile that fails, or that has ended without the artifact that was asked for, is
+/// noted: the call looks its answer up again without it. On the job thread; destroyed on any, once nothing is
+/// waited for.
 class CompileWait {
  public:
   enum class Step {
@@ -24,7 +25,8 @@ class CompileWait {
     Wait,       // one of the two functions will be called, once
   };
 
-  /// What goes on after the wait; the functions keep the call alive. Not called within the scheduler's own call.
+  /// What goes on after the wait; the functions keep the call alive. Not called within the scheduler's own
+  /// call.
   struct Continuation {
     std::function<void()> look_again;  // the compile has ended
     std::function<void()> answer;      // the time is over

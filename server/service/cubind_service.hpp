@@ -49,6 +49,7 @@ class CubindService final : public v1::Cubind::WithRawCallbackMethod_GetVariant<
   ServiceContext& context_;
 };
 
+/// The agents' service: the lease stream, and artifacts that are too large for it.
 class AgentService final : public v1::AgentService::CallbackService {
  public:
   explicit AgentService(ServiceContext& context) : context_(context) {}

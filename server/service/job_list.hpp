@@ -6,8 +6,8 @@
 
 namespace cubind {
 
-/// On the job thread. A job that ends between two pages is in one of them. Throws InvalidArgument for a page token
-/// that no reply has, and NotFound for the id of no job.
+/// On the job thread. A job that ends between two pages is in one of them. Throws InvalidArgument for a page
+/// token that no reply has, and NotFound for the id of no job.
 void list_jobs(ServiceContext& context, const v1::ListJobsRequest& request, v1::ListJobsReply& reply);
 
 }  // namespace cubind

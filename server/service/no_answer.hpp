@@ -15,8 +15,8 @@ struct CompileAttempts {
   bool any_failed = false;
 };
 
-/// Throws NotFound, FailedPrecondition or Unavailable, and says what would be right. `leaves_none` is the condition
-/// that no configuration satisfies, where one is known.
+/// Throws NotFound, FailedPrecondition or Unavailable, and says what would be right. `leaves_none` is the
+/// condition that no configuration satisfies, where one is known.
 [[noreturn]] void throw_no_answer(const Question& question, const Resolution& resolution,
                                   const AgentProfiles& agents, const CompileAttempts& compiles,
                                   const std::string& leaves_none);

@@ -28,6 +28,7 @@ struct ReplyState {
 
 ReplyState reply_state(ServiceContext& context);
 
+/// A reply that was given before, ready to be sent again.
 struct KnownReply {
   grpc::Slice head;
   std::optional<CubinAtEnd> cubin;

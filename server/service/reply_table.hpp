@@ -1,6 +1,6 @@
-// A hash table of replies by the bytes of their requests, made for many more replies than a processor's caches
-// hold: a look at one costs a line of the table, and the piece of memory with the request and the reply's head,
-// which is sent anyway. Lists and maps of nodes cost a miss a node.
+// A hash table of replies by the bytes of their requests, made for many more replies than a processor's
+// caches hold: a look at one costs a line of the table, and the piece of memory with the request and the
+// reply's head, which is sent anyway. Lists and maps of nodes cost a miss a node.
 #pragma once
 
 #include <cstddef>

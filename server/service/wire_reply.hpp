@@ -1,5 +1,5 @@
-// Replies to GetVariant in wire format: everything but the cubin's bytes in one piece, which is kept, and those
-// bytes in another, which is borrowed from the blob cache.
+// Replies to GetVariant in wire format: everything but the cubin's bytes in one piece, which is kept, and
+// those bytes in another, which is borrowed from the blob cache.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -25,6 +25,7 @@ struct CubinAtEnd {
   bool is(const Blob& blob) const;
 };
 
+/// A reply in wire format, in two pieces.
 struct WireReply {
   grpc::Slice head;                 // everything before the cubin's bytes
   std::optional<CubinAtEnd> cubin;  // absent: the head is the whole message

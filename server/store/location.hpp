@@ -24,13 +24,13 @@ std::filesystem::path resolved(std::filesystem::path file);
 /// naming its pid.
 UniqueFd lock_file(const std::filesystem::path& path);
 
-/// Two bytes of a database's header say which formats its reader and its writer must know, and they are the same. Where the
-/// writer's alone is one that nobody knows, it is damaged and written anew: SQLite would open the file for reading alone.
-/// True if that was so.
+/// Two bytes of a database's header say which formats its reader and its writer must know, and they are the
+/// same. Where the writer's alone is one that nobody knows, it is damaged and written anew: SQLite would open
+/// the file for reading alone. True if that was so.
 bool mend_write_version(const std::filesystem::path& path);
 
-/// Renames the database's files to "PATH.damaged-DATE" (its journal to "PATH.damaged-DATE-wal"), so that SQLite finds them
-/// together. Gives the new path.
+/// Renames the database's files to "PATH.damaged-DATE" (its journal to "PATH.damaged-DATE-wal"), so that
+/// SQLite finds them together. Gives the new path.
 std::filesystem::path move_aside(const std::filesystem::path& path, const std::string& date);
 
 /// Tells a file from a copy of it put in its place: the inode. A copy that is written over it keeps that:

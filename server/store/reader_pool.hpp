@@ -14,8 +14,8 @@
 
 namespace cubind::store {
 
-/// Thread-safe: a connection is used by one thread at a time. Connections are opened as they are needed, up to `size`;
-/// then a reader waits.
+/// Thread-safe: a connection is used by one thread at a time. Connections are opened as they are needed, up
+/// to `size`; then a reader waits.
 class ReaderPool {
  public:
   ReaderPool(std::filesystem::path path, unsigned size, DamagedRows& damaged)

@@ -1,8 +1,8 @@
 // The columns of each table, one list a row type: SELECT and INSERT name them in this order (sql.hpp), and in
 // this order they are bound and read. A field that is added to a row is added here.
 //
-// Columns that are not simply written and read back stand before these in the statements: ids, keys that are checked
-// against their digests, generations, the rows' own dates, and columns that are made of others.
+// Columns that are not simply written and read back stand before these in the statements: ids, keys that are
+// checked against their digests, generations, the rows' own dates, and columns that are made of others.
 #pragma once
 
 #include <concepts>

@@ -46,6 +46,7 @@ struct ArtifactRow {
   bool operator==(const ArtifactRow&) const = default;
 };
 
+/// A cubin's bytes.
 struct Blob {
   Digest cubin;
   std::uint64_t cubin_bytes = 0;
@@ -55,6 +56,7 @@ struct Blob {
 /// Who wrote a trial. Imported trials are kept apart: they never stand in for a measurement of this store.
 enum class Origin : std::uint8_t { Worker = 0, Import = 1 };
 
+/// One configuration of one problem on one device class, and how its trial ended.
 struct TrialRow {
   Key key;  // `full` is empty for an imported trial: tables carry the digest alone
   Origin origin = Origin::Worker;
@@ -94,6 +96,7 @@ struct BlockRow {
   bool operator==(const BlockRow&) const = default;
 };
 
+/// One comparison of a trial with its reference.
 struct VerificationRow {
   Digest trial;
   Origin origin = Origin::Worker;
@@ -136,6 +139,7 @@ struct WantRow {
   std::string first_at, last_at;
 };
 
+/// CompileWinner compiles and measures nothing.
 enum class JobKind : std::uint8_t { Tune = 0, CompileWinner = 1 };
 
 enum class JobState : std::uint8_t {
@@ -150,6 +154,7 @@ enum class JobState : std::uint8_t {
 
 inline bool has_ended(JobState state) { return state >= JobState::Done; }
 
+/// How many trials of a job ended so.
 struct OutcomeCount {
   Outcome outcome = Outcome::Correct;
   std::uint32_t count = 0;

@@ -1,5 +1,6 @@
-// All SQL of cubind beside schemas/store.sql. PostgreSQL will want this file and the schema, nothing else. Where a
-// whole row is read or written its columns come from row_columns.hpp; the `leading` ones stand before them.
+// All SQL of cubind beside schemas/store.sql. PostgreSQL will want this file and the schema, nothing else.
+// Where a whole row is read or written its columns come from row_columns.hpp; the `leading` ones stand before
+// them.
 #pragma once
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 // a write succeeds again), FailedPrecondition from open() (another daemon has the store, a network file
 // system, a newer schema).
 //
-// A store whose file is damaged so far that a daemon cannot start with it is renamed aside by open(), and a new one is
-// begun. Only damage does that, never a full, failing or busy disk.
+// A store whose file is damaged so far that a daemon cannot start with it is renamed aside by open(), and a
+// new one is begun. Only damage does that, never a full, failing or busy disk.
 #pragma once
 
 #include <chrono>

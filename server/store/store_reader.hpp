@@ -1,5 +1,5 @@
-// The queries of the store, on one connection within one transaction. An object is used only within the function
-// that it was handed to (Store::read, Store::write).
+// The queries of the store, on one connection within one transaction. An object is used only within the
+// function that it was handed to (Store::read, Store::write).
 #pragma once
 
 #include <cstdint>

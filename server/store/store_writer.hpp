@@ -1,4 +1,5 @@
-// The changes of the store, on its one writing connection within one transaction. Reads see the writes before them.
+// The changes of the store, on its one writing connection within one transaction. Reads see the writes before
+// them.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@ namespace cubind {
 inline constexpr std::uint32_t kMaxWants = 10'000;
 inline constexpr std::uint32_t kMaxEndedJobs = 10'000;
 
+/// Throws as Store says; an error of one change undoes the whole transaction.
 class StoreWriter : public StoreReader {
  public:
   /// `now` is the date that new rows get.
@@ -44,8 +46,8 @@ class StoreWriter : public StoreReader {
   bool put_record(const RecordRow& record);
 
   void put_job(const JobRow& job);  // inserts or replaces
-  /// Forgets jobs that ended before that date, and of the others all but the last kMaxEndedJobs. A job whose record
-  /// holds stays.
+  /// Forgets jobs that ended before that date, and of the others all but the last kMaxEndedJobs. A job whose
+  /// record holds stays.
   void forget_jobs(const std::string& ended_before);
   /// Ends damaged open jobs as failed, with the damage as their error: nobody can go on with them, and they
   /// keep the next job with their key away.

@@ -18,8 +18,9 @@
 
 namespace cubind::store {
 
-/// Brings the file to today's schema, then runs one transaction after the other. Thread-safe. Tells whether the disk
-/// takes writes: after a failure of the disk they are still tried, with less patience, until one succeeds.
+/// Brings the file to today's schema, then runs one transaction after the other. Thread-safe. Tells whether
+/// the disk takes writes: after a failure of the disk they are still tried, with less patience, until one
+/// succeeds.
 class WriterThread {
  public:
   /// Throws what Store::open() does about the file, and DataLoss where it is damaged and of no use any more.

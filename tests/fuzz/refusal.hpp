@@ -7,7 +7,8 @@
 
 namespace cubind::fuzz {
 
-/// Bad input is refused by an Error that says what was wrong and where; anything else that is thrown ends the run.
+/// Bad input is refused by an Error that says what was wrong and where; anything else that is thrown ends the
+/// run.
 template <typename Function>
 void refuse_or(Function&& reads) {
   try {

@@ -1,4 +1,5 @@
-// A table of any bytes: refused with file and JSON pointer, or the canonical text is read back as the same table.
+// A table of any bytes: refused with file and JSON pointer, or the canonical text is read back as the same
+// table.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,8 +1,10 @@
-"""What torch computes in float64 on the CPU, for the reference of each kernel: writes torch.json beside this file.
+"""What torch computes in float64 on the CPU, for the reference of each kernel: writes torch.json beside this
+file.
 
     python3 tests/golden/make_torch.py
 
-Inputs are multiples of 1/256, results have ten digits. Needs torch; the test that reads the file (tests/unit/variants/torch_test.cpp) does not.
+Inputs are multiples of 1/256, results have ten digits. Needs torch; the test that reads the file
+(tests/unit/variants/torch_test.cpp) does not.
 """
 
 import json

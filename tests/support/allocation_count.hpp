@@ -1,5 +1,5 @@
-// Counts what a test allocates. A program that links it has an operator new of its own, which a sanitizer does not
-// bear: its tests carry the label unit_native.
+// Counts what a test allocates. A program that links it has an operator new of its own, which a sanitizer
+// does not bear: its tests carry the label unit_native.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 namespace cubind::test {
 
-/// Of a page of docs/: the lines between the first fence of this language below the heading ("## Asking") and the
-/// fence's end.
+/// Of a page of docs/: the lines between the first fence of this language below the heading ("## Asking") and
+/// the fence's end.
 inline std::string code_block(const std::string& page, const std::string& heading,
                               const std::string& language) {
   const std::string text = "\n" + read_file(source_dir() / "docs" / page), fence = "\n```" + language + "\n";

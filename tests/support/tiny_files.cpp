@@ -1,5 +1,6 @@
-// tiny_files FOLDER: writes the tiny kernel (FOLDER/kernels), a table that a replay device plays for N=4096,K=2,T=f32 and
-// N=4096,K=3,T=f32 (FOLDER/table.json), and the replay device's settings (FOLDER/faults.json).
+// tiny_files FOLDER: writes the tiny kernel (FOLDER/kernels), a table that a replay device plays for
+// N=4096,K=2,T=f32 and N=4096,K=3,T=f32 (FOLDER/table.json), and the replay device's settings
+// (FOLDER/faults.json).
 #include <cstdio>
 #include <exception>
 #include <filesystem>

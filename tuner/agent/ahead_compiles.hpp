@@ -14,8 +14,9 @@
 
 namespace cubind {
 
-/// Compiles what the job that comes next on a GPU will ask first, while compilers have nothing else to do. The results are
-/// in the cache when the job begins. Works in a thread of its own until it is done or destroyed.
+/// Compiles what the job that comes next on a GPU will ask first, while compilers have nothing else to do.
+/// The results are in the cache when the job begins. Works in a thread of its own until it is done or
+/// destroyed.
 class AheadCompiles {
  public:
   /// `device`: facts and driver. Both references must outlive this object.

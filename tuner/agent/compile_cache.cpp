@@ -66,7 +66,8 @@ void CompileCache::give_up(const Digest& key) {
   }
 }
 
-// One thread asks the compiler, the others wait for it. A thread that waits also wants the key, so that its entry stays.
+// One thread asks the compiler, the others wait for it. A thread that waits also wants the key, so that its
+// entry stays.
 CompileCache::ResultPtr CompileCache::wait(const Digest& key, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   Entry& entry = entries_.at(key);

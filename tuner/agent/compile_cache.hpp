@@ -18,9 +18,10 @@
 
 namespace cubind {
 
-/// One toolchain's compiles, shared by all jobs: each artifact key is compiled once, whoever asks for it and however
-/// many at a time. Results are kept from job to job, the last used ones up to a number of bytes. What ended without
-/// NVRTC's word (a deadline, a lost worker) is told to those who wait for it and is not kept. Thread-safe.
+/// One toolchain's compiles, shared by all jobs: each artifact key is compiled once, whoever asks for it and
+/// however many at a time. Results are kept from job to job, the last used ones up to a number of bytes. What
+/// ended without NVRTC's word (a deadline, a lost worker) is told to those who wait for it and is not kept.
+/// Thread-safe.
 class CompileCache {
  public:
   static constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
@@ -37,9 +38,9 @@ class CompileCache {
   };
   using ResultPtr = std::shared_ptr<const Result>;
 
-  /// Begins the compile unless the key is known or under way; then its priority rises to this one. `request` is
-  /// called only if the compile begins. Each call is followed by one give_up(), which ends a compile that nobody else
-  /// wants.
+  /// Begins the compile unless the key is known or under way; then its priority rises to this one. `request`
+  /// is called only if the compile begins. Each call is followed by one give_up(), which ends a compile that
+  /// nobody else wants.
   void want(const Digest& key, CompilePriority priority, const std::function<v1::CompileRequest()>& request);
   void give_up(const Digest& key);
 

@@ -206,8 +206,8 @@ class CompilePool::Implementation {
     }
   }
 
-  // Absent when the pool ends and no probe is left. The first of the waiting has the highest priority: where there is no
-  // slot for it there is none for the others.
+  // Absent when the pool ends and no probe is left. The first of the waiting has the highest priority: where
+  // there is no slot for it there is none for the others.
   std::optional<Job> next_job() {
     std::unique_lock lock(mutex_);
     while (!stopping_ || !waiting_.empty()) {

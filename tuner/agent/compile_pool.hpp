@@ -13,6 +13,7 @@
 
 namespace cubind {
 
+/// What the pool's workers run with, and how many there are.
 struct CompilePoolOptions {
   std::filesystem::path worker_program;  // cubind-worker
   std::filesystem::path nvrtc;           // of the toolchain
@@ -45,6 +46,7 @@ struct CompileResult {
   bool stood_still = false;
 };
 
+/// Of the pool so far.
 struct CompilePoolCounts {
   std::uint64_t compiles = 0;     // finished requests
   std::uint64_t nvrtc_calls = 0;  // nvrtcCompileProgram calls, as the workers count them; warm-ups excluded
@@ -52,11 +54,12 @@ struct CompilePoolCounts {
   std::uint64_t workers_lost = 0;  // crashed, killed or timed out
 };
 
-/// N disposable `cubind-worker compile` processes, started by exec with an empty environment, niced, each in a
-/// process group of its own. Requests of a higher priority go first, equal ones in the order of submission;
+/// N disposable `cubind-worker compile` processes, started by exec with an empty environment, niced, each in
+/// a process group of its own. Requests of a higher priority go first, equal ones in the order of submission;
 /// results come in the order in which they are ready.
 ///
-/// All members may be called from any thread. Starting is lazy: a worker is started when there is work for it.
+/// All members may be called from any thread. Starting is lazy: a worker is started when there is work for
+/// it.
 class CompilePool {
  public:
   explicit CompilePool(CompilePoolOptions options);
@@ -80,8 +83,8 @@ class CompilePool {
   /// the id is unknown, cancelled or taken.
   std::optional<CompileResult> wait(std::uint64_t id, std::chrono::milliseconds timeout);
 
-  /// Drops one request: waiting, running (the worker is killed) or finished but not taken. Nothing happens for
-  /// an unknown one.
+  /// Drops one request: waiting, running (the worker is killed) or finished but not taken. Nothing happens
+  /// for an unknown one.
   void cancel(std::uint64_t id);
   /// Drops every request, waiting, running (the worker is killed) or finished but not taken. No result comes
   /// for them.

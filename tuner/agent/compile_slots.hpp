@@ -4,9 +4,9 @@
 
 namespace cubind {
 
-/// Who waits for a compile, the more urgent ones last. Checks and questions each have a slot that those before them cannot
-/// take: a source that keeps its compiler busy until the deadline does not keep those waiting who are more in a hurry. Compiles
-/// ahead leave one of several slots to the job that runs.
+/// Who waits for a compile, the more urgent ones last. Checks and questions each have a slot that those
+/// before them cannot take: a source that keeps its compiler busy until the deadline does not keep those
+/// waiting who are more in a hurry. Compiles ahead leave one of several slots to the job that runs.
 enum class CompilePriority {
   Ahead,      // a configuration of the job that comes next
   Tuning,     // a configuration, ahead of the device

@@ -32,8 +32,8 @@ struct Compiled {
   std::string cubin;  // empty: CompileSource::cubin fetches it
 };
 
-/// The artifacts of one job. Those of the lease and those that the cache knows are not compiled again, and compiles
-/// run ahead of the questions. Used from the job's thread.
+/// The artifacts of one job. Those of the lease and those that the cache knows are not compiled again, and
+/// compiles run ahead of the questions. Used from the job's thread.
 class CompileSource {
  public:
   CompileSource(CompileCache& compiles, JobChannel& channel, JobStop& stop,
@@ -59,8 +59,8 @@ class CompileSource {
   /// Frees the bytes of a stored artifact; they can be fetched.
   void forget_bytes(const Digest& key);
 
-  /// Adds the artifact to the batch unless the daemon has it; a large one is sent ahead. mark_stored() follows
-  /// when the batch was acknowledged.
+  /// Adds the artifact to the batch unless the daemon has it; a large one is sent ahead. mark_stored()
+  /// follows when the batch was acknowledged.
   void add_to(v1::Batch& batch, const Digest& key);
   void mark_stored(const Digest& key);
 

@@ -22,14 +22,15 @@ struct LocalDevice {
   std::vector<std::string> worker_arguments;  // after `device --fd N`
 };
 
+/// This machine's devices as this agent's options select them, or why there are none.
 struct FoundDevices {
   std::vector<LocalDevice> devices;
   std::string none_because;  // without devices: one line of UTF-8
 };
 
 /// GPUs by a short-lived process of our own (`--list-devices`), replay devices by asking their worker.
-/// `--tune-when never` finds none. A table that does not work is left out with a message in the log, so are all
-/// GPUs where a driver does not answer within the deadline for opening a device, or until `stop`.
+/// `--tune-when never` finds none. A table that does not work is left out with a message in the log, so are
+/// all GPUs where a driver does not answer within the deadline for opening a device, or until `stop`.
 FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop = {});
 
 /// The memory of each device that trials may use now, by UUID, found as find_devices() finds it. Devices that

@@ -11,8 +11,8 @@
 
 namespace cubind {
 
-/// A device of this machine. One tuning job uses it at a time, and its worker outlives a job that leaves it open
-/// for the next one. Thread-safe but for `device`, whose offer the agent guards.
+/// A device of this machine. One tuning job uses it at a time, and its worker outlives a job that leaves it
+/// open for the next one. Thread-safe but for `device`, whose offer the agent guards.
 class GpuPlace {
  public:
   explicit GpuPlace(LocalDevice found) : device(std::move(found)) {}
@@ -24,8 +24,8 @@ class GpuPlace {
   /// Ends the worker that a job has left open. Nothing happens while a job uses it.
   void end_left_worker();
 
-  /// A job's use of the device, from when it is free. At its end the worker is kept if it was left open and the job
-  /// was not stopped: the link of a stopped one starts no other.
+  /// A job's use of the device, from when it is free. At its end the worker is kept if it was left open and
+  /// the job was not stopped: the link of a stopped one starts no other.
   class Turn {
    public:
     Turn(GpuPlace& place, Spawner& spawner, const std::filesystem::path& worker_program, const JobStop& stop);

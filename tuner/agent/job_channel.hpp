@@ -16,8 +16,8 @@ class JobChannel {
  public:
   virtual ~JobChannel() = default;
 
-  /// Stored in one transaction. Returns when the batch before this one has been acknowledged, so that the next
-  /// measurement does not wait for this one.
+  /// Stored in one transaction. Returns when the batch before this one has been acknowledged, so that the
+  /// next measurement does not wait for this one.
   virtual void store(const v1::Batch& batch) = 0;
   /// Returns when all batches have been acknowledged.
   virtual void settle() = 0;

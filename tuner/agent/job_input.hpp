@@ -37,8 +37,8 @@ struct JobInput {
   Digest incumbent_trial;
 };
 
-/// Reads the lease. Throws Error(InvalidArgument) for a problem that is wrong, Error(FailedPrecondition) where
-/// no configuration is valid, and as KernelSpace does. `interrupt` is asked while the space is made.
+/// Reads the lease. Throws Error(InvalidArgument) for a problem that is wrong, Error(FailedPrecondition)
+/// where no configuration is valid, and as KernelSpace does. `interrupt` is asked while the space is made.
 JobInput make_job_input(const v1::LeaseGrant& lease, const std::shared_ptr<const KernelSpec>& spec,
                         const v1::DeviceInfo& device, const Interrupt& interrupt = {});
 

@@ -13,14 +13,15 @@
 
 namespace cubind {
 
-/// The reports to the daemon while a job runs: at once where the state changes or a phase is come to for the first
-/// time. Else fifty times a second at most for a change of the phase (each configuration goes through three) and ten
-/// times for the rest. Keeps the time that the job spends at each of its stages. Used from the job's thread.
+/// The reports to the daemon while a job runs, and the time that the job spends at each of its stages. A
+/// phase is a stage that callers are told of (v1::Job::phase). A report goes out at once where the state
+/// changes or a phase is come to for the first time, else fifty times a second at most for a change of the
+/// phase (each configuration goes through three) and ten times for the rest. Used from the job's thread.
 class JobProgress {
  public:
   JobProgress(JobChannel& channel, const Clock& clock);
 
-  /// compiling, verifying, screening, finalists, commit: also the stage from now on.
+  /// compiling, verifying, screening, finalists, commit: a stage() that is reported.
   void phase(std::string_view phase);
   /// The time from now on is spent at this stage (see StageTime). WAITING_FOR_IDLE_GPU is one by itself.
   void stage(std::string_view stage);

@@ -11,8 +11,8 @@
 
 namespace cubind {
 
-/// A kernel's sources as one toolchain sees them: the compile workers' input, and the identity that enters the
-/// keys. Immutable; safe to share between threads.
+/// A kernel's sources as one toolchain sees them: the compile workers' input, and the identity that enters
+/// the keys. Immutable; safe to share between threads.
 class KernelBuild {
  public:
   /// Throws what include_closure throws. `toolchain` is copied into the identity and not kept.

@@ -41,8 +41,8 @@ std::optional<AgentOptions> parse_agent_options(int argc, const char* const* arg
 
 /// Half the cores, at least one.
 unsigned compile_jobs_for(double cores);
-/// What a line of cgroup's cpu.max grants ("QUOTA PERIOD" in microseconds, or "max PERIOD"), at least one core; a large
-/// number where it limits nothing.
+/// What a line of cgroup's cpu.max grants ("QUOTA PERIOD" in microseconds, or "max PERIOD"), at least one
+/// core; a large number where it limits nothing.
 double cores_of_quota(const std::string& cpu_max);
 /// For the cores that affinity and cgroup grant.
 unsigned default_compile_jobs();

@@ -17,14 +17,14 @@ struct ReferenceLaunch {
   LaunchPlan plan;    // with symbols
 };
 
-/// The buffers of a problem: all launches of its default configuration, also those that are left out for a zero
-/// in their grid. Only scratch depends on the configuration, and the device worker makes it larger for the
-/// trial that wants more. Absent where no configuration is valid.
+/// The buffers of a problem: all launches of its default configuration, also those that are left out for a
+/// zero in their grid. Only scratch depends on the configuration, and the device worker makes it larger for
+/// the trial that wants more. Absent where no configuration is valid.
 std::optional<LaunchPlan> buffers_plan(const JobInput& input, const Problem& problem);
 
 /// The request that makes a device worker ready for one problem: each buffer as large as the largest of
-/// `plans` wants it, inputs seeded from the job, tolerances of the outputs, the floors of the work. Throws Error(InvalidArgument) if the
-/// spec's expressions fail.
+/// `plans` wants it, inputs seeded from the job, tolerances of the outputs, the floors of the work. Throws
+/// Error(InvalidArgument) if the spec's expressions fail.
 v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t setup, const Problem& problem,
                                         const std::vector<const LaunchPlan*>& plans,
                                         const ReferenceLaunch& reference);

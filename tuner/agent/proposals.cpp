@@ -42,8 +42,8 @@ Proposals::Proposals(const JobInput& input, Candidates& candidates, const Clock&
       begun_(clock.steady_now()),
       incumbent_is_due_(candidates.incumbent() != nullptr) {}
 
-// The history of what was proposed does not hold the incumbent until the strategy comes to it: a job that goes
-// on where another has ended then repeats its proposals, whose results are known.
+// The history of what was proposed does not hold the incumbent until the strategy comes to it: a job that
+// goes on where another has ended then repeats its proposals, whose results are known.
 const Candidate* Proposals::next() {
   if (std::exchange(incumbent_is_due_, false)) {
     options_.want(*candidates_.incumbent());

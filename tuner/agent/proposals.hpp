@@ -16,9 +16,9 @@
 
 namespace cubind {
 
-/// What the job tries next, one after the other, until its strategy has no more or its budget is used up. Some
-/// proposals are under way ahead of the trials, so that compilers have work; how many depends on the strategy
-/// alone, never on the machine where it matters. Used from the job's thread.
+/// What the job tries next, one after the other, until its strategy has no more or its budget is used up.
+/// Some proposals are under way ahead of the trials, so that compilers have work; how many depends on the
+/// strategy alone, never on the machine where it matters. Used from the job's thread.
 class Proposals {
  public:
   struct Options {

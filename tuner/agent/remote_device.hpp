@@ -35,9 +35,9 @@ struct DeviceDeadlines {
 /// one; the next request for a setup or a load then repeats it. generation() tells workers apart, because a
 /// fault counts only when it has repeated in another one.
 ///
-/// Replies: `outcome` is RUNTIME if the worker died and TIMEOUT if it kept silent, both sticky. An unspecified
-/// outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or opened throws
-/// Error(Unavailable). Used from the job's thread.
+/// Replies: `outcome` is RUNTIME if the worker died and TIMEOUT if it kept silent, both sticky. An
+/// unspecified outcome is a fault of ours and throws Error(Internal). A worker that cannot be started or
+/// opened throws Error(Unavailable). Used from the job's thread.
 class RemoteDevice {
  public:
   RemoteDevice(DeviceLink& link, v1::OpenDevice open, JobStop& stop, DeviceDeadlines deadlines = {});
@@ -69,8 +69,8 @@ class RemoteDevice {
   std::uint64_t generation() const { return generation_; }
   /// Ends the worker: the context is closed and the memory free. The next request starts another.
   void restart();
-  /// The worker does not end with this object, unless anything went wrong in it: a fault, a wrong result, a time
-  /// that cannot be.
+  /// The worker does not end with this object, unless anything went wrong in it: a fault, a wrong result, a
+  /// time that cannot be.
   void leave_open() { leaves_open_ = true; }
 
  private:

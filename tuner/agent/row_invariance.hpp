@@ -28,8 +28,8 @@ class RowInvariance {
 
   /// All rows of the problem: holds() compares their hash.
   const v1::OutputParts& rows_at(const Problem& problem);
-  /// Whether a correct trial's rows, in the reply's only hash, are the default's. Runs the default for it where
-  /// that was not done. Throws Error(FailedPrecondition) where the default has no such rows or fails.
+  /// Whether a correct trial's rows, in the reply's only hash, are the default's. Runs the default for it
+  /// where that was not done. Throws Error(FailedPrecondition) where the default has no such rows or fails.
   bool holds(const DeviceSetup& setup, bool after_timing, const v1::DeviceReply& reply);
 
  private:

@@ -11,8 +11,8 @@
 namespace cubind {
 
 /// The first pass over the proposals: compile, time once, verify what may still win, screen that. Trials are
-/// judged in the order in which they are proposed and in no other, so that a resumed job judges alike; a trial
-/// that faults is tried again behind all others. Used from the job's thread.
+/// judged in the order in which they are proposed and in no other, so that a resumed job judges alike; a
+/// trial that faults is tried again behind all others. Used from the job's thread.
 class ScreenStage {
  public:
   ScreenStage(const JobInput& input, Proposals& proposals, TrialBench& bench, JobProgress& progress,

@@ -42,8 +42,8 @@ class TrialBench {
     Attempt attempt = Attempt::Done;
     std::vector<double> samples_us;  // unless Done: empty
   };
-  /// The trial's screening block at `position`, counted from 0. A measurement is stored when this returns. One
-  /// that is not verified is watched for what it writes.
+  /// The trial's screening block at `position`, counted from 0. A measurement is stored when this returns.
+  /// One that is not verified is watched for what it writes.
   Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
                 double judged_against_us);
 
@@ -68,9 +68,9 @@ class TrialBench {
 
   /// Absent: still in.
   std::optional<v1::Outcome> outcome(const Candidate& candidate) const;
-  /// What a strategy learns of a trial that was timed: the value of all its screening samples. It does not depend
-  /// on what the trial was judged against, so that a search under another budget proposes alike. Absent where it
-  /// was found wrong before it was screened.
+  /// What a strategy learns of a trial that was timed: the value of all its screening samples. It does not
+  /// depend on what the trial was judged against, so that a search under another budget proposes alike.
+  /// Absent where it was found wrong before it was screened.
   std::optional<double> observed_us(const Candidate& candidate) const;
   /// How the trial ended, or stands now.
   v1::Outcome ending(const Candidate& candidate) const;

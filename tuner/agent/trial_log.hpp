@@ -20,8 +20,8 @@ namespace cubind {
 /// result goes through here, and every question is looked up here first. So a killed job runs the same search
 /// from the start over the stored results and measures only the missing ones.
 ///
-/// Additions are gathered and sent as one batch by commit(), which returns when the daemon has the batch before.
-/// Used from the job's thread.
+/// Additions are gathered and sent as one batch by commit(), which returns when the daemon has the batch
+/// before. Used from the job's thread.
 class TrialLog {
  public:
   /// Selects the stored blocks that are comparable with the job's measurements. The others keep their index
@@ -50,7 +50,8 @@ class TrialLog {
   /// Tick of the stored blocks; 0: there is none. A resumed job keeps its first tick.
   double stored_tick_us() const { return stored_tick_us_; }
 
-  /// A trial with results is UNVERIFIED until its outcome is set. OUT_OF_MEMORY is refused with Error(Internal): it is not a property of a configuration.
+  /// A trial with results is UNVERIFIED until its outcome is set. OUT_OF_MEMORY is refused with
+  /// Error(Internal): it is not a property of a configuration.
   void set_outcome(const Candidate& candidate, v1::Outcome outcome, const std::string& detail,
                    std::uint32_t fault_count);
   void add(const Candidate& candidate, const Problem& problem, v1::VerificationResult result);

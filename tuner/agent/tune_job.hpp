@@ -45,8 +45,8 @@ class TuneJob {
 
   /// Blocks until the job has ended. A job that cannot be done here is a result with its reason (FAILED); a
   /// job that lost the GPU or the compile workers is INTERRUPTED and tried again later. Throws
-  /// Error(Cancelled) or Error(Aborted) if the job was stopped. The caller then sends nothing more for it but,
-  /// for Cancelled, an INTERRUPTED.
+  /// Error(Cancelled) or Error(Aborted) if the job was stopped. The caller then sends nothing more for it
+  /// but, for Cancelled, an INTERRUPTED.
   v1::JobResult run(const v1::LeaseGrant& lease);
 
  private:

@@ -20,7 +20,7 @@
 //   expression     = or [ "?" expression ":" expression ]      ; groups from the right
 //   or             = and { "||" and }
 //   and            = equality { "&&" equality }
-//   equality       = relation [ ( "==" | "!=" ) relation ]     ; a chain is an error: a == b == c means two things
+//   equality       = relation [ ( "==" | "!=" ) relation ]     ; no chain: a == b == c means two things
 //   relation       = sum [ ( "<" | "<=" | ">" | ">=" ) sum ]   ; likewise
 //   sum            = product { ( "+" | "-" ) product }
 //   product        = unary { ( "*" | "/" | "%" ) unary }
@@ -37,12 +37,14 @@
 //   cdiv(a, b) is the smallest integer not below a/b, for either sign.
 //   min and max take two arguments or more, abs takes one.
 //   Comparisons and ! && || give 0 or 1; any value but 0 is true.
-//   && || ?: do not evaluate the operand that they do not need, so `V == 0 || N % V == 0` never divides by zero.
+//   && || ?: do not evaluate the operand that they do not need, so `V == 0 || N % V == 0` never divides by
+//      zero.
 //   -9223372036854775808 is INT64_MIN.
-//   sizeof(T) is the size in bytes of an element: of f64 f32 f16 bf16 e4m3 e5m2 i64 i32 i8 u8 a literal, of any other T
-//   the variable named "sizeof(T)".
+//   sizeof(T) is the size in bytes of an element: of f64 f32 f16 bf16 e4m3 e5m2 i64 i32 i8 u8 a literal, of
+//      any other T the variable named "sizeof(T)".
 namespace cubind {
 
+/// The first three are found before an expression is evaluated.
 enum class ExpressionFault {
   Syntax,          // the text is not an expression
   Limit,           // longer, deeper or larger than ExpressionLimits
@@ -51,7 +53,8 @@ enum class ExpressionFault {
   DivisionByZero,  // by / % or cdiv
 };
 
-/// "syntax", "limit", "unknown_name", "overflow", "division_by_zero": the spelling of the conformance vectors.
+/// "syntax", "limit", "unknown_name", "overflow", "division_by_zero": the spelling of the conformance
+/// vectors.
 std::string_view to_string(ExpressionFault fault);
 
 /// Error code InvalidArgument; `where` is the quoted expression, `cause` for example
@@ -70,6 +73,7 @@ class ExpressionError : public Error {
   std::size_t column_;
 };
 
+/// Beyond these an expression is refused: they bound what a spec costs whoever reads it.
 struct ExpressionLimits {
   std::size_t max_length = 4096;        // bytes of text
   std::size_t max_depth = 64;           // of nested parentheses, calls, unary operators and ?: branches
@@ -82,8 +86,8 @@ std::optional<std::int64_t> literal_type_size(std::string_view type);
 /// "sizeof(T)": the name of the variable that sizeof(T) reads.
 std::string sizeof_variable(std::string_view type);
 
-/// Variable names numbered from 0 in the order of their addition. The numbers are the slots of the value array
-/// that BoundExpression::evaluate reads. Const use is thread-safe.
+/// Variable names numbered from 0 in the order of their addition. The numbers are the slots of the value
+/// array that BoundExpression::evaluate reads. Const use is thread-safe.
 class SymbolTable {
  public:
   SymbolTable() = default;
@@ -135,8 +139,8 @@ class Expression {
 
   const std::string& text() const noexcept;
 
-  /// The distinct names that it refers to, in the order of their first appearance; sizeof(T) of a type that is
-  /// not literal is the name "sizeof(T)".
+  /// The distinct names that it refers to, in the order of their first appearance; sizeof(T) of a type that
+  /// is not literal is the name "sizeof(T)".
   const std::vector<std::string>& variables() const noexcept;
 
   /// Resolves the names. Throws ExpressionError (UnknownName), with the nearest known name.

@@ -8,8 +8,10 @@
 // Tokens of an expression. Internal to tuner/expr.
 namespace cubind::expr {
 
+/// Operators are punctuation too: parentheses and commas.
 enum class TokenKind { End, Literal, Name, Operator };
 
+/// A token in place: its text lies in that of the expression.
 struct Token {
   TokenKind kind = TokenKind::End;
   std::string_view text;        // as written; empty at the end
@@ -17,6 +19,7 @@ struct Token {
   std::uint64_t magnitude = 0;  // of a literal; at most 2^63, and 2^63 itself only behind a minus
 };
 
+/// An expression's tokens one after the other, with one token of lookahead.
 class Lexer {
  public:
   /// Borrows the text. Throws ExpressionError if the first token is wrong.

@@ -11,6 +11,7 @@
 // The parser's result for the evaluator. Internal to tuner/expr.
 namespace cubind::expr {
 
+/// An operation takes its operands from the stack and leaves its result there.
 enum class Op : std::uint8_t {
   Push,  // operand: the value
   Load,  // operand: index into Program::variables
@@ -37,6 +38,7 @@ enum class Op : std::uint8_t {
   JumpIfTrue,   // pops the condition
 };
 
+/// One step of a Program.
 struct Instruction {
   std::int64_t operand = 0;
   std::uint32_t column = 0;  // of the operator in the text, from 1

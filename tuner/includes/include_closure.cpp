@@ -232,8 +232,8 @@ class ClosureBuilder {
     return climbs(name) ? reference.name : name;
   }
 
-  // The toolkit's header belongs to the closure, if it is there. `__has_include` of an absent one is answered by its
-  // absence.
+  // The toolkit's header belongs to the closure, if it is there. `__has_include` of an absent one is answered
+  // by its absence.
   bool visit_toolkit(const std::string& name, Kind kind) {
     if (toolkit_visited_.contains(name)) {
       return true;

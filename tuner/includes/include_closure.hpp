@@ -27,6 +27,7 @@ struct CompilerFile {
 /// empty part, ".." at the front at most), and may get a path several times.
 using FileLookup = std::function<std::optional<std::string>(const std::string& path)>;
 
+/// Where the files of a closure come from.
 struct IncludeSearch {
   /// The spec's files by their path relative to the spec's folder; those of a headers folder by that folder's
   /// path as listed below, joined with the rest.
@@ -38,6 +39,7 @@ struct IncludeSearch {
   FileLookup toolkit;
 };
 
+/// A source with everything that it may include: what NVRTC is handed.
 struct IncludeClosure {
   CompilerFile source;
   std::vector<CompilerFile> own;      // sorted by name; without the source unless it is included as well
@@ -57,9 +59,9 @@ struct IncludeClosure {
 /// says. A name is searched for relative to the including file, then in the header folders in order (for
 /// <name> the folders come first), then in the toolkit. Cycles are fine.
 ///
-/// Throws Error(InvalidArgument) with "FILE:LINE" as the place for an include by macro, #include_next, #embed,
-/// a trigraph, an absolute name, and a name that leaves the spec's folder and every header folder; in the
-/// toolkit's own files such lines are skipped, for NVRTC will not find the files that they name. NotFound
+/// Throws Error(InvalidArgument) with "FILE:LINE" as the place for an include by macro, #include_next,
+/// #embed, a trigraph, an absolute name, and a name that leaves the spec's folder and every header folder; in
+/// the toolkit's own files such lines are skipped, for NVRTC will not find the files that they name. NotFound
 /// where the source is missing, InvalidArgument where an own file has the name of a toolkit header,
 /// ResourceExhausted above 4096 files or 64 MiB.
 IncludeClosure include_closure(const std::string& source_path, const IncludeSearch& search);

@@ -26,6 +26,7 @@ struct IncludeReference {
   bool operator==(const IncludeReference&) const = default;
 };
 
+/// What scan_includes() finds in a text.
 struct IncludeScan {
   std::vector<IncludeReference> references;  // in the order of the text
   /// The first line with a trigraph ??= or ??/, which NVRTC reads as a preprocessor would in some dialects

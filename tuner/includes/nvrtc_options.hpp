@@ -6,19 +6,17 @@
 
 namespace cubind {
 
-/// The NVRTC options that a kernel spec may ask for; everything else is refused, because options can name host
-/// files
-/// (--include-path, --pre-include, --time), change what is produced (--dlto, --device-c) or are cubind's own
-/// to set
-/// (--gpu-architecture, --ptxas-options=-v).
+/// The NVRTC options that a kernel spec may ask for; everything else is refused, because options can name
+/// host files (--include-path, --pre-include, --time), change what is produced (--dlto, --device-c) or are
+/// cubind's own to set (--gpu-architecture, --ptxas-options=-v).
 ///
-/// Returns the one spelling that is handed to NVRTC and enters the key ("-lineinfo" is "--generate-line-info",
-/// "--fmad=TRUE" is refused). Throws Error(InvalidArgument) at `where`, naming the option and the allowed
-/// ones.
+/// Returns the one spelling that is handed to NVRTC and enters the key ("-lineinfo" is
+/// "--generate-line-info", "--fmad=TRUE" is refused). Throws Error(InvalidArgument) at `where`, naming the
+/// option and the allowed ones.
 std::string canonical_nvrtc_option(std::string_view option, std::string_view where);
 
-/// Each option in canonical spelling, sorted; a repeated option is kept once, and two values of one option are
-/// an error. `where` is the place of the list; an element's place is "WHERE/INDEX", as in a JSON pointer.
+/// Each option in canonical spelling, sorted; a repeated option is kept once, and two values of one option
+/// are an error. `where` is the place of the list; an element's place is "WHERE/INDEX", as in a JSON pointer.
 std::vector<std::string> canonical_nvrtc_options(const std::vector<std::string>& options,
                                                  std::string_view where);
 

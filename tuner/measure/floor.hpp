@@ -25,6 +25,7 @@ struct FloorRates {
   std::uint32_t memory_bus_bits = 0;
 };
 
+/// The least time that the work can take.
 struct Floor {
   double flops_us = 0;  // at the highest dense rate that any instruction of the architecture has
   double read_us = 0;   // at the memory's peak rate

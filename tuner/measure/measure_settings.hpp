@@ -17,16 +17,18 @@ struct MeasureSettings {
   double screen_first_margin = 0.10;
   double screen_margin = 0.05;
 
-  /// Finalists: interleaved rounds, one sample of each finalist a round. They are compared after `min_samples`
-  /// rounds, after `max_samples`, and in between whenever the rounds have grown by `comparison_growth`: a
-  /// comparison after each round costs more than the rounds, and one of so many is right by luck.
+  /// Finalists: interleaved rounds, one sample of each finalist a round. They are compared after
+  /// `min_samples` rounds, after `max_samples`, and in between whenever the rounds have grown by
+  /// `comparison_growth`: a comparison after each round costs more than the rounds, and one of so many is
+  /// right by luck.
   std::uint32_t max_finalists = 8;
   std::uint32_t min_samples = 10;
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
   double tie_margin = 0.005;
-  /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are compared
-  /// several times: at 0.95 each, one of ten of equal speed would be called slower in the end (`bench/noise`).
+  /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are
+  /// compared several times: at 0.95 each, one of ten of equal speed would be called slower in the end
+  /// (`bench/noise`).
   double separation_confidence = 0.99;
 
   /// Intervals.

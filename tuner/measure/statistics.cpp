@@ -30,8 +30,8 @@ double median_in_place(std::vector<double>& values) {
   return (*std::ranges::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-// The location of values that are drawn from samples. A median is looked up: the samples are ranked once and the
-// drawn ones counted by rank, which takes a tenth of the time of ordering each draw.
+// The location of values that are drawn from samples. A median is looked up: the samples are ranked once and
+// the drawn ones counted by rank, which takes a tenth of the time of ordering each draw.
 class DrawnLocation {
  public:
   DrawnLocation(std::span<const double> samples, Location kind)
@@ -104,8 +104,8 @@ double normal_quantile(double probability) {
   return low;
 }
 
-// How many of the ordered means lie outside of Wilcoxon's interval on either side. The signed rank sum is taken
-// for normal, which it nearly is from ten rounds on.
+// How many of the ordered means lie outside of Wilcoxon's interval on either side. The signed rank sum is
+// taken for normal, which it nearly is from ten rounds on.
 std::size_t outside_of_interval(std::size_t rounds, double confidence) {
   const auto n = static_cast<double>(rounds);
   const double deviation = std::sqrt(n * (n + 1) * (2 * n + 1) / 24);

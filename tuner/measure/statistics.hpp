@@ -44,11 +44,11 @@ struct PairedRatio {
   ConfidenceInterval interval;
 };
 
-/// How many times as long as b a takes, where a[i] and b[i] were measured in the same round: the estimate of Hodges
-/// and Lehmann (the median of the geometric means of all pairs of the rounds' ratios) with Wilcoxon's interval. It
-/// needs no normal distribution and bears outliers in a quarter of the rounds. The drift that a round shares
-/// cancels, which it does not in a ratio of medians. Fewer rounds than the confidence needs (8 at 0.99) give the whole range
-/// of the ratios as interval. Equal sizes, at least 1.
+/// How many times as long as b a takes, where a[i] and b[i] were measured in the same round: the estimate of
+/// Hodges and Lehmann (the median of the geometric means of all pairs of the rounds' ratios) with Wilcoxon's
+/// interval. It needs no normal distribution and bears outliers in a quarter of the rounds. The drift that a
+/// round shares cancels, which it does not in a ratio of medians. Fewer rounds than the confidence needs (8
+/// at 0.99) give the whole range of the ratios as interval. Equal sizes, at least 1.
 PairedRatio paired_ratio(std::span<const double> a, std::span<const double> b, double confidence);
 
 }  // namespace cubind

@@ -102,8 +102,8 @@ struct Timing {
   bool operator==(const Timing&) const = default;
 };
 
-/// The part of a timing that prints alike everywhere. A member that is newer than the tables which people keep is
-/// printed IfSet: theirs then print as they did.
+/// The part of a timing that prints alike everywhere. A member that is newer than the tables which people
+/// keep is printed IfSet: theirs then print as they did.
 inline constexpr std::tuple kTimingFields{
     JsonField{"time_us", &Timing::median_us},    JsonField{"time_low_us", &Timing::low_us},
     JsonField{"time_high_us", &Timing::high_us}, JsonField{"samples", &Timing::samples},

@@ -1,5 +1,5 @@
-// Evidence as JSON, by the lists of its members' names: tables are written and read by them, the store keeps resources
-// by them, and cubindctl prints by them.
+// Evidence as JSON, by the lists of its members' names: tables are written and read by them, the store keeps
+// resources by them, and cubindctl prints by them.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,5 @@
-// Evidence in messages, both ways. A message that does not convert throws Error(InvalidArgument) with the field
-// path; `field` is the message's own.
+// Evidence in messages, both ways. A message that does not convert throws Error(InvalidArgument) with the
+// field path; `field` is the message's own.
 #pragma once
 
 #include <string_view>

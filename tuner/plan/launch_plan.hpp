@@ -28,6 +28,7 @@ enum class Role : std::uint8_t { None, In, Out, InOut, Zero, Scratch };
 /// The source of a parameter's value at launch.
 enum class ParameterSource : std::uint8_t { Buffer, Value, Caller };
 
+/// One parameter of a launch, with its numbers.
 struct Parameter {
   std::string name;
   ParameterSource source = ParameterSource::Buffer;
@@ -40,6 +41,7 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
+/// One kernel launch, ready but for the addresses and scalars of the caller.
 struct Launch {
   std::string entry;         // name expression with every placeholder replaced
   std::string entry_symbol;  // lowered name in the cubin; empty before compiling

@@ -1,5 +1,5 @@
-// Floating-point types below 32 bits, as bits. `type` is F16, Bf16, E4m3 (torch's float8_e4m3fn) or E5m2; an 8-bit type
-// uses the low byte.
+// Floating-point types below 32 bits, as bits. `type` is F16, Bf16, E4m3 (torch's float8_e4m3fn) or E5m2; an
+// 8-bit type uses the low byte.
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,9 @@ class PlanProgram {
   /// the types are not those of the constructor.
   void set_problem(const Problem& problem, std::vector<std::int64_t>& values) const;
   void set_configuration(const Configuration& configuration, std::vector<std::int64_t>& values) const;
-  /// Computes once what reads no slot that `varying` marks (by slot): for a program that is evaluated again and again while a
-  /// few slots vary. The other slots of `values` hold from now on. Every check has to hold for `values`.
+  /// Computes once what reads no slot that `varying` marks (by slot): for a program that is evaluated again
+  /// and again while a few slots vary. The other slots of `values` hold from now on. Every check has to hold
+  /// for `values`.
   void fix(std::span<const std::int64_t> values, const std::vector<bool>& varying);
   /// Every slot, with the values of types and device filled in.
   std::vector<std::int64_t> initial_values() const { return initial_values_; }

@@ -11,6 +11,7 @@
 
 namespace cubind {
 
+/// A finalist as the choice sees it.
 struct Contender {
   const RoundTimes* times = nullptr;  // at least one round
   bool running = true;                // was not separated from the leader
@@ -34,6 +35,7 @@ enum class ChoiceRule : std::uint8_t {
 /// "fewer registers".
 std::string_view to_string(ChoiceRule rule);
 
+/// The winner, and what decided.
 struct Choice {
   std::size_t winner = 0;
   std::size_t leader = 0;  // the fastest
@@ -42,9 +44,10 @@ struct Choice {
 };
 
 /// The leader is fastest_in_rounds. Those tie with it whose ratio to it is within the tie
-/// margin; incumbent and default also where they are not separated from it. Of these the incumbent stays, else the
-/// default wins, else the one with fewer registers, less shared memory, the earlier place in canonical order. Contenders that are no longer running
-/// count only if none is running. Absent: there are no contenders.
+/// margin; incumbent and default also where they are not separated from it. Of these the incumbent stays,
+/// else the default wins, else the one with fewer registers, less shared memory, the earlier place in
+/// canonical order. Contenders that are no longer running count only if none is running. Absent: there are no
+/// contenders.
 std::optional<Choice> choose(const std::vector<Contender>& contenders, const RoundContext& context);
 
 /// The index of choose()'s winner.

@@ -9,8 +9,8 @@ namespace cubind {
 
 class ExhaustiveStrategy : public Strategy {
  public:
-  /// Proposes `first` (default, winners of neighbouring problems: valid configurations) and then all others by
-  /// their numbers. The space must outlive it.
+  /// Proposes `first` (default, winners of neighbouring problems: valid configurations) and then all others
+  /// by their numbers. The space must outlive it.
   ExhaustiveStrategy(const ConfigurationSpace& space, std::vector<std::uint64_t> first);
 
   std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) override;

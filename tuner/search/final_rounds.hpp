@@ -19,8 +19,8 @@ namespace cubind {
 /// One finalist's times by round. A round that a finalist did not take part in is absent.
 using RoundTimes = std::map<std::uint32_t, double>;
 
-/// How many times as long one finalist takes as another, by the rounds that both took part in: paired_ratio, or the
-/// ratio of means below 50 ticks. The interval has MeasureSettings::separation_confidence.
+/// How many times as long one finalist takes as another, by the rounds that both took part in: paired_ratio,
+/// or the ratio of means below 50 ticks. The interval has MeasureSettings::separation_confidence.
 struct RoundRatio {
   double ratio = 0;
   ConfidenceInterval interval;
@@ -51,8 +51,8 @@ class FinalRounds {
   /// Finalists are numbered from 0.
   FinalRounds(std::size_t finalists, const RoundContext& context);
 
-  /// Whether all is known, as of the last comparison: each finalist still running is separated from the leader
-  /// or within the tie margin of it, or has all its samples.
+  /// Whether all is known, as of the last comparison: each finalist still running is separated from the
+  /// leader or within the tie margin of it, or has all its samples.
   bool done() const;
   /// The finalists of the next round, in the order to be measured; `round` is its number.
   std::vector<std::size_t> order(std::uint32_t round) const;

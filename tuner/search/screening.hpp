@@ -17,12 +17,14 @@ enum class ScreenVerdict : std::uint8_t {
   Survivor,  // fully screened and not hopeless
 };
 
+/// What to do with a trial next.
 struct ScreenStep {
   ScreenVerdict verdict = ScreenVerdict::Measure;
   std::uint32_t samples = 0;  // Measure: how many
   bool operator==(const ScreenStep&) const = default;
 };
 
+/// A trial so far, and what it competes with.
 struct ScreenQuestion {
   std::span<const double> samples_us;
   std::optional<double> best_us;  // of the trials fully screened before; absent: this is the first

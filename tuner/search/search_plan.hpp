@@ -12,8 +12,8 @@
 
 namespace cubind {
 
-/// So many proposals are under way while a model is asked for the next: the compilers have work, and the model
-/// does without the latest times. Not a number of the machine's, because the search depends on it.
+/// So many proposals are under way while a model is asked for the next: the compilers have work, and the
+/// model does without the latest times. Not a number of the machine's, because the search depends on it.
 inline constexpr std::size_t kModelAhead = 8;
 
 /// Of the space as it was counted.

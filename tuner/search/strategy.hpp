@@ -19,8 +19,8 @@ struct Observation {
 };
 
 /// Deterministic: a function of the history and of what the strategy was made with. The histories of one
-/// strategy's calls grow: each has the configurations of those before it, in their order. Used by one thread at
-/// a time.
+/// strategy's calls grow: each has the configurations of those before it, in their order. Used by one thread
+/// at a time.
 class Strategy {
  public:
   virtual ~Strategy() = default;

@@ -1,5 +1,5 @@
-// Which tunables matter: how much of the difference between the configurations that were timed each explains by
-// itself.
+// Which tunables matter: how much of the difference between the configurations that were timed each explains
+// by itself.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ struct TimedConfiguration {
 
 struct TunableEffect {
   std::string name;
-  /// Share of the variance of the times' logarithms, less what as many values would explain by chance (epsilon
-  /// squared of a one-way analysis of variance): 0 to 1. Two tunables that only matter together explain little
-  /// each.
+  /// Share of the variance of the times' logarithms, less what as many values would explain by chance
+  /// (epsilon squared of a one-way analysis of variance): 0 to 1. Two tunables that only matter together
+  /// explain little each.
   double explained = 0;
   std::size_t values = 0;        // that were timed
   std::int64_t best_value = 0;   // with the lowest mean time

@@ -30,9 +30,9 @@ struct SpaceLimits {
 /// Immutable: const methods may be called from several threads at once.
 class ConfigurationSpace {
  public:
-  /// Throws Error(InvalidArgument) for an axis without values and Error(ResourceExhausted) for more than 2^62
-  /// valid configurations. `interrupt` is asked during construction, which takes no more than
-  /// SpaceLimits::max_edges steps for each diagram tried.
+  /// Throws Error(InvalidArgument) for an axis without values or more than 64 axes and
+  /// Error(ResourceExhausted) for more than 2^62 valid configurations. `interrupt` is asked during
+  /// construction, which takes no more than SpaceLimits::max_edges steps for each diagram tried.
   ConfigurationSpace(std::vector<Axis> axes, std::vector<Check> checks, const SpaceLimits& limits = {},
                      const Interrupt& interrupt = {});
 

@@ -180,8 +180,8 @@ class KernelSpec {
   ReferenceSpec reference;
   std::vector<Tolerance> tolerances;
   WorkSpec work;
-  // Extra NVRTC options: canonical, sorted, checked against the allow-list with each value that a placeholder in them
-  // may have.
+  // Extra NVRTC options: canonical, sorted, checked against the allow-list with each value that a placeholder
+  // in them may have.
   std::vector<std::string> options;
   std::vector<std::string> defines;  // NAME=VALUE with placeholders, as in an entry
   std::vector<std::string> headers;  // folders
@@ -241,8 +241,8 @@ using OnLook = std::function<void(const std::filesystem::path&)>;
 /// then parses it. Nothing else of the file system counts. While the files that were named to `on_look` stay
 /// as they are, present or not, another call ends as this one does.
 ///
-/// `folders` limits what is read. A file outside of them is not there. Throws InvalidArgument for a `headers` folder
-/// that leads out of them.
+/// `folders` limits what is read. A file outside of them is not there. Throws InvalidArgument for a `headers`
+/// folder that leads out of them.
 std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look = {},
                                                    const SourceFolders& folders = {});
 

@@ -1,4 +1,4 @@
-// The keys of DESIGN: artifact, trial, record, interface, verification. Each key is its full canonical
+// The keys: artifact, trial, record, interface, verification. Each key is its full canonical
 // encoding and the SHA-256 of it; the full key is stored beside the hash and compared on read. tests/golden
 // pins the encodings.
 #pragma once
@@ -44,7 +44,8 @@ struct ArtifactSource {
 
 ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
                                const Configuration& configuration, const std::string& architecture);
-/// Of the reference kernel: without the spec's defines, and without options that change results or depend on a tunable.
+/// Of the reference kernel: without the spec's defines, and without options that change results or depend on
+/// a tunable.
 ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
                                          const std::string& architecture);
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain);

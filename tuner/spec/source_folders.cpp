@@ -58,8 +58,8 @@ std::optional<std::string> SourceFolders::read(const fs::path& path, std::uint64
     std::error_code failed;
     return fs::is_regular_file(path, failed) ? std::optional(read_file(path, max_bytes)) : std::nullopt;
   }
-  // The file is held before it is judged, so that no link changes in between. O_PATH: a device is not opened by looking
-  // at it.
+  // The file is held before it is judged, so that no link changes in between. O_PATH: a device is not opened
+  // by looking at it.
   const UniqueFd held(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!held) {
     if (is_there(errno)) {

@@ -9,17 +9,17 @@
 
 namespace cubind {
 
-/// The folders whose files may be read, and nothing else of the machine: a spec may have been written by somebody who
-/// may not read what its reader may. A link counts by what it leads to.
+/// The folders whose files may be read, and nothing else of the machine: a spec may have been written by
+/// somebody who may not read what its reader may. A link counts by what it leads to.
 class SourceFolders {
  public:
   /// Everything: a user's own command reads with his own rights.
   SourceFolders() = default;
   explicit SourceFolders(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
 
-  /// The content of the file. Absent: there is none, or it may not be read, or it lies elsewhere; which of these it is
-  /// is not told. Without a limit of folders a file that may not be read throws PermissionDenied. Throws
-  /// ResourceExhausted above max_bytes, Unavailable where reading fails.
+  /// The content of the file. Absent: there is none, or it may not be read, or it lies elsewhere; which of
+  /// these it is is not told. Without a limit of folders a file that may not be read throws PermissionDenied.
+  /// Throws ResourceExhausted above max_bytes, Unavailable where reading fails.
   std::optional<std::string> read(const std::filesystem::path& path, std::uint64_t max_bytes) const;
 
   /// Whether the folder, by its name alone, lies in one of these.

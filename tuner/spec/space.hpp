@@ -45,9 +45,9 @@ SpaceSize count_valid(const KernelSpec& spec, const Problem& problem, const Devi
 std::optional<std::string> violation(const KernelSpec& spec, const Problem& problem,
                                      const Configuration& configuration, const DeviceConstants& device);
 
-/// The first valid one of the spec's defaults, else the first valid configuration in canonical order (declared
-/// order of the tunables and their values, last tunable fastest); absent if there is none. Looks for the latter
-/// at a bounded number of configurations and then throws Error(ResourceExhausted).
+/// The first valid one of the spec's defaults, else the first valid configuration in canonical order
+/// (declared order of the tunables and their values, last tunable fastest); absent if there is none. Looks
+/// for the latter at a bounded number of configurations and then throws Error(ResourceExhausted).
 std::optional<Configuration> default_configuration(const KernelSpec& spec, const Problem& problem,
                                                    const DeviceConstants& device,
                                                    const Interrupt& interrupt = {});

@@ -13,8 +13,8 @@
 namespace cubind {
 
 /// In order: the constraints as declared, then the launch limits. Immutable: const methods may be called from
-/// several threads at once. Faults of expressions are Error(InvalidArgument) at the spec's pointer, without its
-/// file.
+/// several threads at once. Faults of expressions are Error(InvalidArgument) at the spec's pointer, without
+/// its file.
 class SpaceChecks {
  public:
   SpaceChecks(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device);

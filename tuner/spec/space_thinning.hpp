@@ -18,13 +18,14 @@ struct Thinning {
 };
 
 /// The constraints in declared order, then those launch limits that reject something. Ends where nothing is
-/// left, or where the space is too tangled to be counted. A constraint that can be evaluated only where a later
-/// one holds is left out: the next one is charged with what it rejects. `interrupt` is asked now and then.
+/// left, or where the space is too tangled to be counted soon. A constraint that can be evaluated only where
+/// a later one holds is left out: the next one is charged with what it rejects. `interrupt` is asked now and
+/// then.
 std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
                                const Interrupt& interrupt = {});
 
-/// The condition that leaves no configuration: "/constraints/2: D % VECTOR == 0". Empty where some configuration is
-/// valid, and where thin_out() does not come so far.
+/// The condition that leaves no configuration: "/constraints/2: D % VECTOR == 0". Empty where some
+/// configuration is valid, and where thin_out() does not come so far.
 std::string what_leaves_none(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
                              const Interrupt& interrupt = {});
 

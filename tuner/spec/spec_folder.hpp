@@ -18,9 +18,10 @@ namespace cubind {
 std::optional<std::filesystem::path> shipped_variants();
 
 /// Every *.json of the folders and of their sub-folders but `tables`, without files and folders whose name
-/// begins with a dot; in the order of folders and paths. A link to a folder outside is not followed. A file that several folders or links lead to is one
-/// spec, by the path that led to it first. A folder that does not exist holds none. A folder that cannot be
-/// listed for another reason may hold more than was found: `unlisted` gets its path and the reason.
+/// begins with a dot; in the order of folders and paths. A link to a folder outside is not followed. A file
+/// that several folders or links lead to is one spec, by the path that led to it first. A folder that does
+/// not exist holds none. A folder that cannot be listed for another reason may hold more than was found:
+/// `unlisted` gets its path and the reason.
 std::vector<std::filesystem::path> spec_files(
     const std::vector<std::filesystem::path>& folders,
     std::map<std::filesystem::path, std::error_code>* unlisted = nullptr);
@@ -33,8 +34,8 @@ struct KnownSpecs {
 /// Reads spec_files(folders). Of two specs with one name it keeps the first. A tuning table is not a spec.
 KnownSpecs load_specs(const std::vector<std::filesystem::path>& folders);
 
-/// Whether the file is a tuning table that lies among the specs. A file that does not parse is not one, and none that
-/// may not be read.
+/// Whether the file is a tuning table that lies among the specs. A file that does not parse is not one, and
+/// none that may not be read.
 bool is_table_file(const std::filesystem::path& file, const SourceFolders& folders = {});
 
 }  // namespace cubind

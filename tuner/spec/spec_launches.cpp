@@ -148,7 +148,8 @@ std::vector<std::string> expanded_option(const JsonNode& node, const KernelSpec&
   return all;
 }
 
-// The canonical spelling, with the placeholder where there is one; each value that it may have is on the allow-list.
+// The canonical spelling, with the placeholder where there is one; each value that it may have is on the
+// allow-list.
 std::string read_option(const JsonNode& node, const KernelSpec& spec) {
   const std::string text = node.as_string();
   std::string canonical;
@@ -159,7 +160,8 @@ std::string read_option(const JsonNode& node, const KernelSpec& spec) {
                                 : canonical;
 }
 
-// Two options that contradict each other do so whatever the values: so each is looked at beside the others' first.
+// Two options that contradict each other do so whatever the values: so each is looked at beside the others'
+// first.
 void check_options_together(const JsonNode& options, const KernelSpec& spec) {
   std::vector<std::string> first;
   for (const JsonNode& node : options.elements()) {

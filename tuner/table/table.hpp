@@ -74,6 +74,7 @@ struct TableTrial {
   bool operator==(const TableTrial&) const = default;
 };
 
+/// In the order of the file.
 struct Table {
   std::vector<TableDevice> devices;
   std::vector<TableRecord> records;

@@ -30,8 +30,8 @@ struct TableCheck {
 ///  - the configuration: values that the spec lists; the constraints and launch limits hold on the measured
 ///    device (but for trials that ended as `constraint`);
 ///  - the trial key: what it would be today (outdated);
-///  - of records: evidence that fits the device, a cubin that runs there, today's verification (outdated), and
-///    a trial in the table that was correct.
+///  - of records: evidence that fits the device, a cubin that runs there, today's verification (outdated),
+///    and a trial in the table that was correct.
 /// It needs no daemon, no GPU and no toolchain.
 TableCheck check_table(std::string_view text, const std::string& file, const KnownSpecs& known);
 

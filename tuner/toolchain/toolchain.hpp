@@ -50,9 +50,11 @@ struct ToolchainSearch {
   static ToolchainSearch of_process();
 };
 
-/// The existing folders of Python packages of VIRTUAL_ENV, of python3 on PATH and of the user. Runs no Python.
+/// The existing folders of Python packages of VIRTUAL_ENV, of python3 on PATH and of the user. Runs no
+/// Python.
 std::vector<std::filesystem::path> find_site_packages(const Environment& environment);
 
+/// The outcome of a search for NVRTC.
 struct ToolchainsFound {
   std::vector<Toolchain>
       toolchains;                  // newest version first; of two with the same libraries the one found first

@@ -13,6 +13,7 @@
 
 namespace cubind::verify {
 
+/// A tolerance for one problem.
 struct Bounds {
   double rtol = 0;
   double atol = 0;
@@ -22,6 +23,7 @@ struct Bounds {
 /// zero). Finite, so that every format can carry it.
 inline constexpr double kUnboundedExcess = 1e300;
 
+/// An output against its reference.
 struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t mismatches = 0;   // elements with an excess above 1

@@ -18,13 +18,14 @@ struct KernelResources {
   bool operator==(const KernelResources&) const = default;
 };
 
+/// NVRTC's log, taken apart.
 struct CompileLog {
   std::map<std::string, KernelResources> kernels;  // by symbol
   std::string messages;  // the log without the lines of ptxas -v, which change from run to run
 };
 
-/// Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for no
-/// kernel: ptxas does not say who calls them.
+/// Splits the log of a compile with --ptxas-options=-v. Spills of functions that were not inlined count for
+/// no kernel: ptxas does not say who calls them.
 CompileLog parse_compile_log(std::string_view log);
 
 }  // namespace cubind::worker

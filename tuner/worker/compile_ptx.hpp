@@ -6,6 +6,7 @@
 
 namespace cubind::worker {
 
+/// The kernels of a PTX module.
 struct PtxKernels {
   std::set<std::string> entries;            // symbols of all kernels
   std::set<std::string> with_tensor_cores;  // entries that can reach a matrix instruction, also through calls

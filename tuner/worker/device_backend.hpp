@@ -22,8 +22,8 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
 
   /// Fills `info`. `foreign_use` is set if another process uses the GPU; the device then takes no memory
-  /// before prepare(). Opened again, for the next job, it frees all setups and trials and keeps its context if the request
-  /// is the same.
+  /// before prepare(). Opened again, for the next job, it frees all setups and trials and keeps its context
+  /// if the request is the same.
   virtual v1::DeviceReply open(const v1::OpenDevice& request) = 0;
   /// Replaces a setup of the same number. OUT_OF_MEMORY leaves nothing of the setup behind.
   virtual v1::DeviceReply prepare(const v1::PrepareProblem& request) = 0;

@@ -29,8 +29,8 @@ class GpuSession {
   explicit GpuSession(const v1::OpenDevice& request);
 
   void activate();
-  /// For the next job, with a context alone: what is free now is shared anew. Everything of the earlier job has been
-  /// freed. Throws DriverError if the context is lost.
+  /// For the next job, with a context alone: what is free now is shared anew. Everything of the earlier job
+  /// has been freed. Throws DriverError if the context is lost.
   void begin_anew();
   const v1::OpenDevice& request() const { return request_; }
   bool active() const { return timer_ != nullptr; }

@@ -34,8 +34,8 @@ bool GuardedBuffer::place(Placement placement) {
 
 void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
   if (memory_.bytes() < verify::guarded_bytes(bytes)) {
-    // Emptied first: both may not fit together. If the larger one does not fit either, the trial lacks memory,
-    // and the next one finds an empty buffer between its zones.
+    // Emptied first: both may not fit together. If the larger one does not fit either, the trial lacks
+    // memory, and the next one finds an empty buffer between its zones.
     bytes_ = 0;
     memory_ = DeviceMemory();
     try {

@@ -17,6 +17,7 @@ enum class Placement {
             // caught
 };
 
+/// Device memory that is freed with this object.
 class GuardedBuffer {
  public:
   /// `number` tells the buffers of a problem apart (below 126). Throws DriverError(OutOfMemory).

@@ -48,8 +48,9 @@ ExitCode run(const std::string& mode, int fd, const std::vector<std::string>& ar
 
 }  // namespace
 
-/// NVRTC takes __DATE__ and __TIME__ from ctime(), and the artifact key holds no date: every compile has the same one. The
-/// program exports this function, so that a library that is opened later finds it before the system's.
+/// NVRTC takes __DATE__ and __TIME__ from ctime(), and the artifact key holds no date: every compile has the
+/// same one. The program exports this function, so that a library that is opened later finds it before the
+/// system's.
 extern "C" char* ctime(const time_t* /*time*/) noexcept {
   static thread_local char text[32];
   std::strcpy(text, "Thu Jan  1 00:00:00 1970\n");  // whoever had it before may have written to it

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes tuner/worker/device_kernels.ptx from device_kernels.cu with NVRTC.
 
-Run it after an edit of the source: make_device_kernels.py [FOLDER OF libnvrtc]. The default folder is .deps/cuda/lib, where
-./dev deps puts the pinned NVRTC. A test fails where the checked-in PTX does not belong to the source.
+Run it after an edit of the source: make_device_kernels.py [FOLDER OF libnvrtc]. The default folder is
+.deps/cuda/lib, where ./dev deps puts the pinned NVRTC. A test fails where the checked-in PTX does not belong
+to the source.
 """
 
 import ctypes
@@ -12,8 +13,8 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Turing and later. The PTX uses nothing newer than the ISA of this version, which drivers since branch 450 know; NVRTC
-# stamps its own, which an older driver would refuse.
+# Turing and later. The PTX uses nothing newer than the ISA of this version, which drivers since branch 450
+# know; NVRTC stamps its own, which an older driver would refuse.
 OPTIONS = [b"--gpu-architecture=compute_75", b"--std=c++17", b"--fmad=false"]
 PTX_VERSION = "7.0"
 

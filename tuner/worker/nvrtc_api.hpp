@@ -41,8 +41,8 @@ enum class NvrtcStatus { Success, OutOfMemory, InvalidOption, CompileError, Faul
 class NvrtcLibrary {
  public:
   /// Opens the builtins first: NVRTC looks for them by file name alone, which finds nothing if it was
-  /// itself opened by path from a Python wheel; a library of that name that is already loaded is taken. Throws
-  /// Error(Unavailable) with the loader's message, naming the file, or the function that is missing.
+  /// itself opened by path from a Python wheel; a library of that name that is already loaded is taken.
+  /// Throws Error(Unavailable) with the loader's message, naming the file, or the function that is missing.
   NvrtcLibrary(const std::filesystem::path& nvrtc, const std::filesystem::path& builtins);
 
   const NvrtcFunctions& functions() const noexcept { return functions_; }

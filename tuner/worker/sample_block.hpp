@@ -1,5 +1,5 @@
-// A sample and a block of samples: what is done in which order, and which blocks count. The GPU is behind functions, so
-// that these rules hold without one.
+// A sample and a block of samples: what is done in which order, and which blocks count. The GPU is behind
+// functions, so that these rules hold without one.
 #pragma once
 
 #include <functional>
@@ -38,9 +38,9 @@ struct BlockTools {
   const cuda::DeviceFacts& facts;
 };
 
-/// One block with its conditions, after a first run. Blocks under thermal or hardware slowdown are measured again as the
-/// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
-/// WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
+/// One block with its conditions, after a first run. Blocks under thermal or hardware slowdown are measured
+/// again as the throttle policy says. A block with a sample below the floor is refused: `below_floor`,
+/// outcome WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
 v1::MeasuredItem measure_block(const BlockTools& tools, const v1::PrepareProblem& problem,
                                const TimedWork& work, const v1::MeasureTrials::Item& item,
                                const MeasureSettings& settings);

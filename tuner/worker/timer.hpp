@@ -20,6 +20,7 @@ struct TimedWork {
   bool as_graph = false;  // the policy: `timed` is launched as one graph
 };
 
+/// One way of timing on the device.
 class Timer {
  public:
   virtual ~Timer() = default;

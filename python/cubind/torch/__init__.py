@@ -33,11 +33,13 @@ __all__ = [
 
 
 def strict(on: bool = True) -> None:
-    """on: whether a kernel that is not there raises CubindError, where otherwise torch's formula takes its place with one warning.
+    """on: whether a kernel that is not there raises CubindError, where otherwise torch's formula takes its
+    place with one warning.
     The default: in a job of several ranks (WORLD_SIZE above 1), which must not diverge in silence."""
     settings.strict = on
 
 
 def use(client: Client) -> None:
-    """client: by which the operators ask a daemon. The default: cubind.connect(), when the first kernel is needed."""
+    """client: by which the operators ask a daemon. The default: cubind.connect(), when the first kernel is
+    needed."""
     settings.client = client

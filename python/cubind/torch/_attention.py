@@ -183,8 +183,8 @@ _backward_operator = Dispatched(
 _operator.differentiate((0, 1, 2, 3, 4), _gradients, *_calls.values())
 
 
-# What the kernels compute, and torch means the same by it. With a causal mask torch aligns the first query with the first
-# key, the kernels the last with the last.
+# What the kernels compute, and torch means the same by it. With a causal mask torch aligns the first query
+# with the first key, the kernels the last with the last.
 def _is_ours(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, enable_gqa: bool) -> bool:
     return (
         q.dim() == k.dim() == v.dim() == 4
@@ -198,8 +198,8 @@ def _is_ours(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool,
     )
 
 
-# The formulas of the operators store all scores; torch's own attention does not, so it is chosen before an operator is called.
-# A compiler traces the operator whatever there is.
+# The formulas of the operators store all scores; torch's own attention does not, so it is chosen before an
+# operator is called. A compiler traces the operator whatever there is.
 def _is_there(q: torch.Tensor, k: torch.Tensor, is_causal: bool, needs_gradients: bool) -> bool:
     if torch.compiler.is_compiling():
         return True
@@ -220,11 +220,12 @@ def scaled_dot_product_attention(
 ) -> torch.Tensor:
     """torch.nn.functional.scaled_dot_product_attention, by cubind's kernels on a GPU.
 
-    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64 or 128. scale: None is 1 / sqrt(D). enable_gqa:
-    HQ may be a multiple of HKV.
+    query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64 or 128. scale: None is 1 /
+    sqrt(D). enable_gqa: HQ may be a multiple of HKV.
 
-    torch's own is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p, and with is_causal where there
-    are not as many keys as queries. A compiled graph that meets a missing kernel stores all scores.
+    torch's own is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p, and with
+    is_causal where there are not as many keys as queries. A compiled graph that meets a missing kernel stores
+    all scores.
 
     DTensors give one as rms_norm() says; batches and heads may be sharded.
     """

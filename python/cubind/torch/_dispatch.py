@@ -31,9 +31,9 @@ def contiguous_like(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def applies(*tensors: torch.Tensor | None) -> bool:
-    """Whether the operators are for these: plain tensors in GPU memory (no DTensor, no other subclass), and neither autocast,
-    which has rules of its own for torch's operators, nor forward-mode gradients or a transform of torch.func. Raises
-    InvalidArgumentError for tensors of several devices."""
+    """Whether the operators are for these: plain tensors in GPU memory (no DTensor, no other subclass), and
+    neither autocast, which has rules of its own for torch's operators, nor forward-mode gradients or a
+    transform of torch.func. Raises InvalidArgumentError for tensors of several devices."""
     if not (_are_plain(tensors) and not torch.is_autocast_enabled("cuda")):
         return False
     if torch.compiler.is_compiling():  # which looks at the devices itself
@@ -63,13 +63,15 @@ def check_one_device(tensors: tuple[torch.Tensor | None, ...]) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether a call of the kernel itself does what a call through the dispatcher would: no compiler, autocast, dispatch mode,
-    transform or tracer looks on. The dispatcher takes more host time than the launch."""
+    """Whether a call of the kernel itself does what a call through the dispatcher would: no compiler,
+    autocast, dispatch mode, transform or tracer looks on. The dispatcher takes more host time than the
+    launch."""
     return not torch.compiler.is_compiling() and access.is_quiet()
 
 
 def is_direct(*tensors: torch.Tensor | None) -> bool:
-    """is_quiet(), and the operators are for these tensors. Raises InvalidArgumentError for tensors of several devices."""
+    """is_quiet(), and the operators are for these tensors. Raises InvalidArgumentError for tensors of several
+    devices."""
     if not (is_quiet() and _are_plain(tensors)):
         return False
     check_one_device(tensors)
@@ -90,7 +92,8 @@ class Dispatched:
         fake: Callable[..., Any],
         tensors: int,
     ) -> None:
-        """What it does on a GPU and on the CPU, and what its results look like. tensors: how many of its inputs are some."""
+        """What it does on a GPU and on the CPU, and what its results look like. tensors: how many of its
+        inputs are some."""
         name = schema.partition("(")[0]
         library.define(schema)
         library.impl(name, cuda, "CUDA")
@@ -105,9 +108,9 @@ class Dispatched:
     def differentiate(
         self, saved: tuple[int, ...], gradients: Callable[[Any, torch.Tensor], Gradients], *calls: Call
     ) -> None:
-        """Gives it and the calls of its kernel gradients: those of the first output, the others have none. saved: which of the
-        input and output tensors gradients(ctx, gradient) finds in ctx.saved_tensors; the inputs that are no tensors are in
-        ctx.others. It returns a gradient for each tensor."""
+        """Gives it and the calls of its kernel gradients: those of the first output, the others have none.
+        saved: which of the input and output tensors gradients(ctx, gradient) finds in ctx.saved_tensors; the
+        inputs that are no tensors are in ctx.others. It returns a gradient for each tensor."""
 
         def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             outputs = output if isinstance(output, tuple) else (output,)

@@ -1,4 +1,5 @@
-"""DTensors: an operator runs on what each rank has of them, where their placements leave each row in one piece."""
+"""DTensors: an operator runs on what each rank has of them, where their placements leave each row in one
+piece."""
 
 from __future__ import annotations
 
@@ -29,8 +30,9 @@ def run_locally(
 ) -> torch.Tensor:
     """call(*inputs, *parameters) on each rank's own, as a DTensor with the placements of the inputs.
 
-    inputs: placed alike, on each mesh dim as Replicate() or as Shard() of a dim before the last `whole` ones. parameters: Replicate()
-    on each mesh dim; their gradients are summed over the ranks. features: the last size of the result; None: as the first input's.
+    inputs: placed alike, on each mesh dim as Replicate() or as Shard() of a dim before the last `whole` ones.
+    parameters: Replicate() on each mesh dim; their gradients are summed over the ranks. features: the last
+        size of the result; None: as the first input's.
 
     Raises InvalidArgumentError at the argument that is placed otherwise.
     """

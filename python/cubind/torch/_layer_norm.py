@@ -121,7 +121,8 @@ def layer_norm(
 ) -> torch.Tensor:
     """torch.nn.functional.layer_norm, by cubind's kernels on a GPU.
 
-    input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight, bias: [D], of input's type. eps: added to the variance.
+    input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight, bias: [D], of input's type. eps: added
+        to the variance.
 
     torch's own formula is used as rms_norm() says, and without a weight or a bias. So are DTensors taken.
     """

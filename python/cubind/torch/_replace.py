@@ -45,13 +45,15 @@ class Replacement:
 def replace(
     model: torch.nn.Module, *, linear: bool = False, dry_run: bool = False, verbose: bool = True
 ) -> Replacement:
-    """Replaces the model's RMSNorm and LayerNorm modules (torch's, and the RMSNorms of `transformers` that compute the same) in
-    place. Parameters, buffers, hooks and state dicts stay as they are: a module gets another class.
+    """Replaces the model's RMSNorm and LayerNorm modules (torch's, and the RMSNorms of `transformers` that
+    compute the same) in place. Parameters, buffers, hooks and state dicts stay as they are: a module gets
+    another class.
 
     linear: torch's Linear modules too. cuBLAS is as fast or faster at many sizes, so measure first.
     dry_run: says what it would do. verbose: prints it. Replacement.undo() takes it back.
 
-    Attention is a function: where a model calls torch's, it calls cubind.torch.scaled_dot_product_attention instead.
+    Attention is a function: where a model calls torch's, it calls cubind.torch.scaled_dot_product_attention
+        instead.
     """
     done = Replacement()
     for name, module in model.named_modules():

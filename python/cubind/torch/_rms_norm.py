@@ -118,14 +118,15 @@ def rms_norm(
 ) -> torch.Tensor:
     """torch.nn.functional.rms_norm, by cubind's kernels on a GPU.
 
-    input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight: [D], of input's type. eps: None is torch.finfo(input.dtype).eps.
+    input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight: [D], of input's type. eps: None is
+        torch.finfo(input.dtype).eps.
 
-    torch's own formula is used, without a warning, for what the kernels are not made for: the CPU, another type, several
-    normalized dims, no weight, autocast, tensor subclasses; and with one warning where no GPU, driver, daemon or variant is there.
-    With strict(True) the latter raises CubindError.
+    torch's own formula is used, without a warning, for what the kernels are not made for: the CPU, another
+    type, several normalized dims, no weight, autocast, tensor subclasses; and with one warning where no GPU,
+    driver, daemon or variant is there. With strict(True) the latter raises CubindError.
 
-    A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError where the last dim or a
-    weight is sharded, and for tensors of several GPUs.
+    A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError where
+    the last dim or a weight is sharded, and for tensors of several GPUs.
     """
     if not torch.compiler.is_compiling():
         y = _call.direct(normalized_shape, input, weight, eps)

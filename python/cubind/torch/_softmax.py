@@ -74,7 +74,8 @@ def softmax(input: torch.Tensor, dim: int | None = -1, dtype: torch.dtype | None
 
     input: [..., D]; bf16, f16 or f32. dim: the last one.
 
-    torch's own formula is used as rms_norm() says, over another dim, and with another dtype. So are DTensors taken.
+    torch's own formula is used as rms_norm() says, over another dim, and with another dtype. So are DTensors
+    taken.
     """
     if dim == -1 and dtype is None and not torch.compiler.is_compiling():
         y = _call.direct(None, input)

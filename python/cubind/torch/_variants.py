@@ -1,4 +1,5 @@
-"""The variants behind the operators: found once, launched without a look at the daemon, replaced only by step()."""
+"""The variants behind the operators: found once, launched without a look at the daemon, replaced only by
+step()."""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ _MAX_VARIANTS = 64  # of one key
 _ALIGNED = 16  # bytes: what no kernel asks more than
 TYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
 
-# (type, device, values of the flags, values of the dims that tell variants apart): what Operator.launch() finds by.
+# (type, device, values of the flags, values of the dims that tell variants apart): what Operator.launch()
+# finds by.
 Key = tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
 
 
 class Settings:
-    """strict: a kernel that is not there raises, where otherwise torch's formula takes its place with one warning; by default
-    only in a job of several ranks, which must not diverge in silence. client: None connects when the first kernel is needed."""
+    """strict: a kernel that is not there raises, where otherwise torch's formula takes its place with one
+    warning; by default only in a job of several ranks, which must not diverge in silence. client: None
+    connects when the first kernel is needed."""
 
     def __init__(self) -> None:
         self.strict = int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -38,8 +41,8 @@ settings = Settings()
 
 
 class _Loaded:
-    """A loaded variant. order: the place of each of its parameters in the operator's arguments, -1 for a scratch buffer; None
-    where they are the operator's arguments as they stand."""
+    """A loaded variant. order: the place of each of its parameters in the operator's arguments, -1 for a
+    scratch buffer; None where they are the operator's arguments as they stand."""
 
     def __init__(self, kernel: _core.Kernel, arguments: tuple[str, ...]) -> None:
         parameters = kernel.parameters()
@@ -56,7 +59,8 @@ class _Loaded:
         self.order = None if names == arguments else order_of(names, arguments)
 
     def arguments_for(self, dims: tuple[int, ...], given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """The given ones in the variant's order, with scratch buffers; None where the variant does not hold for these dims."""
+        """The given ones in the variant's order, with scratch buffers; None where the variant does not hold
+        for these dims."""
         order = self.order
         if order is None:
             return given
@@ -79,8 +83,9 @@ def _scratch(like: torch.Tensor, extent: int) -> torch.Tensor | int:
 
 
 class Call:
-    """A kernel with given values of its flags, called without a line of Python where its variant is known and the tensors are as
-    it takes them. launch(*tensors, *numbers) gives the output, a tuple where there are several, or None; direct(sizes, *tensors,
+    """A kernel with given values of its flags, called without a line of Python where its variant is known and
+    the tensors are as it takes them. launch(*tensors, *numbers) gives the output, a tuple where there are
+    several, or None; direct(sizes, *tensors,
     *numbers) too, with gradients where they are needed, but the first output alone (see _core.pyi)."""
 
     def __init__(
@@ -101,8 +106,8 @@ class Call:
 
 
 class Operator:
-    """Launches one kernel. dims, flags: the spec's names. arguments: the spec's names in the order in which launch() is given
-    them, a tensor first; scratch buffers are none of them. Safe on many threads."""
+    """Launches one kernel. dims, flags: the spec's names. arguments: the spec's names in the order in which
+    launch() is given them, a tensor first; scratch buffers are none of them. Safe on many threads."""
 
     def __init__(
         self, kernel: str, dims: tuple[str, ...], arguments: tuple[str, ...], flags: tuple[str, ...] = ()
@@ -128,8 +133,9 @@ class Operator:
         constants: tuple[Any, ...] = (),
         without: tuple[str, ...] = (),
     ) -> Call:
-        """A call of its variants with these flags, for the operator's arguments but those that it does without. inputs, outputs:
-        the tensors' shapes in the kernel's dims. known: the dims in its keys. numbers: how many arguments follow the tensors.
+        """A call of its variants with these flags, for the operator's arguments but those that it does
+        without. inputs, outputs: the tensors' shapes in the kernel's dims. known: the dims in its keys.
+        numbers: how many arguments follow the tensors.
         constants: what the backward pass has to know besides."""
         arguments = tuple(name for name in self._arguments if name not in without)
         native = _core.OperatorCall(access, self._dims, inputs, outputs, known, numbers, constants)
@@ -155,8 +161,8 @@ class Operator:
                 call.native.clear()
 
     def launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
-        """Launches on the stream. False where there is no kernel for it, for a reason that was warned of once; raises it with
-        settings.strict."""
+        """Launches on the stream. False where there is no kernel for it, for a reason that was warned of
+        once; raises it with settings.strict."""
         try:
             return self._launch(key, dims, stream, arguments)
         except InvalidArgumentError:
@@ -222,8 +228,8 @@ _warned: set[str] = set()
 
 
 def step() -> None:
-    """Between two training steps: takes over what has been tuned since, and asks again for kernels that were not there. The
-    operators' variants change nowhere else."""
+    """Between two training steps: takes over what has been tuned since, and asks again for kernels that were
+    not there. The operators' variants change nowhere else."""
     for operator in _operators:
         operator.forget()
 

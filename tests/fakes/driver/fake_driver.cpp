@@ -74,7 +74,8 @@ int fake_launch(std::size_t index, LaunchRecord* to) {
   return 1;
 }
 
-/// Of the launches from now on: a driver does not know how many parameters a kernel has. With 0, launches are not recorded.
+/// Of the launches from now on: a driver does not know how many parameters a kernel has. With 0, launches are
+/// not recorded.
 void fake_parameters(std::size_t count) {
   const std::lock_guard lock(mutex);
   parameter_count = count;

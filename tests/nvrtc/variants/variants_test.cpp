@@ -1,5 +1,5 @@
-// Each kernel of variants/ as a machine without a GPU can look at it: its space is enumerated and its default and its
-// reference compile, for an A100 and for an H200.
+// Each kernel of variants/ as a machine without a GPU can look at it: its space is enumerated and its default
+// and its reference compile, for an A100 and for an H200.
 #include <catch2/catch.hpp>
 #include <map>
 #include <memory>
@@ -146,7 +146,8 @@ TEST_CASE("each kernel has configurations to try on both devices and few enough 
 
 constexpr std::string_view kBeside[] = {"_facts", "normalize_rows", "matmul_finish"};
 
-/// Every entry has tensor cores' instructions but those before and after the products: statistics, and sums of split products.
+/// Every entry has tensor cores' instructions but those before and after the products: statistics, and sums
+/// of split products.
 void check_tensor_cores(const v1::CompileReply& reply) {
   for (const v1::EntryResources& entry : reply.resources()) {
     const bool beside = std::ranges::any_of(

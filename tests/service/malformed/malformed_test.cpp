@@ -1,5 +1,5 @@
-// Malformed specs, shape lists and tables, through cubindctl against one real daemon: each is refused at its place
-// with its cause, and none disturbs a later answer.
+// Malformed specs, shape lists and tables, through cubindctl against one real daemon: each is refused at its
+// place with its cause, and none disturbs a later answer.
 #include <catch2/catch.hpp>
 #include <set>
 

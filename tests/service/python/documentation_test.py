@@ -1,4 +1,5 @@
-"""README's Python lines run as they are written, and docs/python.md and docs/torch.md know every public name."""
+"""README's Python lines run as they are written, and docs/python.md and docs/torch.md know every public
+name."""
 
 import ast
 import contextlib

@@ -1,5 +1,6 @@
 # pyright: strict
-"""Every public name as a program uses it, for a type checker: types_test.py has it read by pyright, nothing runs it."""
+"""Every public name as a program uses it, for a type checker: types_test.py has it read by pyright, nothing
+runs it."""
 
 import cubind
 import cubind.torch

@@ -1,4 +1,5 @@
-"""What the tests of the Python package share: a daemon that replays a recorded table, the fake driver, arrays in no memory."""
+"""What the tests of the Python package share: a daemon that replays a recorded table, the fake driver, arrays
+in no memory."""
 
 import contextlib
 import ctypes
@@ -21,8 +22,9 @@ PATIENCE = 60.0  # seconds: many tests may share two cores
 
 
 class Daemon(contextlib.AbstractContextManager):
-    """A daemon of its own in a folder of its own, with the tiny kernel "scale" and its replayed table; `address` is its
-    socket. scale: y = K * x for N elements, with buckets of N that end at powers of two; N=4096 with K=2 or 3 can be tuned."""
+    """A daemon of its own in a folder of its own, with the tiny kernel "scale" and its replayed table;
+    `address` is its socket. scale: y = K * x for N elements, with buckets of N that end at powers of two;
+    N=4096 with K=2 or 3 can be tuned."""
 
     def __init__(self, *arguments):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cubind-python-"))
@@ -126,8 +128,8 @@ def eventually(question, seconds=PATIENCE):
 
 
 def unexplained(name, thing):
-    """The functions of a public name without a docstring, and their parameters that it does not name: ["Client.get: job"]. The
-    docstring of a class may name those of its methods."""
+    """The functions of a public name without a docstring, and their parameters that it does not name:
+    ["Client.get: job"]. The docstring of a class may name those of its methods."""
     if not inspect.getdoc(thing):
         return [name]
     if not inspect.isclass(thing):

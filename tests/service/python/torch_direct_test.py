@@ -1,5 +1,5 @@
-"""Calls that go from tensors to the launch without a line of Python: when they do, and that they launch what the longer way does.
-Needs torch."""
+"""Calls that go from tensors to the launch without a line of Python: when they do, and that they launch what
+the longer way does. Needs torch."""
 
 import contextlib
 import functools
@@ -64,7 +64,8 @@ def described(outputs):
 
 
 def placed(launch, tensors):
-    """The launch, with the numbers of those tensors in the place of their addresses, and nothing for another one's."""
+    """The launch, with the numbers of those tensors in the place of their addresses, and nothing for another
+    one's."""
     numbers = {tensor.data_ptr(): number for number, tensor in enumerate(tensors)}
     parameters = [numbers.get(value, value if value < 1 << 32 else None) for value in launch.parameters]
     return list(launch.grid), list(launch.block), launch.shared_bytes, parameters
@@ -151,7 +152,8 @@ class Quiet(TorchDispatchMode):
 
 
 class Functions(torch_launches.OnFakeDriver):
-    """cubind.torch's functions by that way: here tensors of the CPU take it too, once a variant for them is known."""
+    """cubind.torch's functions by that way: here tensors of the CPU take it too, once a variant for them is
+    known."""
 
     def setUp(self):
         super().setUp()
@@ -159,7 +161,8 @@ class Functions(torch_launches.OnFakeDriver):
         _rms_norm._forward_cuda(self.x, self.w, 1e-6)
 
     def enter_backward(self):
-        """The backward pass does not look where its tensors lie any more; its kernel for rms_norm is known."""
+        """The backward pass does not look where its tensors lie any more; its kernel for rms_norm is
+        known."""
         self.enterContext(mock.patch.object(_dispatch, "_are_plain", lambda tensors: True))
         _rms_norm._backward_cuda(self.x, self.x, self.w, 1e-6)
 

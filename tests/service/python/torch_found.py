@@ -1,5 +1,5 @@
-"""For tests that need torch: the Python of CUBIND_PYTHON is taken where this one has no torch, and the test is left out where
-neither has."""
+"""For tests that need torch: the Python of CUBIND_PYTHON is taken where this one has no torch, and the test
+is left out where neither has."""
 
 import importlib.util
 import os

@@ -1,5 +1,5 @@
-"""What the operators of cubind.torch hand to their kernels: the shipped variants, compiled for real and launched on a fake
-driver, which reads no memory. Tensors lie on the CPU. Needs torch."""
+"""What the operators of cubind.torch hand to their kernels: the shipped variants, compiled for real and
+launched on a fake driver, which reads no memory. Tensors lie on the CPU. Needs torch."""
 
 import json
 import os

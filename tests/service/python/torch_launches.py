@@ -1,5 +1,5 @@
-"""For tests of what operators launch: a daemon, and a driver that takes launches and reads no memory. Tensors lie on the CPU. Import
-torch_found first."""
+"""For tests of what operators launch: a daemon, and a driver that takes launches and reads no memory. Tensors
+lie on the CPU. Import torch_found first."""
 
 import functools
 import unittest
@@ -28,7 +28,8 @@ class OnFakeDriver(unittest.TestCase):
         operators.use(self.client)
 
     def launches_of(self, call, parameters):
-        """What `call` returns, and its launches, with the first `parameters` of each: no launch may have fewer."""
+        """What `call` returns, and its launches, with the first `parameters` of each: no launch may have
+        fewer."""
         driver = running.FakeDriver(parameters)
         before = len(driver.launches())
         result = call()

@@ -1,4 +1,5 @@
-"""The modules of cubind.torch, models that get them, and kernels that are not there; on the CPU. Needs torch."""
+"""The modules of cubind.torch, models that get them, and kernels that are not there; on the CPU. Needs
+torch."""
 
 import contextlib
 import copy

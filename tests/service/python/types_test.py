@@ -1,4 +1,5 @@
-"""The public names are typed: pyright reads a program that uses them all, in its strict mode. Needs torch and pyright."""
+"""The public names are typed: pyright reads a program that uses them all, in its strict mode. Needs torch and
+pyright."""
 
 import json
 import pathlib

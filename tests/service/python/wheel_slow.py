@@ -1,5 +1,6 @@
-"""./dev wheel, and what it makes in a virtual environment that has nothing else: programs, the embedded daemon, the error where
-no GPU is, an answer of a daemon that replays a recorded table. Downloads grpcio and protobuf."""
+"""./dev wheel, and what it makes in a virtual environment that has nothing else: programs, the embedded
+daemon, the error where no GPU is, an answer of a daemon that replays a recorded table. Downloads grpcio and
+protobuf."""
 
 import os
 import pathlib
@@ -67,7 +68,8 @@ class Wheel(unittest.TestCase):
             time.sleep(0.1)
 
     def test_the_lines_of_the_readme_run_as_they_are_written(self):
-        """As documentation_test.py runs them: torch is a stand-in and the driver the fake one, the rest is the wheel's."""
+        """As documentation_test.py runs them: torch is a stand-in and the driver the fake one, the rest is
+        the wheel's."""
         subprocess.run([SOURCE / "dev", "build", "release", "fake_driver"], check=True)
         (programs,) = (self.folder / "venv").glob("lib/python*/site-packages/cubind/_programs/bin")
         environment = {

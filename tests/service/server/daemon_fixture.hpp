@@ -31,7 +31,8 @@ class DaemonFixture {
   DaemonFixture();
   ~DaemonFixture();
 
-  /// As if it were killed and started again: the same store and socket. `between` is done while there is none.
+  /// As if it were killed and started again: the same store and socket. `between` is done while there is
+  /// none.
   void restart(const std::function<void()>& between = {});
   void stop();
   /// The database behind the daemon's back, as flipped bits on the disk would.

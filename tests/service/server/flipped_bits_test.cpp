@@ -1,5 +1,5 @@
-// Whichever bit of a store has flipped, the daemon starts and answers the same, or worse with the damage named, and never
-// with another cubin. CUBIND_FLIPS=2000 is the acceptance run.
+// Whichever bit of a store has flipped, the daemon starts and answers the same, or worse with the damage
+// named, and never with another cubin. CUBIND_FLIPS=2000 is the acceptance run.
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>

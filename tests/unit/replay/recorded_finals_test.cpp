@@ -1,5 +1,5 @@
-// Screening and finals over the trials of an H200 that the replay device plays: what they cost, and what their
-// choice loses.
+// Screening and finals over the trials of an H200 that the replay device plays: what they cost, and what
+// their choice loses.
 #include <algorithm>
 #include <limits>
 

@@ -36,7 +36,8 @@ double score(const Values& q, const Values& k, std::size_t query, std::size_t ke
   return sum * double(kScale);
 }
 
-/// One batch, whose heads of queries share one of keys. With `causal` query i sees the keys up to i + keys - queries.
+/// One batch, whose heads of queries share one of keys. With `causal` query i sees the keys up to i + keys -
+/// queries.
 Attended attention(const Values& q, const Values& k, const Values& v, bool causal) {
   Attended result;
   for (std::size_t row = 0; row < std::size_t{kQueryHeads} * kQueries; ++row) {

@@ -1,4 +1,5 @@
-// The references of the kernels against what torch computed of the same inputs in float64 (tests/golden/make_torch.py).
+// The references of the kernels against what torch computed of the same inputs in float64
+// (tests/golden/make_torch.py).
 #include <fstream>
 #include <nlohmann/json.hpp>
 
