@@ -130,9 +130,11 @@ RecordRow read_record(Statement& row) {
 JobRow read_job(Statement& row) {
   JobRow job;
   read_columns(row, job);
+  const bool holds_sum = row.flag();
   if (job.kind == JobKind::Tune && !has_ended(job.state) && job.key != job_key(job.question)) {
     throw Error(ErrorCode::DataLoss, "key", "is not that of the row's other columns");
   }
+  require_sum(holds_sum);
   return job;
 }
 

@@ -189,13 +189,15 @@ inline const std::string kInsertRecord = insert<RecordRow>(
 inline const std::string kSumRecord = set_sum<RecordRow>("records", "id = last_insert_rowid()");
 
 // ---- Jobs and wants ----
-inline const std::string kJobColumns = select<JobRow>("", "jobs");
+inline const std::string kJobColumns =
+    "SELECT " + listed("", column_names<JobRow>()) + ", " + holds_sum<JobRow>() + " FROM jobs ";
 inline const std::string kOpenJobs = kJobColumns + "WHERE ended = 0 ORDER BY created_at, id";
 inline const std::string kEndedJobs = kJobColumns + "WHERE ended = 1 ORDER BY created_at, id";
 inline const std::string kJob = kJobColumns + "WHERE id = ?";
 inline const std::string kOutOfMemoryJobs = kJobColumns + "WHERE needs_bytes > 0 ORDER BY created_at, id";
-inline const std::string kSettleOutOfMemory =
-    "UPDATE jobs SET needs_bytes = 0 WHERE needs_bytes > 0 AND key = ?";
+inline const std::string kSettleOutOfMemory = "UPDATE jobs SET needs_bytes = 0, sum = iif(" +
+                                              holds_sum<JobRow>() +
+                                              ", NULL, sum) WHERE needs_bytes > 0 AND key = ?";
 inline const std::string kAfterJob = "WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?";
 inline const std::string kJobsAfter = kJobColumns + kAfterJob;
 inline const std::string kJobAgesAfter = "SELECT id, created_at FROM jobs " + kAfterJob;
@@ -213,8 +215,9 @@ inline const std::string kLastSeries = "SELECT max(coalesce((SELECT max(series) 
 // Not OR REPLACE: that would drop another open job with the same key instead of refusing this one.
 inline const std::string kDeleteJob = "DELETE FROM jobs WHERE id = ?";
 inline const std::string kFailJob =
-    "UPDATE jobs SET state = 'failed', ended = 1, error = ?, finished_at = ? WHERE id = ?";
+    "UPDATE jobs SET state = 'failed', ended = 1, error = ?, finished_at = ?, sum = NULL WHERE id = ?";
 inline const std::string kInsertJob = insert<JobRow>("jobs", "ended");
+inline const std::string kSumJob = set_sum<JobRow>("jobs", "id = ?");
 
 inline const std::string kPin = "SELECT generation FROM pins WHERE job = ?";
 inline const std::string kInsertPin =
@@ -235,10 +238,19 @@ inline constexpr std::array kStatements{
     &kTrial,          &kPutTrial,     &kBlocks,     &kInsertBlock, &kVerifications,  &kPutVerification,
     &kCurrentRecords, &kInsertRecord, &kJob,        &kInsertJob,   &kWants,          &kInsertWant,
     &kInsertPin,      &kInsertBallast};
-/// What a daemon reads when it starts, to the last page.
+/// Of the tables that answers come from: whether their indexes have what they have. "ok", or what is wrong.
+inline const std::string kCheckClasses = "PRAGMA integrity_check(device_classes)";
+inline const std::string kCheckBlobs = "PRAGMA integrity_check(blobs)";
+inline const std::string kCheckArtifacts = "PRAGMA integrity_check(artifacts)";
+inline const std::string kCheckRecords = "PRAGMA integrity_check(records)";
+inline const std::string kCheckJobs = "PRAGMA integrity_check(jobs)";
+inline constexpr std::array kChecks{&kCheckClasses, &kCheckBlobs, &kCheckArtifacts, &kCheckRecords,
+                                    &kCheckJobs};
+/// What a daemon reads when it starts, to the last page, and by the same indexes.
 inline const std::string kAllClasses = "SELECT total(length(facts)) FROM device_classes";
 inline const std::string kAllRecords = "SELECT total(length(created_at)) FROM records";
 inline const std::string kAllJobs = "SELECT total(length(caller)) FROM jobs";
-inline constexpr std::array kWholeTables{&kAllClasses, &kAllRecords, &kAllJobs};
+inline constexpr std::array kWholeTables{&kAllClasses,     &kAllRecords, &kAllJobs,        &kDeviceClasses,
+                                         &kCurrentRecords, &kOpenJobs,   &kOutOfMemoryJobs};
 
 }  // namespace cubind::store::sql

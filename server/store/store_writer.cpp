@@ -218,6 +218,7 @@ void StoreWriter::put_job(const JobRow& job) {
   database_.query(sql::kDeleteJob).bind(job.id).run();
   database_.query(sql::kSettleOutOfMemory).bind(job.key).run();
   insert(database_.query(sql::kInsertJob), job, has_ended(job.state));
+  database_.query(sql::kSumJob).bind(job.id).run();
 }
 
 void StoreWriter::forget_jobs(const std::string& ended_before) {

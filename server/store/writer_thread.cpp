@@ -94,13 +94,42 @@ void WriterThread::set_up(const StoreOptions& options) {
   database_.execute("PRAGMA synchronous = NORMAL");
   database_.execute("PRAGMA foreign_keys = ON");
   if (!migrate(database_, schema_steps(), path.string(), [&] { insert_meta(path); })) {
-    require_usable();
+    make_usable(path);
     redraw_if_restored(path);
   }
   mark_.set(generation());
   if (options.max_pages > 0) {
     database_.execute("PRAGMA max_page_count = " + std::to_string(options.max_pages));
   }
+}
+
+/// A damaged index hides rows or leads to others, without an error: indexes are made of their tables again.
+void WriterThread::make_usable(const std::filesystem::path& path) {
+  if (const auto damage = first_damage()) {
+    log_error(path.string() + " is damaged (" + *damage + "): its indexes are made anew");
+    try {
+      database_.execute("REINDEX");
+    } catch (const Error& error) {
+      log_error(path.string() + ": an index cannot be made anew: " + error.what());
+    }
+  }
+  require_usable();
+}
+
+std::optional<std::string> WriterThread::first_damage() {
+  for (const std::string* sql : sql::kChecks) {
+    try {
+      Statement query = database_.query(*sql);
+      while (query.step()) {
+        if (std::string found = query.blob(); found != "ok") {
+          return found;
+        }
+      }
+    } catch (const Error& error) {
+      return error.cause();
+    }
+  }
+  return std::nullopt;
 }
 
 void WriterThread::require_usable() {

@@ -46,6 +46,8 @@ class WriterThread {
 
   void set_up(const StoreOptions& options);
   /// Throws DataLoss where the file does not give what a daemon starts with.
+  void make_usable(const std::filesystem::path& path);
+  std::optional<std::string> first_damage();
   void require_usable();
   void insert_meta(const std::filesystem::path& path);
   void redraw_if_restored(const std::filesystem::path& path);

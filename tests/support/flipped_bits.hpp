@@ -24,6 +24,12 @@ inline std::size_t wanted_flips(std::size_t otherwise) {
   return variable ? std::strtoul(variable, nullptr, 10) : otherwise;
 }
 
+/// CUBIND_SEED, so that several runs beside each other make other flips.
+inline std::uint64_t wanted_seed(std::uint64_t otherwise) {
+  const char* variable = std::getenv("CUBIND_SEED");
+  return variable ? std::strtoull(variable, nullptr, 10) : otherwise;
+}
+
 /// A store as it was when its daemon had ended.
 class StoreImage {
  public:

@@ -197,6 +197,20 @@ TEST_CASE("the bytes of another cubin are never read as the asked one") {
   CHECK(blob("two")->zstd == blob_of("two").zstd);
 }
 
+/// SQL that an index no longer has its table's rows after.
+const std::string kEmptyIndex =
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = sql || ' WHERE 0' WHERE name = "
+    "'artifacts_by_kernel'; "
+    "PRAGMA writable_schema = RESET; REINDEX artifacts_by_kernel; PRAGMA writable_schema = ON; "
+    "UPDATE sqlite_master SET sql = replace(sql, ' WHERE 0', '') WHERE name = 'artifacts_by_kernel'";
+
+TEST_CASE("an index that lacks rows is made of its table again") {
+  StoreFixture f;
+  f.write([](StoreWriter& writer) { writer.put_artifact(artifact_row("a", "one")); });
+  f.damage(kEmptyIndex);
+  CHECK(f.read([](StoreReader& reader) { return reader.toolchains("vector_add"); }).size() == 1);
+}
+
 TEST_CASE("a pin of a generation that there is not is pinned anew") {
   StoreFixture f;
   const auto pin = [&](std::uint64_t generation) {
@@ -326,6 +340,12 @@ TEST_CASE("a job whose device class is damaged has failed and the next one mends
   f.scheduler = f.make();
   f.scheduler->load();
   CHECK(f.scheduler->open_jobs().size() == 1);
+}
+
+TEST_CASE("an open job with another value than was stored has failed") {
+  DamagedJob f("UPDATE jobs SET max_trials = max_trials + 1");
+  CHECK(f.scheduler->open_jobs().empty());
+  CHECK_THAT(f.error(), Contains("is not that of the row's other columns: one of them has changed"));
 }
 
 TEST_CASE("a damaged job keeps no queue from starting where the disk is full") {
