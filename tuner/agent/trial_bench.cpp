@@ -1,7 +1,5 @@
 #include "tuner/agent/trial_bench.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "tuner/measure/margins.hpp"
 #include "tuner/spec/entry_parameters.hpp"
@@ -138,11 +136,8 @@ void TrialBench::make_fresh_for(const Candidate& candidate) {
 
 Attempt TrialBench::fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
   const v1::TrialHeader* header = log_.header(candidate);
-  const std::uint32_t before = header ? header->fault_count() : 0;
-  // Twice in the same worker is one fault: the first may have been the cause of the second.
-  const auto in = faulted_in_.find(candidate.number);
-  const bool same_worker = in != faulted_in_.end() && in->second == device_.generation();
-  const std::uint32_t count = same_worker ? std::max(before, 1u) : before + 1;
+  // It is repeated in a fresh worker (make_fresh_for): in the same one the first may be the second one's cause.
+  const std::uint32_t count = (header ? header->fault_count() : 0) + 1;
   faulted_in_[candidate.number] = device_.generation();
   log_.set_outcome(candidate, outcome, detail, count);
   log_.commit();

@@ -5,49 +5,12 @@
 #include <thread>
 
 #include "tests/gpu/device_worker/device_worker_process.hpp"
+#include "tests/gpu/device_worker/other_process.hpp"
 #include "tests/gpu/device_worker/requests.hpp"
 #include "tests/support/paths.hpp"
-#include "tuner/worker/driver_context.hpp"
 
 namespace cubind::test {
 namespace {
-
-std::vector<std::string> environment_without(std::string_view name) {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with(name)) {
-      environment.emplace_back(*variable);
-    }
-  }
-  return environment;
-}
-
-// The other process of the test below: this program again.
-TEST_CASE("a gigabyte of the GPU is taken until the process is killed", "[.other process]") {
-  worker::DriverContext context("");
-  context.activate();
-  cuda::DevicePtr memory = 0;
-  REQUIRE(context.api().mem_alloc(&memory, std::size_t{1} << 30) == cuda::Result::Success);
-  REQUIRE(::write(STDOUT_FILENO, "held", 4) == 4);
-  while (true) {
-    ::pause();
-  }
-}
-
-Subprocess hold_a_gigabyte() {
-  SubprocessOptions other;
-  other.program = "/proc/self/exe";
-  other.arguments = {"a gigabyte of the GPU is taken until the process is killed"};
-  other.environment = environment_without("-");
-  other.stdout_to = ChildStream::Pipe;
-  Subprocess process = Subprocess::spawn(other);
-  std::string said;
-  for (char next = 0; said.find("held") == std::string::npos; said += next) {
-    INFO(said);
-    REQUIRE(::read(process.stdout_pipe().get(), &next, 1) == 1);
-  }
-  return process;
-}
 
 bool is_foreign(DeviceWorkerProcess& worker, bool wanted) {
   for (int i = 0; i < 100; ++i) {
