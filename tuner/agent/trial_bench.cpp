@@ -136,7 +136,7 @@ void TrialBench::make_fresh_for(const Candidate& candidate) {
 
 Attempt TrialBench::fault(const Candidate& candidate, v1::Outcome outcome, const std::string& detail) {
   const v1::TrialHeader* header = log_.header(candidate);
-  // It is repeated in a fresh worker (make_fresh_for): in the same one the first may be the second one's cause.
+  // It is repeated in a fresh worker (make_fresh_for): in the same one the first may cause the second.
   const std::uint32_t count = (header ? header->fault_count() : 0) + 1;
   faulted_in_[candidate.number] = device_.generation();
   log_.set_outcome(candidate, outcome, detail, count);
