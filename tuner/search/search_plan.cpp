@@ -8,7 +8,7 @@
 namespace cubind {
 
 SearchPlan plan_search(const ConfigurationSpace& space, const SearchBudget& budget) {
-  return plan_search(space.count(), space.exact(), budget);
+  return plan_search(space.size(), space.exact(), budget);
 }
 
 std::unique_ptr<Strategy> make_strategy(const SearchPlan& plan, const ConfigurationSpace& space,

@@ -1,7 +1,9 @@
 #include "tuner/space/axis_order.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -10,15 +12,32 @@ namespace {
 
 double bits(const Axis& axis) { return std::log2(static_cast<double>(axis.values.size())); }
 
+using AxisSet = std::bitset<kMaxAxes>;
+
+// The sets of axes that checks read, each once.
+std::vector<AxisSet> sets_of(std::span<const Check> checks) {
+  std::vector<AxisSet> sets;
+  for (const Check& check : checks) {
+    AxisSet set;
+    for (const std::uint32_t axis : check.axes) {
+      set.set(axis);
+    }
+    if (std::ranges::find(sets, set) == sets.end()) {
+      sets.push_back(set);
+    }
+  }
+  return sets;
+}
+
 // Takes one axis after the other, each time the one that leaves the narrowest frontier.
 class GreedyOrder {
  public:
-  GreedyOrder(std::span<const Axis> axes, std::span<const Check> checks)
-      : axes_(axes), checks_(checks), taken_(axes.size(), false) {}
+  GreedyOrder(std::span<const double> widths, std::span<const AxisSet> checks)
+      : bits_(widths), checks_(checks) {}
 
   std::vector<std::uint32_t> from(std::uint32_t first) && {
     take(first);
-    while (order_.size() < axes_.size()) {
+    while (order_.size() < bits_.size()) {
       take(narrowest());
     }
     return std::move(order_);
@@ -26,20 +45,18 @@ class GreedyOrder {
 
  private:
   void take(std::uint32_t axis) {
-    taken_[axis] = true;
+    taken_.set(axis);
     order_.push_back(axis);
   }
 
   std::uint32_t narrowest() {
     std::uint32_t best = 0;
     double best_width = std::numeric_limits<double>::infinity();
-    for (std::uint32_t axis = 0; axis < axes_.size(); ++axis) {
+    for (std::uint32_t axis = 0; axis < bits_.size(); ++axis) {
       if (taken_[axis]) {
         continue;
       }
-      taken_[axis] = true;
-      const double width = frontier_width();
-      taken_[axis] = false;
+      const double width = frontier_width(AxisSet(taken_).set(axis));
       if (width < best_width) {
         best_width = width;
         best = axis;
@@ -48,25 +65,23 @@ class GreedyOrder {
     return best;
   }
 
-  double frontier_width() const {
-    std::vector<bool> remembered(axes_.size(), false);
-    for (const Check& check : checks_) {
-      const bool open =
-          std::any_of(check.axes.begin(), check.axes.end(), [&](auto axis) { return !taken_[axis]; });
-      for (const std::uint32_t axis : check.axes) {
-        remembered[axis] = remembered[axis] || (open && taken_[axis]);
+  double frontier_width(const AxisSet& taken) const {
+    AxisSet remembered;
+    for (const AxisSet& check : checks_) {
+      if ((check & ~taken).any()) {
+        remembered |= check & taken;
       }
     }
     double width = 0;
-    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
-      width += remembered[axis] ? bits(axes_[axis]) : 0;
+    for (std::size_t axis = 0; axis < bits_.size(); ++axis) {
+      width += remembered[axis] ? bits_[axis] : 0;
     }
     return width;
   }
 
-  std::span<const Axis> axes_;
-  std::span<const Check> checks_;
-  std::vector<bool> taken_;
+  std::span<const double> bits_;  // by axis
+  std::span<const AxisSet> checks_;
+  AxisSet taken_;
   std::vector<std::uint32_t> order_;
 };
 
@@ -79,10 +94,13 @@ std::vector<std::uint32_t> declared_order(std::size_t axes) {
 }
 
 std::vector<std::uint32_t> narrow_order(std::span<const Axis> axes, std::span<const Check> checks) {
+  std::vector<double> bits_of_axes;
+  std::ranges::transform(axes, std::back_inserter(bits_of_axes), bits);
+  const std::vector<AxisSet> sets = sets_of(checks);
   std::vector<std::uint32_t> best = declared_order(axes.size());
   double best_width = width_bits(best, axes, checks);
   for (std::uint32_t first = 0; first < axes.size(); ++first) {
-    std::vector<std::uint32_t> order = GreedyOrder(axes, checks).from(first);
+    std::vector<std::uint32_t> order = GreedyOrder(bits_of_axes, sets).from(first);
     const double width = width_bits(order, axes, checks);
     if (width < best_width) {
       best_width = width;

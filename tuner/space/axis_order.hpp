@@ -2,6 +2,7 @@
 // further down: an axis is forgotten behind the last check that reads it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,11 +11,13 @@
 
 namespace cubind {
 
+inline constexpr std::size_t kMaxAxes = 64;
+
 /// The axes in declared order.
 std::vector<std::uint32_t> declared_order(std::size_t axes);
 
 /// An order with narrow frontiers: greedily from each axis in turn, the narrowest of these. Axes that no
-/// check connects never remember each other.
+/// check connects never remember each other. At most kMaxAxes axes.
 std::vector<std::uint32_t> narrow_order(std::span<const Axis> axes, std::span<const Check> checks);
 
 /// For each level of the order the axes that later checks still read, of those taken so far.

@@ -1,6 +1,7 @@
 #include "tuner/space/configuration_space.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 
 #include "base/error.hpp"
@@ -23,18 +24,23 @@ std::size_t span_of(const Check& check, const std::vector<std::uint32_t>& order)
   return last < first ? 0 : last - first;
 }
 
-// Moves the checks of the longest spans from `kept` to `put_off` until the widest frontier has half as many
-// combinations.
-void narrow(std::span<const Axis> axes, std::vector<Check>& kept, std::vector<Check>& put_off) {
+// Moves the checks of the longest spans from `kept` to `put_off` until the widest frontier has at most half
+// as many combinations, and has come half the way to as many as a diagram may have edges: so even the widest
+// space takes a few diagrams.
+void narrow(std::span<const Axis> axes, std::vector<Check>& kept, std::vector<Check>& put_off,
+            std::uint64_t max_edges, const Interrupt& interrupt) {
   const double width = width_bits(narrow_order(axes, kept), axes, kept);
+  const double excess = width - std::log2(static_cast<double>(max_edges));
+  const double wanted = width - std::max(1.0, excess / 2);
   do {
+    ask(interrupt);
     const std::vector<std::uint32_t> order = narrow_order(axes, kept);
     const auto longest = std::max_element(kept.begin(), kept.end(), [&](const Check& a, const Check& b) {
       return span_of(a, order) < span_of(b, order);
     });
     put_off.push_back(std::move(*longest));
     kept.erase(longest);
-  } while (!kept.empty() && width_bits(narrow_order(axes, kept), axes, kept) > width - 1);
+  } while (!kept.empty() && width_bits(narrow_order(axes, kept), axes, kept) > wanted);
 }
 
 }  // namespace
@@ -42,6 +48,10 @@ void narrow(std::span<const Axis> axes, std::vector<Check>& kept, std::vector<Ch
 ConfigurationSpace::ConfigurationSpace(std::vector<Axis> axes, std::vector<Check> checks,
                                        const SpaceLimits& limits, const Interrupt& interrupt)
     : axes_(std::move(axes)), limits_(limits) {
+  if (axes_.size() > kMaxAxes) {
+    throw Error(ErrorCode::InvalidArgument, "space",
+                std::to_string(axes_.size()) + " axes, at most " + std::to_string(kMaxAxes) + " are taken");
+  }
   for (const Axis& axis : axes_) {
     if (axis.values.empty()) {
       throw Error(ErrorCode::InvalidArgument, "space", quoted(axis.name) + " has no values");
@@ -60,7 +70,7 @@ void ConfigurationSpace::build(std::vector<Check> checks, const Interrupt& inter
                   "the axes have more values than " + std::to_string(limits_.max_edges));
     }
     if (!diagram) {
-      narrow(axes_, checks, put_off_);
+      narrow(axes_, checks, put_off_, limits_.max_edges, interrupt);
     }
   }
   diagram_ = std::move(*diagram);

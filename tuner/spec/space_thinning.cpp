@@ -15,6 +15,7 @@ namespace {
 // A space is made for each condition in turn: what a person waits for is counted with less effort than what a
 // search needs.
 constexpr SpaceLimits kLimits{.max_edges = 500'000, .max_draws = 0};
+constexpr std::uint64_t kMostThinningSteps = 5'000'000;  // over all conditions
 
 enum class Counted { Yes, Faults, TooTangled };
 
@@ -39,13 +40,21 @@ std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, c
   std::vector<Thinning> steps;
   std::vector<Check> checks;
   std::uint64_t left = 0;
-  if (count(spec, checks, interrupt, left) != Counted::Yes) {
+  std::uint64_t looked_at = 0;
+  const Interrupt within_limit = [&] {
+    ask(interrupt);
+    looked_at += kBetweenInterrupts;
+    if (looked_at > kMostThinningSteps) {
+      throw Error(ErrorCode::ResourceExhausted, "space", "takes too long to be counted");
+    }
+  };
+  if (count(spec, checks, within_limit, left) != Counted::Yes) {
     return steps;
   }
   for (std::size_t i = 0; i < all->count() && left > 0; ++i) {
     checks.push_back(check_of(all, i));
     const std::uint64_t before = left;
-    const Counted counted = count(spec, checks, interrupt, left);
+    const Counted counted = count(spec, checks, within_limit, left);
     if (counted == Counted::TooTangled) {
       break;
     }

@@ -23,7 +23,7 @@ struct SpecLimits {
   static constexpr std::size_t kFlags = 16;
   static constexpr std::size_t kTunables = 32;
   static constexpr std::size_t kTunableValues = 256;
-  static constexpr std::uint64_t kSpace = 100'000'000;  // configurations before constraints
+  static constexpr unsigned kSpaceBits = 62;  // 2^62 configurations before constraints
   static constexpr std::size_t kConstraints = 256;
   static constexpr std::size_t kDefaults = 64;
   static constexpr std::size_t kArguments = 64;

@@ -87,9 +87,9 @@ void read_tunables(const JsonNode& root, KernelSpec& spec) {
   for (const JsonNode& node : members_of(tunables, SpecLimits::kTunables, "tunables")) {
     check_distinct_tunables(node, spec);
     spec.tunables.push_back(read_tunable(node));
-    space *= spec.tunables.back().values.size();
-    if (space > SpecLimits::kSpace) {
-      tunables.fail("the space has more than " + std::to_string(SpecLimits::kSpace) +
+    const bool overflows = __builtin_mul_overflow(space, spec.tunables.back().values.size(), &space);
+    if (overflows || space > std::uint64_t{1} << SpecLimits::kSpaceBits) {
+      tunables.fail("the space has more than 2^" + std::to_string(SpecLimits::kSpaceBits) +
                     " configurations before constraints");
     }
   }

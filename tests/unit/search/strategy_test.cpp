@@ -126,6 +126,27 @@ TEST_CASE("a small space is tried as a whole and a larger one under a budget") {
   CHECK(plan_search(large, {large.count(), 0}).exhaustive);
 }
 
+TEST_CASE("a space that is too tangled to be counted is searched by the model") {
+  std::vector<Axis> axes;
+  std::vector<Check> checks;
+  for (int i = 0; i < 6; ++i) {
+    axes.push_back({"P" + std::to_string(i), {1, 2, 3, 4, 5}});
+  }
+  for (int i = 0; i < 6; ++i) {  // a ring: every order remembers two axes
+    checks.push_back(
+        expression_check("P" + std::to_string(i) + " + P" + std::to_string((i + 1) % 6) + " <= 6", axes));
+  }
+  const ConfigurationSpace space(axes, checks, {.max_edges = 160});
+  REQUIRE_FALSE(space.exact());
+  const SearchPlan plan = plan_search(space, {50, 0});
+  CHECK_FALSE(plan.exhaustive);
+  CHECK(plan.trials == 50);
+  CHECK_FALSE(plan_search(space, {space.size(), 0}).exhaustive);  // numbers have gaps
+  for (const std::uint64_t number : make_strategy(plan, space, {}, 1)->propose({}, 8)) {
+    CHECK(space.valid(number));
+  }
+}
+
 TEST_CASE("a search covers every budget under which it would try nothing more") {
   const SearchSummary whole{{}, std::string(kExhaustiveSearch), 60, 0, true};
   CHECK(covers(whole, {}));

@@ -51,6 +51,16 @@ TEST_CASE("more than 2 to the 62 valid configurations are an error") {
   CHECK(ConfigurationSpace(axes, {}).count() == std::uint64_t{1} << 62);
 }
 
+TEST_CASE("more axes than are taken are refused with the limit") {
+  std::vector<Axis> axes;
+  for (int i = 0; i < 65; ++i) {
+    axes.push_back({"P" + std::to_string(i), {1}});
+  }
+  CHECK_THROWS_WITH(ConfigurationSpace(axes, {}), Catch::Contains("65 axes, at most 64"));
+  axes.pop_back();
+  CHECK(ConfigurationSpace(axes, {}).count() == 1);
+}
+
 TEST_CASE("the construction of a large space asks whether it is to go on") {
   const SampleSpace parts = tangled_space();
   const Interrupt stop = [] { throw Error(ErrorCode::Cancelled, "call", "the caller withdrew"); };

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "tests/support/valid_configurations.hpp"
+#include "tests/support/wide_spec.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
 namespace cubind::test {
@@ -139,6 +140,25 @@ TEST_CASE("twelve million raw configurations are counted within seconds") {
   CHECK(size.total == 24ull * 537824);
   CHECK(size.valid == 2ull * 4 * 3 * 1024);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+}
+
+TEST_CASE("a spec of a million million combinations is read and its configurations are counted and drawn") {
+  SpecBuilder builder;
+  widen(builder.json, false);
+  const auto spec = builder.parse();
+  REQUIRE(spec->constraints.size() == 42);
+  const Problem problem = problem_of(*spec);
+  const SpaceSize size = count_valid(*spec, problem, h200());
+  CHECK(size.exact);
+  CHECK(size.total == std::uint64_t{24} << 40);
+  CHECK(size.valid > 1'000'000'000);
+  CHECK(default_configuration(*spec, problem, h200())->value("P7") == 1);
+  const KernelSpace space(*spec, problem, h200());
+  Random random(1);
+  for (int draw = 0; draw < 20; ++draw) {
+    const Configuration drawn = space.configuration(space.numbers().sample(random).value());
+    CHECK(!violation(*spec, problem, drawn, h200()));
+  }
 }
 
 TEST_CASE("counting a large space asks whether it is to go on") {

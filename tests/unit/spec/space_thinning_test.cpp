@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/wide_spec.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 
 namespace cubind::test {
@@ -64,6 +65,17 @@ TEST_CASE("a constraint that faults where a later one is false is charged to tha
   REQUIRE(steps.size() == 1);
   CHECK(steps[0].place == "/constraints/1");
   CHECK(steps[0].rejected + steps[0].left == 24);
+}
+
+TEST_CASE("thinning a space that is too tangled ends where it can no longer be counted") {
+  SpecBuilder builder;
+  widen(builder.json, true);
+  const auto spec = builder.parse();
+  std::uint64_t asked = 0;
+  const auto steps = thin_out(*spec, problem_of(*spec), h200(), [&] { ++asked; });
+  CHECK(steps.size() >= 5);
+  CHECK(steps.size() < spec->constraints.size());
+  CHECK(asked * 4096 < 6'000'000);
 }
 
 TEST_CASE("a part of the valid configurations is the same as that of the whole list") {
