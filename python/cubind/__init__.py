@@ -11,7 +11,7 @@ import os
 
 from . import _address
 from .answer import Answer
-from .client import Client, Question
+from .client import Client
 from .embedded import EmbeddedDaemon
 from .errors import (
     AbortedError,
@@ -29,14 +29,15 @@ from .errors import (
     UnavailableError,
     UnimplementedError,
 )
-from .kernel import Bound, Kernel
+from .kernel import BoundKernel, Kernel
+from .question import Question
 from .tuning import TuneResult
 
 __all__ = [
     "AbortedError",
     "AlreadyExistsError",
     "Answer",
-    "Bound",
+    "BoundKernel",
     "CancelledError",
     "Client",
     "CubindError",

@@ -10,7 +10,7 @@ from . import _core, _fork
 from .answer import Answer
 
 
-class _Loaded:
+class _LoadedCubins:
     """The first kernel of each cubin, by device: it keeps the cubin loaded, and further rules share it."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class _Loaded:
             return kernel
 
 
-_loaded = _Loaded()
+_loaded = _LoadedCubins()
 
 
 def load(answer: Answer, device: Any) -> _core.Kernel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pathlib
 import threading
@@ -17,6 +16,7 @@ from .answer import Answer, make_answer
 from .embedded import EmbeddedDaemon
 from .errors import DataLossError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
 from .kernel import Kernel
+from .question import Held, Question
 from .tuning import TuneResult, tune
 
 # The longest time in seconds for which an answer that a tuning job may improve answers for its bucket.
@@ -28,31 +28,6 @@ _MAX_HELD = 64  # answers to questions that differ in their dims alone, the newe
 _MAX_SENT = 32  # digests sent along so that known bytes are not sent back
 _MAX_QUESTIONS = 4096
 _ON_MISS = ("serve", "wait", "fail")
-
-
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible,
-    invariant, warm_l2, graph, namespace and job, as Client.get() explains them."""
-
-    device: str | None = None
-    on_miss: str = "serve"
-    tune: bool = True
-    accept: str | None = None
-    reproducible: bool = False
-    invariant: str | None = None
-    warm_l2: bool = False
-    graph: bool = False
-    namespace: str = ""
-    job: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Held:
-    """An answer, and when it stops answering for its bucket: time.monotonic() seconds."""
-
-    answer: Answer
-    until: float
 
 
 class Client:

@@ -18,7 +18,7 @@ from .errors import InvalidArgumentError
 if TYPE_CHECKING:
     from ._wire import Problem
     from .answer import Answer
-    from .client import Client, Question
+    from .question import Asker, Question
 
 _OUTPUTS = ("out", "inout", "zero")
 _INPUTS = ("in", "inout")
@@ -46,7 +46,7 @@ class _Call:
     made: list[Any]  # the outputs that were allocated
 
 
-class Bound:
+class BoundKernel:
     """A prepared launch: kernel, problem, arrays and scalars are fixed, nothing is looked up and nothing is
     allocated.
 
@@ -72,7 +72,7 @@ class Bound:
         self.launch(*arguments, **named)
 
     def __repr__(self) -> str:
-        return f"cubind.Bound({self.answer.kernel}, {self.answer.problem})"
+        return f"cubind.BoundKernel({self.answer.kernel}, {self.answer.problem})"
 
 
 class Kernel:
@@ -87,7 +87,7 @@ class Kernel:
 
     def __init__(
         self,
-        client: Client,
+        client: Asker,
         name: str,
         interface: Interface,
         fixed: Problem,
@@ -133,7 +133,7 @@ class Kernel:
             raise InvalidArgumentError("the rule does not cover it", "problem")  # it did a moment ago
         return _returned(call.made)
 
-    def bind(self, *, stream: int | None = None, **named: Any) -> Bound:
+    def bind(self, *, stream: int | None = None, **named: Any) -> BoundKernel:
         """The call with these `named` arguments as a prepared launch, which checks and computes everything
         now. It launches nothing yet. stream: as of a call; None: the current one of each launch's time."""
         call = self._prepare(named)
@@ -142,7 +142,7 @@ class Kernel:
         if launch is None:
             raise InvalidArgumentError("the rule does not cover it", "problem")
         answer = call.variant.answer.for_dims(**dict(zip(call.variant.answer.dim_names, call.dims)))
-        return Bound(answer or call.variant.answer, _names(call.variant), call.values, launch)
+        return BoundKernel(answer or call.variant.answer, _names(call.variant), call.values, launch)
 
     def arguments(self, **named: Any) -> tuple[str, ...]:
         """The names of what the variant for a problem takes from the caller, in the order of its launches.

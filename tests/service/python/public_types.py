@@ -21,7 +21,7 @@ kernel: cubind.Kernel = client.kernel(
     "rmsnorm_forward", D=4096, question=cubind.Question(device="nvidia-h200")
 )
 x = torch.randn(4096, 4096)
-bound: cubind.Bound = kernel.bind(x=x, stream=0)
+bound: cubind.BoundKernel = kernel.bind(x=x, stream=0)
 bound(x)
 bound.launch(x=x)
 results: list[cubind.TuneResult] = client.tune([{"N": 1}], kernel="rmsnorm_forward", progress=False)

@@ -1,0 +1,43 @@
+"""A question besides its kernel and problem, and who answers it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ._wire import Problem
+    from .answer import Answer
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What a question says besides kernel and problem: device, on_miss, tune, accept, reproducible,
+    invariant, warm_l2, graph, namespace and job, as Client.get() explains them."""
+
+    device: str | None = None
+    on_miss: str = "serve"
+    tune: bool = True
+    accept: str | None = None
+    reproducible: bool = False
+    invariant: str | None = None
+    warm_l2: bool = False
+    graph: bool = False
+    namespace: str = ""
+    job: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """An answer, and when it stops answering for its bucket: time.monotonic() seconds."""
+
+    answer: Answer
+    until: float
+
+
+class Asker(Protocol):
+    """A client, as kernels see it."""
+
+    def ask(self, kernel: str, problem: Problem, question: Question, gpu: Any = None) -> Held:
+        """The best variant for the problem. gpu: tells the devices of one process apart."""
+        ...
