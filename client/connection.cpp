@@ -225,6 +225,11 @@ v1::Job Connection::cancel_job(const std::string& id, Milliseconds deadline) con
   return impl_->call(&v1::Cubind::Stub::CancelJob, request, deadline).job();
 }
 
+v1::ForgetFaultsReply Connection::forget_faults(const v1::ForgetFaultsRequest& request,
+                                                Milliseconds deadline) const {
+  return impl_->call(&v1::Cubind::Stub::ForgetFaults, request, deadline);
+}
+
 v1::GetStatusReply Connection::get_status(Milliseconds deadline) const {
   return impl_->call(&v1::Cubind::Stub::GetStatus, v1::GetStatusRequest(), deadline);
 }

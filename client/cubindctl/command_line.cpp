@@ -40,6 +40,7 @@ class Builder {
     add_wanted();
     add_listings();
     add_jobs();
+    add_forget();
     add_explain();
     add_documentation();
   }
@@ -217,6 +218,22 @@ class Builder {
     option(show, "id", show_options->id, "ID", "as `cubindctl jobs --all` lists it")->required();
     auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
     option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
+  }
+
+  void add_forget() {
+    auto [command, options] = add<ForgetOptions>(
+        app_, "forget", "forget that configurations failed: the next tune tries them again");
+    auto* all = command->add_flag("--all", options->all, "of every kernel");
+    option(command, "kernel", options->kernel, "KERNEL", "only of this kernel")->excludes(all);
+    add_repeated(command, "--problem", options->problems, "PROBLEM",
+                 "only at this problem, as in N=4096,D=4096,T=bf16; repeatable")
+        ->excludes(all);
+    option(command, "--configuration", options->configuration, "VALUES",
+           "only where tunables have these values, as in THREADS=1024,VECTOR=8")
+        ->excludes(all);
+    option(command, "--device", options->device, "LABEL",
+           "label of the device class; default: the one that agents offer");
+    command->add_flag("--dry-run", options->dry_run, "only print what would be forgotten");
   }
 
   void add_explain() {

@@ -76,14 +76,6 @@ OutputJson departures_of(const Match& match) {
   return names;
 }
 
-OutputJson counts_json(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& counts) {
-  OutputJson json = OutputJson::object();
-  for (const v1::OutcomeCount& one : counts) {
-    json[outcome_name(one.outcome())] = one.count();
-  }
-  return json;
-}
-
 }  // namespace
 
 std::string hex(const std::string& bytes) {
@@ -255,7 +247,15 @@ OutputJson json_of(const v1::Job& job) {
     }
   }
   if (!job.outcomes().empty()) {
-    json["outcomes"] = counts_json(job.outcomes());
+    json["outcomes"] = json_of(job.outcomes());
+  }
+  return json;
+}
+
+OutputJson json_of(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& counts) {
+  OutputJson json = OutputJson::object();
+  for (const v1::OutcomeCount& one : counts) {
+    json[outcome_name(one.outcome())] = one.count();
   }
   return json;
 }
@@ -266,7 +266,7 @@ OutputJson json_of(const v1::TuneEvent& event) {
   if (event.best_us() > 0) {
     json["best_us"] = event.best_us();
   }
-  json["outcomes"] = counts_json(event.outcomes());
+  json["outcomes"] = json_of(event.outcomes());
   if (event.has_winner()) {
     json["winner"] = json_of(configuration_from_wire(event.winner(), "winner"));
     json["provenance"] = json_of(event.provenance());

@@ -31,6 +31,8 @@ OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled);
 OutputJson json_of(const v1::DeviceClass& device);
 OutputJson json_of(const v1::GetStatusReply& status);
 OutputJson json_of(const v1::Generation& generation);
+/// {"correct": 11, "runtime": 1}.
+OutputJson json_of(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& counts);
 
 /// "running", "waiting_for_idle_gpu".
 std::string state_name(v1::Job::State state);

@@ -113,6 +113,15 @@ struct CancelOptions {
   std::vector<std::string> ids;
 };
 
+struct ForgetOptions {
+  std::string kernel;  // empty: with `all`, every kernel
+  std::vector<std::string> problems;
+  std::string configuration;  // tunables and their values; empty: any
+  std::string device;         // label; empty: the one class that agents offer
+  bool all = false;
+  bool dry_run = false;
+};
+
 struct ExplainOptions {
   std::string subject;  // a kernel's name, with `problem`; else a job's id
   std::string problem;
@@ -146,8 +155,8 @@ struct ManOptions {
 using Command =
     std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions, TableDiffOptions,
                  TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions,
-                 JobsOptions, JobsShowOptions, CancelOptions, ExplainOptions, StatusOptions, HealthOptions,
-                 CompletionOptions, CompleteOptions, ManOptions>;
+                 JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, StatusOptions,
+                 HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -3,6 +3,7 @@
 #include "server/service/agent_stream.hpp"
 #include "server/service/artifact_call.hpp"
 #include "server/service/check_call.hpp"
+#include "server/service/forget_call.hpp"
 #include "server/service/job_list.hpp"
 #include "server/service/lists.hpp"
 #include "server/service/plan_call.hpp"
@@ -92,6 +93,13 @@ grpc::ServerUnaryReactor* CubindService::CancelJob(grpc::CallbackServerContext* 
                                                    const v1::CancelJobRequest* request,
                                                    v1::CancelJobReply* reply) {
   return answer_on(context_.jobs, call, [this, request, reply] { cancel_job(context_, *request, *reply); });
+}
+
+grpc::ServerUnaryReactor* CubindService::ForgetFaults(grpc::CallbackServerContext* call,
+                                                      const v1::ForgetFaultsRequest* request,
+                                                      v1::ForgetFaultsReply* reply) {
+  return answer_on(context_.background, call,
+                   [this, request, reply] { forget_faults(context_, *request, *reply); });
 }
 
 grpc::ServerWriteReactor<v1::TableChunk>* CubindService::ExportTable(grpc::CallbackServerContext*,

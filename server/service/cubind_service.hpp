@@ -35,6 +35,9 @@ class CubindService final : public v1::Cubind::WithRawCallbackMethod_GetVariant<
                                      v1::ListJobsReply* reply) override;
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* call, const v1::CancelJobRequest* request,
                                       v1::CancelJobReply* reply) override;
+  grpc::ServerUnaryReactor* ForgetFaults(grpc::CallbackServerContext* call,
+                                         const v1::ForgetFaultsRequest* request,
+                                         v1::ForgetFaultsReply* reply) override;
   grpc::ServerWriteReactor<v1::TableChunk>* ExportTable(grpc::CallbackServerContext* call,
                                                         const v1::ExportTableRequest* request) override;
   grpc::ServerReadReactor<v1::TableChunk>* ImportTable(grpc::CallbackServerContext* call,

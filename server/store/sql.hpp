@@ -124,6 +124,10 @@ inline const std::string kTrialsOfGroup = kTrialColumns +
                                           "WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND "
                                           "t.policy = ? AND t.driver_branch = ? AND "
                                           "t.origin = 'worker' ORDER BY t.key";
+inline const std::string kFaults =
+    kTrialColumns +
+    "WHERE t.device_class = ?1 AND (?2 = '' OR t.kernel = ?2) AND t.origin = 'worker' AND "
+    "t.outcome NOT IN ('correct', 'unverified') ORDER BY t.kernel, t.problem, t.key";
 inline const std::string kAllTrials = kTrialColumns + "ORDER BY t.key, t.origin DESC";
 inline const std::string kTrialId =
     "SELECT id, full_key, fault_count FROM trials WHERE key = ? AND origin = ?";
@@ -168,6 +172,10 @@ inline const std::string kVerificationsOfGroup =
 inline const std::string kPutVerification =
     insert<VerificationRow>("verifications", "trial, series, created_at", "INSERT OR REPLACE");
 
+inline const std::string kDeleteBlocks = "DELETE FROM blocks WHERE trial = ?";
+inline const std::string kDeleteVerifications = "DELETE FROM verifications WHERE trial = ?";
+inline const std::string kDeleteTrial = "DELETE FROM trials WHERE id = ?";
+
 // ---- Records ----
 inline const std::string kRecordColumns = select<RecordRow>(
     "id, key, full_key, from_generation, to_generation, " + holds_sum<RecordRow>(), "records");
@@ -187,6 +195,14 @@ inline const std::string kEndRecord = "UPDATE records SET to_generation = ? WHER
 inline const std::string kInsertRecord = insert<RecordRow>(
     "records", "key, full_key, from_generation, toolchain_major, driver_branch, created_at");
 inline const std::string kSumRecord = set_sum<RecordRow>("records", "id = last_insert_rowid()");
+inline const std::string kCurrentOfGroup =
+    "to_generation IS NULL AND kernel = ? AND problem = ? AND device_class = ? AND policy = ? AND ";
+/// Damaged rows keep their damage. The others have no sum until the next statement.
+inline const std::string kReopenSearches =
+    "UPDATE records SET search_space = NULL, search_strategy = '', search_trials = 0, search_seconds = 0, "
+    "search_complete = 0, sum = NULL WHERE " +
+    kCurrentOfGroup + "(" + holds_sum<RecordRow>() + ")";
+inline const std::string kSumReopened = set_sum<RecordRow>("records", kCurrentOfGroup + "sum IS NULL");
 
 // ---- Jobs and wants ----
 inline const std::string kJobColumns =

@@ -152,6 +152,20 @@ std::vector<TrialRow> StoreReader::all_trials(const RecordFilter& filter) {
   return trials;
 }
 
+std::vector<TrialRow> StoreReader::faults(const FaultFilter& filter) {
+  Statement query = database_.query(sql::kFaults);
+  query.bind(filter.device_class, filter.kernel);
+  std::vector<TrialRow> faults = read_sound(query, "trials", damaged_, store::read_trial);
+  std::erase_if(faults, [&](const TrialRow& trial) {
+    const bool elsewhere =
+        !filter.problems.empty() && std::ranges::count(filter.problems, trial.problem) == 0;
+    return elsewhere || !std::ranges::all_of(filter.values, [&](const NamedValue& wanted) {
+             return trial.configuration.value(wanted.name) == wanted.value;
+           });
+  });
+  return faults;
+}
+
 std::vector<BlockRow> StoreReader::blocks(const TrialRow& trial) {
   Statement query = database_.query(sql::kBlocks);
   query.bind(trial.series, trial.key.digest, store::origin_name(trial.origin));

@@ -25,6 +25,14 @@ struct TrialGroup {
   std::string driver_branch;
 };
 
+/// Trials that failed: what a search does not try again.
+struct FaultFilter {
+  Digest device_class;
+  std::string kernel = {};              // empty: every kernel
+  std::vector<Problem> problems = {};   // empty: every problem
+  std::vector<NamedValue> values = {};  // of tunables; empty: every configuration
+};
+
 struct RecordFilter {
   std::vector<std::string> kernels;       // empty: all
   std::optional<Digest> device_class;     // absent: all
@@ -80,6 +88,8 @@ class StoreReader {
   std::optional<TrialRow> trial_by_digest(const Digest& key);    // likewise
   std::vector<TrialRow> trials(const TrialGroup& group);         // workers' alone
   std::vector<TrialRow> all_trials(const RecordFilter& filter);  // both origins; name_space does not apply
+  /// Workers' trials that neither were correct nor stayed unverified, by kernel, problem and key.
+  std::vector<TrialRow> faults(const FaultFilter& filter);
   /// Blocks by (stage, index) and verifications of one trial, of its newest series or the given one.
   std::vector<BlockRow> blocks(const TrialRow& trial);
   std::vector<VerificationRow> verifications(const TrialRow& trial);

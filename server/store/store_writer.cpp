@@ -145,6 +145,18 @@ bool StoreWriter::put_trial(const TrialRow& trial) {
   return true;
 }
 
+void StoreWriter::forget_trial(const TrialRow& trial) {
+  const std::int64_t id = trial_id(trial.key.digest, trial.origin);
+  for (const std::string* dropping : {&sql::kDeleteBlocks, &sql::kDeleteVerifications, &sql::kDeleteTrial}) {
+    database_.query(*dropping).bind(id).run();
+  }
+  const std::string problem = store::write_problem(trial.problem);
+  const std::string policy = to_string(trial.policy);
+  for (const std::string* reopening : {&sql::kReopenSearches, &sql::kSumReopened}) {
+    database_.query(*reopening).bind(trial.kernel, problem, trial.device_class, policy).run();
+  }
+}
+
 bool StoreWriter::put_block(const BlockRow& block) {
   if (insert_block(block)) {
     return true;

@@ -37,6 +37,9 @@ class StoreWriter : public StoreReader {
   /// Inserts or updates; false if nothing was stored: out of memory is not a property of a configuration, and
   /// a known imported trial stays unchanged.
   bool put_trial(const TrialRow& trial);
+  /// Drops the trial with its samples and verifications, as if it had not been tried, and lets the current
+  /// records of its problem no longer say that their search is done.
+  void forget_trial(const TrialRow& trial);
   /// False where it is stored already and not damaged. Throws InvalidArgument where the trial is not stored.
   bool put_block(const BlockRow& block);
   void put_verification(const VerificationRow& verification);

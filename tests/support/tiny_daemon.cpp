@@ -76,6 +76,11 @@ Table TinyDaemon::as_of_a_real_gpu() const {
   return table;
 }
 
+void TinyDaemon::hold() {
+  options_.hold = true;
+  write_faults(options_.faults);
+}
+
 void TinyDaemon::let_go() { write_file_atomic(folder() / "go", ""); }
 
 std::vector<std::string> TinyDaemon::measured_blocks() const {

@@ -38,6 +38,8 @@ class TinyDaemon {
   /// What this daemon has tuned, as if it had been measured on the GPU whose name its table bears.
   Table as_of_a_real_gpu() const;
   void let_go();
+  /// From the next device worker on, until let_go().
+  void hold();
   void write_faults(const std::string& faults);
   /// From now on.
   void set_free_memory(std::uint64_t bytes);
