@@ -61,8 +61,10 @@ std::string describe(const DriverApi& api, Result result) {
 bool is_sticky(Result result) {
   switch (result) {
     case Result::EccUncorrectable:
+    case Result::NvlinkUncorrectable:
     case Result::IllegalAddress:
     case Result::LaunchTimeout:
+    case Result::ContextIsDestroyed:
     case Result::Assert:
     case Result::HardwareStackError:
     case Result::IllegalInstruction:
@@ -70,6 +72,7 @@ bool is_sticky(Result result) {
     case Result::InvalidAddressSpace:
     case Result::InvalidPc:
     case Result::LaunchFailed:
+    case Result::Unknown:  // among others, of a GPU that has fallen off the bus
       return true;
     default:
       return false;

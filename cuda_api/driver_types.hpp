@@ -46,12 +46,14 @@ enum class Result : int {
   InvalidImage = 200,
   NoBinaryForGpu = 209,
   EccUncorrectable = 214,
+  NvlinkUncorrectable = 220,
   UnsupportedPtxVersion = 222,
   NotFound = 500,
   NotReady = 600,
   IllegalAddress = 700,
   LaunchOutOfResources = 701,
   LaunchTimeout = 702,
+  ContextIsDestroyed = 709,
   Assert = 710,
   HardwareStackError = 714,
   IllegalInstruction = 715,
@@ -59,6 +61,7 @@ enum class Result : int {
   InvalidAddressSpace = 717,
   InvalidPc = 718,
   LaunchFailed = 719,
+  Unknown = 999,
 };
 
 enum class DeviceAttribute : int {

@@ -15,6 +15,13 @@ constexpr std::size_t kLongestDetail = 200;
 // Of the problems that are compiled alike. Each has mostly the same artifacts.
 constexpr std::size_t kAlikeProblems = 4;
 
+/// Whether a retune does not try the configuration again: what failed before it could be verified fails until
+/// its key changes, and may cost a worker and a deadline each time.
+bool outlives_series(Outcome outcome) {
+  return outcome == Outcome::Compile || outcome == Outcome::Constraint || outcome == Outcome::Launch ||
+         outcome == Outcome::Runtime || outcome == Outcome::Timeout;
+}
+
 void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
   const TrialGroup group{lease.job.question.kernel, lease.job.question.problem,
                          lease.job.question.device_class, lease.job.question.policy,
@@ -22,7 +29,7 @@ void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& read
   lease.blocks = reader.blocks_of(group, lease.job.series);
   lease.verifications = reader.verifications_of(group, lease.job.series);
   for (TrialRow& trial : reader.trials(group)) {
-    if (trial.series != lease.job.series && trial.outcome != Outcome::Compile) {
+    if (trial.series != lease.job.series && !outlives_series(trial.outcome)) {
       continue;
     }
     trial.key.full.clear();

@@ -37,6 +37,11 @@ v1::DeviceReply failed(v1::Outcome outcome, const std::string& detail, bool stic
   return reply;
 }
 
+// What ends a context, in the driver's words.
+v1::DeviceReply context_lost(const std::string& error) {
+  return failed(v1::RUNTIME, error + " (injected)", true);
+}
+
 v1::DeviceReply correct() { return failed(v1::CORRECT, ""); }
 
 struct Setup {
@@ -130,7 +135,15 @@ std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fau
     case FaultKind::Crash:
       ::_exit(134);
     case FaultKind::IllegalAddress:
-      return failed(v1::RUNTIME, "CUDA_ERROR_ILLEGAL_ADDRESS (injected)", true);
+      return context_lost("CUDA_ERROR_ILLEGAL_ADDRESS");
+    case FaultKind::MisalignedAddress:
+      return context_lost("CUDA_ERROR_MISALIGNED_ADDRESS");
+    case FaultKind::Assert:
+      return context_lost("CUDA_ERROR_ASSERT");
+    case FaultKind::Trap:
+      return context_lost("CUDA_ERROR_LAUNCH_FAILED");
+    case FaultKind::GpuLost:
+      return context_lost("CUDA_ERROR_UNKNOWN");
     case FaultKind::OutOfMemory:
       return failed(v1::OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY (injected)");
     case FaultKind::Launch:
@@ -140,7 +153,9 @@ std::optional<v1::DeviceReply> ReplayDevice::suffer(std::optional<FaultKind> fau
       reply.set_foreign_use(true);
       return reply;
     }
+    case FaultKind::TooManyRegisters:
     case FaultKind::WrongResult:
+    case FaultKind::OtherBits:
     case FaultKind::Throttled:
     case FaultKind::BelowFloor:
     case FaultKind::Contended:
@@ -159,11 +174,14 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
       throw Error(ErrorCode::Aborted, uuid, "another tuner holds this device");
     }
   }
+  if (const auto lost = suffer(faults_.take(FaultPoint::Open, {}, nullptr)); lost && lost->sticky()) {
+    throw Error(ErrorCode::Unavailable, uuid, lost->detail());
+  }
   v1::DeviceReply reply = correct();
   v1::DeviceInfo& info = *reply.mutable_info();
   to_wire(table_.facts(), *info.mutable_facts());
   info.mutable_driver()->set_cuda(kReplayedCuda);
-  info.mutable_driver()->set_version(table_.driver());
+  info.mutable_driver()->set_version(faults_.driver().empty() ? table_.driver() : faults_.driver());
   info.set_uuid(uuid);
   info.set_timer("replay");
   info.set_free_memory_bytes(free_memory_bytes());
@@ -206,8 +224,9 @@ v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
       static_cast<std::ptrdiff_t>(std::min(request.trial_key().size(), loaded.key.bytes.size())),
       reinterpret_cast<char*>(loaded.key.bytes.data()));
   loaded.trial = table_.find(place.kernel, place.problem, loaded.configuration);
-  if (auto fault = suffer(faults_.take(FaultPoint::Load, place.problem, &loaded.configuration))) {
-    return *fault;
+  const std::optional<FaultKind> fault = faults_.take(FaultPoint::Load, place.problem, &loaded.configuration);
+  if (auto suffered = suffer(fault)) {
+    return *suffered;
   }
   pace(1);
   if (!loaded.trial) {
@@ -219,7 +238,7 @@ v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
   for (const std::string& symbol : request.entry_symbols()) {
     v1::LoadedEntry& entry = *reply.add_entries();
     entry.set_entry_symbol(symbol);
-    entry.set_max_threads_per_block(kMaxThreadsPerBlock);
+    entry.set_max_threads_per_block(fault == FaultKind::TooManyRegisters ? 1 : kMaxThreadsPerBlock);
   }
   loaded_[request.trial()] = std::move(loaded);
   return reply;
@@ -249,6 +268,9 @@ v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
     result.set_outcome(to_wire(recorded.outcome));
     result.set_worst_excess(recorded.worst_excess);
     result.set_same_bits(recorded.same_bits);
+  }
+  if (fault == FaultKind::OtherBits) {
+    result.set_same_bits(false);
   }
   if (trial.trial->outcome == Outcome::WrongResult || fault == FaultKind::WrongResult) {
     result.set_outcome(v1::WRONG_RESULT);
@@ -305,6 +327,11 @@ v1::DeviceReply ReplayDevice::measure(const v1::MeasureTrials& request) {
     result.mutable_conditions()->set_throttled(fault == FaultKind::Throttled);
     if (fault == FaultKind::Contended) {
       reply.set_foreign_use(true);
+    }
+    if (fault == FaultKind::WrongResult) {
+      result.clear_samples_us();
+      result.set_outcome(v1::WRONG_RESULT);
+      result.set_detail("a byte was written behind a buffer (injected)");
     }
     if (fault == FaultKind::BelowFloor) {
       result.set_below_floor(true);

@@ -38,7 +38,7 @@ bool all_among(const std::vector<NamedValue>& wanted, const std::vector<NamedVal
 ReplayFaults ReplayFaults::read(const std::string& file) {
   const OrderedJson document = parse_json_strict(read_file(file), file);
   const JsonNode root(document, file);
-  root.expect_keys({"pace_us", "hold", "log", "lock", "free_memory_bytes", "faults"});
+  root.expect_keys({"pace_us", "hold", "log", "lock", "free_memory_bytes", "driver", "faults"});
   ReplayFaults faults;
   faults.file_ = file;
   faults.pace_ = std::chrono::microseconds(root.int64_or("pace_us", 0));
@@ -49,15 +49,18 @@ ReplayFaults ReplayFaults::read(const std::string& file) {
   faults.hold_ = root.string_or("hold", "");
   faults.log_ = root.string_or("log", "");
   faults.lock_ = root.string_or("lock", "");
+  faults.driver_ = root.string_or("driver", "");
   if (!root.contains("faults")) {
     return faults;
   }
   for (const JsonNode& node : root.at("faults").elements()) {
     node.expect_keys({"at", "fault", "configuration", "problem", "times"});
     Fault fault;
-    fault.point = static_cast<FaultPoint>(node.at("at").as_choice({"prepare", "load", "verify", "measure"}));
+    fault.point =
+        static_cast<FaultPoint>(node.at("at").as_choice({"prepare", "load", "verify", "measure", "open"}));
     fault.kind = static_cast<FaultKind>(node.at("fault").as_choice(
-        {"hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result", "throttled",
+        {"hang", "crash", "illegal_address", "misaligned_address", "assert", "trap", "gpu_lost",
+         "out_of_memory", "launch", "too_many_registers", "wrong_result", "other_bits", "throttled",
          "below_floor", "foreign_process", "contended"}));
     fault.configuration = read_values(node, "configuration");
     fault.dims = read_values(node, "problem");

@@ -2,7 +2,7 @@
 //
 // A JSON file:
 //   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "lock": "/tmp/locks", "free_memory_bytes": 65536,
-//   "faults": [
+//   "driver": "590.10", "faults": [
 //     {"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 256},
 //      "problem": {"N": 4096}, "times": 1}]}
 //
@@ -13,10 +13,13 @@
 //   free_memory_bytes   of the device; what a problem takes beyond the share of it (--memory-fraction) is out
 //   of
 //                  memory. Default: there is room for whatever was recorded
-//   at             "prepare", "load", "verify" or "measure"
-//   fault          "hang", "crash", "illegal_address", "out_of_memory", "launch", "wrong_result",
-//                  "throttled", "below_floor", "foreign_process" (and no answer), "contended" (measured
-//                  beside one)
+//   driver         the version of the driver in the place of the table's
+//   at             "prepare", "load", "verify", "measure" or "open" (of a device: no configuration and
+//                  no problem)
+//   fault          "hang", "crash", "illegal_address", "misaligned_address", "assert", "trap", "gpu_lost",
+//                  "out_of_memory", "launch", "wrong_result" (at "measure": a write outside of the buffers),
+//                  "other_bits" (in two runs), "throttled", "below_floor", "foreign_process" (and no answer),
+//                  "contended" (measured beside one); at "load" also "too_many_registers"
 //   configuration, problem   the named values must be equal; absent: any
 //   times          how often in all, counted across processes in FILE.used/; absent: always
 #pragma once
@@ -31,14 +34,20 @@
 
 namespace cubind::worker {
 
-enum class FaultPoint : std::uint8_t { Prepare, Load, Verify, Measure };
+enum class FaultPoint : std::uint8_t { Prepare, Load, Verify, Measure, Open };
 enum class FaultKind : std::uint8_t {
   Hang,
   Crash,
   IllegalAddress,
+  MisalignedAddress,
+  Assert,
+  Trap,
+  GpuLost,
   OutOfMemory,
   Launch,
+  TooManyRegisters,
   WrongResult,
+  OtherBits,
   Throttled,
   BelowFloor,
   ForeignProcess,
@@ -59,6 +68,8 @@ class ReplayFaults {
   std::uint64_t free_memory_bytes() const { return free_memory_; }
   /// Empty: the device is not locked.
   const std::string& lock_folder() const { return lock_; }
+  /// Empty: the table's.
+  const std::string& driver() const { return driver_; }
   /// Appends a line to the log, where there is one.
   void log(const std::string& line) const;
   /// The fault to have now. Taking one counts it. `configuration` is null if the point has none.
@@ -74,7 +85,7 @@ class ReplayFaults {
   };
   bool use(std::size_t index) const;
 
-  std::string file_, hold_, log_, lock_;
+  std::string file_, hold_, log_, lock_, driver_;
   std::chrono::microseconds pace_{0};
   std::uint64_t free_memory_ = 0;
   std::vector<Fault> faults_;

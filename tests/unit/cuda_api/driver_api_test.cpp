@@ -75,7 +75,7 @@ TEST_CASE("NVML is asked and never told to change a clock or anything else") {
 }
 
 TEST_CASE("errors that lose the context are told from those that do not") {
-  for (const int code : {214, 700, 702, 710, 714, 715, 716, 717, 718, 719}) {
+  for (const int code : {214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999}) {
     CHECK(is_sticky(Result{code}));
   }
   for (const int code : {0, 1, 2, 200, 209, 500, 600, 701, 801}) {
