@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "tuner/measure/floor.hpp"
+#include "tuner/measure/margins.hpp"
 #include "tuner/measure/occupancy.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/spec/space.hpp"
@@ -27,11 +28,11 @@ std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
 }
 
 // Each block of the finals is a round's.
-RoundTimes rounds_of(const TableTrial& trial) {
+RoundTimes rounds_of(const TableTrial& trial, const MeasureSettings& settings) {
   RoundTimes times;
   for (std::uint32_t round = 0; round < trial.finals.size(); ++round) {
     if (!trial.finals[round].samples_us.empty()) {
-      times[round] = trial.finals[round].samples_us.front();
+      times[round] = location_us(trial.finals[round].samples_us, trial.tick_us, settings);
     }
   }
   return times;
@@ -221,7 +222,7 @@ class Explaining {
   void add_choice() {
     std::vector<RoundTimes> rounds;
     for (std::size_t i = 0; i < result_.timed.size(); ++i) {
-      if (RoundTimes times = rounds_of(*result_.timed[i].trial); !times.empty()) {
+      if (RoundTimes times = rounds_of(*result_.timed[i].trial, settings_); !times.empty()) {
         result_.finalists.push_back({i, {}});
         rounds.push_back(std::move(times));
       }
@@ -249,7 +250,7 @@ class Explaining {
     }
     result_.chosen_otherwise = winner != result_.choice->winner;
     for (std::size_t i = 0; i < rounds.size(); ++i) {
-      result_.finalists[i].to_winner = round_ratio(rounds[i], rounds[winner], context, true);
+      result_.finalists[i].to_winner = round_ratio(rounds[i], rounds[winner], context);
     }
   }
 

@@ -22,7 +22,6 @@ void add_statistics(const Finalist& winner, const RoundContext& context, Timing&
   timing.median_us = location(times, options.kind);
   timing.low_us = interval.low;
   timing.high_us = interval.high;
-  timing.samples = static_cast<std::uint32_t>(times.size());
   timing.tick_us = context.tick_us;
 }
 
@@ -33,6 +32,7 @@ void add_conditions(const Finalist& winner, const TrialLog& log, Timing& timing)
     if (!block) {
       continue;
     }
+    timing.samples += static_cast<std::uint32_t>(block->samples_us_size());
     if (block->conditions().sm_mhz() > 0) {
       clocks.push_back(block->conditions().sm_mhz());
     }
@@ -51,7 +51,7 @@ Timing timing_of(const JobInput& input, const Decision& decision, const TrialLog
   add_statistics(winner, context, timing);
   add_conditions(winner, log, timing);
   if (decision.fallback) {
-    const auto ratio = round_ratio(decision.fallback->times, winner.times, context, false);
+    const auto ratio = round_ratio(decision.fallback->times, winner.times, context);
     timing.gain_over_default = ratio ? ratio->ratio : 0;
   }
   timing.timer = device.timer();

@@ -318,10 +318,11 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
 }
 
 // If a worker died over several trials, nobody knows which one killed it: then they are measured one by one.
-TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order) {
+TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order,
+                                                std::uint32_t samples) {
   std::vector<TrialDevice::Item> items;
   for (const Candidate* candidate : order) {
-    items.push_back({candidate, 1, log_.samples(*candidate, v1::SampleBlock::FINAL)});
+    items.push_back({candidate, samples, log_.samples(*candidate, v1::SampleBlock::FINAL)});
   }
   TrialDevice::Measured all = device_.measure(items, v1::SampleBlock::FINAL);
   if (all.culprit || all.reply.outcome() == v1::CORRECT) {
@@ -339,7 +340,8 @@ TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidat
   return result;
 }
 
-TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const Candidate*>& order) {
+TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const Candidate*>& order,
+                                    std::uint32_t samples) {
   if (auto stored = stored_round(round, order)) {
     return *std::move(stored);
   }
@@ -348,7 +350,7 @@ TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const
       return {{}, candidate, Attempt::Out};
     }
   }
-  const TrialDevice::Measured measured = measure_round(order);
+  const TrialDevice::Measured measured = measure_round(order, samples);
   if (measured.culprit) {
     return {{}, measured.culprit, judge_measured(*measured.culprit, measured.reply)};
   }

@@ -52,8 +52,8 @@ class TrialBench {
     const Candidate* failed = nullptr;         // then nothing of the round was stored
     Attempt attempt = Attempt::Done;           // of `failed`
   };
-  /// One sample of each of these finalists, in this order, stored in one batch.
-  Round round(std::uint32_t round, const std::vector<const Candidate*>& order);
+  /// So many samples of each of these finalists, in this order, stored in one batch.
+  Round round(std::uint32_t round, const std::vector<const Candidate*>& order, std::uint32_t samples);
 
   void commit() { log_.commit(); }
   /// Before a deferred trial is tried again: the worker that it faulted in does not answer any more.
@@ -94,7 +94,7 @@ class TrialBench {
   Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
   v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;
   std::optional<Round> stored_round(std::uint32_t round, const std::vector<const Candidate*>& order) const;
-  TrialDevice::Measured measure_round(const std::vector<const Candidate*>& order);
+  TrialDevice::Measured measure_round(const std::vector<const Candidate*>& order, std::uint32_t samples);
 
   const JobInput& input_;
   CompileSource& artifacts_;

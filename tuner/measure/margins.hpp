@@ -11,14 +11,15 @@ namespace cubind {
 /// The larger of `fraction` of `reference_us` and two ticks, in microseconds.
 double margin_us(double reference_us, double fraction, double tick_us, const MeasureSettings& settings);
 
-/// Whether `time_us` is so short that medians are whole ticks and means have to be compared.
+/// Whether `time_us` is so short that medians are whole ticks, each more than the tie margin: means are
+/// compared.
 bool compares_means(double time_us, double tick_us, const MeasureSettings& settings);
 
-/// The value by which a set of samples is compared: the median, or the mean below 50 ticks. At least one
-/// sample.
+/// The value by which a set of samples is compared: the median, or the mean of short ones (compares_means).
+/// At least one sample.
 double location_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings);
 
-/// The value that screening compares: the smallest sample, or the mean below 50 ticks. At least one sample.
+/// The value that screening compares: the smallest sample, or the mean of short ones. At least one sample.
 double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings);
 
 }  // namespace cubind

@@ -26,6 +26,10 @@ struct MeasureSettings {
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
   double tie_margin = 0.005;
+  /// Short times, below `mean_below_ticks`: screening by three samples of few ticks ranks them badly, so
+  /// more go on, and a round takes the mean of several samples of each.
+  std::uint32_t short_finalists = 24;
+  std::uint32_t short_samples = 6;
   /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are
   /// compared several times: at 0.95 each, one of ten of equal speed would be called slower in the end
   /// (`bench/noise`).
@@ -35,10 +39,11 @@ struct MeasureSettings {
   double confidence = 0.95;
   std::uint32_t bootstrap_resamples = 1000;
 
-  /// Timers tick: no margin is smaller than `margin_ticks`, and medians of times below `mean_below_ticks`
-  /// would only ever be whole ticks, so means are compared there.
+  /// Timers tick: no margin of screening is smaller than `margin_ticks`. Below `mean_below_ticks` a tick is
+  /// more than the tie margin and a median a whole tick, so means are compared. Kernels start anywhere
+  /// between two ticks, so that a mean has no ticks.
   double margin_ticks = 2;
-  double mean_below_ticks = 50;
+  double mean_below_ticks = 200;
 
   /// The clock is steady when `steady_readings` readings lie within `steady_band_mhz`, or after
   /// `steady_limit`.

@@ -153,21 +153,6 @@ ConfidenceInterval bootstrap_interval(std::span<const double> samples, const Boo
   return percentile_interval(statistics, options.confidence);
 }
 
-ConfidenceInterval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
-                                            const BootstrapOptions& options) {
-  require_pairs(a, b);
-  Random random(options.seed);
-  DrawnLocation location_a(a, options.kind);
-  DrawnLocation location_b(b, options.kind);
-  std::vector<std::size_t> rounds(a.size());
-  std::vector<double> statistics(std::max(options.resamples, 1u));
-  for (double& statistic : statistics) {
-    draw(random, rounds);
-    statistic = location_a.of(rounds) / location_b.of(rounds);
-  }
-  return percentile_interval(statistics, options.confidence);
-}
-
 PairedRatio paired_ratio(std::span<const double> a, std::span<const double> b, double confidence) {
   require_pairs(a, b);
   std::vector<double> ratios(a.size());

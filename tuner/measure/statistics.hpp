@@ -33,12 +33,6 @@ struct BootstrapOptions {
 /// The interval of the location. At least one sample (then both ends are that sample).
 ConfidenceInterval bootstrap_interval(std::span<const double> samples, const BootstrapOptions& options);
 
-/// The interval of location(a) / location(b), where a[i] and b[i] were measured in the same round: rounds are
-/// drawn, not samples, because the clock, power and temperature that a round shares make no difference
-/// between the two. Equal sizes, at least 1.
-ConfidenceInterval bootstrap_ratio_interval(std::span<const double> a, std::span<const double> b,
-                                            const BootstrapOptions& options);
-
 struct PairedRatio {
   double ratio = 0;
   ConfidenceInterval interval;

@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <tuple>
 
-#include "tuner/measure/margins.hpp"
-
 namespace cubind {
 namespace {
 
 // A difference that may be noise is no reason to leave what is in use, but a reason to take the faster of two
 // that are new.
 bool tied(const Contender& one, const Contender& leader, const RoundContext& context) {
-  const auto ratio = round_ratio(*one.times, *leader.times, context, true);
+  const auto ratio = round_ratio(*one.times, *leader.times, context);
   if (!ratio) {
     return false;
   }
-  const double leader_us = round_location_us(*leader.times, context);
-  const double margin = margin_us(leader_us, context.settings.tie_margin, context.tick_us, context.settings);
   const bool holds_place = one.incumbent || one.is_default;
-  return ratio->ratio <= 1 + margin / leader_us || (holds_place && ratio->interval.low <= 1);
+  return ratio->ratio <= 1 + context.settings.tie_margin || (holds_place && ratio->interval.low <= 1);
 }
 
 // The smaller wins a tie.

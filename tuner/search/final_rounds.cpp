@@ -26,8 +26,7 @@ std::vector<double> values(const RoundTimes& times) {
 
 }  // namespace
 
-std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context,
-                                      bool with_interval) {
+std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context) {
   std::vector<double> of_a, of_b;
   for (const auto& [round, time] : a) {
     const auto other = b.find(round);
@@ -40,19 +39,12 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
   if (of_a.empty()) {
     return std::nullopt;
   }
-  const double confidence = context.settings.separation_confidence;
-  if (!compares_means(median(of_b), context.tick_us, context.settings)) {
-    const PairedRatio paired = paired_ratio(of_a, of_b, confidence);
-    return RoundRatio{paired.ratio, paired.interval, of_a.size()};
-  }
-  RoundRatio result{mean(of_a) / mean(of_b), {}, of_a.size()};
-  if (with_interval) {
-    const auto rounds = static_cast<std::uint32_t>(of_a.size());
-    result.interval = bootstrap_ratio_interval(of_a, of_b,
-                                               {confidence, context.settings.bootstrap_resamples,
-                                                Location::Mean, derive_seed(context.seed, "ratio", rounds)});
-  }
-  return result;
+  const PairedRatio paired = paired_ratio(of_a, of_b, context.settings.separation_confidence);
+  return RoundRatio{paired.ratio, paired.interval, of_a.size()};
+}
+
+std::uint32_t samples_of_round(double fastest_us, const RoundContext& context) {
+  return compares_means(fastest_us, context.tick_us, context.settings) ? context.settings.short_samples : 1;
 }
 
 std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,
@@ -72,7 +64,7 @@ std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> 
   auto best = first;
   double least = 1;
   for (std::size_t i = 0; i < finalists.size(); ++i) {
-    const auto ratio = round_ratio(*finalists[i], *finalists[*first], context, false);
+    const auto ratio = round_ratio(*finalists[i], *finalists[*first], context);
     if (ratio && ratio->ratio < least) {
       best = i;
       least = ratio->ratio;
@@ -131,14 +123,12 @@ std::vector<std::size_t> FinalRounds::order(std::uint32_t round) const {
 
 void FinalRounds::judge(State& one, const State& leader) {
   one.resolved = false;
-  const auto ratio = round_ratio(one.times, leader.times, context_, true);
+  const auto ratio = round_ratio(one.times, leader.times, context_);
   ++intervals_;
   if (!ratio || ratio->rounds < context_.settings.min_samples) {
     return;
   }
-  const double leader_us = round_location_us(leader.times, context_);
-  const double margin =
-      margin_us(leader_us, context_.settings.tie_margin, context_.tick_us, context_.settings) / leader_us;
+  const double margin = context_.settings.tie_margin;
   const bool separated = ratio->interval.low > 1 || ratio->interval.high < 1;
   const bool tied = ratio->interval.low >= 1 - margin && ratio->interval.high <= 1 + margin;
   one.resolved = separated || tied;

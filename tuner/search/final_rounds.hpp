@@ -19,8 +19,8 @@ namespace cubind {
 /// One finalist's times by round. A round that a finalist did not take part in is absent.
 using RoundTimes = std::map<std::uint32_t, double>;
 
-/// How many times as long one finalist takes as another, by the rounds that both took part in: paired_ratio,
-/// or the ratio of means below 50 ticks. The interval has MeasureSettings::separation_confidence.
+/// How many times as long one finalist takes as another, by the rounds that both took part in: paired_ratio
+/// at MeasureSettings::separation_confidence.
 struct RoundRatio {
   double ratio = 0;
   ConfidenceInterval interval;
@@ -33,9 +33,11 @@ struct RoundContext {
   MeasureSettings settings;
 };
 
-/// Absent: no round in common. Without `with_interval` the interval may be empty.
-std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context,
-                                      bool with_interval);
+/// Absent: no round in common.
+std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context);
+
+/// How many samples of a finalist make its time in a round, where the fastest takes `fastest_us`.
+std::uint32_t samples_of_round(double fastest_us, const RoundContext& context);
 
 /// location_us of all rounds of a finalist.
 double round_location_us(const RoundTimes& times, const RoundContext& context);

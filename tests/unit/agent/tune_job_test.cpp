@@ -79,6 +79,21 @@ TEST_CASE("the default competes in the finals and gets no more samples than it t
   CHECK(rounds == 10);
 }
 
+TEST_CASE("a kernel of two microseconds is measured several times a round") {
+  World world({.time_us = [](const Configuration& one) { return bowl(one) / 50; }, .noise = 0.03});
+  const v1::JobResult result = world.run();
+  std::uint32_t samples = 0;
+  for (const auto& [key, block] : world.channel.blocks) {
+    if (block.stage() != v1::SampleBlock::FINAL) {
+      continue;
+    }
+    CHECK(block.samples_us_size() == 6);
+    samples += block.trial_key() == result.winner_trial() ? 6 : 0;
+  }
+  CHECK(samples >= 60);
+  CHECK(result.provenance().samples() == samples);
+}
+
 TEST_CASE("inside the tie margin the default wins") {
   World world(
       {.time_us = [](const Configuration& one) { return one == configuration(1, 1) ? 100.2 : 100.0; }});

@@ -15,13 +15,13 @@ TEST_CASE("a margin is never smaller than two ticks") {
   CHECK(margin_us(0.8, 0.03, 0.032, kSettings) == Approx(0.064));
 }
 
-TEST_CASE("below fifty ticks means are compared and above it medians") {
+TEST_CASE("where a tick is more than the tie margin means are compared and above it medians") {
   const std::vector<double> one_tick_apart = {0.8, 0.8, 0.8, 0.832, 0.832};
   CHECK(location_us(one_tick_apart, 0.032, kSettings) == Approx(0.8128));
   CHECK(location_us(one_tick_apart, 0.001, kSettings) == Approx(0.8));
 }
 
-TEST_CASE("screening compares the smallest sample and below fifty ticks the mean") {
+TEST_CASE("screening compares the smallest sample and of short times the mean") {
   const std::vector<double> samples = {10.4, 10.0, 13.0};
   CHECK(screen_value_us(samples, 0.032, kSettings) == Approx(10.0));
   CHECK(screen_value_us(samples, 1.0, kSettings) == Approx(11.1333).epsilon(0.001));

@@ -70,11 +70,6 @@ TEST_CASE("an equal cost falls to canonical order and not to the order of the co
         1u);
 }
 
-TEST_CASE("two ticks of difference are a tie") {
-  const RoundTimes fast = constant(0.80), one_tick = constant(0.832);
-  CHECK(choose_winner({{.times = &fast}, {.times = &one_tick, .incumbent = true}}, kContext) == 1u);
-}
-
 TEST_CASE("a separated contender is asked only where none is running") {
   CHECK(choose_winner({{.times = &kFast, .running = false}, {.times = &kSlow}}, kContext) == 1u);
   CHECK(choose_winner({{.times = &kSlow, .running = false}}, kContext) == 0u);

@@ -56,6 +56,11 @@ TEST_CASE("at most eight finalists go on and the fastest come first") {
   CHECK(finalists == std::vector<std::size_t>{11, 10, 9, 8, 7, 6, 5, 4});
 }
 
+TEST_CASE("of short kernels more go on because few samples of few ticks rank them badly") {
+  const std::vector<Screened> screened(40, {0, 2.0, false});
+  CHECK(choose_finalists(screened, kTick, kSettings).size() == kSettings.short_finalists);
+}
+
 TEST_CASE("a survivor of an early and slow best is no finalist once a faster one is known") {
   CHECK(choose_finalists(std::vector<Screened>{{0, 20, false}, {1, 10, false}}, kTick, kSettings) ==
         std::vector<std::size_t>{1});
