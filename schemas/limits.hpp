@@ -8,6 +8,8 @@ namespace cubind {
 
 inline constexpr std::uint32_t kAgentProtocol = 2;                // what Hello says
 inline constexpr std::int64_t kMaxDim = std::int64_t{1} << 48;    // extents stay within 64 bits
+inline constexpr int kMaxListed = 64;                             // configurations of a Tune that lists them
+inline constexpr int kMaxRounds = 2000;                           // of their finalists
 inline constexpr int kMaxProblems = 1000;                         // of one Tune
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;  // of what is streamed
 inline constexpr std::size_t kMaxCubinBytes = std::size_t{256} << 20;

@@ -28,6 +28,7 @@ struct DaemonArguments {
   std::vector<std::string> kernels, headers;
   bool no_shipped_tables = false;
   bool no_shipped_kernels = false;
+  bool no_idle_verify = false;
   bool no_local_agent = false;
   AgentArguments agent;
 };
@@ -52,6 +53,8 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
   app.add_flag("--no-shipped-tables", arguments.no_shipped_tables, "import no table into a new store");
   app.add_option("--cache-bytes", config.cache_bytes, "RAM for compressed cubins (default: 256 MiB)")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--no-idle-verify", arguments.no_idle_verify,
+               "do not measure stale records again while no job needs the GPU");
   app.add_option("--until-unlocked", arguments.until_unlocked,
                  "end when no process holds a lock (flock) on this file any more");
   app.add_option("--log-level", config.log_level, "trace, debug, info, warn, error or off")
@@ -171,6 +174,9 @@ void complete(Config& config, const DaemonArguments& arguments) {
     config.tables = absolute_path(arguments.tables);
   } else if (const auto shipped = shipped_variants()) {
     config.tables = *shipped / "tables";
+  }
+  if (arguments.no_idle_verify) {
+    config.idle_verify.reset();
   }
   config.local_agent = !arguments.no_local_agent;
   config.agent_program = arguments.agent_program.empty() ? executable_dir() / "cubind-agent"

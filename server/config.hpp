@@ -24,6 +24,8 @@ struct Config {
   bool shipped_tables = true;
   std::size_t cache_bytes = std::size_t{256} << 20;
   std::string log_level = "info";
+  std::optional<std::chrono::milliseconds> idle_verify{
+      std::chrono::minutes(5)};          // after so long; absent: never
   std::filesystem::path until_unlocked;  // the daemon ends when nobody holds a lock on it; empty: it stays
 
   bool local_agent = true;

@@ -20,6 +20,7 @@
 #include "server/listener.hpp"
 #include "server/port_watch.hpp"
 #include "server/service/cubind_service.hpp"
+#include "server/service/idle_verification.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/service/table_call.hpp"
 #include "server/store/store.hpp"
@@ -149,6 +150,7 @@ struct Daemon::Parts {
   std::unique_ptr<AgentProcess> agent;
   std::unique_ptr<PortWatch> watch;
   std::unique_ptr<UserWatch> users;
+  std::shared_ptr<IdleVerification> idle_verification;  // null: stale records stay
   std::atomic<bool> deaf{false};
   std::string address, tcp_address;
   // On the job thread:
@@ -171,6 +173,11 @@ void Daemon::Parts::prepare() {
   });
   import_tables();
   context.warm_up = [this] { warm_up(context); };
+  if (config.idle_verify) {
+    IdleVerificationOptions options;
+    options.idle = *config.idle_verify;
+    idle_verification = std::make_shared<IdleVerification>(context, options);
+  }
   schedule_tick();
 }
 
@@ -218,6 +225,9 @@ void Daemon::Parts::tick() {
     store->try_recover();
   }
   scheduler.tick();
+  if (idle_verification) {
+    idle_verification->tick();
+  }
 }
 
 void Daemon::Parts::listen() {

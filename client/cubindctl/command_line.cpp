@@ -32,6 +32,7 @@ class Builder {
 
   void add_all() {
     add_tune();
+    add_verify();
     add_get();
     add_export();
     add_import();
@@ -106,9 +107,23 @@ class Builder {
            "begin no further configuration of a problem after this time")
         ->check(CLI::Range(0.001, kMostSeconds).description(""));
     command->add_flag("--retune", options->retune, "measure fresh problems again");
+    option(command, "--repeat", options->repeat, "K",
+           "choose K times as if nothing were known, then say how good the choices are")
+        ->check(CLI::Range(2, 100).description(""));
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
     command->add_flag("--dry-run", options->dry_run,
                       "print what would be measured and how long it would take; start nothing");
+  }
+
+  void add_verify() {
+    auto [command, options] = add<VerifyOptions>(
+        app_, "verify", "measure stale records again, each from its own best configurations");
+    option(command, "kernel", options->kernel, "KERNEL", "only this kernel");
+    add_repeated(command, "--problem", options->problems, "PROBLEM",
+                 std::string(kProblemHelp) + "; only this problem of the kernel; repeatable");
+    option(command, "--device", options->device, "LABEL",
+           "only this device class, as `cubindctl devices` lists it");
+    command->add_flag("--all", options->all, "also records that are not stale");
   }
 
   void add_get() {

@@ -8,6 +8,7 @@
 namespace cubind::ctl {
 
 ExitCode run(const TuneOptions& options, const CommonOptions& common);
+ExitCode run(const VerifyOptions& options, const CommonOptions& common);
 ExitCode run(const GetOptions& options, const CommonOptions& common);
 ExitCode run(const ExportOptions& options, const CommonOptions& common);
 ExitCode run(const ImportOptions& options, const CommonOptions& common);

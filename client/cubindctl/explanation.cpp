@@ -27,17 +27,6 @@ std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
   return samples;
 }
 
-// Each block of the finals is a round's.
-RoundTimes rounds_of(const TableTrial& trial, const MeasureSettings& settings) {
-  RoundTimes times;
-  for (std::uint32_t round = 0; round < trial.finals.size(); ++round) {
-    if (!trial.finals[round].samples_us.empty()) {
-      times[round] = location_us(trial.finals[round].samples_us, trial.tick_us, settings);
-    }
-  }
-  return times;
-}
-
 bool has_failed(const TableTrial& trial) {
   return trial.outcome != Outcome::Correct && trial.outcome != Outcome::Unverified;
 }
@@ -266,6 +255,16 @@ class Explaining {
 };
 
 }  // namespace
+
+RoundTimes rounds_of(const TableTrial& trial, const MeasureSettings& settings) {
+  RoundTimes times;
+  for (std::uint32_t round = 0; round < trial.finals.size(); ++round) {
+    if (!trial.finals[round].samples_us.empty()) {
+      times[round] = location_us(trial.finals[round].samples_us, trial.tick_us, settings);
+    }
+  }
+  return times;
+}
 
 Explanation explain(const Table& table, const KernelSpec& spec, const ExplainedQuestion& question,
                     const MeasureSettings& settings) {

@@ -62,6 +62,9 @@ struct Explanation {
   std::vector<std::string> remarks;
 };
 
+/// Of the finals: each block is a round's.
+RoundTimes rounds_of(const TableTrial& trial, const MeasureSettings& settings);
+
 /// The table must outlive the explanation, and have one device class with trials for the question. Throws
 /// Error(NotFound) where it has none, Error(InvalidArgument) where it has several.
 Explanation explain(const Table& table, const KernelSpec& spec, const ExplainedQuestion& question,

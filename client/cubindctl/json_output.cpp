@@ -260,6 +260,15 @@ OutputJson json_of(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& c
   return json;
 }
 
+double change_percent(const v1::TuneEvent& event) {
+  return 100 * (event.provenance().median_us() / event.before().provenance().median_us() - 1);
+}
+
+bool winner_changed(const v1::TuneEvent& event) {
+  return configuration_from_wire(event.winner(), "winner") !=
+         configuration_from_wire(event.before().winner(), "before.winner");
+}
+
 OutputJson json_of(const v1::TuneEvent& event) {
   OutputJson json = json_of(event.job());
   json["already_fresh"] = event.already_fresh();
@@ -270,6 +279,15 @@ OutputJson json_of(const v1::TuneEvent& event) {
   if (event.has_winner()) {
     json["winner"] = json_of(configuration_from_wire(event.winner(), "winner"));
     json["provenance"] = json_of(event.provenance());
+  }
+  if (event.has_before()) {
+    const v1::RecordBefore& before = event.before();
+    json["before"] = {{"winner", json_of(configuration_from_wire(before.winner(), "before.winner"))},
+                      {"provenance", json_of(before.provenance())}};
+    if (event.has_winner()) {
+      json["change_percent"] = change_percent(event);
+      json["winner_changed"] = winner_changed(event);
+    }
   }
   return json;
 }

@@ -25,6 +25,9 @@ OutputJson json_of(const v1::ArtifactInfo& artifact);
 OutputJson json_of(const v1::Job& job);
 /// A job with its winner, where it has one.
 OutputJson json_of(const v1::TuneEvent& event);
+/// Of an event with a winner and `before`: of the time, and whether another configuration won.
+double change_percent(const v1::TuneEvent& event);
+bool winner_changed(const v1::TuneEvent& event);
 OutputJson json_of(const v1::Kernel& kernel);
 OutputJson json_of(const v1::CheckKernelReply& reply);
 OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled);

@@ -24,11 +24,19 @@ struct TuneOptions {
   std::string invariant_dim;
   std::uint64_t max_trials = 0;  // 0: not said
   double max_seconds = 0;        // likewise
+  std::uint32_t repeat = 0;      // choices as if nothing were known, and how good they are; 0: a record
   std::uint32_t top = 0;         // of the want list; 0: all
   bool wanted = false;           // the want list's problems
   bool retune = false;
   bool detach = false;
   bool dry_run = false;
+};
+
+struct VerifyOptions {
+  std::string kernel;  // empty: every kernel
+  std::vector<std::string> problems;
+  std::string device;  // label; empty: every one that agents offer
+  bool all = false;    // also records that are not stale
 };
 
 struct GetOptions {
@@ -153,10 +161,10 @@ struct ManOptions {
 };
 
 using Command =
-    std::variant<TuneOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions, TableDiffOptions,
-                 TableMergeOptions, KernelsOptions, CheckOptions, InitOptions, WantedOptions, DevicesOptions,
-                 JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, StatusOptions,
-                 HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
+    std::variant<TuneOptions, VerifyOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions,
+                 TableDiffOptions, TableMergeOptions, KernelsOptions, CheckOptions, InitOptions,
+                 WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions,
+                 ExplainOptions, StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket

@@ -30,6 +30,20 @@ std::string winner_text(const v1::TuneEvent& event) {
          evidence_name(provenance.evidence()) + (provenance.provisional() ? ", provisional" : "");
 }
 
+// What measuring a record again has changed.
+std::string change_text(const v1::TuneEvent& event) {
+  const v1::Provenance& before = event.before().provenance();
+  const double percent = change_percent(event);
+  std::string text = "; was " + fixed(before.median_us(), 2) + " us with driver " +
+                     before.driver().version() + " and " + before.toolchain() + ", now " +
+                     (percent < 0 ? "" : "+") + fixed(percent, 1) + " %";
+  if (!winner_changed(event)) {
+    return text + ", the winner stays";
+  }
+  return text + ", the winner was " +
+         to_string(configuration_from_wire(event.before().winner(), "before.winner"));
+}
+
 }  // namespace
 
 std::string detail_of(const v1::Job& job) {
@@ -59,8 +73,9 @@ std::string result_text(const v1::TuneEvent& event) {
   if (event.already_fresh()) {
     return text + "; fresh already, nothing was measured";
   }
-  return text + "; " + std::to_string(job.configurations()) + " configurations in " +
-         fixed(job.elapsed_ms() / 1000, 1) + " s";
+  text += "; " + std::to_string(job.configurations()) + " configurations in " +
+          fixed(job.elapsed_ms() / 1000, 1) + " s";
+  return event.has_before() ? text + change_text(event) : text;
 }
 
 Progress::Progress(std::ostream& out, Terminal terminal, std::size_t jobs)

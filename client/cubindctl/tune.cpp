@@ -2,6 +2,7 @@
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/dry_run.hpp"
 #include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/repeat.hpp"
 #include "client/cubindctl/tune_requests.hpp"
 #include "client/cubindctl/watch.hpp"
 
@@ -38,6 +39,9 @@ ExitCode run(const TuneOptions& options, const CommonOptions& common) {
   const std::vector<KernelTune> tunes = tune_requests(options);
   if (options.dry_run) {
     return print_plan(tunes, common);
+  }
+  if (options.repeat > 0) {
+    return repeat_tunes(tunes, options.repeat, common);
   }
   const auto stream = [&](Connection& connection, const OnTuneEvent& on_event, const std::stop_token& stop) {
     if (tunes.size() > 1) {

@@ -20,6 +20,8 @@ void check_combination(const TuneOptions& options) {
     }
   };
   refuse(options.top > 0 && !options.wanted, "--top", "goes with --wanted");
+  refuse(options.repeat > 0 && (options.detach || options.dry_run || options.wanted || options.retune),
+         "--repeat", "does not go with --detach, --dry-run, --wanted or --retune");
   refuse(options.dry_run && options.detach, "--detach", "does not go with --dry-run, which starts nothing");
   if (!options.wanted) {
     return;

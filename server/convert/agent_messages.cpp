@@ -328,7 +328,7 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_gpu_uuid(lease.gpu_uuid);
   to_wire(question.policy, *to.mutable_policy());
   to_wire(question.numerics, *to.mutable_numerics());
-  to.set_job_key(bytes_of(job_key(question)));
+  to.set_job_key(bytes_of(lease.job.fresh ? Digest::of(lease.job.id) : job_key(question)));
   to.set_lease_ms(lease.lease_ms);
   if (lease.incumbent) {
     to.set_incumbent_trial(bytes_of(lease.incumbent->trial));
@@ -337,9 +337,10 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   for (const Configuration& configuration : lease.job.warm_start) {
     to_wire(configuration, *to.add_hints());
   }
-  for (const Configuration& configuration : lease.job.compile) {
-    to_wire(configuration, *to.add_compile());
+  for (const Configuration& configuration : lease.job.listed) {
+    to_wire(configuration, *to.add_listed());
   }
+  to.set_rounds(lease.job.rounds);
   to.set_architecture(lease.job.architecture);
   to.set_driver_cuda(lease.job.driver_cuda);
   to.set_only_when_idle(lease.only_when_idle);

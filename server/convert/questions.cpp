@@ -87,6 +87,27 @@ SearchBudget budget_of(const v1::TuneRequest& request) {
   return {request.max_trials(), request.max_seconds()};
 }
 
+std::vector<Configuration> listed_of(const v1::TuneRequest& request, const KernelSpec& spec) {
+  const auto refuse = [](bool given, const char* field, const std::string& cause) {
+    if (given) {
+      throw Error(ErrorCode::InvalidArgument, field, cause);
+    }
+  };
+  check_count(request.listed_size(), kMaxListed, "listed");
+  refuse(request.listed_size() > 0 && (request.problems_size() != 1 || request.fresh()), "listed",
+         "goes with one problem, and without `fresh`");
+  refuse(request.rounds() > 0 && request.listed_size() == 0, "rounds", "goes with `listed`");
+  refuse(request.rounds() > kMaxRounds, "rounds",
+         std::to_string(request.rounds()) + " is above the limit of " + std::to_string(kMaxRounds));
+  refuse(request.fresh() && request.has_wanted(), "fresh", "does not go with `wanted`");
+  std::vector<Configuration> listed;
+  for (int i = 0; i < request.listed_size(); ++i) {
+    const std::string field = "listed[" + std::to_string(i) + "]";
+    listed.push_back(spec.canonicalize(configuration_from_wire(request.listed(i), field), field));
+  }
+  return listed;
+}
+
 VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const {
   check_name(request.kernel(), "kernel");
   check_text(request.job(), "job");

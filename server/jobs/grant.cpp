@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "server/jobs/latest_measurement.hpp"
 #include "server/kernel_library.hpp"
 #include "server/lookup/warm_start.hpp"
 #include "server/store/store.hpp"
@@ -82,9 +83,13 @@ void add_artifacts(Lease& lease, const KernelSpec& spec, const OfferedDevice& de
   }
 }
 
-/// The measured winner so far, under the same driver branch; null: there is none. An imported or provisional
-/// one is never an incumbent.
+/// The measured winner so far, under the same driver branch where the job searches; null: there is none. An
+/// imported or provisional one is never an incumbent.
 RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const IndexSnapshot& index) {
+  if (!lease.job.listed.empty()) {
+    const RecordPtr latest = latest_measurement(lease.job.question, index);
+    return latest && !latest->provisional ? latest : nullptr;
+  }
   const ClassRecords* records = index.records(lease.job.question);
   if (!records) {
     return nullptr;
@@ -114,8 +119,11 @@ void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* de
     add_known_work(lease, *device, reader);
     add_artifacts(lease, *kernel.spec, *device, reader, index);
   });
+  if (lease.job.fresh) {
+    return;
+  }
   lease.incumbent = incumbent(lease, *device, index);
-  if (lease.job.fence > 0) {  // it was leased before
+  if (lease.job.fence > 0 || !lease.job.listed.empty()) {  // it was leased before, or searches nothing
     return;
   }
   Question question;

@@ -16,6 +16,12 @@ std::string fresh_id() {
   return Digest::of(seed).hex().substr(0, 16);
 }
 
+// What chooses as if nothing were known is another job than the one that stores a record.
+Digest key_of(const TuneOrder& order) {
+  const Digest key = job_key(order.question);
+  return order.fresh ? Digest::of(std::string(key.view()) + "fresh") : key;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(Store& store, Index& index, KernelLibrary& kernels, const Clock& clock,
@@ -107,14 +113,19 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
     for (const TuneOrder& order : orders) {
       JobRow row;
       row.kind = JobKind::Tune;
-      row.key = job_key(order.question);
+      row.key = key_of(order);
       row.question = order.question;
-      row.retune = retune || power_limit_has_changed(order.question);
+      row.fresh = order.fresh;
+      row.rounds = order.rounds;
+      row.retune = retune || order.fresh || power_limit_has_changed(order.question);
       row.for_bucket = order.for_bucket;
+      row.listed = order.listed;
+      row.note = order.listed.empty() ? "" : "measures the best of an earlier search again";
       if (order.budget) {
         row.budget = *order.budget;
       } else if (const OpenJob* open = jobs_.find_key(row.key)) {
         row.budget = open->row.budget;
+        row.listed = open->row.listed;
       }
       ids.push_back(enqueue(std::move(row), order.device).row.id);
     }
@@ -130,7 +141,7 @@ JobEvent Scheduler::submit_compile(const CompileOrder& order) {
   row.kind = JobKind::CompileWinner;
   row.key = order.key;
   row.question = order.question;
-  row.compile = order.configurations;
+  row.listed = order.configurations;
   row.architecture = order.architecture;
   row.driver_cuda = order.driver_cuda;
   return dispatched({enqueue(std::move(row), order.device).row.id}).front();
@@ -160,7 +171,11 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
 
 void Scheduler::ask_again(OpenJob& job, const JobRow& asked) {
   const bool only_exactly = job.row.for_bucket && !asked.for_bucket;
-  const bool searches_on = !allows_as_much(job.row.budget, asked.budget);
+  if (!asked.listed.empty() && job.row.listed.empty()) {
+    return;  // a search is more
+  }
+  const bool searches = asked.listed.empty() && !job.row.listed.empty();
+  const bool searches_on = searches || !allows_as_much(job.row.budget, asked.budget);
   if ((asked.retune && !job.row.retune) || (only_exactly && job.smaller) || searches_on) {
     begin_anew(job, asked);
   } else if (only_exactly) {
@@ -175,6 +190,8 @@ void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   JobRow row = job.row;
   row.retune = row.retune || asked.retune;
   row.for_bucket = row.for_bucket && asked.for_bucket;
+  row.listed = asked.listed;
+  row.rounds = asked.rounds;
   if (!allows_as_much(row.budget, asked.budget)) {
     row.budget = asked.budget;
   }
@@ -364,7 +381,8 @@ bool Scheduler::has_provisional_record(const RecordQuestion& question) const {
 }
 
 bool Scheduler::only_when_idle(const JobRow& row) const {
-  return row.kind == JobKind::Tune && !row.retune && has_provisional_record(row.question);
+  return row.kind == JobKind::Tune &&
+         (!row.listed.empty() || (!row.retune && has_provisional_record(row.question)));
 }
 
 bool Scheduler::power_limit_has_changed(const RecordQuestion& question) const {

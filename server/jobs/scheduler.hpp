@@ -59,6 +59,11 @@ struct TuneOrder {
   bool for_bucket = false;
   /// Absent: a miss, which takes any search; a new job gets the default budget.
   std::optional<SearchBudget> budget = {};
+  /// The record is measured again: nothing but these and the default is tried, while nobody else uses the
+  /// GPU.
+  std::vector<Configuration> listed = {};
+  std::uint32_t rounds = 0;  // with `listed`: as in JobRow
+  bool fresh = false;        // likewise; such a job has a key of its own
 };
 
 class Scheduler {
@@ -173,8 +178,8 @@ class Scheduler {
   /// Whether agents offer the device class under another power limit alone than that of the latest
   /// measurement: its samples, whose keys are still those of today, say nothing about today's clocks.
   bool power_limit_has_changed(const RecordQuestion& question) const;
-  /// Whether the job replaces a provisional record: it is measured on an idle GPU or not at all. A job for
-  /// which a caller asked is not.
+  /// Whether the job measures a record again, or replaces a provisional one: it is measured on an idle GPU
+  /// or not at all. A job for which a caller asked is not.
   bool only_when_idle(const JobRow& row) const;
   bool has_provisional_record(const RecordQuestion& question) const;
 
@@ -205,6 +210,8 @@ class Scheduler {
 
   // ---- scheduler_results.cpp ----
   void complete_tune(OpenJob& job, WorkResult& result);
+  /// A choice among the best of an earlier search is one of that search, while nothing has changed since.
+  void keep_search(const OpenJob& job, RecordRow& record) const;
   /// Queues the job again, once, for another GPU that offers the room that it needs. False: there is no such
   /// GPU.
   bool move_to_more_room(OpenJob& job, const WorkResult& result);

@@ -6,8 +6,10 @@
 #include "base/failpoint.hpp"
 #include "base/log.hpp"
 #include "server/jobs/job_results.hpp"
+#include "server/jobs/latest_measurement.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
+#include "server/lookup/lookup.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -114,10 +116,14 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   row.state = JobState::Done;
   row.finished_at = clock_.wall_text();
   RecordRow& record = result.record;
-  const bool has_record = row.kind == JobKind::Tune;
+  const bool is_tune = row.kind == JobKind::Tune;
+  const bool has_record = is_tune && !row.fresh;
   store_.write([&](StoreWriter& writer) {
-    if (has_record) {
+    if (is_tune) {
       complete_record(job, row, record, writer);
+      keep_search(job, record);
+    }
+    if (has_record) {
       writer.put_device_class(job.device);
       writer.put_record(record);
       writer.drop_want(row.question);
@@ -125,7 +131,7 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
     writer.put_job(row);
     failpoint("store.commit");
   });
-  RecordPtr published;
+  RecordPtr published = is_tune ? std::make_shared<const RecordRow>(record) : nullptr;
   if (has_record) {
     index_.refresh(store_, record.question);
     published = stored_record(record, *index_.snapshot());
@@ -136,6 +142,21 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   end(job, JobState::Done, "", std::move(published));
   if (has_record) {
     measure_again_when_idle(record.question, device);
+  }
+}
+
+void Scheduler::keep_search(const OpenJob& job, RecordRow& record) const {
+  const RecordPtr before = latest_measurement(record.question, *index_.snapshot());
+  if (job.row.listed.empty() || record.search.complete || !before || !knows(record.question)) {
+    return;
+  }
+  const bool same_terms = before->search.space == record.search.space &&
+                          driver_branch(before->driver.version) == driver_branch(record.driver.version) &&
+                          before->toolchain.name == record.toolchain.name &&
+                          before->timing.power_limit_mw == record.timing.power_limit_mw;
+  const auto carried = carry_over(*kernels_.find(record.question.kernel)->spec, *before, job.device.facts);
+  if (same_terms && carried && !carried->other_revision) {
+    record.search = before->search;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/interrupt.hpp"
 #include "server/answer/freshness.hpp"
 #include "server/jobs/job_times.hpp"
@@ -98,6 +99,10 @@ class PlanCall : public std::enable_shared_from_this<PlanCall> {
 
   void start() {
     post([](PlanCall& call) {
+      if (call.request_.has_verify() || call.request_.listed_size() > 0) {
+        throw Error(ErrorCode::InvalidArgument, call.request_.has_verify() ? "verify" : "listed",
+                    "has no plan: leave it out");
+      }
       call.questions_ = questions_of(call.context_, call.request_);
       call.times_ = read_job_times(call.context_.store);
     });

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "server/answer/freshness.hpp"
 #include "server/convert/replies.hpp"
+#include "server/service/measured_records.hpp"
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
@@ -32,28 +34,50 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
   return self.get();
 }
 
+std::vector<TuneCall::Asked> TuneCall::tunings(const v1::TuneRequest& request,
+                                               std::vector<RecordQuestion>& fresh) {
+  const SearchBudget budget = budget_of(request);
+  const std::vector<Question> questions = questions_of(context_, request);
+  const auto snapshot = context_.index.snapshot();
+  const bool anew = request.retune() || request.fresh() || request.listed_size() > 0;
+  std::vector<Asked> asked;
+  for (const Question& question : questions) {
+    refuse_to_go_on(context_, left_);
+    auto settled = anew ? std::nullopt : settled_answer(question, budget, context_.answerer, *snapshot);
+    if (settled) {
+      fresh.push_back(question.key);
+    }
+    // A miss noted it in the place of its job: it may shrink as that would have.
+    const bool for_bucket = request.has_wanted() && stands_for_bucket(question, context_.answerer, *snapshot);
+    asked.push_back({question, std::move(settled), for_bucket, budget, nullptr,
+                     listed_of(request, *question.spec), request.rounds(), request.fresh()});
+  }
+  return asked;
+}
+
+std::vector<TuneCall::Asked> TuneCall::verifications(const v1::TuneRequest& request) {
+  context_.kernels.reload();
+  std::vector<Asked> asked;
+  for (MeasuredRecord& one : measured_records(context_, record_wishes_of(context_, request))) {
+    asked.push_back(
+        {std::move(one.question), std::nullopt, false, {}, std::move(one.record), std::move(one.best)});
+  }
+  if (asked.empty() && request.problems_size() > 0) {
+    throw Error(ErrorCode::NotFound, "problems",
+                std::string("no ") + (request.verify().all() ? "" : "stale ") +
+                    "record of them was measured here on a device that is offered now");
+  }
+  return asked;
+}
+
 void TuneCall::look_for_fresh(const v1::TuneRequest& request) {
-  const bool retune = request.retune();
-  const bool is_wanted = request.has_wanted();
-  SearchBudget budget;
+  const bool retune = request.retune() || request.has_verify() || request.listed_size() > 0;
   std::vector<Asked> asked;
   std::vector<RecordQuestion> fresh;
   const grpc::Status looked = guarded([&] {
     refuse_while_draining(context_);
     refuse_to_go_on(context_, left_);
-    budget = budget_of(request);
-    const std::vector<Question> questions = questions_of(context_, request);
-    const auto snapshot = context_.index.snapshot();
-    for (const Question& question : questions) {
-      refuse_to_go_on(context_, left_);
-      auto settled = retune ? std::nullopt : settled_answer(question, budget, context_.answerer, *snapshot);
-      if (settled) {
-        fresh.push_back(question.key);
-      }
-      // A miss noted it in the place of its job: it may shrink as that would have.
-      const bool for_bucket = is_wanted && stands_for_bucket(question, context_.answerer, *snapshot);
-      asked.push_back({question, std::move(settled), for_bucket, budget});
-    }
+    asked = request.has_verify() ? verifications(request) : tunings(request, fresh);
   });
   if (!fresh.empty() && !context_.store.read_only_reason()) {
     context_.store.write_behind([fresh = std::move(fresh)](StoreWriter& writer) {
@@ -81,7 +105,8 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
     std::vector<TuneOrder> orders;
     for (std::size_t i = first; i < end; ++i) {
       if (const Asked& one = (*asked)[i]; !one.fresh) {
-        orders.push_back({one.question.key, one.question.device, one.for_bucket, one.budget});
+        orders.push_back({one.question.key, one.question.device, one.for_bucket, one.budget, one.listed,
+                          one.rounds, one.fresh_choice});
       }
     }
     const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);
@@ -90,6 +115,7 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
       if (const Asked& one = (*asked)[i]; one.fresh) {
         send_fresh(one.question, *one.fresh);
       } else {
+        remember(job->job.id, one.question.device.label, one.before);
         follow(*job++);
       }
     }
@@ -132,6 +158,19 @@ void TuneCall::follow(const JobEvent& job) {
   if (watch != 0) {
     watches_[job.job.id] = watch;
   }
+}
+
+void TuneCall::remember(const std::string& job, const std::string& device, const RecordPtr& before) {
+  if (!before) {
+    return;
+  }
+  JobEvent event;
+  event.device = device;
+  event.record = before;
+  v1::TuneEvent wire;
+  to_wire(event, context_.index.snapshot()->generation(), wire);
+  *before_[job].mutable_winner() = wire.winner();
+  *before_[job].mutable_provenance() = wire.provenance();
 }
 
 void TuneCall::watch_job(const std::string& id) {
@@ -188,6 +227,9 @@ void TuneCall::send_fresh(const Question& question, const AnswerCandidate& winne
 }
 
 void TuneCall::send(v1::TuneEvent event) {
+  if (const auto before = before_.find(event.job().id()); before != before_.end()) {
+    *event.mutable_before() = before->second;
+  }
   const auto same = std::ranges::find_if(waiting_, [&](const v1::TuneEvent& older) {
     return !event.job().id().empty() && older.job().id() == event.job().id() && !is_last(older);
   });

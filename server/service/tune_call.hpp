@@ -39,12 +39,20 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
     std::optional<AnswerCandidate> fresh;  // there is nothing left to tune
     bool for_bucket = false;
     SearchBudget budget;
+    RecordPtr before;  // that is measured again; null: the problem is tuned
+    std::vector<Configuration> listed;
+    std::uint32_t rounds = 0;
+    bool fresh_choice = false;  // as if nothing were known
   };
   /// On the background thread: it reads specs and the store.
   void look_for_fresh(const v1::TuneRequest& request);
+  std::vector<Asked> tunings(const v1::TuneRequest& request, std::vector<RecordQuestion>& fresh);
+  std::vector<Asked> verifications(const v1::TuneRequest& request);
   /// The job thread hears agents between two slices.
   void submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std::size_t first, bool retune);
   void follow(const JobEvent& job);
+  /// Every event of the job says what was known before.
+  void remember(const std::string& job, const std::string& device, const RecordPtr& before);
   void watch_job(const std::string& id);
   void on_event(const JobEvent& event);
   void send(v1::TuneEvent event);
@@ -57,9 +65,10 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
   std::atomic<bool> left_{false};  // the caller: what is not submitted yet never is
   /// On the job thread:
   bool detach_ = false;
-  bool submitting_ = false;                       // more slices follow
-  std::map<std::string, std::uint64_t> watches_;  // job id to watch
-  std::deque<v1::TuneEvent> waiting_;             // to be written
+  bool submitting_ = false;                         // more slices follow
+  std::map<std::string, std::uint64_t> watches_;    // job id to watch
+  std::map<std::string, v1::RecordBefore> before_;  // by job id
+  std::deque<v1::TuneEvent> waiting_;               // to be written
   v1::TuneEvent writing_;
   bool is_writing_ = false;
   bool finished_ = false;

@@ -214,7 +214,7 @@ void visit_columns(IsA<JobRow> auto& job, Visitor& visit) {
   visit("nvrtc_calls", job.nvrtc_calls);
   visit("outcomes", job.outcomes);
   visit("record_trial", job.record_trial);
-  visit("compile", job.compile);
+  visit("compile", job.listed);
   visit("architecture", job.architecture);
   visit("driver_cuda", job.driver_cuda);
   visit("for_bucket", job.for_bucket);
@@ -223,6 +223,8 @@ void visit_columns(IsA<JobRow> auto& job, Visitor& visit) {
   visit("max_seconds", job.budget.max_seconds);
   visit("warm_start", job.warm_start);
   visit("stages", job.stages);
+  visit("fresh", job.fresh);
+  visit("rounds", job.rounds);
 }
 
 template <typename Visitor>

@@ -186,14 +186,17 @@ struct JobRow {
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
   std::vector<OutcomeCount> outcomes;
   Digest record_trial;  // the winner's trial; zero: none
+  /// CompileWinner: those to compile. Tune: nothing but these and the default is tried; empty: a search.
+  std::vector<Configuration> listed;
   /// CompileWinner:
-  std::vector<Configuration> compile;
   std::string architecture;
   std::uint32_t driver_cuda = 0;
   /// Tune:
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
   std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
   SearchBudget budget;
+  bool fresh = false;                     // as if nothing were known; its record is not stored
+  std::uint32_t rounds = 0;               // of the finalists, exactly; 0: until they separate or tie
   std::vector<Configuration> warm_start;  // what its search begins with; set with the first lease
   std::vector<StageTime> stages;          // of the leases that have ended
 };

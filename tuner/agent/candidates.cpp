@@ -19,15 +19,27 @@ Candidates::Candidates(const JobInput& input, const KernelBuild& build)
                 "the default configuration launches nothing");
   }
   preset->is_default = true;
+  find_listed();
   find_incumbent();
 }
 
-// The winner so far is named by its trial; as keys go by content, it is the candidate that would be the same
-// trial today.
+void Candidates::find_listed() {
+  for (const Configuration& one : input_.listed) {
+    const auto place = input_.space->number(one);
+    if (Candidate* candidate = place ? add(*place) : nullptr) {
+      candidate->listed = true;
+    }
+  }
+}
+
+// The winner so far is named by its trial; as keys go by content, it is the candidate that would be the
+// same trial today. A job that measures a record again asks whether its winner still holds, whatever has
+// changed since.
 void Candidates::find_incumbent() {
   const auto place = input_.incumbent ? input_.space->number(*input_.incumbent) : std::nullopt;
   Candidate* candidate = place ? add(*place) : nullptr;
-  if (candidate != nullptr && candidate->trial_key.digest == input_.incumbent_trial) {
+  if (candidate != nullptr &&
+      (candidate->trial_key.digest == input_.incumbent_trial || !input_.listed.empty())) {
     candidate->incumbent = true;
     incumbent_ = candidate;
   }

@@ -25,8 +25,9 @@ struct Candidate {
   Key trial_key;
   bool incumbent = false;
   bool is_default = false;
+  bool listed = false;  // by the job
 
-  bool must_compete() const { return incumbent || is_default; }
+  bool must_compete() const { return incumbent || is_default || listed; }
 };
 
 /// The configurations that a job has come to, with their keys: none is made before somebody asks for it. Two
@@ -42,12 +43,14 @@ class Candidates {
   /// By its number in the space; null where it launches nothing. Pointers stay valid.
   const Candidate* at(std::uint64_t place);
   const Candidate& preset() const { return all_.front(); }
-  /// The measured winner so far; null: there is none, or today's spec makes another trial of it.
+  /// The measured winner so far; null: there is none, or today's spec makes another trial of it and the job
+  /// searches.
   const Candidate* incumbent() const { return incumbent_; }
   const std::deque<Candidate>& all() const { return all_; }
 
  private:
   Candidate* add(std::uint64_t place);
+  void find_listed();
   void find_incumbent();
 
   const JobInput& input_;

@@ -22,7 +22,7 @@ std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const
   const Problem problem =
       build.spec()->canonicalize(problem_from_wire(lease.problem(), "lease.problem"), "lease.problem");
   std::vector<CompileSource::Wanted> wanted;
-  for (const v1::Configuration& one : lease.compile()) {
+  for (const v1::Configuration& one : lease.listed()) {
     const Configuration configuration =
         build.spec()->canonicalize(configuration_from_wire(one, "lease.compile"), "lease.compile");
     wanted.push_back(

@@ -36,6 +36,11 @@ void add_search(const v1::LeaseGrant& lease, JobInput& input) {
   for (const v1::Configuration& hint : lease.hints()) {
     input.hints.push_back(configuration_from_wire(hint, "lease.hints"));
   }
+  for (const v1::Configuration& one : lease.listed()) {
+    if (auto todays = in_todays_terms(*input.spec, configuration_from_wire(one, "lease.listed"))) {
+      input.listed.push_back(*std::move(todays));
+    }
+  }
   if (!lease.incumbent_trial().empty()) {
     input.incumbent_trial = digest_from_wire(lease.incumbent_trial(), "lease.incumbent_trial");
     input.incumbent =

@@ -33,6 +33,7 @@ struct JobInput {
   double spent_seconds = 0;                // of the budget, in earlier leases
   Configuration preset;                    // the default for this problem
   std::vector<Configuration> hints;        // of neighbouring problems: proposed after it
+  std::vector<Configuration> listed;       // nothing but these and the default is tried; empty: a search
   std::optional<Configuration> incumbent;  // the measured winner so far
   Digest incumbent_trial;
 };

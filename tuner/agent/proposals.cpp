@@ -3,12 +3,14 @@
 #include <cstring>
 #include <utility>
 
+#include "tuner/search/listed_strategy.hpp"
 #include "tuner/spec/keys.hpp"
 
 namespace cubind {
 namespace {
 
-// The default first, then the best of neighbouring problems and of other device classes.
+// The default first, then those that the job lists, or else the best of neighbouring problems and of other
+// device classes.
 std::vector<std::uint64_t> likely_places(const JobInput& input) {
   std::vector<std::uint64_t> places;
   const auto add = [&](const Configuration& configuration) {
@@ -18,8 +20,8 @@ std::vector<std::uint64_t> likely_places(const JobInput& input) {
     }
   };
   add(input.preset);
-  for (const Configuration& hint : input.hints) {
-    add(hint);
+  for (const Configuration& likely : input.listed.empty() ? input.hints : input.listed) {
+    add(likely);
   }
   return places;
 }
@@ -30,6 +32,20 @@ std::uint64_t seed_of(const Digest& job_key) {
   return seed;
 }
 
+SearchPlan plan_of(const JobInput& input) {
+  if (input.listed.empty()) {
+    return plan_search(input.space->numbers(), input.budget);
+  }
+  return {.exhaustive = true, .trials = likely_places(input).size()};
+}
+
+std::unique_ptr<Strategy> strategy_of(const JobInput& input, const SearchPlan& plan) {
+  if (!input.listed.empty()) {
+    return std::make_unique<ListedStrategy>(likely_places(input));
+  }
+  return make_strategy(plan, input.space->numbers(), likely_places(input), seed_of(input.job_key));
+}
+
 }  // namespace
 
 Proposals::Proposals(const JobInput& input, Candidates& candidates, const Clock& clock, Options options)
@@ -37,8 +53,8 @@ Proposals::Proposals(const JobInput& input, Candidates& candidates, const Clock&
       candidates_(candidates),
       clock_(clock),
       options_(std::move(options)),
-      plan_(plan_search(input.space->numbers(), input.budget)),
-      strategy_(make_strategy(plan_, input.space->numbers(), likely_places(input), seed_of(input.job_key))),
+      plan_(plan_of(input)),
+      strategy_(strategy_of(input, plan_)),
       begun_(clock.steady_now()),
       incumbent_is_due_(candidates.incumbent() != nullptr) {}
 
@@ -101,7 +117,7 @@ void Proposals::observe(const Candidate& candidate, Outcome outcome, std::option
 SearchSummary Proposals::summary() const {
   SearchSummary summary;
   summary.space = space_digest(*input_.spec, input_.problem, input_.constants);
-  summary.strategy = plan_.exhaustive ? kExhaustiveSearch : kModelSearch;
+  summary.strategy = !input_.listed.empty() ? kListed : plan_.exhaustive ? kExhaustiveSearch : kModelSearch;
   summary.trials = tried_.size();
   summary.complete = dry_ && done_ == history_.size() && history_.size() == input_.space->numbers().size();
   if (!summary.complete && input_.budget.max_seconds > 0 &&

@@ -46,6 +46,13 @@ const Finalist* find_default(const std::vector<Finalist>& finalists) {
   return found == finalists.end() ? nullptr : &*found;
 }
 
+MeasureSettings settings_of(const v1::LeaseGrant& lease, MeasureSettings settings) {
+  if (lease.rounds() > 0) {
+    settings.min_samples = settings.max_samples = lease.rounds();
+  }
+  return settings;
+}
+
 }  // namespace
 
 TuneJob::TuneJob(Parts parts, Options options) : parts_(parts), options_(std::move(options)) {}
@@ -96,6 +103,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
 v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& input, const KernelBuild& build,
                                const OnDevice& on) {
   auto& [remote, progress, consent] = on;
+  const MeasureSettings settings = settings_of(lease, options_.settings);
   CompileSource artifacts(parts_.compiles, parts_.channel, parts_.stop, lease.artifacts());
   TrialDevice device(input, build, artifacts, remote, consent);
   device.want_reference();
@@ -107,7 +115,7 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   if (wants_row_invariance(input)) {
     rows.emplace(input, build, artifacts, device);
   }
-  TrialBench bench(input, artifacts, device, log, rows ? &*rows : nullptr, options_.settings);
+  TrialBench bench(input, artifacts, device, log, rows ? &*rows : nullptr, settings);
   bench.learn_tick(remote.info().tick_us());
 
   Candidates candidates(input, build);
@@ -115,12 +123,12 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
                       {options_.compile_window, [&](const Candidate& one) { bench.want(one); },
                        [&](const Candidate& one) { return bench.is_known(one); }});
   progress.total(static_cast<std::uint32_t>(std::min<std::uint64_t>(proposals.expected(), UINT32_MAX)));
-  ScreenStage screen(input, proposals, bench, progress, artifacts, options_.settings);
+  ScreenStage screen(input, proposals, bench, progress, artifacts, settings);
   const std::vector<const Candidate*> chosen = screen.run();
   if (options_.on_device) {
     options_.on_device(remote.info());
   }
-  const RoundContext context{input.job_key, bench.tick_us(), options_.settings};
+  const RoundContext context{input.job_key, bench.tick_us(), settings};
   std::vector<Finalist> finalists = FinalStage(bench, log, progress, context).run(chosen);
   progress.phase("verifying");
   WinnerCheck check(input, bench);

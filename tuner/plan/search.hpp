@@ -20,6 +20,8 @@ inline constexpr std::string_view kExhaustiveSearch = "exhaustive";
 /// The number grows with every change of what the strategy proposes: a search by an older version is done
 /// again.
 inline constexpr std::string_view kModelSearch = "model/1";
+/// No search: the winner was chosen among configurations that the job had listed.
+inline constexpr std::string_view kListed = "listed";
 
 /// What a caller allows a search to cost.
 struct SearchBudget {
@@ -48,7 +50,7 @@ SearchPlan plan_search(std::uint64_t valid, bool exact, const SearchBudget& budg
 /// What was searched for a record's winner.
 struct SearchSummary {
   Digest space;              // space_digest(); zero: not known
-  std::string strategy;      // that was asked: kExhaustiveSearch or kModelSearch
+  std::string strategy;      // that was asked: kExhaustiveSearch, kModelSearch or kListed
   std::uint64_t trials = 0;  // configurations that were tried
   double seconds = 0;        // the limit of time that ended the search; 0: none did
   bool complete = false;     // every valid configuration was tried

@@ -248,8 +248,8 @@ bool FakeAgent::tune(const v1::LeaseGrant& lease, std::size_t configurations) {
 
 bool FakeAgent::compile(const v1::LeaseGrant& lease) {
   v1::Batch batch;
-  for (int i = 0; i < lease.compile_size(); ++i) {
-    *batch.add_artifacts() = fake_trial(lease, configuration_from_wire(lease.compile(i), "compile")).artifact;
+  for (int i = 0; i < lease.listed_size(); ++i) {
+    *batch.add_artifacts() = fake_trial(lease, configuration_from_wire(lease.listed(i), "listed")).artifact;
   }
   v1::JobResult done;
   done.set_status(v1::JobResult::DONE);

@@ -130,7 +130,7 @@ TEST_CASE("a lease to compile uploads the named configurations and measures noth
   lease.set_kind(v1::Job::COMPILE_WINNER);
   lease.clear_gpu_uuid();
   lease.set_architecture("sm_80");
-  to_wire(Configuration{{{"A", 2}, {"B", 3}}}, *lease.add_compile());
+  to_wire(Configuration{{{"A", 2}, {"B", 3}}}, *lease.add_listed());
   fixture.grant(lease);
   const auto result = fixture.daemon.result();
   REQUIRE(result);

@@ -62,4 +62,37 @@ TEST_CASE_METHOD(BudgetFixture, "a budget that is none and a job that is none ar
 }
 
 }  // namespace
+TEST_CASE_METHOD(BudgetFixture, "verify measures a record again and says what has changed") {
+  tuned({});
+  CHECK(ctl(daemon, {"verify"}).out == "No record is stale.\n");
+  const Json job = ctl_json(daemon, {"verify", "--all"})["jobs"][0];
+  CHECK(job["state"] == "done");
+  CHECK(job["winner_changed"] == false);
+  CHECK(job["before"]["winner"] == job["winner"]);
+  CHECK(job["configurations_done"] < kTinyConfigurations);
+  CHECK_THAT(ctl(daemon, {"verify", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--all"}).out,
+             Contains("; was ") && Contains("the winner stays"));
+  CHECK_THAT(ctl(daemon, tune({})).out, Contains("fresh already, nothing was measured"));
+  CHECK(ctl(daemon, {"verify", "--problem", "N=1"}).exit_code == 2);
+}
+
+TEST_CASE("tune --repeat says what each choice costs beside the best") {
+  TinyDaemon daemon{{.problems = {tiny_problem(2)}}};
+  const Json repeated =
+      ctl_json(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--repeat", "2"});
+  const Json& problem = repeated["problems"][0];
+  CHECK(problem["choices"] == 2);
+  CHECK(problem["configurations"].size() >= 2);
+  CHECK(problem["configurations"][0]["regret_ratio"] == 0.0);
+  int chosen = 0;
+  for (const Json& one : problem["configurations"]) {
+    chosen += one["chosen"].get<int>();
+    CHECK((one["chosen"] == 0 || one["regret_ratio"] < 0.05));
+  }
+  CHECK(chosen == 2);
+  // The last measurement is the record.
+  const Json records = ctl_json(daemon, {"jobs", "--all"})["jobs"];
+  CHECK(records.size() == 3);
+}
+
 }  // namespace cubind::test

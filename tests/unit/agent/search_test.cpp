@@ -56,6 +56,43 @@ TEST_CASE("a small space is tried as a whole and the result says so") {
   CHECK(search.complete());
 }
 
+TEST_CASE("a job that lists configurations tries these and the default and measures all of them in rounds") {
+  World world({.noise = 0.01});
+  for (const Configuration& one : {configuration(3, 2), configuration(4, 2), configuration(6, 4)}) {
+    to_wire(one, *world.channel.frame.add_listed());
+  }
+  const v1::JobResult result = world.run();
+  CHECK(text(result.winner()) == "A=3,B=2");
+  CHECK(world.channel.trials.size() == 4);
+  CHECK(result.finalists_size() == 4);
+  CHECK(result.search().strategy() == kListed);
+  CHECK(result.search().trials() == 4);
+  CHECK_FALSE(result.search().complete());
+}
+
+TEST_CASE("so many rounds as are asked for are measured of all that are listed") {
+  World world({.noise = 0.01});
+  to_wire(configuration(3, 2), *world.channel.frame.add_listed());
+  to_wire(configuration(6, 4), *world.channel.frame.add_listed());
+  world.channel.frame.set_rounds(75);
+  world.run();
+  for (const Configuration& one : {configuration(3, 2), configuration(6, 4), configuration(1, 1)}) {
+    const std::string key = world.channel.trial(one)->trial_key();
+    CHECK(world.channel.blocks.contains({key, v1::SampleBlock::FINAL, 74}));
+    CHECK_FALSE(world.channel.blocks.contains({key, v1::SampleBlock::FINAL, 75}));
+  }
+}
+
+TEST_CASE("where a record is measured again its winner stays in a tie whatever has changed since") {
+  World world(
+      {.time_us = [](const Configuration& one) { return one == configuration(6, 4) ? 100.2 : 100.0; }});
+  to_wire(configuration(6, 4), *world.channel.frame.add_listed());
+  to_wire(configuration(3, 2), *world.channel.frame.add_listed());
+  to_wire(configuration(6, 4), *world.channel.frame.mutable_incumbent());
+  world.channel.frame.set_incumbent_trial(std::string(Digest::of("under another driver").view()));
+  CHECK(text(world.run().winner()) == "A=6,B=4");
+}
+
 TEST_CASE("a budget of trials ends the search and nothing beyond it is compiled") {
   LargeWorld world;
   world.channel.frame.set_max_trials(40);
