@@ -64,7 +64,7 @@ v1::DeviceFacts replay_facts() {
 v1::DriverVersion driver_580() {
   v1::DriverVersion driver;
   driver.set_cuda(13000);
-  driver.set_version("580.159.04");
+  driver.set_version(kFakeDriver);
   return driver;
 }
 
@@ -101,7 +101,7 @@ ToolchainIdentity fake_toolchain(std::string_view name) {
 }
 
 FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configuration,
-                     const ToolchainIdentity& toolchain) {
+                     const ToolchainIdentity& toolchain, const std::string& driver) {
   const auto spec = spec_of(lease);
   const Problem problem = problem_from_wire(lease.problem(), "lease.problem");
   const DeviceFacts facts = device_facts_from_wire(lease.facts());
@@ -116,7 +116,7 @@ FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configura
   trial.configuration = configuration;
   trial.artifact_key = artifact_key(artifact_source(*spec, problem, configuration, architecture), toolchain);
   const TrialContext context{spec.get(), problem, *Digest::from_bytes(lease.device_class()),
-                             policy_from_wire(lease.policy()), driver_branch(driver_580().version())};
+                             policy_from_wire(lease.policy()), driver_branch(driver)};
   trial.trial_key = trial_key(context, trial.artifact_key, *result.plan);
   trial.artifact = upload_of(trial.artifact_key, *result.plan, architecture, toolchain);
   trial.header.set_trial_key(bytes_of(trial.trial_key.digest));
@@ -130,21 +130,21 @@ FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configura
 }
 
 std::vector<FakeTrial> fake_trials(const v1::LeaseGrant& lease, std::size_t count,
-                                   const ToolchainIdentity& toolchain) {
+                                   const ToolchainIdentity& toolchain, const std::string& driver) {
   const auto spec = spec_of(lease);
   const Problem problem = problem_from_wire(lease.problem(), "lease.problem");
   const DeviceConstants constants = device_constants(device_facts_from_wire(lease.facts()));
   std::vector<FakeTrial> trials;
   const auto first = default_configuration(*spec, problem, constants);
   if (first) {
-    trials.push_back(fake_trial(lease, *first, toolchain));
+    trials.push_back(fake_trial(lease, *first, toolchain, driver));
   }
   for (const Configuration& configuration : valid_configurations(*spec, problem, constants)) {
     if (trials.size() >= count) {
       break;
     }
     if (configuration != first) {
-      trials.push_back(fake_trial(lease, configuration, toolchain));
+      trials.push_back(fake_trial(lease, configuration, toolchain, driver));
     }
   }
   return trials;

@@ -23,6 +23,8 @@ v1::Hello compiling_hello(const std::string& agent_id = "fake-compiler");
 
 ToolchainIdentity fake_toolchain(std::string_view name = "nvrtc 13.0");
 
+inline constexpr const char* kFakeDriver = "580.159.04";
+
 /// Everything about one configuration of a lease.
 struct FakeTrial {
   Configuration configuration;
@@ -32,12 +34,14 @@ struct FakeTrial {
   v1::TrialHeader header;
 };
 
-/// The first `count` valid configurations of the lease's problem, the default first.
+/// The first `count` valid configurations of the lease's problem, the default first. `driver`: a version.
 std::vector<FakeTrial> fake_trials(const v1::LeaseGrant& lease, std::size_t count,
-                                   const ToolchainIdentity& toolchain = fake_toolchain());
+                                   const ToolchainIdentity& toolchain = fake_toolchain(),
+                                   const std::string& driver = kFakeDriver);
 /// The trial of one configuration.
 FakeTrial fake_trial(const v1::LeaseGrant& lease, const Configuration& configuration,
-                     const ToolchainIdentity& toolchain = fake_toolchain());
+                     const ToolchainIdentity& toolchain = fake_toolchain(),
+                     const std::string& driver = kFakeDriver);
 
 /// Artifact and header, then with `samples` blocks a final block each.
 v1::Batch batch_of(const std::vector<FakeTrial>& trials, unsigned blocks = 1);

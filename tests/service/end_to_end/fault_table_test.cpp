@@ -153,7 +153,7 @@ v1::TuneEvent met(FaultyDaemon& daemon, const FaultRow& row) {
   if (row.fault == Fault::GpuLost) {
     daemon.inject(R"({"at": "open", "fault": "gpu_lost", "times": 2},
                      {"at": "measure", "fault": "gpu_lost", "times": 1})");
-    const v1::TuneEvent end = tune_faulty(connection, row.fault);
+    v1::TuneEvent end = tune_faulty(connection, row.fault);
     CHECK(daemon.happened() == 2);
     return end;
   }
@@ -165,7 +165,7 @@ v1::TuneEvent met(FaultyDaemon& daemon, const FaultRow& row) {
     const std::string victim = row.fault == Fault::AgentKilled ? "cubind-agent" : "cubind-worker device";
     daemon.inject("", kSlow);
     bool killed = false;
-    const v1::TuneEvent end = tune_faulty(connection, row.fault, [&](const v1::TuneEvent& event) {
+    v1::TuneEvent end = tune_faulty(connection, row.fault, [&](const v1::TuneEvent& event) {
       killed = killed || (event.job().state() == v1::Job::RUNNING && daemon.kill_process(victim));
     });
     CHECK(killed);

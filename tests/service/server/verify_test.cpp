@@ -78,7 +78,9 @@ TEST_CASE("a stale record is measured again from its best and the caller hears w
   CHECK(lease.only_when_idle());
   CHECK(lease.blocks().empty());
   CHECK(lease.hints().empty());
-  REQUIRE(daemon.agent.tune(lease, 2));
+  const auto again = fake_trials(lease, 2, fake_toolchain(), kUpdated);
+  REQUIRE(daemon.agent.send_batch(lease, batch_of(again)));
+  REQUIRE(daemon.agent.send_result(lease, result_of(lease, again[0])));
   CHECK(daemon.tune(verify()).empty());
 }
 
