@@ -160,11 +160,11 @@ struct ManOptions {
   std::string folder;                // for every page; empty: one page on standard output
 };
 
-using Command =
-    std::variant<TuneOptions, VerifyOptions, GetOptions, ExportOptions, ImportOptions, TableCheckOptions,
-                 TableDiffOptions, TableMergeOptions, KernelsOptions, CheckOptions, InitOptions,
-                 WantedOptions, DevicesOptions, JobsOptions, JobsShowOptions, CancelOptions, ForgetOptions,
-                 ExplainOptions, StatusOptions, HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
+using Command = std::variant<TuneOptions, VerifyOptions, GetOptions, ExportOptions, ImportOptions,
+                             TableCheckOptions, TableDiffOptions, TableMergeOptions, KernelsOptions,
+                             CheckOptions, InitOptions, WantedOptions, DevicesOptions, JobsOptions,
+                             JobsShowOptions, CancelOptions, ForgetOptions, ExplainOptions, StatusOptions,
+                             HealthOptions, CompletionOptions, CompleteOptions, ManOptions>;
 
 struct CommonOptions {
   std::string address;  // empty: CUBIND_ADDRESS, else the default socket
