@@ -75,6 +75,7 @@ std::unique_ptr<CuptiLibrary> find_cupti(std::string& tried) {
   cupti->path = library->path();
   const bool whole = load(*library, "cuptiActivityEnable", cupti->activity_enable) &&
                      load(*library, "cuptiActivityDisable", cupti->activity_disable) &&
+                     load(*library, "cuptiActivitySetAttribute", cupti->activity_set_attribute) &&
                      load(*library, "cuptiActivityRegisterCallbacks", cupti->activity_register_callbacks) &&
                      load(*library, "cuptiActivityFlushAll", cupti->activity_flush_all) &&
                      load(*library, "cuptiActivityGetNextRecord", cupti->activity_get_next_record) &&

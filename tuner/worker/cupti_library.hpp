@@ -12,6 +12,7 @@ namespace cubind::worker {
 struct CuptiLibrary {
   decltype(&cuptiActivityEnable) activity_enable = nullptr;
   decltype(&cuptiActivityDisable) activity_disable = nullptr;
+  decltype(&cuptiActivitySetAttribute) activity_set_attribute = nullptr;
   decltype(&cuptiActivityRegisterCallbacks) activity_register_callbacks = nullptr;
   decltype(&cuptiActivityFlushAll) activity_flush_all = nullptr;
   decltype(&cuptiActivityGetNextRecord) activity_get_next_record = nullptr;

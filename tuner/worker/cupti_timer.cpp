@@ -58,7 +58,7 @@ std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples)
     graph->launch();  // untimed: the upload of the graph
   }
   context_.synchronize("work before the samples");
-  recorder_.take();  // records of untimed work
+  recorder_.take(0);  // records of untimed work
   for (unsigned k = 0; k < samples; ++k) {
     run_sample(work, graph.get());
   }
@@ -89,8 +89,9 @@ void CuptiTimer::run_sample(const TimedWork& work, const InstantiatedGraph* grap
 }
 
 std::vector<double> CuptiTimer::read(const TimedWork& work, unsigned samples) {
-  std::vector<CuptiRecorder::KernelRecord> records = recorder_.take();
-  if (records.size() != std::size_t{samples} * work.kernels) {
+  const std::size_t expected = std::size_t{samples} * work.kernels;
+  std::vector<CuptiRecorder::KernelRecord> records = recorder_.take(expected);
+  if (records.size() != expected) {
     throw Error(ErrorCode::Unavailable, "CUPTI",
                 std::to_string(records.size()) + " kernel records for " + std::to_string(samples) +
                     " samples of " + std::to_string(work.kernels) + " kernels");

@@ -2,6 +2,7 @@
 // overhead, gaps and what runs before a sample are not in them.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -21,8 +22,9 @@ class CuptiRecorder {
     std::uint32_t correlation = 0;  // grows with each launch
     std::uint64_t start_ns = 0, end_ns = 0;
   };
-  /// The records of all kernels that have ended since the last call. The stream must be idle.
-  virtual std::vector<KernelRecord> take() = 0;
+  /// The records of all kernels that have ended since the last call; `expected`: there are at least so many.
+  /// The stream must be idle.
+  virtual std::vector<KernelRecord> take(std::size_t expected) = 0;
 };
 
 class CuptiTimer final : public Timer {

@@ -70,7 +70,7 @@ void ProblemSetup::add_buffer(const v1::BufferSpec& spec, std::uint32_t number) 
     throw Error(ErrorCode::InvalidArgument, "prepare.buffers[" + spec.name() + "].role",
                 "a buffer needs one");
   }
-  Buffer buffer{spec, GuardedBuffer(budget_, spec, type, number), std::nullopt, {}, {}, std::nullopt, 0};
+  Buffer buffer{spec, GuardedBuffer(budget_, spec, type, number), std::nullopt, {}, {}, std::nullopt, 0, {}};
   if (is_written(spec.role()) && request_.reference() != "expected") {
     // It stays where it is: what the reference made outlives the moves of the variant's buffers.
     buffer.reference.emplace(budget_, spec, type, number + 1);
@@ -145,10 +145,18 @@ void ProblemSetup::make_inputs(InputState wanted) {
     if (buffer.variant.role() != v1::IN) {
       continue;
     }
-    buffer.input_hash = kernels_.hash(buffer.variant.address(), buffer.variant.bytes());
+    buffer.input_hash = hash_of_input(buffer, wanted.seed);
   }
   context_.synchronize("generation of the inputs");
   inputs_of_ = wanted;
+}
+
+std::uint64_t ProblemSetup::hash_of_input(Buffer& buffer, std::uint64_t input_seed) {
+  const auto known = buffer.hashes.find(input_seed);
+  if (known != buffer.hashes.end()) {
+    return known->second;
+  }
+  return buffer.hashes[input_seed] = kernels_.hash(buffer.variant.address(), buffer.variant.bytes());
 }
 
 void ProblemSetup::make_input(Buffer& buffer, std::uint64_t input_seed) {

@@ -75,6 +75,7 @@ class ProblemSetup {
     DeviceMemory expected;                   // outputs under reference "expected"
     std::optional<DType> expected_type;
     std::uint64_t input_hash = 0;
+    std::map<std::uint64_t, std::uint64_t> hashes;  // of an input, by seed: what a seed makes does not change
   };
   struct InputState {
     std::uint64_t seed = 0;
@@ -86,6 +87,7 @@ class ProblemSetup {
   void upload_expected();
   void make_inputs(InputState wanted);
   void make_input(Buffer& buffer, std::uint64_t input_seed);
+  std::uint64_t hash_of_input(Buffer& buffer, std::uint64_t input_seed);
   void run_reference(std::uint64_t input_seed);
   void poison_outputs(std::byte value, bool of_reference);
   std::vector<ZoneOnDevice> zones() const;
