@@ -90,7 +90,10 @@ def main():
     parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
     each = arguments.misses // arguments.rounds
-    problems = [f"N={BUCKETS[k % 8]},D={64 + k // 8 * 8},T=bf16" for k in range(arguments.misses)]
+    problems = [
+        f"N={BUCKETS[k % len(BUCKETS)]},D={64 + k // len(BUCKETS) * 8},T=bf16"
+        for k in range(arguments.misses)
+    ]
     plain, beside = [], []
     training = Training(arguments.steps)
     with Daemon(arguments.bin, ["--gpus", "0"]) as daemon:

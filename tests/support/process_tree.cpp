@@ -1,6 +1,7 @@
 #include "tests/support/process_tree.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -74,6 +75,15 @@ std::vector<ProcessId> descendants(pid_t root) {
 bool is_running(const ProcessId& process) {
   const auto stat = read_stat(process.pid);
   return stat && stat->started == process.started && stat->state != 'Z' && stat->state != 'X';
+}
+
+std::chrono::nanoseconds cpu_time(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    return {};
+  }
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 std::vector<ProcessId> wait_until_gone(std::vector<ProcessId> processes, std::chrono::milliseconds limit) {

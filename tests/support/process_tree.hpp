@@ -23,6 +23,9 @@ std::vector<ProcessId> descendants(pid_t root);
 /// False for one that has ended, also where nobody has reaped it.
 bool is_running(const ProcessId& process);
 
+/// Processor time of all its threads so far; zero where there is no such process.
+std::chrono::nanoseconds cpu_time(pid_t pid);
+
 /// Waits until none of them runs. Returns those that still do.
 std::vector<ProcessId> wait_until_gone(std::vector<ProcessId> processes, std::chrono::milliseconds limit);
 

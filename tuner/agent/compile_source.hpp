@@ -60,7 +60,7 @@ class CompileSource {
   void forget_bytes(const Digest& key);
 
   /// Adds the artifact to the batch unless the daemon has it; a large one is sent ahead. mark_stored()
-  /// follows when the batch was acknowledged.
+  /// follows when the batch was sent.
   void add_to(v1::Batch& batch, const Digest& key);
   void mark_stored(const Digest& key);
 

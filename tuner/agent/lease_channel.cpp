@@ -33,6 +33,7 @@ void LeaseChannel::progress(const v1::Progress& progress) {
 }
 
 std::optional<std::string> LeaseChannel::fetch_cubin(const Digest& digest) {
+  settle();  // the batch in flight may hold it
   return stream_.fetch_cubin(digest, kMaxCubinBytes);
 }
 

@@ -166,7 +166,7 @@ void TrialLog::commit() {
   }
   channel_.store(pending_);
   log_acknowledged(sent_);
-  sent_ = pending_;
+  sent_.Swap(&pending_);
   for (const auto& [trial, artifact] : pending_headers_) {
     artifacts_.mark_stored(artifact);
   }

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <ctime>
 #include <stop_token>
 #include <thread>
 
@@ -81,15 +80,6 @@ int busy_worker(CompilePool& pool) {
   }
   FAIL("no worker was started");
   return -1;
-}
-
-std::chrono::nanoseconds cpu_time(pid_t pid) {
-  clockid_t clock{};
-  timespec used{};
-  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
-    return {};
-  }
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 v1::CompileReply wait_for(PoolCompiler& compiler, std::uint64_t id) {

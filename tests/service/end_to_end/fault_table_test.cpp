@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
-#include <ctime>
 #include <map>
 #include <stop_token>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "tests/support/daemon_fixture.hpp"
 #include "tests/support/fault_table.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/process_tree.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
@@ -35,15 +35,6 @@ if [ -e "$folder/disk_full" ]; then
 fi
 exec "@AGENT@" "$@" --compile-deadline-ms "$(cat "$folder/deadline")"
 )sh";
-
-std::chrono::nanoseconds cpu_time(pid_t pid) {
-  clockid_t clock{};
-  timespec used{};
-  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
-    return {};
-  }
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-}
 
 class FaultyDaemon {
  public:
