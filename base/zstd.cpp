@@ -10,7 +10,7 @@
 namespace cubind {
 namespace {
 
-constexpr char kWhere[] = "zstd";
+constexpr char kZstd[] = "zstd";
 
 struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
@@ -19,13 +19,13 @@ struct FreeContext {
 
 std::size_t checked(std::size_t result, ErrorCode code) {
   if (ZSTD_isError(result) != 0) {
-    throw Error(code, kWhere, ZSTD_getErrorName(result));
+    throw Error(code, kZstd, ZSTD_getErrorName(result));
   }
   return result;
 }
 
 [[noreturn]] void fail_too_long(std::size_t max_bytes) {
-  throw Error(ErrorCode::ResourceExhausted, kWhere,
+  throw Error(ErrorCode::ResourceExhausted, kZstd,
               "the content is longer than " + std::to_string(max_bytes) + " bytes");
 }
 
@@ -50,7 +50,7 @@ std::optional<std::uint64_t> zstd_content_size(std::string_view frame) {
 std::string zstd_decompress(std::string_view frame, std::size_t max_bytes) {
   const unsigned long long claimed = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (claimed == ZSTD_CONTENTSIZE_ERROR) {
-    throw Error(ErrorCode::DataLoss, kWhere, "not a zstd frame");
+    throw Error(ErrorCode::DataLoss, kZstd, "not a zstd frame");
   }
   const bool known = claimed != ZSTD_CONTENTSIZE_UNKNOWN;
   if (known && claimed > max_bytes) {
@@ -66,20 +66,20 @@ std::string zstd_decompress(std::string_view frame, std::size_t max_bytes) {
   while (checked(ZSTD_decompressStream(context.get(), &out, &in), ErrorCode::DataLoss) != 0) {
     if (out.pos < out.size) {
       if (in.pos == in.size) {
-        throw Error(ErrorCode::DataLoss, kWhere, "the frame is cut off");
+        throw Error(ErrorCode::DataLoss, kZstd, "the frame is cut off");
       }
     } else if (content.size() < max_bytes && !known) {
       content.resize(std::min(max_bytes, content.size() * 2));
       out.dst = content.data();
       out.size = content.size();
     } else if (in.pos == in.size) {
-      throw Error(ErrorCode::DataLoss, kWhere, "the frame is cut off");
+      throw Error(ErrorCode::DataLoss, kZstd, "the frame is cut off");
     } else if (out.pos == max_bytes && !known) {
       fail_too_long(max_bytes);
     }
   }
   if (in.pos != in.size) {
-    throw Error(ErrorCode::DataLoss, kWhere, "bytes follow the frame");
+    throw Error(ErrorCode::DataLoss, kZstd, "bytes follow the frame");
   }
   content.resize(out.pos);
   return content;

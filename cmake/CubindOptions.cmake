@@ -12,7 +12,7 @@ set(CUBIND_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them (addr
 
 # Several sources of a target are compiled as one file: most of the time goes into headers that they share. A name that two
 # of them give to different things is then an error, also in anonymous namespaces. ./dev lint looks at the same batches, ./dev lint --all at each file.
-cmake_dependent_option(CUBIND_UNITY "Compile the sources of a target eight at a time" ON "NOT CUBIND_IS_PART" OFF)
+cmake_dependent_option(CUBIND_UNITY "Compile the sources of a target sixteen at a time" ON "NOT CUBIND_IS_PART" OFF)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -52,7 +52,7 @@ function(cubind_add_executable)
   endif()
 endfunction()
 
-# Replaces the target's sources by files that include eight of them each, by their paths in the checkout: CMake's own unity files
+# Replaces the target's sources by files that include sixteen of them each, by their paths in the checkout: CMake's own unity files
 # name them by absolute paths, which ccache would take for other text in each checkout.
 function(cubind_batches target sources)
   list(LENGTH ${sources} left)
@@ -63,11 +63,11 @@ function(cubind_batches target sources)
   set(includes "")
   foreach(source IN LISTS ${sources})
     file(REAL_PATH "${source}" source)
-    file(RELATIVE_PATH source "${PROJECT_SOURCE_DIR}" "${source}")
+    file(RELATIVE_PATH source "${CMAKE_SOURCE_DIR}" "${source}")
     string(APPEND includes "#include \"${source}\"
 ")
     math(EXPR left "${left} - 1")
-    math(EXPR full "${left} % 8")
+    math(EXPR full "${left} % 16")
     if(full EQUAL 0)
       list(LENGTH batches number)
       set(batch "${CMAKE_CURRENT_BINARY_DIR}/batches/${target}_${number}.cpp")

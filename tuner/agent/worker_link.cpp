@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 constexpr int kWorkerFd = 3;
 // The time that a worker gets to close its context when its socket is closed, before it is killed.
-constexpr milliseconds kGoodbye{2000};
+constexpr milliseconds kWorkerGoodbye{2000};
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void WorkerLink::stop() noexcept {
     return;
   }
   try {
-    if (!process_->wait_until(steady_clock::now() + kGoodbye)) {
+    if (!process_->wait_until(steady_clock::now() + kWorkerGoodbye)) {
       process_->kill_group();
     }
     process_->wait();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "tests/unit/base/error_of.hpp"
 
 namespace cubind {
 namespace {
@@ -29,16 +30,6 @@ class Environment {
   const char* name_;
   std::optional<std::string> before_;
 };
-
-template <typename Action>
-std::optional<Error> error_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
 
 std::size_t entries(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));

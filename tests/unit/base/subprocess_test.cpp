@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/framing.hpp"
+#include "tests/unit/base/error_of.hpp"
 
 namespace cubind {
 namespace {
@@ -56,16 +57,6 @@ std::string state_of(SubprocessOptions options) {
 
 bool contains(const std::string& text, const std::string& line) {
   return text.find(line + "\n") != std::string::npos;
-}
-
-template <typename Action>
-std::optional<Error> error_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
 }
 
 // A child that hangs, with a grandchild; the descriptor's end of stream shows when both are gone.
