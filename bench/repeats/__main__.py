@@ -49,6 +49,9 @@ def read_arguments():
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=450, help="for everything; 60 %% of it for tuning")
     parser.add_argument("--samples", type=int, default=12000, help="of a problem, over all configurations")
+    parser.add_argument(
+        "--places", type=int, default=1, help="of the buffers, which the oracle's samples take in turn"
+    )
     parser.add_argument("--without-triton", action="store_true")
     parser.add_argument(
         "--only", nargs="+", metavar="KERNEL", help="of the 24 problems those of these kernels"
@@ -90,7 +93,7 @@ def main():
 
 
 def judge_all(arguments, document, every, end, write):
-    measuring = Oracle(arguments.commit)
+    measuring = Oracle(arguments.commit, arguments.places)
     document["toolchain"] = measuring.toolchain
     begun = time.monotonic()
     count = measuring.compile(every)

@@ -62,8 +62,8 @@ def judge(label, winners, first, times):
 
 
 class Oracle:
-    def __init__(self, commit):
-        self.device = device_constants()
+    def __init__(self, commit, places=1):
+        self.places, self.device = places, device_constants()
         self.timer = Timer(compile_source(ROOT / "bench" / "common" / "vector_copy.cu", [])[0])
         self.compiler = Compiler(f"sm_{self.device['cc']}")
         self.toolchain = toolchain(commit)
@@ -75,7 +75,7 @@ class Oracle:
         return self.specs[kernel]
 
     def problem(self, one):
-        return oracle.Problem(self.spec(one.kernel), one.problem, self.device)
+        return oracle.Problem(self.spec(one.kernel), one.problem, self.device, self.places)
 
     def compile(self, every):
         """All that will be measured, before anything is: compilers would disturb."""

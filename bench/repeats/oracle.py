@@ -2,12 +2,14 @@
 
 A time is a mean over many rounds, without the outermost tenths. The stamps of CUPTI tick by 32 ns on an H200,
 but the clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many
-has no ticks. Half of the rounds say which configuration is the best, the other half how far from it a choice
-is, and the other way round: of equals that are compared in one and the same half, the luckiest would seem to
-    be the best.
+has no ticks. Where the buffers lie in memory alone changes the time of a kernel: with several places the
+samples of a configuration take turns among them. Half of the rounds say which configuration is the best, the
+other half how far from it a choice is, and the other way round: of equals that are compared in one and the
+same half, the luckiest would seem to be the best.
 """
 
 import ctypes
+import itertools
 import math
 import statistics
 
@@ -33,12 +35,28 @@ def standard_error(values):
     return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else float("inf")
 
 
-class Problem:
-    """The buffers and scalars of a problem, by the spec's names; the values do not matter to the time."""
+class Call:
+    """A configuration, bound at each place of the buffers; each call goes on to the next."""
 
-    def __init__(self, spec, problem, device):
+    def __init__(self, plans):
+        self.plans, self.turn = plans, itertools.cycle(plans)
+
+    def __call__(self):
+        next(self.turn)()
+
+    def unload(self):
+        """Behind a synchronization; no call may follow."""
+        for plan in self.plans:
+            plan.unload()
+
+
+class Problem:
+    """The buffers, at several places, and scalars of a problem, by the spec's names; the values do not matter
+    to the time."""
+
+    def __init__(self, spec, problem, device, places=1):
         self.spec, self.problem, self.device = spec, problem, device
-        self.buffers, self.scalars = {}, {}
+        self.scalars, self.places = {}, [{} for _ in range(places)]
         default = spec.launches(problem, spec.default(problem, device), device)
         for parameter in [one for launch in default for one in launch["parameters"]]:
             if parameter["kind"] == "scalar" and "value" not in parameter:
@@ -46,7 +64,8 @@ class Problem:
             elif parameter["kind"] == "buffer" and parameter["role"] != "scratch":
                 dtype = DTYPES[parameter["type"]]
                 count = max(parameter["size_bytes"] // dtype.itemsize, 1)
-                self.buffers[parameter["name"]] = torch.randn(count, device="cuda").to(dtype)
+                for buffers in self.places:
+                    buffers[parameter["name"]] = torch.randn(count, device="cuda").to(dtype)
 
     def launches(self, configuration):
         return self.spec.launches(self.problem, configuration, self.device)
@@ -62,7 +81,8 @@ class Problem:
         launches = self.launches(configuration)
         for launch in launches:
             launch["entry_symbol"] = symbols[launch["entry"]]
-        return bind_plan(cubin, {"launches": launches}, self.buffers, self.scalars)
+        plan = {"launches": launches}
+        return Call([bind_plan(cubin, plan, buffers, self.scalars) for buffers in self.places])
 
 
 def interleaved(timer, calls, rounds, seed=0):

@@ -42,7 +42,7 @@ class TrialBench {
     Attempt attempt = Attempt::Done;
     std::vector<double> samples_us;  // unless Done: empty
   };
-  /// The trial's screening block at `position`, counted from 0. A measurement has been sent when this returns.
+  /// The screening block at `position`, counted from 0. A measurement has been sent when this returns.
   /// One that is not verified is watched for what it writes.
   Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
                 double judged_against_us);
