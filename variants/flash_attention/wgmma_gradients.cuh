@@ -191,6 +191,7 @@ struct WgmmaGradients {
       wait_for_wgmma<0>();
       hold_wgmma_result(sums);
       hold_wgmma_result(mate_sums);
+      __syncwarp();  // every lane has read the facts
       if (threadIdx.x % 32 == 0) {
         arrive(emptied(step));
       }

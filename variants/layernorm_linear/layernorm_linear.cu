@@ -8,48 +8,41 @@
 // way through shared memory costs a block each time what is done here once for all of them. To normalize the sums
 // instead (rstd * (x * gammaW - mean * the columns' sums of gammaW)) loses what a large mean cancels, and rounds
 // gammaW.
+#include "layernorm_forward.cu"
 #include "matmul.cu"
-#include "moments.cuh"
 
-// A block of 256 threads a row; the second time the row comes from the caches. VECTOR divides K.
-template <typename T, int VECTOR>
-__global__ void __launch_bounds__(256)
-    normalize_rows(const T* x, const T* gamma, const T* beta, T* normalized, float* mean, float* rstd, int K,
-                   float eps) {
-  using Combine = RowCombine<256, 1, Moments>;
-  __shared__ typename Combine::Scratch scratch;
-  const long long row = static_cast<long long>(blockIdx.x) * K;
-  const int first = int(threadIdx.x) * VECTOR;
-  float values[VECTOR];
-  Moments moments[1] = {Moments::none()};
-#pragma unroll 2
-  for (int k = first; k < K; k += 256 * VECTOR) {
-    Vector<T, VECTOR> item;
-    load<kCacheDefault>(item, x + row + k);
-#pragma unroll
-    for (int i = 0; i < VECTOR; ++i) {
-      values[i] = item.element(i);
-    }
-    moments[0].merge(moments_of(values, VECTOR));
-  }
-  Combine::combine(moments, scratch, 0);
-  const float average = moments[0].mean;
-  const float scale = rsqrtf(moments[0].deviations * (1.0f / float(K)) + eps);
-  if (threadIdx.x == 0) {
-    mean[blockIdx.x] = average;
-    rstd[blockIdx.x] = scale;
-  }
-#pragma unroll 2
-  for (int k = first; k < K; k += 256 * VECTOR) {
-    Vector<T, VECTOR> item, weight, offset;
-    load<kCacheDefault>(item, x + row + k);
-    load_constant(weight, gamma + k);
-    load_constant(offset, beta + k);
-#pragma unroll
-    for (int i = 0; i < VECTOR; ++i) {
-      values[i] = (item.element(i) - average) * scale * weight.element(i) + offset.element(i);
-    }
-    item.round_from(values);
-    store<kCacheDefault>(normalized + row + k, item);
+// Threads of a block, which has one row: at most 128 bytes of it for each, up to 64 KiB.
+template <typename T>
+__host__ __device__ constexpr int normalizing_threads(long long K) {
+  return K * int(sizeof(T)) <= 16384 ? 128 : 512;
+}
+
+// Longer rows are read twice, others stay in registers.
+template <typename T>
+__host__ __device__ constexpr int normalizing_mode(long long K) {
+  return K * int(sizeof(T)) <= 65536 ? kRegisters : kTwoPasses;
+}
+
+template <typename T, int VECTOR, long long K>
+using NormalizedRow = RowLayout<normalizing_threads<T>(K), VECTOR, K>;
+
+// VECTOR divides K.
+template <typename T, int VECTOR, long long K>
+__global__ void __launch_bounds__(
+    normalizing_threads<T>(K),
+    resident_blocks(normalizing_threads<T>(K),
+                    row_registers<T, NormalizedRow<T, VECTOR, K>, normalizing_mode<T>(K), 1>()))
+    normalize_rows(const T* x, const T* gamma, const T* beta, T* normalized, float* mean, float* rstd,
+                   long long rows, float eps) {
+  using L = NormalizedRow<T, VECTOR, K>;
+  using C = RowCombine<L::kThreads, 1, Moments>;
+  __shared__ typename C::Scratch scratch;
+  const long long row = blockIdx.x;
+  if constexpr (normalizing_mode<T>(K) == kRegisters) {
+    rows_in_registers<L, C, 1, kCacheDefault>(x, gamma, beta, normalized, mean, rstd, row, 1, rows, eps,
+                                              scratch);
+  } else {
+    two_passes<L, C, 2, kCacheDefault>(x + row * K, gamma, beta, normalized + row * K, mean + row, rstd + row,
+                                       row < rows, eps, scratch);
   }
 }
