@@ -52,6 +52,15 @@ TEST_CASE("a kernel has the same date whenever it is compiled") {
   CHECK_THAT(reply.cubin(), Contains("Jan  1 1970 00:00:00"));
 }
 
+TEST_CASE("a kernel has no date of its file") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply = worker.compile(compile_request(
+      "__global__ void k(const char** p) { static const __device__ char t[] = __TIMESTAMP__; *p = t; }",
+      {"k"}));
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(), Contains("\"__TIMESTAMP__\" is undefined"));
+}
+
 TEST_CASE("a good kernel gives a cubin with lowered names in launch order") {
   WorkerProcess worker(any_toolchain());
   const auto architecture = GENERATE(as<std::string>{}, "sm_80", "sm_90", "sm_90a");

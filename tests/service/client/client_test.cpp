@@ -1,6 +1,7 @@
 #include "client/client.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -213,6 +214,21 @@ TEST_CASE("without a daemon the message says how to start one") {
   CHECK(error.code() == ErrorCode::Unavailable);
   CHECK_THAT(error.what(),
              Catch::Contains("unix:///nowhere/cubind.sock") && Catch::Contains("Start one with `cubind`"));
+}
+
+TEST_CASE("without a GPU the error asks for a label and for no option of a command") {
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  FakeDaemon daemon;
+  serve_sample(daemon);
+  Client client = connect(daemon);
+  Query asked = query("N=1024,D=4096,T=f16");
+  asked.device = CurrentGpu{};
+  const Error error = error_of([&] { client.get(asked); });
+  CHECK(error.code() == ErrorCode::FailedPrecondition);
+  CHECK_THAT(error.what(), Catch::StartsWith("device: ") &&
+                               Catch::Contains("by its label, such as \"nvidia-h200\"") &&
+                               !Catch::Contains("--"));
+  CHECK(client.calls() == 0);
 }
 
 TEST_CASE("an address that is neither a socket nor a port is refused") {
