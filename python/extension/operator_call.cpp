@@ -18,7 +18,8 @@ ArgumentValue address_of(const TensorView& view) {
   return reinterpret_cast<cuda::DevicePtr>(view.data) + view.byte_offset;
 }
 
-// Absent for what is no int and no float of Python.
+}  // namespace
+
 ArgumentValue number_of(PyObject* object) {
   if (PyFloat_Check(object) != 0) {
     return PyFloat_AsDouble(object);
@@ -30,8 +31,6 @@ ArgumentValue number_of(PyObject* object) {
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   return overflow == 0 ? ArgumentValue(static_cast<std::int64_t>(value)) : ArgumentValue();
 }
-
-}  // namespace
 
 // What one call works with.
 struct OperatorCall::Problem {
@@ -58,10 +57,6 @@ OperatorCall::OperatorCall(std::shared_ptr<const TorchAccess> torch, const Opera
       throw Error(ErrorCode::InvalidArgument, "operator", "the kernel has no dim " + name);
     }
     known_.push_back(static_cast<std::size_t>(found - layout.dims.begin()));
-  }
-  for (const ShapePattern& output : outputs_) {
-    const auto found = std::ranges::find(inputs_, output);
-    like_.push_back(found == inputs_.end() ? -1 : static_cast<int>(found - inputs_.begin()));
   }
 }
 
@@ -104,7 +99,7 @@ bool OperatorCall::launch(std::span<PyObject* const> arguments, std::optional<st
     return false;
   }
   const std::optional<cuda::Stream> stream = torch_->stream(problem.first);
-  if (!stream || !allocate(arguments.data(), problem, outputs)) {
+  if (!stream || !allocate(arguments.front(), problem, outputs)) {
     return false;
   }
   return std::ranges::any_of(
@@ -156,18 +151,21 @@ std::shared_ptr<const OperatorCall::Variants> OperatorCall::find(const Problem& 
   return found == variants_.end() ? nullptr : found->second;
 }
 
-bool OperatorCall::allocate(PyObject* const* inputs, Problem& problem, Outputs& outputs) const {
+bool OperatorCall::allocate(PyObject* like, Problem& problem, Outputs& outputs) const {
   const std::span first(problem.first.shape, static_cast<std::size_t>(problem.first.rank));
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const bool is_like = like_[i] >= 0;
-    outputs[i] = is_like ? torch_->empty_like(inputs[like_[i]])
-                         : torch_->empty(inputs[0], outputs_[i].shape(problem.dims, inputs_[0], first),
-                                         outputs_[i].is_float32());
-    const std::optional<TensorView> view = torch_->view(outputs[i].get());
-    if (!view) {
+    std::vector<std::int64_t> shape = outputs_[i].shape(problem.dims, inputs_[0], first);
+    const DType type = outputs_[i].is_float32() ? DType::F32 : problem.type;
+    TorchAccess::Form& form = forms_[i];
+    if (!form.arguments || form.type != type || form.shape != shape) {
+      form = torch_->form(std::move(shape), type);
+    }
+    std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, form);
+    if (!made) {
       return false;
     }
-    problem.values[inputs_.size() + i] = address_of(*view);
+    outputs[i] = std::move(made->tensor);
+    problem.values[inputs_.size() + i] = address_of(made->view);
   }
   return true;
 }
@@ -191,9 +189,10 @@ bool OperatorCall::run(const Known& known, PyObject* like, const Problem& proble
     }
     values[i] = cuda::DevicePtr{0};
     if (extents[i] > 0) {
-      scratch.push_back(torch_->bytes(like, extents[i]));
-      const std::optional<TensorView> view = torch_->view(scratch.back().get());
-      values[i] = view ? address_of(*view) : ArgumentValue();
+      const TorchAccess::Form bytes = torch_->form({static_cast<std::int64_t>(extents[i])}, DType::U8);
+      std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, bytes);
+      values[i] = made ? address_of(made->view) : ArgumentValue();
+      scratch.push_back(made ? std::move(made->tensor) : Object());
     }
   }
   try {

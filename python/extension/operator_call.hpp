@@ -23,6 +23,9 @@ struct OperatorLayout {
   std::size_t numbers = 0;
 };
 
+/// Empty for what is no int and no float of Python.
+ArgumentValue number_of(PyObject* object);
+
 /// Variants that are known, and their launches. The numbers of an operator's values: its inputs, its outputs,
 /// its numbers, in this order. Used with the GIL held.
 class OperatorCall {
@@ -78,15 +81,15 @@ class OperatorCall {
   bool read(std::span<PyObject* const> arguments, Problem& problem) const;
   bool read_tensor(PyObject* tensor, std::size_t number, Problem& problem) const;
   std::shared_ptr<const Variants> find(const Problem& problem) const;
-  bool allocate(PyObject* const* inputs, Problem& problem, Outputs& outputs) const;
+  bool allocate(PyObject* like, Problem& problem, Outputs& outputs) const;
   void check(const Variant& variant) const;
   bool run(const Known& known, PyObject* like, const Problem& problem, cuda::Stream stream) const;
 
   std::shared_ptr<const TorchAccess> torch_;
   std::size_t dims_, numbers_;
   std::vector<ShapePattern> inputs_, outputs_;
-  std::vector<std::size_t> known_;  // numbers of dims
-  std::vector<int> like_;           // of each output: the input whose shape and type it has, -1: none
+  std::vector<std::size_t> known_;                              // numbers of dims
+  mutable std::array<TorchAccess::Form, kMaxOutputs> forms_{};  // of the outputs of the last call
   std::map<Key, std::shared_ptr<const Variants>> variants_;
 };
 

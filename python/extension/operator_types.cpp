@@ -18,11 +18,46 @@ PyTypeObject* torch_type = nullptr;
 // to see: the operators live as long as their modules.
 struct Operator {
   OperatorCall call;
-  Object apply;                      // of its autograd.Function
-  std::vector<std::size_t> saved;    // of the inputs and outputs
-  Object constants;                  // a tuple
-  Object save_for_backward, others;  // names
+  Object differentiated;  // from a tuple of constants and numbers to the apply() of an autograd.Function
+  std::vector<std::size_t> saved;  // of the inputs and outputs
+  Object constants;                // a tuple
+  Object to_save;                  // a name
+
+  // By the numbers of a call, which are seldom others in the next one: ctx need not keep them.
+  struct Applied {
+    std::vector<ArgumentValue> numbers;
+    Object apply;
+  };
+  std::vector<Applied> applied = {};
 };
+constexpr std::size_t kMaxApplied = 16;
+
+// What the Function's forward() is to return, on its way there through Python.
+class Computed {
+ public:
+  Computed(const Operator& op, const OperatorCall::Outputs& outputs)
+      : operator_(&op), outputs_(&outputs), before_(std::exchange(latest, this)) {}
+  Computed(const Computed&) = delete;
+  Computed& operator=(const Computed&) = delete;
+  ~Computed() { latest = before_; }
+
+  // Throws PythonError where this thread is not in a call of that operator.
+  static const OperatorCall::Outputs& of(const Operator& op) {
+    if (latest == nullptr || latest->operator_ != &op) {
+      raise(PyExc_TypeError, "only direct() may call forward()");
+    }
+    return *latest->outputs_;
+  }
+
+ private:
+  static thread_local constinit const Computed* latest;
+
+  const Operator* operator_;
+  const OperatorCall::Outputs* outputs_;
+  const Computed* before_;
+};
+
+thread_local constinit const Computed* Computed::latest = nullptr;
 
 std::vector<std::string> texts_of(PyObject* sequence) {
   std::vector<std::string> all(size_of(sequence));
@@ -74,8 +109,7 @@ int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
                                  {},
                                  {},
                                  Object::share(constants),
-                                 Object::take(PyUnicode_InternFromString("save_for_backward")),
-                                 Object::take(PyUnicode_InternFromString("others"))}));
+                                 Object::take(PyUnicode_InternFromString("to_save"))}));
     return Object::share(Py_None);
   }));
 }
@@ -117,8 +151,8 @@ PyObject* operator_clear(PyObject* self, PyObject*) {
 }
 
 PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
-  PyObject *apply = nullptr, *saved = nullptr;
-  if (PyArg_ParseTuple(arguments, "OO", &apply, &saved) == 0) {
+  PyObject *differentiated = nullptr, *saved = nullptr;
+  if (PyArg_ParseTuple(arguments, "OO", &differentiated, &saved) == 0) {
     return nullptr;
   }
   return guarded([&] {
@@ -128,7 +162,8 @@ PyObject* operator_differentiate(PyObject* self, PyObject* arguments) {
                             [&](std::size_t i) { return i >= op.call.inputs() + op.call.outputs(); })) {
       throw Error(ErrorCode::InvalidArgument, "saved", "there are not as many inputs and outputs");
     }
-    op.apply = Object::share(apply);
+    op.differentiated = Object::share(differentiated);
+    op.applied.clear();
     return Object::share(Py_None);
   });
 }
@@ -168,21 +203,47 @@ std::optional<std::int64_t> only_size(PyObject* sizes) {
   return overflow == 0 ? std::optional<std::int64_t>(value) : std::nullopt;
 }
 
-// The Function's forward() finds what was computed in its last argument.
-Object with_gradients(const Operator& op, std::span<PyObject* const> given,
-                      const OperatorCall::Outputs& outputs) {
-  const Object arguments = Object::take(PyTuple_New(static_cast<Py_ssize_t>(given.size() + 1)));
-  for (std::size_t i = 0; i < given.size(); ++i) {
+Object other_values(const Operator& op, std::span<PyObject* const> numbers) {
+  const Py_ssize_t constants = PyTuple_Size(op.constants.get());
+  Object tuple = Object::take(PyTuple_New(constants + static_cast<Py_ssize_t>(numbers.size())));
+  for (Py_ssize_t i = 0; i < constants; ++i) {
+    PyTuple_SetItem(tuple.get(), i, Object::share(PyTuple_GetItem(op.constants.get(), i)).release());
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    PyTuple_SetItem(tuple.get(), constants + static_cast<Py_ssize_t>(i), Object::share(numbers[i]).release());
+  }
+  return tuple;
+}
+
+Object apply_for(Operator& op, std::span<PyObject* const> numbers) {
+  std::vector<ArgumentValue> values;
+  std::ranges::transform(numbers, std::back_inserter(values), number_of);
+  const auto found = std::ranges::find(op.applied, values, &Operator::Applied::numbers);
+  if (found != op.applied.end()) {
+    return found->apply;
+  }
+  const Object others = other_values(op, numbers);
+  Object apply = Object::take(PyObject_CallFunctionObjArgs(op.differentiated.get(), others.get(), nullptr));
+  if (op.applied.size() == kMaxApplied) {
+    op.applied.clear();
+  }
+  return op.applied.emplace_back(std::move(values), std::move(apply)).apply;
+}
+
+Object with_gradients(Operator& op, std::span<PyObject* const> given, const OperatorCall::Outputs& outputs) {
+  const std::size_t tensors = op.call.inputs();
+  const Object apply = apply_for(op, given.subspan(tensors));
+  const Object arguments = Object::take(PyTuple_New(static_cast<Py_ssize_t>(tensors)));
+  for (std::size_t i = 0; i < tensors; ++i) {
     PyTuple_SetItem(arguments.get(), static_cast<Py_ssize_t>(i), Object::share(given[i]).release());
   }
-  PyTuple_SetItem(arguments.get(), static_cast<Py_ssize_t>(given.size()),
-                  tuple_of(op.call, outputs).release());
-  return Object::take(PyObject_Call(op.apply.get(), arguments.get(), nullptr));
+  const Computed computed(op, outputs);
+  return Object::take(PyObject_Call(apply.get(), arguments.get(), nullptr));
 }
 
 PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&]() -> Object {
-    const Operator& op = unbox<Operator>(self);
+    Operator& op = unbox<Operator>(self);
     const TorchAccess& torch = op.call.torch();
     if (count != static_cast<Py_ssize_t>(op.call.arguments()) + 1) {
       return Object::share(Py_None);
@@ -197,55 +258,36 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
     }
     const bool needs_gradients = torch.needs_gradients(tensors);
     OperatorCall::Outputs outputs;
-    if ((needs_gradients && !op.apply) || !op.call.launch(arguments, last, outputs)) {
+    if ((needs_gradients && !op.differentiated) || !op.call.launch(arguments, last, outputs)) {
       return Object::share(Py_None);
     }
     return needs_gradients ? with_gradients(op, arguments, outputs) : outputs[0];
   });
 }
 
-Object saved_tensors(const Operator& op, PyObject* const* inputs, PyObject* outputs) {
+Object saved_tensors(const Operator& op, PyObject* const* inputs, const OperatorCall::Outputs& outputs) {
   Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(op.saved.size())));
   for (std::size_t i = 0; i < op.saved.size(); ++i) {
     const std::size_t number = op.saved[i], inputs_count = op.call.inputs();
-    PyObject* tensor = number < inputs_count
-                           ? inputs[number]
-                           : PyTuple_GetItem(outputs, static_cast<Py_ssize_t>(number - inputs_count));
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), Object::share(tensor).release());
+    Object tensor = number < inputs_count ? Object::share(inputs[number]) : outputs[number - inputs_count];
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), tensor.release());
   }
   return tuple;
 }
 
-Object other_values(const Operator& op, std::span<PyObject* const> numbers) {
-  const Py_ssize_t constants = PyTuple_Size(op.constants.get());
-  Object tuple = Object::take(PyTuple_New(constants + static_cast<Py_ssize_t>(numbers.size())));
-  for (Py_ssize_t i = 0; i < constants; ++i) {
-    PyTuple_SetItem(tuple.get(), i, Object::share(PyTuple_GetItem(op.constants.get(), i)).release());
-  }
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    PyTuple_SetItem(tuple.get(), constants + static_cast<Py_ssize_t>(i), Object::share(numbers[i]).release());
-  }
-  return tuple;
-}
-
+// ctx.to_save is what ctx.save_for_backward() sets, in Python.
 PyObject* operator_forward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&] {
     const Operator& op = unbox<Operator>(self);
-    const std::size_t arguments = op.call.arguments();
-    PyObject* outputs = count > 0 ? given[count - 1] : nullptr;
-    if (count != static_cast<Py_ssize_t>(arguments) + 2 || PyTuple_Check(outputs) == 0 ||
-        PyTuple_Size(outputs) != static_cast<Py_ssize_t>(op.call.outputs())) {
-      raise(PyExc_TypeError, "expected forward(ctx, *arguments, outputs)");
+    if (count != static_cast<Py_ssize_t>(op.call.inputs()) + 1) {
+      raise(PyExc_TypeError, "expected forward(ctx, *tensors)");
     }
-    PyObject *ctx = given[0], *const *inputs = given + 1;
-    const Object save = Object::take(PyObject_GetAttr(ctx, op.save_for_backward.get()));
-    const Object tensors = saved_tensors(op, inputs, outputs);
-    Object::take(PyObject_Call(save.get(), tensors.get(), nullptr));
-    const Object others = other_values(op, {inputs + op.call.inputs(), arguments - op.call.inputs()});
-    if (PyObject_SetAttr(ctx, op.others.get(), others.get()) != 0) {
+    const OperatorCall::Outputs& outputs = Computed::of(op);
+    const Object saved = saved_tensors(op, given + 1, outputs);
+    if (PyObject_SetAttr(given[0], op.to_save.get(), saved.get()) != 0) {
       throw PythonError();
     }
-    return Object::share(PyTuple_GetItem(outputs, 0));
+    return outputs[0];
   });
 }
 
@@ -268,7 +310,8 @@ void add_operator_types(PyObject* module) {
        "know(type, device, known, variants): (kernel, order) of those that are known from now on."},
       {"clear", operator_clear, METH_NOARGS, "clear(): no variant is known any more."},
       {"differentiate", operator_differentiate, METH_VARARGS,
-       "differentiate(apply, saved): direct() calls apply(*arguments, outputs) where gradients are needed."},
+       "differentiate(differentiated, saved): where gradients are needed direct() calls "
+       "differentiated(others)(*tensors). others: the constants and numbers. saved: numbers of tensors."},
       {"launch", fast_method(operator_launch), METH_FASTCALL,
        "launch(*arguments): the output, or a tuple of them; None where no known variant does it as simply."},
       {"direct", fast_method(operator_direct), METH_FASTCALL,
@@ -276,8 +319,7 @@ void add_operator_types(PyObject* module) {
        "tensor is not "
        "plain or somebody looks on. sizes: a sequence that has to be that of the last dim, or None."},
       {"forward", fast_method(operator_forward), METH_FASTCALL,
-       "forward(ctx, *arguments, outputs): that of an autograd.Function; ctx.others are the constants and "
-       "numbers."},
+       "forward(ctx, *tensors): that of direct()'s autograd.Function."},
       {nullptr, nullptr, 0, nullptr}};
   torch_type = boxed_type<TorchPointer>(module, "cubind._core.Torch", torch_methods, init_torch,
                                         "Torch(fields): what operators ask torch for");

@@ -42,28 +42,33 @@ bool is_true(const Object& callable) {
 
 Object interned(const char* name) { return Object::take(PyUnicode_InternFromString(name)); }
 
-Object shape_tuple(std::span<const std::int64_t> shape) {
-  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
-  for (std::size_t i = 0; i < shape.size(); ++i) {
+Object tuple_of(std::span<const std::int64_t> values) {
+  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (std::size_t i = 0; i < values.size(); ++i) {
     PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
-                    Object::take(PyLong_FromLongLong(shape[i])).release());
+                    Object::take(PyLong_FromLongLong(values[i])).release());
   }
   return tuple;
 }
 
-Object dtype_argument(const Object& dtype) {
-  Object named = Object::take(PyDict_New());
-  if (PyDict_SetItemString(named.get(), "dtype", dtype.get()) != 0) {
-    throw PythonError();
+// Of C order.
+Object strides_of(std::span<const std::int64_t> shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i > 1; --i) {
+    strides[i - 2] = strides[i - 1] * std::max<std::int64_t>(shape[i - 1], 1);
   }
-  return named;
+  return tuple_of(strides);
 }
 
-Object new_empty(PyObject* like, const Object& name, std::span<const std::int64_t> shape, PyObject* named) {
-  const Object method = Object::take(PyObject_GetAttr(like, name.get()));
-  const Object size = shape_tuple(shape);
-  const Object arguments = Object::take(PyTuple_Pack(1, size.get()));
-  return Object::take(PyObject_Call(method.get(), arguments.get(), named));
+template <std::size_t count>
+std::array<Object, count> array_of(const Object& sequence) {
+  std::vector<Object> all = items(sequence);
+  if (all.size() != count) {
+    raise(PyExc_ValueError, "expected " + std::to_string(count) + " items");
+  }
+  std::array<Object, count> array;
+  std::ranges::move(all, array.begin());
+  return array;
 }
 
 }  // namespace
@@ -74,12 +79,20 @@ TorchAccess::TorchAccess(PyObject* fields)
       watchers_(items(field(fields, "watchers"))),
       forward_ad_(field(fields, "forward_ad")),
       is_grad_enabled_(field(fields, "is_grad_enabled")),
-      empty_like_(field(fields, "empty_like")),
-      float32_(dtype_argument(field(fields, "float32"))),
-      uint8_(dtype_argument(field(fields, "uint8"))),
+      current_device_(field(fields, "current_device")),
+      device_count_(field(fields, "device_count")),
       current_level_(interned("_current_level")),
       requires_grad_(interned("requires_grad")),
-      new_empty_(interned("new_empty")) {}
+      new_empty_(interned("new_empty")),
+      dtype_(interned("dtype")) {
+  const Object quick = field(fields, "empty_strided"), dtypes = field(fields, "dtypes");
+  if (quick.get() != Py_None) {
+    empty_strided_ = array_of<2>(quick);
+  }
+  for (const DType type : {DType::Bf16, DType::F16, DType::F32, DType::U8}) {
+    dtypes_[static_cast<std::size_t>(type)] = field(dtypes.get(), std::string(to_string(type)).c_str());
+  }
+}
 
 bool TorchAccess::is_plain(PyObject* object) const {
   const auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -119,17 +132,51 @@ std::optional<cuda::Stream> TorchAccess::stream(const TensorView& view) const {
   return static_cast<cuda::Stream>(stream);
 }
 
-Object TorchAccess::empty_like(PyObject* like) const {
-  return Object::take(PyObject_CallFunctionObjArgs(empty_like_.get(), like, nullptr));
+TorchAccess::Form TorchAccess::form(std::vector<std::int64_t> shape, DType type) const {
+  Object size = tuple_of(shape);
+  const Object strides = strides_of(shape);
+  Object arguments = Object::take(PyTuple_Pack(3, size.get(), strides.get(), dtype(type).get()));
+  return {std::move(shape), type, std::move(size), std::move(arguments)};
 }
 
-Object TorchAccess::empty(PyObject* like, std::span<const std::int64_t> shape, bool is_float32) const {
-  return new_empty(like, new_empty_, shape, is_float32 ? float32_.get() : nullptr);
+// `form` may change meanwhile: the objects of it are shared first.
+std::optional<TorchAccess::Memory> TorchAccess::empty(PyObject* like, const TensorView& beside,
+                                                      const Form& form) const {
+  const Object size = form.size;
+  const DType type = form.type;
+  Object tensor = quick_empty(beside, Object(form.arguments));
+  if (!tensor) {
+    tensor = new_empty(like, size, type);
+  }
+  const std::optional<TensorView> view = this->view(tensor.get());
+  return view ? std::optional(Memory{std::move(tensor), *view}) : std::nullopt;
 }
 
-Object TorchAccess::bytes(PyObject* like, std::uint64_t count) const {
-  const auto size = static_cast<std::int64_t>(count);
-  return new_empty(like, new_empty_, {&size, 1}, uint8_.get());
+// Null where the tensor would lie elsewhere: the functions take no device.
+Object TorchAccess::quick_empty(const TensorView& beside, const Object& arguments) const {
+  const bool is_on_gpu = beside.device_type == TensorExchange::kCuda;
+  const Object& function = empty_strided_[is_on_gpu ? 1 : 0];
+  if (!function || (is_on_gpu && !is_current(beside))) {
+    return {};
+  }
+  return Object::take(PyObject_Call(function.get(), arguments.get(), nullptr));
+}
+
+bool TorchAccess::is_current(const TensorView& view) const {
+  if (devices_ == 0) {
+    devices_ = integer_of(Object::take(PyObject_CallNoArgs(device_count_.get())).get());
+  }
+  return devices_ == 1 ||
+         integer_of(Object::take(PyObject_CallNoArgs(current_device_.get())).get()) == view.device_id;
+}
+
+Object TorchAccess::new_empty(PyObject* like, const Object& size, DType type) const {
+  const Object method = Object::take(PyObject_GetAttr(like, new_empty_.get()));
+  const Object arguments = Object::take(PyTuple_Pack(1, size.get())), named = Object::take(PyDict_New());
+  if (PyDict_SetItem(named.get(), dtype_.get(), dtype(type).get()) != 0) {
+    throw PythonError();
+  }
+  return Object::take(PyObject_Call(method.get(), arguments.get(), named.get()));
 }
 
 }  // namespace cubind::python

@@ -1,6 +1,7 @@
 // What calls of operators ask torch for.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,7 +21,11 @@ class TorchAccess {
   ///   plain             the types whose instances are tensors and nothing more
   ///   watchers          callables: one that returns what is true has somebody look on at the operators
   ///   forward_ad        the module of forward-mode gradients; its _current_level is below 0 without any
-  ///   is_grad_enabled, empty_like, float32, uint8     torch's own
+  ///   empty_strided     callables of sizes, strides and a dtype: for the CPU, for the current GPU. None
+  ///                     where torch has none: then new_empty() makes tensors, which takes longer
+  ///   current_device, device_count     the number of the current GPU; of how many
+  ///   dtypes            by name: bf16, f16, f32, u8
+  ///   is_grad_enabled   torch's own
   explicit TorchAccess(PyObject* fields);
 
   bool is_plain(PyObject* object) const;
@@ -34,16 +39,35 @@ class TorchAccess {
   /// The current stream of the tensor's GPU; absent where torch does not say. Null for the CPU.
   std::optional<cuda::Stream> stream(const TensorView& view) const;
 
-  /// New tensors beside `like`, in C order.
-  Object empty_like(PyObject* like) const;
-  Object empty(PyObject* like, std::span<const std::int64_t> shape, bool is_float32) const;
-  Object bytes(PyObject* like, std::uint64_t count) const;
+  /// What tensors of one shape and type are allocated by. Cheap to copy.
+  struct Form {
+    std::vector<std::int64_t> shape;
+    DType type;
+    Object size, arguments;
+  };
+  struct Memory {
+    Object tensor;
+    TensorView view;
+  };
+
+  Form form(std::vector<std::int64_t> shape, DType type) const;
+
+  /// A new tensor in C order on the device of `like`; `beside` is the view of that. Absent where view() is.
+  std::optional<Memory> empty(PyObject* like, const TensorView& beside, const Form& form) const;
 
  private:
+  const Object& dtype(DType type) const { return dtypes_[static_cast<std::size_t>(type)]; }
+  Object quick_empty(const TensorView& beside, const Object& arguments) const;
+  Object new_empty(PyObject* like, const Object& size, DType type) const;
+  bool is_current(const TensorView& view) const;
+
   const TensorExchange* exchange_ = nullptr;
   std::vector<Object> plain_, watchers_;
-  Object forward_ad_, is_grad_enabled_, empty_like_, float32_, uint8_;
-  Object current_level_, requires_grad_, new_empty_;  // names
+  std::array<Object, 2> empty_strided_;  // for the CPU, for a GPU
+  std::array<Object, 1 + static_cast<std::size_t>(DType::U8)> dtypes_;
+  Object forward_ad_, is_grad_enabled_, current_device_, device_count_;
+  mutable long long devices_ = 0;                             // 0: not asked yet
+  Object current_level_, requires_grad_, new_empty_, dtype_;  // names
 };
 
 }  // namespace cubind::python

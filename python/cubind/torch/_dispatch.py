@@ -130,9 +130,7 @@ class Dispatched:
         torch.library.register_autograd(self._name, backward, setup_context=save, lib=library)
         self._apply = _applied(self._name, forward, backward)
         for call in calls:
-            call.native.differentiate(
-                _applied(self._name, call.native.forward, _backward_of(call, gradients)), saved
-            )
+            call.native.differentiate(_differentiated(self._name, call, gradients), saved)
 
     def __call__(self, *inputs: Any) -> Any:
         """Through the dispatcher, unless that is the same as the kernel itself and nobody needs gradients."""
@@ -145,18 +143,25 @@ class Dispatched:
         return self._apply(*inputs) if needs_gradients and torch.is_grad_enabled() else self._cuda(*inputs)
 
 
-# Below Function.apply(), which looks for transforms: is_quiet() has.
-def _applied(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
-    body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+# Below Function.apply(), which looks for transforms: is_quiet() has. others: the value of ctx.others.
+def _applied(
+    name: str, forward: Callable[..., Any], backward: Callable[..., Any], others: tuple[Any, ...] = ()
+) -> Callable[..., Any]:
+    body = {
+        "forward": staticmethod(forward),
+        "backward": staticmethod(backward),
+        "setup_context": staticmethod(torch.autograd.Function.setup_context),  # found at once: there is none
+    }
     function = type(name, (torch.autograd.Function,), body)
+    function._backward_cls.others = others
     return super(torch.autograd.Function, function).apply
 
 
-# Its inputs are the first ones of the operator's; numbers follow, and what was computed.
-def _backward_of(call: Call, gradients: Callable[[Any, torch.Tensor], Gradients]) -> Callable[..., Gradients]:
-    rest = (None,) * (call.numbers + 1)
-
+# From a call's constants and numbers to a Function's apply(), whose inputs are the operator's first ones.
+def _differentiated(
+    name: str, call: Call, gradients: Callable[[Any, torch.Tensor], Gradients]
+) -> Callable[[tuple[Any, ...]], Callable[..., Any]]:
     def backward(ctx: Any, slope: torch.Tensor) -> Gradients:
-        return (*gradients(ctx, slope)[: call.inputs], *rest)
+        return gradients(ctx, slope)[: call.inputs]
 
-    return backward
+    return lambda others: _applied(name, call.native.forward, backward, others)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional
+from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
 from ._dtensor import are_distributed, run_locally
@@ -126,7 +127,7 @@ def layer_norm(
 
     torch's own formula is used as rms_norm() says, and without a weight or a bias. So are DTensors taken.
     """
-    if not torch.compiler.is_compiling():
+    if not is_dynamo_compiling():
         y = _call.direct(normalized_shape, input, weight, bias, eps)
         if y is not None:
             return y

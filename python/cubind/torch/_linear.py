@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional
+from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, is_direct, stream_of
 from ._dtensor import are_distributed, run_locally
@@ -84,7 +85,7 @@ def _gradients(ctx: Any, dc: torch.Tensor) -> Gradients:
         da = product(b, dc, None, turned_b, True) if turned_a else product(dc, b, None, False, not turned_b)
     if ctx.needs_input_grad[1]:
         db = product(dc, a, None, True, turned_a) if turned_b else product(a, dc, None, not turned_a, False)
-    if ctx.needs_input_grad[2]:
+    if any(ctx.needs_input_grad[2:]):  # a product without a bias has no third tensor
         dbias = dc.sum(0)
     return da, db, dbias
 
@@ -106,7 +107,7 @@ def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None 
 
     torch's own formula is used as rms_norm() says. So are DTensors taken.
     """
-    if input.dim() == 2 and not torch.compiler.is_compiling():
+    if input.dim() == 2 and not is_dynamo_compiling():
         product = _direct(input, weight, bias)
         if product is not None:
             return product

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional
+from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, library, stream_of, wide
 from ._dtensor import are_distributed, run_locally
@@ -15,6 +16,7 @@ _forward = Operator("rmsnorm_forward", ("N", "D"), ("x", "w", "y", "eps"))
 _backward = Operator("rmsnorm_backward", ("N", "D"), ("x", "w", "dy", "rstd", "dx", "dw"))
 _call = _forward.call(("N* D", "D"), ("N* D",), known=("D",), numbers=1)
 _backward_call = _backward.call(("N* D", "D", "N* D", "N* f32"), ("N* D", "D"), known=("D",))
+_DEFAULT_EPS = {dtype: torch.finfo(dtype).eps for dtype in TYPES}
 
 
 def _formula(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -128,8 +130,9 @@ def rms_norm(
     A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError where
     the last dim or a weight is sharded, and for tensors of several GPUs.
     """
-    if not torch.compiler.is_compiling():
-        y = _call.direct(normalized_shape, input, weight, eps)
+    if not is_dynamo_compiling():
+        given = _DEFAULT_EPS.get(input.dtype) if eps is None and weight is not None else eps
+        y = _call.direct(normalized_shape, input, weight, given)
         if y is not None:
             return y
     if (

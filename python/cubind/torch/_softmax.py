@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional
+from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
 from ._dtensor import are_distributed, run_locally
@@ -77,7 +78,7 @@ def softmax(input: torch.Tensor, dim: int | None = -1, dtype: torch.dtype | None
     torch's own formula is used as rms_norm() says, over another dim, and with another dtype. So are DTensors
     taken.
     """
-    if dim == -1 and dtype is None and not torch.compiler.is_compiling():
+    if dim == -1 and dtype is None and not is_dynamo_compiling():
         y = _call.direct(None, input)
         if y is not None:
             return y

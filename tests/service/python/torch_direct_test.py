@@ -119,6 +119,30 @@ class Calls(torch_launches.OnFakeDriver):
         operators.step()
         self.assertIsNone(_rms_norm._call.launch(x, w, 1e-6))
 
+    def test_memory_comes_from_the_tensor_where_torch_has_no_quicker_way(self):
+        x, w = ones(2, 2048, SIZE), ones(SIZE)
+        _layer_norm._forward_cuda(x, w, w, 1e-5)
+        (variants,) = _layer_norm._forward._variants.values()
+        made = []
+
+        def empty_strided(shape, strides, dtype):
+            made.append((shape, strides, dtype))
+            return torch.empty_strided(shape, strides, dtype=dtype)
+
+        results = []
+        for quick in (None, (empty_strided, None)):
+            torch_access = _core.Torch(_access.fields() | {"empty_strided": quick})
+            inputs, outputs = ("N* D", "D", "D"), ("N* D", "N* f32", "N* f32")
+            native = _core.OperatorCall(torch_access, ("N", "D"), inputs, outputs, ("D",), 1, ())
+            call = _variants.Call(native, 3, 1, _layer_norm._forward._arguments)
+            call.know((x.dtype, -1, (), (SIZE,)), variants)
+            outputs, (launch,) = self.launches_of(functools.partial(call.launch, x, w, w, 1e-5), 6)
+            self.assertEqual(list(launch.parameters[3:6]), [tensor.data_ptr() for tensor in outputs])
+            results.append(described(outputs))
+        self.assertEqual(results[0], results[1])
+        rows = ((2, 2048), (2048, 1), torch.float32)
+        self.assertEqual(made, [((2, 2048, SIZE), (2048 * SIZE, SIZE, 1), x.dtype), rows, rows])
+
     def test_what_is_not_as_simple_is_left_to_the_longer_way(self):
         x, w = ones(SIZE, SIZE), ones(SIZE)
         _rms_norm._forward_cuda(x, w, 1e-6)
@@ -196,6 +220,12 @@ class Functions(torch_launches.OnFakeDriver):
             self.assertEqual(self.launches_of(traced, 5)[1], [])
         self.assertEqual(len(self.launches()[1]), 1)
 
+    def test_a_default_for_eps_is_a_plain_call_too(self):
+        _, (given,) = self.launches_of(lambda: operators.rms_norm(self.x, (SIZE,), self.w, 2**-7), 5)
+        _, (default,) = self.launches_of(lambda: operators.rms_norm(self.x, (SIZE,), self.w), 5)
+        self.assertEqual(torch.finfo(torch.bfloat16).eps, 2**-7)
+        self.assertEqual(default.parameters[4] & 0xFFFFFFFF, given.parameters[4] & 0xFFFFFFFF)
+
     def test_another_shape_than_the_weights_is_torchs_to_refuse(self):
         for shape in ((SIZE - 1,), (SIZE, SIZE), (), "x"):
             with self.subTest(str(shape)), contextlib.suppress(RuntimeError, TypeError):
@@ -212,6 +242,38 @@ class Functions(torch_launches.OnFakeDriver):
         self.assertEqual((dx.shape, dw.shape), (x.shape, w.shape))
         given = [tensor.data_ptr() for tensor in (x, w, slope)]
         self.assertEqual(list(launches[0].parameters[:3]), given)
+
+    def test_hooks_see_what_is_saved(self):
+        x, packed = self.x.clone().requires_grad_(), []
+
+        def pack(tensor):
+            packed.append(tensor.data_ptr())
+            return tensor.clone()
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            y = operators.rms_norm(x, (SIZE,), self.w, 1e-6)
+        self.assertEqual(packed, [x.data_ptr(), self.w.data_ptr()])
+        self.assertEqual(len(y.grad_fn.saved_tensors), 2)
+        y.sum().backward()
+        with self.assertRaisesRegex(RuntimeError, "backward through the graph a second time"):
+            y.sum().backward()
+
+    def test_each_backward_pass_has_the_numbers_of_its_forward_pass(self):
+        x = self.x.clone().requires_grad_()
+        for eps in [*(number / 64 for number in range(20)), 0.0, 1]:  # more than are kept
+            y = operators.rms_norm(x, (SIZE,), self.w, eps)
+            again = operators.rms_norm(x, (SIZE,), self.w, eps)
+            operators.rms_norm(x, (SIZE,), self.w, 7.0)
+            self.assertEqual((y.grad_fn.others, again.grad_fn.others), ((eps,), (eps,)))
+            with mock.patch.object(_rms_norm, "_backward_operator", return_value=(None, None)) as backward:
+                y.backward(y)
+            self.assertEqual(backward.call_args.args[3], eps)
+        self.assertIs(type(y.grad_fn), type(again.grad_fn))
+
+    def test_forward_is_for_direct_alone(self):
+        for name, arguments in {"only direct": (self.x, self.w), "expected forward": (self.x,)}.items():
+            with self.subTest(name), self.assertRaisesRegex(TypeError, name):
+                _rms_norm._call.native.forward(mock.Mock(), *arguments)
 
     def test_only_the_gradients_that_are_needed(self):
         w = self.w.clone().requires_grad_()
@@ -279,16 +341,17 @@ class Layouts(unittest.TestCase):
                 self.made(**options)
 
     def test_without_the_exchange_interface_nothing_is_direct(self):
-        fields = {
-            "exchange": None, "plain": (torch.Tensor,), "watchers": (), "forward_ad": torch.autograd.forward_ad,
-            "is_grad_enabled": torch.is_grad_enabled, "empty_like": torch.empty_like,
-            "float32": torch.float32, "uint8": torch.uint8,
-        }  # fmt: skip
+        fields = _access.fields() | {"exchange": None}
         call = _core.OperatorCall(_core.Torch(fields), ("N", "D"), ("N* D",), ("N* D",), ("D",), 0, ())
         self.assertIsNone(call.direct(None, ones(1, 8)))
-        del fields["plain"]
-        with self.assertRaises(KeyError):
-            _core.Torch(fields)
+
+    def test_all_fields_are_needed(self):
+        for name in _access.fields():
+            with self.subTest(name), self.assertRaises(KeyError):
+                _core.Torch({key: value for key, value in _access.fields().items() if key != name})
+        for wrong in ((torch.empty,), (torch.empty,) * 3):
+            with self.assertRaisesRegex(ValueError, "expected 2 items"):
+                _core.Torch(_access.fields() | {"empty_strided": wrong})
 
 
 if __name__ == "__main__":
