@@ -15,17 +15,28 @@ EPS = 1e-6
 def host_time(call, calls=500, rounds=41):
     """Microseconds a call: the median over rounds of the mean of one. The queue of the GPU holds more than a
     round's launches."""
-    for _ in range(calls):
-        call()
-    times = []
+    return in_turn({"it": call}, calls, rounds)["it"]
+
+
+def in_turn(functions, calls=500, rounds=41):
+    """The same of several by their names, whose rounds take turns: what slows the machine down for a while
+    slows them all."""
+    times = {name: [] for name in functions}
+    for function in functions.values():
+        _round(function, calls)
     for _ in range(rounds):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        times.append(1e6 * (time.perf_counter() - start) / calls)
+        for name, function in functions.items():
+            times[name].append(_round(function, calls))
     torch.cuda.synchronize()
-    return statistics.median(times)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _round(function, calls):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return 1e6 * (time.perf_counter() - start) / calls
 
 
 def _made(*shape, scale=1.0):
@@ -87,17 +98,12 @@ def _differ(ours, theirs):
 
 def _case_times(ours, theirs, inputs, calls, rounds):
     with torch.no_grad():
-        times = {
-            "differs": _differ(ours(*inputs), theirs(*inputs)),
-            "cubind": host_time(lambda: ours(*inputs), calls, rounds),
-            "torch": host_time(lambda: theirs(*inputs), calls, rounds),
-        }
+        differs = _differ(ours(*inputs), theirs(*inputs))
+        pair = {"cubind": lambda: ours(*inputs), "torch": lambda: theirs(*inputs)}
+        times = in_turn(pair, calls, rounds)
     given = [tensor.clone().requires_grad_() for tensor in inputs]
-    return {
-        **times,
-        "cubind_autograd": host_time(lambda: ours(*given), calls, rounds),
-        "torch_autograd": host_time(lambda: theirs(*given), calls, rounds),
-    }
+    pair = {"cubind_autograd": lambda: ours(*given), "torch_autograd": lambda: theirs(*given)}
+    return {"differs": differs, **times, **in_turn(pair, calls, rounds)}
 
 
 def operator_times(say):
