@@ -17,8 +17,11 @@ using Catch::Contains;
 // The recorded RMSNorm table at one of its problems.
 struct Recorded {
   Recorded() {
-    const auto file = test::source_dir() / "tests/golden/replay/rmsnorm_h200.json";
-    table = read_table(read_file(file.string()), file.string());
+    static const Table kRecorded = [] {
+      const auto file = test::source_dir() / "tests/golden/replay/rmsnorm_h200.json";
+      return read_table(read_file(file.string()), file.string());
+    }();
+    table = kRecorded;
     spec = load_kernel_spec((test::source_dir() / "variants/rmsnorm/rmsnorm_forward.json").string());
     question.kernel = "rmsnorm_forward";
     question.problem = spec->canonicalize(parse_problem("N=16384,D=4096,T=bf16"), "problem");
