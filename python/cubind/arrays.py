@@ -36,6 +36,7 @@ ITEM_BYTES = {
     "i8": 1,
     "u8": 1,
 }
+_DLPACK_GPU = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +68,17 @@ def is_torch(array: Any) -> bool:
 def is_array(value: Any) -> bool:
     """Whether it is an array that facts_of() reads."""
     return is_torch(value) or hasattr(value, "__cuda_array_interface__")
+
+
+def readable(value: Any) -> Any:
+    """The value; in the place of an array in GPU memory that has __dlpack__ alone, a view of it by torch or
+    CuPy, where one of them is loaded."""
+    if isinstance(value, (int, float)) or is_array(value) or not hasattr(value, "__dlpack_device__"):
+        return value
+    libraries = [sys.modules[name] for name in ("torch", "cupy") if sys.modules.get(name) is not None]
+    if not libraries or value.__dlpack_device__()[0] not in _DLPACK_GPU:
+        return value  # which is refused by its name
+    return libraries[0].from_dlpack(value)
 
 
 def facts_of(name: str, array: Any) -> ArrayFacts:

@@ -178,7 +178,7 @@ class Kernel:
 
     def _split(self, named: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
         of_problem = {name: value for name, value in named.items() if name in self._interface.names}
-        given = {name: value for name, value in named.items() if name not in of_problem}
+        given = {name: arrays.readable(value) for name, value in named.items() if name not in of_problem}
         problem = {**self._fixed, **_wire.parse_problem(None, of_problem)}
         return complete_problem(self._interface, problem, given), given
 

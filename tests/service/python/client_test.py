@@ -1,13 +1,17 @@
 """The Python client against a real daemon, which replays a recorded table; launches go to a fake driver."""
 
+import contextlib
 import copy
+import gc
 import hashlib
+import io
 import json
 import multiprocessing
 import os
 import pathlib
 import pickle
 import subprocess
+import sys
 import tempfile
 import threading
 import types
@@ -143,6 +147,33 @@ class Tuning(WithDaemon):
         (result,) = self.client.tune([PROBLEM], kernel="scale", progress=False)
         self.assertEqual((result.fresh, result.configuration), (True, self.tuned[0].configuration))
 
+    def test_progress_is_a_bar_where_tqdm_is_installed(self):
+        bar = mock.MagicMock()
+        bar.__enter__.return_value = bar
+        tqdm = mock.Mock(return_value=bar)
+        modules = {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": types.SimpleNamespace(tqdm=tqdm)}
+        with mock.patch.dict(sys.modules, modules):
+            results = self.client.tune([PROBLEM, {"N": 4096, "K": 78, "T": "f32"}], kernel="scale")
+        self.assertEqual(tqdm.call_args.kwargs["total"], 2)
+        self.assertEqual(sum(call.args[0] for call in bar.update.call_args_list), len(results))
+        self.assertTrue(bar.set_postfix_str.call_args.args[0].startswith("scale"))
+        bar.__exit__.assert_called_once()
+
+    def test_progress_is_lines_without_tqdm(self):
+        said = io.StringIO()
+        with (
+            mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}),
+            contextlib.redirect_stderr(said),
+        ):
+            (result,) = self.client.tune([{"N": 4096, "K": 79, "T": "f32"}], kernel="scale")
+        self.assertEqual(said.getvalue(), f"scale N=4096,K=79,T=f32: {result.error}\n")
+
+    def test_a_table_is_a_frame_where_that_is_asked_for(self):
+        pandas = types.SimpleNamespace(DataFrame=lambda rows: ("frame", rows))
+        with mock.patch.dict(sys.modules, pandas=pandas):
+            frame = self.client.table("rmsnorm_forward", pandas=True)
+        self.assertEqual(frame, ("frame", self.client.table("rmsnorm_forward")))
+
     def test_listings(self):
         self.assertIn("scale", [kernel["name"] for kernel in self.client.kernels()])
         self.assertIn("nvidia-h200", {row["device"] for row in self.client.table("rmsnorm_forward")})
@@ -181,6 +212,27 @@ class Launching(WithDaemon):
         self.assertEqual(launch.stream, 7)
         self.assertEqual(list(launch.parameters[:3]), [0x10000, 0x20000, 4000])
 
+    def test_an_array_that_has_dlpack_alone_is_read_by_torch(self):
+        class Exporter:
+            def __init__(self, device, view):
+                self.device, self.view = device, view
+
+            def __dlpack_device__(self):
+                return self.device, 0
+
+        torch = types.SimpleNamespace(Tensor=types.ModuleType, from_dlpack=lambda array: array.view)
+        y = Exporter(2, self.y)
+        with mock.patch.dict(sys.modules, torch=torch):
+            self.kernel(x=self.x, y=y, N=4096)
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument y: a Exporter is no array"):
+                self.kernel(x=self.x, y=Exporter(1, self.y), N=4096)
+        self.assertEqual([launch.parameters[1] for launch in self.driver.launches()], [0x20000])
+        with (
+            mock.patch.dict(sys.modules, torch=None, cupy=None),
+            self.assertRaisesRegex(cubind.InvalidArgumentError, "argument y: a Exporter is no array"),
+        ):
+            self.kernel(x=self.x, y=y, N=4096)
+
     def test_other_sizes_of_the_bucket_make_no_call(self):
         self.kernel(x=self.x, y=self.y, N=4096)
         before = self.client.calls
@@ -190,6 +242,16 @@ class Launching(WithDaemon):
         self.assertEqual(
             [launch.parameters[2] for launch in self.driver.launches()[1:]], list(range(3000, 3100))
         )
+
+    def test_sizes_that_were_not_met_before_leave_no_memory_behind(self):
+        def launch(sizes):
+            for size in sizes:
+                self.kernel(x=self.x, y=self.y, N=size)
+            gc.collect()
+            return sys.getallocatedblocks()
+
+        before = launch(range(2100, 2200))
+        self.assertLess(launch(range(2200, 4097)) - before, 100)
 
     def test_a_bound_launch_repeats_itself_with_the_same_or_other_arrays(self):
         bound = self.kernel.bind(x=self.x, y=self.y, N=4000)
