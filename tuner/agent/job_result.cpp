@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.hpp"
 #include "tuner/measure/margins.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/evidence_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {
 namespace {
+
+constexpr std::size_t kMostDetail = 1000;  // bytes of a compiler's messages
 
 void add_statistics(const Finalist& winner, const RoundContext& context, Timing& timing) {
   std::vector<double> times;
@@ -100,6 +104,14 @@ v1::Provenance provenance_of(const JobInput& input, const Decision& decision, co
   return to;
 }
 
+std::map<v1::Outcome, std::uint32_t> count_endings(const Proposals& proposals, const TrialBench& bench) {
+  std::map<v1::Outcome, std::uint32_t> counts;
+  for (const Candidate* candidate : proposals.tried()) {
+    ++counts[bench.ending(*candidate)];
+  }
+  return counts;
+}
+
 }  // namespace
 
 v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialBench& bench,
@@ -120,6 +132,23 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
   return result;
 }
 
+std::string why_none_survived(const Proposals& proposals, const TrialBench& bench, const TrialLog& log) {
+  std::string counts, first;
+  for (const auto& [outcome, count] : count_endings(proposals, bench)) {
+    counts += (counts.empty() ? ": " : ", ") + std::to_string(count) + " " +
+              std::string(to_string(outcome_from_wire(outcome, "outcome")));
+  }
+  for (const Candidate* candidate : proposals.tried()) {
+    const v1::TrialHeader* header = log.header(*candidate);
+    if (header && !header->detail().empty()) {
+      first = "; " + to_string(candidate->configuration) + ": " +
+              std::string(trimmed(cut_utf8(header->detail(), kMostDetail)));
+      break;
+    }
+  }
+  return "no configuration survived" + counts + first;
+}
+
 void describe_search(const Proposals& proposals, const TrialBench& bench, v1::JobResult& result) {
   const SearchSummary search = proposals.summary();
   v1::SearchSummary& summary = *result.mutable_search();
@@ -128,11 +157,7 @@ void describe_search(const Proposals& proposals, const TrialBench& bench, v1::Jo
   summary.set_trials(search.trials);
   summary.set_seconds(search.seconds);
   summary.set_complete(search.complete);
-  std::map<v1::Outcome, std::uint32_t> counts;
-  for (const Candidate* candidate : proposals.tried()) {
-    ++counts[bench.ending(*candidate)];
-  }
-  for (const auto& [outcome, count] : counts) {
+  for (const auto& [outcome, count] : count_endings(proposals, bench)) {
     v1::OutcomeCount& to = *result.add_outcomes();
     to.set_outcome(outcome);
     to.set_count(count);

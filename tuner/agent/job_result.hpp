@@ -25,6 +25,9 @@ v1::JobResult make_job_result(const JobInput& input, const Decision& decision, c
                               const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device,
                               const Clock& clock);
 
+/// Why no candidate can win: how many ended how, and what the first of them that failed says of itself.
+std::string why_none_survived(const Proposals& proposals, const TrialBench& bench, const TrialLog& log);
+
 /// Adds what was searched, and how many of the tried candidates ended how.
 void describe_search(const Proposals& proposals, const TrialBench& bench, v1::JobResult& result);
 

@@ -138,10 +138,12 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   progress.send();
   failpoint("agent.commit");
   log.settle();
-  v1::JobResult result = failed("no configuration survived");
+  v1::JobResult result;
   if (choice) {
     const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
     result = make_job_result(input, decision, bench, log, context, remote.info(), parts_.clock);
+  } else {
+    result = failed(why_none_survived(proposals, bench, log));
   }
   describe_search(proposals, bench, result);
   return result;

@@ -47,9 +47,27 @@ std::string cut(std::string text, std::uint64_t max_bytes) {
   return text;
 }
 
-std::string with_file_name(std::string text, const std::string& file) {
-  for (std::size_t at = 0; (at = text.find(kProgramName, at)) != std::string::npos; at += file.size()) {
-    text.replace(at, kProgramName.size(), file);
+// NVRTC is handed files and no folders, which its own words for a missing one do not tell.
+constexpr std::string_view kNoFolders = "(no directories in search list)";
+constexpr std::string_view kSearched =
+    "(not in the spec's folder, its \"headers\" or the CUDA toolkit; there is no C++ standard library, but "
+    "<cuda/std/...> where the toolkit has CCCL)";
+// It compiles the entries' names as a file of its own.
+constexpr std::string_view kNameMap = "__nv_name_map(";
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// What NVRTC says of a source, in words that a reader of the spec knows.
+std::string readable(const std::string& log, const std::string& source_name) {
+  std::string text = replaced(parse_compile_log(log).messages, kProgramName, source_name);
+  text = replaced(std::move(text), kNoFolders, kSearched);
+  for (std::size_t at = 0; (at = text.find(kNameMap, at)) != std::string::npos;) {
+    text.replace(at, text.find(')', at) + 1 - at, "name of an entry");
   }
   return text;
 }
@@ -171,7 +189,7 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   const std::uint64_t max_log = request.max_log_bytes() != 0 ? request.max_log_bytes() : kDefaultLogBytes;
   const std::string log = program.log(kRawLogBytes).text;
   if (status != NvrtcStatus::Success) {
-    const std::string messages = with_file_name(parse_compile_log(log).messages, request.source_name());
+    const std::string messages = readable(log, request.source_name());
     set_failed(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
     reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
     return;
@@ -195,7 +213,7 @@ void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const 
   const CompileLog parsed = parse_compile_log(log);
   const PtxKernels ptx = read_ptx(program.ptx());
   reply.set_outcome(v1::CORRECT);
-  reply.set_log(valid_utf8(with_file_name(parsed.messages, request.source_name())));
+  reply.set_log(valid_utf8(replaced(parsed.messages, kProgramName, request.source_name())));
   for (const std::string& entry : request.entries()) {
     const std::string symbol = program.lowered_name(entry);
     const auto kernel = parsed.kernels.find(symbol);

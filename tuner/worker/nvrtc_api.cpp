@@ -156,6 +156,7 @@ NvrtcStatus NvrtcProgram::compile(const std::vector<std::string>& options) {
 
 NvrtcProgram::Log NvrtcProgram::log(std::size_t max_bytes) const {
   Log log{.text = fetch(functions_.get_program_log_size, functions_.get_program_log, "nvrtcGetProgramLog")};
+  std::erase(log.text, '\0');
   if (log.text.size() > max_bytes) {
     log.text.resize(max_bytes);
     log.truncated = true;
@@ -176,7 +177,9 @@ std::string NvrtcProgram::cubin() const {
 }
 
 std::string NvrtcProgram::ptx() const {
-  return fetch(functions_.get_ptx_size, functions_.get_ptx, "nvrtcGetPTX");
+  std::string text = fetch(functions_.get_ptx_size, functions_.get_ptx, "nvrtcGetPTX");
+  text.resize(std::min(text.find('\0'), text.size()));
+  return text;
 }
 
 std::string NvrtcProgram::lowered_name(const std::string& expression) const {
@@ -185,7 +188,8 @@ std::string NvrtcProgram::lowered_name(const std::string& expression) const {
   return name;
 }
 
-// A text of NVRTC's. It ends at its first zero byte; the size counts that one, and sometimes more behind it.
+// A text of NVRTC's with its zero bytes: one at the end, and in a log one between what ptxas reports of the
+// kernels and its errors.
 std::string NvrtcProgram::fetch(int (*size_of)(NvrtcFunctions::Program, std::size_t*),
                                 int (*get)(NvrtcFunctions::Program, char*), const char* what) const {
   std::size_t size = 0;
@@ -193,7 +197,6 @@ std::string NvrtcProgram::fetch(int (*size_of)(NvrtcFunctions::Program, std::siz
   std::string text(size, '\0');
   if (size > 0) {
     check(get(program_, text.data()), what);
-    text.resize(std::min(text.find('\0'), size));
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 namespace cubind::test {
 namespace {
@@ -223,6 +224,32 @@ TEST_CASE("a syntax error is the outcome compile with NVRTC's message and the wo
   CHECK(bad.cubin().empty());
   CHECK(bad.nvrtc_calls() == 1);
   CHECK(worker.compile(scale_request()).outcome() == v1::CORRECT);
+}
+
+TEST_CASE("a refusal of ptxas is told in its own words") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply = worker.compile(
+      compile_request("__global__ void k(float* x) { __shared__ float s[30000]; s[threadIdx.x] = "
+                      "*x; __syncthreads(); *x = s[threadIdx.x + 1]; }",
+                      {"k"}));
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(), Contains("uses too much shared data") && !Contains("ptxas info"));
+}
+
+TEST_CASE("for a file that is not there the message says where it was looked for") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply = worker.compile(compile_request("#include <cstdint>\n", {"k"}));
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(), Contains("could not open source file \"cstdint\" (not in the spec's folder, its "
+                                   "\"headers\" or the CUDA toolkit"));
+}
+
+TEST_CASE("an entry that the source does not have is told as an entry") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply = worker.compile(compile_request("__global__ void k() {}", {"kk<2>"}));
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(), StartsWith("name of an entry: error: identifier \"kk\" is undefined") &&
+                              !Contains("__nv_name_map"));
 }
 
 TEST_CASE("an entry that is no kernel is named") {

@@ -6,6 +6,9 @@
 #include "tests/unit/agent/job_world.hpp"
 #include "tuner/plan/wire.hpp"
 
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
+
 namespace cubind::test {
 namespace {
 
@@ -255,8 +258,16 @@ TEST_CASE("a job without a correct configuration fails and says so") {
   World world({.wrong = [](const Configuration&, const Problem&, bool) { return true; }});
   const v1::JobResult result = world.run();
   CHECK(result.status() == v1::JobResult::FAILED);
-  CHECK(result.error() == "no configuration survived");
+  CHECK_THAT(result.error(), StartsWith("no configuration survived: 24 wrong_result; A="));
   CHECK(count_of(result, v1::WRONG_RESULT) == 24);
+}
+
+TEST_CASE("a job whose configurations do not compile says what the compiler says") {
+  World world({});
+  world.compiler.refuses = [](const std::string&) { return true; };
+  const v1::JobResult result = world.run();
+  CHECK_THAT(result.error(), StartsWith("no configuration survived: 24 compile; A="));
+  CHECK_THAT(result.error(), EndsWith(": refused"));
 }
 
 TEST_CASE("a spec that cannot be parsed fails the job with its place") {
