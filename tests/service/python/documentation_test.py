@@ -60,10 +60,12 @@ class Examples(unittest.TestCase):
         (folder / "run").mkdir()
         driver = running.FakeDriver(parameters=5)
         namespace = {}
+        # As programs.environment() gives it.
+        programs = {"VIRTUAL_ENV": sys.prefix, **running.WITHOUT_DRIVER, **places}
         with (
             mock.patch.dict(sys.modules, torch=fake_torch()),
             mock.patch.dict(os.environ, places),
-            mock.patch("cubind.programs.environment", lambda: {**running.WITHOUT_DRIVER, **places}),
+            mock.patch("cubind.programs.environment", lambda: programs),
         ):
             exec(block, namespace)
         launches = driver.launches()
