@@ -35,7 +35,10 @@ TEST_CASE("no batch is sent before the one before it was acknowledged") {
   fixture.daemon.silent = true;
   fixture.grant(lease);
   REQUIRE(fixture.daemon.find([](const auto& message) { return message.has_batch(); }));
-  std::this_thread::sleep_for(milliseconds(500));
+  const auto is_heartbeat = [](const auto& message) {
+    return message.has_heartbeat() && !message.lease_id().empty();
+  };
+  REQUIRE(fixture.daemon.find(is_heartbeat));  // nothing was sent for the third of a lease
   int batches = 0;
   for (const auto& message : fixture.daemon.messages()) {
     batches += message.has_batch() ? 1 : 0;

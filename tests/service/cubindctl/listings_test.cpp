@@ -314,6 +314,55 @@ TEST_CASE("status tells of an agent without a GPU why it has none") {
   CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["no_device_because"].size() == 1);
 }
 
+TEST_CASE("what others have named moves no cursor in any command's output") {
+  FakeDaemon daemon;
+  const std::string evil = "\x1b]0;title\x07\x1b[2J";
+  daemon.scripts.list_kernels = [&] {
+    v1::ListKernelsReply reply;
+    reply.add_kernels()->set_name("scale" + evil);
+    reply.add_kernels()->set_error(evil + ".json: is no JSON");
+    return reply;
+  };
+  daemon.scripts.get_status = [&] {
+    v1::GetStatusReply status;
+    status.set_store_path("/var/" + evil);
+    status.add_no_device_because(evil);
+    return status;
+  };
+  daemon.scripts.list_jobs = [&](bool) {
+    v1::ListJobsReply reply;
+    *reply.add_jobs() = job("j1");
+    reply.mutable_jobs(0)->set_state(v1::Job::FAILED);
+    reply.mutable_jobs(0)->set_error(evil);
+    return reply;
+  };
+  daemon.scripts.check_kernel = [&](const v1::CheckKernelRequest&) {
+    v1::CheckKernelReply reply;
+    reply.add_warnings(evil);
+    return reply;
+  };
+  daemon.scripts.get_variant = [&](const v1::GetVariantRequest&) {
+    v1::GetVariantReply reply = sample_reply({{{"N", 8}, {"D", 8}}, {{"T", DType::F16}}, {}, ""}, "cubin");
+    reply.set_why(evil);
+    return reply;
+  };
+  const std::string file = (source_dir() / "variants/vector_add/vector_add.json").string();
+  const std::vector<std::vector<std::string>> commands = {
+      {"kernels"},
+      {"status"},
+      {"jobs", "--all"},
+      {"kernels", "check", file, "--problem", "N=8,T=f32"},
+      {"get", "scale", "--problem", "N=8,D=8,T=f16", "--device", "x"},
+      {"get", "scale" + evil, "--problem", "N=8,D=8,T=f16" + evil, "--device", "x"}};
+  for (const std::vector<std::string>& command : commands) {
+    const ProgramResult result = ctl(daemon, command);
+    const std::string told = result.out + result.err;
+    INFO(command[0] << ": " << told);
+    CHECK_THAT(told, Catch::Contains("[2J"));
+    CHECK(told.find_first_of("\x1b\x07") == std::string::npos);
+  }
+}
+
 TEST_CASE("status tells store and jobs and a read only store and damaged rows") {
   FakeDaemon daemon;
   daemon.scripts.get_status = [] {

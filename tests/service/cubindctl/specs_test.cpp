@@ -90,6 +90,24 @@ TEST_CASE("kernels check with all lists the registers of every valid configurati
   }
 }
 
+TEST_CASE("a kernel with a header of six mebibytes is checked as it is tuned") {
+  TinyDaemon daemon;
+  std::string header;
+  for (int i = 0; header.size() < std::size_t{6} << 20; ++i) {
+    header += "// line " + std::to_string(i) + " of what somebody's tool has written\n";
+  }
+  write_file_atomic(daemon.kernels() / "large.h", header);
+  const fs::path source = daemon.kernels() / "scale.cu";
+  write_file_atomic(source, "#include \"large.h\"\n" + read_file(source));
+  const std::string problem = text_of(tiny_problem(2));
+  const ProgramResult checked =
+      ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.json", "--problem", problem});
+  INFO(checked.err);
+  CHECK(checked.exit_code == 0);
+  CHECK_THAT(checked.out, Contains("compiled for sm_90"));
+  CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", problem}).exit_code == 0);
+}
+
 TEST_CASE("kernels init overwrites nothing and leaves nothing half written") {
   TempDir folder;
   write_file_atomic(folder.path() / "mine_reference.cu", "precious");

@@ -74,13 +74,16 @@ TEST_CASE("the query from Python writes the cubin that the daemon promised and p
 TEST_CASE("the query from Python prints no time where nothing was measured and says why") {
   TinyDaemon daemon;
   const Connection connection = daemon->connect();
-  const ProgramResult result =
-      Stubs().query(*daemon, {kTinyKernel, "N=77,K=2,T=f32", "--device", offered_device(connection).label()});
+  const Problem not_recorded = parse_problem("N=128,K=2,T=f32");
+  REQUIRE(tune(connection, {not_recorded}).at(0).job().state() == v1::Job::FAILED);
+  const ProgramResult result = Stubs().query(
+      *daemon, {kTinyKernel, to_string(not_recorded), "--device", offered_device(connection).label()});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const Json json = Json::parse(result.out);
   CHECK(json["match"] == "default");
   CHECK_FALSE(json.contains("time_us"));
+  CHECK_THAT(json.value("why", ""), Catch::Contains("no recording of"));
 }
 
 TEST_CASE("the query from Python tells what the daemon refuses and ends with 1") {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <future>
+#include <numeric>
 #include <set>
 
 #include "base/clock.hpp"
@@ -84,6 +85,37 @@ TEST_CASE("questions whose default is not valid keep nobody waiting") {
         call.get();  // the walk has a bound, which a loaded machine may not reach in time
     CHECK((code == grpc::StatusCode::RESOURCE_EXHAUSTED || code == grpc::StatusCode::DEADLINE_EXCEEDED));
   }
+  const auto before = std::chrono::steady_clock::now();
+  daemon.stop();
+  CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(5));
+}
+
+TEST_CASE("dry runs of large spaces keep neither listings nor jobs nor the end waiting") {
+  DaemonFixture daemon;
+  write_endless_kernel(daemon.folder() / "kernels");
+  daemon.config().kernels.push_back(daemon.folder() / "kernels");
+  daemon.restart();
+  AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+  std::vector<std::int64_t> sizes(1000);
+  std::iota(sizes.begin(), sizes.end(), 1);
+  v1::TuneRequest endless = tune_vector_add(sizes);
+  endless.set_kernel("endless");
+  std::vector<std::future<bool>> plans;
+  for (int i = 0; i < 8; ++i) {
+    plans.push_back(std::async(std::launch::async, [&] {
+      grpc::ClientContext context;
+      v1::PlanTuneReply reply;
+      return daemon.stub().PlanTune(&context, endless, &reply).ok();
+    }));
+  }
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  v1::ListKernelsReply kernels;
+  CHECK(daemon.stub().ListKernels(&context, {}, &kernels).ok());
+  CHECK(daemon.tune(tune_vector_add({8192})).back().job().state() == v1::Job::DONE);
+  CHECK(std::ranges::all_of(plans, [](auto& plan) {
+    return plan.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
+  }));
   const auto before = std::chrono::steady_clock::now();
   daemon.stop();
   CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(5));

@@ -1,5 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <string_view>
+
 #include "tests/service/server/daemon_fixture.hpp"
 
 namespace cubind::test {
@@ -52,15 +55,17 @@ const std::vector<Malformed>& malformed_requests() {
        "device.label:", "nvidia-h3000", grpc::StatusCode::NOT_FOUND},
       {"missing fact", [](Request& r) { r.mutable_device()->mutable_facts()->set_sm_count(0); },
        "device.facts.sm_count:", "missing"},
-      {"unknown flush method", [](Request& r) { r.mutable_policy()->set_flush_method(9); }, "policy", "9"},
+      {"unknown flush method", [](Request& r) { r.mutable_policy()->set_flush_method(9); },
+       "policy.flush_method:", "9 is not known"},
       {"numerics without their dim",
-       [](Request& r) { r.mutable_numerics()->set_kind(v1::Numerics::INVARIANT); }, "numerics", "dim"},
+       [](Request& r) { r.mutable_numerics()->set_kind(v1::Numerics::INVARIANT); },
+       "numerics.invariant_dim:", "the dim is missing"},
       {"numerics of a dim that the kernel has not",
        [](Request& r) {
          r.mutable_numerics()->set_kind(v1::Numerics::INVARIANT);
          r.mutable_numerics()->set_invariant_dim("M");
        },
-       "numerics.invariant_dim:", "N"},
+       "numerics.invariant_dim:", "\"M\" is not a dim of vector_add"},
       {"accept without its switch", [](Request& r) { r.add_accept(v1::BUCKET); },
        "accept:", "restrict_accept"},
       {"unspecified departure",
@@ -90,7 +95,10 @@ TEST_CASE("a malformed request is refused with the field path and the cause and 
     const grpc::Status status = daemon.get(request).status;
     CHECK(status.error_code() == malformed.code);
     CHECK_THAT(status.error_message(), Catch::Matchers::StartsWith(malformed.place));
-    CHECK_THAT(status.error_message(), Catch::Matchers::Contains(malformed.cause));
+    // A cause that the place itself has words of says nothing.
+    const std::size_t behind = std::string_view(malformed.place).size();
+    CHECK_THAT(status.error_message().substr(std::min(behind, status.error_message().size())),
+               Catch::Matchers::Contains(malformed.cause));
   }
   CHECK(daemon.get(vector_add(4096)).reply.SerializeAsString() == before);
 }
