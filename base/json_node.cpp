@@ -185,11 +185,27 @@ double JsonNode::as_number() const {
   return value_->get<double>();
 }
 
+namespace {
+
+/// The longest choice that the word begins with: "input" means "in", though "inout" is one letter away.
+std::optional<std::string> longest_beginning(const std::string& word, std::span<const std::string> choices) {
+  std::optional<std::string> longest;
+  for (const std::string& choice : choices) {
+    if (word.starts_with(choice) && (!longest || choice.size() > longest->size())) {
+      longest = choice;
+    }
+  }
+  return longest;
+}
+
+}  // namespace
+
 std::size_t JsonNode::as_choice(std::span<const std::string> choices) const {
   const std::string text = as_string();
   const auto found = std::ranges::find(choices, text);
   if (found == choices.end()) {
-    const auto nearest = nearest_word(text, choices);
+    const auto beginning = longest_beginning(text, choices);
+    const auto nearest = beginning ? beginning : nearest_word(text, choices);
     fail(quoted(text) + " is not one of " + join(choices, ", ") +
          (nearest ? "; did you mean " + quoted(*nearest) + "?" : ""));
   }

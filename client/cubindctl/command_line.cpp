@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <span>
 
@@ -15,9 +14,11 @@
 namespace cubind::ctl {
 namespace {
 
-const std::map<std::string, OnMiss> kOnMiss = {
-    {"serve", OnMiss::Serve}, {"wait", OnMiss::Wait}, {"fail", OnMiss::Fail}};
-const std::map<std::string, TuneMode> kTuneMode = {{"auto", TuneMode::Auto}, {"never", TuneMode::Never}};
+template <typename Value>
+using Choices = std::vector<std::pair<const char*, Value>>;
+
+const Choices<OnMiss> kOnMiss = {{"serve", OnMiss::Serve}, {"wait", OnMiss::Wait}, {"fail", OnMiss::Fail}};
+const Choices<TuneMode> kTuneMode = {{"auto", TuneMode::Auto}, {"never", TuneMode::Never}};
 
 constexpr const char* kProblemHelp = "dims and types of one call: N=4096,D=4096,T=bf16";
 
@@ -63,6 +64,26 @@ class Builder {
   static CLI::Option* option(CLI::App* command, const std::string& name, Value& value,
                              const std::string& type, const std::string& help) {
     return command->add_option(name, value, help)->type_name(type);
+  }
+
+  // The words of the choices, in their order, are the form of the value.
+  template <typename Value>
+  static void add_choice(CLI::App* command, const std::string& name, Value& value,
+                         const Choices<Value>& choices, const std::string& help) {
+    std::vector<std::string> words;
+    for (const auto& [word, meaning] : choices) {
+      words.emplace_back(word);
+    }
+    const auto choose = [&value, &choices](const std::string& word) {
+      value = std::ranges::find(choices, word, &std::pair<const char*, Value>::first)->second;
+    };
+    command->add_option_function<std::string>(name, choose, help)
+        ->type_name(join(words, "|"))
+        ->check([words](const std::string& word) {
+          return std::ranges::find(words, word) != words.end()
+                     ? std::string()
+                     : quoted(word) + " is not one of " + join(words, ", ");
+        });
   }
 
   // One value an occurrence: the option does not take the next words.
@@ -134,11 +155,9 @@ class Builder {
         ->required();
     add_question(command, *options);
     option(command, "-o,--output", options->output, kFile, "file for the cubin of one problem");
-    option(command, "--on-miss", options->on_miss, "serve|wait|fail",
-           "serve (default), wait for the measurement, or fail")
-        ->transform(CLI::CheckedTransformer(kOnMiss).description(""));
-    option(command, "--tune", options->tune, "auto|never", "auto (default): a miss starts a job; or never")
-        ->transform(CLI::CheckedTransformer(kTuneMode).description(""));
+    add_choice(command, "--on-miss", options->on_miss, kOnMiss,
+               "serve (default), wait for the measurement, or fail");
+    add_choice(command, "--tune", options->tune, kTuneMode, "auto (default): a miss starts a job; or never");
     option(command, "--accept", options->accept, "DEPARTURES",
            "tolerated departures, as in bucket+stale, or exact; default: all");
   }
@@ -301,29 +320,55 @@ void set_up(CLI::App& app, CommandLine& line) {
 
 constexpr const char* kDescription = "Tunes CUDA kernels through a cubind daemon and fetches the winners.";
 
-/// The message for a word in the place of a command; absent: that is not the error.
-std::optional<std::string> unknown_command(const CLI::App& app, const CLI::ParseError& error,
-                                           std::span<const char* const> words) {
+/// The commands that were given, from cubindctl itself.
+std::vector<const CLI::App*> path_of(const CLI::App& app) {
+  std::vector<const CLI::App*> path{&app};
+  while (!path.back()->get_subcommands().empty()) {
+    path.push_back(path.back()->get_subcommands().back());
+  }
+  return path;
+}
+
+std::string unknown_option(const std::string& word, const std::vector<const CLI::App*>& path) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : path) {
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        names.push_back("--" + name);
+      }
+    }
+  }
+  const std::string name = word.substr(0, word.find('='));
+  const auto nearest = nearest_word(name, names);
+  return quoted(name) + " is not an option" + (nearest ? ", did you mean " + quoted(*nearest) + "?" : "");
+}
+
+/// What is wrong with the words, and of which command.
+std::string complaint(const CLI::App& app, const CLI::ParseError& error, std::span<const char* const> words) {
   const std::vector<std::string> left = app.remaining(true);  // in no certain order
   const auto first =
       std::ranges::find_first_of(words, left, {}, [](const char* word) { return std::string(word); });
-  const bool is_word = first != words.end() && **first != '-';
-  const CLI::App* parent = &app;
-  std::string place = parent->get_name();
-  while (!parent->get_subcommands().empty()) {
-    parent = parent->get_subcommands().back();
-    place += " " + parent->get_name();
+  const std::vector<const CLI::App*> path = path_of(app);
+  std::vector<std::string> place, names;
+  for (const CLI::App* command : path) {
+    place.push_back(command->get_name());
   }
-  std::vector<std::string> names;
-  for (const CLI::App* command : parent->get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : path.back()->get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
-  const bool is_about_words = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
-                              dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  if (!is_word || names.empty() || !is_about_words) {
-    return std::nullopt;
+  const std::string where = join(place, " ") + ": ";
+  const bool too_many = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const bool too_few = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (first == words.end() || (!too_many && !too_few)) {
+    return where + error.what();
   }
-  return place + ": " + quoted(*first) + " is not a command" + suggestion(*first, names);
+  if (**first == '-') {
+    return where + unknown_option(*first, path);
+  }
+  if (!names.empty()) {
+    return where + quoted(*first) + " is not a command" + suggestion(*first, names);
+  }
+  return where + (too_many ? quoted(*first) + " is one word too many" : error.what());
 }
 
 OptionHelp help_of(const CLI::Option& option) {
@@ -372,11 +417,13 @@ std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* con
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (const auto message = unknown_command(app, error, {argv, static_cast<std::size_t>(argc)})) {
-      std::cerr << *message << "\nRun with --help for more information.\n";
-      return ExitCode::Invalid;
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);  // prints help or version
+      return ExitCode::Ok;
     }
-    return app.exit(error) == 0 ? ExitCode::Ok : ExitCode::Invalid;
+    std::cerr << complaint(app, error, {argv, static_cast<std::size_t>(argc)})
+              << "\nRun with --help for more information.\n";
+    return ExitCode::Invalid;
   }
   return line;
 }

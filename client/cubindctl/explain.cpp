@@ -52,6 +52,9 @@ Asked asked_of(const ExplainOptions& options) {
 std::shared_ptr<const KernelSpec> spec_of(const std::string& name, const v1::ListKernelsReply& known) {
   std::vector<std::string> names;
   for (const v1::Kernel& kernel : known.kernels()) {
+    if (!kernel.error().empty() && !kernel.keeps_last_good()) {
+      continue;  // another file's kernel may have its name
+    }
     names.push_back(kernel.name());
     if (kernel.name() == name && std::filesystem::exists(kernel.file())) {
       return load_kernel_spec(kernel.file());

@@ -64,7 +64,8 @@ class Explaining {
     }
     const std::string place = question_.kernel + " at " + to_string(question_.problem);
     if (labels.empty()) {
-      throw Error(ErrorCode::NotFound, place, "no trials are stored for it under " + question_.policy);
+      throw Error(ErrorCode::NotFound, place,
+                  "no trials are stored for it under " + question_.policy + ": `cubindctl tune` measures it");
     }
     if (labels.size() > 1) {
       throw Error(ErrorCode::InvalidArgument, place,
@@ -208,6 +209,27 @@ class Explaining {
     }
   }
 
+  // Among the finalists, in canonical order. What today's spec does not list comes last.
+  std::vector<std::uint64_t> places_of_finalists() const {
+    std::vector<std::vector<std::size_t>> numbers;  // of each finalist's values in their lists
+    for (const ExplainedFinalist& finalist : result_.finalists) {
+      const Configuration& configuration = result_.timed[finalist.trial].trial->context.configuration;
+      std::vector<std::size_t>& of_values = numbers.emplace_back();
+      for (const Tunable& tunable : spec_.tunables) {
+        const std::optional<std::int64_t> value = configuration.value(tunable.name);
+        const auto place = std::ranges::find(tunable.values, value.value_or(0));
+        of_values.push_back(value ? static_cast<std::size_t>(place - tunable.values.begin())
+                                  : tunable.values.size());
+      }
+    }
+    std::vector<std::uint64_t> places;
+    for (const std::vector<std::size_t>& one : numbers) {
+      places.push_back(static_cast<std::uint64_t>(
+          std::ranges::count_if(numbers, [&](const auto& other) { return other < one; })));
+    }
+    return places;
+  }
+
   void add_choice() {
     std::vector<RoundTimes> rounds;
     for (std::size_t i = 0; i < result_.timed.size(); ++i) {
@@ -225,12 +247,13 @@ class Explaining {
     for (const RoundTimes& times : rounds) {
       most = std::max(most, times.size());
     }
+    const std::vector<std::uint64_t> places = places_of_finalists();
     std::vector<Contender> contenders;
     std::size_t winner = rounds.size();
     for (std::size_t i = 0; i < rounds.size(); ++i) {
       const ExplainedTrial& one = result_.timed[result_.finalists[i].trial];
-      contenders.push_back(
-          {&rounds[i], rounds[i].size() == most, false, one.is_default, one.registers, one.shared_bytes, i});
+      contenders.push_back({&rounds[i], rounds[i].size() == most, false, one.is_default, one.registers,
+                            one.shared_bytes, places[i]});
       winner = one.is_winner ? i : winner;
     }
     result_.choice = choose(contenders, context);

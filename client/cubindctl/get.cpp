@@ -11,6 +11,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
@@ -263,9 +264,9 @@ ExitCode run(const GetOptions& options, const CommonOptions& common) {
   const Connection connection(resolve_address(common.address));
   const Patience patience(client, connection, common);
   std::vector<Answer> answers;
-  for (const Problem& problem : problems) {
-    query.problem = problem;
-    answers.push_back(patience.ask(query));
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    query.problem = problems[i];
+    with_places({"--problem " + options.problems[i]}, [&] { answers.push_back(patience.ask(query)); });
   }
   if (!options.output.empty()) {
     write_output(options.output, answers.front().cubin());

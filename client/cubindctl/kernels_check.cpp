@@ -1,5 +1,6 @@
 // cubindctl kernels check: validates a kernel spec, says how its constraints thin the space, compiles.
 #include <algorithm>
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/plan/wire.hpp"
@@ -24,6 +26,10 @@ constexpr std::chrono::minutes kPageDeadline{10};
 
 // The spec with every file that its sources may include: the daemon need not see this machine's files.
 v1::CheckKernelRequest request_of(const CheckOptions& options) {
+  if (const std::string kind = std::filesystem::path(options.file).extension(); kind.starts_with(".cu")) {
+    throw Error(ErrorCode::InvalidArgument, options.file,
+                "is a CUDA source: name the kernel spec, the .json file that lists it as its \"source\"");
+  }
   const SpecBundle bundle = load_kernel_spec(options.file)->bundle;
   v1::CheckKernelRequest request;
   request.set_file(options.file);
@@ -92,8 +98,13 @@ void print(const v1::CheckKernelReply& reply) {
 // Every valid configuration, a page a call, so that a person sees them come.
 class AllConfigurations {
  public:
-  AllConfigurations(const Connection& connection, const CommonOptions& common, v1::CheckKernelRequest request)
-      : connection_(connection), common_(common), request_(std::move(request)) {
+  /// `entries`: of a configuration, each with figures of its own.
+  AllConfigurations(const Connection& connection, const CommonOptions& common, v1::CheckKernelRequest request,
+                    int entries)
+      : connection_(connection),
+        common_(common),
+        request_(std::move(request)),
+        width_(std::max(11, 6 * entries)) {
     request_.set_count(kPage);
   }
 
@@ -101,8 +112,8 @@ class AllConfigurations {
     request_.clear_problems();
     *request_.add_problems() = report.problem();
     if (!common_.json) {
-      std::cout << "  " << problem_text(report) << ":\n"
-                << "    REGISTERS  SPILLED_B  SHARED_B  CUBIN_B  CONFIGURATION\n";
+      std::cout << "  " << problem_text(report) << ":\n";
+      print({"REGISTERS", "SPILLED_B", "SHARED_B", "CUBIN_B"}, "CONFIGURATION");
     }
     OutputJson compiled = OutputJson::array();
     for (std::uint64_t first = 0; first < report.valid(); first += kPage) {
@@ -132,27 +143,36 @@ class AllConfigurations {
     }
   }
 
-  // Launches follow each other: what counts is the most that one of them takes.
-  static void print(const v1::CheckKernelReply::CompiledConfiguration& one) {
+  void print(const std::vector<std::string>& figures, const std::string& configuration) const {
+    std::cout << "  ";
+    for (const std::string& figure : figures) {
+      std::cout << std::setw(width_) << figure;
+    }
+    std::cout << "  " << configuration << std::endl;
+  }
+
+  void print(const v1::CheckKernelReply::CompiledConfiguration& one) const {
     const std::string configuration =
         to_string(configuration_from_wire(one.configuration(), "configuration"));
     if (!one.error().empty()) {
       std::cout << "    does not compile: " << configuration << ": " << one_line(one.error()) << std::endl;
       return;
     }
-    std::uint32_t registers = 0, spilled = 0, shared = 0;
+    std::vector<std::string> registers, spilled, shared;  // of the entries, in the order of the launches
     for (const v1::EntryResources& entry : one.artifact().entries()) {
-      registers = std::max(registers, entry.registers());
-      spilled = std::max(spilled, entry.spill_store_bytes() + entry.spill_load_bytes());
-      shared = std::max(shared, entry.static_shared_bytes());
+      registers.push_back(std::to_string(entry.registers()));
+      spilled.push_back(std::to_string(entry.spill_store_bytes() + entry.spill_load_bytes()));
+      shared.push_back(std::to_string(entry.static_shared_bytes()));
     }
-    std::cout << "    " << std::setw(9) << registers << std::setw(11) << spilled << std::setw(10) << shared
-              << std::setw(9) << one.artifact().cubin_bytes() << "  " << configuration << std::endl;
+    print({join(registers, ","), join(spilled, ","), join(shared, ","),
+           std::to_string(one.artifact().cubin_bytes())},
+          configuration);
   }
 
   const Connection& connection_;
   const CommonOptions& common_;
   v1::CheckKernelRequest request_;
+  const int width_;  // of a column
   OutputJson problems_ = OutputJson::array();
   bool any_failed_ = false;
 };
@@ -163,11 +183,17 @@ class AllConfigurations {
 ExitCode run(const CheckOptions& options, const CommonOptions& common) {
   const v1::CheckKernelRequest request = request_of(options);
   const Connection connection(resolve_address(common.address));
-  const v1::CheckKernelReply reply = connection.check_kernel(request, common.deadline());
+  std::vector<std::string> places;
+  for (const std::string& problem : options.problems) {
+    places.push_back("--problem " + problem);
+  }
+  v1::CheckKernelReply reply;
+  with_places(places, [&] { reply = connection.check_kernel(request, common.deadline()); });
   if (!common.json) {
     print(reply);
   }
-  AllConfigurations all(connection, common, request);
+  AllConfigurations all(connection, common, request,
+                        reply.compiled().empty() ? 1 : reply.compiled(0).entries_size());
   bool found = false;
   for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
     found = found || report.valid() == 0 || !report.error().empty();

@@ -21,14 +21,16 @@ std::string tally_text(const Tally& tally, bool in_words) {
          (in_words ? " done " : " ");
 }
 
-std::string progress_text(const v1::TuneEvent& event) {
-  const v1::Job& job = event.job();
+std::string stage_text(const v1::Job& job) {
   std::string text;
   if (job.configurations() > 0) {  // they have been counted
     text = std::to_string(job.configurations_done()) + "/" + std::to_string(job.configurations()) + " ";
   }
-  text += state_text(job);
-  return event.best_us() > 0 ? text + ", best " + fixed(event.best_us(), 2) + " us" : text;
+  return text + state_text(job);
+}
+
+std::string best_text(const v1::TuneEvent& event) {
+  return event.best_us() > 0 ? ", best " + fixed(event.best_us(), 2) + " us" : "";
 }
 
 std::string bar(const v1::Job& job, std::size_t width) {
@@ -50,6 +52,7 @@ std::string times_text(const v1::Job& job, const Tally& tally) {
 // The line without its bar: the parts before and behind it.
 struct Words {
   std::string before, behind;
+  std::size_t least = kComfortable;  // the narrowest bar beside them
   std::size_t size() const { return before.size() + behind.size(); }
 };
 
@@ -58,14 +61,19 @@ std::vector<Words> choices_of_words(const v1::TuneEvent& event, const Tally& tal
   const v1::Job& job = event.job();
   const std::string replayed = replay_prefix(job.device());
   const std::string problem = to_string(problem_from_wire(job.problem(), "job.problem"));
-  const std::string progress = progress_text(event);
-  const std::string timed = progress + times_text(job, tally);
+  const std::string stage = stage_text(job), times = times_text(job, tally);
+  const std::string progress = stage + best_text(event);
+  const std::string timed = progress + times;
   const std::string words = replayed + tally_text(tally, true);
-  return {{words, timed + ", " + job.kernel() + " " + problem},
-          {words, timed + ", " + problem},
-          {words, timed},
-          {words, progress},
-          {replayed + tally_text(tally, false), progress}};
+  const std::string short_words = replayed + tally_text(tally, false);
+  std::vector<Words> choices = {
+      {words, timed + ", " + job.kernel() + " " + problem}, {words, timed + ", " + problem}, {words, timed}};
+  if (!times.empty()) {
+    choices.push_back({short_words, stage + times, kNarrowest});
+  }
+  choices.push_back({words, progress});
+  choices.push_back({short_words, progress, kNarrowest});
+  return choices;
 }
 
 }  // namespace
@@ -127,9 +135,7 @@ std::string rough_time(double milliseconds) {
 std::string bar_text(const v1::TuneEvent& event, const Tally& tally, std::size_t columns) {
   const std::vector<Words> choices = choices_of_words(event, tally);
   for (const Words& words : choices) {
-    const bool last = &words == &choices.back();
-    const std::size_t least = kBrackets + (last ? kNarrowest : kComfortable);
-    if (words.size() + least <= columns) {
+    if (words.size() + kBrackets + words.least <= columns) {
       const std::size_t width = std::min(kWidest, columns - words.size() - kBrackets);
       return words.before + bar(event.job(), width) + words.behind;
     }

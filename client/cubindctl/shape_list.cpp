@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/json_node.hpp"
 #include "base/text.hpp"
@@ -66,6 +67,11 @@ NamedProblem read_problem(const JsonNode& node) {
 ShapeList read_json(std::string_view text, const std::string& file) {
   const OrderedJson document = parse_json_strict(text, file);
   const JsonNode root(document, file);
+  if (!root.is_object()) {
+    root.fail(
+        "expected an object with \"problems\", as in {\"kernel\": \"scale\", \"problems\": [...]}, found " +
+        root.type_name());
+  }
   root.expect_keys({"kernel", "problems"});
   ShapeCollector shapes(file);
   const auto kernel = root.find("kernel");
@@ -119,7 +125,20 @@ ShapeList read_shape_list(std::string_view text, const std::string& file) {
   if (kind == ".csv") {
     return read_shape_csv(text, file);
   }
-  return kind == ".jsonl" ? read_lines(text, file) : read_json(text, file);
+  if (kind == ".jsonl") {
+    return read_lines(text, file);
+  }
+  try {
+    return read_json(text, file);
+  } catch (const Error& error) {
+    if (kind == ".json") {
+      throw;
+    }
+    throw Error(error.code(), error.where(),
+                error.cause() +
+                    "; it was read as JSON: the name of a list with a problem a line ends in .jsonl "
+                    "or .csv");
+  }
 }
 
 }  // namespace cubind::ctl

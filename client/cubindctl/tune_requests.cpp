@@ -1,11 +1,11 @@
 #include "client/cubindctl/tune_requests.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/shape_list.hpp"
 #include "client/request.hpp"
 #include "tuner/plan/wire.hpp"
@@ -97,26 +97,13 @@ v1::TuneRequest common_request(const TuneOptions& options) {
   return request;
 }
 
-// The daemon's message about problem 3 begins with "problems[3]" and perhaps a field below it.
-std::string at_place(const std::string& message, const std::vector<std::string>& places) {
-  constexpr std::string_view kField = "problems[";
-  const std::size_t colon = message.find(": ");
-  if (!message.starts_with(kField) || colon == std::string::npos) {
-    return message;
-  }
-  std::size_t index = places.size();
-  const char* const digits = message.data() + kField.size();
-  const char* const end = std::from_chars(digits, message.data() + colon, index).ptr;
-  return *end == ']' && index < places.size() ? places[index] + message.substr(colon) : message;
-}
-
 }  // namespace
 
 std::vector<KernelTune> tune_requests(const TuneOptions& options) {
   check_combination(options);
   const v1::TuneRequest common = common_request(options);
   if (options.wanted) {
-    return {{common, {}}};
+    return {{common, {}, {}}};
   }
   if (options.shapes.empty() && options.problems.empty()) {
     throw Error(ErrorCode::InvalidArgument, "problems",
@@ -124,7 +111,8 @@ std::vector<KernelTune> tune_requests(const TuneOptions& options) {
   }
   std::vector<KernelTune> tunes;
   for (const KernelShapes& group : shapes_of(options)) {
-    KernelTune& tune = tunes.emplace_back(KernelTune{common, {}});
+    KernelTune& tune = tunes.emplace_back(KernelTune{common, {}, {}});
+    tune.kernel_place = options.kernel.empty() ? group.shapes.front().place : "";
     tune.request.set_kernel(group.kernel);
     for (const Shape& shape : group.shapes) {
       to_wire(shape.problem, *tune.request.add_problems());
@@ -136,9 +124,14 @@ std::vector<KernelTune> tune_requests(const TuneOptions& options) {
 
 void with_places(const KernelTune& tune, const std::function<void()>& ask) {
   try {
-    ask();
+    with_places(tune.places, ask);
   } catch (const Error& error) {
-    throw Error(error.code(), error.where(), at_place(error.cause(), tune.places));
+    constexpr std::string_view kKernel = "kernel: ";
+    const std::string message = error.what();
+    if (tune.kernel_place.empty() || !message.starts_with(kKernel)) {
+      throw;
+    }
+    throw Error(error.code(), tune.kernel_place + " /kernel", message.substr(kKernel.size()));
   }
 }
 

@@ -13,14 +13,15 @@ namespace cubind::ctl {
 struct KernelTune {
   v1::TuneRequest request;
   std::vector<std::string> places;  // of its problems, for messages: "shapes.jsonl line 4"
+  std::string kernel_place;         // where a shape list first names the kernel; empty: the command line does
 };
 
 /// At least one, in the order in which the shape list names the kernels. Throws Error(InvalidArgument) for
 /// options that contradict each other, and at the file's place for a fault of the shape list.
 std::vector<KernelTune> tune_requests(const TuneOptions& options);
 
-/// Calls `ask`, a call with the request. What the daemon refuses of a problem ("problems[3].dims: ...") is
-/// thrown as an Error at the problem's place.
+/// Calls `ask`, a call with the request. What the daemon refuses of a problem or of a shape list's kernel is
+/// thrown as an Error at its place.
 void with_places(const KernelTune& tune, const std::function<void()>& ask);
 
 }  // namespace cubind::ctl

@@ -309,8 +309,9 @@ Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& prob
   }
   const std::string where = file + " /arguments/" + argument.name + "/fill";
   const std::int64_t count = evaluate(result.expression, problem_scope(problem), where);
-  if (count < (result.kind == Fill::Kind::Choice ? 1 : 0)) {
-    refuse(where, quoted(result.expression) + " is " + std::to_string(count) + " for " + to_string(problem));
+  if (const int least = result.kind == Fill::Kind::Choice ? 1 : 0; count < least) {
+    refuse(where, quoted(result.expression) + " is " + std::to_string(count) + " for " + to_string(problem) +
+                      ", at least " + std::to_string(least) + " is meant");
   }
   result.parameters.insert(result.parameters.begin(), static_cast<double>(count));
   return result;

@@ -169,7 +169,8 @@ std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, cons
   auto text = folders.read(path, kMaxFileBytes);
   if (!text) {
     throw Error(ErrorCode::NotFound, path,
-                "is no file that can be read, or a link that leads out of the folder of its kernels");
+                "there is no such file, it cannot be read, or it is a link that leads out of the folder of "
+                "its kernels");
   }
   auto spec = std::make_shared<KernelSpec>(read_spec_document(*text, path));
   require_headers_within(*spec, folders);

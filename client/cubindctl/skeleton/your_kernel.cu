@@ -16,9 +16,10 @@
 //              integers: dims, tunables, sizeof(T), cdiv(a, b), min, max, device.sm_count, device.shared_optin.
 // default      the configuration that is served before any measurement; several are tried in order. It always
 //              competes.
-// arguments    the parameters of the kernels. Buffers have an "extent" in elements, a "role" ("in", "out", "inout",
-//              "zero" or "scratch") and, if they are read, a "fill" for the measurement. Scalars are an "expr"
-//              of the problem, or come from the caller; then the measurement passes "bench".
+// arguments    the parameters of the kernels. Buffers have a "shape", outermost axis first (or an "extent" in
+//              elements), a "role" ("in", "out", "inout", "zero" or "scratch") and, if they are read, a "fill" for
+//              the measurement. Scalars are an "expr" of the problem, or come from the caller; then the measurement
+//              passes "bench".
 // launches     the kernels of one call, in order. {T}, {THREADS}, {ITEMS} in an "entry" are replaced: {T} by
 //              float, __half or __nv_bfloat16. "grid" and "block" have up to three expressions; "shared_bytes"
 //              would ask for dynamic shared memory.

@@ -137,7 +137,7 @@ TEST_CASE("kernels check with all compiles every valid configuration page by pag
   const ProgramResult result = ctl(daemon, check);
   CHECK(result.exit_code == 1);  // one does not compile
   CHECK(pages == std::vector<std::uint64_t>{0, 16});
-  CHECK_THAT(result.out, Catch::Contains("40          8         0        0  X=19\n") &&
+  CHECK_THAT(result.out, Catch::Contains("40          8          0          0  X=19\n") &&
                              Catch::Contains("does not compile: X=3: too much shared data\n"));
 }
 

@@ -130,6 +130,23 @@ TEST_CASE_METHOD(TuneFixture, "what the daemon refuses of a problem is told at i
   CHECK_THAT(given.err, Catch::EndsWith("--problem N=2: \"D\" is missing\n"));
 }
 
+TEST_CASE_METHOD(TuneFixture,
+                 "a kernel that the daemon does not know is told where the shape list names it") {
+  daemon.scripts.plan_tune = [](const v1::TuneRequest& request) -> v1::PlanTuneReply {
+    if (request.kernel() == "sclae") {
+      throw Error(ErrorCode::NotFound, "kernel", "\"sclae\" is not known");
+    }
+    return {};
+  };
+  const std::string file = (folder.path() / "shapes.jsonl").string();
+  write_file_atomic(file, "{\"kernel\": \"add\", \"N\": 1}\n{\"kernel\": \"sclae\", \"N\": 1}\n");
+  const ProgramResult listed = ctl(daemon, {"tune", "--shapes", file, "--dry-run"});
+  CHECK(listed.exit_code == 4);
+  CHECK_THAT(listed.err, Catch::EndsWith("shapes.jsonl line 2 /kernel: \"sclae\" is not known\n"));
+  const ProgramResult given = ctl(daemon, {"tune", "sclae", "--problem", "N=1", "--dry-run"});
+  CHECK(given.err == "cubindctl: kernel: \"sclae\" is not known\n");
+}
+
 TEST_CASE_METHOD(TuneFixture, "a failed job ends with 5") {
   end = v1::Job::FAILED;
   CHECK(ctl(daemon, {"tune", "scale", "--problem", "N=1,D=8,T=f16"}).exit_code == 5);

@@ -43,6 +43,30 @@ TEST_CASE("an option that there is not is no unknown command") {
   CHECK_THAT(ctl("unix:///nowhere", {"status", "more"}).err, !Catch::Contains("is not a command"));
 }
 
+TEST_CASE("an option or a word that there is not is told by itself") {
+  const auto complaint = [](std::vector<std::string> words) {
+    const ProgramResult result = ctl("unix:///nowhere", std::move(words));
+    CHECK(result.exit_code == 2);
+    return result.err.substr(0, result.err.find('\n'));
+  };
+  CHECK(complaint({"get", "k", "--problem", "N=1", "--devic", "nvidia-h200"}) ==
+        "cubindctl get: \"--devic\" is not an option, did you mean \"--device\"?");
+  CHECK(complaint({"get", "k", "--problem", "N=1", "--timout=3"}) ==
+        "cubindctl get: \"--timout\" is not an option, did you mean \"--timeout\"?");
+  CHECK(complaint({"kernels", "check", "k.json", "--problem", "N=1", "T=f32"}) ==
+        "cubindctl kernels check: \"T=f32\" is one word too many");
+  CHECK(complaint({"get", "k"}) == "cubindctl get: --problem is required");
+}
+
+TEST_CASE("a value that is none of an option's choices is told with them") {
+  const auto complaint = [](const char* option, const char* value) {
+    return ctl("unix:///nowhere", {"get", "k", "--problem", "N=1", option, value}).err;
+  };
+  CHECK_THAT(complaint("--on-miss", "serv"),
+             Catch::StartsWith("cubindctl get: --on-miss: \"serv\" is not one of serve, wait, fail\n"));
+  CHECK_THAT(complaint("--tune", "maybe"), Catch::Contains("\"maybe\" is not one of auto, never\n"));
+}
+
 TEST_CASE("help is printed on standard output and tells the exit codes") {
   const ProgramResult result = ctl("unix:///nowhere", {"--help"});
   CHECK(result.exit_code == 0);

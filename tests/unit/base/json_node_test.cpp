@@ -131,6 +131,13 @@ TEST_CASE("a choice outside the list is told with the list") {
         }) == "rmsnorm.json /name: \"rms\" is not one of rmsn, layer; did you mean \"rmsn\"?");
 }
 
+TEST_CASE("of choices the longest that the word begins with is offered before one that looks like it") {
+  const OrderedJson role = OrderedJson::parse(R"("input")");
+  CHECK(refusal_of([&] {
+          JsonNode(role, "k.json").as_choice({"in", "out", "inout"});
+        }) == "k.json: \"input\" is not one of in, out, inout; did you mean \"in\"?");
+}
+
 TEST_CASE("a node may outlive the node it came from") {
   const JsonNode node = JsonNode(document(), "rmsnorm.json").at("tunables").at("VECTOR").at(1);
   CHECK(node.where() == "rmsnorm.json /tunables/VECTOR/1");

@@ -93,6 +93,44 @@ TEST_CASE_METHOD(Recorded, "the finalists are compared with the winner in their 
   CHECK_FALSE(reason_of(explanation).empty());
 }
 
+// Of two that are alike in all but time, and tie, the earlier place in the space decides.
+TEST_CASE_METHOD(Recorded, "finalists that tie are told apart by their places in the space as in the tuner") {
+  TableTrial* early = nullptr;
+  TableTrial* late = nullptr;
+  for (TableTrial& trial : table.trials) {
+    if (trial.context.problem == question.problem) {
+      trial.finals.clear();
+      const std::int64_t cache = trial.context.configuration.value("CACHE").value();
+      const auto others = [&](const TableTrial& other) {
+        Configuration same = other.context.configuration;
+        for (NamedValue& value : same.values) {
+          value.value = value.name == "CACHE" ? cache : value.value;
+        }
+        return same == trial.context.configuration;
+      };
+      if (cache == 0 && (early == nullptr || late == nullptr)) {
+        early = &trial;
+      } else if (cache == 2 && early != nullptr && late == nullptr && others(*early)) {
+        late = &trial;
+      }
+    }
+  }
+  REQUIRE(late != nullptr);
+  early->resources = late->resources;
+  SampleBlock block = early->screening.front();
+  for (int round = 0; round < 20; ++round) {
+    block.samples_us = {100.2};
+    early->finals.push_back(block);
+    block.samples_us = {100.0};
+    late->finals.push_back(block);
+  }
+  const Explanation explanation = explained();
+  REQUIRE(explanation.choice);
+  CHECK(explanation.choice->tied == 2);
+  CHECK(explanation.choice->rule == ChoiceRule::Canonical);
+  CHECK(explanation.timed[explanation.finalists[explanation.choice->winner].trial].trial == early);
+}
+
 TEST_CASE_METHOD(Recorded, "tunables are ranked by what they explain of all trials that were timed") {
   const Explanation explanation = explained();
   REQUIRE(explanation.tunables.size() > 3);

@@ -44,7 +44,8 @@ TEST_CASE("the line tells the time so far and about how much is left") {
   event.mutable_job()->set_elapsed_ms(12'000);
   CHECK(bar_text(event, {}, 85) ==
         "[##########----------] 50/100 screening, best 18.11 us, 12 s, about 12 s left");
-  CHECK(bar_text(event, {}, 60) == "[##########----------] 50/100 screening, best 18.11 us");
+  CHECK(bar_text(event, {}, 60) == "[#########---------] 50/100 screening, 12 s, about 12 s left");
+  CHECK(bar_text(event, {}, 45) == "[#####------] 50/100 screening, best 18.11 us");
   // Two jobs of 20 s have ended, this one takes 24 s, and one more of its kind follows.
   CHECK(bar_text(event, {2, 4, 2, 40'000}, 120).find("52 s, about 36 s left") != std::string::npos);
 }

@@ -127,6 +127,22 @@ TEST_CASE("a fault in JSON lines is told with line and pointer") {
   CHECK_THAT(message("{\"problems\": [{\"N\": 1}]}", "shapes.jsonl"), Catch::Contains("is a .json file"));
 }
 
+TEST_CASE("a list that is no object is told with what one looks like") {
+  CHECK(message("[{\"N\": 1}]", "shapes.json") ==
+        "shapes.json: expected an object with \"problems\", as in {\"kernel\": \"scale\", \"problems\": "
+        "[...]}, "
+        "found an array");
+}
+
+TEST_CASE("a list whose name says nothing of its format is read as JSON and a fault says so") {
+  CHECK(read_shape_list("{\"problems\": [{\"N\": 1}]}", "shapes.txt").size() == 1);
+  CHECK_THAT(
+      message("{\"N\": 1}\n{\"N\": 2}", "shapes.txt"),
+      Catch::StartsWith("shapes.txt line 2, column 1: ") &&
+          Catch::EndsWith("; it was read as JSON: the name of a list with a problem a line ends in .jsonl "
+                          "or .csv"));
+}
+
 TEST_CASE("a list holds several kernels in each format and their problems have names of their own") {
   const ShapeList json = read_shape_list(
       R"({"kernel": "a", "problems": [{"N": 1, "T": "f16"}, {"kernel": "b", "M": 2, "N": 1, "T": "f16"}, {"N": 2, "T": "f16"}]})",
