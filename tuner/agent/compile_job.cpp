@@ -53,7 +53,6 @@ class NoChannel final : public JobChannel {
  public:
   void store(const v1::Batch&) override {}
   void settle() override {}
-  bool jobs_wait() const override { return false; }
   void progress(const v1::Progress&) override {}
   std::optional<std::string> fetch_cubin(const Digest&) override { return std::nullopt; }
   void put_artifact(const v1::ArtifactInfo&, const std::string&) override {}

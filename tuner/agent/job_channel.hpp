@@ -21,8 +21,6 @@ class JobChannel {
   virtual void store(const v1::Batch& batch) = 0;
   /// Returns when all batches have been acknowledged.
   virtual void settle() = 0;
-  /// Whether other jobs wait for the GPU of this one, by the last acknowledgement.
-  virtual bool jobs_wait() const = 0;
   /// Not acknowledged; a lost one is made good by the next.
   virtual void progress(const v1::Progress& progress) = 0;
   /// The cubin of this digest; absent if the daemon no longer has it.

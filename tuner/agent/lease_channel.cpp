@@ -22,7 +22,7 @@ void LeaseChannel::store(const v1::Batch& batch) {
 
 void LeaseChannel::settle() {
   if (const auto sent = std::exchange(sent_, std::nullopt)) {
-    jobs_wait_ = stream_.wait_for(*sent, stop_).jobs_wait();
+    stream_.wait_for(*sent, stop_);
   }
 }
 

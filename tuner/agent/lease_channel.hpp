@@ -18,7 +18,6 @@ class LeaseChannel final : public JobChannel {
 
   void store(const v1::Batch& batch) override;
   void settle() override;
-  bool jobs_wait() const override { return jobs_wait_; }
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
@@ -35,7 +34,6 @@ class LeaseChannel final : public JobChannel {
   const std::uint64_t fence_;
   const JobStop& stop_;
   std::optional<std::uint64_t> sent_;  // the number of the batch that is not acknowledged yet
-  bool jobs_wait_ = false;
 };
 
 }  // namespace cubind

@@ -28,8 +28,9 @@ struct DeviceDeadlines {
 };
 
 /// A device worker and its state for the length of one job: opened when first needed, ended with this object.
-/// If others wait for the GPU, leave_open() lets the worker outlive it. The next job's object finds it at the
-/// link and opens it anew: the worker keeps its context and frees what the earlier job had.
+/// leave_open() lets the worker outlive it, so that the job's result need not wait for the worker's end. The
+/// next job's object finds it at the link and opens it anew: the worker keeps its context and frees what the
+/// earlier job had.
 ///
 /// After a sticky fault, a death or a deadline the worker is gone, and the next request begins with a fresh
 /// one; the next request for a setup or a load then repeats it. generation() tells workers apart, because a

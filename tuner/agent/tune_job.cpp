@@ -91,9 +91,7 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   try {
     v1::JobResult result = measure(lease, input, build, {remote, progress, consent});
     progress.add_stages(result);
-    if (parts_.channel.jobs_wait()) {
-      remote.leave_open();
-    }
+    remote.leave_open();
     return result;
   } catch (const OutOfDeviceMemory& error) {
     return memory.met(error.what());

@@ -49,7 +49,6 @@ class MemoryChannel final : public JobChannel {
 
   void store(const v1::Batch& batch) override;
   void settle() override {}
-  bool jobs_wait() const override { return others_wait; }
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
@@ -70,7 +69,6 @@ class MemoryChannel final : public JobChannel {
   int fetched = 0;
   int put = 0;
   v1::LeaseGrant frame;  // what every lease of the job has
-  bool others_wait = false;
 };
 
 struct World {

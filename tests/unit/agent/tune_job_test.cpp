@@ -285,35 +285,24 @@ TEST_CASE("progress names every phase") {
         std::set<std::string>{"compiling", "verifying", "screening", "finalists", "commit"});
 }
 
-TEST_CASE("the device worker ends with the job") {
+TEST_CASE("a job is over before its device worker ends, and the next job uses that worker") {
   World world({});
-  world.run();
-  CHECK_FALSE(world.device.running);
-}
-
-TEST_CASE("while others wait for the GPU its worker stays, and the next job uses it") {
-  World world({});
-  world.channel.others_wait = true;
   REQUIRE(world.run().status() == v1::JobResult::DONE);
   CHECK(world.device.running);
-  world.channel.others_wait = false;
   *world.channel.frame.mutable_problem() = simulated_problem(900);
   REQUIRE(world.run().status() == v1::JobResult::DONE);
   CHECK(world.device.starts == 1);
-  CHECK_FALSE(world.device.running);
 }
 
 TEST_CASE("a worker in which a kernel failed does not stay") {
   World world(
       {.wrong = [](const Configuration& one, const Problem&, bool) { return one == configuration(3, 2); }});
-  world.channel.others_wait = true;
   REQUIRE(world.run().status() == v1::JobResult::DONE);
   CHECK_FALSE(world.device.running);
 }
 
 TEST_CASE("a worker that stays is looked at like a fresh one: a foreign process ends it") {
   World world({});
-  world.channel.others_wait = true;
   REQUIRE(world.run().status() == v1::JobResult::DONE);
   world.device.behaviour().foreign = [call = 0]() mutable { return ++call <= 2; };
   *world.channel.frame.mutable_problem() = simulated_problem(900);
