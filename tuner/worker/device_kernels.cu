@@ -1,7 +1,7 @@
 // The device worker's own kernels: fills, red zones, hashes, comparison, clearing. No header is included, so
 // that NVRTC of any version makes the same of it. tuner/worker/make_device_kernels.py turns this file into
-// device_kernels.ptx, which is checked in: a machine that builds cubind needs no CUDA compiler, and the
-// driver compiles the PTX for whatever GPU is there.
+// device_kernels.ptx and device_kernels.cubins, which are checked in: a machine that builds cubind needs no
+// CUDA compiler, and the driver compiles the PTX for whatever GPU none of the cubins is for.
 //
 // Element types are numbered as cubind::DType; the arithmetic of red zones and comparisons is that of
 // tuner/verify, which is tested without a GPU, and a GPU test holds the two against each other.

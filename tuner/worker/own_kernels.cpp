@@ -6,6 +6,7 @@
 
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/device_kernels.hpp"  // made from device_kernels.ptx
+#include "tuner/worker/own_cubin.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -31,8 +32,7 @@ static_assert(sizeof(ZoneEntry) == 24 && sizeof(ZoneResult) == 16 && sizeof(Part
 }  // namespace
 
 OwnKernels::OwnKernels(DriverContext& context, MemoryBudget& budget) : context_(context), budget_(budget) {
-  const std::string ptx(kDeviceKernelsPtx);
-  cuda::check(context.api(), context.api().module_load_data(&module_, ptx.c_str()), "cubind's own kernels");
+  load();
   fill_ = function("cubind_fill");
   paint_ = function("cubind_paint_zones");
   check_ = function("cubind_check_zones");
@@ -40,6 +40,17 @@ OwnKernels::OwnKernels(DriverContext& context, MemoryBudget& budget) : context_(
   compare_ = function("cubind_compare");
   clear_ = function("cubind_clear");
   spin_ = function("cubind_spin");
+}
+
+// A driver that does not know the cubin's format compiles the PTX.
+void OwnKernels::load() {
+  const cuda::DriverApi& api = context_.api();
+  const auto cubin = own_cubin(context_.facts().cc_major, context_.facts().cc_minor);
+  if (cubin && api.module_load_data(&module_, cubin->data()) == cuda::Result::Success) {
+    return;
+  }
+  const std::string ptx(kDeviceKernelsPtx);
+  cuda::check(api, api.module_load_data(&module_, ptx.c_str()), "cubind's own kernels");
 }
 
 OwnKernels::~OwnKernels() { context_.api().module_unload(module_); }

@@ -61,6 +61,7 @@ class OwnKernels {
   void spin(std::uint64_t clocks);
 
  private:
+  void load();
   cuda::Function function(const char* name) const;
   void launch(cuda::Function function, unsigned blocks, unsigned rows, void** arguments) const;
   unsigned blocks_for(std::uint64_t items) const;
