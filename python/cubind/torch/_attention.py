@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional
 
+from ._access import PLAIN
 from ._dispatch import HALF, Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
 from ._dtensor import are_distributed, run_locally
 from ._variants import Operator
@@ -208,6 +209,20 @@ def _is_there(q: torch.Tensor, k: torch.Tensor, is_causal: bool, needs_gradients
     return _forward.available(key, dims) and (not needs_gradients or _backward.available(key, dims))
 
 
+# As many queries and heads of them as of keys, by kernels that are known; None where they are not.
+def _plain(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, scale: float | None
+) -> torch.Tensor | None:
+    if type(q) not in PLAIN or q.is_nested or q.dim() != 4 or q.shape != k.shape:
+        return None
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        key, _ = _problem(q, k, is_causal)
+        if not _backward.knows(key):
+            return None
+    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+    return _calls[is_causal].direct(None, q, k, v, factor)
+
+
 def scaled_dot_product_attention(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -229,6 +244,10 @@ def scaled_dot_product_attention(
 
     DTensors give one as rms_norm() says; batches and heads may be sharded.
     """
+    if attn_mask is None and dropout_p == 0 and not torch.compiler.is_compiling():
+        o = _plain(query, key, value, is_causal, scale)
+        if o is not None:
+            return o
     needs = query.requires_grad or key.requires_grad or value.requires_grad
     if (
         attn_mask is not None

@@ -172,6 +172,10 @@ class Operator:
                 raise
             return self._launch(key, dims, stream, aligned)
 
+    def knows(self, key: Key) -> bool:
+        """Whether a variant of the key is loaded."""
+        return key in self._variants
+
     def available(self, key: Key, dims: tuple[int, ...]) -> bool:
         """Whether there is a kernel for it; False, warned of and raised as launch() says."""
         known = self._variants.get(key, ())

@@ -220,6 +220,35 @@ class Functions(torch_launches.OnFakeDriver):
             self.assertEqual(self.launches_of(traced, 5)[1], [])
         self.assertEqual(len(self.launches()[1]), 1)
 
+    def test_attention_is_a_plain_call_where_all_its_kernels_are_known(self):
+        q, few = ones(1, 32, 128, 128), ones(1, 8, 128, 128)
+        trained, mask = q.clone().requires_grad_(), torch.ones(128, 128, dtype=torch.bool)
+
+        def launches(*inputs, **options):
+            call = functools.partial(
+                operators.scaled_dot_product_attention, *inputs, is_causal=True, **options
+            )
+            return self.launches_of(call, 5)
+
+        self.assertEqual(launches(q, q, q)[1], [])
+        _attention._forward_cuda(q, q, q, True, 0.1)
+        o, found = launches(q, q, q)
+        self.assertTrue(found)
+        self.assertEqual(o.shape, q.shape)
+        self.assertEqual(launches(trained, q, q)[1], [])  # no kernel is known for its gradients
+        with torch.no_grad():
+            self.assertTrue(launches(trained, q, q)[1])
+        _attention._backward_cuda(q, q, q, q, q, torch.ones(1, 32, 128), True, 0.1)
+        self.assertTrue(launches(trained, q, q)[0].requires_grad)
+        self.assertTrue(launches(trained, q, q)[1])
+        self.assertEqual(launches(q, few, few, enable_gqa=True)[1], [])
+        self.assertEqual(launches(q, q, q, dropout_p=0.5)[1], [])
+        self.assertEqual(launches(q, q, q, attn_mask=mask)[1], [])
+        nested = torch.nested.nested_tensor([q[0], q[0]])
+        self.assertEqual(
+            self.launches_of(lambda: _attention._plain(nested, nested, nested, True, 0.1), 5), (None, [])
+        )
+
     def test_a_default_for_eps_is_a_plain_call_too(self):
         _, (given,) = self.launches_of(lambda: operators.rms_norm(self.x, (SIZE,), self.w, 2**-7), 5)
         _, (default,) = self.launches_of(lambda: operators.rms_norm(self.x, (SIZE,), self.w), 5)
