@@ -7,16 +7,19 @@
 
 namespace cubind {
 
-/// Immutable: const methods may be called from several threads at once.
+/// A coordinate for each tunable of more than one value, and behind them one for each of these that has both
+/// round values and others: whether its value is round, that is zero or a power of two. Threads and tiles of
+/// round sizes fill warps, banks and cache lines, whatever the size. Immutable: const methods may be called
+/// from several threads at once.
 class Coordinates {
  public:
   explicit Coordinates(const std::vector<Axis>& axes);
 
   /// The logarithm of each value, so that a sum is the logarithm of a product. Of an axis with a 0 that of
-  /// the value plus one, of an axis with negative values the value.
+  /// the value plus one, of an axis with negative values the value. Round is 1, else 0.
   std::vector<double> logarithms(const Point& point) const;
   /// Each axis from 0 to 1: halfway between how far along the list of values it is and how far along the
-  /// logarithms. Lists are often neither.
+  /// logarithms. Lists are often neither. Round is 1/16, else 0: it counts little until trials show more.
   std::vector<double> scaled(const Point& point) const;
 
  private:

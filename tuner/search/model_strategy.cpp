@@ -14,10 +14,8 @@ namespace cubind {
 namespace {
 
 constexpr std::size_t kLeastKnown = 2;           // times that a model needs
-                                                 // trials after which the length scale is chosen anew
+constexpr std::size_t kLeastWeighed = 4;         // times by which weights are found once for several trials
 constexpr std::uint64_t kMostScanned = 100'000;  // numbers looked at for one that was not tried
-
-constexpr std::size_t kMostSteps = 60;  // tried for one that leads to what was not
 
 // How much more than `best` is expected of what is estimated so.
 double expected_improvement(const Estimate& estimate, double best) {
@@ -35,21 +33,16 @@ double expected_improvement(const Estimate& estimate, double best) {
 // One call of propose().
 class Proposal {
  public:
-  Proposal(const ModelStrategy& strategy, std::span<const Observation> history)
+  Proposal(ModelStrategy& strategy, std::span<const Observation> history)
       : strategy_(strategy),
         space_(strategy.space_),
         history_(history),
         tried_(history),
-        random_(strategy.seed_ + 0x9e3779b97f4a7c15 * (history.size() + 1)) {
+        random_(strategy.seed_ + 0x9e3779b97f4a7c15 * (history.size() + 1)),
+        known_(known_of(history)) {
     for (const Observation& observation : history) {
-      if (observation.outcome != Outcome::Correct) {
-        failures_ = true;
-      } else if (observation.time_us) {
-        known_.push_back({observation.number, *observation.time_us});
-      }
+      failures_ = failures_ || observation.outcome != Outcome::Correct;
     }
-    std::stable_sort(known_.begin(), known_.end(),
-                     [](const Known& a, const Known& b) { return a.time_us < b.time_us; });
   }
 
   std::vector<std::uint64_t> run(std::size_t count) && {
@@ -57,7 +50,7 @@ class Proposal {
       std::optional<std::uint64_t> next = first();
       const std::size_t trials = history_.size() + proposed_.size();
       if (!next && trials >= strategy_.settings_.initial && known_.size() >= kLeastKnown) {
-        next = by_turn(trials);
+        next = trials % 2 == 0 ? by_process() : by_trees();
       }
       if (!next) {
         next = drawn();
@@ -83,15 +76,16 @@ class Proposal {
   };
   using Features = std::vector<double>;
 
-  std::optional<std::uint64_t> by_turn(std::size_t trials) {
-    switch (trials % 3) {
-      case 0:
-        return by_process();
-      case 2:
-        return nearby();
-      default:
-        return by_trees();
+  // Fastest first.
+  static std::vector<Known> known_of(std::span<const Observation> history) {
+    std::vector<Known> known;
+    for (const Observation& observation : history) {
+      if (observation.outcome == Outcome::Correct && observation.time_us) {
+        known.push_back({observation.number, *observation.time_us});
+      }
     }
+    std::ranges::stable_sort(known, {}, &Known::time_us);
+    return known;
   }
 
   // ---- Without a model ----
@@ -124,67 +118,18 @@ class Proposal {
     return std::nullopt;
   }
 
-  // ---- Nearby ----
-
-  // A step from one of the known, mostly a fast one, to a configuration that was not tried: along one axis to
-  // any of its values, or by at most one value along all axes at once. Where several tunables only pay
-  // together, a model that knows none of them together has no reason to look there.
-  std::optional<std::uint64_t> nearby() {
-    for (std::size_t step = 0; step < kMostSteps; ++step) {
-      const std::uint64_t from = fast_one();
-      const std::optional<std::uint64_t> to =
-          random_.uniform() < strategy_.settings_.single_steps ? along_one_axis(from) : along_all_axes(from);
-      if (to && !tried_.contains(*to)) {
-        return to;
-      }
-    }
-    return std::nullopt;
-  }
-
-  // Drawn from the known, the less often the slower it is.
-  std::uint64_t fast_one() {
-    std::vector<double> weights;
-    double left = 0;
-    for (const Known& known : known_) {
-      const double loss = 1 - known_.front().time_us / known.time_us;
-      weights.push_back(std::exp(-loss / strategy_.settings_.temperature));
-      left += weights.back();
-    }
-    left *= random_.uniform();
-    std::size_t at = 0;
-    while (at + 1 < weights.size() && left >= weights[at]) {
-      left -= weights[at++];
-    }
-    return known_[at].number;
-  }
-
-  std::optional<std::uint64_t> along_one_axis(std::uint64_t from) {
-    const auto neighbours = space_.neighbours(from, ConfigurationSpace::Reach::OneAxis);
-    if (neighbours.empty()) {
-      return std::nullopt;
-    }
-    return neighbours[random_.below(neighbours.size())];
-  }
-
-  std::optional<std::uint64_t> along_all_axes(std::uint64_t from) {
-    Point point = space_.point(from);
-    for (std::size_t axis = 0; axis < point.size(); ++axis) {
-      const auto last = static_cast<std::uint32_t>(space_.axes()[axis].values.size() - 1);
-      const std::uint64_t step = random_.below(3);
-      point[axis] = step == 0 ? point[axis] - std::min(point[axis], 1u)
-                              : std::min(point[axis] + static_cast<std::uint32_t>(step - 1), last);
-    }
-    return space_.number(point);
-  }
-
   // ---- By models ----
 
   std::optional<std::uint64_t> by_trees() {
     const std::vector<Candidate>& candidates = this->candidates();
     if (!trees_) {
-      trees_.emplace(inputs(&Coordinates::logarithms), shares(), random_, strategy_.settings_.trees);
+      std::vector<double> shares;
+      for (const Known& known : known_) {
+        shares.push_back(known_.front().time_us / known.time_us);
+      }
+      trees_.emplace(inputs(known_, &Coordinates::logarithms), shares, random_, strategy_.settings_.trees);
     }
-    return best_of(candidates, [&](const Candidate& candidate) {
+    return best_of(candidates, 1, [&](const Candidate& candidate) {
       return trees_->estimate(strategy_.coordinates_.logarithms(candidate.point));
     });
   }
@@ -192,38 +137,58 @@ class Proposal {
   std::optional<std::uint64_t> by_process() {
     const std::vector<Candidate>& candidates = this->candidates();
     if (!process_) {
-      std::vector<Features> inputs = this->inputs(&Coordinates::scaled);
-      std::vector<double> shares = this->shares();
-      inputs.resize(std::min(inputs.size(), strategy_.settings_.process_points));
-      shares.resize(inputs.size());
-      const double scale =
-          GaussianProcess::likeliest_scale(inputs, shares, strategy_.settings_.length_scales);
-      process_.emplace(std::move(inputs), shares, scale);
+      const auto fastest =
+          std::span(known_).first(std::min(known_.size(), strategy_.settings_.process_points));
+      process_.emplace(inputs(fastest, &Coordinates::scaled), logarithms(fastest), weights());
     }
-    return best_of(candidates, [&](const Candidate& candidate) {
+    return best_of(candidates, 0, [&](const Candidate& candidate) {
       return process_->estimate(strategy_.coordinates_.scaled(candidate.point));
     });
   }
 
-  // The fastest of the known has 1.
-  std::vector<double> shares() const {
+  // By the trials that are over, up to a multiple of some: a job that is resumed finds the same.
+  std::vector<double> weights() {
+    const auto under_way = std::ranges::find_if(history_, [](const Observation& observation) {
+      return observation.outcome == Outcome::Correct && !observation.time_us;
+    });
+    const auto over = static_cast<std::size_t>(under_way - history_.begin());
+    const std::size_t trials = over - over % strategy_.settings_.weights_every;
+    std::vector<Known> weighed = known_of(history_.first(trials));
+    if (weighed.size() < kLeastWeighed) {
+      return weights_by(known_);
+    }
+    if (!strategy_.weights_ || strategy_.weights_->trials != trials) {
+      strategy_.weights_ = {trials, weights_by(weighed)};
+    }
+    return strategy_.weights_->of_axes;
+  }
+
+  std::vector<double> weights_by(std::span<const Known> known) const {
+    const auto fastest = known.first(std::min(known.size(), strategy_.settings_.weight_points));
+    return GaussianProcess::likeliest_weights(inputs(fastest, &Coordinates::scaled), logarithms(fastest));
+  }
+
+  // Of the shares of what the first one reaches.
+  static std::vector<double> logarithms(std::span<const Known> known) {
     std::vector<double> result;
-    for (const Known& known : known_) {
-      result.push_back(known_.front().time_us / known.time_us);
+    for (const Known& one : known) {
+      result.push_back(std::log(known.front().time_us / one.time_us));
     }
     return result;
   }
 
-  std::vector<Features> inputs(Features (Coordinates::*features)(const Point&) const) const {
+  std::vector<Features> inputs(std::span<const Known> known,
+                               Features (Coordinates::*features)(const Point&) const) const {
     std::vector<Features> result;
-    for (const Known& known : known_) {
-      result.push_back((strategy_.coordinates_.*features)(space_.point(known.number)));
+    for (const Known& one : known) {
+      result.push_back((strategy_.coordinates_.*features)(space_.point(one.number)));
     }
     return result;
   }
 
+  // `fastest`: what the fastest of the known reaches, as `estimate` counts it.
   template <typename Model>
-  std::optional<std::uint64_t> best_of(const std::vector<Candidate>& candidates,
+  std::optional<std::uint64_t> best_of(const std::vector<Candidate>& candidates, double fastest,
                                        const Model& estimate) const {
     std::optional<std::uint64_t> best;
     double most = -1;
@@ -231,7 +196,7 @@ class Proposal {
       if (tried_.contains(candidate.number)) {
         continue;
       }
-      const double worth = candidate.feasible * expected_improvement(estimate(candidate), 1);
+      const double worth = candidate.feasible * expected_improvement(estimate(candidate), fastest);
       if (worth > most) {
         most = worth;
         best = candidate.number;
@@ -280,7 +245,7 @@ class Proposal {
     }
   }
 
-  const ModelStrategy& strategy_;
+  ModelStrategy& strategy_;
   const ConfigurationSpace& space_;
   std::span<const Observation> history_;
   Tried tried_;
@@ -295,11 +260,7 @@ class Proposal {
 
 ModelStrategy::ModelStrategy(const ConfigurationSpace& space, std::vector<std::uint64_t> first,
                              std::uint64_t seed, ModelSettings settings)
-    : space_(space),
-      coordinates_(space.axes()),
-      first_(std::move(first)),
-      seed_(seed),
-      settings_(std::move(settings)) {}
+    : space_(space), coordinates_(space.axes()), first_(std::move(first)), seed_(seed), settings_(settings) {}
 
 std::vector<std::uint64_t> ModelStrategy::propose(std::span<const Observation> history, std::size_t count) {
   return Proposal(*this, history).run(count);

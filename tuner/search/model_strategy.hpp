@@ -1,6 +1,12 @@
 // Searches large spaces by what models expect of the configurations that were not tried.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "tuner/search/coordinates.hpp"
 #include "tuner/search/extra_trees.hpp"
 #include "tuner/search/strategy.hpp"
@@ -14,17 +20,18 @@ struct ModelSettings {
   std::size_t drawn = 300;   // candidates drawn from the whole space
   std::size_t elite = 5;     // of the fastest so many all neighbours are candidates too
   ExtraTreesSettings trees = {};
-  std::size_t process_points = 256;  // the Gaussian process sees the fastest: its cost grows with their cube
-  std::vector<double> length_scales = {0.3, 0.5, 0.8, 1.2, 2, 3};  // of the process, the likeliest is taken
-  double temperature = 0.1;   // a loss of share by which a configuration is e times less often stepped from
-  double single_steps = 0.2;  // share of the steps along one axis
+  // The Gaussian process sees so many of the fastest, its weights are found with so many: its cost grows with
+  // their cube.
+  std::size_t process_points = 128;
+  std::size_t weight_points = 96;
+  std::size_t weights_every = 8;  // trials: then the weights are found anew
 };
 
-/// A configuration's worth is its share of the fastest one's speed. Three ways of choosing take turns: the
-/// greatest improvement that trees expect, times the chance that the candidate does not fail, which trees
-/// estimate from the failures; the same by a Gaussian process; and a random step from a fast configuration.
-/// They err in different places: trees find what only some values of several tunables together give, a smooth
-/// surface finds the best of a long list of sizes, and a step finds what no model expects.
+/// A configuration's worth is its share of the fastest one's speed. Two models take turns. Each proposes the
+/// candidate of the greatest improvement that it expects, times the chance that the candidate does not fail,
+/// which trees estimate from the failures. They err in different places: trees find what only some values of
+/// several tunables together give; a Gaussian process, over the logarithms of the shares, finds the best of a
+/// long list of sizes, and which tunables do not matter.
 class ModelStrategy : public Strategy {
  public:
   /// Proposes `first` first (default, winners of neighbouring problems: valid configurations). The
@@ -42,6 +49,13 @@ class ModelStrategy : public Strategy {
   const std::vector<std::uint64_t> first_;
   const std::uint64_t seed_;
   const ModelSettings settings_;
+
+  // Of the process, by the first so many trials: a function of them, kept because it is dear.
+  struct Weights {
+    std::size_t trials = 0;
+    std::vector<double> of_axes;
+  };
+  std::optional<Weights> weights_;
 };
 
 }  // namespace cubind

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -60,28 +61,57 @@ TEST_CASE("trees of one target or of inputs that are all alike are leaves") {
 
 TEST_CASE("a process goes through what it was given and is unsure far away") {
   const Surface known = surface(60, 1);
-  const GaussianProcess process(known.inputs, known.targets, 0.8);
+  const GaussianProcess process(known.inputs, known.targets, {1.25, 1.25});
   CHECK(mean_error(process) < 0.02);
   CHECK(process.estimate(known.inputs[0]).mean == Approx(known.targets[0]).margin(0.02));
   CHECK(process.estimate(known.inputs[0]).deviation < 0.05);
   CHECK(process.estimate({5, 5}).deviation > 0.3);
 }
 
-TEST_CASE("the likeliest length scale is the one that the targets follow") {
+TEST_CASE("the likeliest weights tell a coordinate that matters from one that does not") {
+  Surface known = surface(60, 1);
+  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
+    known.targets[i] = std::sin(9 * known.inputs[i][1]);
+  }
+  const auto weights = GaussianProcess::likeliest_weights(known.inputs, known.targets);
+  REQUIRE(weights.size() == 2);
+  CHECK(weights[1] > 3 * weights[0]);  // two passes change each at most fourfold
+}
+
+TEST_CASE("what follows no coordinate gets heavier weights than a smooth surface") {
   const Surface known = surface(60, 1);
-  CHECK(GaussianProcess::likeliest_scale(known.inputs, known.targets, {0.02, 1}) == 1);
+  const auto smooth = GaussianProcess::likeliest_weights(known.inputs, known.targets);
   Surface noise = known;
   Random random(3);
   for (double& target : noise.targets) {
     target = random.uniform();
   }
-  CHECK(GaussianProcess::likeliest_scale(noise.inputs, noise.targets, {0.02, 1}) == 0.02);
+  const auto rough = GaussianProcess::likeliest_weights(noise.inputs, noise.targets);
+  CHECK(std::max(rough[0], rough[1]) > 2 * std::max(smooth[0], smooth[1]));
+}
+
+TEST_CASE("weights are found where all targets or all inputs are alike") {
+  CHECK(GaussianProcess::likeliest_weights({{0, 1}, {1, 0}}, {3, 3}).size() == 2);
+  const auto weights = GaussianProcess::likeliest_weights({{1, 1}, {1, 1}}, {3, 4});
+  CHECK(std::isfinite(GaussianProcess({{1, 1}, {1, 1}}, {3, 4}, weights).estimate({1, 1}).mean));
 }
 
 TEST_CASE("coordinates leave out fixed tunables and take logarithms") {
   const Coordinates coordinates({{"A", {1, 2, 4}}, {"B", {7}}, {"C", {0, 1, 3}}, {"D", {-2, 0, 2}}});
-  CHECK(coordinates.logarithms({2, 0, 1, 0}) == Features{2, 1, -2});
-  CHECK(coordinates.scaled({1, 0, 0, 2}) == Features{0.5, 0, 1});
+  CHECK(coordinates.logarithms({2, 0, 1, 0}) == Features{2, 1, -2, 1});
+  CHECK(coordinates.scaled({1, 0, 0, 2}) == Features{0.5, 0, 1, 1.0 / 16});
+}
+
+TEST_CASE("coordinates tell round values from others where an axis has both") {
+  const Coordinates coordinates({{"A", {1, 2, 4}}, {"B", {96, 128}}, {"C", {-3, -2, 0}}, {"D", {3, 5}}});
+  const auto round = [&](const Point& point) {
+    const Features all = coordinates.logarithms(point);
+    return Features(all.begin() + 4, all.end());
+  };
+  CHECK(round({2, 0, 0, 0}) == Features{0, 0});
+  CHECK(round({0, 1, 1, 1}) == Features{1, 1});
+  CHECK(round({0, 0, 2, 0}) == Features{0, 1});
+  CHECK(coordinates.scaled({0, 1, 0, 0}).back() == 0);
 }
 
 TEST_CASE("a scaled coordinate lies between position and logarithm") {

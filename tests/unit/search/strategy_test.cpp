@@ -173,6 +173,47 @@ TEST_CASE("a model's proposals are a function of seed and history") {
   CHECK(ModelStrategy(space, {}, 1).propose(shorter, 1) == Numbers{history.back().number});
 }
 
+TEST_CASE("a model that is asked while trials are under way proposes the same after a restart") {
+  const ConfigurationSpace space = large_space();
+  ModelStrategy strategy(space, {}, 1);
+  std::vector<Observation> history;
+  for (std::size_t trial = 0; trial < 60; ++trial) {
+    const Numbers next = strategy.propose(history, trial + kModelAhead - history.size());
+    if (trial % 5 == 0) {
+      CHECK(ModelStrategy(space, {}, 1).propose(history, next.size()) == next);
+    }
+    for (const std::uint64_t number : next) {
+      history.push_back({number, Outcome::Correct, std::nullopt});
+    }
+    const std::uint64_t tried = history[trial].number;
+    history[trial] = trial % 9 == 4 ? Observation{tried, Outcome::Runtime, std::nullopt}
+                                    : timed(tried, space.values(space.point(tried)));
+  }
+}
+
+TEST_CASE("a model finds a round size in a long list, beside tunables that do not matter") {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 32; size <= 1024; size += 32) {
+    sizes.push_back(size);
+  }
+  const ConfigurationSpace space =
+      space_of({{"A", sizes}, {"B", sizes}, {"C", {0, 1, 2, 3}}, {"D", {0, 1, 2, 3}}, {"E", {0, 1}}}, {});
+  const auto time_us = [](const Values& values) {
+    const double rest = values[0] == 64 || values[0] == 128 || values[0] == 256 || values[0] == 512 ? 0 : 4;
+    return 10 + rest + std::abs(std::log2(static_cast<double>(values[0]) / 256)) +
+           std::abs(std::log2(static_cast<double>(values[1]) / 320));
+  };
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto history =
+        search(space, ModelStrategy(space, {}, seed), 100, [&](std::uint64_t number, const Values& values) {
+          return Observation{number, Outcome::Correct, time_us(values)};
+        });
+    found += best_us(history) <= 10.2 ? 1 : 0;
+  }
+  CHECK(found >= 19);
+}
+
 TEST_CASE("a model finds in a hundred trials what a thousand draws do not") {
   const ConfigurationSpace space = large_space();
   const double found = best_us(search(space, ModelStrategy(space, {}, 1), 100));
