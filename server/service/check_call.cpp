@@ -266,8 +266,10 @@ void CheckCall::count_for(const Problem& problem, const Target& target) {
         "/constraints: tie too many tunables for the valid configurations to be counted: at " +
         to_string(problem) + " there are at most " + std::to_string(size.valid));
   }
-  if (reply_.problems_size() == 1) {
-    reply_.add_warnings("counted for " + target.label);
+  if (reply_.problems_size() == 1 && request_.device().empty()) {
+    reply_.add_warnings(
+        (request_.architectures().empty() ? "no device was named: counted for " : "counted for ") +
+        target.label);
   }
 }
 

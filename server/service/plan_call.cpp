@@ -13,6 +13,7 @@
 #include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
 #include "tuner/spec/space.hpp"
+#include "tuner/spec/space_thinning.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -48,6 +49,12 @@ std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
   return refused ? "the replayed table holds no recording of it" : "";
 }
 
+std::string why_none_is_valid(const Question& question, const Interrupt& interrupt) {
+  const std::string why = what_leaves_none(*question.spec, question.key.problem,
+                                           device_constants(question.device.facts), interrupt);
+  return "no configuration is valid" + (why.empty() ? "" : ": " + why + " leaves none");
+}
+
 void plan(ServiceContext& context, const Question& question, const PlanWishes& wishes, const JobTimes& times,
           v1::PlannedProblem& planned) {
   const SpaceSize size = count_valid(*question.spec, question.key.problem,
@@ -61,7 +68,8 @@ void plan(ServiceContext& context, const Question& question, const PlanWishes& w
   planned.set_trials(plan_search(size.valid, size.exact, wishes.budget).trials);
   planned.set_fresh(
       settled_answer(question, wishes.budget, context.answerer, *context.index.snapshot()).has_value());
-  planned.set_obstacle(obstacle_of(question, *context.fleet.agents()));
+  planned.set_obstacle(size.valid == 0 ? why_none_is_valid(question, wishes.interrupt)
+                                       : obstacle_of(question, *context.fleet.agents()));
   if ((planned.fresh() && !wishes.retune) || !planned.obstacle().empty()) {
     planned.set_estimate_ms(0);
     return;

@@ -69,7 +69,9 @@ UniqueFd lock_file(const std::filesystem::path& path) {
     std::array<char, 32> holder{};
     const auto size = ::pread(fd.get(), holder.data(), holder.size() - 1, 0);
     const std::string pid = size > 0 ? std::string(holder.data(), static_cast<std::size_t>(size)) : "unknown";
-    throw Error(ErrorCode::FailedPrecondition, path.string(), "another cubind (pid " + pid + ") has it open");
+    throw Error(ErrorCode::FailedPrecondition, path.string(),
+                "another cubind (pid " + pid +
+                    ") has it open: end that one, or give this one its own --socket and --db");
   }
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {

@@ -1,6 +1,7 @@
 // Kernel specs as a user edits them beside a running daemon: begun by `kernels init`, changed, broken,
 // removed.
 #include <catch2/catch.hpp>
+#include <regex>
 
 #include "base/file.hpp"
 #include "tests/service/cubindctl/live.hpp"
@@ -106,6 +107,39 @@ TEST_CASE("a kernel with a header of six mebibytes is checked as it is tuned") {
   CHECK(checked.exit_code == 0);
   CHECK_THAT(checked.out, Contains("compiled for sm_90"));
   CHECK(ctl(daemon, {"tune", kTinyKernel, "--problem", problem}).exit_code == 0);
+}
+
+TEST_CASE("kernels check with all lists the registers of each entry") {
+  TinyDaemon daemon;
+  const fs::path spec = daemon.kernels() / "scale.json";
+  Json twice = Json::parse(read_file(spec));
+  twice["launches"].push_back(twice["launches"][0]);
+  twice["launches"][1]["entry"] = "scale<{T}, {THREADS}, 1, {K}>";
+  twice["launches"][1]["grid"] = {"cdiv(N, THREADS)"};
+  replace_in(spec, read_file(spec), twice.dump());
+  const std::string out =
+      ctl(daemon, {"kernels", "check", spec, "--problem", text_of(tiny_problem(2)), "--all"}).out;
+  const std::string row = out.substr(out.find("CUBIN_B  CONFIGURATION\n"));
+  CHECK(std::regex_search(row, std::regex(R"(\n +\d+,\d+ +0,0 +0,0 +\d+  THREADS=)")));
+}
+
+TEST_CASE("a fault of a problem is told at the option that gives it") {
+  TinyDaemon daemon;
+  const std::string spec = daemon.kernels() / "scale.json";
+  for (const auto& words : {std::vector<std::string>{"kernels", "check", spec}, {"get", kTinyKernel}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--problem", "M=1"});
+    const ProgramResult result = ctl(daemon, all);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Catch::StartsWith("cubindctl: --problem M=1: "));
+  }
+}
+
+TEST_CASE("kernels check of a CUDA source asks for the spec") {
+  TinyDaemon daemon;
+  const ProgramResult result = ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.cu"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("scale.cu: is a CUDA source: name the kernel spec"));
 }
 
 TEST_CASE("kernels init overwrites nothing and leaves nothing half written") {

@@ -50,6 +50,17 @@ TEST_CASE("more of the want list than a Tune may have is refused with the limit"
   CHECK_THAT(status.error_message(), Contains("wanted.top") && Contains("1000"));
 }
 
+TEST_CASE("a plan says that a problem without a valid configuration would fail and why") {
+  DaemonFixture daemon;
+  const FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::PlanTuneReply reply;
+  REQUIRE(plan(daemon, tune_vector_add({4096, std::int64_t{1} << 48}), &reply).ok());
+  CHECK(reply.problems(0).obstacle().empty());
+  CHECK(reply.problems(1).valid() == 0);
+  CHECK_THAT(reply.problems(1).obstacle(),
+             Contains("no configuration is valid: /launches/0: grid and block") && Contains("leaves none"));
+}
+
 TEST_CASE("a plan of an unknown kernel is NOT_FOUND with what is near") {
   DaemonFixture daemon;
   v1::TuneRequest request = tune_vector_add({4096});
