@@ -204,14 +204,14 @@ TEST_CASE("a model finds a round size in a long list, beside tunables that do no
            std::abs(std::log2(static_cast<double>(values[1]) / 320));
   };
   int found = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const auto history =
         search(space, ModelStrategy(space, {}, seed), 100, [&](std::uint64_t number, const Values& values) {
           return Observation{number, Outcome::Correct, time_us(values)};
         });
     found += best_us(history) <= 10.2 ? 1 : 0;
   }
-  CHECK(found >= 19);
+  CHECK(found == 4);
 }
 
 TEST_CASE("a model finds in a hundred trials what a thousand draws do not") {
