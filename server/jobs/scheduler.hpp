@@ -121,8 +121,6 @@ class Scheduler {
   /// Stored in one transaction when this returns true.
   bool store_batch(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkBatch batch);
   bool finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence, WorkResult result);
-  /// Whether jobs are queued for the GPU of this lease. An ended lease, and one that compiles: none are.
-  bool jobs_wait_behind(const std::string& lease_id) const;
 
   /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can
   /// (then the result is empty). Gives the check's id.

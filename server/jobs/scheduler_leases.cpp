@@ -94,18 +94,6 @@ bool Scheduler::heartbeat(std::uint64_t agent, const std::string& lease_id, std:
   return leased_job(agent, lease_id, fence) != nullptr;
 }
 
-bool Scheduler::jobs_wait_behind(const std::string& lease_id) const {
-  const auto found = jobs_.leased().find(lease_id);
-  if (found == jobs_.leased().end() || found->second->lease->gpu_uuid.empty()) {
-    return false;
-  }
-  const auto now = clock_.steady_now();
-  return std::ranges::any_of(jobs_.all(), [&](const OpenJob& job) {
-    return !job.lease && job.row.kind == JobKind::Tune && now >= job.not_before &&
-           job.row.question.device_class == found->second->row.question.device_class;
-  });
-}
-
 std::string Scheduler::check(CheckOrder order, const std::string& caller, PendingChecks::Done done) {
   const auto agent = placement_.compiler_for(order.architecture);
   if (!agent) {

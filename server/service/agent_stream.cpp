@@ -128,7 +128,6 @@ void AgentStream::acknowledge() {
   failpoint("daemon.acknowledge");
   v1::DaemonMessage ack;
   ack.mutable_ack()->set_sequence(message_.sequence());
-  ack.mutable_ack()->set_jobs_wait(context_.scheduler.jobs_wait_behind(message_.lease_id()));
   send(std::move(ack));
 }
 

@@ -401,20 +401,5 @@ TEST_CASE("an agent is told which job comes next on its GPU") {
   CHECK(f.link.announced[1].job.question.problem == f.question(64).problem);
 }
 
-TEST_CASE("jobs wait behind a lease as long as others are queued for its GPU") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit(4096);
-  const Lease first = f.link.leases.at(0);
-  CHECK_FALSE(f.scheduler->jobs_wait_behind(first.id));
-  f.submit(1024);
-  CHECK(f.scheduler->jobs_wait_behind(first.id));
-  WorkResult failed;
-  failed.status = WorkResult::Status::Failed;
-  f.scheduler->finish(agent, first.id, first.fence, failed);
-  CHECK_FALSE(f.scheduler->jobs_wait_behind(first.id));
-  CHECK_FALSE(f.scheduler->jobs_wait_behind(f.link.leases.at(1).id));
-}
-
 }  // namespace
 }  // namespace cubind::test
