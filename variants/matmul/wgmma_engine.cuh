@@ -25,8 +25,7 @@ struct WgmmaEngine {
   __device__ __forceinline__ float sum(int i, int j) const { return sums[i / 2][j / 2][i % 2 * 2 + j % 2]; }
 
   // While the products of a step run, copies go to the buffer of the step before the last one: all warpgroups
-  // were past it when they met at the barrier. They start ahead of the products, which keep a warp at their issue
-  // for most of a step; those of the step before run meanwhile.
+  // were past it when they met at the barrier. They start while the products of the step before run.
   __device__ __forceinline__ void run(const S& stages) {
 #pragma unroll
     for (int i = 0; i < kM64 * kN8 * 4; ++i) {
@@ -40,8 +39,12 @@ struct WgmmaEngine {
     for (int step = 0; step < S::kStages - 2; ++step) {
       stages.start(step);
     }
+    int step = 0;
+    if constexpr (S::kFed) {
+      step = run_rounds(stages, row, column);
+    }
 #pragma unroll 1
-    for (int step = 0; step < stages.steps; ++step) {
+    for (; step < stages.steps; ++step) {
       wait_for_copies<S::kStages - 3>();
       publish_to_wgmma();
       __syncthreads();
@@ -56,6 +59,42 @@ struct WgmmaEngine {
   }
 
  private:
+  // As many rounds of kStages steps as there are whose copies are of whole steps; returns where they end. All
+  // offsets within a round are constants.
+  __device__ __forceinline__ int run_rounds(const S& stages, int row, int column) {
+    constexpr int kAhead = S::kStages - 2;
+    typename S::LeftFeed left = stages.left_feed(kAhead);
+    typename S::RightFeed right = stages.right_feed(kAhead);
+    const int end = stages.whole_steps() - kAhead - (S::kStages - 1);
+    int step = 0;
+#pragma unroll 1
+    for (; step < end; step += S::kStages) {
+      run_round<0>(stages, left, right, row, column);
+      left.template move_on<S::kStages>();
+      right.template move_on<S::kStages>();
+    }
+    return step;
+  }
+
+  template <int STEP>
+  __device__ __forceinline__ void run_round(const S& stages, typename S::LeftFeed& left,
+                                            typename S::RightFeed& right, int row, int column) {
+    constexpr int kFilled = (STEP + S::kStages - 2) % S::kStages;
+    wait_for_copies<S::kStages - 3>();
+    publish_to_wgmma();
+    __syncthreads();
+    left.template start<STEP>(stages.left(kFilled));
+    right.template start<STEP>(stages.right(kFilled));
+    close_copy_group();
+    open_wgmma_group();
+    multiply(stages.left(STEP), stages.right(STEP), row, column);
+    close_wgmma_group();
+    wait_for_wgmma<1>();
+    if constexpr (STEP + 1 < S::kStages) {
+      run_round<STEP + 1>(stages, left, right, row, column);
+    }
+  }
+
   static __device__ __forceinline__ int group() { return int(threadIdx.x) / 128; }
   static __device__ __forceinline__ int group_m() { return group() % kGroupsM * kGroupM; }
   static __device__ __forceinline__ int group_n() { return group() / kGroupsM * kGroupN; }
