@@ -18,7 +18,7 @@ namespace cubind::ctl {
 struct ExplainedQuestion {
   std::string kernel;
   Problem problem;  // canonical
-  std::string policy = "cold/1,stream";
+  std::string policy = "cold/2,stream";
   std::string numerics = "tolerance";
   std::string name_space;
 };

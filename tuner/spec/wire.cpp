@@ -42,11 +42,12 @@ void to_wire(const Policy& from, v1::Policy& to) {
 }
 
 Policy policy_from_wire(const v1::Policy& from, std::string_view field) {
-  if (from.flush_method() > 1) {
-    refuse(member_field(field, "flush_method"),
-           std::to_string(from.flush_method()) + " is not known, 1 writes twice the L2");
+  if (from.flush_method() != 0 && from.flush_method() != kFlushMethod) {
+    refuse(member_field(field, "flush_method"), std::to_string(from.flush_method()) +
+                                                    " is not measured, only " + std::to_string(kFlushMethod) +
+                                                    ": twice the L2 is written right before the kernel");
   }
-  return {from.warm_l2(), 1, from.graph_launch()};
+  return {from.warm_l2(), kFlushMethod, from.graph_launch()};
 }
 
 void to_wire(const Numerics& from, v1::Numerics& to) {

@@ -55,12 +55,6 @@ class Recorder final : public CuptiRecorder {
     return std::exchange(records_, {});
   }
 
-  void drop() override {
-    library_->activity_flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    const std::lock_guard lock(mutex_);
-    records_.clear();
-  }
-
  private:
   std::size_t count() {
     const std::lock_guard lock(mutex_);

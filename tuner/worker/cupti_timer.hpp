@@ -22,11 +22,9 @@ class CuptiRecorder {
     std::uint32_t correlation = 0;  // grows with each launch
     std::uint64_t start_ns = 0, end_ns = 0;
   };
-  /// The records of all kernels that have ended since the last call of either; `expected`: there are at least
+  /// The records of all kernels that have ended since the last call; `expected`: there are at least
   /// so many. The stream must be idle.
   virtual std::vector<KernelRecord> take(std::size_t expected) = 0;
-  /// Forgets them. The next launch takes 150 us longer than others.
-  virtual void drop() = 0;
 };
 
 class CuptiTimer final : public Timer {

@@ -6,13 +6,11 @@
 
 namespace cubind::worker {
 
-/// Method 1: a buffer of twice the L2 is written, as do_bench does. Reading it back as well changes results
-/// by up to 20 %, so the method's number is part of the policy. A memset: no kernel, so that no kernel record
-/// of it exists.
+/// kFlushMethod: a buffer of twice the L2 is written, as do_bench does. Reading it back as well changes
+/// results by up to 20 %, so the method's number is part of the policy. A memset: no kernel, so that no
+/// kernel record of it exists.
 class L2Flush {
  public:
-  static constexpr std::uint32_t kMethod = 1;
-
   L2Flush(const DriverContext& context, MemoryBudget& budget);
   /// Throws DriverError.
   void enqueue() const;

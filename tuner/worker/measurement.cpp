@@ -3,15 +3,16 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "tuner/spec/keys.hpp"
 #include "tuner/worker/sample_block.hpp"
 
 namespace cubind::worker {
 
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan) {
   const v1::Policy& policy = setup.request().policy();
-  if (policy.flush_method() > L2Flush::kMethod) {
+  if (policy.flush_method() != 0 && policy.flush_method() != kFlushMethod) {
     throw Error(ErrorCode::InvalidArgument, "policy.flush_method",
-                std::to_string(policy.flush_method()) + " (known: 1, a buffer of twice the L2 is written)");
+                std::to_string(policy.flush_method()) + " (known: " + std::to_string(kFlushMethod) + ")");
   }
   SampleSteps steps;
   if (setup.needs_restore()) {

@@ -56,7 +56,7 @@ const std::vector<Malformed>& malformed_requests() {
       {"missing fact", [](Request& r) { r.mutable_device()->mutable_facts()->set_sm_count(0); },
        "device.facts.sm_count:", "missing"},
       {"unknown flush method", [](Request& r) { r.mutable_policy()->set_flush_method(9); },
-       "policy.flush_method:", "9 is not known"},
+       "policy.flush_method:", "9 is not measured"},
       {"numerics without their dim",
        [](Request& r) { r.mutable_numerics()->set_kind(v1::Numerics::INVARIANT); },
        "numerics.invariant_dim:", "the dim is missing"},

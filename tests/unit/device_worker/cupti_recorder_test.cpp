@@ -66,15 +66,6 @@ TEST_CASE("a flush is forced for records that are not complete") {
   CHECK(fake.state().forced == before.forced + 1);
 }
 
-TEST_CASE("dropping records forces the flush, as stored times have it") {
-  Fake fake;
-  const FakeCupti before = fake.state();
-  fake.kernels(2);
-  fake.recorder().drop();
-  CHECK(fake.state().forced == before.forced + 1);
-  CHECK(fake.recorder().take(0).empty());
-}
-
 TEST_CASE("a record has its kernel's times and its place in the order of launches") {
   Fake fake;
   fake.kernels(2);

@@ -23,7 +23,7 @@ struct Question {
   Configuration configuration = test::configuration();
   std::string architecture = "sm_90";
   ToolchainIdentity toolchain = kToolchain;
-  Policy policy;
+  Policy policy{false, 1, false};  // the digests below hold whatever the default is
   std::string driver_branch = "580";
   Digest device_class = Digest::of("device");
 

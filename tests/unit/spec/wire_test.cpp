@@ -46,12 +46,12 @@ TEST_CASE("files of a bundle arrive compressed or not and no bomb is inflated") 
   CHECK_THROWS_WITH(bundle_from_wire(message), Catch::Contains("files[1].content_bytes"));
 }
 
-TEST_CASE("an absent flush method is the default one and an unknown one is refused") {
+TEST_CASE("an absent flush method is the default one and one that is not measured is refused") {
   v1::Policy message;
   CHECK(policy_from_wire(message, "policy") == Policy{});
-  to_wire(Policy{true, 1, true}, message);
-  CHECK(policy_from_wire(message, "policy") == Policy{true, 1, true});
-  message.set_flush_method(2);
+  to_wire(Policy{true, kFlushMethod, true}, message);
+  CHECK(policy_from_wire(message, "policy") == Policy{true, kFlushMethod, true});
+  message.set_flush_method(kFlushMethod - 1);
   CHECK(where_of([&] { policy_from_wire(message, "policy"); }) == "policy.flush_method");
 }
 
