@@ -47,5 +47,6 @@ function(cubind_add_test)
   catch_discover_tests(${arg_NAME}
     TEST_PREFIX "${arg_NAME}: "
     EXTRA_ARGS -w NoTests
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
+    # What may take longest begins first, so that it does not run alone at the end.
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT} ${arg_PROPERTIES})
 endfunction()

@@ -47,7 +47,7 @@ run_tests() {
   sanitizer_options
   local without=gpu
   [[ " $* " == *slow* ]] || without='gpu|slow'
-  exec ctest --test-dir "build/$preset" -LE "$without" --no-tests=error --output-on-failure -j 3 "$@"
+  exec ctest --test-dir "build/$preset" -LE "$without" --no-tests=error --output-on-failure -j 5 "$@"
 }
 
 # A finding ends the program that made it, child processes included.
