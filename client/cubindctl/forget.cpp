@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
-#include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/plan/wire.hpp"

@@ -5,9 +5,9 @@
 
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
-#include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/own_terms.hpp"
 #include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/watch.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress_bar.hpp"
+#include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "client/cubindctl/text_wrap.hpp"
 #include "tuner/plan/wire.hpp"

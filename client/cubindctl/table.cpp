@@ -7,6 +7,7 @@
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/table_output.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -42,22 +43,12 @@ ExitCode run(const ExportOptions& options, const CommonOptions& common) {
   request.set_include_provisional(options.provisional);
   const v1::TableChunk table =
       Connection(resolve_address(common.address)).export_table(request, common.deadline());
-  const std::string& text = table.json();
   tell_what_is_left_out(table);
-  if (options.output.empty()) {
-    std::cout << text << std::flush;
-    return ExitCode::Ok;
-  }
-  write_output(options.output, text);
-  if (common.json) {
-    print_json({{"file", options.output},
-                {"size_bytes", text.size()},
-                {"replayed_left_out", table.replayed_left_out()},
+  output_table(options.output, table.json(), "",
+               {{"replayed_left_out", table.replayed_left_out()},
                 {"provisional_left_out", table.provisional_left_out()},
-                {"damaged_left_out", table.damaged_left_out()}});
-  } else {
-    std::cout << "wrote " << options.output << ", " << text.size() << " bytes\n";
-  }
+                {"damaged_left_out", table.damaged_left_out()}},
+               common);
   return ExitCode::Ok;
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/table_output.hpp"
 #include "client/cubindctl/text_table.hpp"
 #include "tuner/table/table_check.hpp"
 #include "tuner/table/table_merge.hpp"
@@ -91,22 +92,14 @@ ExitCode run(const TableMergeOptions& options, const CommonOptions& common) {
         ErrorCode::ResourceExhausted, options.output.empty() ? "merged table" : options.output,
         size_text(text.size()) + ", a table that can be read has at most " + size_text(kMaxTableBytes));
   }
-  if (options.output.empty()) {
-    std::cout << text << std::flush;
-    return ExitCode::Ok;
-  }
-  write_output(options.output, text);
-  if (common.json) {
-    print_json({{"file", options.output},
-                {"size_bytes", text.size()},
-                {"devices", merged.devices.size()},
+  output_table(options.output, text,
+               ": " + std::to_string(merged.records.size()) + " records and " +
+                   std::to_string(merged.trials.size()) + " trials of " + std::to_string(tables.size()) +
+                   (tables.size() == 1 ? " table" : " tables"),
+               {{"devices", merged.devices.size()},
                 {"records", merged.records.size()},
-                {"trials", merged.trials.size()}});
-  } else {
-    std::cout << "wrote " << options.output << ", " << text.size() << " bytes: " << merged.records.size()
-              << " records and " << merged.trials.size() << " trials of " << tables.size()
-              << (tables.size() == 1 ? " table\n" : " tables\n");
-  }
+                {"trials", merged.trials.size()}},
+               common);
   return ExitCode::Ok;
 }
 

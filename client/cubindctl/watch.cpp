@@ -7,9 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/plain_output.hpp"
 #include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/stop_signals.hpp"
 #include "client/cubindctl/terminal.hpp"
 

@@ -7,7 +7,9 @@
 #include "base/error.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/evidence_wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -16,25 +18,21 @@ namespace {
 constexpr double kMaxFigure = std::numeric_limits<double>::max();  // of what has no unit: it is finite
 constexpr std::size_t kWorkPageBytes = std::size_t{1} << 20;
 
-std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
-
-std::string at(const std::string& list, int index, std::string_view member) {
-  return list + "[" + std::to_string(index) + "]." + std::string(member);
-}
-
 TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, int index) {
   TrialRow trial;
-  trial.key = {digest_from_wire(wire.trial_key(), at(list, index, "trial_key")), wire.trial_key_full()};
+  trial.key = {digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key")),
+               wire.trial_key_full()};
   if (!wire.artifact_key().empty()) {
-    trial.artifact_key = digest_from_wire(wire.artifact_key(), at(list, index, "artifact_key"));
+    trial.artifact_key = digest_from_wire(wire.artifact_key(), element_member(list, index, "artifact_key"));
   }
-  trial.configuration = configuration_from_wire(wire.configuration(), at(list, index, "configuration"));
-  trial.problem = problem_from_wire(wire.problem(), at(list, index, "problem"));
-  trial.outcome = outcome_from_wire(wire.outcome(), at(list, index, "outcome"));
+  trial.configuration =
+      configuration_from_wire(wire.configuration(), element_member(list, index, "configuration"));
+  trial.problem = problem_from_wire(wire.problem(), element_member(list, index, "problem"));
+  trial.outcome = outcome_from_wire(wire.outcome(), element_member(list, index, "outcome"));
   trial.detail = wire.detail();
   trial.fault_count = wire.fault_count();
   if (wire.has_toolchain()) {
-    trial.toolchain = toolchain_from_wire(wire.toolchain(), at(list, index, "toolchain"));
+    trial.toolchain = toolchain_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
   }
   return trial;
 }
@@ -42,21 +40,21 @@ TrialRow trial_from_wire(const v1::TrialHeader& wire, const std::string& list, i
 ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::string& list, int index) {
   ArtifactUpload upload;
   ArtifactRow& row = upload.row;
-  row.key = {digest_from_wire(wire.key(), at(list, index, "key")), wire.key_full()};
-  row.cubin = digest_from_wire(wire.info().digest(), at(list, index, "info.digest"));
+  row.key = {digest_from_wire(wire.key(), element_member(list, index, "key")), wire.key_full()};
+  row.cubin = digest_from_wire(wire.info().digest(), element_member(list, index, "info.digest"));
   row.architecture = wire.info().architecture();
   row.cubin_bytes = wire.info().cubin_bytes();
   row.entries.assign(wire.entries().begin(), wire.entries().end());
   row.entry_symbols.assign(wire.entry_symbols().begin(), wire.entry_symbols().end());
   row.resources = resources_from_wire(wire.info().entries());
-  row.toolchain = toolchain_from_wire(wire.toolchain(), at(list, index, "toolchain"));
+  row.toolchain = toolchain_from_wire(wire.toolchain(), element_member(list, index, "toolchain"));
   row.compile_ms = wire.compile_ms();
   if (row.entries.size() != row.entry_symbols.size()) {
-    throw Error(ErrorCode::InvalidArgument, at(list, index, "entry_symbols"),
+    throw Error(ErrorCode::InvalidArgument, element_member(list, index, "entry_symbols"),
                 "has another length than entries");
   }
   if (row.cubin_bytes > kMaxCubinBytes) {
-    throw Error(ErrorCode::ResourceExhausted, at(list, index, "info.cubin_bytes"),
+    throw Error(ErrorCode::ResourceExhausted, element_member(list, index, "info.cubin_bytes"),
                 std::to_string(row.cubin_bytes) + " is above the limit of " + std::to_string(kMaxCubinBytes));
   }
   upload.zstd = wire.info().zstd_cubin();
@@ -65,10 +63,10 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
 
 void check_times(const v1::SampleBlock& wire, const std::string& list, int index) {
   for (int i = 0; i < wire.samples_us_size(); ++i) {
-    check_time(wire.samples_us(i), at(list, index, "samples_us[" + std::to_string(i) + "]"));
+    check_time(wire.samples_us(i), element_member(list, index, "samples_us[" + std::to_string(i) + "]"));
   }
-  check_time(wire.tick_us(), at(list, index, "tick_us"));
-  check_time(wire.judged_against_us(), at(list, index, "judged_against_us"));
+  check_time(wire.tick_us(), element_member(list, index, "tick_us"));
+  check_time(wire.judged_against_us(), element_member(list, index, "judged_against_us"));
 }
 
 void check_times(const v1::Provenance& wire) {
@@ -84,7 +82,7 @@ void check_times(const v1::Provenance& wire) {
 BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, int index) {
   check_times(wire, list, index);
   BlockRow row;
-  row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
+  row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
   row.stage = wire.stage() == v1::SampleBlock::FINAL ? Stage::Final : Stage::Screen;
   row.index = wire.index();
   row.block = cubind::block_from_wire(wire);
@@ -95,11 +93,11 @@ BlockRow block_from_wire(const v1::SampleBlock& wire, const std::string& list, i
 
 VerificationRow verification_from_wire(const v1::VerificationResult& wire, const std::string& list,
                                        int index) {
-  check_number(wire.worst_excess(), kMaxFigure, at(list, index, "worst_excess"));
+  check_number(wire.worst_excess(), kMaxFigure, element_member(list, index, "worst_excess"));
   VerificationRow row;
-  row.trial = digest_from_wire(wire.trial_key(), at(list, index, "trial_key"));
+  row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
   row.verification_digest =
-      digest_from_wire(wire.verification_digest(), at(list, index, "verification_digest"));
+      digest_from_wire(wire.verification_digest(), element_member(list, index, "verification_digest"));
   row.result = cubind::verification_from_wire(wire, list + "[" + std::to_string(index) + "]");
   return row;
 }
@@ -194,8 +192,9 @@ std::vector<OfferedDevice> devices_from_wire(
   for (int i = 0; i < devices.size(); ++i) {
     OfferedDevice device;
     device.uuid = devices[i].uuid();
-    check_name(device.uuid, at(field, i, "uuid"));
-    device.device = derive_device_class(device_facts_from_wire(devices[i].facts()), at(field, i, "facts"));
+    check_name(device.uuid, element_member(field, i, "uuid"));
+    device.device =
+        derive_device_class(device_facts_from_wire(devices[i].facts()), element_member(field, i, "facts"));
     device.driver = {devices[i].driver().cuda(), devices[i].driver().version()};
     device.consent = devices[i].consent();
     device.trial_memory_bytes = devices[i].trial_memory_bytes();
@@ -260,12 +259,12 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   result.error = wire.error();
   for (int i = 0; i < wire.outcomes_size(); ++i) {
     result.outcomes.push_back(
-        {outcome_from_wire(wire.outcomes(i).outcome(), at("result.outcomes", i, "outcome")),
+        {outcome_from_wire(wire.outcomes(i).outcome(), element_member("result.outcomes", i, "outcome")),
          wire.outcomes(i).count()});
   }
   result.needs_bytes = wire.needs_bytes();
   for (int i = 0; i < wire.stages_size(); ++i) {
-    check_name(wire.stages(i).stage(), at("result.stages", i, "stage"));
+    check_name(wire.stages(i).stage(), element_member("result.stages", i, "stage"));
     result.stages.push_back({wire.stages(i).stage(), wire.stages(i).ms()});
   }
   if (result.status == WorkResult::Status::Smaller) {
@@ -293,7 +292,7 @@ WorkResult result_from_wire(const v1::JobResult& wire) {
   record.verification = verification_from_wire(provenance.verification(), "result.provenance.verification");
   record.verification.digest = digest_from_wire(wire.verification_digest(), "result.verification_digest");
   for (int i = 0; i < wire.finalists_size(); ++i) {
-    record.finalists.push_back(digest_from_wire(wire.finalists(i), at("result.finalists", i, "")));
+    record.finalists.push_back(digest_from_wire(wire.finalists(i), element_field("result", "finalists", i)));
   }
   return result;
 }

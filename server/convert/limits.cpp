@@ -4,19 +4,15 @@
 #include <cstdio>
 
 #include "base/refuse.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
 
-std::string element(const std::string& field, std::string_view list, int index, std::string_view member) {
-  return field + "." + std::string(list) + "[" + std::to_string(index) + "]." + std::string(member);
-}
-
-void check_names(const google::protobuf::RepeatedPtrField<v1::NamedValue>& values, const std::string& field,
-                 std::string_view list) {
-  check_count(values.size(), kMaxNames, field + "." + std::string(list));
+void check_names(const google::protobuf::RepeatedPtrField<v1::NamedValue>& values, const std::string& list) {
+  check_count(values.size(), kMaxNames, list);
   for (int i = 0; i < values.size(); ++i) {
-    check_name(values[i].name(), element(field, list, i, "name"));
+    check_name(values[i].name(), element_member(list, i, "name"));
   }
 }
 
@@ -53,12 +49,12 @@ void check_number(double value, double max, const std::string& field) {
 }
 
 void check_problem(const v1::Problem& problem, const std::string& field) {
-  check_names(problem.dims(), field, "dims");
-  check_names(problem.flags(), field, "flags");
+  check_names(problem.dims(), field + ".dims");
+  check_names(problem.flags(), field + ".flags");
   check_count(problem.types_size(), kMaxNames, field + ".types");
   for (int i = 0; i < problem.types_size(); ++i) {
-    check_name(problem.types(i).name(), element(field, "types", i, "name"));
-    check_name(problem.types(i).type(), element(field, "types", i, "type"));
+    check_name(problem.types(i).name(), element_member(field + ".types", i, "name"));
+    check_name(problem.types(i).type(), element_member(field + ".types", i, "type"));
   }
   check_text(problem.scenario(), field + ".scenario");
 }

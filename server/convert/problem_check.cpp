@@ -8,13 +8,10 @@
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
-
-std::string at(const std::string& list, int index, const char* member) {
-  return list + "[" + std::to_string(index) + "]." + member;
-}
 
 /// Each name is known and comes once, in the lists of one request so far.
 void check_name_of(const std::string& name, const std::vector<std::string>& known,
@@ -41,9 +38,9 @@ void check_types(const KernelSpec& spec, const v1::Problem& problem, const std::
   std::vector<std::string> seen;
   for (int i = 0; i < problem.types_size(); ++i) {
     const v1::TypeBinding& wire = problem.types(i);
-    check_name_of(wire.name(), known, seen, spec.name, "type", at(field + ".types", i, "name"));
+    check_name_of(wire.name(), known, seen, spec.name, "type", element_member(field + ".types", i, "name"));
     const TypeSpec& type = *std::ranges::find(spec.types, wire.name(), &TypeSpec::name);
-    const std::string place = at(field + ".types", i, "type");
+    const std::string place = element_member(field + ".types", i, "type");
     const DType choice = dtype_from_wire(wire.type(), place);
     if (std::ranges::find(type.choices, choice) == type.choices.end()) {
       std::vector<std::string> choices;
@@ -69,14 +66,15 @@ void check_dims(const KernelSpec& spec, const v1::Problem& problem, const std::s
   std::vector<std::string> seen;
   for (int i = 0; i < problem.dims_size(); ++i) {
     const v1::NamedValue& wire = problem.dims(i);
-    check_name_of(wire.name(), known, seen, spec.name, "dim", at(field + ".dims", i, "name"));
+    check_name_of(wire.name(), known, seen, spec.name, "dim", element_member(field + ".dims", i, "name"));
     const auto dim = std::ranges::find(spec.dims, wire.name(), &DimSpec::name);
     if (dim != spec.dims.end()) {
-      check_value(*dim, wire.value(), at(field + ".dims", i, "value"));
+      check_value(*dim, wire.value(), element_member(field + ".dims", i, "value"));
     }
   }
   for (int i = 0; i < problem.flags_size(); ++i) {
-    check_name_of(problem.flags(i).name(), flags, seen, spec.name, "flag", at(field + ".flags", i, "name"));
+    check_name_of(problem.flags(i).name(), flags, seen, spec.name, "flag",
+                  element_member(field + ".flags", i, "name"));
   }
   for (const std::string& name : dims) {
     if (std::ranges::find(seen, name) == seen.end()) {

@@ -41,9 +41,7 @@ void Scheduler::load() {
   std::map<Digest, DeviceClass> devices;
   store_.read([&](StoreReader& reader) {
     rows = reader.open_jobs();
-    for (DeviceClass& device : reader.device_classes()) {
-      devices.emplace(device.digest, std::move(device));
-    }
+    devices = reader.device_classes();
   });
   for (JobRow& row : rows) {
     const auto device = devices.find(row.question.device_class);

@@ -134,9 +134,7 @@ std::shared_ptr<const IndexSnapshot> IndexSnapshot::at(Store& store, std::uint64
   auto snapshot = std::make_shared<IndexSnapshot>();
   store.read([&](StoreReader& reader) {
     snapshot->generation_ = {reader.generation().store_id, generation};
-    for (DeviceClass& device : reader.device_classes()) {
-      snapshot->devices_.emplace(device.digest, std::move(device));
-    }
+    snapshot->devices_ = reader.device_classes();
     snapshot->add(reader.records_at(generation));
   });
   return snapshot;
@@ -161,9 +159,7 @@ void Index::load(Store& store) {
   auto next = std::make_shared<IndexSnapshot>();
   store.read([&](StoreReader& reader) {
     next->generation_ = reader.generation();
-    for (DeviceClass& device : reader.device_classes()) {
-      next->devices_.emplace(device.digest, std::move(device));
-    }
+    next->devices_ = reader.device_classes();
     next->add(reader.records({}));
   });
   publish(std::move(next));
@@ -185,9 +181,7 @@ void Index::refresh(Store& store, const RecordQuestion& question) {
     for (RecordRow& row : reader.records_of(question)) {
       added.push_back(std::make_shared<const RecordRow>(std::move(row)));
     }
-    for (DeviceClass& device : reader.device_classes()) {
-      next->devices_.emplace(device.digest, std::move(device));
-    }
+    next->devices_.merge(reader.device_classes());
   });
   const std::string key = group_key(question);
   const auto old = next->groups_.find(key);

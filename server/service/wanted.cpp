@@ -49,9 +49,7 @@ std::vector<Wanted> read_wanted(ServiceContext& context, const std::string& kern
   std::map<Digest, DeviceClass> devices;
   context.store.read([&](StoreReader& reader) {
     rows = reader.wants();
-    for (DeviceClass& device : reader.device_classes()) {
-      devices.emplace(device.digest, std::move(device));
-    }
+    devices = reader.device_classes();
   });
   for (DeviceClass& device : known_devices(*context.fleet.agents(), *context.index.snapshot())) {
     devices.emplace(device.digest, std::move(device));

@@ -96,9 +96,13 @@ std::optional<Blob> StoreReader::blob(const Digest& cubin) {
   return blob;
 }
 
-std::vector<DeviceClass> StoreReader::device_classes() {
+std::map<Digest, DeviceClass> StoreReader::device_classes() {
   Statement query = database_.query(sql::kDeviceClasses);
-  return read_sound(query, "device_classes", damaged_, store::read_device_class);
+  std::map<Digest, DeviceClass> classes;
+  for (DeviceClass& device : read_sound(query, "device_classes", damaged_, store::read_device_class)) {
+    classes.emplace(device.digest, std::move(device));
+  }
+  return classes;
 }
 
 std::vector<RecordRow> StoreReader::records(const RecordFilter& filter) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct FaultFilter {
   std::vector<NamedValue> values = {};  // of tunables; empty: every configuration
 };
 
+/// Which records a list or an export has.
 struct RecordFilter {
   std::vector<std::string> kernels;       // empty: all
   std::optional<Digest> device_class;     // absent: all
@@ -51,6 +53,7 @@ struct JobPage {
   std::optional<JobAge> last;  // of the page, a damaged row too; absent: the page is empty
 };
 
+/// For the status.
 struct StoreCounts {
   std::uint64_t records = 0;  // current
   std::uint64_t artifacts = 0;
@@ -76,7 +79,8 @@ class StoreReader {
   bool has_blob(const Digest& cubin);
   std::optional<Blob> blob(const Digest& cubin);
 
-  std::vector<DeviceClass> device_classes();
+  /// By their digests.
+  std::map<Digest, DeviceClass> device_classes();
 
   std::vector<RecordRow> records(const RecordFilter& filter);
   /// The current ones of one question, of every driver branch, toolchain and evidence.

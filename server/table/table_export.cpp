@@ -64,11 +64,8 @@ TableTrial to_table(StoreReader& store, const TrialRow& row, bool samples) {
 
 class Export {
  public:
-  Export(StoreReader& store, const ExportOptions& options) : store_(store), options_(options) {
-    for (DeviceClass& device : store.device_classes()) {
-      classes_.emplace(device.digest, std::move(device));
-    }
-  }
+  Export(StoreReader& store, const ExportOptions& options)
+      : store_(store), options_(options), classes_(store.device_classes()) {}
 
   ExportedTable run() {
     const RecordFilter filter{options_.kernels, options_.device_class, options_.name_space, true};

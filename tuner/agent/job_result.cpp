@@ -87,20 +87,14 @@ VerificationSummary verification_of(const JobInput& input, const Candidate& winn
   return summary;
 }
 
-v1::Provenance provenance_of(const JobInput& input, const Decision& decision, const TrialBench& bench,
-                             const TrialLog& log, const Timing& timing) {
+// What only the agent knows: the daemon adds the rest.
+v1::Provenance provenance_of(const JobInput& input, const Decision& decision, const TrialLog& log,
+                             const Timing& timing) {
   const Candidate& winner = *decision.finalists[decision.winner].candidate;
   v1::Provenance to;
-  to.set_evidence(input.replayed ? v1::REPLAYED : v1::MEASURED);
-  to_wire(input.problem, *to.mutable_measured_problem());
-  to.set_measured_device(input.facts.name());
-  to.set_measured_device_class(bytes_of(input.device_class));
-  *to.mutable_driver() = input.driver;
-  to.set_toolchain(bench.artifact(winner).toolchain.name);
   to_wire(timing, to);
   to.set_provisional(timing.contended);
   to_wire(verification_of(input, winner, decision.verified, log), *to.mutable_verification());
-  to.set_same_bytes_measured(true);
   return to;
 }
 
@@ -114,15 +108,14 @@ std::map<v1::Outcome, std::uint32_t> count_endings(const Proposals& proposals, c
 
 }  // namespace
 
-v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialBench& bench,
-                              const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device,
-                              const Clock& clock) {
+v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialLog& log,
+                              const RoundContext& context, const v1::DeviceInfo& device, const Clock& clock) {
   const Candidate& winner = *decision.finalists[decision.winner].candidate;
   v1::JobResult result;
   result.set_status(v1::JobResult::DONE);
   result.set_winner_trial(bytes_of(winner.trial_key.digest));
   const Timing timing = timing_of(input, decision, log, context, device, clock);
-  *result.mutable_provenance() = provenance_of(input, decision, bench, log, timing);
+  *result.mutable_provenance() = provenance_of(input, decision, log, timing);
   to_wire(winner.configuration, *result.mutable_winner());
   for (const Finalist& finalist : decision.finalists) {
     result.add_finalists(bytes_of(finalist.candidate->trial_key.digest));

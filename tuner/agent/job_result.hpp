@@ -12,6 +12,7 @@
 
 namespace cubind {
 
+/// What the final rounds and the check of their winner came to.
 struct Decision {
   const std::vector<Finalist>& finalists;
   std::size_t winner = 0;              // index among the finalists
@@ -21,9 +22,8 @@ struct Decision {
 
 /// DONE, with the winner's evidence: the median of its rounds with its 95 % bootstrap interval, clocks and
 /// conditions of its blocks, the gain over the default within common rounds, and the verification. Pure.
-v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialBench& bench,
-                              const TrialLog& log, const RoundContext& context, const v1::DeviceInfo& device,
-                              const Clock& clock);
+v1::JobResult make_job_result(const JobInput& input, const Decision& decision, const TrialLog& log,
+                              const RoundContext& context, const v1::DeviceInfo& device, const Clock& clock);
 
 /// Why no candidate can win: how many ended how, and what the first of them that failed says of itself.
 std::string why_none_survived(const Proposals& proposals, const TrialBench& bench, const TrialLog& log);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tuner/agent/trial_log.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind {

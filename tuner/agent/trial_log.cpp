@@ -22,8 +22,6 @@ void log_acknowledged(const v1::Batch& batch) {
 
 }  // namespace
 
-std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
-
 TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
                    CompileSource& artifacts, JobChannel& channel)
     : input_(input), comparable_(std::move(comparable)), artifacts_(artifacts), channel_(channel) {

@@ -82,6 +82,4 @@ class TrialLog {
   std::map<std::string, Digest> pending_headers_;  // trial key to artifact key: sent with the next batch
 };
 
-std::string bytes_of(const Digest& digest);
-
 }  // namespace cubind

@@ -139,7 +139,7 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   v1::JobResult result;
   if (choice) {
     const Decision decision{finalists, *choice, find_default(finalists), check.problems()};
-    result = make_job_result(input, decision, bench, log, context, remote.info(), parts_.clock);
+    result = make_job_result(input, decision, log, context, remote.info(), parts_.clock);
   } else {
     result = failed(why_none_survived(proposals, bench, log));
   }

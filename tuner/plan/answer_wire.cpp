@@ -58,6 +58,8 @@ Outcome outcome_from_wire(v1::Outcome from, std::string_view field) {
   return static_cast<Outcome>(from - kWireOffset);
 }
 
+std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
+
 Digest digest_from_wire(std::string_view from, std::string_view field) {
   if (const auto digest = Digest::from_bytes(from)) {
     return *digest;

@@ -2,6 +2,7 @@
 // not convert throws Error(InvalidArgument) with the field path.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/digest.hpp"
@@ -25,6 +26,8 @@ Evidence evidence_from_wire(v1::Evidence from, std::string_view field);
 Outcome outcome_from_wire(v1::Outcome from, std::string_view field);
 Match match_from_wire(const google::protobuf::RepeatedField<int>& from, std::string_view field);
 
+/// The 32 bytes, as a message holds them.
+std::string bytes_of(const Digest& digest);
 /// Exactly 32 bytes.
 Digest digest_from_wire(std::string_view from, std::string_view field);
 

@@ -12,6 +12,10 @@ std::string element_field(std::string_view field, std::string_view name, int ind
   return member_field(field, name) + "[" + std::to_string(index) + "]";
 }
 
+std::string element_member(std::string_view list, int index, std::string_view member) {
+  return std::string(list) + "[" + std::to_string(index) + "]." + std::string(member);
+}
+
 void refuse_unknown(std::string_view field, std::string_view what, int value) {
   refuse(field, std::to_string(value) + ": this version knows no such " + std::string(what));
 }

@@ -10,13 +10,12 @@
 #include "schemas/limits.hpp"
 #include "tests/support/example_facts.hpp"
 #include "tests/support/valid_configurations.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/search.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 namespace {
-
-std::string bytes_of(const Digest& digest) { return std::string(digest.view()); }
 
 std::shared_ptr<const KernelSpec> spec_of(const v1::LeaseGrant& lease) {
   return parse_kernel_spec(bundle_from_wire(lease.spec()));
@@ -190,7 +189,6 @@ v1::JobResult result_of(const v1::LeaseGrant& lease, const FakeTrial& winner, do
   search.set_strategy(std::string(kExhaustiveSearch));
   search.set_complete(true);
   v1::Provenance& provenance = *result.mutable_provenance();
-  provenance.set_evidence(v1::MEASURED);
   provenance.set_measured_at("2026-11-21T12:00:00Z");
   provenance.set_median_us(median_us);
   provenance.set_median_low_us(median_us - 0.1);

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "client/cubindctl/answer_json.hpp"
+#include "client/cubindctl/reply_json.hpp"
 #include "tests/fakes/sample_reply.hpp"
 
 namespace cubind::ctl {

@@ -101,7 +101,7 @@ TEST_CASE("a device class with a damaged value is left out until it is put again
   CHECK(f.store->damaged_rows() == 1);
   f.write([](StoreWriter& writer) { writer.put_device_class(h200_class()); });
   REQUIRE(classes().size() == 1);
-  CHECK(classes()[0].facts == h200());
+  CHECK(classes().begin()->second.facts == h200());
 }
 
 TEST_CASE("an export counts the rows that lack their device class because it is damaged") {

@@ -1,4 +1,4 @@
-// The job queue: who gets which lease, and what becomes of a job.
+// The job queue: which jobs there are, and what becomes of one.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/server/scheduler_fixture.hpp"
@@ -96,86 +96,6 @@ TEST_CASE("a job waits for an idle GPU only where no other GPU of its class can 
   CHECK(third() == JobState::WaitingForIdleGpu);
 }
 
-TEST_CASE("a lease expires by the daemon's clock unless a message that names it renews it") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  const Lease lease = f.link.leases.at(0);
-  f.clock.advance(10s);
-  CHECK(f.scheduler->heartbeat(agent, lease.id, lease.fence));
-  f.clock.advance(10s);
-  f.scheduler->tick();
-  CHECK(f.state() == JobState::Running);
-  f.clock.advance(16s);
-  f.scheduler->tick();
-  CHECK(f.state() == JobState::Queued);
-  CHECK(f.link.ended == std::vector{lease.id});
-}
-
-TEST_CASE("a stale fence is refused and ends the lease at the agent") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  const Lease lease = f.link.leases.at(0);
-  CHECK_FALSE(f.scheduler->store_batch(agent, lease.id, lease.fence - 1, f.batch("a")));
-  CHECK(f.link.ended == std::vector{lease.id});
-}
-
-TEST_CASE("another agent's lease is refused though lease and fence are right") {
-  SchedulerFixture f;
-  RecordingLink other_link;
-  const auto owner = f.scheduler->agent_joined(agent_with(), f.link);
-  const auto other = f.scheduler->agent_joined(agent_with("never"), other_link);
-  f.submit();
-  const Lease lease = f.link.leases.at(0);
-  CHECK_FALSE(f.scheduler->heartbeat(other, lease.id, lease.fence));
-  CHECK_FALSE(f.scheduler->store_batch(other, lease.id, lease.fence, f.batch("a")));
-  CHECK_FALSE(f.scheduler->finish(other, lease.id, lease.fence, {}));
-  CHECK(other_link.ended.size() == 3);
-  CHECK(f.link.ended.empty());
-  CHECK(f.scheduler->heartbeat(owner, lease.id, lease.fence));
-}
-
-TEST_CASE("a fence grows over a restart of the daemon") {
-  SchedulerFixture f;
-  f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  f.scheduler = f.make();
-  f.scheduler->load();
-  f.scheduler->agent_joined(agent_with(), f.link);
-  REQUIRE(f.link.leases.size() == 2);
-  CHECK(f.link.leases[1].job.id == f.link.leases[0].job.id);
-  CHECK(f.link.leases[1].fence > f.link.leases[0].fence);
-}
-
-TEST_CASE("what a job's search begins with stays the same over its leases and a restart") {
-  SchedulerFixture f;
-  RecordRow winner = record_row(2048);
-  winner.question = f.question(2048);
-  winner.configuration = {{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
-  const auto store = [&](const RecordRow& row) {
-    f.store->write([&](StoreWriter& writer) {
-      writer.put_device_class(h200_class());
-      writer.put_record(row);
-    });
-    f.index.load(*f.store);
-  };
-  store(winner);
-  f.submit(4096);
-  f.scheduler->agent_joined(agent_with(), f.link);
-  REQUIRE(f.link.leases.size() == 1);
-  CHECK(f.link.leases[0].job.warm_start == std::vector{winner.configuration});
-  RecordRow later = winner;
-  later.question = f.question(8192);
-  later.configuration.values[0].value = 128;
-  store(later);
-  f.scheduler = f.make();
-  f.scheduler->load();
-  f.scheduler->agent_joined(agent_with(), f.link);
-  REQUIRE(f.link.leases.size() == 2);
-  CHECK(f.link.leases[1].job.warm_start == std::vector{winner.configuration});
-}
-
 TEST_CASE("a finished job writes its record publishes it and tells its watchers with it") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
@@ -212,24 +132,6 @@ TEST_CASE("a finished job is told with its own record where an imported one has 
   CHECK(told->job_id == lease.job.id);
 }
 
-TEST_CASE("a job that fails while it is granted comes back with its error") {
-  SchedulerFixture f;
-  f.scheduler->agent_joined(agent_with(), f.link);
-  RecordQuestion question = f.question(4096);
-  question.interface = Digest::of("another");
-  const JobEvent event = f.scheduler->submit_tune(question, h200_class(), false);
-  CHECK(event.job.state == JobState::Failed);
-  CHECK_THAT(event.job.error, Catch::Matchers::Contains("its interface has changed"));
-}
-
-TEST_CASE("whatever goes wrong with granting one job the queue goes on") {
-  SchedulerFixture f;
-  f.scheduler->agent_joined(agent_with(), f.link);
-  f.link.fails_once = true;
-  CHECK(f.submit(4096).job.state == JobState::Failed);
-  CHECK(f.submit(1024).job.state == JobState::Running);
-}
-
 TEST_CASE("a winner whose trial was never stored fails the job") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
@@ -239,59 +141,6 @@ TEST_CASE("a winner whose trial was never stored fails the job") {
   f.scheduler->finish(agent, lease.id, lease.fence, f.done("unknown"));
   CHECK(last == JobState::Failed);
   CHECK(f.index.snapshot()->record_count() == 0);
-}
-
-TEST_CASE("a job that is handed back is granted again after a pause that grows") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  WorkResult back;
-  back.status = WorkResult::Status::Interrupted;
-  auto pause = 250ms;
-  for (std::size_t leases = 1; leases < 9; ++leases, pause = std::min(2 * pause, 30'000ms)) {
-    const Lease lease = f.link.leases.back();
-    f.scheduler->finish(agent, lease.id, lease.fence, back);
-    f.clock.advance(pause - 1ms);
-    f.scheduler->tick();
-    CHECK(f.link.leases.size() == leases);
-    f.clock.advance(1ms);
-    f.scheduler->tick();
-    REQUIRE(f.link.leases.size() == leases + 1);
-  }
-  CHECK(pause == 30'000ms);
-}
-
-TEST_CASE("a job that cannot be granted for what passes is tried again after a second") {
-  SchedulerFixture f;
-  f.scheduler->agent_joined(agent_with(), f.link);
-  f.link.refuses_once = Error(ErrorCode::Unavailable, "store", "is busy");
-  CHECK(f.submit().job.state == JobState::Queued);
-  f.clock.advance(999ms);
-  f.scheduler->tick();
-  CHECK(f.link.leases.empty());
-  f.clock.advance(1ms);
-  f.scheduler->tick();
-  CHECK(f.link.leases.size() == 1);
-}
-
-TEST_CASE("a job that is interrupted too often in a row has failed and one that stores goes on") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  for (int i = 0; i < 12; ++i) {
-    const Lease lease = f.link.leases.back();
-    f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a"));
-    f.clock.advance(31s);
-    f.scheduler->tick();
-    f.clock.advance(31s);
-    f.scheduler->tick();
-  }
-  CHECK(f.scheduler->open_jobs().size() == 1);
-  for (int i = 0; i < 25; ++i) {
-    f.clock.advance(31s);
-    f.scheduler->tick();
-  }
-  CHECK(f.scheduler->open_jobs().empty());
 }
 
 TEST_CASE("a job that has failed is remembered for a while so that misses do not repeat it") {
@@ -362,43 +211,6 @@ TEST_CASE("draining grants nothing more and asks every agent for its leases") {
   f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, back);
   CHECK(f.scheduler->idle());
   CHECK_THROWS_AS(f.submit(1024), Error);
-}
-
-TEST_CASE("an imported record is never the incumbent and a measured one is") {
-  SchedulerFixture f;
-  RecordRow row = record_row(4096);
-  row.question = f.question(4096);
-  row.evidence = Evidence::Imported;
-  f.store->write([&](StoreWriter& writer) {
-    writer.put_device_class(h200_class());
-    writer.put_record(row);
-  });
-  f.index.load(*f.store);
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit();
-  CHECK(f.link.leases.at(0).incumbent == nullptr);
-  f.scheduler->store_batch(agent, f.link.leases[0].id, f.link.leases[0].fence, f.batch("a"));
-  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, f.done("a"));
-  f.submit();
-  CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
-}
-
-TEST_CASE("an agent is told which job comes next on its GPU") {
-  SchedulerFixture f;
-  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
-  f.submit(4096);
-  CHECK(f.link.announced.empty());
-  f.submit(1024);
-  f.submit(64);
-  REQUIRE(f.link.announced.size() == 1);
-  CHECK(f.link.announced[0].job.question.problem == f.question(1024).problem);
-  CHECK(f.link.announced[0].gpu_uuid == "GPU-1");
-  WorkResult failed;
-  failed.status = WorkResult::Status::Failed;
-  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, failed));
-  REQUIRE(f.link.leases.size() == 2);
-  REQUIRE(f.link.announced.size() == 2);
-  CHECK(f.link.announced[1].job.question.problem == f.question(64).problem);
 }
 
 }  // namespace

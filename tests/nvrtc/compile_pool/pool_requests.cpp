@@ -1,0 +1,57 @@
+#include "tests/nvrtc/compile_pool/pool_requests.hpp"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+
+#include "tests/support/paths.hpp"
+
+using namespace std::chrono_literals;
+
+namespace cubind::test {
+
+CompilePoolOptions options_for(const Toolchain& toolchain, unsigned jobs) {
+  CompilePoolOptions options;
+  options.worker_program = bin_dir() / "cubind-worker";
+  options.nvrtc = toolchain.nvrtc;
+  options.builtins = toolchain.builtins;
+  options.jobs = jobs;
+  return options;
+}
+
+CompilePoolOptions newest(unsigned jobs) { return options_for(toolchains().front(), jobs); }
+
+v1::CompileRequest good(int n) {
+  auto request = compile_request("template <int N> __global__ void k(int* p) { *p = N; }",
+                                 {"k<" + std::to_string(n) + ">"});
+  return request;
+}
+
+v1::CompileRequest endless() {
+  const std::string source = R"(
+    template <int D, int X> struct Tree { static const int v = Tree<D - 1, 2 * X>::v + Tree<D - 1, 2 * X + 1>::v; };
+    template <int X> struct Tree<0, X> { static const int v = X & 1; };
+    __global__ void k(int* p) { *p = Tree<26, 1>::v; })";
+  return compile_request(source, {"k"});
+}
+
+CompileResult result_of(CompilePool& pool, v1::CompileRequest request) {
+  auto result = pool.wait(pool.submit(std::move(request)), 120s);
+  REQUIRE(result.has_value());
+  return *result;
+}
+
+int busy_worker(CompilePool& pool) {
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(20ms);
+    if (const std::vector<int> pids = pool.worker_pids(); !pids.empty()) {
+      std::this_thread::sleep_for(200ms);
+      return pids.front();
+    }
+  }
+  FAIL("no worker was started");
+  return -1;
+}
+
+}  // namespace cubind::test

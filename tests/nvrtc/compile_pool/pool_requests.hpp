@@ -1,0 +1,23 @@
+// What the tests of the compile pool ask it for, and its worker processes.
+#pragma once
+
+#include "tests/nvrtc/toolchains/toolchains.hpp"
+#include "tuner/agent/compile_pool.hpp"
+
+namespace cubind::test {
+
+CompilePoolOptions options_for(const Toolchain& toolchain, unsigned jobs = 1);
+/// Of the newest toolchain.
+CompilePoolOptions newest(unsigned jobs = 1);
+
+/// Compiles at once; another cubin for each n.
+v1::CompileRequest good(int n = 1);
+/// NVRTC is busy with it for minutes and needs little memory.
+v1::CompileRequest endless();
+
+CompileResult result_of(CompilePool& pool, v1::CompileRequest request);
+
+/// Waits until the only worker has used up CPU time for its compile.
+int busy_worker(CompilePool& pool);
+
+}  // namespace cubind::test

@@ -1,0 +1,291 @@
+#include "tuner/table/table_elements.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "schemas/limits.hpp"
+#include "tuner/plan/evidence_json.hpp"
+#include "tuner/table/table_parts.hpp"
+
+namespace cubind {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::size_t kMaxSymbolBytes = 16384;  // a mangled template
+constexpr std::size_t kMaxNames = 64;
+
+std::uint32_t count_or_zero(const JsonNode& node, std::string_view key) {
+  return static_cast<std::uint32_t>(node.contains(key) ? node.at(key).as_int64(0, UINT32_MAX) : 0);
+}
+
+// Checks text that becomes part of keys and is printed to terminals.
+void check_text(const JsonNode& node, std::string_view text, std::string_view what,
+                std::size_t max = kMaxNameBytes) {
+  const std::string subject(what);
+  if (text.size() > max) {
+    node.fail(subject + " has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max) +
+              " are taken");
+  }
+  if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+    node.fail(subject + " holds a control character");
+  }
+}
+
+std::string read_text(const JsonNode& node, std::size_t max = kMaxNameBytes) {
+  std::string text = node.as_string();
+  check_text(node, text, "the text", max);
+  return text;
+}
+
+std::string text_or_empty(const JsonNode& node, std::string_view key) {
+  return node.contains(key) ? read_text(node.at(key)) : "";
+}
+
+std::vector<JsonNode> named_members(const JsonNode& node) {
+  std::vector<JsonNode> members = node.members();
+  if (members.size() > kMaxNames) {
+    node.fail("has " + std::to_string(members.size()) + " members, at most " + std::to_string(kMaxNames) +
+              " are taken");
+  }
+  for (const JsonNode& member : members) {
+    if (member.key().empty()) {
+      node.fail("has a member without a name");
+    }
+    check_text(node, member.key(), "the name " + quoted(member.key()));
+  }
+  return members;
+}
+
+std::vector<NamedValue> read_values(const JsonNode& node) {
+  std::vector<NamedValue> values;
+  for (const JsonNode& member : named_members(node)) {
+    values.push_back({member.key(), member.as_int64()});
+  }
+  return values;
+}
+
+Problem read_problem(const JsonNode& node) {
+  Problem problem;
+  for (const JsonNode& member : named_members(node.at("dims"))) {
+    problem.dims.push_back({member.key(), member.as_int64(0, kMaxDim)});
+  }
+  if (problem.dims.empty()) {
+    node.at("dims").fail("is empty, a problem has at least one dim");
+  }
+  for (const JsonNode& member : named_members(node.at("types"))) {
+    const std::optional<DType> type = parse_dtype(member.as_string());
+    if (!type) {
+      member.fail("'" + member.as_string() +
+                  "' is not a type (f64, f32, f16, bf16, e4m3, e5m2, i64, i32, i8, u8)");
+    }
+    problem.types.push_back({member.key(), *type});
+  }
+  if (node.contains("flags")) {
+    problem.flags = read_values(node.at("flags"));
+  }
+  problem.scenario = text_or_empty(node, "scenario");
+  return problem;
+}
+
+DeviceFacts read_facts(const JsonNode& node) {
+  DeviceFacts facts;
+  facts.name = read_text(node.at("name"));
+  facts.pci_device_id = count_or_zero(node, "pci_device_id");
+  const std::string capability = node.at("compute_capability").as_string();
+  const std::size_t dot = capability.find('.');
+  if (capability.size() > 6) {
+    node.at("compute_capability").fail("expected MAJOR.MINOR, such as 9.0");
+  }
+  facts.cc_major = static_cast<std::uint32_t>(std::stoul(capability.substr(0, dot)));
+  facts.cc_minor = static_cast<std::uint32_t>(std::stoul(capability.substr(dot + 1)));
+  facts.sm_count = count_or_zero(node, "sm_count");
+  facts.l2_bytes = static_cast<std::uint64_t>(node.at("l2_bytes").as_int64());
+  facts.shared_optin_bytes = static_cast<std::uint64_t>(node.at("shared_optin_bytes").as_int64());
+  facts.memory_bytes = static_cast<std::uint64_t>(node.at("memory_bytes").as_int64());
+  facts.memory_bus_bits = count_or_zero(node, "memory_bus_bits");
+  facts.mig_profile = text_or_empty(node, "mig_profile");
+  facts.power_limit_mw = count_or_zero(node, "power_limit_mw");
+  facts.max_sm_mhz = count_or_zero(node, "max_sm_mhz");
+  facts.replay_table = text_or_empty(node, "replay_table");
+  return facts;
+}
+
+TableContext read_context(const JsonNode& node) {
+  TableContext context;
+  context.kernel = read_text(node.at("kernel"));
+  context.problem = read_problem(node.at("problem"));
+  context.device_class = read_digest(node.at("device"));
+  context.policy = read_text(node.at("policy"));
+  policy_from_table(context.policy, node.at("policy").where());
+  context.configuration.values = read_values(node.at("configuration"));
+  context.trial = read_digest(node.at("trial"));
+  context.driver = text_or_empty(node, "driver");
+  context.architecture = text_or_empty(node, "architecture");
+  if (node.contains("artifact")) {
+    context.artifact = read_digest(node.at("artifact"));
+  }
+  if (node.contains("toolchain")) {
+    const JsonNode toolchain = node.at("toolchain");
+    context.toolchain = {read_text(toolchain.at("name")), read_digest(toolchain.at("nvrtc")),
+                         read_digest(toolchain.at("builtins")), read_digest(toolchain.at("headers"))};
+  }
+  return context;
+}
+
+// A correct result is within its tolerance: an excess of 1 is at its edge.
+void check_excess(const JsonNode& node, double excess, bool is_correct) {
+  if (is_correct && excess > 1) {
+    node.at("worst_excess").fail("is above 1: the result is outside of its tolerance and not correct");
+  }
+}
+
+VerificationSummary read_summary(const JsonNode& node) {
+  VerificationSummary verification;
+  verification.verified = node.at("verified").as_bool();
+  verification.digest = read_digest(node.at("digest"));
+  verification.reference = node.at("reference").as_string();
+  verification.worst_excess = node.number_or("worst_excess", 0);
+  check_excess(node, verification.worst_excess, verification.verified);
+  verification.same_bits = node.bool_or("same_bits", false);
+  verification.after_timing = node.bool_or("after_timing", false);
+  if (node.contains("problems")) {
+    for (const JsonNode& problem : node.at("problems").elements()) {
+      verification.problems.push_back(read_problem(problem));
+    }
+  }
+  return verification;
+}
+
+Timing read_timing(const JsonNode& node) {
+  Timing timing;
+  read_fields(node, timing, kTimingFields);
+  if (timing.low_us > timing.median_us || timing.median_us > timing.high_us) {
+    node.at("time_us").fail("is not between time_low_us and time_high_us");
+  }
+  timing.gain_over_default = node.number_or("gain_over_default", 0);
+  timing.timer = text_or_empty(node, "timer");
+  timing.tick_us = node.number_or("tick_us", 0);
+  timing.measured_at = node.at("measured_at").as_string();
+  if (!is_iso8601_utc(timing.measured_at)) {
+    node.at("measured_at").fail("there is no such day or time");
+  }
+  return timing;
+}
+
+std::vector<SampleBlock> read_blocks(const JsonNode& node) {
+  std::vector<SampleBlock> blocks;
+  for (const JsonNode& element : node.elements()) {
+    SampleBlock block;
+    for (const JsonNode& sample : element.at("samples_us").elements()) {
+      block.samples_us.push_back(sample.as_number());
+    }
+    read_fields(element, block.conditions, kConditionFields);
+    block.judged_against_us = element.number_or("judged_against_us", 0);
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+EntryResources read_resources(const JsonNode& node) {
+  EntryResources entry;
+  read_fields(node, entry, kResourceFields);
+  check_text(node.at("entry_symbol"), entry.entry_symbol, "the text", kMaxSymbolBytes);
+  return entry;
+}
+
+VerificationResult read_verification(const JsonNode& node) {
+  VerificationResult result;
+  result.problem = read_problem(node.at("problem"));
+  result.after_timing = node.bool_or("after_timing", false);
+  result.outcome = *parse_outcome(node.at("outcome").as_string());
+  result.worst_excess = node.number_or("worst_excess", 0);
+  check_excess(node, result.worst_excess, result.outcome == Outcome::Correct);
+  result.same_bits = node.bool_or("same_bits", false);
+  return result;
+}
+
+}  // namespace
+
+Digest read_digest(const JsonNode& node) {
+  // The schema has already checked the pattern.
+  const std::optional<Digest> digest = Digest::from_hex(node.as_string());
+  if (!digest) {
+    node.fail("expected 64 lower-case hex digits");
+  }
+  return *digest;
+}
+
+TableDevice read_device(const JsonNode& node) {
+  TableDevice device{read_digest(node.at("class")), read_text(node.at("label")),
+                     read_facts(node.at("facts"))};
+  const Digest derived = derive_device_class(device.facts, node.where() + "/facts").digest;
+  if (derived != device.device_class) {
+    node.at("class").fail("the facts give the class " + derived.hex());
+  }
+  return device;
+}
+
+TableRecord read_record(const JsonNode& node) {
+  TableRecord record;
+  record.context = read_context(node);
+  record.interface = read_digest(node.at("interface"));
+  record.numerics = read_text(node.at("numerics"));
+  numerics_from_table(record.numerics, node.at("numerics").where());
+  record.name_space = text_or_empty(node, "namespace");
+  record.evidence = *parse_evidence(node.at("evidence").as_string());
+  record.provisional = node.bool_or("provisional", false);
+  record.driver_cuda = count_or_zero(node, "driver_cuda");
+  record.timing = read_timing(node);
+  record.verification = read_summary(node.at("verification"));
+  return record;
+}
+
+TableTrial read_trial(const JsonNode& node) {
+  TableTrial trial;
+  trial.context = read_context(node);
+  trial.timer = text_or_empty(node, "timer");
+  trial.tick_us = node.number_or("tick_us", 0);
+  trial.time_us = node.number_or("time_us", 0);
+  trial.samples = static_cast<std::uint32_t>(node.int64_or("samples", 0));
+  trial.outcome = *parse_outcome(node.at("outcome").as_string());
+  trial.detail = node.string_or("detail", "");
+  if (node.contains("resources")) {
+    for (const JsonNode& entry : node.at("resources").elements()) {
+      trial.resources.push_back(read_resources(entry));
+    }
+  }
+  if (node.contains("screening")) {
+    trial.screening = read_blocks(node.at("screening"));
+  }
+  if (node.contains("finals")) {
+    trial.finals = read_blocks(node.at("finals"));
+  }
+  if (!node.contains("verifications")) {
+    return trial;
+  }
+  for (const JsonNode& check : node.at("verifications").elements()) {
+    trial.verifications.push_back(read_verification(check));
+  }
+  return trial;
+}
+
+Policy policy_from_table(const std::string& text, const std::string& where) {
+  if (const std::optional<Policy> policy = parse_policy(text)) {
+    return *policy;
+  }
+  throw Error(
+      ErrorCode::InvalidArgument, where,
+      "'" + text + "' is not a policy: cold/METHOD or warm, a comma, stream or graph, such as cold/2,stream");
+}
+
+Numerics numerics_from_table(const std::string& text, const std::string& where) {
+  if (const std::optional<Numerics> numerics = parse_numerics(text)) {
+    return *numerics;
+  }
+  throw Error(ErrorCode::InvalidArgument, where,
+              "'" + text + "' is not tolerance, reproducible or invariant:DIM");
+}
+
+}  // namespace cubind
