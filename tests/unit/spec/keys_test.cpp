@@ -349,7 +349,7 @@ TEST_CASE("lowered names are in no trial key") {
   PlanTemplate plan = spec->plan_template(problem, asked.configuration);
   plan.launches[0].entry_symbol = "_Z5scale";
   const PlanEvaluator evaluator(plan, problem, asked.configuration, test::h200());
-  const TrialContext context{spec.get(), problem, Digest::of("device"), {}, "580"};
+  const TrialContext context{spec.get(), problem, asked.device_class, asked.policy, asked.driver_branch};
   CHECK(trial_key(context, asked.artifact(), *evaluator.evaluate(problem, asked.configuration).plan) ==
         asked.trial());
 }
