@@ -7,20 +7,25 @@ cubind.torch.replace(model)
 from __future__ import annotations
 
 from ..client import Client
+from ._add_rms_norm import add_rms_norm
 from ._attention import scaled_dot_product_attention
 from ._layer_norm import LayerNorm, layer_norm
+from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
 from ._replace import Replacement, replace
 from ._rms_norm import RMSNorm, rms_norm
 from ._softmax import softmax
 from ._variants import settings, step
+from ._weighted_sum import weighted_sum
 
 __all__ = [
     "LayerNorm",
     "Linear",
     "RMSNorm",
     "Replacement",
+    "add_rms_norm",
     "layer_norm",
+    "layer_norm_linear",
     "linear",
     "replace",
     "rms_norm",
@@ -29,6 +34,7 @@ __all__ = [
     "step",
     "strict",
     "use",
+    "weighted_sum",
 ]
 
 

@@ -30,6 +30,11 @@ def contiguous_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
+def statistics(x: torch.Tensor) -> torch.Tensor:
+    """An empty tensor with one value for each row, in float32 or the wider type of x."""
+    return x.new_empty(x.shape[:-1], dtype=torch.promote_types(x.dtype, torch.float32))
+
+
 def applies(*tensors: torch.Tensor | None) -> bool:
     """Whether the operators are for these: plain tensors in GPU memory (no DTensor, no other subclass), and
     neither autocast, which has rules of its own for torch's operators, nor forward-mode gradients or a
@@ -106,31 +111,33 @@ class Dispatched:
         self._apply: Callable[..., Any] = cuda
 
     def differentiate(
-        self, saved: tuple[int, ...], gradients: Callable[[Any, torch.Tensor], Gradients], *calls: Call
+        self, saved: tuple[int, ...], gradients: Callable[..., Gradients], *calls: Call, outputs: int = 1
     ) -> None:
-        """Gives it and the calls of its kernel gradients: those of the first output, the others have none.
-        saved: which of the input and output tensors gradients(ctx, gradient) finds in ctx.saved_tensors; the
-        inputs that are no tensors are in ctx.others. It returns a gradient for each tensor."""
+        """Gives it and the calls of its kernel gradients: those of the first outputs, as many as are said
+        (calls: of the first alone); the others have none. saved: which of the input and output tensors
+        gradients(ctx, *slopes) finds in ctx.saved_tensors; the inputs that are no tensors are in ctx.others.
+        It returns a gradient for each tensor. A call may lack the operator's last tensors."""
 
         def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            outputs = output if isinstance(output, tuple) else (output,)
-            tensors = (*inputs[: self._tensors], *outputs)
+            results = output if isinstance(output, tuple) else (output,)
+            tensors = (*inputs[: self._tensors], *results)
             ctx.save_for_backward(*(tensors[i] for i in saved))
             ctx.others = inputs[self._tensors :]
-            ctx.mark_non_differentiable(*outputs[1:])
+            ctx.mark_non_differentiable(*results[outputs:])
 
         def forward(ctx: Any, *inputs: Any) -> Any:
             output = self._cuda(*inputs)
             save(ctx, inputs, output)
             return output
 
-        def backward(ctx: Any, slope: torch.Tensor, *_: Any) -> Gradients:
-            return (*gradients(ctx, slope), *(None for _ in ctx.others))
+        def backward(ctx: Any, *slopes: Any) -> Gradients:
+            return (*gradients(ctx, *slopes[:outputs]), *(None for _ in ctx.others))
 
         torch.library.register_autograd(self._name, backward, setup_context=save, lib=library)
         self._apply = _applied(self._name, forward, backward)
         for call in calls:
-            call.native.differentiate(_differentiated(self._name, call, gradients), saved)
+            own = tuple(i if i < self._tensors else i - self._tensors + call.inputs for i in saved)
+            call.native.differentiate(_differentiated(self._name, call, gradients), own)
 
     def __call__(self, *inputs: Any) -> Any:
         """Through the dispatcher, unless that is the same as the kernel itself and nobody needs gradients."""
@@ -159,7 +166,7 @@ def _applied(
 
 # From a call's constants and numbers to a Function's apply(), whose inputs are the operator's first ones.
 def _differentiated(
-    name: str, call: Call, gradients: Callable[[Any, torch.Tensor], Gradients]
+    name: str, call: Call, gradients: Callable[..., Gradients]
 ) -> Callable[[tuple[Any, ...]], Callable[..., Any]]:
     def backward(ctx: Any, slope: torch.Tensor) -> Gradients:
         return gradients(ctx, slope)[: call.inputs]

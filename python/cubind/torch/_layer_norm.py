@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional
 from torch.compiler import is_dynamo_compiling
 
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
+from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, statistics, stream_of, wide
 from ._dtensor import are_distributed, run_locally
 from ._variants import TYPES, Operator
 
@@ -19,11 +19,6 @@ _call = _forward.call(("N* D", "D", "D"), ("N* D", _ROW, _ROW), known=("D",), nu
 _backward_call = _backward.call(("N* D", "D", "N* D", _ROW, _ROW), ("N* D", "D", "D"), known=("D",))
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-
-
-# One for each row, in float32 or the wider type of x.
-def _statistics(x: torch.Tensor) -> torch.Tensor:
-    return x.new_empty(x.shape[:-1], dtype=torch.promote_types(x.dtype, torch.float32))
 
 
 def _formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
@@ -56,7 +51,7 @@ def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps
         return outputs
     if _has_kernel(x, weight, bias):
         x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
-        y, mean, rstd = torch.empty_like(x), _statistics(x), _statistics(x)
+        y, mean, rstd = torch.empty_like(x), statistics(x), statistics(x)
         features, device = weight.shape[0], x.get_device()
         key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
         if _forward.launch(key, dims, stream_of(device), (x, weight, bias, y, mean, rstd, eps)):
@@ -82,7 +77,7 @@ def _backward_cuda(
 
 
 def _fake(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
-    return contiguous_like(x), _statistics(x), _statistics(x)
+    return contiguous_like(x), statistics(x), statistics(x)
 
 
 def _backward_fake(

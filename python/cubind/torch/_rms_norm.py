@@ -26,10 +26,16 @@ def _formula(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 def _backward_formula(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    grad = wide(dy)
-    rstd = torch.rsqrt(wide(x).square().mean(-1, keepdim=True) + eps)
-    normed, scaled = wide(x) * rstd, grad * weight
-    dx = rstd * (scaled - normed * (scaled * normed).mean(-1, keepdim=True))
+    return backward_formula(dy, x, weight, torch.rsqrt(wide(x).square().mean(-1) + eps))
+
+
+def backward_formula(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """dx and dw. rstd: one for each row."""
+    grad, scale = wide(dy), rstd.unsqueeze(-1)
+    normed, scaled = wide(x) * scale, grad * weight
+    dx = scale * (scaled - normed * (scaled * normed).mean(-1, keepdim=True))
     dw = (grad * normed).reshape(-1, weight.numel()).sum(0)
     return dx.to(x.dtype), dw.to(weight.dtype)
 
@@ -57,18 +63,30 @@ def _backward_cuda(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     if _has_kernel(x, weight) and dy.dtype == x.dtype:
-        dy, x, weight = dy.contiguous(), x.contiguous(), weight.contiguous()
-        features, device = weight.shape[0], x.get_device()
-        key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
+        x = x.contiguous()
         norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
-        rstd = torch.rsqrt(norm.square() / features + eps)
-        gradients = _backward_call.launch(x, weight, dy, rstd)
+        rstd = torch.rsqrt(norm.square() / weight.shape[0] + eps)
+        gradients = launch_backward(dy, x, weight, rstd)
         if gradients is not None:
             return gradients
-        dx, dw = torch.empty_like(x), torch.empty_like(weight)
-        if _backward.launch(key, dims, stream_of(device), (x, weight, dy, rstd, dx, dw)):
-            return dx, dw
     return _backward_formula(dy, x, weight, eps)
+
+
+def launch_backward(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """dx and dw by the kernel; None where there is none. rstd: one for each row, in float32."""
+    gradients = _backward_call.launch(x, weight, dy, rstd)
+    if gradients is not None:
+        return gradients
+    if not (_has_kernel(x, weight) and dy.dtype == x.dtype):
+        return None
+    dy, x, weight, rstd = dy.contiguous(), x.contiguous(), weight.contiguous(), rstd.contiguous()
+    dx, dw = torch.empty_like(x), torch.empty_like(weight)
+    features, device = weight.shape[0], x.get_device()
+    key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
+    launched = _backward.launch(key, dims, stream_of(device), (x, weight, dy, rstd, dx, dw))
+    return (dx, dw) if launched else None
 
 
 def _fake(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:

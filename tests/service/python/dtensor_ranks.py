@@ -18,12 +18,17 @@ CASES = {
     "softmax": (operators.softmax, [(3, 5, 16)], []),
     "linear": (operators.linear, [(3, 5, 16)], [(8, 16), (8,)]),
     "linear without bias": (operators.linear, [(3, 5, 16)], [(8, 16)]),
+    "add_rms_norm": (
+        lambda x, r, w: sum(operators.add_rms_norm(x, r, w, 1e-6)), [(3, 5, 16), (3, 5, 16)], [(16,)],
+    ),
+    "layer_norm_linear": (operators.layer_norm_linear, [(3, 5, 16)], [(16,), (16,), (8, 16), (8,)]),
+    "weighted_sum": (operators.weighted_sum, [(3, 5, 16)], [(16,)]),
     "attention": (
         lambda q, k, v: operators.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True),
         [(2, 4, 5, 8), (2, 2, 5, 8), (2, 2, 5, 8)],
         [],
     ),
-}
+}  # fmt: skip
 
 
 def made(shapes):

@@ -15,7 +15,19 @@ import cubind.torch as operators
 import torch
 import torch_launches
 from cubind import _core
-from cubind.torch import _access, _attention, _dispatch, _layer_norm, _linear, _rms_norm, _softmax, _variants
+from cubind.torch import (
+    _access,
+    _add_rms_norm,
+    _attention,
+    _dispatch,
+    _layer_norm,
+    _layer_norm_linear,
+    _linear,
+    _rms_norm,
+    _softmax,
+    _variants,
+    _weighted_sum,
+)
 from torch.utils._python_dispatch import TorchDispatchMode
 
 SIZE = 4096
@@ -44,6 +56,22 @@ def calls():
         "softmax_backward": (_softmax._backward_call, (x, x), lambda: _softmax._backward_cuda(x, x)),
         "linear": (turned[0], (tall, x), lambda: _linear._cuda(tall, x, None, False, True)),
         "linear with a bias": (turned[1], (tall, x, w), lambda: _linear._cuda(tall, x, w, False, True)),
+        "weighted_sum": (_weighted_sum._call, (x, w), lambda: _weighted_sum._forward_cuda(x, w)),
+        "weighted_sum_backward": (
+            _weighted_sum._backward_call, (x, w, w), lambda: _weighted_sum._backward_cuda(w, x, w)
+        ),
+        "add_rms_norm": (
+            _add_rms_norm._call, (x, x, w, 1e-6), lambda: _add_rms_norm._forward_cuda(x, x, w, 1e-6)
+        ),
+        "add_rms_norm without gradients": (
+            _add_rms_norm._bare_call, (x, x, w, 1e-6), lambda: _add_rms_norm._bare_cuda(x, x, w, 1e-6)
+        ),
+        "layer_norm_linear": (
+            _layer_norm_linear._calls[0], (tall, w, w, x, 1e-5), lambda: _layer_norm_linear._cuda(tall, w, w, x, None, 1e-5)
+        ),
+        "layer_norm_linear with a bias": (
+            _layer_norm_linear._calls[1], (tall, w, w, x, w, 1e-5), lambda: _layer_norm_linear._cuda(tall, w, w, x, w, 1e-5)
+        ),
         "attention": (
             _attention._calls[True], (q, k, k, 0.1), lambda: _attention._forward_cuda(q, k, k, True, 0.1)
         ),
@@ -340,6 +368,12 @@ class Functions(torch_launches.OnFakeDriver):
             "softmax": (lambda: operators.softmax(x), (x,)),
             "linear": (lambda: operators.linear(tall, matrix), (tall, matrix)),
             "linear with a bias": (lambda: operators.linear(tall, matrix, w), (tall, matrix, w)),
+            "weighted_sum": (lambda: operators.weighted_sum(x, w), (x, w)),
+            "add_rms_norm": (lambda: operators.add_rms_norm(x, x, w, 1e-6)[0], (x, w)),
+            "layer_norm_linear": (lambda: operators.layer_norm_linear(tall, w, w, matrix), (tall, w, matrix)),
+            "layer_norm_linear with a bias": (
+                lambda: operators.layer_norm_linear(tall, w, w, matrix, w), (tall, w, matrix)
+            ),
             "attention": (
                 lambda: _attention._calls[True].direct(None, q, k, v, 0.1), (q, k, v)
             ),
@@ -350,7 +384,7 @@ class Functions(torch_launches.OnFakeDriver):
         for name, (function, inputs) in functions.items():
             with self.subTest(name):
                 y, launches = self.launches_of(function, 1)
-                self.assertTrue(1 <= len(launches) <= 2)
+                self.assertTrue(1 <= len(launches) <= 3)
                 gradients = torch.autograd.grad(y, inputs, torch.ones_like(y))
                 self.assertEqual([g.shape for g in gradients], [t.shape for t in inputs])
 

@@ -16,7 +16,17 @@ import cubind.torch as operators
 import running
 import torch
 import torch_launches
-from cubind.torch import _attention, _dispatch, _layer_norm, _linear, _rms_norm, _softmax
+from cubind.torch import (
+    _add_rms_norm,
+    _attention,
+    _dispatch,
+    _layer_norm,
+    _layer_norm_linear,
+    _linear,
+    _rms_norm,
+    _softmax,
+    _weighted_sum,
+)
 
 
 class Launches(torch_launches.OnFakeDriver):
@@ -67,6 +77,16 @@ class Launches(torch_launches.OnFakeDriver):
             "softmax_backward": (lambda: _softmax._backward_cuda(x, x), 1),
             "linear": (lambda: _linear._cuda(tall, x, w, False, True), 2),
             "linear without bias": (lambda: _linear._cuda(tall, x, None, False, True), 2),
+            "weighted_sum": (lambda: _weighted_sum._forward_cuda(x, w), 2),
+            "weighted_sum_backward": (lambda: _weighted_sum._backward_cuda(w, x, w), 2),
+            "add_rms_norm": (lambda: _add_rms_norm._forward_cuda(x, x, w, 1e-6), 1),
+            "add_rms_norm without gradients": (lambda: _add_rms_norm._bare_cuda(x, x, w, 1e-6), 1),
+            "add_rms_norm_backward": (lambda: _add_rms_norm._backward_cuda(x, x, x, w, rows), 3),
+            "layer_norm_linear": (lambda: _layer_norm_linear._cuda(tall, w, w, x, w, 1e-5), 3),
+            "layer_norm_linear without bias": (
+                lambda: _layer_norm_linear._cuda(tall, w, w, x, None, 1e-5),
+                3,
+            ),
             "attention": (lambda: _attention._forward_cuda(q, k, k, True, 0.1), 1),
             "attention_backward": (lambda: _attention._backward_cuda(q, q, k, k, q, lse, True, 0.1), 3),
         }

@@ -46,6 +46,28 @@ def cases(dtype):
                         (a.t() if ta else a) @ (c.t() if tb else c) + (0 if bias is None else bias)
                     ),
                 )
+    yield "weighted_sum", ops.weighted_sum, (x, w), torch.matmul
+    yield (
+        "add_rms_norm, both results",
+        lambda *inputs: torch.cat(ops.add_rms_norm(*inputs)[:2]),
+        (x, made(3, 5, 16, dtype=dtype), w, 1e-6),
+        lambda x, r, w, e: torch.cat((functional.rms_norm(x + r, (16,), w, e), x + r)),
+    )
+    yield (
+        "add_rms_norm, the norm alone",
+        lambda *inputs: ops.add_rms_norm(*inputs)[0],
+        (x, made(3, 5, 16, dtype=dtype), w, 1e-6),
+        lambda x, r, w, e: functional.rms_norm(x + r, (16,), w, e),
+    )
+    for bias in (None, made(4, dtype=dtype)):
+        yield (
+            f"layer_norm_linear {bias is not None}",
+            lambda *inputs: ops.layer_norm_linear(*inputs)[0],
+            (x, w, b, made(4, 16, dtype=dtype), bias, 1e-6),
+            lambda x, w, b, matrix, bias, e: functional.linear(
+                functional.layer_norm(x, (16,), w, b, e), matrix, bias
+            ),
+        )
     for causal in (False, True):
         yield (
             f"attention {causal}",
@@ -116,6 +138,11 @@ class Registrations(unittest.TestCase):
             ops.softmax: (x,),
             ops.softmax_backward: (y, plain.softmax(-1)),
             ops.matmul: (x, made(16, 8, dtype=torch.float32), None, False, False),
+            ops.weighted_sum: (x, w),
+            ops.weighted_sum_backward: (plain[:, 0], plain, w.detach()),
+            ops.add_rms_norm: (x, made(4, 16, dtype=torch.float32), w, 1e-6),
+            ops.add_rms_norm_backward: (y, y, plain, w.detach(), rstd),
+            ops.layer_norm_linear: (x, w, b, made(8, 16, dtype=torch.float32), None, 1e-6),
             ops.attention: (q, k, v, True, 0.3),
             ops.attention_backward: (
                 torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0.3,
@@ -128,6 +155,9 @@ class Registrations(unittest.TestCase):
     def test_a_whole_graph_compiles_for_every_size(self):
         def block(x, w, b, matrix, q):
             x = torch.ops.cubind.rms_norm(x, w, 1e-6) + torch.ops.cubind.layer_norm(x, w, b, 1e-6)[0]
+            y, x, _ = torch.ops.cubind.add_rms_norm(x, x * 2, w, 1e-6)
+            x = x + torch.ops.cubind.layer_norm_linear(y, w, b, matrix, b, 1e-6)[0]
+            x = x * torch.ops.cubind.weighted_sum(y, b).unsqueeze(-1)
             x = torch.ops.cubind.softmax(torch.ops.cubind.matmul(x, matrix, b, False, True))
             return x, torch.ops.cubind.attention(q, q, q, True, 0.3)[0]
 
@@ -175,7 +205,11 @@ class Registrations(unittest.TestCase):
                 )  # fmt: skip
 
             def forward(self, x):
-                q = operators.softmax(self.third(self.second(self.first(x)))).unsqueeze(1)
+                norm, linear = self.second, self.third
+                x, total = operators.add_rms_norm(self.first(x), x, self.first.weight)
+                x = operators.layer_norm_linear(x, norm.weight, norm.bias, linear.weight, linear.bias) + total
+                x = x + operators.weighted_sum(total, norm.weight).unsqueeze(-1)
+                q = operators.softmax(linear(norm(x))).unsqueeze(1)
                 return operators.scaled_dot_product_attention(q, q, q, is_causal=True)
 
         model, x = Model(), torch.randn(2, 5, 16)
@@ -193,6 +227,11 @@ class Registrations(unittest.TestCase):
         torch.testing.assert_close(
             ops.layer_norm(x, w, w, 1e-6)[0], functional.layer_norm(x, (8,), w, w, 1e-6)
         )
+        self.assertEqual(ops.weighted_sum(torch.empty(2, 0, 8), w).shape, (2, 0))
+        self.assertEqual(ops.add_rms_norm(x[:0], x[:0], w, 1e-6)[1].shape, (0, 8))
+        self.assertEqual(ops.layer_norm_linear(x[:0], w, w, x, None, 1e-6)[0].shape, (0, 4))
+        torch.testing.assert_close(ops.weighted_sum(x, w), x @ w)
+        torch.testing.assert_close(ops.add_rms_norm(x, x, w, 1e-6)[1], x + x)
         q = torch.randn(2, 5, 3, 8).transpose(1, 2)
         torch.testing.assert_close(
             ops.attention(q, q, q, False, 0.3)[0], functional.scaled_dot_product_attention(q, q, q, scale=0.3)
@@ -224,6 +263,37 @@ class Functions(unittest.TestCase):
             operators.scaled_dot_product_attention(q, q, q, mask, 0.0, scale=0.5),
             functional.scaled_dot_product_attention(q, q, q, mask, 0.0, scale=0.5),
         )
+
+    def test_those_that_torch_lacks_are_what_they_say(self):
+        x, r, w, b, matrix = (
+            made(2, 3, 8), made(2, 3, 8), made(8), made(8), made(4, 8),
+        )  # fmt: skip
+        normed = functional.layer_norm(x, (8,), w, b)
+        pairs = (
+            (operators.weighted_sum(x, w), x @ w),
+            (operators.weighted_sum(w, b), w @ b),
+            (operators.weighted_sum(x, matrix.t()), x @ matrix.t()),
+            (operators.layer_norm_linear(x, w, b, matrix), functional.linear(normed, matrix)),
+            (operators.layer_norm_linear(x, w, b, matrix, b[:4]), functional.linear(normed, matrix, b[:4])),
+            (operators.add_rms_norm(x, r, w), (functional.rms_norm(x + r, (8,), w), x + r)),
+            (operators.add_rms_norm(x, r[:1], w), (functional.rms_norm(x + r[:1], (8,), w), x + r[:1])),
+        )
+        for ours, expected in pairs:
+            torch.testing.assert_close(ours, expected)
+
+    def test_those_that_torch_lacks_fall_back_under_autocast_and_vmap(self):
+        x, w = made(3, 4, 8, dtype=torch.float32, gradients=False), made(8, dtype=torch.float32)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertEqual(operators.weighted_sum(x, w).dtype, (x @ w).dtype)
+            product = operators.layer_norm_linear(x, w, w, w.expand(4, 8))
+            self.assertEqual(product.dtype, torch.bfloat16)
+        calls = (
+            lambda row: operators.weighted_sum(row, w),
+            lambda row: operators.layer_norm_linear(row, w, w, w.expand(4, 8)),
+            lambda row: operators.add_rms_norm(row, row, w)[0],
+        )
+        for call in calls:
+            torch.testing.assert_close(torch.func.vmap(call)(x), call(x))
 
     def test_vmap_falls_back(self):
         x, w = made(3, 4, 8, gradients=False), made(8, gradients=False)

@@ -101,6 +101,9 @@ class Names(unittest.TestCase):
             operators.softmax,
             operators.linear,
             operators.scaled_dot_product_attention,
+            operators.add_rms_norm,
+            operators.layer_norm_linear,
+            operators.weighted_sum,
         )
         for function in functions:
             text = inspect.getdoc(function)
