@@ -42,6 +42,14 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
   if (!resolution.compile && !compiles.error.empty()) {
     throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compiles.error);
   }
+  if (!agents.empty() && newest_toolchain(agents).empty()) {
+    throw Error(
+        ErrorCode::FailedPrecondition, where,
+        "no candidate for " + what +
+            " has a compiled artifact, and no agent compiles one: none has NVRTC 12 or 13. Name a CUDA "
+            "toolkit by CUBIND_CUDA_HOME, or install the Python wheel nvidia-cuda-nvrtc (the extra "
+            "cubind[cuda13]), and start the agent again");
+  }
   const std::string job = compiles.job.empty() ? "a compile could not be queued: " + compiles.error
                                                : "job " + compiles.job + " compiles one";
   throw Error(ErrorCode::Unavailable, where,

@@ -24,6 +24,24 @@ TEST_CASE("without an artifact in time the answer is UNAVAILABLE with the id of 
              Contains(lease.job_id()) && Contains("ask again, or with on_miss=wait"));
 }
 
+TEST_CASE("where no agent has an NVRTC the answer says so and how to get one, however one asks") {
+  DaemonFixture daemon;
+  v1::Hello hello = compiling_hello();
+  hello.clear_toolchains();
+  FakeAgent agent(daemon.address(), hello);
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });
+  v1::GetVariantRequest request = vector_add(4096);
+  for (const auto on_miss : {v1::SERVE, v1::WAIT}) {
+    request.set_on_miss(on_miss);
+    const grpc::Status status = daemon.get(request).status;
+    CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+    CHECK_THAT(status.error_message(), Contains("none has NVRTC 12 or 13") && Contains("CUBIND_CUDA_HOME") &&
+                                           Contains("nvidia-cuda-nvrtc") && !Contains("ask again"));
+  }
+  AutoAgent compiler(daemon.address(), compiling_hello("with-nvrtc"));
+  DaemonFixture::eventually([&] { return daemon.get(vector_add(4096)).status.ok(); });
+}
+
 TEST_CASE("where nothing else can answer the wait for a compile is longer than where another candidate can") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());
