@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from . import _address
+from . import _address, _core
 from .answer import Answer
 from .client import Client
 from .embedded import EmbeddedDaemon
@@ -56,6 +56,8 @@ __all__ = [
     "UnimplementedError",
     "connect",
 ]
+
+__version__ = _core.version  # of the package, its programs and its extension
 
 
 def connect(address: str | None = None, *, timeout: float = 30.0) -> Client:

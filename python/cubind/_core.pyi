@@ -1,6 +1,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+version: str
+
 class Rule:
     def __init__(self, json: str) -> None: ...
     def covers(self, dims: tuple[int, ...]) -> bool: ...

@@ -175,7 +175,8 @@ def _plain_one(field: Any, value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if field.enum_type is not None:
-        return field.enum_type.values_by_number[value].name.lower()
+        word: str = field.enum_type.values_by_number[value].name.lower()
+        return word.removeprefix(f"{field.enum_type.name.lower()}_")  # Role's ROLE_NONE is "none"
     if field.message_type is None:
         return value
     return problem_of(value) if field.message_type.name == "Problem" else to_dict(value)

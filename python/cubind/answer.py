@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _wire
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from ._wire import Problem
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+_MAX_TEXT = 200  # characters of an answer in a debugger or a log
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """A variant for one problem, with the launch plan for it and the evidence. Immutable, safe on many
     threads.
@@ -41,14 +45,20 @@ class Answer:
     time_us: float | None
     device: str
     plan: list[dict[str, Any]]
-    cubin: bytes = dataclasses.field(repr=False)
-    digest: str = dataclasses.field(repr=False)
+    cubin: bytes
+    digest: str
     job_id: str = ""
     why: str = ""
-    _rule: _core.Rule = dataclasses.field(kw_only=True, repr=False)
-    _dims: tuple[str, ...] = dataclasses.field(kw_only=True, repr=False)
-    _asked: tuple[int, ...] = dataclasses.field(kw_only=True, repr=False)
-    _asked_match: str = dataclasses.field(kw_only=True, repr=False)
+    _rule: _core.Rule = dataclasses.field(kw_only=True)
+    _dims: tuple[str, ...] = dataclasses.field(kw_only=True)
+    _asked: tuple[int, ...] = dataclasses.field(kw_only=True)
+    _asked_match: str = dataclasses.field(kw_only=True)
+
+    def __repr__(self) -> str:
+        """Kernel, problem, match, evidence, time and configuration, in a line that may end with "..."."""
+        time = "" if self.time_us is None else f", {self.time_us:.2f} us"
+        text = f"Answer({self.kernel} {_listed(self.problem)}: {self.match}, {self.evidence}{time}, {_listed(self.configuration)})"
+        return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 4]}...)"
 
     def for_dims(self, **dims: int) -> Answer | None:
         """The answer for other values of the dims, by the reply's rule and without a call. None where the
@@ -85,6 +95,10 @@ class Answer:
         if values == self._asked or "bucket" in self._asked_match.split("+"):
             return self._asked_match
         return "bucket" if self._asked_match == "exact" else f"bucket+{self._asked_match}"
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 def make_answer(reply: Any, cubin: bytes) -> Answer:

@@ -67,6 +67,9 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {  //
     python::add_kernel_types(module.get());
     python::add_launcher_type(module.get());
     python::add_operator_types(module.get());
+    if (PyModule_AddStringConstant(module.get(), "version", CUBIND_VERSION) != 0) {
+      throw python::PythonError();
+    }
     return module;
   });
 }

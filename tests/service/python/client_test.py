@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import gc
 import hashlib
 import io
@@ -66,6 +67,16 @@ class Get(WithDaemon):
         self.assertEqual(answer.cubin[:4], b"\x7fELF")
         self.assertEqual(answer.plan[0]["block"][0], answer.configuration["THREADS"])
         self.assertEqual([p["name"] for p in answer.plan[0]["parameters"]], ["x", "y", "N"])
+
+    def test_an_answer_is_shown_in_a_line(self):
+        answer = self.get()
+        shown = f"Answer(scale N=4096,K=2,T=f32: exact, replayed, {answer.time_us:.2f} us, THREADS="
+        self.assertEqual(repr(answer)[: len(shown)], shown)
+        many = {f"TUNABLE_{number}": number for number in range(100)}
+        long = repr(dataclasses.replace(answer, configuration=many))
+        self.assertEqual((len(long), long[-4:], long[: len(shown) - 8]), (200, "...)", shown[:-8]))
+        untimed = repr(dataclasses.replace(answer, time_us=None, plan=[{}] * 100))
+        self.assertIn("exact, replayed, THREADS=", untimed)
 
     def test_another_problem_of_the_bucket_needs_no_call(self):
         first = self.get()
@@ -159,6 +170,9 @@ class Tuning(WithDaemon):
         self.assertTrue(bar.set_postfix_str.call_args.args[0].startswith("scale"))
         bar.__exit__.assert_called_once()
 
+    def test_the_version_is_that_of_the_programs(self):
+        self.assertEqual(cubind.__version__, self.client.status()["version"])
+
     def test_progress_is_lines_without_tqdm(self):
         said = io.StringIO()
         with (
@@ -175,7 +189,9 @@ class Tuning(WithDaemon):
         self.assertEqual(frame, ("frame", self.client.table("rmsnorm_forward")))
 
     def test_listings(self):
-        self.assertIn("scale", [kernel["name"] for kernel in self.client.kernels()])
+        kernels = {kernel["name"]: kernel for kernel in self.client.kernels()}
+        roles = {argument["name"]: argument["role"] for argument in kernels["scale"]["arguments"]}
+        self.assertEqual(roles, {"x": "in", "y": "out", "N": "none"})
         self.assertIn("nvidia-h200", {row["device"] for row in self.client.table("rmsnorm_forward")})
         self.client.get("scale", {**PROBLEM, "K": 5}, device="nvidia-h200", tune=False)
         (want,) = self.client.wanted("scale")
