@@ -3,298 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <memory>
 #include <span>
 
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "schemas/limits.hpp"
-#include "tuner/plan/search.hpp"
+#include "client/cubindctl/subcommands.hpp"
 
 namespace cubind::ctl {
 namespace {
-
-template <typename Value>
-using Choices = std::vector<std::pair<const char*, Value>>;
-
-const Choices<OnMiss> kOnMiss = {{"serve", OnMiss::Serve}, {"wait", OnMiss::Wait}, {"fail", OnMiss::Fail}};
-const Choices<TuneMode> kTuneMode = {{"auto", TuneMode::Auto}, {"never", TuneMode::Never}};
-
-constexpr const char* kProblemHelp = "dims and types of one call: N=4096,D=4096,T=bf16";
-
-// The form of a value for completion and manual pages: its kind, or its choices between bars.
-constexpr const char* kFile = "FILE";
-constexpr const char* kFolder = "FOLDER";
-
-// Adds the subcommands; whichever is given puts its options into `line`.
-class Builder {
- public:
-  Builder(CLI::App& app, CommandLine& line) : app_(app), line_(line) {}
-
-  void add_all() {
-    add_tune();
-    add_verify();
-    add_get();
-    add_export();
-    add_import();
-    add_table();
-    add_kernels();
-    add_wanted();
-    add_listings();
-    add_jobs();
-    add_forget();
-    add_explain();
-    add_documentation();
-  }
-
- private:
-  template <typename Options>
-  std::pair<CLI::App*, std::shared_ptr<Options>> add(CLI::App& parent, const char* name, const char* help) {
-    CLI::App* command = parent.add_subcommand(name, help);
-    auto options = std::make_shared<Options>();
-    command->callback([this, command, options] {
-      if (command->get_subcommands().empty()) {
-        line_.command = *options;
-      }
-    });
-    return {command, options};
-  }
-
-  template <typename Value>
-  static CLI::Option* option(CLI::App* command, const std::string& name, Value& value,
-                             const std::string& type, const std::string& help) {
-    return command->add_option(name, value, help)->type_name(type);
-  }
-
-  // The words of the choices, in their order, are the form of the value.
-  template <typename Value>
-  static void add_choice(CLI::App* command, const std::string& name, Value& value,
-                         const Choices<Value>& choices, const std::string& help) {
-    std::vector<std::string> words;
-    for (const auto& [word, meaning] : choices) {
-      words.emplace_back(word);
-    }
-    const auto choose = [&value, &choices](const std::string& word) {
-      value = std::ranges::find(choices, word, &std::pair<const char*, Value>::first)->second;
-    };
-    command->add_option_function<std::string>(name, choose, help)
-        ->type_name(join(words, "|"))
-        ->check([words](const std::string& word) {
-          return std::ranges::find(words, word) != words.end()
-                     ? std::string()
-                     : quoted(word) + " is not one of " + join(words, ", ");
-        });
-  }
-
-  // One value an occurrence: the option does not take the next words.
-  static CLI::Option* add_repeated(CLI::App* command, const std::string& name,
-                                   std::vector<std::string>& values, const std::string& type,
-                                   const std::string& help) {
-    return option(command, name, values, type, help)->allow_extra_args(false);
-  }
-
-  template <typename Options>
-  static void add_question(CLI::App* command, Options& options) {
-    option(command, "--device", options.device, "LABEL",
-           "label of the device class, as `cubindctl devices` lists it");
-    option(command, "--namespace", options.name_space, "NAME", "namespace of the records");
-    command->add_flag("--warm-l2", options.warm_l2, "measured with a warm L2 cache; default: cold");
-    command->add_flag("--graph", options.graph_launch,
-                      "measured as launches of a CUDA graph; default: on a stream");
-    auto* reproducible = command->add_flag("--reproducible", options.reproducible,
-                                           "only variants with the same bits from run to run");
-    option(command, "--invariant", options.invariant_dim, "DIM",
-           "only variants whose output rows have the same bits for every size of DIM")
-        ->excludes(reproducible)
-        ->check([](const std::string& dim) { return dim.empty() ? "name a dim of the kernel" : ""; });
-  }
-
-  void add_tune() {
-    auto [command, options] = add<TuneOptions>(app_, "tune", "measure problems and store the winners");
-    option(command, "kernel", options->kernel, "KERNEL", "name; may be left out if the shape list names it");
-    option(command, "--shapes", options->shapes, kFile,
-           "shape list, .json, .jsonl or .csv: {\"problems\": [{\"N\": 1024, \"T\": \"bf16\"}]}");
-    add_repeated(command, "--problem", options->problems, "PROBLEM",
-                 std::string(kProblemHelp) + "; repeatable");
-    command->add_flag("--wanted", options->wanted,
-                      "measure the problems that `cubindctl wanted` lists, each for its own device");
-    option(command, "--top", options->top, "N", "with --wanted: only the N most asked for")
-        ->check(CLI::Range(1, kMaxProblems).description(""));
-    add_question(command, *options);
-    option(command, "--max-trials", options->max_trials, "N",
-           "configurations to try for each problem; default: all of up to 600, else 300")
-        ->check(CLI::Range(std::uint64_t{1}, kMostTrials).description(""));
-    option(command, "--max-seconds", options->max_seconds, "SECONDS",
-           "begin no further configuration of a problem after this time")
-        ->check(CLI::Range(0.001, kMostSeconds).description(""));
-    command->add_flag("--retune", options->retune, "measure fresh problems again");
-    option(command, "--repeat", options->repeat, "K",
-           "choose K times as if nothing were known, then say how good the choices are")
-        ->check(CLI::Range(2, 100).description(""));
-    command->add_flag("--detach", options->detach, "print the jobs' ids and end");
-    command->add_flag("--dry-run", options->dry_run,
-                      "print what would be measured and how long it would take; start nothing");
-  }
-
-  void add_verify() {
-    auto [command, options] = add<VerifyOptions>(
-        app_, "verify", "measure stale records again, each from its own best configurations");
-    option(command, "kernel", options->kernel, "KERNEL", "only this kernel");
-    add_repeated(command, "--problem", options->problems, "PROBLEM",
-                 std::string(kProblemHelp) + "; only this problem of the kernel; repeatable");
-    option(command, "--device", options->device, "LABEL",
-           "only this device class, as `cubindctl devices` lists it");
-    command->add_flag("--all", options->all, "also records that are not stale");
-  }
-
-  void add_get() {
-    auto [command, options] = add<GetOptions>(app_, "get", "print the best variant for a problem");
-    option(command, "kernel", options->kernel, "KERNEL", "name")->required();
-    add_repeated(command, "--problem", options->problems, "PROBLEM",
-                 std::string(kProblemHelp) + "; several print a table")
-        ->required();
-    add_question(command, *options);
-    option(command, "-o,--output", options->output, kFile, "file for the cubin of one problem");
-    add_choice(command, "--on-miss", options->on_miss, kOnMiss,
-               "serve (default), wait for the measurement, or fail");
-    add_choice(command, "--tune", options->tune, kTuneMode, "auto (default): a miss starts a job; or never");
-    option(command, "--accept", options->accept, "DEPARTURES",
-           "tolerated departures, as in bucket+stale, or exact; default: all");
-  }
-
-  void add_export() {
-    auto [command, options] = add<ExportOptions>(app_, "export", "write the tuning table as JSON");
-    option(command, "-o,--output", options->output, kFile, "file; default: standard output");
-    add_repeated(command, "--kernel", options->kernels, "KERNEL", "only this kernel; repeatable");
-    option(command, "--device", options->device, "LABEL", "only this device class; default: every real one");
-    option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
-    command->add_flag("--all-trials", options->all_trials, "every trial; default: winners only");
-    command->add_flag("--samples", options->samples,
-                      "with --all-trials: every sample, not only each trial's time");
-    command->add_flag("--replayed", options->replayed, "also results of the replay device");
-    command->add_flag("--provisional", options->provisional,
-                      "also records that were measured beside other processes");
-  }
-
-  void add_import() {
-    auto [command, options] = add<ImportOptions>(app_, "import", "read tuning tables into the store");
-    option(command, "file", options->files, kFile, "table as `export` writes it")->required();
-    option(command, "--namespace", options->name_space, "NAME", "namespace of the records");
-  }
-
-  void add_table() {
-    CLI::App* table = app_.add_subcommand("table", "work on tuning tables as files, without a daemon");
-    table->require_subcommand(1);
-    auto [check, check_options] =
-        add<TableCheckOptions>(*table, "check", "check tables against their schema and the kernel specs");
-    option(check, "file", check_options->files, kFile, "table as `export` writes it")->required();
-    add_repeated(check, "--kernels", check_options->kernels, kFolder,
-                 "folder of kernel specs, looked at before the shipped ones; repeatable");
-    check->add_flag("--allow-outdated", check_options->allow_outdated,
-                    "only warn of a source, reference or tolerance that has changed since");
-    auto [diff, diff_options] = add<TableDiffOptions>(
-        *table, "diff", "compare two tables: records of one alone, changed winners, changed times");
-    option(diff, "a", diff_options->a, kFile, "the table before")->required();
-    option(diff, "b", diff_options->b, kFile, "the table after")->required();
-    option(diff, "--fail-above", diff_options->fail_above, "PERCENT",
-           "end with exit code 1 if a record is slower in B by more, as in 2%");
-    auto [merge, merge_options] = add<TableMergeOptions>(
-        *table, "merge", "merge tables into one; an imported record never replaces a measured one");
-    option(merge, "file", merge_options->files, kFile, "table as `export` writes it")->required();
-    option(merge, "-o,--output", merge_options->output, kFile, "file; default: standard output");
-  }
-
-  void add_kernels() {
-    auto [command, options] = add<KernelsOptions>(app_, "kernels", "list the kernels that the daemon knows");
-    auto [check, check_options] =
-        add<CheckOptions>(*command, "check", "validate a kernel spec and compile its default configuration");
-    option(check, "file", check_options->file, kFile, "kernel spec (JSON)")->required();
-    add_repeated(check, "--problem", check_options->problems, "PROBLEM",
-                 std::string(kProblemHelp) + "; counts its valid configurations; repeatable");
-    auto* device = option(check, "--device", check_options->device, "LABEL",
-                          "device class to count and compile for; default: the one that agents offer");
-    auto* arch = add_repeated(check, "--arch", check_options->architectures, "ARCH",
-                              "architecture to compile for in its place, as in sm_80; repeatable");
-    arch->excludes(device);
-    check->add_flag("--all", check_options->all,
-                    "compile every valid configuration and list its registers and spills");
-    auto [init, init_options] =
-        add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to begin with");
-    option(init, "name", init_options->name, "NAME", "the kernel's name, and that of its files")->required();
-    option(init, "--dir", init_options->folder, kFolder, "folder to write to; default: this one");
-  }
-
-  void add_wanted() {
-    auto [command, options] = add<WantedOptions>(
-        app_, "wanted", "list problems that were asked for and started no job, most asked first");
-    option(command, "kernel", options->kernel, "KERNEL", "only this kernel");
-    option(command, "--top", options->top, "N", "only the N most asked for")
-        ->check(CLI::Range(1, 1000000).description(""));
-  }
-
-  void add_listings() {
-    add<DevicesOptions>(app_, "devices", "list the device classes with records or agents");
-    add<StatusOptions>(app_, "status", "print the daemon's state");
-    auto [health, options] = add<HealthOptions>(
-        app_, "health", "ask gRPC's health service whether the daemon serves; exit code 0 or 3");
-    option(health, "--wait", options->wait_s, "SECONDS",
-           "wait at most this long until the daemon serves and has its own agent, if it starts one")
-        ->check(CLI::Range(0u, 3600u).description(""));
-  }
-
-  void add_jobs() {
-    auto [command, options] =
-        add<JobsOptions>(app_, "jobs", "list or follow tuning jobs that have not ended");
-    command->add_flag("--all", options->all, "also jobs that have ended");
-    option(command, "--watch", options->watch, "ID", "follow these jobs to their ends");
-    auto [show, show_options] =
-        add<JobsShowOptions>(*command, "show", "print one job, its outcomes and where its time went");
-    option(show, "id", show_options->id, "ID", "as `cubindctl jobs --all` lists it")->required();
-    auto [cancel, cancel_options] = add<CancelOptions>(app_, "cancel", "cancel tuning jobs");
-    option(cancel, "id", cancel_options->ids, "ID", "as `cubindctl jobs` lists it")->required();
-  }
-
-  void add_forget() {
-    auto [command, options] = add<ForgetOptions>(
-        app_, "forget", "forget that configurations failed: the next tune tries them again");
-    auto* all = command->add_flag("--all", options->all, "of every kernel");
-    option(command, "kernel", options->kernel, "KERNEL", "only of this kernel")->excludes(all);
-    add_repeated(command, "--problem", options->problems, "PROBLEM",
-                 "only at this problem, as in N=4096,D=4096,T=bf16; repeatable")
-        ->excludes(all);
-    option(command, "--configuration", options->configuration, "VALUES",
-           "only where tunables have these values, as in THREADS=1024,VECTOR=8")
-        ->excludes(all);
-    option(command, "--device", options->device, "LABEL",
-           "label of the device class; default: the one that agents offer");
-    command->add_flag("--dry-run", options->dry_run, "only print what would be forgotten");
-  }
-
-  void add_explain() {
-    auto [command, options] = add<ExplainOptions>(
-        app_, "explain", "say why a problem's winner won: its best, its finalists, its failures");
-    option(command, "subject", options->subject, "JOB|KERNEL",
-           "a tuning job's id, or with --problem a kernel's name")
-        ->required();
-    option(command, "--problem", options->problem, "PROBLEM", kProblemHelp);
-    add_question(command, *options);
-  }
-
-  void add_documentation() {
-    auto [completion, shell] =
-        add<CompletionOptions>(app_, "completion", "print the completion script for a shell");
-    option(completion, "shell", shell->shell, "bash|zsh|fish", "the shell")
-        ->required()
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
-    auto [man, page] = add<ManOptions>(app_, "man", "print the manual page of a command, for `man -l -`");
-    option(man, "command", page->command, "COMMAND",
-           "the command's words, as in `man kernels check`; default: cubindctl");
-    option(man, "-o,--output", page->folder, kFolder, "write every page into this folder");
-  }
-
-  CLI::App& app_;
-  CommandLine& line_;
-};
 
 void add_common(CLI::App& app, CommonOptions& common) {
   app.add_option("--address", common.address, "unix:///path/to/socket or host:port; default: $CUBIND_ADDRESS")
@@ -316,6 +32,7 @@ void set_up(CLI::App& app, CommandLine& line) {
   app.require_subcommand(1);
   app.fallthrough();
   add_common(app, line.common);
+  add_subcommands(app, line);
 }
 
 constexpr const char* kDescription = "Tunes CUDA kernels through a cubind daemon and fetches the winners.";
@@ -412,8 +129,6 @@ std::variant<CommandLine, ExitCode> parse_command_line(int argc, const char* con
   CLI::App app(kDescription, "cubindctl");
   CommandLine line;
   set_up(app, line);
-  Builder builder(app, line);  // the parser calls back into it
-  builder.add_all();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -432,8 +147,6 @@ CommandHelp command_help() {
   CLI::App app(kDescription, "cubindctl");
   CommandLine line;
   set_up(app, line);
-  Builder builder(app, line);
-  builder.add_all();
   return help_of(app);
 }
 

@@ -1,0 +1,15 @@
+// The commands with their options: what each is called, takes and says of itself.
+#pragma once
+
+#include "client/cubindctl/options.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cubind::ctl {
+
+/// Adds every command to the parser; the one that is given puts its options into `line`, which outlives `app`.
+void add_subcommands(CLI::App& app, CommandLine& line);
+
+}  // namespace cubind::ctl
