@@ -9,7 +9,8 @@ class App;
 
 namespace cubind::ctl {
 
-/// Adds every command to the parser; the one that is given puts its options into `line`, which outlives `app`.
+/// Adds every command to the parser. The one that is given puts its options into `line`, which outlives the
+/// parser.
 void add_subcommands(CLI::App& app, CommandLine& line);
 
 }  // namespace cubind::ctl

@@ -1,9 +1,11 @@
-// The acceptance run is CUBIND_KILLS=200: ten kills for each of five phases and four processes.
+// Five kills, one in each phase and at least one of each process; CUBIND_KILLS sets more. The acceptance run
+// is CUBIND_KILLS=200: ten kills for each of five phases and four processes.
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
 #include <iomanip>
 #include <iostream>
+#include <numeric>
 
 #include "tests/service/kill/kill_campaign.hpp"
 #include "tests/service/kill/kill_evidence.hpp"
@@ -16,24 +18,24 @@ constexpr std::size_t kCells = kPhases.size() * kTargets.size();
 
 std::size_t wanted_kills() {
   const char* variable = std::getenv("CUBIND_KILLS");
-  const std::size_t wanted = variable ? std::strtoul(variable, nullptr, 10) : kCells;
+  const std::size_t wanted = variable ? std::strtoul(variable, nullptr, 10) : kPhases.size();
   return std::max<std::size_t>(wanted, 1);
 }
 
 // A kill that found no process is tried again on another problem. A round has a store and a table of its own:
 // each device worker reads the table.
-std::vector<Problem> problems_of_a_round() {
+std::vector<Problem> problems_of_a_round(std::size_t kills) {
+  const std::size_t jobs = std::min(kills, kCells);
   std::vector<Problem> problems;
-  for (std::size_t i = 0; i < kCells + kCells / 4; ++i) {
+  for (std::size_t i = 0; i < jobs + jobs / 4 + 2; ++i) {
     problems.push_back(tiny_problem(static_cast<std::int64_t>(i + 1)));
   }
   return problems;
 }
 
-KillCell cell_of(std::size_t kill) {
-  const std::size_t place = kill % kCells;
-  return {place % kPhases.size(), place / kPhases.size()};
-}
+// Each cell once in kCells kills.
+KillCell cell_of(std::size_t kill) { return {kill % kPhases.size(), kill % kTargets.size()}; }
+static_assert(std::gcd(kPhases.size(), kTargets.size()) == 1);
 
 struct Tally {
   std::map<KillCell, std::size_t> kills;
@@ -134,7 +136,7 @@ void run_round(std::size_t first, std::size_t kills, const std::vector<Problem>&
 
 TEST_CASE("a job whose processes are killed resumes with nothing lost or doubled and the same winner") {
   const std::size_t kills = wanted_kills();
-  const std::vector<Problem> problems = problems_of_a_round();
+  const std::vector<Problem> problems = problems_of_a_round(kills);
   const auto winners = undisturbed_winners(problems);
   REQUIRE(winners.size() == problems.size());
   Tally tally;

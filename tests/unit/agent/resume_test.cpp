@@ -31,8 +31,9 @@ TEST_CASE(
     "twice") {
   World undisturbed(noisy());
   const v1::JobResult expected = undisturbed.run();
-  const bool after_storing = GENERATE(false, true);
   for (std::size_t kill = 0; kill < undisturbed.channel.batches; ++kill) {
+    const bool after_storing = kill % 2 == 1;
+    INFO("at batch " << kill << (after_storing ? " after" : " before") << " it was stored");
     World world(noisy());
     world.channel.die_at = kill;
     world.channel.die_after_storing = after_storing;

@@ -14,14 +14,22 @@ namespace {
 
 using Catch::Contains;
 
-// The recorded RMSNorm table at one of its problems.
+// Of the recorded RMSNorm table every row of one problem, and the last rows of another.
+std::string rows_of_a_problem() {
+  std::istringstream recorded(read_file(test::source_dir() / "tests/golden/replay/rmsnorm_h200.json"));
+  std::string rows;
+  for (std::string line; std::getline(recorded, line);) {
+    const bool is_last = !line.ends_with(',');
+    if (!line.starts_with(R"({"kernel")") || line.find(R"("N":16384)") != std::string::npos || is_last) {
+      rows += line + "\n";
+    }
+  }
+  return rows;
+}
+
 struct Recorded {
   Recorded() {
-    static const Table kRecorded = [] {
-      const auto file = test::source_dir() / "tests/golden/replay/rmsnorm_h200.json";
-      return read_table(read_file(file.string()), file.string());
-    }();
-    table = kRecorded;
+    table = read_table(rows_of_a_problem(), "rmsnorm_h200.json");
     spec = load_kernel_spec((test::source_dir() / "variants/rmsnorm/rmsnorm_forward.json").string());
     question.kernel = "rmsnorm_forward";
     question.problem = spec->canonicalize(parse_problem("N=16384,D=4096,T=bf16"), "problem");

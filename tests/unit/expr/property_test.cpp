@@ -106,16 +106,18 @@ TEST_CASE("any text gives a value or an expression error and alike by name and b
   const SymbolTable symbols{"sizeof(T)", "D.x", "N"};
   const std::int64_t values[] = {2, -3, 6};
   int evaluated = 0;
-  for (int i = 0; i < 30000; ++i) {
+  for (int i = 0; i < 10000; ++i) {
     const std::string text = random_tokens(random);
-    const std::string by_name = outcome_of([&] { return Expression::parse(text).evaluate(scope); });
-    const std::string by_slot =
-        outcome_of([&] { return Expression::parse(text).bind(symbols).evaluate(values); });
+    std::optional<Expression> parsed;
+    const std::string by_name =
+        outcome_of([&] { return parsed.emplace(Expression::parse(text)).evaluate(scope); });
     INFO(text);
-    REQUIRE(by_name == by_slot);
+    if (parsed) {
+      REQUIRE(by_name == outcome_of([&] { return parsed->bind(symbols).evaluate(values); }));
+    }
     evaluated += by_name.find(':') == std::string::npos;
   }
-  CHECK(evaluated > 400);
+  CHECK(evaluated > 150);
 }
 
 TEST_CASE("a generated expression has the value it was generated with") {

@@ -219,7 +219,8 @@ TEST_CASE("a missing source is not found") {
 TEST_CASE("a closure without end is cut off") {
   IncludeSearch search;
   search.own = [](const std::string& path) -> std::optional<std::string> {
-    return path == "k.cu" ? "#include \"a.h\"\n" : "#include \"x" + path + "\"\n";
+    const std::size_t number = path == "k.cu" ? 0 : std::stoul(path);
+    return "#include \"" + std::to_string(number + 1) + ".h\"\n";
   };
   CHECK_THROWS_AS(include_closure("k.cu", search), Error);
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "server/store/database.hpp"
 #include "tests/unit/server/rows.hpp"
 
 namespace cubind::test {
@@ -54,6 +55,28 @@ struct RecordStore : StoreFixture {
     return stored;
   }
 };
+
+/// Behind the store's back: `count` copies of the table's only row, changed as `changes` says, where rowid
+/// counts them from 1.
+inline void copy_rows(const std::filesystem::path& path, const std::string& table, std::uint32_t count,
+                      const std::string& changes) {
+  store::Database database(path, store::Database::Mode::Create);
+  database.execute(
+      "CREATE TEMP TABLE copies AS WITH RECURSIVE numbers(n) AS "
+      "(SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT " +
+      std::to_string(count) + ") SELECT rows.* FROM " + table + " AS rows, numbers");
+  database.execute("UPDATE copies SET " + changes);
+  database.execute("INSERT INTO " + table + " SELECT * FROM copies");
+}
+
+/// `from`: a table, with a condition or none.
+inline std::uint64_t count_rows(const std::filesystem::path& path, const std::string& from) {
+  store::Database database(path, store::Database::Mode::ReadOnly);
+  const std::string sql = "SELECT count(*) FROM " + from;
+  store::Statement query = database.query(sql);
+  REQUIRE(query.step());
+  return query.unsigned_integer();
+}
 
 inline ErrorCode code_of(const std::function<void()>& body) {
   try {

@@ -99,18 +99,20 @@ TEST_CASE("a want leaves the list when a record for it is stored") {
 
 TEST_CASE("a full want list drops what was asked least and longest ago") {
   StoreFixture f;
+  f.write([](StoreWriter& writer) { writer.count_want(question_of(1), "t2"); });
+  f.store.reset();
+  copy_rows(f.path, "wants", kMaxWants - 3, "key = randomblob(32)");
+  f.reopen();
   f.write([](StoreWriter& writer) {
-    writer.count_want(question_of(1), "t1");
-    writer.count_want(question_of(1), "t1");
-    for (std::int64_t n = 2; n <= kMaxWants + 1; ++n) {
-      writer.count_want(question_of(n), n == 7 ? "t0" : "t2");
-    }
+    writer.count_want(question_of(2), "t1");
+    writer.count_want(question_of(2), "t1");
+    writer.count_want(question_of(7), "t0");
   });
-  const auto wants = f.read([](StoreReader& reader) { return reader.wants(); });
-  REQUIRE(wants.size() == kMaxWants);
-  CHECK(wants[0].question.problem == problem_of(1));
-  CHECK(std::ranges::none_of(wants,
-                             [](const WantRow& want) { return want.question.problem == problem_of(7); }));
+  CHECK(count_rows(f.path, "wants") == kMaxWants);
+  f.write([](StoreWriter& writer) { writer.count_want(question_of(3), "t2"); });
+  CHECK(count_rows(f.path, "wants") == kMaxWants);
+  CHECK(count_rows(f.path, "wants WHERE last_at = 't0'") == 0);
+  CHECK(count_rows(f.path, "wants WHERE count = 2") == 1);
 }
 
 TEST_CASE("of two open jobs with the same key the second is refused") {

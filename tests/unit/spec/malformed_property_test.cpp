@@ -69,17 +69,18 @@ OrderedJson& random_place(OrderedJson& root, Random& random) {
 
 TEST_CASE("a spec with a random value in a random place is accepted or refused with its file named") {
   Random random(20240601);
+  const SpecBuilder sound;
   std::size_t refused = 0;
-  for (int round = 0; round < 1500; ++round) {
-    SpecBuilder builder;
+  for (int round = 0; round < 600; ++round) {
+    OrderedJson damaged = sound.json;
     for (std::uint64_t edits = 1 + random.below(3); edits > 0; --edits) {
-      random_place(builder.json, random) = random_value(random);
+      random_place(damaged, random) = random_value(random);
     }
-    const std::string text = builder.json.dump();
+    const std::string text = damaged.dump();
     INFO(text);
-    refused += ask({"scale.json", text, builder.files}) == Answer::Refused ? 1 : 0;
+    refused += ask({"scale.json", text, sound.files}) == Answer::Refused ? 1 : 0;
   }
-  CHECK(refused > 1000);
+  CHECK(refused > 400);
 }
 
 TEST_CASE("a spec with a member removed is accepted or refused with its file named") {
@@ -103,16 +104,17 @@ TEST_CASE("a spec with a member removed is accepted or refused with its file nam
 
 TEST_CASE("a spec with random bytes in its text is accepted or refused with its file named") {
   Random random(7);
-  const std::string text = SpecBuilder().json.dump();
+  const SpecBuilder sound;
+  const std::string text = sound.json.dump();
   std::size_t refused = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 600; ++round) {
     std::string damaged = text;
     for (std::uint64_t edits = 1 + random.below(4); edits > 0; --edits) {
       damaged[static_cast<std::size_t>(random.below(damaged.size()))] = static_cast<char>(random.below(256));
     }
-    refused += ask({"scale.json", damaged, SpecBuilder().files}) == Answer::Refused ? 1 : 0;
+    refused += ask({"scale.json", damaged, sound.files}) == Answer::Refused ? 1 : 0;
   }
-  CHECK(refused > 1000);
+  CHECK(refused > 400);
 }
 
 TEST_CASE("a spec that was accepted after random edits of its numbers is enumerated or fails with an Error") {

@@ -48,6 +48,17 @@ std::vector<OrderedJson::json_pointer> all_places(
   return places;
 }
 
+// Numbers and texts are distinct: of 300 that are alike every pair would be refused.
+OrderedJson three_hundred_like(const OrderedJson& one) {
+  OrderedJson all = OrderedJson::array();
+  for (int i = 1; i <= 300; ++i) {
+    all.push_back(one.is_number()   ? OrderedJson(i)
+                  : one.is_string() ? OrderedJson(one.get<std::string>() + std::to_string(i))
+                                    : one);
+  }
+  return all;
+}
+
 // The document with each of its places damaged in each way, one at a time.
 std::vector<OrderedJson> damaged(const OrderedJson& json) {
   const std::vector<OrderedJson> values = {nullptr,
@@ -63,17 +74,21 @@ std::vector<OrderedJson> damaged(const OrderedJson& json) {
                                            std::string(2000, 'N'),
                                            OrderedJson::array(),
                                            OrderedJson::object(),
-                                           OrderedJson::array({"N", "N"}),
-                                           OrderedJson(std::vector<int>(300, 7))};
+                                           OrderedJson::array({"N", "N"})};
   std::vector<OrderedJson> all;
   for (const OrderedJson::json_pointer& place : all_places(json)) {
     for (const OrderedJson& value : values) {
       all.push_back(json);
       all.back()[place] = value;
     }
-    if (json.at(place).is_object()) {
+    const OrderedJson& sound = json.at(place);
+    if (sound.is_object()) {
       all.push_back(json);
       all.back()[place]["no_such_key"] = 1;
+    }
+    if (sound.is_array() && !sound.empty()) {
+      all.push_back(json);
+      all.back()[place] = three_hundred_like(sound.front());
     }
   }
   return all;

@@ -18,6 +18,7 @@ void keep_first(std::vector<Row>& rows) {
 
 /// Readable. Rows with one trial key are trials of the same problem.
 inline Table random_table(Random& random) {
+  static const Table kExample = example_table();
   const auto one_of = [&](auto... values) {
     const std::array choices{values...};
     return choices[random.below(choices.size())];
@@ -32,7 +33,8 @@ inline Table random_table(Random& random) {
     table.devices.push_back({device.digest, text("gpu", "other"), device.facts});
   }
   const auto context = [&] {
-    TableContext result = example_context(one_of(64, 128, 256));
+    TableContext result = kExample.records[0].context;
+    result.configuration.values[0].value = one_of(64, 128, 256);
     result.kernel = text("scale", "shift");
     result.problem.dims[0].value = one_of(128, 1024);
     result.device_class = table.devices[random.below(2)].device_class;
@@ -44,7 +46,7 @@ inline Table random_table(Random& random) {
     return result;
   };
   for (std::uint64_t left = random.below(24); left > 0; --left) {
-    TableRecord record = example_table().records[0];
+    TableRecord record = kExample.records[0];
     record.context = context();
     record.interface = Digest::of(text("interface", "interface", "interface", "new interface"));
     record.name_space = text("", "", "", "team");
@@ -59,7 +61,7 @@ inline Table random_table(Random& random) {
   }
   keep_first(table.records);
   for (std::uint64_t left = random.below(24); left > 0; --left) {
-    TableTrial trial = example_table().trials[random.below(2)];
+    TableTrial trial = kExample.trials[random.below(2)];
     trial.context = context();
     trial.outcome = one_of(Outcome::Correct, Outcome::Correct, Outcome::WrongResult, Outcome::Timeout);
     trial.finals.resize(random.below(2));
