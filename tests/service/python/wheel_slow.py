@@ -1,5 +1,5 @@
 """./dev wheel, and what it makes in a virtual environment that has nothing else: programs, the embedded
-daemon, the error where no GPU is, an answer of a daemon that replays a recorded table. Downloads grpcio and
+daemon, the error where no GPU is, answers of a daemon that replays a recorded table. Downloads grpcio and
 protobuf."""
 
 import os
@@ -87,13 +87,18 @@ class Wheel(unittest.TestCase):
         ]
         subprocess.run(command, check=True, env=environment, timeout=600)
 
-    def test_a_daemon_of_the_wheel_answers(self):
+    def test_a_daemon_of_the_wheel_answers_with_each_protobuf(self):
         environment = {**self.environment, "CUBIND_CUDA_HOME": str(SOURCE / ".deps/cuda")}
         daemon = subprocess.Popen([self.bin / "cubind", "--replay", REPLAY], env=environment)
         self.addCleanup(daemon.wait)
         self.addCleanup(daemon.terminate)
         subprocess.run([self.bin / "cubindctl", "health", "--wait", "60"], check=True, env=environment)
-        self.run_python(REPLAYED)
+        for major in (5, 6, 7):  # those that the wheel's metadata allows
+            with self.subTest(protobuf=major):
+                install = [self.bin / "pip", "install", "--quiet", f"protobuf=={major}.*"]
+                subprocess.run(install, check=True)
+                self.run_python(f"import google.protobuf as p; assert p.__version__[:2] == '{major}.'")
+                self.run_python(REPLAYED)
 
 
 if __name__ == "__main__":
