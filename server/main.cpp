@@ -1,6 +1,10 @@
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <string>
+#include <thread>
 
 #include "base/log.hpp"
 #include "base/signals.hpp"
@@ -8,6 +12,9 @@
 #include "server/daemon.hpp"
 
 namespace {
+
+// Longer than everything that the daemon waits for, shorter than the ten seconds that it promises.
+constexpr std::chrono::seconds kEnds{8};
 
 void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
   while (true) {
@@ -17,6 +24,18 @@ void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
     }
     daemon.reload();
   }
+}
+
+/// gRPC's Shutdown waits, without a limit of its own, until it has made and given up a call for every stream
+/// that was ever opened; a disk may stand still. What was acknowledged lies in the store by then, as it has to
+/// for a daemon that is killed.
+void end_in_any_case(int exit_code) {
+  std::thread([exit_code] {
+    std::this_thread::sleep_for(kEnds);
+    cubind::log_warning("has not stopped within " + std::to_string(kEnds.count()) +
+                        " s: ends as it is, and the next start goes on from the store");
+    std::_Exit(exit_code);
+  }).detach();
 }
 
 }  // namespace
@@ -34,8 +53,10 @@ int main(int argc, char** argv) {
     cubind::init_logging("cubind", config->log_level);
     cubind::Daemon daemon(*config);
     serve_until_told(daemon, signals);
+    const int result = daemon.is_deaf() ? 1 : 0;
+    end_in_any_case(result);
     daemon.stop();
-    return daemon.is_deaf() ? 1 : 0;
+    return result;
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "cubind: %s\n", fault.what());
     return 1;

@@ -143,6 +143,27 @@ TEST_CASE("workers die with an agent that is killed") {
   CHECK(wait_until_gone(workers, std::chrono::seconds(5)).empty());
 }
 
+TEST_CASE("SIGTERM ends a daemon whose job thread stands still and its job goes on with the next start") {
+  const TempDir failpoints("cubind-failpoints");
+  const auto held = failpoints.path() / "daemon.acknowledge";
+  write_file_atomic(held, "0");
+  TinyDaemon daemon({.failpoints = failpoints.path().string()});
+  v1::TuneRequest request = tune_request({tiny_problem(2)});
+  request.set_detach(true);
+  daemon->connect().tune(
+      request, [](const v1::TuneEvent&) {}, {}, kPatience);
+  REQUIRE(eventually([&] { return std::filesystem::exists(held.string() + ".reached"); }));
+
+  const auto status = daemon->stop(std::chrono::seconds(10));
+  REQUIRE(status.has_value());
+  CHECK(status->success());
+  CHECK(daemon->log().find("has not stopped within") != std::string::npos);
+
+  std::filesystem::remove(held);
+  daemon->start();
+  CHECK(tune(daemon->connect(), {tiny_problem(2)}).at(0).job().state() == v1::Job::DONE);
+}
+
 bool holds(pid_t pid, const std::string& what, const std::string& where) {
   if (where == "maps") {
     return read_file("/proc/" + std::to_string(pid) + "/maps").find(what) != std::string::npos;
