@@ -27,8 +27,8 @@ void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
 }
 
 /// gRPC's Shutdown waits, without a limit of its own, until it has made and given up a call for every stream
-/// that was ever opened; a disk may stand still. What was acknowledged lies in the store by then, as it has to
-/// for a daemon that is killed.
+/// that was ever opened; a disk may stand still. What was acknowledged lies in the store by then, as it has
+/// to for a daemon that is killed.
 void end_in_any_case(int exit_code) {
   std::thread([exit_code] {
     std::this_thread::sleep_for(kEnds);

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "server/answer/freshness.hpp"
 #include "server/convert/replies.hpp"
+#include "server/jobs/nominal_time.hpp"
 #include "server/service/measured_records.hpp"
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
@@ -17,6 +18,14 @@ namespace {
 constexpr std::size_t kSlice = 64;  // jobs
 
 bool is_last(const v1::TuneEvent& event) { return event.job().state() >= v1::Job::DONE; }
+
+/// Jobs are leased in the order in which they are submitted. A large one at the end would keep one GPU busy
+/// while the others have nothing left to do.
+void put_largest_first(std::vector<Question>& questions) {
+  std::ranges::stable_sort(questions, std::ranges::greater{}, [](const Question& question) {
+    return nominal_seconds(*question.spec, question.key.problem);
+  });
+}
 
 }  // namespace
 
@@ -37,7 +46,10 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
 std::vector<TuneCall::Asked> TuneCall::tunings(const v1::TuneRequest& request,
                                                std::vector<RecordQuestion>& fresh) {
   const SearchBudget budget = budget_of(request);
-  const std::vector<Question> questions = questions_of(context_, request);
+  std::vector<Question> questions = questions_of(context_, request);
+  if (!request.has_wanted()) {
+    put_largest_first(questions);
+  }
   const auto snapshot = context_.index.snapshot();
   const bool anew = request.retune() || request.fresh() || request.listed_size() > 0;
   std::vector<Asked> asked;

@@ -6,6 +6,7 @@
 #include "base/zstd.hpp"
 #include "server/service/context.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {
@@ -48,6 +49,23 @@ TEST_CASE("tune measures exactly the given problems and a fresh one is not measu
   CHECK(events[0].already_fresh());
   CHECK(events[0].provenance().measured_problem().dims(0).value() == 5000);
   CHECK(daemon.jobs(true).size() == 1);
+}
+
+TEST_CASE("the problems of one Tune are leased by falling work and equal ones in the order given") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  v1::TuneRequest request = tune_vector_add({1024, 8192, 8192, 16384});
+  request.mutable_problems(1)->mutable_types(0)->set_type("f16");
+  request.mutable_problems(2)->mutable_types(0)->set_type("bf16");
+  request.set_detach(true);
+  daemon.tune(request);
+  std::vector<std::string> leased;
+  for (int i = 0; i < request.problems_size(); ++i) {
+    const v1::LeaseGrant lease = agent.wait_for_lease();
+    leased.push_back(to_string(problem_from_wire(lease.problem(), "problem")));
+    REQUIRE(agent.tune(lease));
+  }
+  CHECK(leased == std::vector<std::string>{"N=16384,T=f32", "N=8192,T=f16", "N=8192,T=bf16", "N=1024,T=f32"});
 }
 
 TEST_CASE("a record under another power limit than the GPU's is not fresh") {

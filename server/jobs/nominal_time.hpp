@@ -1,0 +1,12 @@
+// Which of several problems is more work, before any of them was measured.
+#pragma once
+
+#include "tuner/spec/kernel_spec.hpp"
+
+namespace cubind {
+
+/// Seconds of one launch on a GPU that reaches nominal rates of bytes and of operations, by the spec's
+/// `work`: good for comparing problems of one kernel and for nothing else. 0 where the spec does not say it.
+double nominal_seconds(const KernelSpec& spec, const Problem& problem);
+
+}  // namespace cubind
