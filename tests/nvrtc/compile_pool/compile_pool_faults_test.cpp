@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "base/file.hpp"
 #include "tests/nvrtc/compile_pool/pool_requests.hpp"
 #include "tests/support/process_tree.hpp"
 #include "tuner/agent/pool_compiler.hpp"
@@ -30,6 +31,14 @@ std::optional<ProcessId> find_worker() {
     }
   }
   return std::nullopt;
+}
+
+// Reaped or not.
+void wait_until_dead(int pid) {
+  const std::filesystem::path stat = "/proc/" + std::to_string(pid) + "/stat";
+  while (std::filesystem::exists(stat) && read_file(stat).find(") Z ") == std::string::npos) {
+    std::this_thread::sleep_for(1ms);
+  }
 }
 
 v1::CompileReply wait_for(PoolCompiler& compiler, std::uint64_t id) {
@@ -152,8 +161,9 @@ TEST_CASE("a worker that is killed in the middle of a compile fails that configu
 TEST_CASE("a worker that dies while it is idle fails nothing") {
   CompilePool pool(newest());
   CHECK(result_of(pool, good()).reply.outcome() == v1::CORRECT);
-  kill(pool.worker_pids().at(0), SIGKILL);
-  std::this_thread::sleep_for(100ms);
+  const int idle = pool.worker_pids().at(0);
+  kill(idle, SIGKILL);
+  wait_until_dead(idle);
   CHECK(result_of(pool, good()).reply.outcome() == v1::CORRECT);
   CHECK(pool.counts().workers_started == 2);
   CHECK(pool.counts().workers_lost == 1);

@@ -5,10 +5,17 @@
 #include <thread>
 
 #include "tests/support/paths.hpp"
+#include "tests/support/process_tree.hpp"
 
 using namespace std::chrono_literals;
 
 namespace cubind::test {
+namespace {
+
+// A worker that has computed for so long has started and compiles.
+constexpr std::chrono::milliseconds kCompiles{500};
+
+}  // namespace
 
 CompilePoolOptions options_for(const Toolchain& toolchain, unsigned jobs) {
   CompilePoolOptions options;
@@ -45,8 +52,8 @@ int busy_worker(CompilePool& pool) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(20ms);
-    if (const std::vector<int> pids = pool.worker_pids(); !pids.empty()) {
-      std::this_thread::sleep_for(200ms);
+    const std::vector<int> pids = pool.worker_pids();
+    if (!pids.empty() && cpu_time(pids.front()) >= kCompiles) {
       return pids.front();
     }
   }

@@ -1,9 +1,14 @@
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/unique_fd.hpp"
 #include "tests/service/agent/agent_fixture.hpp"
 #include "tuner/agent/lease_stream.hpp"
 
@@ -60,6 +65,22 @@ TEST_CASE("SIGTERM hands the lease back within five seconds") {
   CHECK(ended->code == 0);
 }
 
+// Returns when somebody has come to the socket, and leaves nobody there who answers.
+void wait_for_a_visit(const std::filesystem::path& socket, const std::function<void()>& listening) {
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  socket.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const timeval patience{.tv_sec = 60, .tv_usec = 0};
+  ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(::listen(listener.get(), 1) == 0);
+  listening();
+  const UniqueFd visitor(::accept(listener.get(), nullptr, nullptr));
+  REQUIRE(visitor);
+  std::filesystem::remove(socket);
+}
+
 TEST_CASE("SIGTERM ends an agent whose daemon is not there") {
   const TempDir folder;
   write_file_atomic(folder.path() / "table.json", replayed_table());
@@ -68,10 +89,10 @@ TEST_CASE("SIGTERM ends an agent whose daemon is not there") {
   options.arguments = {"--address", "unix://" + (folder.path() / "no.sock").string(), "--replay",
                        (folder.path() / "table.json").string()};
   options.environment = agent_environment();
-  Subprocess agent = Subprocess::spawn(options);
-  std::this_thread::sleep_for(seconds(2));  // it has begun to wait for its daemon
-  agent.send_signal(SIGTERM);
-  const auto ended = agent.wait_until(steady_clock::now() + seconds(5));
+  std::optional<Subprocess> agent;
+  wait_for_a_visit(folder.path() / "no.sock", [&] { agent.emplace(Subprocess::spawn(options)); });
+  agent->send_signal(SIGTERM);
+  const auto ended = agent->wait_until(steady_clock::now() + seconds(5));
   REQUIRE(ended);
   CHECK(ended->code == 0);
 }
@@ -89,6 +110,18 @@ TEST_CASE("a draining daemon gets its leases back and the agent stays") {
   CHECK_FALSE(fixture.agent->try_wait());
 }
 
+// Grants a lease for the same GPU and waits until it is measured for: the agent has given up the one before.
+void measure_for_second_lease(AgentFixture& fixture) {
+  v1::LeaseGrant second = fixture.lease();
+  second.set_lease_id("lease-2");
+  fixture.grant(second);
+  REQUIRE(fixture.daemon.find([](const auto& message) {
+    return message.lease_id() == "lease-2" && message.progress().phase() == "screening";
+  }));
+}
+
+bool is_of_first_lease(const v1::AgentMessage& message) { return message.lease_id() == "lease-1"; }
+
 TEST_CASE("a lease that was ended is dropped at once and nothing more is sent for it") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
@@ -96,10 +129,11 @@ TEST_CASE("a lease that was ended is dropped at once and nothing more is sent fo
   v1::DaemonMessage end;
   end.mutable_end_lease()->set_lease_id("lease-1");
   fixture.daemon.send(end);
-  std::this_thread::sleep_for(milliseconds(500));
+  measure_for_second_lease(fixture);
+  CHECK(std::ranges::none_of(fixture.daemon.messages(), &v1::AgentMessage::has_result));
   fixture.daemon.forget();
-  CHECK_FALSE(
-      fixture.daemon.find([](const auto& message) { return !message.lease_id().empty(); }, seconds(1)));
+  REQUIRE(fixture.daemon.find([](const auto& message) { return message.has_batch(); }));
+  CHECK(std::ranges::none_of(fixture.daemon.messages(), is_of_first_lease));
 }
 
 TEST_CASE("an agent comes back to a daemon that was away for several heartbeats") {
@@ -117,11 +151,14 @@ TEST_CASE("an agent whose stream breaks drops its jobs and comes back") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
   fixture.wait_for_phase("screening");
-  fixture.daemon.hang_up();
-  std::this_thread::sleep_for(milliseconds(300));
   fixture.daemon.forget();
-  CHECK(fixture.daemon.hello());
-  CHECK_FALSE(fixture.daemon.find([](const auto& message) { return message.has_result(); }, seconds(1)));
+  fixture.daemon.hang_up();
+  REQUIRE(fixture.daemon.hello());
+  measure_for_second_lease(fixture);
+  const std::vector<v1::AgentMessage> messages = fixture.daemon.messages();
+  const auto from_the_end =
+      std::ranges::find_if(messages.rbegin(), messages.rend(), &v1::AgentMessage::has_hello);
+  CHECK(std::ranges::none_of(from_the_end.base(), messages.end(), is_of_first_lease));
 }
 
 TEST_CASE("an agent that is sent what is no message comes back") {
