@@ -4,6 +4,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "client/connection.hpp"
 #include "client/cubindctl/json_output.hpp"
@@ -46,14 +48,43 @@ Totals totals_of(const v1::PlanTuneReply& plan, bool retune) {
   return totals;
 }
 
-std::string state_of(const v1::PlannedProblem& problem, bool retune) {
+using Labels = std::set<std::string>;
+
+// The device classes that an agent offers for measurements. A job for another waits for one.
+Labels offered_devices(const Connection& connection, const CommonOptions& common) {
+  Labels offered;
+  const v1::ListDevicesReply reply = connection.list_devices(common.deadline());
+  for (const v1::DeviceClass& device : reply.devices()) {
+    if (device.offered() && !device.consent().starts_with("never")) {
+      offered.insert(device.label());
+    }
+  }
+  return offered;
+}
+
+std::string state_of(const v1::PlannedProblem& problem, bool retune, const Labels& offered) {
   if (!problem.job_id().empty()) {
     return "job " + problem.job_id() + " is " + state_name(problem.job_state());
   }
   if (!problem.obstacle().empty()) {
     return "fails: " + problem.obstacle();
   }
-  return problem.fresh() ? (retune ? "fresh, again" : "fresh") : "to measure";
+  if (problem.fresh() && !retune) {
+    return "fresh";
+  }
+  const std::string state = problem.fresh() ? "fresh, again" : "to measure";
+  return offered.contains(problem.device()) ? state : state + ", waits";
+}
+
+// The devices for which jobs would wait.
+Labels awaited_devices(const v1::PlanTuneReply& plan, bool retune, const Labels& offered) {
+  Labels awaited;
+  for (const v1::PlannedProblem& problem : plan.problems()) {
+    if (!is_skipped(problem, retune) && !offered.contains(problem.device())) {
+      awaited.insert(problem.device());
+    }
+  }
+  return awaited;
 }
 
 std::string time_of(const v1::PlannedProblem& problem, bool retune) {
@@ -83,12 +114,13 @@ std::string summary(const Totals& totals) {
   return text + ". Nothing was started.";
 }
 
-void print(const v1::PlanTuneReply& plan, bool retune) {
+void print(const v1::PlanTuneReply& plan, bool retune, const Labels& offered) {
   TextTable table({"KERNEL", "PROBLEM", "DEVICE", ">VALID", ">OF", "STATE", ">TIME"});
   for (const v1::PlannedProblem& problem : plan.problems()) {
     table.add({problem.kernel(), to_string(problem_from_wire(problem.problem(), "problem")), problem.device(),
                (problem.at_most() ? "<= " : "") + std::to_string(problem.valid()),
-               std::to_string(problem.total()), state_of(problem, retune), time_of(problem, retune)});
+               std::to_string(problem.total()), state_of(problem, retune, offered),
+               time_of(problem, retune)});
   }
   const auto is_replay = [](const v1::PlannedProblem& problem) {
     return !replay_prefix(problem.device()).empty();
@@ -97,15 +129,24 @@ void print(const v1::PlanTuneReply& plan, bool retune) {
   const std::string prefix = replayed ? replay_prefix(plan.problems(0).device()) : "";
   table.print(std::cout, output_columns(), prefix);
   std::cout << prefix << summary(totals_of(plan, retune)) << "\n";
+  for (const std::string& device : awaited_devices(plan, retune, offered)) {
+    std::cout << prefix << "No agent offers " << device
+              << " for measurements: its jobs would wait until one does.\n";
+  }
 }
 
-OutputJson planned_json(const v1::PlannedProblem& problem) {
-  OutputJson json{
-      {"kernel", problem.kernel()},   {"problem", json_of(problem_from_wire(problem.problem(), "problem"))},
-      {"device", problem.device()},   {"valid_configurations", problem.valid()},
-      {"at_most", problem.at_most()}, {"configurations", problem.total()},
-      {"trials", problem.trials()},   {"fresh", problem.fresh()},
-      {"estimate_ms", nullptr},       {"estimated_from_jobs", problem.estimated_from()}};
+OutputJson planned_json(const v1::PlannedProblem& problem, const Labels& offered) {
+  OutputJson json{{"kernel", problem.kernel()},
+                  {"problem", json_of(problem_from_wire(problem.problem(), "problem"))},
+                  {"device", problem.device()},
+                  {"device_offered", offered.contains(problem.device())},
+                  {"valid_configurations", problem.valid()},
+                  {"at_most", problem.at_most()},
+                  {"configurations", problem.total()},
+                  {"trials", problem.trials()},
+                  {"fresh", problem.fresh()},
+                  {"estimate_ms", nullptr},
+                  {"estimated_from_jobs", problem.estimated_from()}};
   if (problem.has_estimate_ms()) {
     json["estimate_ms"] = problem.estimate_ms();
   }
@@ -118,10 +159,10 @@ OutputJson planned_json(const v1::PlannedProblem& problem) {
   return json;
 }
 
-void print_as_json(const v1::PlanTuneReply& plan, bool retune) {
+void print_as_json(const v1::PlanTuneReply& plan, bool retune, const Labels& offered) {
   OutputJson problems = OutputJson::array();
   for (const v1::PlannedProblem& problem : plan.problems()) {
-    problems.push_back(planned_json(problem));
+    problems.push_back(planned_json(problem, offered));
   }
   const Totals totals = totals_of(plan, retune);
   OutputJson json{{"dry_run", true},
@@ -147,10 +188,11 @@ ExitCode print_plan(const std::vector<KernelTune>& tunes, const CommonOptions& c
     with_places(tune, [&] { plan.MergeFrom(connection.plan_tune(tune.request, common.deadline())); });
   }
   const bool retune = tunes.front().request.retune();
+  const Labels offered = offered_devices(connection, common);
   if (common.json) {
-    print_as_json(plan, retune);
+    print_as_json(plan, retune, offered);
   } else {
-    print(plan, retune);
+    print(plan, retune, offered);
   }
   return ExitCode::Ok;
 }

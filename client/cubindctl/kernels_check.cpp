@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
+#include "client/cubindctl/name_clash.hpp"
 #include "client/cubindctl/problem_places.hpp"
 #include "client/cubindctl/reply_json.hpp"
 #include "client/cubindctl/terminal.hpp"
@@ -177,18 +178,38 @@ class AllConfigurations {
   bool any_failed_ = false;
 };
 
+// In terms of the command line.
+v1::CheckKernelReply checked(const Connection& connection, const CheckOptions& options,
+                             const v1::CheckKernelRequest& request, const CommonOptions& common) {
+  std::vector<std::string> places;
+  for (const std::string& problem : options.problems) {
+    places.push_back("--problem " + problem);
+  }
+  v1::CheckKernelReply reply;
+  try {
+    with_places(places, [&] { reply = connection.check_kernel(request, common.deadline()); });
+  } catch (const Error& error) {
+    constexpr std::string_view kField = "architectures: ";
+    const std::string message = error.what();
+    if (!message.starts_with(kField)) {
+      throw;
+    }
+    throw Error(error.code(), "--arch", message.substr(kField.size()));
+  }
+  const std::string clash = name_clash(connection, reply.kernel(), options.file, common.deadline());
+  if (!clash.empty()) {
+    reply.add_warnings("/name: " + clash);
+  }
+  return reply;
+}
+
 }  // namespace
 
 // A problem without a valid configuration, or one that does not compile, is what a check is there to find.
 ExitCode run(const CheckOptions& options, const CommonOptions& common) {
   const v1::CheckKernelRequest request = request_of(options);
   const Connection connection(resolve_address(common.address));
-  std::vector<std::string> places;
-  for (const std::string& problem : options.problems) {
-    places.push_back("--problem " + problem);
-  }
-  v1::CheckKernelReply reply;
-  with_places(places, [&] { reply = connection.check_kernel(request, common.deadline()); });
+  const v1::CheckKernelReply reply = checked(connection, options, request, common);
   if (!common.json) {
     print(reply);
   }

@@ -16,6 +16,7 @@
 #include "base/unique_fd.hpp"
 #include "client/cubindctl/commands.hpp"
 #include "client/cubindctl/json_output.hpp"
+#include "client/cubindctl/name_clash.hpp"
 #include "client/cubindctl/skeleton/reference.hpp"
 #include "client/cubindctl/skeleton/source.hpp"
 #include "client/cubindctl/skeleton/spec.hpp"
@@ -26,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPlaceholder = "your_kernel";
+constexpr std::chrono::milliseconds kAnswersSoon{500};
 constexpr std::size_t kMaxName = 64;  // as the schema of kernel specs says
 
 struct NewFile {
@@ -89,6 +91,15 @@ void create_all(const std::vector<NewFile>& files) {
   }
 }
 
+// No daemon need run for this command.
+std::string clash_of(const std::string& name, const fs::path& spec, const CommonOptions& common) {
+  try {
+    return name_clash(Connection(resolve_address(common.address)), name, spec, kAnswersSoon);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 ExitCode run(const InitOptions& options, const CommonOptions& common) {
@@ -101,16 +112,24 @@ ExitCode run(const InitOptions& options, const CommonOptions& common) {
       {folder / (options.name + "_reference.cu"), named(kSkeletonReference, options.name)},
       {folder / (options.name + ".json"), named(kSkeletonSpec, options.name)}};
   create_all(files);
+  const std::string clash = clash_of(options.name, files.back().path, common);
   if (common.json) {
     OutputJson paths = OutputJson::array();
     for (const NewFile& file : files) {
       paths.push_back(file.path.string());
     }
-    print_json({{"kernel", options.name}, {"files", paths}});
+    OutputJson document{{"kernel", options.name}, {"files", paths}};
+    if (!clash.empty()) {
+      document["warnings"] = {clash};
+    }
+    print_json(document);
     return ExitCode::Ok;
   }
   for (const NewFile& file : files) {
     std::cout << "wrote " << file.path.string() << "\n";
+  }
+  if (!clash.empty()) {
+    std::cout << "warning: " << clash << "\n";
   }
   const std::string problem = " --problem N=1048576,T=f32\n";
   std::cout << "Check it with   cubindctl kernels check " << files.back().path.string() << problem

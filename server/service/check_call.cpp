@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/text.hpp"
@@ -36,6 +37,22 @@ std::uint32_t capability_of(const std::string& architecture) {
   }
   throw Error(ErrorCode::InvalidArgument, "architectures",
               quoted(architecture) + " is not an architecture: write sm_90 for compute capability 9.0");
+}
+
+/// Whoever names an architecture wants to see that it compiles.
+void require_compiler(const AgentProfiles& agents, const std::string& architecture) {
+  if (current_toolchain(agents, std::nullopt, architecture)) {
+    return;
+  }
+  std::set<std::string> known;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      known.insert(toolchain.name + " compiles for " + join(toolchain.architectures, ", "));
+    }
+  }
+  throw Error(ErrorCode::InvalidArgument, "architectures",
+              quoted(architecture) + " cannot be compiled for: " +
+                  (known.empty() ? "no agent with a compiler is connected" : join(known, "; ")));
 }
 
 /// The class whose limits count; absent: none was named, and agents offer none or several.
@@ -165,8 +182,13 @@ void CheckCall::choose_targets() {
       constants = device_constants(device->facts);
       label = device->label;
     }
-    targets_.push_back(
-        {constants, label, spec_->arch_features ? architecture(capability, true) : std::move(named)});
+    if (spec_->arch_features) {
+      named = architecture(capability, true);
+    }
+    if (!request_.architectures().empty()) {
+      require_compiler(*agents, named);
+    }
+    targets_.push_back({constants, label, std::move(named)});
   }
 }
 

@@ -21,10 +21,20 @@ std::vector<std::uint32_t> SpaceChecks::tunables(std::size_t check) const {
   return read;
 }
 
-bool SpaceChecks::holds(std::size_t check, std::span<const std::int64_t> tunables) const {
+std::vector<std::int64_t> SpaceChecks::values_with(std::span<const std::int64_t> tunables) const {
   std::vector<std::int64_t> values = values_;
   std::ranges::copy(tunables, values.begin() + static_cast<std::ptrdiff_t>(program_.first_tunable()));
-  return program_.holds(check, values);
+  return values;
+}
+
+bool SpaceChecks::holds(std::size_t check, std::span<const std::int64_t> tunables) const {
+  return program_.holds(check, values_with(tunables));
+}
+
+std::string SpaceChecks::describe(std::size_t check, std::span<const std::int64_t> tunables) const {
+  const std::string text = program_.describe(check, values_with(tunables));
+  const auto place = text.starts_with('/') ? text.find(": ") : std::string::npos;
+  return place == std::string::npos ? text : text.substr(place + 2);
 }
 
 Check check_of(const std::shared_ptr<const SpaceChecks>& checks, std::size_t index) {

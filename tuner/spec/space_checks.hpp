@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tuner/plan/plan_program.hpp"
@@ -25,8 +26,12 @@ class SpaceChecks {
   /// `tunables`: a value for each, in declared order.
   bool holds(std::size_t check, std::span<const std::int64_t> tunables) const;
   PlanProgram::CheckName name(std::size_t check) const { return program_.check_name(check); }
+  /// Why it does not hold: "grid 1 x 1 x 70000 leaves 0 to 65535 in z where B = 70000".
+  std::string describe(std::size_t check, std::span<const std::int64_t> tunables) const;
 
  private:
+  std::vector<std::int64_t> values_with(std::span<const std::int64_t> tunables) const;
+
   const PlanProgram program_;
   const std::vector<std::int64_t> values_;
 };

@@ -32,6 +32,30 @@ Counted count(const KernelSpec& spec, const std::vector<Check>& checks, const In
   }
 }
 
+/// Why the last of the checks rejects the first configuration that the others leave and it does not; empty
+/// where that is not found soon.
+std::string first_rejection(const KernelSpec& spec, const std::shared_ptr<const SpaceChecks>& all,
+                            std::vector<Check> checks, const Interrupt& interrupt) {
+  const std::size_t last = checks.size() - 1;
+  checks[last].holds = [all, last](std::span<const std::int64_t> tunables) {
+    return !all->holds(last, tunables);
+  };
+  try {
+    const ConfigurationSpace rejected(axes_of(spec), std::move(checks), kLimits, interrupt);
+    const Point point = rejected.point(0);
+    std::vector<std::int64_t> values;
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      values.push_back(rejected.axes()[i].values[point[i]]);
+    }
+    return all->describe(last, values);
+  } catch (const Error& error) {
+    if (error.where() != "space" && !error.where().starts_with("/")) {
+      throw;  // of the interrupt
+    }
+    return "";
+  }
+}
+
 }  // namespace
 
 std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, const DeviceConstants& device,
@@ -61,6 +85,10 @@ std::vector<Thinning> thin_out(const KernelSpec& spec, const Problem& problem, c
     const bool is_constraint = i < spec.constraints.size();
     if (counted == Counted::Yes && (is_constraint || left < before)) {
       auto [place, condition] = all->name(i);
+      if (!is_constraint) {
+        const std::string why = first_rejection(spec, all, checks, within_limit);
+        condition += why.empty() ? "" : " (" + why + ")";
+      }
       steps.push_back({std::move(place), std::move(condition), before - left, left});
     }
   }

@@ -82,6 +82,21 @@ TEST_CASE_METHOD(DryRunFixture, "a dry run says which problems the replayed tabl
   CHECK(ctl(daemon, tune(tiny_problem(4))).exit_code == 5);
 }
 
+TEST_CASE_METHOD(DryRunFixture, "a dry run says that jobs would wait where no agent offers the device") {
+  const std::string device = ctl_json(daemon, {"devices"})["devices"][0]["label"];
+  const std::vector<std::string> arguments =
+      tune(tiny_problem(2), {"--problem", text_of(tiny_problem(4)), "--device", device, "--dry-run"});
+  CHECK(ctl_json(daemon, arguments)["problems"][0]["device_offered"] == true);
+  REQUIRE(daemon->stop().has_value());
+  daemon->options().replay.clear();
+  daemon->start();
+  const Json plan = ctl_json(daemon, arguments);
+  CHECK(plan["problems"][0]["device_offered"] == false);
+  const std::string out = ctl(daemon, arguments).out;
+  CHECK_THAT(out, Contains("to measure, waits") &&
+                      Contains("No agent offers " + device + " for measurements: its jobs would wait"));
+}
+
 TEST_CASE("a dry run tells of a job that is open") {
   TinyDaemon daemon({.hold = true});
   REQUIRE(ctl(daemon, tune(tiny_problem(2), {"--detach"})).exit_code == 0);

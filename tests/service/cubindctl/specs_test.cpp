@@ -135,6 +135,28 @@ TEST_CASE("a fault of a problem is told at the option that gives it") {
   }
 }
 
+TEST_CASE("kernels check fails for an architecture that no agent compiles for and says which there are") {
+  TinyDaemon daemon;
+  const ProgramResult result =
+      ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.json", "--arch", "sm_35"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::StartsWith("cubindctl: --arch: \"sm_35\" cannot be compiled for: nvrtc ") &&
+                             Contains(" compiles for ") && Contains("sm_90"));
+}
+
+TEST_CASE("kernels init and kernels check warn of a name that the daemon serves from another file") {
+  TinyDaemon daemon;
+  TempDir folder;
+  const std::string clash = "\"" + std::string(kTinyKernel) + "\" is in force already, from " +
+                            (daemon.kernels() / "scale.json").string();
+  const ProgramResult begun = ctl(daemon, {"kernels", "init", kTinyKernel, "--dir", folder.path()});
+  CHECK(begun.exit_code == 0);
+  CHECK_THAT(begun.out, Contains("warning: " + clash));
+  const fs::path file = folder.path() / (std::string(kTinyKernel) + ".json");
+  CHECK_THAT(ctl(daemon, {"kernels", "check", file}).out, Contains("warning: /name: " + clash));
+  CHECK_THAT(ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.json"}).out, !Contains("in force"));
+}
+
 TEST_CASE("kernels check of a CUDA source asks for the spec") {
   TinyDaemon daemon;
   const ProgramResult result = ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.cu"});

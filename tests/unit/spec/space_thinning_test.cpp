@@ -46,7 +46,28 @@ TEST_CASE("a launch limit is told where it rejects something") {
   const auto spec = builder.parse();
   const auto steps = thin_out(*spec, problem_of(*spec), h200());
   CHECK(lines(steps) == std::vector<std::string>{"/launches/0/shared_bytes: -8 =16"});
-  CHECK_THAT(steps[0].condition, Catch::Contains("232448 bytes of shared memory"));
+  CHECK_THAT(steps[0].condition,
+             Catch::StartsWith("at most the 232448 bytes of shared memory of a block (") &&
+                 Catch::Contains("262144 bytes of dynamic and 0 of static shared memory") &&
+                 Catch::Contains("THREADS = 256"));
+}
+
+TEST_CASE("a launch limit is told with the dimension and the configuration that pass it") {
+  SpecBuilder builder;
+  builder.json["constraints"] = {"VECTOR < 8"};
+  builder.json["launches"][0]["grid"] = {"1", "1", "N * VECTOR * min(BLOCKS, 1)"};
+  const auto spec = builder.parse();
+  const auto steps = thin_out(*spec, problem_of(*spec, "N=40000,D=8,T=f32"), h200());
+  REQUIRE(lines(steps) == std::vector<std::string>{"/constraints/0: -6 =18", "/launches/0: -12 =6"});
+  CHECK_THAT(steps[1].condition, Catch::Contains("(grid 1 x 1 x 80000 leaves 0 to 65535 in z where") &&
+                                     Catch::Contains("VECTOR = 2"));
+  builder.json["constraints"] = OrderedJson::array();
+  builder.json["launches"][0]["grid"] = {"min(BLOCKS, 1)"};
+  builder.json["launches"][0]["block"] = {"THREADS", "16"};
+  const auto wide = builder.parse();
+  const auto threads = thin_out(*wide, problem_of(*wide), h200());
+  REQUIRE_FALSE(threads.empty());
+  CHECK_THAT(threads[0].condition, Catch::Contains("has 2048 threads, a block has at most 1024"));
 }
 
 TEST_CASE("nothing is told behind the condition that leaves nothing") {
