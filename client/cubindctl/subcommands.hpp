@@ -3,7 +3,7 @@
 
 #include "client/cubindctl/options.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
 class App;
 }
 
