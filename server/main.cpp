@@ -14,7 +14,7 @@
 namespace {
 
 // Longer than everything that the daemon waits for, shorter than the ten seconds that it promises.
-constexpr std::chrono::seconds kEnds{8};
+constexpr std::chrono::seconds kStopLimit{8};
 
 void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
   while (true) {
@@ -31,8 +31,8 @@ void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
 /// to for a daemon that is killed.
 void end_in_any_case(int exit_code) {
   std::thread([exit_code] {
-    std::this_thread::sleep_for(kEnds);
-    cubind::log_warning("has not stopped within " + std::to_string(kEnds.count()) +
+    std::this_thread::sleep_for(kStopLimit);
+    cubind::log_warning("has not stopped within " + std::to_string(kStopLimit.count()) +
                         " s: ends as it is, and the next start goes on from the store");
     std::_Exit(exit_code);
   }).detach();

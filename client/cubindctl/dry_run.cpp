@@ -139,7 +139,7 @@ OutputJson planned_json(const v1::PlannedProblem& problem, const Labels& offered
   OutputJson json{{"kernel", problem.kernel()},
                   {"problem", json_of(problem_from_wire(problem.problem(), "problem"))},
                   {"device", problem.device()},
-                  {"device_offered", offered.contains(problem.device())},
+                  {"device_measurable", offered.contains(problem.device())},
                   {"valid_configurations", problem.valid()},
                   {"at_most", problem.at_most()},
                   {"configurations", problem.total()},

@@ -10,6 +10,7 @@
 #include "tuner/search/choice.hpp"
 #include "tuner/search/tunable_effects.hpp"
 #include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/keys.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind::ctl {
@@ -18,7 +19,7 @@ namespace cubind::ctl {
 struct ExplainedQuestion {
   std::string kernel;
   Problem problem;  // canonical
-  std::string policy = "cold/2,stream";
+  std::string policy = to_string(Policy{});
   std::string numerics = "tolerance";
   std::string name_space;
 };

@@ -50,9 +50,11 @@ void require_compiler(const AgentProfiles& agents, const std::string& architectu
       known.insert(toolchain.name + " compiles for " + join(toolchain.architectures, ", "));
     }
   }
+  if (known.empty()) {
+    throw Error(ErrorCode::Unavailable, "architectures", "no agent with a compiler is connected");
+  }
   throw Error(ErrorCode::InvalidArgument, "architectures",
-              quoted(architecture) + " cannot be compiled for: " +
-                  (known.empty() ? "no agent with a compiler is connected" : join(known, "; ")));
+              quoted(architecture) + " cannot be compiled for: " + join(known, "; "));
 }
 
 /// The class whose limits count; absent: none was named, and agents offer none or several.

@@ -86,12 +86,12 @@ TEST_CASE_METHOD(DryRunFixture, "a dry run says that jobs would wait where no ag
   const std::string device = ctl_json(daemon, {"devices"})["devices"][0]["label"];
   const std::vector<std::string> arguments =
       tune(tiny_problem(2), {"--problem", text_of(tiny_problem(4)), "--device", device, "--dry-run"});
-  CHECK(ctl_json(daemon, arguments)["problems"][0]["device_offered"] == true);
+  CHECK(ctl_json(daemon, arguments)["problems"][0]["device_measurable"] == true);
   REQUIRE(daemon->stop().has_value());
   daemon->options().replay.clear();
   daemon->start();
   const Json plan = ctl_json(daemon, arguments);
-  CHECK(plan["problems"][0]["device_offered"] == false);
+  CHECK(plan["problems"][0]["device_measurable"] == false);
   const std::string out = ctl(daemon, arguments).out;
   CHECK_THAT(out, Contains("to measure, waits") &&
                       Contains("No agent offers " + device + " for measurements: its jobs would wait"));

@@ -32,6 +32,7 @@ struct Recorded {
     table = read_table(rows_of_a_problem(), "rmsnorm_h200.json");
     spec = load_kernel_spec((test::source_dir() / "variants/rmsnorm/rmsnorm_forward.json").string());
     question.kernel = "rmsnorm_forward";
+    question.policy = "cold/1,stream";  // as the table was recorded
     question.problem = spec->canonicalize(parse_problem("N=16384,D=4096,T=bf16"), "problem");
   }
 
