@@ -9,7 +9,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, statistics, stream_of, wide
 from ._rms_norm import backward_formula, launch_backward, rms_norm
-from ._variants import TYPES, Operator
+from ._variants import Operator, has_kernel
 
 _forward = Operator(
     "rmsnorm_fused_forward",
@@ -37,8 +37,7 @@ def _formula(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps:
 def _launch(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float, has_rstd: bool
 ) -> Three | None:
-    same = all(other.dtype == x.dtype and other.device == x.device for other in (residual, weight))
-    if not (same and x.shape == residual.shape and x.dtype in TYPES and x.numel() > 0):
+    if x.shape != residual.shape or not has_kernel(x, residual, weight):
         return None
     x, residual, weight = x.contiguous(), residual.contiguous(), weight.contiguous()
     y, total, rstd = torch.empty_like(x), torch.empty_like(x), statistics(x)

@@ -10,7 +10,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, statistics, stream_of, wide
 from ._dtensor import are_distributed, run_locally
-from ._variants import TYPES, Operator
+from ._variants import Operator, has_kernel
 
 _forward = Operator("layernorm_forward", ("N", "D"), ("x", "w", "b", "y", "mean", "rstd", "eps"))
 _backward = Operator("layernorm_backward", ("N", "D"), ("x", "w", "dy", "mean", "rstd", "dx", "dw", "db"))
@@ -40,16 +40,11 @@ def _backward_formula(
     return dx.to(x.dtype).contiguous(), dw.to(weight.dtype), rows.sum(0).to(weight.dtype)
 
 
-def _has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
-    same = all(other.dtype == x.dtype and other.device == x.device for other in others)
-    return x.dtype in TYPES and same and x.numel() > 0
-
-
 def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
     outputs = _call.launch(x, weight, bias, eps)
     if outputs is not None:
         return outputs
-    if _has_kernel(x, weight, bias):
+    if has_kernel(x, weight, bias):
         x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
         y, mean, rstd = torch.empty_like(x), statistics(x), statistics(x)
         features, device = weight.shape[0], x.get_device()
@@ -65,7 +60,7 @@ def _backward_cuda(
     gradients = _backward_call.launch(x, weight, dy, mean, rstd)
     if gradients is not None:
         return gradients
-    if _has_kernel(x, weight, dy):
+    if has_kernel(x, weight, dy):
         dy, x, weight = dy.contiguous(), x.contiguous(), weight.contiguous()
         dx, dw, db = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
         features, device = weight.shape[0], x.get_device()

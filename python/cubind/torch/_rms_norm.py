@@ -10,7 +10,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, library, stream_of, wide
 from ._dtensor import are_distributed, run_locally
-from ._variants import TYPES, Operator
+from ._variants import TYPES, Operator, has_kernel
 
 _forward = Operator("rmsnorm_forward", ("N", "D"), ("x", "w", "y", "eps"))
 _backward = Operator("rmsnorm_backward", ("N", "D"), ("x", "w", "dy", "rstd", "dx", "dw"))
@@ -45,7 +45,7 @@ def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Te
     y = _call.launch(x, weight, eps)
     if y is not None:
         return y
-    if _has_kernel(x, weight):
+    if has_kernel(x, weight):
         x, weight = x.contiguous(), weight.contiguous()
         y = torch.empty_like(x)
         features, device = weight.shape[0], x.get_device()
@@ -55,14 +55,10 @@ def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Te
     return _formula(x, weight, eps)
 
 
-def _has_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
-    return x.dtype in TYPES and weight.dtype == x.dtype and x.device == weight.device and x.numel() > 0
-
-
 def _backward_cuda(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    if _has_kernel(x, weight) and dy.dtype == x.dtype:
+    if has_kernel(x, weight) and dy.dtype == x.dtype:
         x = x.contiguous()
         norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
         rstd = torch.rsqrt(norm.square() / weight.shape[0] + eps)
@@ -79,7 +75,7 @@ def launch_backward(
     gradients = _backward_call.launch(x, weight, dy, rstd)
     if gradients is not None:
         return gradients
-    if not (_has_kernel(x, weight) and dy.dtype == x.dtype):
+    if not (has_kernel(x, weight) and dy.dtype == x.dtype):
         return None
     dy, x, weight, rstd = dy.contiguous(), x.contiguous(), weight.contiguous(), rstd.contiguous()
     dx, dw = torch.empty_like(x), torch.empty_like(weight)

@@ -22,6 +22,14 @@ _MAX_VARIANTS = 64  # of one key
 _ALIGNED = 16  # bytes: what no kernel asks more than
 TYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
 
+
+def has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
+    """Whether variants take `x` and what goes with it: a type of theirs, the same for all on one GPU, and
+    not empty."""
+    same = all(other.dtype == x.dtype and other.device == x.device for other in others)
+    return x.dtype in TYPES and same and x.numel() > 0
+
+
 # (type, device, values of the flags, values of the dims that tell variants apart): what Operator.launch()
 # finds by.
 Key = tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]

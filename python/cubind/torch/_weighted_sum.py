@@ -9,7 +9,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
 from ._dtensor import are_distributed, run_locally
-from ._variants import TYPES, Operator
+from ._variants import Operator, has_kernel
 
 _forward = Operator("weighted_sum_forward", ("N", "D"), ("x", "w", "y"))
 _backward = Operator("weighted_sum_backward", ("N", "D"), ("x", "w", "dy", "dx", "dw"))
@@ -29,16 +29,11 @@ def _backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -
     return dx.contiguous(), dw.to(weight.dtype)
 
 
-def _has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
-    same = all(other.dtype == x.dtype and other.device == x.device for other in others)
-    return x.dtype in TYPES and same and x.numel() > 0
-
-
 def _forward_cuda(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     y = _call.launch(x, weight)
     if y is not None:
         return y
-    if _has_kernel(x, weight):
+    if has_kernel(x, weight):
         x, weight = x.contiguous(), weight.contiguous()
         y = x.new_empty(x.shape[:-1])
         features, device = weight.shape[0], x.get_device()
@@ -52,7 +47,7 @@ def _backward_cuda(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> T
     gradients = _backward_call.launch(x, weight, dy)
     if gradients is not None:
         return gradients
-    if _has_kernel(x, weight, dy):
+    if has_kernel(x, weight, dy):
         dy, x, weight = dy.contiguous(), x.contiguous(), weight.contiguous()
         dx, dw = torch.empty_like(x), torch.empty_like(weight)
         features, device = weight.shape[0], x.get_device()
