@@ -1,6 +1,7 @@
 #include "server/convert/replies.hpp"
 
 #include "server/store/columns.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
@@ -54,10 +55,10 @@ void to_wire(const DriverVersion& from, v1::DriverVersion& to) {
 }
 
 void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to) {
-  to.set_digest(std::string(from.cubin.view()));
+  to.set_digest(bytes_of(from.cubin));
   to.set_architecture(from.architecture);
   to.set_cubin_bytes(from.cubin_bytes);
-  to.set_key(std::string(from.key.digest.view()));
+  to.set_key(bytes_of(from.key.digest));
   to.set_toolchain(from.toolchain.name);
   for (const EntryResources& entry : from.resources) {
     to_wire(entry, *to.add_entries());
@@ -68,7 +69,7 @@ void to_wire(const RecordRow& from, v1::Provenance& to) {
   to.set_evidence(to_wire(from.evidence));
   to.set_provisional(from.provisional);
   to_wire(from.question.problem, *to.mutable_measured_problem());
-  to.set_measured_device_class(std::string(from.question.device_class.view()));
+  to.set_measured_device_class(bytes_of(from.question.device_class));
   to_wire(from.driver, *to.mutable_driver());
   to.set_toolchain(from.toolchain.name);
   to_wire(from.timing, to);
@@ -84,7 +85,7 @@ void to_wire(const ServedAnswer& from, v1::GetVariantReply& to) {
   add_provenance(from, *to.mutable_provenance());
   add_rule(from, *to.mutable_rule());
   to.set_device(from.question.device.label);
-  to.set_device_class(std::string(from.question.device.digest.view()));
+  to.set_device_class(bytes_of(from.question.device.digest));
 }
 
 void to_wire(const JobEvent& from, v1::Job& to) {
@@ -94,7 +95,7 @@ void to_wire(const JobEvent& from, v1::Job& to) {
   to.set_kernel(job.question.kernel);
   to_wire(job.question.problem, *to.mutable_problem());
   to.set_device(from.device);
-  to.set_device_class(std::string(job.question.device_class.view()));
+  to.set_device_class(bytes_of(job.question.device_class));
   to.set_state(static_cast<v1::Job::State>(job.state));
   to.set_phase(from.phase);
   to.set_configurations(job.configurations);
@@ -142,7 +143,7 @@ void to_wire(const KernelEntry& from, std::uint32_t records, v1::Kernel& to) {
     return;
   }
   to.set_keeps_last_good(!from.error.empty());
-  to.set_interface_digest(std::string(from.interface.view()));
+  to.set_interface_digest(bytes_of(from.interface));
   for (const DimSpec& dim : from.spec->dims) {
     to.add_dims(dim.name);
   }

@@ -7,6 +7,7 @@
 #include "server/convert/replies.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/store/store.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -14,7 +15,7 @@ namespace {
 
 void fill(const DeviceClass& device, std::uint32_t records, v1::DeviceClass& wire) {
   wire.set_label(device.label);
-  wire.set_digest(std::string(device.digest.view()));
+  wire.set_digest(bytes_of(device.digest));
   to_wire(device.facts, *wire.mutable_facts());
   wire.set_records(records);
 }

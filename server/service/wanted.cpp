@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "server/convert/limits.hpp"
 #include "server/store/store.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -78,7 +79,7 @@ void to_wire(const Wanted& from, v1::Want& to) {
   to.set_kernel(question.kernel);
   cubind::to_wire(question.problem, *to.mutable_problem());
   to.set_device(from.device);
-  to.set_device_class(std::string(question.device_class.view()));
+  to.set_device_class(bytes_of(question.device_class));
   cubind::to_wire(question.policy, *to.mutable_policy());
   cubind::to_wire(question.numerics, *to.mutable_numerics());
   to.set_namespace_(question.name_space);

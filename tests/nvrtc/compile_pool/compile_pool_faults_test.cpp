@@ -36,7 +36,9 @@ std::optional<ProcessId> find_worker() {
 // Reaped or not.
 void wait_until_dead(int pid) {
   const std::filesystem::path stat = "/proc/" + std::to_string(pid) + "/stat";
+  const auto patience = std::chrono::steady_clock::now() + 10s;
   while (std::filesystem::exists(stat) && read_file(stat).find(") Z ") == std::string::npos) {
+    REQUIRE(std::chrono::steady_clock::now() < patience);
     std::this_thread::sleep_for(1ms);
   }
 }
