@@ -23,7 +23,7 @@ void to_wire(const SpecBundle& from, v1::SpecBundle& to);
 void to_wire(const ToolchainIdentity& from, v1::ToolchainIdentity& to);
 
 DeviceFacts device_facts_from_wire(const v1::DeviceFacts& from);
-/// Flush method 0 becomes the default, 1; any other is refused.
+/// Flush method 0 becomes the default; any other than that is refused.
 Policy policy_from_wire(const v1::Policy& from, std::string_view field = "policy");
 /// An invariant without its dim is refused.
 Numerics numerics_from_wire(const v1::Numerics& from, std::string_view field = "numerics");

@@ -45,7 +45,10 @@ TEST_CASE("a foreign process is told with each reply to a request that uses the 
   CHECK(worker.ask(problem.prepare()).foreign_use());
   CHECK(worker.ask(Requests::load(plan)).foreign_use());
   CHECK(worker.ask(Requests::verify(plan)).foreign_use());
-  CHECK(worker.ask(Requests::measure(plan, 1)).foreign_use());
+  const v1::DeviceReply reply = worker.ask(Requests::measure(plan, 1));
+  CHECK(reply.foreign_use());
+  REQUIRE(reply.measured_size() == 1);
+  CHECK(reply.measured(0).conditions().contended());
 }
 
 v1::FoundGpus offered(const std::string& visible, std::vector<std::string> arguments = {}) {
