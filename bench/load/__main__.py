@@ -19,13 +19,14 @@ each load runs for S seconds (default 15):
 
 Then SIGTERM, while the load goes on. Printed for each load: percentiles of the known question, the slowest
 status, the seconds from SIGTERM to the end of the process, its largest RSS. All processes share this machine.
-Needs grpcio and protobuf.
+Needs grpcio and protobuf, as .deps/venv/bin/python has them (CUBIND_PYTHON).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import multiprocessing
 import pathlib
@@ -120,6 +121,7 @@ def measured(daemon, name, seconds):
         context.Process(target=probe, args=(daemon.address, ended, queue, "GetStatus", 0.1)),
     ]
     loader = context.Process(target=load, args=(daemon.address, load_ended, queue, name))
+    loader.daemon = True  # ends with this process, should a probe fail
     loader.start()
     time.sleep(2)
     for process in probes:
@@ -161,6 +163,9 @@ def main():
     options = parser.parse_args()
     if unknown := set(options.loads) - set(LOADS):
         parser.error(f"{', '.join(sorted(unknown))}: no such load; there are {', '.join(LOADS)}")
+    # Only the children import it, and a parent would wait for them in vain.
+    if not importlib.util.find_spec("grpc"):
+        parser.error(f"{sys.executable} has no grpcio; CUBIND_PYTHON names another interpreter")
     if not options.bin:
         subprocess.run(
             [ROOT / "dev", "build", "release", "programs", "cubind_python"], check=True, stdout=sys.stderr
