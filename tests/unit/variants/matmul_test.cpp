@@ -56,14 +56,13 @@ Values product(Shape s, const Values& a, const Values& b, const Values& bias, in
 template <int TRANSPOSE_A, int TRANSPOSE_B, int BIAS = 0, int ACTIVATION = 0>
 Values reference(Shape s, const Values& a, const Values& b, const Values& bias = {}) {
   Values c(static_cast<std::size_t>(s.m) * static_cast<std::size_t>(s.n));
-  for (int m = 0; m < s.m; ++m) {
-    for_each_block(s.n, [&] {
-      blockIdx.y = static_cast<unsigned int>(m);
+  for (int y = 0; 64 * y < s.m; ++y) {
+    for_each_block_of(256, (s.n + 63) / 64, [&] {
+      blockIdx.y = static_cast<unsigned int>(y);
       device::matmul_reference<double, TRANSPOSE_A, TRANSPOSE_B, BIAS, ACTIVATION>(
           a.data(), b.data(), bias.data(), c.data(), s.m, s.n, s.k);
     });
   }
-  blockIdx.y = 0;
   return c;
 }
 
@@ -91,6 +90,14 @@ TEST_CASE("the reference of matmul is the formula in every layout") {
   check_sums(reference<1, 0>(kShape, a_t, c.b), expected);
   check_sums(reference<0, 1>(kShape, c.a, b_t), expected);
   check_sums(reference<1, 1>(kShape, a_t, b_t), expected);
+}
+
+TEST_CASE("the reference of matmul is the formula in every tile of a larger product") {
+  constexpr Shape kTiles{70, 129, 33};
+  const Values a = normal_values(70 * 33, 1), b = normal_values(33 * 129, 2), bias = normal_values(129, 3);
+  check_sums(reference<0, 0, 1>(kTiles, a, b, bias), product(kTiles, a, b, bias, 0));
+  check_sums(reference<1, 1, 1>(kTiles, transposed(a, 70), transposed(b, 33), bias),
+             product(kTiles, a, b, bias, 0));
 }
 
 TEST_CASE("the reference of matmul adds the bias before GELU and SiLU") {

@@ -79,14 +79,10 @@ template <int BIAS, int ACTIVATION>
 Values linear(const Values& x, const Torch& torch) {
   const Values weight = torch["weight"], bias = torch["bias"];
   Values y(std::size_t{kM} * kN);
-  for (unsigned int m = 0; m < kM; ++m) {
-    for_each_block(kN, [&] {
-      blockIdx.y = m;
-      device::matmul_reference<double, 0, 1, BIAS, ACTIVATION>(x.data(), weight.data(), bias.data(), y.data(),
-                                                               kM, kN, kK);
-    });
-  }
-  blockIdx.y = 0;
+  for_each_block_of(256, 1, [&] {
+    device::matmul_reference<double, 0, 1, BIAS, ACTIVATION>(x.data(), weight.data(), bias.data(), y.data(),
+                                                             kM, kN, kK);
+  });
   return y;
 }
 
