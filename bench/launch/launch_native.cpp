@@ -75,7 +75,7 @@ double time_of(const cuda::DriverApi& api, int calls, const std::function<void(i
 }
 
 // Nanoseconds a size on each of so many threads, all at once, without the launch itself.
-double time_of_threads(const BoundKernel& kernel, int threads) {
+double time_of_threads_once(const BoundKernel& kernel, int threads) {
   std::vector<std::thread> running;
   std::atomic<std::int64_t> covered = 0;
   const auto start = std::chrono::steady_clock::now();
@@ -94,6 +94,14 @@ double time_of_threads(const BoundKernel& kernel, int threads) {
   }
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
   return covered == threads * kSizes ? took.count() / static_cast<double>(kSizes) : -1;
+}
+
+double time_of_threads(const BoundKernel& kernel, int threads) {
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    rounds.push_back(time_of_threads_once(kernel, threads));
+  }
+  return median(std::move(rounds));
 }
 
 void measure() {
