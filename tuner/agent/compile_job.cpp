@@ -31,6 +31,14 @@ std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const
   return wanted;
 }
 
+void tell(const std::vector<ArgumentFault>& faults, v1::CheckResult& result) {
+  for (const ArgumentFault& fault : faults) {
+    v1::SpecFault& told = *result.add_faults();
+    told.set_pointer(fault.pointer);
+    told.set_cause(fault.cause);
+  }
+}
+
 // Without it no configuration of a job is ever verified.
 void check_reference(const KernelBuild& build, const Problem& problem, const std::string& architecture,
                      CompileSource& artifacts, v1::CheckResult& result) {
@@ -42,10 +50,10 @@ void check_reference(const KernelBuild& build, const Problem& problem, const std
       artifacts.get({artifact_key(source, build.reference_identity()), build.reference_identity(),
                      [&build, source] { return build.reference_request(source); }, CompilePriority::Check});
   if (compiled.outcome != v1::CORRECT) {
-    v1::SpecFault& told = *result.add_faults();
-    told.set_pointer("/reference/source");
-    told.set_cause("does not compile for " + architecture + ": " + compiled.log);
+    tell({{"/reference/source", "does not compile for " + architecture + ": " + compiled.log}}, result);
+    return;
   }
+  tell(reference_argument_faults(*build.spec(), problem, compiled.symbols), result);
 }
 
 // Nobody stores what a check compiles.
@@ -120,11 +128,7 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     if (compiled.outcome != v1::CORRECT) {
       return result;
     }
-    for (const ArgumentFault& fault : argument_faults(*build.spec(), problem, compiled.symbols)) {
-      v1::SpecFault& told = *result.add_faults();
-      told.set_pointer(fault.pointer);
-      told.set_cause(fault.cause);
-    }
+    tell(argument_faults(*build.spec(), problem, compiled.symbols), result);
     if (order.with_reference()) {
       check_reference(build, problem, order.architecture(), artifacts, result);
     }

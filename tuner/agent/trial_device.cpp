@@ -5,6 +5,7 @@
 #include "tuner/agent/trial_log.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/spec/entry_parameters.hpp"
 
 namespace cubind {
 namespace {
@@ -89,6 +90,11 @@ ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
   if (compiled.outcome != v1::CORRECT) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->reference.source,
                 "the reference does not compile: " + compiled.log);
+  }
+  const auto faults = reference_argument_faults(*input_.spec, problem, compiled.symbols);
+  if (!faults.empty()) {
+    throw Error(ErrorCode::InvalidArgument, input_.spec->file + " " + faults.front().pointer,
+                faults.front().cause);
   }
   const PlanEvaluator evaluator(input_.spec->reference_template(problem), problem, Configuration{},
                                 input_.constants);

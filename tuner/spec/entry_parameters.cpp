@@ -134,12 +134,15 @@ std::optional<std::vector<std::string>> parameter_types(const std::string& symbo
   return std::nullopt;
 }
 
-std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem& problem,
-                                           const std::vector<std::string>& symbols) {
+namespace {
+
+std::vector<ArgumentFault> faults_of(const std::vector<LaunchSpec>& launches, const std::string& place,
+                                     const KernelSpec& spec, const Problem& problem,
+                                     const std::vector<std::string>& symbols) {
   std::vector<ArgumentFault> faults;
-  for (std::size_t i = 0; i < std::min(symbols.size(), spec.launches.size()); ++i) {
-    const std::vector<std::string>& passed = spec.launches[i].arguments;
-    const std::string list = "/launches/" + std::to_string(i) + "/arguments";
+  for (std::size_t i = 0; i < std::min(symbols.size(), launches.size()); ++i) {
+    const std::vector<std::string>& passed = launches[i].arguments;
+    const std::string list = place + std::to_string(i) + "/arguments";
     const auto types = parameter_types(symbols[i]);
     if (types && types->size() != passed.size()) {
       faults.push_back({list, "has " + std::to_string(passed.size()) + ", the entry takes " +
@@ -156,6 +159,18 @@ std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem
     }
   }
   return faults;
+}
+
+}  // namespace
+
+std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem& problem,
+                                           const std::vector<std::string>& symbols) {
+  return faults_of(spec.launches, "/launches/", spec, problem, symbols);
+}
+
+std::vector<ArgumentFault> reference_argument_faults(const KernelSpec& spec, const Problem& problem,
+                                                     const std::vector<std::string>& symbols) {
+  return faults_of(spec.reference.launches, "/reference/launches/", spec, problem, symbols);
 }
 
 }  // namespace cubind

@@ -68,6 +68,20 @@ TEST_CASE("a check compiles the reference where it is wanted and names it where 
   }
 }
 
+TEST_CASE("a check compares the reference's arguments with its entry") {
+  v1::CheckOrder order = check_of_vector_add(true);
+  OrderedJson spec = OrderedJson::parse(order.spec().spec_json());
+  OrderedJson& passed = spec["reference"]["launches"][0]["arguments"];
+  passed.erase(passed.size() - 1);
+  order.mutable_spec()->set_spec_json(spec.dump());
+  JobStop stop;
+  const v1::CheckResult result = run_check(order, toolbox(), stop);
+  CHECK(result.outcome() == v1::CORRECT);
+  REQUIRE(result.faults_size() == 1);
+  CHECK(result.faults(0).pointer() == "/reference/launches/0/arguments");
+  CHECK_THAT(result.faults(0).cause(), Contains("has 3, the entry takes 4"));
+}
+
 TEST_CASE("the newest NVRTC whose major version the driver supports compiles") {
   CHECK(toolbox().choose(kCuda13, "").toolchain.major == toolchains().front().major);
   CHECK(toolbox().choose(kCuda14, "").toolchain.major == toolchains().front().major);

@@ -128,9 +128,10 @@ std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chro
   }
   reply.set_outcome(v1::CORRECT);
   reply.set_cubin(entry + (more ? more(entry) : ""));
-  reply.add_entry_symbols("_Z" + entry);
+  const std::string symbol = mangled ? mangled(entry) : "_Z" + entry;
+  reply.add_entry_symbols(symbol);
   v1::EntryResources& resources = *reply.add_resources();
-  resources.set_entry_symbol("_Z" + entry);
+  resources.set_entry_symbol(symbol);
   resources.set_registers(32);
   return reply;
 }

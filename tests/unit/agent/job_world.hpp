@@ -27,9 +27,10 @@ class MemoryCompiler final : public Compiler {
 
   std::function<bool(const std::string& entry)> refuses;
   std::function<std::string(const std::string& entry)> more;
-  std::function<bool(const std::string& entry)> is_killed;  // at its deadline, by the parent
-  std::atomic<bool> is_stuck{false};                        // nothing is ever ready
-  std::map<std::string, int> compiled;                      // by entry
+  std::function<std::string(const std::string& entry)> mangled;  // its symbol; by default one without types
+  std::function<bool(const std::string& entry)> is_killed;       // at its deadline, by the parent
+  std::atomic<bool> is_stuck{false};                             // nothing is ever ready
+  std::map<std::string, int> compiled;                           // by entry
   std::vector<std::pair<std::uint64_t, CompilePriority>> raised;
   /// Asked for and not yet waited for.
   std::size_t under_way() const;

@@ -198,6 +198,18 @@ TEST_CASE("a configuration with a wrong result is stored as such and has no samp
   }
 }
 
+TEST_CASE("a job whose reference takes other arguments fails before anything is launched") {
+  World world({});
+  world.compiler.mangled = [](const std::string& entry) {
+    return entry.starts_with("reference") ? std::string("_Z9referencePKd") : "_Z" + entry;
+  };
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(),
+             EndsWith("/reference/launches/0/arguments: has 2, the entry takes 1: (double const*)"));
+  CHECK(world.channel.blocks.empty());
+}
+
 TEST_CASE("a configuration that does not compile is an outcome and the others go on") {
   World world({});
   world.compiler.refuses = [](const std::string& entry) { return entry == "simulated<float, 3, 2>"; };

@@ -86,6 +86,18 @@ TEST_CASE_METHOD(EntryFixture, "a scalar of another size or kind is a fault") {
   }
 }
 
+TEST_CASE_METHOD(EntryFixture, "the reference's launches are compared as the kernel's") {
+  const auto spec = builder.parse();
+  const Problem problem{{{"N", 8}, {"D", 8}}, {{"T", DType::Bf16}}, {}, ""};
+  CHECK(reference_argument_faults(*spec, problem, {"_Z1rPK13__nv_bfloat16PS_lf"}).empty());
+  CHECK(reference_argument_faults(*spec, problem, {"_Z1rPK13__nv_bfloat16PS_if"}) ==
+        std::vector<ArgumentFault>{{"/reference/launches/0/arguments/2",
+                                    "n is a scalar i64 (long long), the entry's parameter is int"}});
+  const auto missing = reference_argument_faults(*spec, problem, {"_Z1rPK13__nv_bfloat16PS_lfi"});
+  REQUIRE(missing.size() == 1);
+  CHECK(missing[0].pointer == "/reference/launches/0/arguments");
+}
+
 TEST_CASE_METHOD(EntryFixture, "an entry whose symbol tells no types is not compared") {
   const Problem problem{{{"N", 8}, {"D", 8}}, {{"T", DType::F32}}, {}, ""};
   CHECK(argument_faults(*builder.parse(), problem, {"scale"}).empty());
