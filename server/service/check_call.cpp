@@ -297,6 +297,19 @@ void CheckCall::count_for(const Problem& problem, const Target& target) {
   }
 }
 
+void CheckCall::warn_where_nothing_runs(const Problem& problem, const Configuration& configuration,
+                                        const DeviceConstants& constants) {
+  const bool is_empty = std::ranges::any_of(problem.dims, [](const auto& dim) { return dim.value == 0; });
+  const PlanEvaluator evaluator(spec_->plan_template(problem, configuration), problem, configuration,
+                                constants);
+  const PlanResult result = evaluator.evaluate(problem, configuration);
+  if (!is_empty && result.plan && result.plan->launches.empty()) {
+    reply_.add_warnings("/launches: nothing is launched for " + to_string(problem) + " with " +
+                        to_string(configuration) +
+                        ": each grid has a zero, and a launch with a zero in its grid is left out");
+  }
+}
+
 void CheckCall::order_default(const Problem& problem, const Target& target) {
   const auto first = default_configuration(*spec_, problem, target.constants, [this] { go_on(); });
   if (!first) {
@@ -309,6 +322,9 @@ void CheckCall::order_default(const Problem& problem, const Target& target) {
   if (std::ranges::find(spec_->defaults, *first) == spec_->defaults.end()) {
     reply_.add_warnings("/default: none of it is valid for " + to_string(problem) + " on " + target.label +
                         ", the first valid configuration is used instead: " + to_string(*first));
+  }
+  if (&target == &targets_.front()) {
+    warn_where_nothing_runs(problem, *first, target.constants);
   }
   const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
   if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {

@@ -53,6 +53,8 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   /// The caller is there, the daemon stays, and the call has not yet cost more than it may.
   void go_on();
   void order_default(const Problem& problem, const Target& target);
+  void warn_where_nothing_runs(const Problem& problem, const Configuration& configuration,
+                               const DeviceConstants& constants);
   void order_part(const Problem& problem, const Target& target);
   void compile();
   /// On the job thread.

@@ -268,6 +268,23 @@ TEST_CASE("what is no error of a kernel is a warning with its place") {
             warnings, [](const std::string& one) { return one.starts_with("/work/min_read_bytes"); }) == 1);
 }
 
+TEST_CASE("a configuration with which nothing is launched is a warning") {
+  CheckFixture daemon;
+  v1::CheckKernelRequest request = check_vector_add();
+  const auto warned = [&](const char* grid) {
+    Json spec = Json::parse(request.spec_json());
+    spec["launches"][0]["grid"] = {grid};
+    request.set_spec_json(spec.dump());
+    v1::CheckKernelReply reply;
+    REQUIRE(daemon.check(request, reply).ok());
+    return std::ranges::any_of(reply.warnings(), [](const std::string& one) {
+      return one.starts_with("/launches: nothing is launched for N=4096,T=f32 with THREADS=");
+    });
+  };
+  CHECK(warned("N / (THREADS * VECTOR * 1000000)"));
+  CHECK_FALSE(warned("cdiv(N, THREADS * VECTOR)"));
+}
+
 TEST_CASE("without an agent a kernel is checked and said not to be compiled") {
   CheckFixture daemon;
   v1::CheckKernelReply reply;
