@@ -45,6 +45,11 @@ const NamedFunction* function_named(std::string_view name) {
   return found == kFunctions.end() ? nullptr : &*found;
 }
 
+/// For Python's words for operators, which stand where C has signs.
+std::string spelled_in_c(std::string_view word) {
+  return word == "and" ? ": write &&" : word == "or" ? ": write ||" : "";
+}
+
 // Recursive descent, one method per line of the grammar in expression.hpp; code is emitted as operands are
 // complete.
 class Parser {
@@ -56,7 +61,7 @@ class Parser {
   Program run() {
     parse_expression();
     if (lexer_.current().kind != TokenKind::End) {
-      fail("expected an operator, found " + lexer_.describe());
+      fail("expected an operator, found " + lexer_.describe() + spelled_in_c(lexer_.current().text));
     }
     return std::move(program_);
   }

@@ -60,7 +60,8 @@ void parse_part(std::string_view part, Problem& problem) {
     refuse_part(part, quoted(name) + " is given twice");
   }
   if (!put_value(problem, name, value)) {
-    refuse_part(part, quoted(value) + " is neither a 64-bit integer nor a type" + dtype_suggestion(value));
+    refuse_part(part, quoted(value) + " is neither a 64-bit integer, a type, nor true or false" +
+                          dtype_suggestion(value));
   }
 }
 

@@ -122,6 +122,10 @@ std::vector<JsonNode> elements_of(const JsonNode& node, std::size_t most, std::s
 }
 
 std::vector<JsonNode> members_of(const JsonNode& node, std::size_t most, std::string_view what) {
+  if (!node.is_object()) {
+    node.fail("expected an object with the " + std::string(what) + " by name, {\"NAME\": ...}, found " +
+              node.type_name());
+  }
   std::vector<JsonNode> members = node.members();
   check_count(node, members.size(), 1, most, what);
   return members;

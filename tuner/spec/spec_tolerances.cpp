@@ -36,7 +36,8 @@ void read_type_tolerance(const JsonNode& node, const std::string& output, const 
                          KernelSpec& spec) {
   const auto type = parse_dtype(node.key());
   if (!type) {
-    node.fail(quoted(node.key()) + " is not a type" + dtype_suggestion(node.key()));
+    node.fail(quoted(node.key()) + " is not a type" + dtype_suggestion(node.key()) +
+              ": tolerances are by element type, as in {\"f32\": {\"rtol\": 1e-5, \"atol\": 1e-6}}");
   }
   const Tolerance* known = spec.tolerance(output, *type);
   if (known != nullptr && known->output == output) {
@@ -110,7 +111,9 @@ void check_tolerances(const JsonNode& root, const KernelSpec& spec) {
         std::string text(to_string(type));
         const std::string example = quoted(text);
         text.append(" has no tolerance in /tolerance, as in ").append(example);
-        place_of(root, spec, argument, type).fail(text.append(": {\"rtol\": 1e-3, \"atol\": 1e-5}"));
+        text.append(is_floating(type) ? ": {\"rtol\": 1e-3, \"atol\": 1e-5}"
+                                      : ": {\"rtol\": 0, \"atol\": 0}");
+        place_of(root, spec, argument, type).fail(std::move(text));
       }
     }
   }

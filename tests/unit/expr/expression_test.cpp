@@ -33,6 +33,15 @@ TEST_CASE("a syntax error points into the text") {
   CHECK(error.cause() == "column 9: expected an operator, found \")\"\n  (N + 1) )\n          ^");
 }
 
+TEST_CASE("Python's words for the logical operators are told with C's signs") {
+  const auto cause = [](std::string_view text) {
+    const std::string all = error_of(text, {{"N", 1}}).cause();
+    return all.substr(0, all.find('\n'));
+  };
+  CHECK(cause("N > 1 and N < 3") == "column 7: expected an operator, found \"and\": write &&");
+  CHECK(cause("N > 1 or N < 3") == "column 7: expected an operator, found \"or\": write ||");
+}
+
 TEST_CASE("the caret stays in place in a long text") {
   const ExpressionError error = error_of("1" + std::string(300, ' ') + "?");
   CHECK(error.column() == 303);

@@ -47,8 +47,8 @@ TEST_CASE("a part that is no problem is named in the refusal") {
   CHECK_THAT(refusal("N=4,N=5"), Catch::Contains("\"N\" is given twice"));
   CHECK_THAT(refusal("N=4,N=f32"), Catch::Contains("\"N\" is given twice"));
   CHECK_THAT(refusal("T=bf15"), Catch::Contains("did you mean \"bf16\"?"));
-  CHECK_THAT(refusal("N=1e3"), Catch::Contains("neither a 64-bit integer nor a type"));
-  CHECK_THAT(refusal("N=9223372036854775808"), Catch::Contains("neither a 64-bit integer nor a type"));
+  CHECK_THAT(refusal("N=1e3"), Catch::Contains("neither a 64-bit integer, a type, nor true or false"));
+  CHECK_THAT(refusal("N=9223372036854775808"), Catch::Contains("neither a 64-bit integer, a type, nor true"));
 }
 
 TEST_CASE("a configuration is printed in its own order") {

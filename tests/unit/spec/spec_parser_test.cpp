@@ -110,13 +110,35 @@ TEST_CASE("what must be a list or an object is told as what it must be") {
           json["tunables"]["SPLIT"] = {{"a", 1}};
         }) == "scale.json /tunables/SPLIT: expected an array, found an object");
   CHECK(refusal([](OrderedJson& json) { json["tunables"] = 3; }) ==
-        "scale.json /tunables: expected an object, found an integer");
+        "scale.json /tunables: expected an object with the tunables by name, {\"NAME\": ...}, found an "
+        "integer");
+  CHECK(
+      refusal([](OrderedJson& json) {
+        json["problem"]["dims"] = {"N", "D"};
+      }) ==
+      "scale.json /problem/dims: expected an object with the dims by name, {\"NAME\": ...}, found an array");
   CHECK(refusal([](OrderedJson& json) { json["launches"][0]["grid"] = "N"; }) ==
         "scale.json /launches/0/grid: expected an array, found a string");
   CHECK(refusal([](OrderedJson& json) { json["constraints"] = "N > 0"; }) ==
         "scale.json /constraints: expected an array, found a string");
   CHECK(refusal([](OrderedJson& json) { json["problem"]["types"]["T"] = "f32"; }) ==
         "scale.json /problem/types/T: expected an array, found a string");
+}
+
+TEST_CASE("tolerances that are wrong or missing are told with how they are written") {
+  CHECK_THAT(refusal([](OrderedJson& json) {
+               json["tolerance"] = {{"rtol", 1e-3}, {"atol", 1e-3}};
+             }),
+             Catch::StartsWith("scale.json /tolerance/rtol: \"rtol\" is not a type") &&
+                 Catch::EndsWith(
+                     ": tolerances are by element type, as in {\"f32\": {\"rtol\": 1e-5, \"atol\": 1e-6}}"));
+  CHECK(
+      refusal([](OrderedJson& json) { json["tolerance"].erase("bf16"); }) ==
+      "scale.json /problem/types/T/1: bf16 has no tolerance in /tolerance, as in \"bf16\": {\"rtol\": 1e-3, "
+      "\"atol\": 1e-5}");
+  CHECK(refusal([](OrderedJson& json) { json["arguments"]["y"]["buffer"] = "i32"; }) ==
+        "scale.json /arguments/y/buffer: i32 has no tolerance in /tolerance, as in \"i32\": {\"rtol\": 0, "
+        "\"atol\": 0}");
 }
 
 TEST_CASE("every fill is read with its parameters") {
