@@ -10,6 +10,18 @@
 #include "client/cubindctl/text_table.hpp"
 
 namespace cubind::ctl {
+namespace {
+
+/// With their defaults: "CAUSAL=0".
+std::string flags_of(const v1::Kernel& kernel) {
+  std::vector<std::string> flags;
+  for (const v1::NamedValue& flag : kernel.flags()) {
+    flags.push_back(flag.name() + "=" + std::to_string(flag.value()));
+  }
+  return flags.empty() ? "-" : join(flags, " ");
+}
+
+}  // namespace
 
 ExitCode run(const KernelsOptions&, const CommonOptions& common) {
   const v1::ListKernelsReply reply =
@@ -22,10 +34,10 @@ ExitCode run(const KernelsOptions&, const CommonOptions& common) {
     print_json({{"kernels", kernels}});
     return ExitCode::Ok;
   }
-  TextTable table({"KERNEL", "DIMS", "TYPES", ">RECORDS", "TUNABLES"});
+  TextTable table({"KERNEL", "DIMS", "TYPES", "FLAGS", ">RECORDS", "TUNABLES"});
   for (const v1::Kernel& kernel : reply.kernels()) {
     if (kernel.error().empty() || kernel.keeps_last_good()) {
-      table.add({kernel.name(), join(kernel.dims(), " "), join(kernel.types(), " "),
+      table.add({kernel.name(), join(kernel.dims(), " "), join(kernel.types(), " "), flags_of(kernel),
                  std::to_string(kernel.records()), join(kernel.tunables(), " ")});
     }
   }

@@ -10,6 +10,7 @@
 #include "client/cubindctl/choices.hpp"
 #include "client/cubindctl/json_output.hpp"
 #include "client/cubindctl/progress.hpp"
+#include "client/cubindctl/progress_bar.hpp"
 #include "client/cubindctl/stop_signals.hpp"
 #include "client/cubindctl/terminal.hpp"
 #include "client/cubindctl/text_table.hpp"
@@ -35,8 +36,7 @@ class Repeating {
       with_places(tune, [&] { run(request); });
     }
     if (!common_.json) {
-      std::cout << "repetition " << number << " of " << count << ": " << repeated_.size() << " problems\n"
-                << std::flush;
+      std::cout << prefix() << "repetition " << number << " of " << count << "\n" << std::flush;
     }
   }
 
@@ -129,8 +129,10 @@ class Repeating {
         }
       }
     }
-    table.print(std::cout, output_columns());
+    table.print(std::cout, output_columns(), prefix());
   }
+
+  std::string prefix() const { return repeated_.empty() ? "" : replay_prefix(repeated_.front().device); }
 
   void print_document() const {
     OutputJson problems = OutputJson::array();

@@ -10,8 +10,8 @@
 // problem      the parameters of one call. "dims" are integers with a word about each, "types" the element types that
 //              the call may have. "bucket" says for which values of a dim one answer is used: "pow2" lets N = 4096
 //              answer for 2049 to 4096; "exact" (the default) lets it answer for itself alone.
-// tunables     integers that only the speed depends on, with the values to try. Every combination is compiled and
-//              measured for each problem.
+// tunables     integers that only the speed depends on, with the values to try. Up to 600 valid combinations are all
+//              tried for a problem; of more a model chooses 300.
 // constraints  a combination is left out if one of these expressions is 0. Expressions are C over 64-bit
 //              integers: dims, tunables, sizeof(T), cdiv(a, b), min, max, device.sm_count, device.shared_optin.
 // default      the configuration that is served before any measurement; several are tried in order. It always

@@ -93,6 +93,10 @@ TEST_CASE("tune --repeat says what each choice costs beside the best") {
   // The last measurement is the record.
   const Json records = ctl_json(daemon, {"jobs", "--all"})["jobs"];
   CHECK(records.size() == 3);
+  const ProgramResult text =
+      ctl(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--repeat", "2"});
+  CHECK_THAT(text.out, Catch::StartsWith(
+                           "replayed: repetition 1 of 2\nreplayed: repetition 2 of 2\nreplayed: KERNEL "));
 }
 
 }  // namespace cubind::test

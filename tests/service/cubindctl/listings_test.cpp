@@ -40,7 +40,7 @@ v1::DeviceClass h200() {
 
 }  // namespace
 
-TEST_CASE("kernels lists names dims and types and what is not usable") {
+TEST_CASE("kernels lists names dims types and flags and what is not usable") {
   FakeDaemon daemon;
   daemon.scripts.list_kernels = [] {
     v1::ListKernelsReply reply;
@@ -48,11 +48,14 @@ TEST_CASE("kernels lists names dims and types and what is not usable") {
     kernel.set_name("scale");
     kernel.add_dims("N");
     kernel.add_types("T=f16|f32");
+    v1::NamedValue& flag = *kernel.add_flags();
+    flag.set_name("CAUSAL");
+    flag.set_value(1);
     reply.add_kernels()->set_error("bad.json /tunables: the key is missing");
     return reply;
   };
   const ProgramResult result = ctl(daemon, {"kernels"});
-  CHECK_THAT(result.out, Catch::Contains("scale") && Catch::Contains("T=f16|f32") &&
+  CHECK_THAT(result.out, Catch::Contains("scale") && Catch::Contains("T=f16|f32  CAUSAL=1") &&
                              Catch::Contains("not usable: bad.json /tunables: the key is missing"));
   CHECK(Json::parse(ctl(daemon, {"kernels", "--json"}).out)["kernels"].size() == 2);
 }

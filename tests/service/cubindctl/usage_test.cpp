@@ -54,7 +54,12 @@ TEST_CASE("an option or a word that there is not is told by itself") {
   CHECK(complaint({"get", "k", "--problem", "N=1", "--timout=3"}) ==
         "cubindctl get: \"--timout\" is not an option, did you mean \"--timeout\"?");
   CHECK(complaint({"kernels", "check", "k.json", "--problem", "N=1", "T=f32"}) ==
-        "cubindctl kernels check: \"T=f32\" is one word too many");
+        "cubindctl kernels check: \"T=f32\" is one word too many: a problem is one word, as in --problem "
+        "N=4096,T=bf16");
+  CHECK(complaint({"tune", "k", "N=1,T=f32"}) ==
+        "cubindctl tune: \"N=1,T=f32\" is one word too many: a problem is one word, as in --problem "
+        "N=4096,T=bf16");
+  CHECK(complaint({"devices", "N=1"}) == "cubindctl devices: \"N=1\" is one word too many");
   CHECK(complaint({"get", "k"}) == "cubindctl get: --problem is required");
 }
 
