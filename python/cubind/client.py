@@ -177,8 +177,8 @@ class Client:
         """Measures problems and stores the winners. Waits for the jobs.
 
         shapes: the problems, each a mapping {"kernel": "rmsnorm_forward", "N": 4096, "D": 4096, "T": "bf16"},
-            or a file of them (.json, .jsonl) as CUBIND_RECORD writes it and `cubindctl tune --shapes` reads
-            it.
+            or a file of them (.json, .jsonl, .csv) as CUBIND_RECORD writes it and `cubindctl tune --shapes`
+            reads it.
         kernel: the kernel of problems that do not name theirs.
         device: label of a device class; None: the one class that agents offer.
         retune: measures fresh problems again.

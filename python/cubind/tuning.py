@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
-import pathlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from . import _wire
 from ._connection import Connection
-from .errors import InvalidArgumentError
+from ._shapes import Shape, read_shapes
+from .errors import CubindError
 
 _ENDED = ("done", "failed", "cancelled")
 
@@ -49,46 +49,35 @@ def tune(
     """As Client.tune() says."""
     messages = _wire.messages()
     results: list[TuneResult] = []
-    by_kernel = _by_kernel(read_shapes(shapes), kernel)
+    by_kernel: dict[str, list[Shape]] = {}
+    for shape in read_shapes(shapes, kernel):
+        by_kernel.setdefault(shape.kernel, []).append(shape)
     with _progress(sum(map(len, by_kernel.values())), progress) as show:
         for name, problems in by_kernel.items():
             request = messages.TuneRequest(kernel=name, retune=retune, namespace=namespace)
             if device is not None:
                 request.device.label = device
-            for problem in problems:
-                _wire.set_problem(_wire.parse_problem(None, problem), request.problems.add())
-            for event in connection.stream("Tune", request, messages.TuneEvent, None):
-                result = _result(event)
-                show(event, result is not None)
-                if result is not None:
-                    results.append(result)
+            for shape in problems:
+                _wire.set_problem(_wire.parse_problem(None, shape.problem), request.problems.add())
+            with _with_places(problems):
+                for event in connection.stream("Tune", request, messages.TuneEvent, None):
+                    result = _result(event)
+                    show(event, result is not None)
+                    if result is not None:
+                        results.append(result)
     return results
 
 
-def read_shapes(shapes: Iterable[Mapping[str, Any]] | str | os.PathLike[str]) -> list[Mapping[str, Any]]:
-    """The problems of a .json or .jsonl shape list, or the given ones."""
-    if not isinstance(shapes, (str, os.PathLike)):
-        return list(shapes)
-    path = pathlib.Path(shapes)
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".jsonl":
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    if path.suffix == ".json":
-        listed = json.loads(text)
-        named = {"kernel": listed["kernel"]} if "kernel" in listed else {}
-        return [{**named, **problem} for problem in listed["problems"]]
-    raise InvalidArgumentError("a shape list ends in .json or .jsonl", str(path))
-
-
-def _by_kernel(shapes: list[Mapping[str, Any]], kernel: str | None) -> dict[str, list[dict[str, Any]]]:
-    by_kernel: dict[str, list[dict[str, Any]]] = {}
-    for index, shape in enumerate(shapes):
-        problem = dict(shape)
-        name = problem.pop("kernel", kernel)
-        if not name:
-            raise InvalidArgumentError('has no "kernel", and none is given', f"shapes[{index}]")
-        by_kernel.setdefault(name, []).append(problem)
-    return by_kernel
+@contextlib.contextmanager
+def _with_places(problems: list[Shape]) -> Iterator[None]:
+    """The daemon tells a problem by its number in the request: told by its place in the caller's list."""
+    try:
+        yield
+    except CubindError as error:
+        numbered = re.match(r"problems\[(\d+)\]", error.field)
+        if numbered is None:
+            raise
+        raise type(error)(error.cause, problems[int(numbered[1])].place) from None
 
 
 def _result(event: Any) -> TuneResult | None:

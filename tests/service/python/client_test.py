@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -157,6 +158,46 @@ class Tuning(WithDaemon):
     def test_what_is_measured_is_not_measured_again(self):
         (result,) = self.client.tune([PROBLEM], kernel="scale", progress=False)
         self.assertEqual((result.fresh, result.configuration), (True, self.tuned[0].configuration))
+
+    def test_a_shape_list_is_read_from_each_kind_of_file(self):
+        texts = {
+            "s.csv": "kernel,N,K,T\nscale,4096,2,f32\n",
+            "s.jsonl": '\n{"kernel": "scale", "N": 4096, "K": 2, "T": "f32"}\n',
+            "s.json": '{"kernel": "scale", "problems": [{"N": 4096, "K": 2, "T": "f32"}]}',
+        }
+        for name, text in texts.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, name)
+                path.write_text(text)
+                (result,) = self.client.tune(path, progress=False)
+                self.assertEqual((result.fresh, result.problem), (True, PROBLEM))
+
+    def test_a_wrong_shape_list_is_told_with_its_place(self):
+        texts = {
+            "s.csv": ("N,T\n8,f32\n", 's.csv line 2: "K" is missing'),
+            "s.jsonl": ('\n{"N": 8, "T": "f32"}', 's.jsonl line 2: "K" is missing'),
+            "s.json": ('{"problems": [{"N": 8, "T": "f32"}]}', 's.json /problems/0: "K" is missing'),
+            "a.json": ("[]", 'a.json: expected an object with "problems", a list'),
+            "b.jsonl": ("{", "b.jsonl line 1: Expecting property name"),
+            "s.txt": ("", "s.txt: a shape list ends in .json, .jsonl or .csv"),
+        }
+        for name, (text, told) in texts.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, name)
+                path.write_text(text)
+                with self.assertRaisesRegex(cubind.InvalidArgumentError, re.escape(told)):
+                    self.client.tune(path, kernel="scale", progress=False)
+        given = {
+            "shapes: one problem stands in a list too": PROBLEM,
+            "shapes[0]: 'N=1' is no mapping": ["N=1"],
+            'shapes[1]: "K" is missing': [PROBLEM, {"N": 8, "T": "f32"}],
+        }
+        for told, shapes in given.items():
+            with (
+                self.subTest(told),
+                self.assertRaisesRegex(cubind.InvalidArgumentError, re.escape(told)),
+            ):
+                self.client.tune(shapes, kernel="scale", progress=False)
 
     def test_progress_is_a_bar_where_tqdm_is_installed(self):
         bar = mock.MagicMock()
