@@ -173,6 +173,8 @@ class Client:
         retune: bool = False,
         progress: bool = True,
         namespace: str = "",
+        max_trials: int | None = None,
+        max_seconds: float | None = None,
     ) -> list[TuneResult]:
         """Measures problems and stores the winners. Waits for the jobs.
 
@@ -184,11 +186,19 @@ class Client:
         retune: measures fresh problems again.
         progress: shows a progress bar (tqdm where it is installed, else lines on stderr).
         namespace: where the records are kept.
+        max_trials: how many configurations are tried for each problem; None: the default of cubindctl.
+        max_seconds: after how many seconds no further one is begun; None: no limit.
 
         Returns one result for each problem, in the order of the jobs' ends. A job that failed is a result
         with its error.
         """
-        return tune(self._connection, shapes, kernel, device, retune, progress, namespace)
+        messages = _wire.messages()
+        request = messages.TuneRequest(
+            retune=retune, namespace=namespace, max_trials=max_trials or 0, max_seconds=max_seconds or 0
+        )
+        if device is not None:
+            request.device.label = device
+        return tune(self._connection, shapes, kernel, request, progress)
 
     def table(self, kernel: str | None = None, *, pandas: bool = False) -> Any:
         """The winners as a list of dicts (problem, configuration, device, time_us, evidence, ...), or as a

@@ -41,12 +41,10 @@ def tune(
     connection: Connection,
     shapes: Iterable[Mapping[str, Any]] | str | os.PathLike[str],
     kernel: str | None,
-    device: str | None,
-    retune: bool,
+    options: Any,
     progress: bool,
-    namespace: str,
 ) -> list[TuneResult]:
-    """As Client.tune() says."""
+    """As Client.tune() says. options: a v1.TuneRequest but for kernel and problems."""
     messages = _wire.messages()
     results: list[TuneResult] = []
     by_kernel: dict[str, list[Shape]] = {}
@@ -54,9 +52,8 @@ def tune(
         by_kernel.setdefault(shape.kernel, []).append(shape)
     with _progress(sum(map(len, by_kernel.values())), progress) as show:
         for name, problems in by_kernel.items():
-            request = messages.TuneRequest(kernel=name, retune=retune, namespace=namespace)
-            if device is not None:
-                request.device.label = device
+            request = messages.TuneRequest(kernel=name)
+            request.MergeFrom(options)
             for shape in problems:
                 _wire.set_problem(_wire.parse_problem(None, shape.problem), request.problems.add())
             with _with_places(problems):

@@ -1,6 +1,7 @@
 #include "server/service/no_answer.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "server/answer/freshness.hpp"
 
 namespace cubind {
@@ -32,8 +33,8 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
   if (!resolution.compile && compiles.job.empty() && !compiles.any_failed) {
     if (resolution.best_refused) {
       throw Error(ErrorCode::NotFound, where,
-                  "no answer within `accept` for " + what + "; the best there is departs by " +
-                      to_string(*resolution.best_refused));
+                  "no answer within `accept` for " + what + "; the best there is has the match " +
+                      quoted(to_string(*resolution.best_refused)));
     }
     throw Error(ErrorCode::FailedPrecondition, where,
                 "no configuration is valid for " + what +

@@ -29,6 +29,7 @@ class Replacement:
     replaced: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     kept: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     _modules: list[tuple[torch.nn.Module, type]] = dataclasses.field(default_factory=list, repr=False)
+    _dry_run: bool = dataclasses.field(default=False, repr=False)
 
     def undo(self) -> None:
         """Gives every replaced module its class back."""
@@ -37,7 +38,8 @@ class Replacement:
         self._modules.clear()
 
     def __str__(self) -> str:
-        lines = [f"{name}: {cls} replaced" for name, cls in self.replaced]
+        verb = "would be replaced" if self._dry_run else "replaced"
+        lines = [f"{name}: {cls} {verb}" for name, cls in self.replaced]
         lines += [f"{name}: {cls} kept: {why}" for name, cls, why in self.kept]
         return "\n".join(lines) or "nothing to replace"
 
@@ -55,7 +57,7 @@ def replace(
     Attention is a function: where a model calls torch's, it calls cubind.torch.scaled_dot_product_attention
         instead.
     """
-    done = Replacement()
+    done = Replacement(_dry_run=dry_run)
     for name, module in model.named_modules():
         original = type(module)
         new, why = _class_for(module, linear)

@@ -159,6 +159,15 @@ class Tuning(WithDaemon):
         (result,) = self.client.tune([PROBLEM], kernel="scale", progress=False)
         self.assertEqual((result.fresh, result.configuration), (True, self.tuned[0].configuration))
 
+    def test_a_budget_ends_the_search(self):
+        problem = {**PROBLEM, "K": 3}
+        options = {"kernel": "scale", "progress": False, "max_seconds": 60, "namespace": "budget"}
+        (few,) = self.client.tune([problem], max_trials=2, **options)
+        self.assertEqual((few.state, few.fresh), ("done", False))
+        (again,) = self.client.tune([problem], max_trials=2, **options)
+        (all_of_them,) = self.client.tune([problem], **options)
+        self.assertEqual((again.fresh, all_of_them.fresh), (True, False))
+
     def test_a_shape_list_is_read_from_each_kind_of_file(self):
         texts = {
             "s.csv": "kernel,N,K,T\nscale,4096,2,f32\n",

@@ -46,7 +46,9 @@ class Modules(unittest.TestCase):
         before, state = model(x), copy.deepcopy(model.state_dict())
         dry = operators.replace(model, dry_run=True, verbose=False)
         self.assertIs(type(model[1]), torch.nn.RMSNorm)
+        self.assertIn("1: RMSNorm would be replaced", str(dry))
         done = operators.replace(model, verbose=False)
+        self.assertIn("1: RMSNorm replaced", str(done))
         self.assertEqual((dry.replaced, done.replaced), ([("1", "RMSNorm"), ("3", "LayerNorm")],) * 2)
         kept = [
             ("2", "RMSNorm", "it normalizes several dims"),

@@ -267,7 +267,9 @@ TEST_CASE("accept without departures gives exact answers alone") {
   v1::GetVariantRequest request = vector_add(3000);
   request.set_restrict_accept(true);
   request.set_tune(v1::NEVER);
-  CHECK(daemon.get(request).status.error_code() == grpc::StatusCode::NOT_FOUND);
+  const grpc::Status none = daemon.get(request).status;
+  CHECK(none.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK_THAT(none.error_message(), Catch::EndsWith("the best there is has the match \"bucket\""));
   request.add_accept(v1::BUCKET);
   const Got got = daemon.get(request);
   REQUIRE(got.status.ok());
