@@ -1,6 +1,7 @@
 #include "tuner/worker/compile_program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "base/error.hpp"
@@ -52,6 +53,9 @@ constexpr std::string_view kNoFolders = "(no directories in search list)";
 constexpr std::string_view kSearched =
     "(not in the spec's folder, its \"headers\" or the CUDA toolkit; there is no C++ standard library, but "
     "<cuda/std/...> where the toolkit has CCCL)";
+// Names of the C++ standard library that kernels often have, and what NVIDIA's headers call the same.
+constexpr std::array<std::array<std::string_view, 2>, 3> kMissing = {
+    {{"INFINITY", "CUDART_INF_F"}, {"NAN", "CUDART_NAN_F"}, {"FLT_MAX", "CUDART_MAX_NORMAL_F"}}};
 // It compiles the entries' names as a file of its own.
 constexpr std::string_view kNameMap = "__nv_name_map(";
 
@@ -66,6 +70,11 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 std::string readable(const std::string& log, const std::string& source_name) {
   std::string text = replaced(parse_compile_log(log).messages, kProgramName, source_name);
   text = replaced(std::move(text), kNoFolders, kSearched);
+  for (const auto& [name, constant] : kMissing) {
+    const std::string undefined = "identifier " + quoted(name) + " is undefined";
+    text = replaced(std::move(text), undefined,
+                    undefined + " (math_constants.h has " + std::string(constant) + ")");
+  }
   for (std::size_t at = 0; (at = text.find(kNameMap, at)) != std::string::npos;) {
     text.replace(at, text.find(')', at) + 1 - at, "name of an entry");
   }

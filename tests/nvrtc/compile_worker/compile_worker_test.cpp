@@ -244,6 +244,16 @@ TEST_CASE("for a file that is not there the message says where it was looked for
                                    "\"headers\" or the CUDA toolkit"));
 }
 
+TEST_CASE("for a constant of the C++ standard library the message names that of the toolkit") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply =
+      worker.compile(compile_request("__global__ void k(float* x) { *x = -INFINITY + NAN; }", {"k"}));
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(),
+             Contains("identifier \"INFINITY\" is undefined (math_constants.h has CUDART_INF_F)") &&
+                 Contains("identifier \"NAN\" is undefined (math_constants.h has CUDART_NAN_F)"));
+}
+
 TEST_CASE("an entry that the source does not have is told as an entry") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply = worker.compile(compile_request("__global__ void k() {}", {"kk<2>"}));
