@@ -12,6 +12,7 @@
 #include <atomic>
 
 #include "base/error.hpp"
+#include "base/failpoint.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
@@ -165,6 +166,7 @@ void Daemon::Parts::prepare() {
   scheduler.on_artifact([this](const ArtifactRow& artifact) { artifacts.note(artifact); });
   scheduler.on_agents([this] { agents_changed(); });
   jobs.run([this] {
+    failpoint("daemon.load");
     index.load(*store);
     if (config.local_agent) {
       scheduler.expect_agent_until(clock.steady_now() + kAgentStarts);
@@ -335,7 +337,10 @@ const std::string& Daemon::tcp_address() const { return parts_->tcp_address; }
 
 bool Daemon::is_deaf() const { return parts_->deaf; }
 
-void Daemon::reload() { parts_->kernels.reload(); }
+void Daemon::reload() {
+  failpoint("daemon.reload");
+  parts_->kernels.reload();
+}
 
 ServiceContext& Daemon::context() { return parts_->context; }
 

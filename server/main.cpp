@@ -1,8 +1,11 @@
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -16,27 +19,52 @@ namespace {
 // Longer than everything that the daemon waits for, shorter than the ten seconds that it promises.
 constexpr std::chrono::seconds kStopLimit{8};
 
-void serve_until_told(cubind::Daemon& daemon, const sigset_t& signals) {
-  while (true) {
-    int signal = 0;
-    if (sigwait(&signals, &signal) != 0 || signal != SIGHUP) {
-      return;
-    }
-    daemon.reload();
+/// The signals, taken by a thread of its own: what the main thread does then, opening a large store or
+/// reading folders that a disk holds up, must not keep SIGTERM waiting.
+class Signals {
+ public:
+  explicit Signals(const sigset_t& signals) {
+    std::thread([this, signals] { take(signals); }).detach();
   }
-}
 
-/// gRPC's Shutdown waits, without a limit of its own, until it has made and given up a call for every stream
-/// that was ever opened; a disk may stand still. What was acknowledged lies in the store by then, as it has
-/// to for a daemon that is killed.
-void end_in_any_case(int exit_code) {
-  std::thread([exit_code] {
+  /// Waits for SIGHUP (true) or the end (false).
+  bool wait_for_reload() {
+    std::unique_lock lock(mutex_);
+    told_.wait(lock, [this] { return ends_ || reload_; });
+    reload_ = false;
+    return !ends_;
+  }
+
+  /// With which a daemon ends that has not stopped in time.
+  void set_exit_code(int code) { exit_code_ = code; }
+
+ private:
+  /// gRPC's Shutdown waits, without a limit of its own, until it has made and given up a call for every
+  /// stream that was ever opened; a disk may stand still. What was acknowledged lies in the store by then, as
+  /// it has to for a daemon that is killed.
+  [[noreturn]] void take(const sigset_t& signals) {
+    int signal = SIGHUP;
+    while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
+      tell(reload_);
+    }
+    tell(ends_);
     std::this_thread::sleep_for(kStopLimit);
     cubind::log_warning("has not stopped within " + std::to_string(kStopLimit.count()) +
                         " s: ends as it is, and the next start goes on from the store");
-    std::_Exit(exit_code);
-  }).detach();
-}
+    std::_Exit(exit_code_);
+  }
+
+  void tell(bool& what) {
+    const std::lock_guard lock(mutex_);
+    what = true;
+    told_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable told_;
+  bool reload_ = false, ends_ = false;
+  std::atomic<int> exit_code_{0};
+};
 
 }  // namespace
 
@@ -51,10 +79,14 @@ int main(int argc, char** argv) {
       return exit_code;
     }
     cubind::init_logging("cubind", config->log_level);
+    // Never destroyed: its thread waits as long as the process lives.
+    auto& told = *new Signals(signals);
     cubind::Daemon daemon(*config);
-    serve_until_told(daemon, signals);
+    while (told.wait_for_reload()) {
+      daemon.reload();
+    }
     const int result = daemon.is_deaf() ? 1 : 0;
-    end_in_any_case(result);
+    told.set_exit_code(result);
     daemon.stop();
     return result;
   } catch (const std::exception& fault) {

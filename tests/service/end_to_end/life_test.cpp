@@ -2,7 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <csignal>
+#include <thread>
 
 #include "base/error.hpp"
 #include "tests/support/health.hpp"
@@ -162,6 +164,34 @@ TEST_CASE("SIGTERM ends a daemon whose job thread stands still and its job goes 
   std::filesystem::remove(held);
   daemon->start();
   CHECK(tune(daemon->connect(), {tiny_problem(2)}).at(0).job().state() == v1::Job::DONE);
+}
+
+// What the main thread waits for, a disk that stands still for one, must not keep SIGTERM waiting.
+TEST_CASE("SIGTERM ends a daemon that is still starting") {
+  const TempDir failpoints("cubind-failpoints");
+  const auto held = failpoints.path() / "daemon.load";
+  write_file_atomic(held, "0");
+  TinyDaemon daemon({.failpoints = failpoints.path().string()}, false);
+  const std::jthread terminator([reached = held.string() + ".reached"] {
+    const bool starts = eventually([&] { return std::filesystem::exists(reached); });
+    if (const auto process = find_process(::getpid(), "--db"); starts && process) {
+      ::kill(process->pid, SIGTERM);
+    }
+  });
+  CHECK(daemon->run_to_end(kPatience).success());
+  CHECK(daemon->log().find("has not stopped within") != std::string::npos);
+}
+
+TEST_CASE("SIGTERM ends a daemon that reloads") {
+  const TempDir failpoints("cubind-failpoints");
+  const auto held = failpoints.path() / "daemon.reload";
+  TinyDaemon daemon({.failpoints = failpoints.path().string()});
+  write_file_atomic(held, "0");
+  ::kill(daemon->pid(), SIGHUP);
+  REQUIRE(eventually([&] { return std::filesystem::exists(held.string() + ".reached"); }));
+  const auto status = daemon->stop(std::chrono::seconds(10));
+  REQUIRE(status.has_value());
+  CHECK(status->success());
 }
 
 bool holds(pid_t pid, const std::string& what, const std::string& where) {
