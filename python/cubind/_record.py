@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import threading
+import warnings
 
 from . import _fork
 from ._wire import Problem
@@ -33,17 +34,27 @@ class Recorder:
         return self._path.with_name(f"{self._path.stem}.{kernel}{suffix}")
 
     def record(self, kernel: str, problem: Problem) -> None:
-        """Adds a line unless the list has it already."""
+        """Adds a line unless the list has it already. A list that cannot be written is warned of and stops
+        nothing."""
         line = json.dumps({"kernel": kernel, **problem})
         with self._lock:
             if line in self._seen:
                 return
             self._seen.add(line)
-            with self.file_of(kernel).open("a+", encoding="utf-8") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                file.seek(0)
-                if line not in file.read().splitlines():
-                    file.write(line + "\n")
+            try:
+                self._append(self.file_of(kernel), line)
+            except OSError as error:
+                warnings.warn(
+                    f"CUBIND_RECORD: a problem is not recorded: {error}", RuntimeWarning, stacklevel=2
+                )
+
+    @staticmethod
+    def _append(path: pathlib.Path, line: str) -> None:
+        with path.open("a+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            if line not in file.read().splitlines():
+                file.write(line + "\n")
 
 
 def recorder() -> Recorder | None:

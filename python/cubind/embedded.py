@@ -13,17 +13,29 @@ import subprocess
 import time
 
 from . import _address, programs
-from .errors import UnavailableError
+from .errors import CubindError, UnavailableError
 
 _PATIENCE = 60.0  # seconds until a started daemon listens
 
 
 class EmbeddedDaemon:
     """The claim of this process on the user's private daemon, which is started if it is not there. Raises
-    UnavailableError with the end of the daemon's log if it does not come up. Forked children share the
-    claim."""
+    UnavailableError with the end of the daemon's log if it does not come up, and where the folders of its
+    files cannot be written. Forked children share the claim."""
 
     def __init__(self, arguments: tuple[str, ...] = ()) -> None:
+        try:
+            self._open(arguments)
+        except CubindError:
+            raise
+        except OSError as error:
+            raise UnavailableError(
+                f"the embedded daemon cannot have its files here: {error.strerror}; XDG_RUNTIME_DIR and "
+                "XDG_CACHE_HOME name other folders",
+                str(error.filename or ""),
+            ) from None
+
+    def _open(self, arguments: tuple[str, ...]) -> None:
         self._folder = _runtime_folder()
         self._socket = self._folder / "cubind.sock"
         self._users = (self._folder / "users.lock").open("a")

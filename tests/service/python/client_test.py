@@ -373,6 +373,15 @@ class Launching(WithDaemon):
 
 
 class Recording(WithDaemon):
+    def test_a_list_that_cannot_be_recorded_is_a_warning(self):
+        record = {"CUBIND_RECORD": "/proc/cubind/shapes.jsonl"}
+        with (
+            mock.patch.dict(os.environ, record),
+            cubind.connect(self.daemon.address, timeout=running.PATIENCE) as client,
+            self.assertWarnsRegex(RuntimeWarning, "shapes.scale.jsonl"),
+        ):
+            self.assertEqual(client.get("scale", PROBLEM, device=self.device).match, "exact")
+
     def test_recorded_problems_are_a_shape_list(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "shapes.jsonl")

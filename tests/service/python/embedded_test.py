@@ -1,12 +1,15 @@
 """The embedded daemon: shared by processes, there as long as one of them needs it, gone afterwards."""
 
+import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+import cubind
 import running
 
 # Prints a line when it is connected, and stays until its standard input ends.
@@ -64,6 +67,17 @@ class Embedded(unittest.TestCase):
         process.stdin.close()
         process.wait(running.PATIENCE)
         self.assertNotEqual(process.returncode, 0)
+
+    def test_folders_that_cannot_be_written_are_an_error_of_cubind(self):
+        (self.folder / "file").write_text("")
+        for name in ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME"):
+            environment = {**self.environment, name: str(self.folder / "file")}
+            with (
+                self.subTest(name),
+                mock.patch.dict(os.environ, environment),
+                self.assertRaisesRegex(cubind.UnavailableError, f"{self.folder}/file.*{name}"),
+            ):
+                cubind.connect("embedded")
 
 
 if __name__ == "__main__":
