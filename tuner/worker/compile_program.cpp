@@ -72,8 +72,9 @@ std::string readable(const std::string& log, const std::string& source_name) {
   text = replaced(std::move(text), kNoFolders, kSearched);
   for (const auto& [name, constant] : kMissing) {
     const std::string undefined = "identifier " + quoted(name) + " is undefined";
-    text = replaced(std::move(text), undefined,
-                    undefined + " (math_constants.h has " + std::string(constant) + ")");
+    std::string told = undefined;
+    told.append(" (math_constants.h has ").append(constant).append(")");
+    text = replaced(std::move(text), undefined, told);
   }
   for (std::size_t at = 0; (at = text.find(kNameMap, at)) != std::string::npos;) {
     text.replace(at, text.find(')', at) + 1 - at, "name of an entry");
