@@ -48,11 +48,20 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+// Where our own limit is stricter, it stays: without privileges nobody raises it.
+rlimit limit_at_most(int resource, rlim_t soft, rlim_t hard) {
+  rlimit ours{};
+  if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &ours) != 0) {
+    throw system_error("a limit of the process", "getrlimit", errno);
+  }
+  return {std::min(soft, ours.rlim_max), std::min(hard, ours.rlim_max)};
+}
+
 std::vector<ResourceLimit> limits_of(const SubprocessOptions& options) {
   std::vector<ResourceLimit> limits;
   const auto add = [&limits](int resource, const std::optional<std::uint64_t>& value, std::uint64_t grace) {
     if (value) {
-      limits.push_back({resource, {static_cast<rlim_t>(*value), static_cast<rlim_t>(*value + grace)}});
+      limits.push_back({resource, limit_at_most(resource, *value, *value + grace)});
     }
   };
   add(RLIMIT_CPU, options.limit_cpu_seconds, 2);

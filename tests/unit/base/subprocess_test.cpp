@@ -164,6 +164,19 @@ TEST_CASE("limits hold in the child and not here") {
   CHECK(mine.rlim_cur != 11);
 }
 
+TEST_CASE("a limit above the strictest one of this process is that one") {
+  rlimit mine{};
+  ::getrlimit(RLIMIT_CORE, &mine);
+  mine.rlim_max = std::min<rlim_t>(mine.rlim_max, 4096);
+  mine.rlim_cur = mine.rlim_max;
+  REQUIRE(::setrlimit(RLIMIT_CORE, &mine) == 0);
+  SubprocessOptions options = child({"state"});
+  options.limit_core_bytes = mine.rlim_max + 1;
+  const std::string state = state_of(options);
+  INFO(state);
+  CHECK(state.find(" core " + std::to_string(mine.rlim_max) + "\n") != std::string::npos);
+}
+
 TEST_CASE("a child that uses up its CPU time is ended by the kernel") {
   SubprocessOptions options = child({"spin"});
   options.limit_cpu_seconds = 1;
