@@ -185,6 +185,8 @@ class Scheduler {
   void agents_changed();
   /// The classes that agents offer are known from then on; those that only a question named are not.
   void store_offered_classes();
+  /// What is leased first: jobs of a smaller rank, of equal rank the older one.
+  int rank(const JobRow& row) const;
   /// Leases what can be leased now, in the order of its rank and age.
   void dispatch();
   void place(OpenJob& job);
@@ -196,7 +198,8 @@ class Scheduler {
   Lease describe(const OpenJob& job, const JobPlace& place);
   /// Tells the agents which jobs come next on their GPUs, so that they compile for these meanwhile.
   void announce_next();
-  /// The oldest job that is queued for the GPU of a leased one and was not announced; null: there is none.
+  /// The first, by rank and age, of the jobs that are queued for the GPU of a leased one and were not
+  /// announced; null: there is none.
   OpenJob* next_behind(const OpenJob& leased);
   /// Queues a leased job again; after too many interruptions in a row it has failed.
   void requeue(OpenJob& job, const std::string& reason);

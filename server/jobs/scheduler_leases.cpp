@@ -133,16 +133,17 @@ void Scheduler::check_done(std::uint64_t agent, const std::string& id, const Che
   begin_checks(agent);
 }
 
+int Scheduler::rank(const JobRow& row) const {
+  // Compiles are short and somebody waits for them; nobody waits for what has an answer already.
+  return row.kind == JobKind::CompileWinner ? 0 : only_when_idle(row) ? 2 : 1;
+}
+
 void Scheduler::dispatch() {
   // Jobs that watchers submit while jobs are placed are placed by the next tick.
   if (draining_ || dispatching_) {
     return;
   }
   const Raised placing(dispatching_);
-  // Compiles are short and somebody waits for them; nobody waits for what has an answer already.
-  const auto rank = [&](const JobRow& row) {
-    return row.kind == JobKind::CompileWinner ? 0 : only_when_idle(row) ? 2 : 1;
-  };
   const auto now = clock_.steady_now();
   std::vector<std::pair<int, std::string>> ranked;
   for (const OpenJob& job : jobs_.all()) {
@@ -244,11 +245,16 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
 
 OpenJob* Scheduler::next_behind(const OpenJob& leased) {
   const auto now = clock_.steady_now();
-  const auto found = std::ranges::find_if(jobs_.all(), [&](const OpenJob& job) {
-    return !job.lease && !job.is_announced && job.row.kind == JobKind::Tune && now >= job.not_before &&
-           job.row.question.device_class == leased.row.question.device_class;
-  });
-  return found == jobs_.all().end() ? nullptr : &*found;
+  OpenJob* next = nullptr;
+  for (OpenJob& job : jobs_.all()) {
+    const bool is_queued = !job.lease && !job.is_announced && job.row.kind == JobKind::Tune &&
+                           now >= job.not_before &&
+                           job.row.question.device_class == leased.row.question.device_class;
+    if (is_queued && (next == nullptr || rank(job.row) < rank(next->row))) {
+      next = &job;
+    }
+  }
+  return next;
 }
 
 void Scheduler::announce_next() {

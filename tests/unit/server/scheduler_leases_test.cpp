@@ -196,5 +196,19 @@ TEST_CASE("an agent is told which job comes next on its GPU") {
   CHECK(f.link.announced[1].job.question.problem == f.question(64).problem);
 }
 
+TEST_CASE("a job that waits for an idle GPU is announced behind one that a caller asked for") {
+  SchedulerFixture f;
+  TuneOrder idle{f.question(1024), h200_class()};
+  idle.listed = {{{{"THREADS", 256}, {"VECTOR", 4}, {"UNROLL", 1}}}};
+  f.scheduler->submit_tunes({idle}, false);
+  f.submit(4096);
+  f.submit(64);
+  f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == 1);
+  CHECK(f.link.leases[0].job.question.problem == f.question(4096).problem);
+  REQUIRE(f.link.announced.size() == 1);
+  CHECK(f.link.announced[0].job.question.problem == f.question(64).problem);
+}
+
 }  // namespace
 }  // namespace cubind::test
