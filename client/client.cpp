@@ -73,7 +73,7 @@ struct Client::Impl {
 Answer Client::Impl::ask(v1::GetVariantRequest request, const std::string& key, Milliseconds deadline) {
   const std::vector<Answer> held = cache.of_key(key, kMaxHeldArtifacts);
   for (const Answer& answer : held) {
-    request.add_have_artifacts(std::string(answer.cubin_digest().view()));
+    request.add_have_artifacts(bytes_of(answer.cubin_digest()));
   }
   ++calls;
   auto reply = std::make_shared<v1::GetVariantReply>(connection.get_variant(request, deadline));

@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "schemas/cubind.grpc.pb.h"
 #include "schemas/limits.hpp"
+#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind {
 namespace {
@@ -150,7 +151,7 @@ v1::GetVariantReply Connection::get_variant(const v1::GetVariantRequest& request
 
 std::string Connection::get_artifact(const Digest& digest, Milliseconds deadline) const {
   v1::GetArtifactRequest request;
-  request.set_digest(std::string(digest.view()));
+  request.set_digest(bytes_of(digest));
   grpc::ClientContext context;
   apply_deadline(context, deadline);
   std::string bytes;

@@ -63,7 +63,7 @@ ArtifactUpload upload_from_wire(const v1::ArtifactUpload& wire, const std::strin
 
 void check_times(const v1::SampleBlock& wire, const std::string& list, int index) {
   for (int i = 0; i < wire.samples_us_size(); ++i) {
-    check_time(wire.samples_us(i), element_member(list, index, "samples_us[" + std::to_string(i) + "]"));
+    check_time(wire.samples_us(i), element_member(list, index, element("samples_us", i)));
   }
   check_time(wire.tick_us(), element_member(list, index, "tick_us"));
   check_time(wire.judged_against_us(), element_member(list, index, "judged_against_us"));
@@ -98,7 +98,7 @@ VerificationRow verification_from_wire(const v1::VerificationResult& wire, const
   row.trial = digest_from_wire(wire.trial_key(), element_member(list, index, "trial_key"));
   row.verification_digest =
       digest_from_wire(wire.verification_digest(), element_member(list, index, "verification_digest"));
-  row.result = cubind::verification_from_wire(wire, list + "[" + std::to_string(index) + "]");
+  row.result = cubind::verification_from_wire(wire, element(list, index));
   return row;
 }
 

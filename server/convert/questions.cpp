@@ -7,6 +7,7 @@
 #include "server/convert/limits.hpp"
 #include "server/convert/problem_check.hpp"
 #include "tuner/plan/answer_wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -41,7 +42,7 @@ std::vector<Digest> digests_from_wire(const google::protobuf::RepeatedPtrField<s
   check_count(wire.size(), kMaxHaveArtifacts, field);
   std::vector<Digest> digests;
   for (int i = 0; i < wire.size(); ++i) {
-    digests.push_back(digest_from_wire(wire[i], field + "[" + std::to_string(i) + "]"));
+    digests.push_back(digest_from_wire(wire[i], element(field, i)));
   }
   return digests;
 }
@@ -102,7 +103,7 @@ std::vector<Configuration> listed_of(const v1::TuneRequest& request, const Kerne
   refuse(request.fresh() && request.has_wanted(), "fresh", "does not go with `wanted`");
   std::vector<Configuration> listed;
   for (int i = 0; i < request.listed_size(); ++i) {
-    const std::string field = "listed[" + std::to_string(i) + "]";
+    const std::string field = element("listed", i);
     listed.push_back(spec.canonicalize(configuration_from_wire(request.listed(i), field), field));
   }
   return listed;
@@ -154,7 +155,7 @@ std::vector<Question> QuestionReader::read(const v1::TuneRequest& request) const
   common.name_space = request.namespace_();
   std::vector<Question> questions;
   for (int i = 0; i < request.problems_size(); ++i) {
-    questions.push_back(question(common, request.problems(i), "problems[" + std::to_string(i) + "]"));
+    questions.push_back(question(common, request.problems(i), element("problems", i)));
   }
   return questions;
 }

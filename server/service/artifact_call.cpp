@@ -20,7 +20,7 @@ GetArtifactCall::GetArtifactCall(ServiceContext& context, const v1::GetArtifactR
     if (artifact) {
       to_wire(*artifact, *chunk_.mutable_info());
     }
-    chunk_.mutable_info()->set_digest(std::string(digest.view()));
+    chunk_.mutable_info()->set_digest(bytes_of(digest));
     chunk_.mutable_info()->set_cubin_bytes(blob_->cubin_bytes);
   });
   if (status.ok()) {

@@ -11,6 +11,7 @@
 #include "server/convert/replies.hpp"
 #include "server/service/caller.hpp"
 #include "server/service/status.hpp"
+#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/space_thinning.hpp"
 #include "tuner/spec/wire.hpp"
@@ -154,7 +155,7 @@ void CheckCall::check() {
   check_part();
   warn_about_spec();
   for (int i = 0; i < request_.problems_size(); ++i) {
-    const std::string field = "problems[" + std::to_string(i) + "]";
+    const std::string field = element("problems", i);
     check_problem(request_.problems(i), field);
     check_problem_of(*spec_, request_.problems(i), field);
     count(spec_->canonicalize(problem_from_wire(request_.problems(i), field), field));
@@ -228,7 +229,7 @@ void CheckCall::go_on() {
   refuse_to_go_on(context_, cancelled_);
   steps_ += kBetweenInterrupts;
   if (steps_ > kMaxSteps) {
-    throw Error(ErrorCode::ResourceExhausted, "problems[" + std::to_string(reply_.problems_size()) + "]",
+    throw Error(ErrorCode::ResourceExhausted, element("problems", reply_.problems_size()),
                 "more than " + std::to_string(kMaxSteps) +
                     " configurations were looked at by then: check fewer problems or architectures in one "
                     "call, or bind constraints to fewer tunables");

@@ -10,6 +10,7 @@
 #include "server/store/store.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
@@ -57,7 +58,7 @@ FaultFilter filter_of(ServiceContext& context, const v1::ForgetFaultsRequest& re
   }
   const auto kernel = context.kernels.find(request.kernel());
   for (int i = 0; i < request.problems_size(); ++i) {
-    add_problem(*kernel->spec, request.problems(i), "problems[" + std::to_string(i) + "]", filter.problems);
+    add_problem(*kernel->spec, request.problems(i), element("problems", i), filter.problems);
   }
   filter.values = asked_values(*kernel->spec, request.configuration());
   return filter;

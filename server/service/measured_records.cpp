@@ -8,6 +8,7 @@
 #include "server/convert/limits.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
 #include "tuner/spec/todays_terms.hpp"
 
 namespace cubind {
@@ -92,7 +93,7 @@ RecordWishes record_wishes_of(ServiceContext& context, const v1::TuneRequest& re
   }
   const auto kernel = wishes.kernel.empty() ? nullptr : context.kernels.find(wishes.kernel);
   for (int i = 0; i < request.problems_size(); ++i) {
-    const std::string field = "problems[" + std::to_string(i) + "]";
+    const std::string field = element("problems", i);
     wishes.problems.push_back(
         kernel->spec->canonicalize(problem_from_wire(request.problems(i), field), field));
   }

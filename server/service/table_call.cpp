@@ -5,6 +5,7 @@
 #include "server/service/status.hpp"
 #include "server/store/store.hpp"
 #include "server/table/table_export.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 
@@ -41,7 +42,7 @@ void ExportCall::print(const v1::ExportTableRequest& request) {
   ExportOptions options;
   const auto counts = context_.index.snapshot()->counts_by_kernel();
   for (int i = 0; i < request.kernels_size(); ++i) {
-    const std::string field = "kernels[" + std::to_string(i) + "]";
+    const std::string field = element("kernels", i);
     check_name(request.kernels(i), field);
     // A kernel that is gone from the specs may still have records; a name that nothing knows is a slip.
     if (!counts.contains(request.kernels(i))) {

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/zstd.hpp"
 #include "schemas/limits.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -151,10 +152,10 @@ void CompileSource::mark_stored(const Digest& key) {
 
 v1::ArtifactUpload upload_of(const Compiled& compiled) {
   v1::ArtifactUpload upload;
-  upload.set_key(std::string(compiled.key.digest.view()));
+  upload.set_key(bytes_of(compiled.key.digest));
   upload.set_key_full(compiled.key.full);
   v1::ArtifactInfo& info = *upload.mutable_info();
-  info.set_digest(std::string(compiled.cubin_digest.view()));
+  info.set_digest(bytes_of(compiled.cubin_digest));
   info.set_architecture(compiled.architecture);
   info.set_cubin_bytes(compiled.cubin_bytes);
   if (!compiled.cubin.empty()) {

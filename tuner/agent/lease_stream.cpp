@@ -15,6 +15,7 @@
 #include "schemas/agent.grpc.pb.h"
 #include "schemas/cubind.grpc.pb.h"
 #include "schemas/limits.hpp"
+#include "tuner/plan/answer_wire.hpp"
 
 namespace cubind {
 namespace {
@@ -212,7 +213,7 @@ std::optional<std::string> LeaseStream::fetch_cubin(const Digest& digest, std::s
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
   v1::GetArtifactRequest request;
-  request.set_digest(std::string(digest.view()));
+  request.set_digest(bytes_of(digest));
   const auto reader = state_->cubind->GetArtifact(&context, request);
   std::string compressed;
   v1::ArtifactChunk chunk;

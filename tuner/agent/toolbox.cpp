@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/spec/device_class.hpp"
 
 namespace cubind {
@@ -26,8 +27,8 @@ v1::Toolchain offer_of(const Toolchain& toolchain, v1::Toolchain offer) {
   offer.set_name(toolchain.name());
   offer.set_major(toolchain.major);
   offer.set_minor(toolchain.minor);
-  offer.set_nvrtc_digest(std::string(toolchain.nvrtc_digest.view()));
-  offer.set_builtins_digest(std::string(toolchain.builtins_digest.view()));
+  offer.set_nvrtc_digest(bytes_of(toolchain.nvrtc_digest));
+  offer.set_builtins_digest(bytes_of(toolchain.builtins_digest));
   return offer;
 }
 

@@ -77,8 +77,7 @@ void to_wire(const Match& from, google::protobuf::RepeatedField<int>& to) {
 Match match_from_wire(const google::protobuf::RepeatedField<int>& from, std::string_view field) {
   Match match;
   for (int i = 0; i < from.size(); ++i) {
-    match.add(departure_from_wire(static_cast<v1::Departure>(from.Get(i)),
-                                  std::string(field) + "[" + std::to_string(i) + "]"));
+    match.add(departure_from_wire(static_cast<v1::Departure>(from.Get(i)), element(field, i)));
   }
   return match;
 }

@@ -4,6 +4,7 @@
 
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/plan/wire_fields.hpp"
 
 namespace cubind {
 namespace {
@@ -146,7 +147,7 @@ VerificationSummary verification_from_wire(const v1::VerificationSummary& from, 
   summary.same_bits = from.same_bits();
   summary.after_timing = from.after_timing();
   for (int i = 0; i < from.problems_size(); ++i) {
-    const std::string place = std::string(field) + ".problems[" + std::to_string(i) + "]";
+    const std::string place = element_field(field, "problems", i);
     summary.problems.push_back(problem_from_wire(from.problems(i), place));
   }
   return summary;

@@ -9,11 +9,15 @@ std::string member_field(std::string_view field, std::string_view name) {
 }
 
 std::string element_field(std::string_view field, std::string_view name, int index) {
-  return member_field(field, name) + "[" + std::to_string(index) + "]";
+  return element(member_field(field, name), index);
+}
+
+std::string element(std::string_view list, int index) {
+  return std::string(list) + "[" + std::to_string(index) + "]";
 }
 
 std::string element_member(std::string_view list, int index, std::string_view member) {
-  return std::string(list) + "[" + std::to_string(index) + "]." + std::string(member);
+  return element(list, index) + "." + std::string(member);
 }
 
 void refuse_unknown(std::string_view field, std::string_view what, int value) {

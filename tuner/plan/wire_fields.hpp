@@ -10,6 +10,8 @@ namespace cubind {
 std::string member_field(std::string_view field, std::string_view name);
 /// "FIELD.NAME[INDEX]"
 std::string element_field(std::string_view field, std::string_view name, int index);
+/// "LIST[INDEX]"
+std::string element(std::string_view list, int index);
 /// "LIST[INDEX].MEMBER"
 std::string element_member(std::string_view list, int index, std::string_view member);
 

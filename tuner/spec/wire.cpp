@@ -7,6 +7,7 @@
 #include "base/refuse.hpp"
 #include "base/text.hpp"
 #include "base/zstd.hpp"
+#include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/facts_wire.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/plan/wire_fields.hpp"
@@ -131,7 +132,7 @@ SpecBundle bundle_from_wire(const v1::SpecBundle& from) {
   std::uint64_t bytes = 0;
   for (int i = 0; i < from.files_size(); ++i) {
     const v1::SourceFile& file = from.files(i);
-    const std::string field = "files[" + std::to_string(i) + "]";
+    const std::string field = element("files", i);
     bytes += file.content_bytes();
     if (file.content_bytes() > kMostFileBytes || bytes > kMostFileBytes) {
       throw Error(ErrorCode::ResourceExhausted, field + ".content_bytes", "the files have more than 64 MiB");
@@ -144,9 +145,9 @@ SpecBundle bundle_from_wire(const v1::SpecBundle& from) {
 
 void to_wire(const ToolchainIdentity& from, v1::ToolchainIdentity& to) {
   to.set_name(from.name);
-  to.set_nvrtc_digest(std::string(from.nvrtc.view()));
-  to.set_builtins_digest(std::string(from.builtins.view()));
-  to.set_headers_digest(std::string(from.headers.view()));
+  to.set_nvrtc_digest(bytes_of(from.nvrtc));
+  to.set_builtins_digest(bytes_of(from.builtins));
+  to.set_headers_digest(bytes_of(from.headers));
 }
 
 ToolchainIdentity toolchain_from_wire(const v1::ToolchainIdentity& from, std::string_view field) {
