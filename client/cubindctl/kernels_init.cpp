@@ -91,19 +91,11 @@ void create_all(const std::vector<NewFile>& files) {
   }
 }
 
-// No daemon need run for this command.
-std::string clash_of(const std::string& name, const fs::path& spec, const CommonOptions& common) {
-  try {
-    return name_clash(Connection(resolve_address(common.address)), name, spec, kAnswersSoon);
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 }  // namespace
 
 ExitCode run(const InitOptions& options, const CommonOptions& common) {
   check_name(options.name);
+  const Connection connection(resolve_address(common.address));  // no daemon need answer there
   const fs::path folder = fs::path(options.folder).lexically_normal();
   create_folders(folder);
   // The spec comes last: a daemon that watches the folder finds it with its sources.
@@ -112,7 +104,7 @@ ExitCode run(const InitOptions& options, const CommonOptions& common) {
       {folder / (options.name + "_reference.cu"), named(kSkeletonReference, options.name)},
       {folder / (options.name + ".json"), named(kSkeletonSpec, options.name)}};
   create_all(files);
-  const std::string clash = clash_of(options.name, files.back().path, common);
+  const std::string clash = name_clash(connection, options.name, files.back().path, kAnswersSoon);
   if (common.json) {
     OutputJson paths = OutputJson::array();
     for (const NewFile& file : files) {

@@ -2,23 +2,18 @@
 
 #include <utility>
 
-#include "base/error.hpp"
-#include "tuner/spec/keys.hpp"
+#include "tuner/spec/wire.hpp"
 #include "tuner/worker/sample_block.hpp"
 
 namespace cubind::worker {
 
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan) {
-  const v1::Policy& policy = setup.request().policy();
-  if (policy.flush_method() != 0 && policy.flush_method() != kFlushMethod) {
-    throw Error(ErrorCode::InvalidArgument, "policy.flush_method",
-                std::to_string(policy.flush_method()) + " (known: " + std::to_string(kFlushMethod) + ")");
-  }
+  const Policy policy = policy_from_wire(setup.request().policy(), "policy");
   SampleSteps steps;
   if (setup.needs_restore()) {
     steps.restore = [&setup] { setup.restore(); };
   }
-  if (!policy.warm_l2()) {
+  if (!policy.warm_l2) {
     steps.flush = [&flush = session.flush()] { flush.enqueue(); };
   }
   const cuda::Stream stream = session.context().stream();
@@ -27,7 +22,7 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& 
     plan.enqueue(stream);
   };
   steps.kernels = plan.launches() + setup.timed_clears();
-  steps.as_graph = policy.graph_launch();
+  steps.as_graph = policy.graph_launch;
   return timed_work(std::move(steps));
 }
 

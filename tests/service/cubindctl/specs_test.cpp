@@ -157,6 +157,14 @@ TEST_CASE("kernels init and kernels check warn of a name that the daemon serves 
   CHECK_THAT(ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.json"}).out, !Contains("in force"));
 }
 
+TEST_CASE("kernels init writes nothing where the address is none") {
+  TempDir folder;
+  const ProgramResult result = ctl("nonsense", {"kernels", "init", kMine, "--dir", folder.path() / "new"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("nonsense"));
+  CHECK_FALSE(fs::exists(folder.path() / "new"));
+}
+
 TEST_CASE("kernels check of a CUDA source asks for the spec") {
   TinyDaemon daemon;
   const ProgramResult result = ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.cu"});
