@@ -91,6 +91,24 @@ TEST_CASE("a want for a device that no agent offers says so") {
   CHECK_THAT(wanted(daemon).wants(0).obstacle(), Catch::Contains("no agent has offered its GPU"));
 }
 
+TEST_CASE("the want list is leased most asked first and not by falling work") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  for (const std::int64_t n : {1024, 65536, 1024}) {
+    v1::GetVariantRequest request = exact(n);
+    request.set_tune(v1::NEVER);
+    daemon.get(request);
+  }
+  DaemonFixture::eventually([&] {
+    return wanted(daemon).total() == 2 && wanted(daemon).wants(0).problem().dims(0).value() == 1024;
+  });
+  v1::TuneRequest request;
+  request.mutable_wanted();
+  request.set_detach(true);
+  daemon.tune(request);
+  CHECK(agent.wait_for_lease().problem().dims(0).value() == 1024);
+}
+
 TEST_CASE("who accepts no answer of the bucket has its own problem measured or wanted") {
   DaemonFixture daemon;
   AutoAgent agent(daemon.address(), hello_with(h200_facts()));
