@@ -9,6 +9,8 @@
 namespace cubind {
 namespace {
 
+constexpr double kScaledRoundness = 1.0 / 16;
+
 std::vector<double> logarithms_of(const std::vector<std::int64_t>& values) {
   const std::int64_t least = *std::min_element(values.begin(), values.end());
   std::vector<double> result;
@@ -29,15 +31,12 @@ std::vector<double> scaled_of(const std::vector<double>& logarithms) {
   return result;
 }
 
-// 1 for zero and powers of two of either sign, else 0. Empty where they are all the same.
+// 1 for zero and powers of two of either sign, else 0.
 std::vector<double> roundness_of(const std::vector<std::int64_t>& values) {
   std::vector<double> result;
   for (const std::int64_t value : values) {
     const std::uint64_t size = value < 0 ? 0 - static_cast<std::uint64_t>(value) : std::uint64_t(value);
     result.push_back(size == 0 || std::has_single_bit(size) ? 1 : 0);
-  }
-  if (std::ranges::adjacent_find(result, std::ranges::not_equal_to{}) == result.end()) {
-    result.clear();
   }
   return result;
 }
@@ -46,25 +45,38 @@ std::vector<double> roundness_of(const std::vector<std::int64_t>& values) {
 
 Coordinates::Coordinates(const std::vector<Axis>& axes) {
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    const std::vector<std::int64_t>& values = axes[axis].values;
-    if (values.size() > 1) {
-      std::vector<double> logarithms = logarithms_of(values);
+    if (axes[axis].values.size() > 1) {
+      std::vector<double> logarithms = logarithms_of(axes[axis].values);
       std::vector<double> scaled = scaled_of(logarithms);
-      lines_.push_back({axis, std::move(logarithms), std::move(scaled), roundness_of(values)});
+      scales_.push_back({axis, std::move(logarithms), std::move(scaled)});
+    }
+  }
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    const std::vector<double> roundness = roundness_of(axes[axis].values);
+    if (std::ranges::adjacent_find(roundness, std::ranges::not_equal_to{}) != roundness.end()) {
+      std::vector<double> scaled;
+      for (const double round : roundness) {
+        scaled.push_back(kScaledRoundness * round);
+      }
+      scales_.push_back({axis, roundness, std::move(scaled)});
     }
   }
 }
 
 std::vector<double> Coordinates::logarithms(const Point& point) const {
   std::vector<double> result;
-  result.reserve(2 * lines_.size());
-  for (const Line& line : lines_) {
-    result.push_back(line.logarithms[point[line.axis]]);
+  result.reserve(scales_.size());
+  for (const Scale& scale : scales_) {
+    result.push_back(scale.logarithms[point[scale.axis]]);
   }
-  for (const Line& line : lines_) {
-    if (!line.round.empty()) {
-      result.push_back(line.round[point[line.axis]]);
-    }
+  return result;
+}
+
+std::vector<double> Coordinates::scaled(const Point& point) const {
+  std::vector<double> result;
+  result.reserve(scales_.size());
+  for (const Scale& scale : scales_) {
+    result.push_back(scale.scaled[point[scale.axis]]);
   }
   return result;
 }

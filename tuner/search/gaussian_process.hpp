@@ -1,42 +1,41 @@
-// A Gaussian process (Rasmussen and Williams, 2006): a smooth surface through what was tried, and how far it
-// can be trusted elsewhere.
+// A Gaussian process with a Matern 5/2 kernel (Rasmussen and Williams, 2006): a smooth surface through what
+// was tried, and how far it can be trusted elsewhere.
 #pragma once
 
 #include <vector>
 
-#include "tuner/search/additive_kernel.hpp"
 #include "tuner/search/estimate.hpp"
 
 namespace cubind {
 
-/// const methods may be called from several threads at once.
+/// Immutable: const methods may be called from several threads at once.
 class GaussianProcess {
  public:
-  /// Of some lengths and orders those by which the targets are likeliest. `inputs`: a target for each;
-  /// neither is empty, nor is `lines`. Costs thirty processes.
-  static AdditiveKernel likeliest_kernel(const std::vector<Coordinates::Line>& lines,
-                                         const std::vector<Point>& inputs,
-                                         const std::vector<double>& targets);
+  using Features = std::vector<double>;
 
-  GaussianProcess(const std::vector<Point>& inputs, const std::vector<double>& targets,
-                  AdditiveKernel kernel);
+  /// What each coordinate is to be multiplied by so that the targets are likeliest, where weights of 1 are
+  /// likelier beforehand and each step to the double or the half less so: one tunable is decisive, another
+  /// has no effect. `inputs` are of one length, a target for each; neither is empty. Costs some forty
+  /// processes.
+  static std::vector<double> likeliest_weights(const std::vector<Features>& inputs,
+                                               const std::vector<double>& targets);
 
-  /// What is tried now and has no target yet: less is unknown around it, and all means stay.
-  void expect(const Point& input);
+  GaussianProcess(std::vector<Features> inputs, const std::vector<double>& targets,
+                  std::vector<double> weights);
 
-  Estimate estimate(const Point& point) const;
+  Estimate estimate(const Features& features) const;
   double log_likelihood() const { return log_likelihood_; }
 
  private:
-  std::vector<double> shared(const Point& point) const;
-  void reduce(std::vector<double>& shared) const;
+  Features weighted(Features features) const;
+  void factor();
   void solve(std::vector<double> standardized);
 
-  AdditiveKernel kernel_;
+  std::vector<double> weights_of_axes_;
+  std::vector<Features> inputs_;     // weighted
   double mean_ = 0, deviation_ = 1;  // of the targets
-  std::vector<Point> inputs_;
-  std::vector<std::vector<double>> factor_;  // Cholesky's of the inputs' covariance: rows up to the diagonal
-  std::vector<double> weights_;              // of the inputs that have targets
+  std::vector<double> factor_;       // of the inputs' covariance: lower triangle, by rows
+  std::vector<double> weights_;
   double log_likelihood_ = 0;
 };
 

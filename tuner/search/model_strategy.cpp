@@ -15,7 +15,7 @@ namespace cubind {
 namespace {
 
 constexpr std::size_t kLeastKnown = 2;           // times that a model needs
-constexpr std::size_t kLeastWeighed = 4;         // times by which a kernel is chosen once for several trials
+constexpr std::size_t kLeastWeighed = 4;         // times by which weights are found once for several trials
 constexpr std::uint64_t kMostScanned = 100'000;  // numbers looked at for one that was not tried
 
 // Of each tunable the value in the middle of its list; where these are not valid together, the nearest of
@@ -57,19 +57,12 @@ std::vector<std::uint64_t> with_middle(std::vector<std::uint64_t> first, const C
   return first;
 }
 
-// Of what is as likely to be drawn from one as from the other.
-Estimate mean_of(const Estimate& one, const Estimate& other) {
-  const double off = (one.mean - other.mean) / 2;
-  const double variance = (one.deviation * one.deviation + other.deviation * other.deviation) / 2;
-  return {(one.mean + other.mean) / 2, std::sqrt(variance + off * off)};
-}
-
 // How much more than `best` is expected of what is estimated so.
 double expected_improvement(const Estimate& estimate, double best) {
   const double deviation = estimate.deviation + 1e-9;
   const double z = (estimate.mean - best) / deviation;
   if (z < -6) {
-    return 1e-13 / (z * z);  // still an order, where the formula loses all digits
+    return 1e-12 * std::exp(z);  // still an order, where the formula loses all digits
   }
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
   return deviation * (z * std::erfc(-z / std::numbers::sqrt2) / 2 + density);
@@ -97,7 +90,7 @@ class Proposal {
       std::optional<std::uint64_t> next = first();
       const std::size_t trials = history_.size() + proposed_.size();
       if (!next && trials >= strategy_.settings_.initial && known_.size() >= kLeastKnown) {
-        next = by_models(trials);
+        next = trials % 2 == 0 ? by_process() : by_trees();
       }
       if (!next) {
         next = drawn();
@@ -167,98 +160,55 @@ class Proposal {
 
   // ---- By models ----
 
-  std::optional<std::uint64_t> by_models(std::size_t trials) {
-    judge_candidates();
-    const ModelSettings& settings = strategy_.settings_;
-    const double margin = settings.margins[trials / 3 % settings.margins.size()];
-    switch (trials % 3) {
-      case 0: {
-        const GaussianProcess& process = this->process();
-        return best_of(margin, settings.process_doubt,
-                       [&](const Candidate& candidate) { return process.estimate(candidate.point); });
+  std::optional<std::uint64_t> by_trees() {
+    const std::vector<Candidate>& candidates = this->candidates();
+    if (!trees_) {
+      std::vector<double> shares;
+      for (const Known& known : known_) {
+        shares.push_back(known_.front().time_us / known.time_us);
       }
-      case 1: {
-        const ExtraTrees trees = trees_of(shares());
-        return best_of(1 + margin, settings.trees_doubt,
-                       [&](const Candidate& candidate) { return trees.estimate(features(candidate)); });
-      }
-      default: {
-        const GaussianProcess& process = this->process();
-        const ExtraTrees trees = trees_of(logarithms(known_));
-        return best_of(margin, settings.mean_doubt, [&](const Candidate& candidate) {
-          return mean_of(process.estimate(candidate.point), trees.estimate(features(candidate)));
-        });
-      }
+      trees_.emplace(inputs(known_, &Coordinates::logarithms), shares, random_, strategy_.settings_.trees);
     }
+    return best_of(candidates, 1, [&](const Candidate& candidate) {
+      return trees_->estimate(strategy_.coordinates_.logarithms(candidate.point));
+    });
   }
 
-  ExtraTrees trees_of(const std::vector<double>& targets) {
-    std::vector<Features> inputs;
-    for (const Known& known : known_) {
-      inputs.push_back(strategy_.coordinates_.logarithms(space_.point(known.number)));
-    }
-    return ExtraTrees(inputs, targets, random_, strategy_.settings_.trees);
-  }
-
-  Features features(const Candidate& candidate) const {
-    return strategy_.coordinates_.logarithms(candidate.point);
-  }
-
-  // It expects all that is under way.
-  const GaussianProcess& process() {
+  std::optional<std::uint64_t> by_process() {
+    const std::vector<Candidate>& candidates = this->candidates();
     if (!process_) {
-      const auto fastest = fastest_of(known_, strategy_.settings_.process_points);
-      process_.emplace(points(fastest), logarithms(fastest), kernel());
-      for (const Observation& observation : history_) {
-        if (under_way(observation)) {
-          process_->expect(space_.point(observation.number));
-        }
-      }
+      const auto fastest =
+          std::span(known_).first(std::min(known_.size(), strategy_.settings_.process_points));
+      process_.emplace(inputs(fastest, &Coordinates::scaled), logarithms(fastest), weights());
     }
-    for (; expected_ < proposed_.size(); ++expected_) {
-      process_->expect(space_.point(proposed_[expected_]));
-    }
-    return *process_;
+    return best_of(candidates, 0, [&](const Candidate& candidate) {
+      return process_->estimate(strategy_.coordinates_.scaled(candidate.point));
+    });
   }
 
   // By the trials that are over, up to a multiple of some: a job that is resumed finds the same.
-  AdditiveKernel kernel() {
-    const auto over = static_cast<std::size_t>(std::ranges::find_if(history_, under_way) - history_.begin());
-    const std::size_t trials = over - over % strategy_.settings_.kernel_every;
-    const std::vector<Known> weighed = known_of(history_.first(trials));
+  std::vector<double> weights() {
+    const auto under_way = std::ranges::find_if(history_, [](const Observation& observation) {
+      return observation.outcome == Outcome::Correct && !observation.time_us;
+    });
+    const auto over = static_cast<std::size_t>(under_way - history_.begin());
+    const std::size_t trials = over - over % strategy_.settings_.weights_every;
+    std::vector<Known> weighed = known_of(history_.first(trials));
     if (weighed.size() < kLeastWeighed) {
-      return kernel_by(known_);
+      return weights_by(known_);
     }
-    if (!strategy_.chosen_ || strategy_.chosen_->trials != trials) {
-      strategy_.chosen_ = {trials, kernel_by(weighed)};
+    if (!strategy_.weights_ || strategy_.weights_->trials != trials) {
+      strategy_.weights_ = {trials, weights_by(weighed)};
     }
-    return strategy_.chosen_->kernel;
+    return strategy_.weights_->of_axes;
   }
 
-  AdditiveKernel kernel_by(std::span<const Known> known) const {
-    const auto fastest = fastest_of(known, strategy_.settings_.kernel_points);
-    return GaussianProcess::likeliest_kernel(strategy_.coordinates_.lines(), points(fastest),
-                                             logarithms(fastest));
+  std::vector<double> weights_by(std::span<const Known> known) const {
+    const auto fastest = known.first(std::min(known.size(), strategy_.settings_.weight_points));
+    return GaussianProcess::likeliest_weights(inputs(fastest, &Coordinates::scaled), logarithms(fastest));
   }
 
-  static bool under_way(const Observation& observation) {
-    return observation.outcome == Outcome::Correct && !observation.time_us;
-  }
-
-  static std::span<const Known> fastest_of(std::span<const Known> known, std::size_t count) {
-    return known.first(std::min(known.size(), count));
-  }
-
-  // Of the fastest one's speed.
-  std::vector<double> shares() const {
-    std::vector<double> result;
-    for (const Known& known : known_) {
-      result.push_back(known_.front().time_us / known.time_us);
-    }
-    return result;
-  }
-
-  // Of the shares of the first one's speed.
+  // Of the shares of what the first one reaches.
   static std::vector<double> logarithms(std::span<const Known> known) {
     std::vector<double> result;
     for (const Known& one : known) {
@@ -267,26 +217,26 @@ class Proposal {
     return result;
   }
 
-  std::vector<Point> points(std::span<const Known> known) const {
-    std::vector<Point> result;
+  std::vector<Features> inputs(std::span<const Known> known,
+                               Features (Coordinates::*features)(const Point&) const) const {
+    std::vector<Features> result;
     for (const Known& one : known) {
-      result.push_back(space_.point(one.number));
+      result.push_back((strategy_.coordinates_.*features)(space_.point(one.number)));
     }
     return result;
   }
 
-  // Of the greatest improvement over `goal`. The model is trusted the less the greater `doubt` is.
+  // `fastest`: what the fastest of the known reaches, as `estimate` counts it.
   template <typename Model>
-  std::optional<std::uint64_t> best_of(double goal, double doubt, const Model& model) const {
+  std::optional<std::uint64_t> best_of(const std::vector<Candidate>& candidates, double fastest,
+                                       const Model& estimate) const {
     std::optional<std::uint64_t> best;
     double most = -1;
-    for (const Candidate& candidate : candidates_) {
+    for (const Candidate& candidate : candidates) {
       if (tried_.contains(candidate.number)) {
         continue;
       }
-      Estimate estimate = model(candidate);
-      estimate.deviation *= doubt;
-      const double worth = candidate.feasible * expected_improvement(estimate, goal);
+      const double worth = candidate.feasible * expected_improvement(estimate(candidate), fastest);
       if (worth > most) {
         most = worth;
         best = candidate.number;
@@ -296,9 +246,9 @@ class Proposal {
   }
 
   // Drawn from the whole space, and the neighbours of the fastest. The same for all that one call proposes.
-  void judge_candidates() {
+  const std::vector<Candidate>& candidates() {
     if (!candidates_.empty()) {
-      return;
+      return candidates_;
     }
     std::unordered_set<std::uint64_t> met;
     const auto add = [&](std::uint64_t number) {
@@ -319,6 +269,7 @@ class Proposal {
     if (failures_) {
       judge_feasibility();
     }
+    return candidates_;
   }
 
   void judge_feasibility() {
@@ -342,8 +293,8 @@ class Proposal {
   std::vector<Known> known_;  // fastest first
   bool failures_ = false;
   std::vector<Candidate> candidates_;
+  std::optional<ExtraTrees> trees_;
   std::optional<GaussianProcess> process_;
-  std::size_t expected_ = 0;  // of those proposed, by the process
   std::vector<std::uint64_t> proposed_;
 };
 

@@ -1,14 +1,12 @@
 // Searches large spaces by what models expect of the configurations that were not tried.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "tuner/search/additive_kernel.hpp"
 #include "tuner/search/coordinates.hpp"
 #include "tuner/search/extra_trees.hpp"
 #include "tuner/search/strategy.hpp"
@@ -21,28 +19,19 @@ struct ModelSettings {
   std::size_t initial = 10;  // tried before a model is asked
   std::size_t drawn = 300;   // candidates drawn from the whole space
   std::size_t elite = 5;     // of the fastest so many all neighbours are candidates too
-  // By how much of the fastest one's speed a candidate is to exceed it, in turn: a search that is content
-  // with the last percent never leaves a plateau, one that is not does not find it.
-  std::array<double, 3> margins = {0, 0.15, 0.3};
-  // What the deviations of the models and of their mean are multiplied by: from few trials a model cannot
-  // tell how little it knows.
-  double process_doubt = 1.5;
-  double trees_doubt = 2;
-  double mean_doubt = 1.5;
   ExtraTreesSettings trees = {};
-  // The Gaussian process sees so many of the fastest, its kernel is chosen by so many: its cost grows with
+  // The Gaussian process sees so many of the fastest, its weights are found with so many: its cost grows with
   // their cube.
   std::size_t process_points = 128;
-  std::size_t kernel_points = 96;
-  std::size_t kernel_every = 8;  // trials: then the kernel is chosen anew
+  std::size_t weight_points = 96;
+  std::size_t weights_every = 8;  // trials: then the weights are found anew
 };
 
-/// A configuration's worth is its share of the fastest one's speed. Two models and their mean take turns.
-/// Each proposes the candidate of the greatest improvement that it expects, times the chance that the
-/// candidate does not fail, which trees estimate from the failures. The models err in different places: trees
-/// find what only some values of several tunables together give; a Gaussian process, over the logarithms of
-/// the shares, finds the best of a long list of sizes, and what single tunables do; where they disagree,
-/// their mean is unsure.
+/// A configuration's worth is its share of the fastest one's speed. Two models take turns. Each proposes the
+/// candidate of the greatest improvement that it expects, times the chance that the candidate does not fail,
+/// which trees estimate from the failures. They err in different places: trees find what only some values of
+/// several tunables together give; a Gaussian process, over the logarithms of the shares, finds the best of a
+/// long list of sizes, and which tunables do not matter.
 class ModelStrategy : public Strategy {
  public:
   /// Proposes `first` first (default, winners of neighbouring problems: valid configurations), then the
@@ -62,11 +51,11 @@ class ModelStrategy : public Strategy {
   const ModelSettings settings_;
 
   // Of the process, by the first so many trials: a function of them, kept because it is dear.
-  struct Chosen {
+  struct Weights {
     std::size_t trials = 0;
-    AdditiveKernel kernel;
+    std::vector<double> of_axes;
   };
-  std::optional<Chosen> chosen_;
+  std::optional<Weights> weights_;
 };
 
 }  // namespace cubind

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 #include "tuner/search/coordinates.hpp"
 #include "tuner/search/extra_trees.hpp"
@@ -61,123 +59,47 @@ TEST_CASE("trees of one target or of inputs that are all alike are leaves") {
   CHECK(alike.estimate({1, 2}).mean == 5);
 }
 
-// Two tunables without round values, and a surface over them.
-struct Grid {
-  Coordinates coordinates{axes()};
-  std::vector<Point> points;
-  std::vector<double> targets;
-
-  Grid(std::size_t count, std::uint64_t seed, const std::function<double(const Features&)>& target) {
-    Random random(seed);
-    for (std::size_t i = 0; i < count; ++i) {
-      points.push_back(
-          {static_cast<std::uint32_t>(random.below(41)), static_cast<std::uint32_t>(random.below(41))});
-      targets.push_back(target(unit(points.back())));
-    }
-  }
-
-  static std::vector<Axis> axes() {
-    std::vector<std::int64_t> values(41);
-    std::iota(values.begin(), values.end(), 1030);
-    return {{"A", values}, {"B", values}};
-  }
-  static Features unit(const Point& point) { return {point[0] / 40.0, point[1] / 40.0}; }
-
-  AdditiveKernel likeliest() const {
-    return GaussianProcess::likeliest_kernel(coordinates.lines(), points, targets);
-  }
-};
-
 TEST_CASE("a process goes through what it was given and is unsure far away") {
-  const Grid known(60, 1, height);
-  const GaussianProcess process(known.points, known.targets, known.likeliest());
-  const Grid others(100, 2, height);
-  double error = 0;
-  for (std::size_t i = 0; i < others.points.size(); ++i) {
-    error += std::abs(process.estimate(others.points[i]).mean - others.targets[i]) / 100;
+  const Surface known = surface(60, 1);
+  const GaussianProcess process(known.inputs, known.targets, {1.25, 1.25});
+  CHECK(mean_error(process) < 0.02);
+  CHECK(process.estimate(known.inputs[0]).mean == Approx(known.targets[0]).margin(0.02));
+  CHECK(process.estimate(known.inputs[0]).deviation < 0.05);
+  CHECK(process.estimate({5, 5}).deviation > 0.3);
+}
+
+TEST_CASE("the likeliest weights tell a coordinate that matters from one that does not") {
+  Surface known = surface(60, 1);
+  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
+    known.targets[i] = std::sin(9 * known.inputs[i][1]);
   }
-  CHECK(error < 0.02);
-  CHECK(process.estimate(known.points[0]).mean == Approx(known.targets[0]).margin(0.02));
-  CHECK(process.estimate(known.points[0]).deviation < 0.05);
-  const AdditiveKernel short_ranged(known.coordinates.lines(), 0.05, {0, 0, 0, 1});
-  const GaussianProcess corner({{0, 0}, {1, 0}, {0, 1}}, {1, 2, 3}, short_ranged);
-  CHECK(corner.estimate({40, 40}).mean == Approx(2));
-  CHECK(corner.estimate({40, 40}).deviation == Approx(std::sqrt(2.0 / 3)));
+  const auto weights = GaussianProcess::likeliest_weights(known.inputs, known.targets);
+  REQUIRE(weights.size() == 2);
+  CHECK(weights[1] > 3 * weights[0]);  // two passes change each at most fourfold
 }
 
-TEST_CASE("a process that expects a target knows more around it and the same means") {
-  const Grid known(10, 1, height);
-  GaussianProcess process(known.points, known.targets, known.likeliest());
-  const Point open = {37, 3};
-  const Estimate before = process.estimate(open);
-  process.expect(open);
-  CHECK(process.estimate(open).mean == before.mean);
-  CHECK(process.estimate(open).deviation < before.deviation / 2);
-}
-
-TEST_CASE("the likeliest kernel tells tunables that act on their own from such that act together") {
-  const Grid alone(60, 1, height);
-  const Grid together(60, 1, [](const Features& at) { return (at[0] < 0.5) == (at[1] < 0.5) ? 1.0 : 0.0; });
-  // Points that share the first tunable, and such that share none.
-  const auto shares = [](const AdditiveKernel& kernel) {
-    return kernel({0, 0}, {0, 40}) - kernel({0, 0}, {40, 40});
-  };
-  CHECK(shares(alone.likeliest()) > 0.1);
-  CHECK(shares(together.likeliest()) < shares(alone.likeliest()));
-}
-
-TEST_CASE("what follows no tunable gets a shorter length than a smooth surface") {
-  const Grid smooth(60, 1, height);
+TEST_CASE("what follows no coordinate gets heavier weights than a smooth surface") {
+  const Surface known = surface(60, 1);
+  const auto smooth = GaussianProcess::likeliest_weights(known.inputs, known.targets);
+  Surface noise = known;
   Random random(3);
-  const Grid noise(60, 1, [&](const Features&) { return random.uniform(); });
-  const auto near = [](const Grid& grid) { return grid.likeliest()({0, 0}, {8, 8}); };
-  CHECK(near(noise) < near(smooth) - 0.1);
-}
-
-TEST_CASE("a kernel is found where all targets or all inputs are alike") {
-  const Grid grid(2, 1, height);
-  const std::vector<Point> alike = {{1, 1}, {1, 1}};
-  for (const std::vector<double>& targets : {std::vector<double>{3, 3}, {3, 4}}) {
-    const auto kernel = GaussianProcess::likeliest_kernel(grid.coordinates.lines(), alike, targets);
-    CHECK(std::isfinite(GaussianProcess(alike, targets, kernel).estimate({1, 1}).mean));
+  for (double& target : noise.targets) {
+    target = random.uniform();
   }
+  const auto rough = GaussianProcess::likeliest_weights(noise.inputs, noise.targets);
+  CHECK(std::max(rough[0], rough[1]) > 2 * std::max(smooth[0], smooth[1]));
 }
 
-TEST_CASE("a kernel adds what single tunables, pairs, threes and all of them share") {
-  const Coordinates coordinates({{"A", {0, 1}}, {"F", {7}}, {"B", {0, 1}}, {"C", {0, 1}}, {"D", {0, 1}}});
-  const auto kernel = [&](const Orders& orders, const Point& other) {
-    return AdditiveKernel(coordinates.lines(), 0.01, orders)({0, 0, 0, 0, 0}, other);
-  };
-  // Of so short a length that a tunable of another value shares nothing.
-  CHECK(kernel({1, 0, 0, 0}, {1, 0, 0, 0, 0}) == Approx(3.0 / 4));
-  CHECK(kernel({0, 1, 0, 0}, {1, 0, 0, 0, 0}) == Approx(3.0 / 6));
-  CHECK(kernel({0, 0, 1, 0}, {1, 0, 0, 0, 0}) == Approx(1.0 / 4));
-  CHECK(kernel({0, 0, 0, 1}, {1, 0, 0, 0, 0}) == Approx(0).margin(1e-9));
-  CHECK(kernel({0.1, 0.2, 0.3, 0.4}, {0, 0, 0, 0, 0}) == Approx(1));
-}
-
-TEST_CASE("a kernel of one tunable or two has all orders") {
-  const Orders orders{0.1, 0.2, 0.3, 0.4};
-  const Coordinates one({{"A", {0, 1, 3}}});
-  CHECK(AdditiveKernel(one.lines(), 1, orders)({0}, {0}) == Approx(1));
-  const Coordinates two({{"A", {0, 1, 3}}, {"B", {0, 1}}});
-  CHECK(AdditiveKernel(two.lines(), 1, orders)({2, 1}, {2, 1}) == Approx(1));
-  CHECK(AdditiveKernel(two.lines(), 1, orders)({2, 1}, {1, 1}) < 1);
-}
-
-TEST_CASE("a round value is less alike to one beside it that is not") {
-  const Coordinates coordinates({{"A", {96, 128, 160}}});
-  const AdditiveKernel kernel(coordinates.lines(), 1, {1, 0, 0, 0});
-  const Coordinates plain({{"A", {95, 127, 159}}});
-  CHECK(kernel({0}, {1}) < AdditiveKernel(plain.lines(), 1, {1, 0, 0, 0})({0}, {1}) - 0.02);
+TEST_CASE("weights are found where all targets or all inputs are alike") {
+  CHECK(GaussianProcess::likeliest_weights({{0, 1}, {1, 0}}, {3, 3}).size() == 2);
+  const auto weights = GaussianProcess::likeliest_weights({{1, 1}, {1, 1}}, {3, 4});
+  CHECK(std::isfinite(GaussianProcess({{1, 1}, {1, 1}}, {3, 4}, weights).estimate({1, 1}).mean));
 }
 
 TEST_CASE("coordinates leave out fixed tunables and take logarithms") {
   const Coordinates coordinates({{"A", {1, 2, 4}}, {"B", {7}}, {"C", {0, 1, 3}}, {"D", {-2, 0, 2}}});
   CHECK(coordinates.logarithms({2, 0, 1, 0}) == Features{2, 1, -2, 1});
-  REQUIRE(coordinates.lines().size() == 3);
-  CHECK(coordinates.lines()[1].axis == 2);
-  CHECK(coordinates.lines()[0].scaled == Features{0, 0.5, 1});
+  CHECK(coordinates.scaled({1, 0, 0, 2}) == Features{0.5, 0, 1, 1.0 / 16});
 }
 
 TEST_CASE("coordinates tell round values from others where an axis has both") {
@@ -189,13 +111,12 @@ TEST_CASE("coordinates tell round values from others where an axis has both") {
   CHECK(round({2, 0, 0, 0}) == Features{0, 0});
   CHECK(round({0, 1, 1, 1}) == Features{1, 1});
   CHECK(round({0, 0, 2, 0}) == Features{0, 1});
-  CHECK(coordinates.lines()[0].round.empty());
-  CHECK(coordinates.lines()[1].round == Features{0, 1});
+  CHECK(coordinates.scaled({0, 1, 0, 0}).back() == 0);
 }
 
 TEST_CASE("a scaled coordinate lies between position and logarithm") {
   const Coordinates coordinates({{"A", {1, 8, 16}}});
-  CHECK(coordinates.lines()[0].scaled[1] == Approx((0.5 + 0.75) / 2));
+  CHECK(coordinates.scaled({1})[0] == Approx((0.5 + 0.75) / 2));
 }
 
 }  // namespace
