@@ -155,6 +155,9 @@ TEST_CASE("kernels init and kernels check warn of a name that the daemon serves 
   const fs::path file = folder.path() / (std::string(kTinyKernel) + ".json");
   CHECK_THAT(ctl(daemon, {"kernels", "check", file}).out, Contains("warning: /name: " + clash));
   CHECK_THAT(ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.json"}).out, !Contains("in force"));
+  // A spec that has become broken leaves its last good version in force.
+  replace_in(daemon.kernels() / "scale.json", "\"tunables\"", "\"tunable\"");
+  CHECK_THAT(ctl(daemon, {"kernels", "check", file}).out, Contains("warning: /name: " + clash));
 }
 
 TEST_CASE("kernels init writes nothing where the address is none") {

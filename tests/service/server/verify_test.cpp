@@ -13,6 +13,7 @@ using Catch::Matchers::Contains;
 
 constexpr std::size_t kMany = 1000;  // as many configurations as vector_add has, and more
 constexpr const char* kUpdated = "590.11.01";
+constexpr std::uint32_t kLowerLimit = 500'000;  // mW
 
 v1::TuneRequest verify(bool all = false) {
   v1::TuneRequest request;
@@ -50,6 +51,14 @@ struct Measured : DaemonFixture {
       v1::ListDevicesReply reply;
       return stub().ListDevices(&context, {}, &reply).ok() && reply.devices(0).driver().version() == kUpdated;
     });
+  }
+
+  void lower_power_limit() {
+    v1::OfferedDevices devices;
+    *devices.add_devices() = hello_with(h200_facts()).devices(0);
+    devices.mutable_devices(0)->mutable_facts()->set_power_limit_mw(kLowerLimit);
+    agent.send_devices(devices);
+    eventually([&] { return tune(verify()).size() == 1; });
   }
 
   FakeAgent agent;
@@ -112,6 +121,22 @@ TEST_CASE("a choice among listed configurations of another driver is no search")
   result.mutable_search()->set_complete(false);
   REQUIRE(daemon.agent.send_batch(lease, batch_of(again)));
   REQUIRE(daemon.agent.send_result(lease, result));
+  CHECK_FALSE(daemon.tune(in_background(tune_vector_add({4096}))).at(0).already_fresh());
+}
+
+TEST_CASE("a choice among listed configurations under another power limit is no search") {
+  Measured daemon;
+  daemon.lower_power_limit();
+  const v1::LeaseGrant lease = daemon.agent.wait_for_lease();
+  REQUIRE(lease.listed_size() == 2);
+  auto again = fake_trials(lease, 2);
+  v1::JobResult result = result_of(lease, again[0]);
+  result.mutable_provenance()->set_power_limit_mw(kLowerLimit);
+  result.mutable_search()->set_strategy(std::string(kListed));
+  result.mutable_search()->set_complete(false);
+  REQUIRE(daemon.agent.send_batch(lease, batch_of(again)));
+  REQUIRE(daemon.agent.send_result(lease, result));
+  CHECK(daemon.tune(verify()).empty());
   CHECK_FALSE(daemon.tune(in_background(tune_vector_add({4096}))).at(0).already_fresh());
 }
 
