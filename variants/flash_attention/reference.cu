@@ -1,82 +1,77 @@
-// The plain statement of attention: one block a query, all scores against the highest one, float32 scores and
-// weights, sums of a thousand products in float32 that are added up in float64.
-#include "vector_io.cuh"
-
-constexpr int kThreads = 256, kChunk = 1024;
-
-// One query with the keys that it sees.
-template <typename T, int D>
-struct QueryRow {
-  const T *query, *keys;
-  int seen;
-  float scale;
-
-  // The scores of up to kChunk keys, one key a warp at a time.
-  __device__ void score(float* scores, int first) const {
-    const int lane = threadIdx.x % 32;
-    for (int key = threadIdx.x / 32; key < kChunk && first + key < seen; key += kThreads / 32) {
-      float sum = 0.0f;
-      for (int d = lane; d < D; d += 32) {
-        sum = fmaf(to_float(query[d]), to_float(keys[static_cast<long long>(first + key) * D + d]), sum);
-      }
-      for (int other = 16; other > 0; other /= 2) {
-        sum += __shfl_xor_sync(0xffffffffu, sum, other);
-      }
-      if (lane == 0) {
-        scores[key] = sum * scale;
-      }
-    }
-    __syncthreads();
-  }
-};
+// The plain statement of attention: all scores against the highest one, float32 scores and weights, sums of 64
+// products in float32 that are added up in float64. A block has 64 queries.
+#include "reference_tile.cuh"
 
 template <typename T, int D, int CAUSAL>
 __global__ void __launch_bounds__(kThreads)
     flash_attention_forward_reference(const T* q, const T* k, const T* v, T* o, float* lse, int HQ, int HKV,
                                       int SQ, int SK, float scale) {
-  constexpr int kParts = kThreads / D;  // of a chunk's keys, for each column
-  __shared__ float scores[kChunk];
-  __shared__ double sums[kThreads], totals[kThreads];
-  const long long row = blockIdx.x;
-  const long long head = row / SQ;
-  const long long first_key = (head / HQ * HKV + head % HQ / (HQ / HKV)) * SK;
-  const int diagonal = int(row % SQ) + SK - SQ + 1;
-  const int seen = CAUSAL && diagonal < SK ? diagonal : SK;
-  const QueryRow<T, D> query = {q + row * D, k + first_key * D, seen, scale};
-
-  float highest = __uint_as_float(0xff800000u);
-  for (int first = 0; first < seen; first += kChunk) {
-    query.score(scores, first);
-    for (int key = 0; key < kChunk && first + key < seen; ++key) {
-      highest = fmaxf(highest, scores[key]);
-    }
-    __syncthreads();
+  __shared__ Operands operands;
+  __shared__ Tile weights;
+  const Queries queries(blockIdx.x, HQ, HKV, SQ, SK);
+  const int last = queries.seen<CAUSAL>(queries.count - 1, SQ, SK);
+  int seen[kEach];
+  float highest[kEach];
+  for (int i = 0; i < kEach; ++i) {
+    seen[i] = least(last, queries.seen<CAUSAL>(row_of(i), SQ, SK));
+    highest[i] = __uint_as_float(0xff800000u);
   }
-  const int column = threadIdx.x % D, part = threadIdx.x / D;
-  double sum = 0.0, total = 0.0;
-  for (int first = 0; first < seen; first += kChunk) {
-    query.score(scores, first);
-    float chunk_sum = 0.0f, chunk_total = 0.0f;
-    for (int key = part; key < kChunk && first + key < seen; key += kParts) {
-      const float weight = expf(scores[key] - highest);
-      chunk_sum = fmaf(weight, to_float(v[(first_key + first + key) * D + column]), chunk_sum);
-      chunk_total += weight;
+  Thread scores;
+  const auto score = [&](int first) {
+    multiply<D>(scores, operands, q + queries.first * D, queries.count, k + (queries.first_key + first) * D,
+                least(last - first, kTile));
+  };
+  for (int first = 0; first < last; first += kTile) {
+    score(first);
+    for (int i = 0; i < kEach; ++i) {
+      for (int j = 0; j < kEach; ++j) {
+        if (first + column_of(j) < seen[i]) {
+          highest[i] = fmaxf(highest[i], scores[i][j] * scale);
+        }
+      }
     }
-    sum += chunk_sum;
-    total += chunk_total;
-    __syncthreads();
   }
-  sums[threadIdx.x] = sum;
-  totals[threadIdx.x] = total;
+  for (int i = 0; i < kEach; ++i) {
+    weights[row_of(i)][column_of(0)] = highest[i];
+  }
   __syncthreads();
-  if (part == 0) {
-    for (int other = 1; other < kParts; ++other) {
-      sum += sums[column + other * D];
-      total += totals[column + other * D];
+  for (int i = 0; i < kEach; ++i) {
+    for (int other = 0; other < kSide; ++other) {
+      highest[i] = fmaxf(highest[i], weights[row_of(i)][other]);
     }
-    o[row * D + column] = from_float<T>(seen > 0 ? float(sum / total) : 0.0f);
-    if (column == 0) {
-      lse[row] = seen > 0 ? float(highest + log(total)) : highest;
+  }
+  __syncthreads();
+
+  Sums<D> sums;
+  double totals[kEach] = {};
+  for (int first = 0; first < last; first += kTile) {
+    score(first);
+    Seen here = {};
+    for (int i = 0; i < kEach; ++i) {
+      here.end[i] = seen[i] - first;
+      for (int j = 0; j < kEach; ++j) {
+        weights[row_of(i)][column_of(j)] = expf(scores[i][j] * scale - highest[i]);
+      }
+    }
+    __syncthreads();
+    const int keys = least(last - first, kTile);
+    sums.add(weights, v + (queries.first_key + first) * D, here, keys);
+    for (int i = 0; i < kEach; ++i) {
+      float total = 0.0f;
+      for (int key = 0; key < least(keys, here.end[i]); ++key) {
+        total += weights[row_of(i)][key];
+      }
+      totals[i] += total;
+    }
+    __syncthreads();
+  }
+  for (int i = 0; i < kEach; ++i) {
+    const long long row = queries.first + row_of(i);
+    for (int j = 0; row_of(i) < queries.count && j < D / kSide; ++j) {
+      o[row * D + column_of(j)] = from_float<T>(seen[i] > 0 ? float(sums.of[i][j] / totals[i]) : 0.0f);
+    }
+    if (row_of(i) < queries.count && column_of(0) == 0) {
+      lse[row] = seen[i] > 0 ? float(highest[i] + log(totals[i])) : highest[i];
     }
   }
 }

@@ -1,86 +1,40 @@
-// The plain statement of attention's gradients: one block a query for dQ, one a key for dK and dV. Weights and
-// slopes of a thousand columns at a time in float32, sums of those that are added up in float64.
-#include "vector_io.cuh"
-
-constexpr int kThreads = 256, kChunk = 1024;
-
-template <typename T, int D>
-struct Pass {
-  const T *q, *k, *v, *o, *d_o;
-  const float* lse;
-  float scale;
-  float *weights, *slopes;  // of a chunk
-
-  // By one warp: the softmax's weight of a key for a query, and the slope of the score.
-  __device__ void look(int at, long long query, long long key, bool seen) const {
-    const int lane = threadIdx.x % 32;
-    float score = 0.0f, product = 0.0f, delta = 0.0f;
-    for (int d = lane; d < D; d += 32) {
-      const float slope = to_float(d_o[query * D + d]);
-      score = fmaf(to_float(q[query * D + d]), to_float(k[key * D + d]), score);
-      product = fmaf(slope, to_float(v[key * D + d]), product);
-      delta = fmaf(slope, to_float(o[query * D + d]), delta);
-    }
-    for (int other = 16; other > 0; other /= 2) {
-      score += __shfl_xor_sync(0xffffffffu, score, other);
-      product += __shfl_xor_sync(0xffffffffu, product, other);
-      delta += __shfl_xor_sync(0xffffffffu, delta, other);
-    }
-    if (lane == 0) {
-      const float weight = seen ? expf(score * scale - lse[query]) : 0.0f;
-      weights[at] = weight;
-      slopes[at] = weight * (product - delta);
-    }
-  }
-};
-
-// Adds up this thread's part of a chunk: weights[i] * from[i * D + d] for its column d.
-template <typename T, int D>
-__device__ float add_chunk(const float* weights, const T* from, int count) {
-  float sum = 0.0f;
-  for (int i = threadIdx.x / D; i < count; i += kThreads / D) {
-    sum = fmaf(weights[i], to_float(from[static_cast<long long>(i) * D + threadIdx.x % D]), sum);
-  }
-  return sum;
-}
-
-// Stores scale * the sums of all threads of a column.
-template <typename T, int D>
-__device__ void store_sum(double sum, double* sums, double scale, T* to) {
-  __syncthreads();
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.x < D) {
-    for (int other = threadIdx.x + D; other < kThreads; other += D) {
-      sum += sums[other];
-    }
-    to[threadIdx.x] = from_float<T>(float(scale * sum));
-  }
-}
+// The plain statement of attention's gradients: a block has 64 queries for dQ, 64 keys for dK and dV. Weights and
+// slopes in float32, sums of 64 of them in float32 that are added up in float64.
+#include "reference_tile.cuh"
 
 template <typename T, int D, int CAUSAL>
 __global__ void __launch_bounds__(kThreads)
     flash_attention_backward_reference_queries(const T* q, const T* k, const T* v, const T* o, const T* d_o,
                                                const float* lse, T* dq, int HQ, int HKV, int SQ, int SK,
                                                float scale) {
-  __shared__ float weights[kChunk], slopes[kChunk];
-  __shared__ double sums[kThreads];
-  const Pass<T, D> pass = {q, k, v, o, d_o, lse, scale, weights, slopes};
-  const long long query = blockIdx.x, head = query / SQ;
-  const long long first_key = (head / HQ * HKV + head % HQ / (HQ / HKV)) * SK;
-  const int diagonal = int(query % SQ) + SK - SQ + 1;
-  const int seen = CAUSAL && diagonal < SK ? diagonal : SK;
-  double sum = 0.0;
-  for (int first = 0; first < seen; first += kChunk) {
-    const int count = seen - first < kChunk ? seen - first : kChunk;
-    for (int i = threadIdx.x / 32; i < count; i += kThreads / 32) {
-      pass.look(i, query, first_key + first + i, true);
+  __shared__ Operands operands;
+  __shared__ Tile slopes;
+  __shared__ float deltas[kTile];
+  const Queries queries(blockIdx.x, HQ, HKV, SQ, SK);
+  const long long begin = queries.first * D;
+  multiply_rows<D>(deltas, slopes, d_o + begin, o + begin, queries.count);
+  const int last = queries.seen<CAUSAL>(queries.count - 1, SQ, SK);
+  Sums<D> sums;
+  for (int first = 0; first < last; first += kTile) {
+    const long long keys = (queries.first_key + first) * D;
+    const int count = least(last - first, kTile);
+    Thread scores, products;
+    multiply<D>(scores, operands, q + begin, queries.count, k + keys, count);
+    multiply<D>(products, operands, d_o + begin, queries.count, v + keys, count);
+    Seen seen = {};
+    for (int i = 0; i < kEach; ++i) {
+      const int query = row_of(i);
+      seen.end[i] = query < queries.count ? queries.seen<CAUSAL>(query, SQ, SK) - first : 0;
+      const float total = query < queries.count ? lse[queries.first + query] : 0.0f;
+      for (int j = 0; j < kEach; ++j) {
+        slopes[query][column_of(j)] = expf(scores[i][j] * scale - total) * (products[i][j] - deltas[query]);
+      }
     }
     __syncthreads();
-    sum += add_chunk<T, D>(slopes, k + (first_key + first) * D, count);
+    sums.add(slopes, k + keys, seen, count);
     __syncthreads();
   }
-  store_sum<T, D>(sum, sums, scale, dq + query * D);
+  sums.store(dq + begin, queries.count, scale);
 }
 
 template <typename T, int D, int CAUSAL>
@@ -88,24 +42,46 @@ __global__ void __launch_bounds__(kThreads)
     flash_attention_backward_reference_keys(const T* q, const T* k, const T* v, const T* o, const T* d_o,
                                             const float* lse, T* dk, T* dv, int HQ, int HKV, int SQ, int SK,
                                             float scale) {
-  __shared__ float weights[kChunk], slopes[kChunk];
-  __shared__ double sums[kThreads];
-  const Pass<T, D> pass = {q, k, v, o, d_o, lse, scale, weights, slopes};
-  const long long key = blockIdx.x, group = HQ / HKV;
-  const int first_seer = CAUSAL ? int(key % SK) - (SK - SQ) : 0;  // the first query that sees the key
-  double key_sum = 0.0, value_sum = 0.0;
-  for (long long head = key / SK * group; head < (key / SK + 1) * group; ++head) {
-    for (int first = 0; first < SQ; first += kChunk) {
-      const int count = SQ - first < kChunk ? SQ - first : kChunk;
-      for (int i = threadIdx.x / 32; i < count; i += kThreads / 32) {
-        pass.look(i, head * SQ + first + i, key, first + i >= first_seer);
+  __shared__ Operands operands;
+  __shared__ Tile tile;
+  __shared__ float deltas[kTile];
+  const int tiles = (SK + kTile - 1) / kTile, group = HQ / HKV;
+  const int position = int(blockIdx.x % tiles) * kTile, count = least(SK - position, kTile);
+  const long long key_head = blockIdx.x / tiles, begin = (key_head * SK + position) * D;
+  // A key at `position` is seen from this query on.
+  const int first_seer = CAUSAL ? most(0, position - (SK - SQ)) : 0;
+  Sums<D> key_sums, value_sums;
+  for (long long head = key_head * group; head < (key_head + 1) * group; ++head) {
+    for (int first = first_seer / kTile * kTile; first < SQ; first += kTile) {
+      const long long row = head * SQ + first, queries = row * D;
+      const int others = least(SQ - first, kTile);
+      multiply_rows<D>(deltas, tile, d_o + queries, o + queries, others);
+      Thread weights, slopes;
+      multiply<D>(weights, operands, k + begin, count, q + queries, others);
+      multiply<D>(slopes, operands, v + begin, count, d_o + queries, others);
+      Seen seen;
+      for (int i = 0; i < kEach; ++i) {
+        seen.begin[i] = CAUSAL ? position + row_of(i) - (SK - SQ) - first : 0;
+        seen.end[i] = others;
+        for (int j = 0; j < kEach; ++j) {
+          const int query = column_of(j);
+          const float total = query < others ? lse[row + query] : 0.0f;
+          weights[i][j] = expf(weights[i][j] * scale - total);
+          slopes[i][j] = weights[i][j] * (slopes[i][j] - deltas[query]);
+          tile[row_of(i)][query] = weights[i][j];
+        }
       }
       __syncthreads();
-      key_sum += add_chunk<T, D>(slopes, q + (head * SQ + first) * D, count);
-      value_sum += add_chunk<T, D>(weights, d_o + (head * SQ + first) * D, count);
+      value_sums.add(tile, d_o + queries, seen, others);
+      __syncthreads();
+      for (int i = 0; i < kEach * kEach; ++i) {
+        tile[row_of(i / kEach)][column_of(i % kEach)] = slopes[i / kEach][i % kEach];
+      }
+      __syncthreads();
+      key_sums.add(tile, q + queries, seen, others);
       __syncthreads();
     }
   }
-  store_sum<T, D>(key_sum, sums, scale, dk + key * D);
-  store_sum<T, D>(value_sum, sums, 1.0, dv + key * D);
+  key_sums.store(dk + begin, count, scale);
+  value_sums.store(dv + begin, count, 1.0);
 }

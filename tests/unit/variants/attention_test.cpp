@@ -20,9 +20,16 @@ namespace backward {
 namespace cubind::test {
 namespace {
 
-constexpr int kHeadSize = 32, kQueryHeads = 2, kKeyHeads = 1, kQueries = 3, kKeys = 4;
+constexpr int kHeadSize = 32, kQueryHeads = 2, kKeyHeads = 1;
 constexpr float kScale = 0.25f;
 constexpr unsigned int kBlock = 256;
+
+struct Shape {
+  int queries, keys;
+  long long tiles_of_queries() const { return (queries + 63) / 64; }
+  long long tiles_of_keys() const { return (keys + 63) / 64; }
+};
+constexpr Shape kSmall{3, 4}, kTiles{67, 130};
 
 struct Attended {
   Values o, lse;
@@ -36,12 +43,24 @@ double score(const Values& q, const Values& k, std::size_t query, std::size_t ke
   return sum * double(kScale);
 }
 
+struct Case {
+  explicit Case(Shape of) : shape(of) {}
+  std::size_t query_rows() const { return static_cast<std::size_t>(kQueryHeads) * queries(); }
+  std::size_t key_rows() const { return static_cast<std::size_t>(kKeyHeads) * keys(); }
+  std::size_t queries() const { return static_cast<std::size_t>(shape.queries); }
+  std::size_t keys() const { return static_cast<std::size_t>(shape.keys); }
+
+  Shape shape;
+  Values q = normal_values(query_rows() * kHeadSize, 1), k = normal_values(key_rows() * kHeadSize, 2),
+         v = normal_values(key_rows() * kHeadSize, 3), d_o = normal_values(query_rows() * kHeadSize, 4);
+};
+
 /// One batch, whose heads of queries share one of keys. With `causal` query i sees the keys up to i + keys -
 /// queries.
-Attended attention(const Values& q, const Values& k, const Values& v, bool causal) {
+Attended attention(const Case& c, const Values& q, const Values& k, const Values& v, bool causal) {
   Attended result;
-  for (std::size_t row = 0; row < std::size_t{kQueryHeads} * kQueries; ++row) {
-    const std::size_t seen = causal ? row % kQueries + 1 + kKeys - kQueries : kKeys;
+  for (std::size_t row = 0; row < c.query_rows(); ++row) {
+    const std::size_t seen = causal ? row % c.queries() + 1 + c.keys() - c.queries() : c.keys();
     double total = 0;
     Values sums(kHeadSize);
     for (std::size_t key = 0; key < seen; ++key) {
@@ -59,13 +78,6 @@ Attended attention(const Values& q, const Values& k, const Values& v, bool causa
   return result;
 }
 
-struct Case {
-  static constexpr std::size_t kQueryElements = std::size_t{kQueryHeads} * kQueries * kHeadSize,
-                               kKeyElements = std::size_t{kKeyHeads} * kKeys * kHeadSize;
-  Values q = normal_values(kQueryElements, 1), k = normal_values(kKeyElements, 2),
-         v = normal_values(kKeyElements, 3), d_o = normal_values(kQueryElements, 4);
-};
-
 /// Float32 scores and weights.
 void check_near(const Values& found, const Values& expected) {
   REQUIRE(found.size() == expected.size());
@@ -75,54 +87,109 @@ void check_near(const Values& found, const Values& expected) {
 }
 
 template <int CAUSAL>
-void check_forward() {
-  const Case c;
+void check_forward(Shape shape) {
+  const Case c(shape);
   Values o(c.q.size());
-  std::vector<float> lse(std::size_t{kQueryHeads} * kQueries);
-  for_each_block_of(kBlock, static_cast<long long>(lse.size()), [&] {
+  std::vector<float> lse(c.query_rows());
+  for_each_block_of(kBlock, kQueryHeads * shape.tiles_of_queries(), [&] {
     device::forward::flash_attention_forward_reference<double, kHeadSize, CAUSAL>(
-        c.q.data(), c.k.data(), c.v.data(), o.data(), lse.data(), kQueryHeads, kKeyHeads, kQueries, kKeys,
-        kScale);
+        c.q.data(), c.k.data(), c.v.data(), o.data(), lse.data(), kQueryHeads, kKeyHeads, shape.queries,
+        shape.keys, kScale);
   });
-  const Attended expected = attention(c.q, c.k, c.v, CAUSAL != 0);
+  const Attended expected = attention(c, c.q, c.k, c.v, CAUSAL != 0);
   check_near(o, expected.o);
   check_near({lse.begin(), lse.end()}, expected.lse);
 }
 
+struct Gradients {
+  Values dq, dk, dv;
+};
+
+/// Of the loss dot(o, d_o), by the chain rule.
+Gradients gradients(const Case& c, const Attended& saved, bool causal) {
+  Gradients result{Values(c.q.size()), Values(c.k.size()), Values(c.v.size())};
+  for (std::size_t row = 0; row < c.query_rows(); ++row) {
+    const std::size_t seen = causal ? row % c.queries() + 1 + c.keys() - c.queries() : c.keys();
+    const auto product = [&](const Values& a, std::size_t at_a, const Values& b, std::size_t at_b) {
+      double sum = 0;
+      for (std::size_t d = 0; d < kHeadSize; ++d) {
+        sum += a[at_a * kHeadSize + d] * b[at_b * kHeadSize + d];
+      }
+      return sum;
+    };
+    const double delta = product(c.d_o, row, saved.o, row);
+    for (std::size_t key = 0; key < seen; ++key) {
+      const double weight = std::exp(score(c.q, c.k, row, key) - saved.lse[row]);
+      const double slope = weight * (product(c.d_o, row, c.v, key) - delta) * double(kScale);
+      for (std::size_t d = 0; d < kHeadSize; ++d) {
+        result.dq[row * kHeadSize + d] += slope * c.k[key * kHeadSize + d];
+        result.dk[key * kHeadSize + d] += slope * c.q[row * kHeadSize + d];
+        result.dv[key * kHeadSize + d] += weight * c.d_o[row * kHeadSize + d];
+      }
+    }
+  }
+  return result;
+}
+
+template <int CAUSAL>
+Gradients reference_gradients(const Case& c, const Attended& saved) {
+  const std::vector<float> lse(saved.lse.begin(), saved.lse.end());
+  Gradients result{Values(c.q.size()), Values(c.k.size()), Values(c.v.size())};
+  for_each_block_of(kBlock, kQueryHeads * c.shape.tiles_of_queries(), [&] {
+    device::backward::flash_attention_backward_reference_queries<double, kHeadSize, CAUSAL>(
+        c.q.data(), c.k.data(), c.v.data(), saved.o.data(), c.d_o.data(), lse.data(), result.dq.data(),
+        kQueryHeads, kKeyHeads, c.shape.queries, c.shape.keys, kScale);
+  });
+  for_each_block_of(kBlock, kKeyHeads * c.shape.tiles_of_keys(), [&] {
+    device::backward::flash_attention_backward_reference_keys<double, kHeadSize, CAUSAL>(
+        c.q.data(), c.k.data(), c.v.data(), saved.o.data(), c.d_o.data(), lse.data(), result.dk.data(),
+        result.dv.data(), kQueryHeads, kKeyHeads, c.shape.queries, c.shape.keys, kScale);
+  });
+  return result;
+}
+
+void check_gradients(const Gradients& found, const Gradients& expected) {
+  check_near(found.dq, expected.dq);
+  check_near(found.dk, expected.dk);
+  check_near(found.dv, expected.dv);
+}
+
 template <int CAUSAL>
 void check_backward() {
-  const Case c;
-  const Attended saved = attention(c.q, c.k, c.v, CAUSAL != 0);
-  const std::vector<float> lse(saved.lse.begin(), saved.lse.end());
-  Values dq(c.q.size()), dk(c.k.size()), dv(c.v.size());
-  for_each_block_of(kBlock, kQueryHeads * kQueries, [&] {
-    device::backward::flash_attention_backward_reference_queries<double, kHeadSize, CAUSAL>(
-        c.q.data(), c.k.data(), c.v.data(), saved.o.data(), c.d_o.data(), lse.data(), dq.data(), kQueryHeads,
-        kKeyHeads, kQueries, kKeys, kScale);
-  });
-  for_each_block_of(kBlock, kKeyHeads * kKeys, [&] {
-    device::backward::flash_attention_backward_reference_keys<double, kHeadSize, CAUSAL>(
-        c.q.data(), c.k.data(), c.v.data(), saved.o.data(), c.d_o.data(), lse.data(), dk.data(), dv.data(),
-        kQueryHeads, kKeyHeads, kQueries, kKeys, kScale);
-  });
+  const Case c(kSmall);
   const auto loss = [&](const Values& q, const Values& k, const Values& v) {
-    return dot(attention(q, k, v, CAUSAL != 0).o, c.d_o);
+    return dot(attention(c, q, k, v, CAUSAL != 0).o, c.d_o);
   };
-  check_near(dq, numerical_gradient([&](const Values& at) { return loss(at, c.k, c.v); }, c.q));
-  check_near(dk, numerical_gradient([&](const Values& at) { return loss(c.q, at, c.v); }, c.k));
-  check_near(dv, numerical_gradient([&](const Values& at) { return loss(c.q, c.k, at); }, c.v));
+  const Attended saved = attention(c, c.q, c.k, c.v, CAUSAL != 0);
+  check_gradients(reference_gradients<CAUSAL>(c, saved),
+                  {numerical_gradient([&](const Values& at) { return loss(at, c.k, c.v); }, c.q),
+                   numerical_gradient([&](const Values& at) { return loss(c.q, at, c.v); }, c.k),
+                   numerical_gradient([&](const Values& at) { return loss(c.q, c.k, at); }, c.v)});
+}
+
+template <int CAUSAL>
+void check_tiles() {
+  check_forward<CAUSAL>(kTiles);
+  const Case c(kTiles);
+  const Attended saved = attention(c, c.q, c.k, c.v, CAUSAL != 0);
+  check_gradients(reference_gradients<CAUSAL>(c, saved), gradients(c, saved, CAUSAL != 0));
 }
 
 }  // namespace
 
 TEST_CASE("the reference of flash_attention_forward is softmax of the scores times the values") {
-  check_forward<0>();
-  check_forward<1>();
+  check_forward<0>(kSmall);
+  check_forward<1>(kSmall);
 }
 
 TEST_CASE("the reference of flash_attention_backward is the numerical gradient of attention") {
   check_backward<0>();
   check_backward<1>();
+}
+
+TEST_CASE("the references of attention are the formula in every tile of longer sequences") {
+  check_tiles<0>();
+  check_tiles<1>();
 }
 
 }  // namespace cubind::test

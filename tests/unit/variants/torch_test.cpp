@@ -47,6 +47,8 @@ constexpr int kM = 3, kN = 5, kK = 70;
 constexpr int kQueryHeads = 4, kKeyHeads = 2, kQueries = 3, kKeys = 5, kHeadSize = 32;
 constexpr float kEps = 0.0009765625f, kScale = 0.25f;
 constexpr unsigned int kAttentionBlock = 256;
+// Blocks of the references of attention have 64 rows each.
+constexpr long long tiles_of(int rows) { return (rows + 63) / 64; }
 
 /// The tensors of a kernel by name.
 class Torch {
@@ -91,7 +93,7 @@ void check_attention(const Torch& torch) {
   const Values q = torch["q"], k = torch["k"], v = torch["v"];
   Values o(q.size());
   std::vector<float> lse(std::size_t{kQueryHeads} * kQueries);
-  for_each_block_of(kAttentionBlock, static_cast<long long>(lse.size()), [&] {
+  for_each_block_of(kAttentionBlock, kQueryHeads * tiles_of(kQueries), [&] {
     device::attention::flash_attention_forward_reference<double, kHeadSize, CAUSAL>(
         q.data(), k.data(), v.data(), o.data(), lse.data(), kQueryHeads, kKeyHeads, kQueries, kKeys, kScale);
   });
@@ -104,12 +106,12 @@ void check_attention_gradients(const Torch& torch) {
   const Values q = torch["q"], k = torch["k"], v = torch["v"], o = torch["o"], d_o = torch["d_o"];
   const std::vector<float> lse = torch.in_float32("lse");
   Values dq(q.size()), dk(k.size()), dv(v.size());
-  for_each_block_of(kAttentionBlock, kQueryHeads * kQueries, [&] {
+  for_each_block_of(kAttentionBlock, kQueryHeads * tiles_of(kQueries), [&] {
     device::attention_gradients::flash_attention_backward_reference_queries<double, kHeadSize, CAUSAL>(
         q.data(), k.data(), v.data(), o.data(), d_o.data(), lse.data(), dq.data(), kQueryHeads, kKeyHeads,
         kQueries, kKeys, kScale);
   });
-  for_each_block_of(kAttentionBlock, kKeyHeads * kKeys, [&] {
+  for_each_block_of(kAttentionBlock, kKeyHeads * tiles_of(kKeys), [&] {
     device::attention_gradients::flash_attention_backward_reference_keys<double, kHeadSize, CAUSAL>(
         q.data(), k.data(), v.data(), o.data(), d_o.data(), lse.data(), dk.data(), dv.data(), kQueryHeads,
         kKeyHeads, kQueries, kKeys, kScale);
