@@ -176,6 +176,7 @@ LaunchedChild launch_child(const SubprocessOptions& options) {
        .limits = limits.data(),
        .limit_count = limits.size(),
        .nice = options.nice,
+       .idle_class = options.idle_class,
        .report_fd = report.get(),
        .parent = ::getpid()});
   if (child.pid < 0) {

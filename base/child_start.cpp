@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -35,6 +36,13 @@ void close_all_on_exec(const ChildPlan& plan) {
   const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
   for (int fd = 3; fd < end; ++fd) {
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+
+void enter_idle_class(const ChildPlan& plan) {
+  const sched_param none{};
+  if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0 && ::setpriority(PRIO_PROCESS, 0, 19) != 0) {
+    fail_in_child(plan, Nice, errno);
   }
 }
 
@@ -82,6 +90,9 @@ void place_descriptors(const ChildPlan& plan) {
   place_descriptors(plan);
   if (plan.nice != 0 && ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + plan.nice) != 0) {
     fail_in_child(plan, Nice, errno);
+  }
+  if (plan.idle_class) {
+    enter_idle_class(plan);
   }
   reset_signals(plan);
   for (std::size_t i = 0; i < plan.limit_count; ++i) {

@@ -32,6 +32,7 @@ struct ChildPlan {
   const ResourceLimit* limits;
   std::size_t limit_count;
   int nice;
+  bool idle_class;
   int report_fd;  // the write end of a pipe; closed without a word where exec succeeds
   pid_t parent;
 };

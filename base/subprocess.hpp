@@ -45,6 +45,9 @@ struct SubprocessOptions {
   std::optional<std::uint64_t> limit_file_bytes;           // RLIMIT_FSIZE
   std::optional<std::uint64_t> limit_core_bytes = 0;       // RLIMIT_CORE
   int nice = 0;                                            // added to the parent's
+  /// SCHED_IDLE, in which the child gets what the other processes leave; where that is refused, nice 19. An
+  /// ordinary user cannot take a process out of it again.
+  bool idle_class = false;
 
   std::string working_folder;  // empty: the parent's
 };

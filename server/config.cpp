@@ -71,7 +71,7 @@ void add_agent_options(CLI::App& app, DaemonArguments& arguments) {
       ->check(CLI::IsMember({"idle", "always", "never"}));
   app.add_option("--memory-fraction", arguments.agent.memory_fraction,
                  "share of the free GPU memory that trials may use");
-  app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: half the cores)");
+  app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: one a core)");
   app.add_option("--replay", arguments.agent.replay,
                  "play a table of recorded trials instead of measuring; may be repeated");
   app.add_option("--replay-faults", arguments.agent.replay_faults,

@@ -60,6 +60,7 @@ struct Lease {
   std::vector<ArtifactRow> artifacts;
   RecordPtr incumbent;          // the measured winner so far; null: none
   bool only_when_idle = false;  // hands back where somebody else uses the GPU
+  bool nobody_waits = false;    // a job that measures; AgentLink::awaited() tells when that changes
 };
 
 /// A configuration to compile for CheckKernel; nothing of it is stored.
@@ -122,6 +123,8 @@ class AgentLink {
   virtual void grant(const Lease& lease) = 0;
   /// The job that is likely to be granted next on this GPU. The lease is none: it has neither id nor fence.
   virtual void announce(const Lease& next) = 0;
+  /// Somebody waits for the job of a lease that nobody waited for when it was granted.
+  virtual void awaited(const std::string& lease_id) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;
   virtual void drain() = 0;

@@ -40,6 +40,7 @@ struct OpenJob {
   std::uint64_t needs_bytes = 0;
   std::optional<HeldLease> lease;
   bool is_announced = false;  // to an agent, as the one that comes next
+  bool is_awaited = false;    // somebody waits for it, or did. Not stored
   std::map<std::uint64_t, Watcher> watchers;
 
   /// What is measured.

@@ -125,7 +125,11 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
         row.budget = open->row.budget;
         row.listed = open->row.listed;
       }
-      ids.push_back(enqueue(std::move(row), order.device).row.id);
+      OpenJob& job = enqueue(std::move(row), order.device);
+      ids.push_back(job.row.id);
+      if (order.awaited) {
+        await(job);
+      }
     }
   } catch (const std::exception&) {
     dispatch();
@@ -261,6 +265,18 @@ std::uint64_t Scheduler::watch(const std::string& job_id, Watcher watcher) {
 }
 
 void Scheduler::unwatch(std::uint64_t watch_id) { jobs_.unwatch(watch_id); }
+
+void Scheduler::await(const std::string& job_id) {
+  if (OpenJob* job = jobs_.find(job_id)) {
+    await(*job);
+  }
+}
+
+void Scheduler::await(OpenJob& job) {
+  if (!std::exchange(job.is_awaited, true) && job.lease && job.row.kind == JobKind::Tune) {
+    agents_.at(job.lease->agent).link->awaited(job.lease->id);
+  }
+}
 
 JobEvent Scheduler::cancel(const std::string& id) {
   OpenJob* job = jobs_.find(id);

@@ -64,6 +64,7 @@ struct TuneOrder {
   std::vector<Configuration> listed = {};
   std::uint32_t rounds = 0;  // with `listed`: as in JobRow
   bool fresh = false;        // likewise; such a job has a key of its own
+  bool awaited = false;      // somebody waits for the job; see Scheduler::await
 };
 
 class Scheduler {
@@ -99,6 +100,9 @@ class Scheduler {
   /// Tells every change from now on. 0: the job is not open.
   std::uint64_t watch(const std::string& job_id, Watcher watcher);
   void unwatch(std::uint64_t watch_id);
+  /// Somebody waits for the open job from now on, so that its compilers need not stand back. Nothing happens
+  /// where it is not open.
+  void await(const std::string& job_id);
 
   /// Throws NotFound, or FailedPrecondition where the job has ended.
   JobEvent cancel(const std::string& id);
@@ -155,6 +159,7 @@ class Scheduler {
   OpenJob& enqueue(JobRow row, const DeviceClass& device);
   /// Somebody asks for the open job anew, with other wishes perhaps.
   void ask_again(OpenJob& job, const JobRow& asked);
+  void await(OpenJob& job);
   /// The job starts again as `asked`. Its measurements so far count only where it merely searches on.
   void begin_anew(OpenJob& job, const JobRow& asked);
   /// Dispatches, then gives the state of these open jobs: the last event of a job that has ended meanwhile.

@@ -218,6 +218,7 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place) {
   lease.gpu_uuid = place.device ? place.device->uuid : "";
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
   lease.only_when_idle = only_when_idle(job.row);
+  lease.nobody_waits = job.row.kind == JobKind::Tune && !job.is_awaited;
   fill_lease(lease, *kernel, place.device, store_, *index_.snapshot());
   return lease;
 }

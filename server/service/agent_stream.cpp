@@ -148,6 +148,12 @@ void AgentStream::announce(const Lease& next) {
   send(std::move(message));
 }
 
+void AgentStream::awaited(const std::string& lease_id) {
+  v1::DaemonMessage message;
+  message.mutable_awaited()->set_lease_id(lease_id);
+  send(std::move(message));
+}
+
 void AgentStream::end_lease(const std::string& lease_id, const std::string& reason) {
   v1::DaemonMessage message;
   message.mutable_end_lease()->set_lease_id(lease_id);

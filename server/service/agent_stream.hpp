@@ -27,6 +27,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   // AgentLink, on the job thread:
   void grant(const Lease& lease) override;
   void announce(const Lease& next) override;
+  void awaited(const std::string& lease_id) override;
   void end_lease(const std::string& lease_id, const std::string& reason) override;
   void check(const CheckOrder& order) override;
   void drain() override;

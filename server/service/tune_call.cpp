@@ -118,7 +118,7 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
     for (std::size_t i = first; i < end; ++i) {
       if (const Asked& one = (*asked)[i]; !one.fresh) {
         orders.push_back({one.question.key, one.question.device, one.for_bucket, one.budget, one.listed,
-                          one.rounds, one.fresh_choice});
+                          one.rounds, one.fresh_choice, !detach_});
       }
     }
     const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);
@@ -168,6 +168,7 @@ void TuneCall::follow(const JobEvent& job) {
   const std::uint64_t watch =
       context_.scheduler.watch(job.job.id, [self](const JobEvent& next) { self->on_event(next); });
   if (watch != 0) {
+    context_.scheduler.await(job.job.id);
     watches_[job.job.id] = watch;
   }
 }

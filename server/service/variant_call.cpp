@@ -146,6 +146,7 @@ void VariantCall::on_miss() {
 
 std::optional<VariantCall::Wish> VariantCall::job_wish() const {
   Wish wish{{asked_.question.key, asked_.question.device}};
+  wish.order.awaited = asked_.on_miss == OnMiss::Wait;
   const bool is_invariant = asked_.question.key.numerics.kind == Numerics::Kind::Invariant;
   if (is_invariant && !tuning_keeps_toolchain(asked_.question, *context_.fleet.agents())) {
     return std::nullopt;
@@ -228,7 +229,9 @@ void VariantCall::wait_for_job() {
   });
   if (watch_ == 0) {
     serve();  // the job is over
+    return;
   }
+  context_.scheduler.await(job_->job.id);
 }
 
 void VariantCall::serve() {

@@ -154,11 +154,13 @@ void Agent::handle(const v1::DaemonMessage& message) {
       return begin(message.check());
     case v1::DaemonMessage::kNext:
       return compile_ahead(message.next());
+    case v1::DaemonMessage::kAwaited:
+      if (const auto work = find_work(message.awaited().lease_id()); work && work->channel) {
+        work->channel->set_awaited();
+      }
+      return;
     case v1::DaemonMessage::kEndLease:
-      for (const auto& work : works()) {
-        if (work->lease_id != message.end_lease().lease_id()) {
-          continue;
-        }
+      if (const auto work = find_work(message.end_lease().lease_id())) {
         log_info(work->lease_id + " ended by the daemon: " + message.end_lease().reason());
         work->stop.request(JobStop::Kind::Drop);
       }
@@ -187,7 +189,7 @@ void Agent::begin(const v1::LeaseGrant& lease) {
   work->heartbeat = milliseconds(std::max<std::uint32_t>(lease.lease_ms() / 3, 50));
   work->heard = steady_clock::now();
   work->gpu_uuid = lease.gpu_uuid();
-  work->channel = std::make_unique<LeaseChannel>(*stream_, lease.lease_id(), lease.fence(), work->stop);
+  work->channel = std::make_unique<LeaseChannel>(*stream_, lease, work->stop);
   const std::lock_guard lock(mutex_);
   if (draining_) {
     return;
@@ -326,7 +328,9 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.open = place.device.open;
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
   if (!turn.link().is_started()) {
-    compile_ahead(lease);  // while a worker is started and opens the GPU
+    v1::LeaseGrant first = lease;
+    first.set_nobody_waits(!work.channel->is_awaited());
+    compile_ahead(first);  // while a worker is started and opens the GPU
   }
   TuneJob job({*tool.compiles, *tool.builds, turn.link(), *work.channel, work.stop, clock_}, options);
   v1::JobResult result = job.run(lease);
@@ -341,6 +345,12 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
 std::list<std::shared_ptr<Agent::Work>> Agent::works() {
   const std::lock_guard lock(mutex_);
   return works_;
+}
+
+std::shared_ptr<Agent::Work> Agent::find_work(const std::string& lease_id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(works_, lease_id, &Work::lease_id);
+  return found == works_.end() ? nullptr : *found;
 }
 
 bool Agent::has_work() {

@@ -61,6 +61,8 @@ class Agent {
   void end_ahead(const std::string& gpu_uuid);
   void end_all_ahead();
   std::list<std::shared_ptr<Work>> works();
+  /// Null: it is over.
+  std::shared_ptr<Work> find_work(const std::string& lease_id);
   bool has_work();
   void stop_all(JobStop::Kind kind);
   void reap(bool all);

@@ -37,6 +37,7 @@ AheadCompiles::AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::L
       builds_(builds),
       next_(std::move(next)),
       device_(std::move(device)),
+      priority_(next_.nobody_waits() ? CompilePriority::Background : CompilePriority::Ahead),
       thread_([this] { work(); }) {}
 
 AheadCompiles::~AheadCompiles() {
@@ -91,7 +92,7 @@ void AheadCompiles::compile(const Digest& key, const std::function<v1::CompileRe
   if (under_way_.size() >= kUnderWay) {
     wait_for_first();
   }
-  compiles_.want(key, CompilePriority::Ahead, request);
+  compiles_.want(key, priority_, request);
   under_way_.push_back(key);
 }
 

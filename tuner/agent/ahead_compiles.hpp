@@ -17,6 +17,8 @@ namespace cubind {
 /// Compiles what the job that comes next on a GPU will ask first, while compilers have nothing else to do.
 /// The results are in the cache when the job begins. Works in a thread of its own until it is done or
 /// destroyed.
+///
+/// A job that nobody waits for is compiled in the background also where it was granted and waits for its GPU.
 class AheadCompiles {
  public:
   /// `device`: facts and driver. Both references must outlive this object.
@@ -38,6 +40,7 @@ class AheadCompiles {
   KernelBuilds& builds_;
   const v1::LeaseGrant next_;
   const v1::DeviceInfo device_;
+  const CompilePriority priority_;
   JobStop stop_;
   std::deque<Digest> under_way_;  // of the thread
   std::atomic<bool> done_{false};

@@ -30,7 +30,18 @@ void CompileCache::want(const Digest& key, CompilePriority priority,
   }
   if (entry.id == 0) {
     begin(entry, priority, request());
-  } else if (priority > entry.priority) {
+  } else {
+    raise(entry, priority);
+  }
+}
+
+void CompileCache::raise(const Digest& key, CompilePriority priority) {
+  const std::lock_guard lock(mutex_);
+  raise(entries_.at(key), priority);
+}
+
+void CompileCache::raise(Entry& entry, CompilePriority priority) {
+  if (entry.id != 0 && priority > entry.priority) {
     entry.priority = priority;
     compiler_.raise(entry.id, priority);
   }

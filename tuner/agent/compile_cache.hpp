@@ -43,6 +43,8 @@ class CompileCache {
   /// nobody else wants.
   void want(const Digest& key, CompilePriority priority, const std::function<v1::CompileRequest()>& request);
   void give_up(const Digest& key);
+  /// The compile of a wanted key rises to this priority.
+  void raise(const Digest& key, CompilePriority priority);
 
   /// For a wanted key. Null: not ready within `timeout`. Throws Error(Unavailable) as Compiler::wait does.
   ResultPtr wait(const Digest& key, std::chrono::milliseconds timeout);
@@ -62,6 +64,7 @@ class CompileCache {
     std::uint32_t nvrtc_calls = 0;
     std::list<Digest>::iterator used;  // where there is a result
   };
+  void raise(Entry& entry, CompilePriority priority);
   void begin(Entry& entry, CompilePriority priority, const v1::CompileRequest& request);
   void finish(const Digest& key, Entry& entry, v1::CompileReply reply);
   void forget_old();

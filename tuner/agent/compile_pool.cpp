@@ -36,13 +36,23 @@ struct JobOrder {
   auto operator<=>(const JobOrder&) const = default;
 };
 
+// Requests that wait for workers of one kind.
+struct Lane {
+  bool in_background = false;
+  std::map<JobOrder, Job> waiting = {};
+  std::condition_variable work = {};  // `waiting` or the pool's end changed
+};
+
 }  // namespace
 
 class CompilePool::Implementation {
  public:
   explicit Implementation(CompilePoolOptions options) : options_(std::move(options)) {
     for (unsigned i = 0; i < std::max(options_.jobs, 1U); ++i) {
-      threads_.emplace_back([this] { serve(); });
+      threads_.emplace_back([this] { serve(awaited_); });
+    }
+    for (unsigned i = 0; i < std::max(options_.background_jobs, 1U); ++i) {
+      threads_.emplace_back([this] { serve(background_); });
     }
   }
 
@@ -52,7 +62,7 @@ class CompilePool::Implementation {
       stopping_ = true;
       drop_all();
     }
-    work_.notify_all();
+    notify_all();
     for (std::thread& thread : threads_) {
       thread.join();
     }
@@ -64,10 +74,10 @@ class CompilePool::Implementation {
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t id = ++last_id_;
-      waiting_.emplace(JobOrder{std::numeric_limits<int>::min(), id},
-                       Job{id, CompilePriority::Question, {}, promise});
+      awaited_.waiting.emplace(JobOrder{std::numeric_limits<int>::min(), id},
+                               Job{id, CompilePriority::Question, {}, promise});
     }
-    work_.notify_one();
+    awaited_.work.notify_one();
     const v1::CompileWorkerHello hello = future.get();
     if (!hello.error().empty()) {
       throw Error(ErrorCode::Unavailable, "", hello.error());
@@ -84,26 +94,27 @@ class CompilePool::Implementation {
     }
     const std::lock_guard lock(mutex_);
     const std::uint64_t id = ++last_id_;
-    waiting_.emplace(JobOrder{-static_cast<int>(priority), id},
-                     Job{id, priority, std::move(request), nullptr});
     pending_.insert(id);
-    work_.notify_one();
+    enqueue({id, priority, std::move(request), nullptr});
     return id;
   }
 
   void raise(std::uint64_t id, CompilePriority priority) {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find_if(waiting_, [&](const auto& entry) {
-      return entry.second.id == id && entry.second.request.has_value();
-    });
-    if (found == waiting_.end()) {
-      return;
+    for (Lane* lane : {&awaited_, &background_}) {
+      const auto found = std::ranges::find_if(lane->waiting, [&](const auto& entry) {
+        return entry.second.id == id && entry.second.request.has_value();
+      });
+      if (found != lane->waiting.end()) {
+        Job job = std::move(lane->waiting.extract(found).mapped());
+        job.priority = priority;
+        return enqueue(std::move(job));
+      }
     }
-    auto node = waiting_.extract(found);
-    node.key().negative_priority = -static_cast<int>(priority);
-    node.mapped().priority = priority;
-    waiting_.insert(std::move(node));
-    work_.notify_one();
+    if (const auto running = run_in_background_.find(id);
+        running != run_in_background_.end() && priority > CompilePriority::Background) {
+      running->second = priority;
+    }
   }
 
   std::optional<CompileResult> next(std::chrono::milliseconds timeout) {
@@ -128,7 +139,8 @@ class CompilePool::Implementation {
       return entry.second.id == id && entry.second.request.has_value();
     };
     const std::lock_guard lock(mutex_);
-    std::erase_if(waiting_, has_id);
+    std::erase_if(awaited_.waiting, has_id);
+    std::erase_if(background_.waiting, has_id);
     std::erase_if(finished_, [&](const CompileResult& result) { return result.id == id; });
     pending_.erase(id);
     ready_.notify_all();
@@ -157,6 +169,13 @@ class CompilePool::Implementation {
  private:
   // ---- under the lock ----
 
+  void enqueue(Job job) {
+    Lane& lane = job.priority == CompilePriority::Background ? background_ : awaited_;
+    const JobOrder order{-static_cast<int>(job.priority), job.id};
+    lane.waiting.emplace(order, std::move(job));
+    lane.work.notify_one();
+  }
+
   CompileResult take(const std::deque<CompileResult>::iterator& position) {
     CompileResult result = std::move(*position);
     finished_.erase(position);
@@ -167,7 +186,9 @@ class CompilePool::Implementation {
 
   // Probes are kept: somebody waits for each.
   void drop_all() {
-    std::erase_if(waiting_, [](const auto& entry) { return entry.second.request.has_value(); });
+    const auto is_request = [](const auto& entry) { return entry.second.request.has_value(); };
+    std::erase_if(awaited_.waiting, is_request);
+    std::erase_if(background_.waiting, is_request);
     finished_.clear();
     pending_.clear();
     ready_.notify_all();
@@ -175,22 +196,24 @@ class CompilePool::Implementation {
 
   // ---- the threads, one for each worker ----
 
-  void serve() {
+  void serve(Lane& lane) {
     std::optional<CompileProcess> process;
-    while (std::optional<Job> job = next_job()) {
-      const TakenSlot slot(*this, job->request.has_value());
+    while (std::optional<Job> job = next_job(lane)) {
+      const TakenSlot slot(*this, *job);
       if (process && !process->is_usable()) {
         forget(process, true);
       }
       try {
         if (!process) {
-          process.emplace(options_, [&] { return is_stopping() || is_withdrawn(*job); });
+          process.emplace(options_, lane.in_background, [&] { return is_stopping() || is_withdrawn(*job); });
           const std::lock_guard lock(mutex_);
           pids_.insert(process->pid());
           ++counts_.workers_started;
         }
       } catch (const std::exception& error) {
-        report_no_worker(*job, error.what());
+        if (!begin_anew_if_raised(*job)) {
+          report_no_worker(*job, error.what());
+        }
         continue;
       }
       if (job->request) {
@@ -208,18 +231,23 @@ class CompilePool::Implementation {
 
   // Absent when the pool ends and no probe is left. The first of the waiting has the highest priority: where
   // there is no slot for it there is none for the others.
-  std::optional<Job> next_job() {
+  std::optional<Job> next_job(Lane& lane) {
     std::unique_lock lock(mutex_);
-    while (!stopping_ || !waiting_.empty()) {
-      if (waiting_.empty()) {
-        work_.wait(lock);
+    while (!stopping_ || !lane.waiting.empty()) {
+      if (lane.waiting.empty()) {
+        lane.work.wait(lock);
         continue;
       }
-      const Job& first = waiting_.begin()->second;
-      if (!first.request || !options_.slots || options_.slots->try_take(first.priority)) {
-        return std::move(waiting_.extract(waiting_.begin()).mapped());
+      const Job& first = lane.waiting.begin()->second;
+      if (first.request && options_.slots && !options_.slots->try_take(first.priority)) {
+        lane.work.wait_for(lock, kBetweenLooks);
+        continue;
       }
-      work_.wait_for(lock, kBetweenLooks);
+      Job job = std::move(lane.waiting.extract(lane.waiting.begin()).mapped());
+      if (lane.in_background) {
+        run_in_background_[job.id] = CompilePriority::Background;
+      }
+      return job;
     }
     return std::nullopt;
   }
@@ -227,12 +255,12 @@ class CompilePool::Implementation {
   // Gives the slot of a request back.
   class TakenSlot {
    public:
-    TakenSlot(Implementation& pool, bool is_request)
-        : pool_(pool), slots_(is_request ? pool.options_.slots.get() : nullptr) {}
+    TakenSlot(Implementation& pool, const Job& job)
+        : pool_(pool), slots_(job.request ? pool.options_.slots.get() : nullptr), priority_(job.priority) {}
     ~TakenSlot() {
       if (slots_) {
-        slots_->give();
-        pool_.work_.notify_all();
+        slots_->give(priority_);
+        pool_.notify_all();
       }
     }
     TakenSlot(const TakenSlot&) = delete;
@@ -241,20 +269,40 @@ class CompilePool::Implementation {
    private:
     Implementation& pool_;
     CompileSlots* const slots_;
+    const CompilePriority priority_;
   };
 
-  void compile(const Job& job, std::optional<CompileProcess>& process) {
-    CompileProcess::Compilation answer = process->compile(*job.request, [&] { return !is_pending(job.id); });
+  void notify_all() {
+    awaited_.work.notify_all();
+    background_.work.notify_all();
+  }
+
+  void compile(Job& job, std::optional<CompileProcess>& process) {
+    CompileProcess::Compilation answer = process->compile(*job.request, [&] { return is_withdrawn(job); });
     if (answer.ended || process->compiles() >= options_.compiles_per_worker) {
       forget(process, answer.ended && !answer.withdrawn && !answer.reply.worker_ends());
     }
-    if (!answer.withdrawn) {
+    if (answer.withdrawn) {
+      begin_anew_if_raised(job);
+    } else {
       finish({.id = job.id,
               .reply = std::move(answer.reply),
               .worker_lost = answer.worker_lost,
               .timed_out = answer.timed_out,
               .stood_still = answer.stood_still});
     }
+  }
+
+  // False: nobody has raised it.
+  bool begin_anew_if_raised(Job& job) {
+    const std::lock_guard lock(mutex_);
+    const auto run = run_in_background_.extract(job.id);
+    if (run.empty() || run.mapped() == CompilePriority::Background || !pending_.contains(job.id)) {
+      return false;
+    }
+    job.priority = run.mapped();
+    enqueue(std::move(job));
+    return true;
   }
 
   void report_no_worker(const Job& job, const std::string& cause) {
@@ -274,6 +322,7 @@ class CompilePool::Implementation {
     const std::lock_guard lock(mutex_);
     ++counts_.compiles;
     counts_.nvrtc_calls += result.reply.nvrtc_calls();
+    run_in_background_.erase(result.id);
     if (pending_.contains(result.id)) {
       finished_.push_back(std::move(result));
       ready_.notify_all();
@@ -294,21 +343,22 @@ class CompilePool::Implementation {
     return stopping_;
   }
 
+  // Its worker is to stop: nobody wants the request any more, or it is wanted sooner than in the background.
   // A probe never is: somebody waits for it.
-  bool is_withdrawn(const Job& job) const { return job.request && !is_pending(job.id); }
-
-  bool is_pending(std::uint64_t id) const {
+  bool is_withdrawn(const Job& job) const {
     const std::lock_guard lock(mutex_);
-    return pending_.contains(id);
+    const auto running = run_in_background_.find(job.id);
+    const bool raised = running != run_in_background_.end() && running->second != CompilePriority::Background;
+    return job.request && (raised || !pending_.contains(job.id));
   }
 
   const CompilePoolOptions options_;
   mutable std::mutex mutex_;
-  std::condition_variable work_;   // waiting_ or stopping_ changed
   std::condition_variable ready_;  // finished_ or pending_ changed
 
   // All guarded by mutex_.
-  std::map<JobOrder, Job> waiting_;
+  Lane awaited_, background_{.in_background = true};
+  std::map<std::uint64_t, CompilePriority> run_in_background_;  // with the priority that they have by now
   std::deque<CompileResult> finished_;
   std::set<std::uint64_t> pending_;  // submitted, neither taken nor cancelled
   std::set<int> pids_;

@@ -19,6 +19,7 @@ struct CompilePoolOptions {
   std::filesystem::path nvrtc;           // of the toolchain
   std::filesystem::path builtins;
   unsigned jobs = 1;                                 // processes, of which `slots` may let fewer compile
+  unsigned background_jobs = 1;                      // as many more, for CompilePriority::Background alone
   std::chrono::milliseconds deadline{30'000};        // of one compile, by the wall clock
   std::chrono::milliseconds start_deadline{60'000};  // from exec to the worker's hello, cold disk included
   // Caps of one worker. Above the first (RLIMIT_AS) the compiler gets no more memory and says so or crashes;
@@ -56,7 +57,8 @@ struct CompilePoolCounts {
 
 /// N disposable `cubind-worker compile` processes, started by exec with an empty environment, niced, each in
 /// a process group of its own. Requests of a higher priority go first, equal ones in the order of submission;
-/// results come in the order in which they are ready.
+/// results come in the order in which they are ready. Those in the background have processes of their own, in
+/// the idle class of the scheduler.
 ///
 /// All members may be called from any thread. Starting is lazy: a worker is started when there is work for
 /// it.
@@ -74,7 +76,9 @@ class CompilePool {
 
   std::uint64_t submit(v1::CompileRequest request, CompilePriority priority = CompilePriority::Tuning);
 
-  /// Gives a request that still waits another priority. Nothing happens for one that was begun or is unknown.
+  /// Gives a request that still waits another priority. One that runs in the background is begun anew: an
+  /// ordinary user cannot take its process out of the idle class. Nothing happens for another that was begun,
+  /// and for an unknown one.
   void raise(std::uint64_t id, CompilePriority priority);
 
   /// The next finished request; absent when `timeout` has passed or nothing is pending.

@@ -58,7 +58,8 @@ std::string seconds(std::chrono::milliseconds duration) {
 
 }  // namespace
 
-Subprocess CompileProcess::start(const CompilePoolOptions& options, const UniqueFd& socket) {
+Subprocess CompileProcess::start(const CompilePoolOptions& options, bool in_background,
+                                 const UniqueFd& socket) {
   SubprocessOptions child;
   child.program = options.worker_program.string();
   child.arguments = {"compile",
@@ -77,15 +78,17 @@ Subprocess CompileProcess::start(const CompilePoolOptions& options, const Unique
     child.limit_address_space_bytes = options.address_space_bytes;
   }
   child.nice = options.nice;
+  child.idle_class = in_background;
   child.working_folder = "/";
   return Subprocess::spawn(child);
 }
 
-CompileProcess::CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn)
+CompileProcess::CompileProcess(const CompilePoolOptions& options, bool in_background,
+                               const std::function<bool()>& is_withdrawn)
     : options_(options), child_([&] {
         auto [mine, theirs] = make_socket_pair();
         socket_ = std::move(mine);
-        return start(options, theirs);
+        return start(options, in_background, theirs);
       }()) {
   const int flags = fcntl(child_.stderr_pipe().get(), F_GETFL);
   fcntl(child_.stderr_pipe().get(), F_SETFL, flags | O_NONBLOCK);

@@ -19,7 +19,8 @@ class CompileProcess {
  public:
   /// Starts the worker and waits for its hello, or until `is_withdrawn`. Throws Error(Unavailable) with the
   /// worker's output if there is no hello.
-  CompileProcess(const CompilePoolOptions& options, const std::function<bool()>& is_withdrawn);
+  CompileProcess(const CompilePoolOptions& options, bool in_background,
+                 const std::function<bool()>& is_withdrawn);
 
   struct Compilation {
     v1::CompileReply reply;
@@ -41,7 +42,7 @@ class CompileProcess {
   unsigned compiles() const noexcept { return compiles_; }
 
  private:
-  static Subprocess start(const CompilePoolOptions& options, const UniqueFd& socket);
+  static Subprocess start(const CompilePoolOptions& options, bool in_background, const UniqueFd& socket);
   std::string await_hello(const std::function<bool()>& is_withdrawn);
   /// What the worker has computed so far; zero where the system does not tell.
   std::chrono::nanoseconds cpu_time() const;

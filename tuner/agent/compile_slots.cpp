@@ -1,5 +1,7 @@
 #include "tuner/agent/compile_slots.hpp"
 
+#include <algorithm>
+
 namespace cubind {
 namespace {
 
@@ -18,8 +20,17 @@ unsigned slots_for(CompilePriority priority, unsigned slots) {
 
 }  // namespace
 
+unsigned CompileSlots::for_background(unsigned slots) { return std::max(slots / 4, 1U); }
+
 bool CompileSlots::try_take(CompilePriority priority) {
   const std::lock_guard lock(mutex_);
+  if (priority == CompilePriority::Background) {
+    if (in_background_ >= for_background(slots_) || taken_ + in_background_ >= slots_) {
+      return false;
+    }
+    ++in_background_;
+    return true;
+  }
   if (taken_ >= slots_for(priority, slots_)) {
     return false;
   }
@@ -27,9 +38,9 @@ bool CompileSlots::try_take(CompilePriority priority) {
   return true;
 }
 
-void CompileSlots::give() {
+void CompileSlots::give(CompilePriority priority) {
   const std::lock_guard lock(mutex_);
-  --taken_;
+  --(priority == CompilePriority::Background ? in_background_ : taken_);
 }
 
 }  // namespace cubind

@@ -8,15 +8,17 @@ namespace cubind {
 /// before them cannot take: a source that keeps its compiler busy until the deadline does not keep those
 /// waiting who are more in a hurry. Compiles ahead leave one of several slots to the job that runs.
 enum class CompilePriority {
-  Ahead,      // a configuration of the job that comes next
-  Tuning,     // a configuration, ahead of the device
-  Reference,  // a tuning job cannot go on without it
-  Check,      // kernels check
-  Question,   // a caller waits for the cubin
+  Background,  // a job that nobody waits for
+  Ahead,       // a configuration of the job that comes next
+  Tuning,      // a configuration, ahead of the device
+  Reference,   // a tuning job cannot go on without it
+  Check,       // kernels check
+  Question,    // a caller waits for the cubin
 };
 
 /// Limits the compiles that run at a time in all pools that share it: an agent with two NVRTC installations
-/// has two pools and one machine. Thread-safe.
+/// has two pools and one machine. Those in the background begin only where a slot is free, have a quarter of
+/// the slots, at least one, and take none from the others. Thread-safe.
 class CompileSlots {
  public:
   /// Beyond the `slots` of tuning jobs.
@@ -24,14 +26,20 @@ class CompileSlots {
 
   explicit CompileSlots(unsigned slots) : slots_(slots) {}
 
+  /// Of `slots`, how many may be taken by compiles in the background.
+  static unsigned for_background(unsigned slots);
+
   /// False: all slots of that priority are taken.
   bool try_take(CompilePriority priority);
-  void give();
+  /// One that was taken with that priority.
+  void give(CompilePriority priority);
 
  private:
   const unsigned slots_;
   std::mutex mutex_;
-  unsigned taken_ = 0;  // guarded by mutex_
+  // Guarded by mutex_.
+  unsigned taken_ = 0;  // but for those in the background
+  unsigned in_background_ = 0;
 };
 
 }  // namespace cubind

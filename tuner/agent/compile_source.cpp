@@ -58,14 +58,28 @@ void CompileSource::want(const Wanted& wanted) {
 }
 
 void CompileSource::start(const Wanted& wanted) {
-  compiles_.want(wanted.key.digest, wanted.priority, wanted.request);
-  running_.emplace(wanted.key.digest, Running{wanted.key, wanted.toolchain});
+  raise_if_awaited();
+  const bool awaited = channel_.is_awaited();
+  in_background_ = in_background_ || !awaited;
+  compiles_.want(wanted.key.digest, awaited ? wanted.priority : CompilePriority::Background, wanted.request);
+  running_.emplace(wanted.key.digest, Running{wanted.key, wanted.toolchain, wanted.priority});
+}
+
+void CompileSource::raise_if_awaited() {
+  if (!in_background_ || !channel_.is_awaited()) {
+    return;
+  }
+  in_background_ = false;
+  for (const auto& [key, running] : running_) {
+    compiles_.raise(key, running.priority);
+  }
 }
 
 Compiled& CompileSource::finish(const Digest& key) {
   CompileCache::ResultPtr compiled;
   while (!compiled) {
     stop_.check();
+    raise_if_awaited();
     compiled = compiles_.wait(key, kPoll);
   }
   nvrtc_calls_ += compiles_.take_nvrtc_calls(key);

@@ -46,7 +46,7 @@ class CompileSource {
     Key key;
     ToolchainIdentity toolchain;
     std::function<v1::CompileRequest()> request;
-    CompilePriority priority = CompilePriority::Tuning;
+    CompilePriority priority = CompilePriority::Tuning;  // while somebody waits for the job
   };
   /// Starts the compile unless the artifact is known or under way.
   void want(const Wanted& wanted);
@@ -71,8 +71,11 @@ class CompileSource {
   struct Running {
     Key key;
     ToolchainIdentity toolchain;
+    CompilePriority priority;  // that it has where somebody waits for the job
   };
   void start(const Wanted& wanted);
+  /// Compiles of a job that nobody waited for leave the background when somebody does.
+  void raise_if_awaited();
   Compiled& finish(const Digest& key);
 
   CompileCache& compiles_;
@@ -80,6 +83,7 @@ class CompileSource {
   JobStop& stop_;
   std::map<Digest, Compiled> done_;
   std::map<Digest, Running> running_;
+  bool in_background_ = false;  // some of running_ began there
   unsigned nvrtc_calls_ = 0;
 };
 

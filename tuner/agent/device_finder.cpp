@@ -101,7 +101,7 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
   if (!options.replay_faults.empty()) {
     device.worker_arguments.insert(device.worker_arguments.end(), {"--faults", options.replay_faults});
   }
-  WorkerLink link(spawner, options.worker_program.string(), device.worker_arguments);
+  WorkerLink link(spawner, options.worker_program.string(), device.worker_arguments, {});
   JobStop stop;
   RemoteDevice remote(link, device.open, stop, options.deadlines);
   remote.probe();
@@ -191,10 +191,15 @@ FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const s
     device.open.set_gpu(offer.uuid());
     device.open.set_timer(options.timer);
     device.open.set_memory_fraction(options.memory_fraction);
+    device.worker_environment = gpu_environment(offer.uuid());
     devices.push_back(std::move(device));
   }
   const std::string none_because = devices.empty() ? as_reason(found.none_because()) : "";
   return {std::move(devices), none_because};
+}
+
+std::vector<std::string> gpu_environment(const std::string& uuid) {
+  return {"CUDA_VISIBLE_DEVICES=" + uuid, "CUDA_DEVICE_MAX_CONNECTIONS=1"};
 }
 
 std::map<std::string, std::uint64_t> trial_memory(const AgentOptions& options, Spawner& spawner,

@@ -19,7 +19,8 @@ namespace cubind {
 struct LocalDevice {
   v1::OfferedDevice offer;
   v1::OpenDevice open;
-  std::vector<std::string> worker_arguments;  // after `device --fd N`
+  std::vector<std::string> worker_arguments;    // after `device --fd N`
+  std::vector<std::string> worker_environment;  // beside this process's own
 };
 
 /// This machine's devices as this agent's options select them, or why there are none.
@@ -32,6 +33,11 @@ struct FoundDevices {
 /// `--tune-when never` finds none. A table that does not work is left out with a message in the log, so are
 /// all GPUs where a driver does not answer within the deadline for opening a device, or until `stop`.
 FoundDevices find_devices(const AgentOptions& options, Spawner& spawner, const std::stop_token& stop = {});
+
+/// What a GPU's worker runs with: it sees no other GPU, for the driver starts each that it sees, and has one
+/// connection to it, because a context takes longer to make with the eight that it has by default (H200:
+/// 0.10 s, with one 0.055 s) and a worker has one stream.
+std::vector<std::string> gpu_environment(const std::string& uuid);
 
 /// The memory of each device that trials may use now, by UUID, found as find_devices() finds it. Devices that
 /// are not found are left out. Without NVML a GPU says 0.

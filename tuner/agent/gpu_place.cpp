@@ -18,8 +18,8 @@ GpuPlace::Turn::Turn(GpuPlace& place, Spawner& spawner, const std::filesystem::p
     : place_(place), busy_(place.busy_), stop_(stop) {
   stop_.check();
   if (!place_.worker_) {
-    place_.worker_ =
-        std::make_unique<WorkerLink>(spawner, worker_program.string(), place_.device.worker_arguments);
+    place_.worker_ = std::make_unique<WorkerLink>(
+        spawner, worker_program.string(), place_.device.worker_arguments, place_.device.worker_environment);
   }
 }
 

@@ -28,6 +28,9 @@ class JobChannel {
   /// For cubins whose compressed form is above kMaxInlineCubinBytes: call it before the Batch that names them
   /// without bytes.
   virtual void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) = 0;
+
+  /// Somebody waits for the job; may become true while it runs. Throws nothing.
+  virtual bool is_awaited() const { return true; }
 };
 
 }  // namespace cubind

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,14 +14,21 @@ namespace cubind {
 /// A lease of the stream: every message names it and repeats its fencing number.
 class LeaseChannel final : public JobChannel {
  public:
-  LeaseChannel(LeaseStream& stream, std::string lease_id, std::uint64_t fence, const JobStop& stop)
-      : stream_(stream), lease_id_(std::move(lease_id)), fence_(fence), stop_(stop) {}
+  LeaseChannel(LeaseStream& stream, const v1::LeaseGrant& lease, const JobStop& stop)
+      : stream_(stream),
+        lease_id_(lease.lease_id()),
+        fence_(lease.fence()),
+        stop_(stop),
+        awaited_(!lease.nobody_waits()) {}
 
   void store(const v1::Batch& batch) override;
   void settle() override;
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
+  bool is_awaited() const override { return awaited_; }
+  /// From any thread.
+  void set_awaited() { awaited_ = true; }
   /// The last message of the lease; returns when the daemon has it.
   void finish(const v1::JobResult& result);
   /// From any thread.
@@ -33,6 +41,7 @@ class LeaseChannel final : public JobChannel {
   const std::string lease_id_;
   const std::uint64_t fence_;
   const JobStop& stop_;
+  std::atomic<bool> awaited_;
   std::optional<std::uint64_t> sent_;  // the number of the batch that is not acknowledged yet
 };
 

@@ -64,7 +64,7 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
                  "offer a replay device that plays this table of recorded trials; may be repeated");
   app.add_option("--replay-faults", options.replay_faults, "JSON file of faults for the replay device")
       ->envname("CUBIND_REPLAY_FAULTS");
-  app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: half the cores)")
+  app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: one a core)")
       ->check(CLI::Range(1u, 1024u));
   app.add_option("--compile-deadline-ms", times.compile, "deadline of one compile")
       ->check(CLI::PositiveNumber);
@@ -101,7 +101,7 @@ void complete(AgentOptions& options, const TimesMs& times, const std::string& wh
 
 }  // namespace
 
-unsigned compile_jobs_for(double cores) { return std::max(static_cast<unsigned>(cores / 2), 1u); }
+unsigned compile_jobs_for(double cores) { return std::max(static_cast<unsigned>(cores), 1u); }
 
 double cores_of_quota(const std::string& cpu_max) {
   std::istringstream words(cpu_max);

@@ -39,7 +39,7 @@ struct AgentOptions {
 /// `exit_code`.
 std::optional<AgentOptions> parse_agent_options(int argc, const char* const* argv, int& exit_code);
 
-/// Half the cores, at least one.
+/// All cores, at least one.
 unsigned compile_jobs_for(double cores);
 /// What a line of cgroup's cpu.max grants ("QUOTA PERIOD" in microseconds, or "max PERIOD"), at least one
 /// core; a large number where it limits nothing.

@@ -18,6 +18,7 @@ CompilePoolOptions pool_options(const AgentOptions& options, const Toolchain& to
   pool.nvrtc = toolchain.nvrtc;
   pool.builtins = toolchain.builtins;
   pool.jobs = options.compile_jobs + CompileSlots::kReserved;
+  pool.background_jobs = CompileSlots::for_background(options.compile_jobs);
   pool.deadline = options.compile_deadline;
   pool.slots = std::move(slots);
   return pool;

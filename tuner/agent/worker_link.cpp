@@ -20,8 +20,12 @@ constexpr milliseconds kWorkerGoodbye{2000};
 
 }  // namespace
 
-WorkerLink::WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments)
-    : spawner_(spawner), program_(std::move(program)), arguments_(std::move(arguments)) {}
+WorkerLink::WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments,
+                       std::vector<std::string> environment)
+    : spawner_(spawner),
+      program_(std::move(program)),
+      arguments_(std::move(arguments)),
+      environment_(std::move(environment)) {}
 
 WorkerLink::~WorkerLink() { stop(); }
 
@@ -32,7 +36,7 @@ void WorkerLink::start() {
   options.program = program_;
   options.arguments = {"device", "--fd", std::to_string(kWorkerFd)};
   options.arguments.insert(options.arguments.end(), arguments_.begin(), arguments_.end());
-  options.environment = own_environment();
+  options.environment = own_environment_with(environment_);
   options.fds = {{theirs.get(), kWorkerFd}};
   const std::lock_guard lock(mutex_);
   if (interrupted_) {

@@ -17,9 +17,10 @@ namespace cubind {
 class WorkerLink final : public DeviceLink {
  public:
   /// `arguments` follow `device --fd N`: none for a GPU, `--replay TABLE ...` for the replay device. The
-  /// worker gets the environment of this process. `spawner` must outlive this object: its thread is the
-  /// worker's parent.
-  WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments);
+  /// worker gets the environment of this process, with these variables ("NAME=VALUE") in it. `spawner` must
+  /// outlive this object: its thread is the worker's parent.
+  WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments,
+             std::vector<std::string> environment);
   ~WorkerLink() override;
 
   void start() override;
@@ -34,6 +35,7 @@ class WorkerLink final : public DeviceLink {
   Spawner& spawner_;
   std::string program_;
   std::vector<std::string> arguments_;
+  std::vector<std::string> environment_;
   UniqueFd socket_;
 
   mutable std::mutex mutex_;           // held while the process is made, replaced or killed

@@ -179,6 +179,11 @@ v1::EndLease FakeAgent::wait_for_end_of_lease() {
       .end_lease();
 }
 
+v1::Awaited FakeAgent::wait_for_awaited() {
+  return state_->must_take("awaited", [](const v1::DaemonMessage& item) { return item.has_awaited(); })
+      .awaited();
+}
+
 void FakeAgent::wait_for_drain() {
   state_->must_take("drain", [](const v1::DaemonMessage& item) { return item.has_drain(); });
 }

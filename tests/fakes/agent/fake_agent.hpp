@@ -29,6 +29,7 @@ class FakeAgent {
   /// Absent: none came within the time.
   std::optional<v1::LeaseGrant> try_lease(std::chrono::milliseconds time);
   v1::EndLease wait_for_end_of_lease();
+  v1::Awaited wait_for_awaited();
   void wait_for_drain();
   v1::CheckOrder wait_for_check();
 

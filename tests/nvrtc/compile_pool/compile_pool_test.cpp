@@ -1,5 +1,6 @@
 #include "tuner/agent/compile_pool.hpp"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -9,6 +10,7 @@
 
 #include "tests/nvrtc/compile_pool/pool_requests.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/process_tree.hpp"
 
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
@@ -195,6 +197,44 @@ TEST_CASE("who is more in a hurry has a slot that others cannot keep busy") {
   pool.submit(endless(), CompilePriority::Check);
   CHECK(pool.wait(pool.submit(good(3), CompilePriority::Question), 60s));
   CHECK_FALSE(pool.wait(tuning, 100ms));
+  pool.cancel_all();
+}
+
+TEST_CASE("a compile in the background has a worker in the idle class and holds up nobody") {
+  CompilePoolOptions options = newest(1 + CompileSlots::kReserved);
+  options.slots = std::make_shared<CompileSlots>(1);
+  CompilePool pool(options);
+  pool.submit(endless(), CompilePriority::Background);
+  const int worker = busy_worker(pool);
+  CHECK(sched_getscheduler(worker) == SCHED_IDLE);
+  CHECK(pool.wait(pool.submit(good()), 60s));
+  for (const int other : pool.worker_pids()) {
+    CHECK((other == worker || sched_getscheduler(other) == sched_getscheduler(0)));
+  }
+  CHECK(cpu_time(worker) > 0ms);
+  pool.cancel_all();
+}
+
+TEST_CASE("a compile in the background begins anew when somebody waits for it") {
+  CompilePool pool(newest());
+  const std::uint64_t raised = pool.submit(endless(), CompilePriority::Background);
+  const std::uint64_t waiting = pool.submit(good(), CompilePriority::Background);
+  const int before = busy_worker(pool);
+  pool.raise(raised, CompilePriority::Tuning);
+  CHECK(pool.wait(waiting, 60s));
+  CHECK(kill(before, 0) != 0);
+  pool.cancel(raised);
+  CHECK(pool.pending() == 0);
+}
+
+TEST_CASE("a compile that waits behind one in the background leaves it when somebody waits for it") {
+  CompilePool pool(newest());
+  pool.submit(endless(), CompilePriority::Background);
+  busy_worker(pool);
+  const std::uint64_t raised = pool.submit(good(), CompilePriority::Background);
+  CHECK_FALSE(pool.wait(raised, 200ms));
+  pool.raise(raised, CompilePriority::Tuning);
+  CHECK(pool.wait(raised, 60s));
   pool.cancel_all();
 }
 

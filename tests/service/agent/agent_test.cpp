@@ -1,6 +1,11 @@
+#include <sched.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "tests/service/agent/agent_fixture.hpp"
+#include "tests/support/process_tree.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
@@ -121,6 +126,38 @@ TEST_CASE("an agent that must never tune offers no device and says so") {
   CHECK(hello->hello().devices_size() == 0);
   CHECK(hello->hello().no_device_because() == "--tune-when never gives no consent to measure");
   CHECK(hello->hello().toolchains_size() >= 1);
+}
+
+// Of the agent, one that has computed for a while; absent: there is none yet.
+std::optional<ProcessId> busy_compiler(pid_t agent) {
+  const std::vector<ProcessId> all = descendants(agent);
+  const auto found = std::ranges::find_if(all, [](const ProcessId& one) {
+    return one.command.find("cubind-worker compile") != std::string::npos && cpu_time(one.pid) > seconds(1);
+  });
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
+TEST_CASE("compilers of a job that nobody waits for are in the idle class until somebody does") {
+  AgentFixture fixture;
+  v1::LeaseGrant lease = fixture.lease();
+  lease.set_nobody_waits(true);
+  lease.mutable_spec()->mutable_files(1)->set_content(R"(
+    template <int D, int X> struct Tree { static const int v = Tree<D - 1, 2 * X>::v + Tree<D - 1, 2 * X + 1>::v; };
+    template <int X> struct Tree<0, X> { static const int v = X & 1; };
+    template <typename T, int A, int B> __global__ void scale(const T*, T* y, long long) { *y = Tree<26, A>::v; })");
+  fixture.grant(lease);
+  std::optional<ProcessId> compiler;
+  const auto limit = std::chrono::steady_clock::now() + seconds(30);
+  while (!compiler && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    compiler = busy_compiler(fixture.agent->pid());
+  }
+  REQUIRE(compiler);
+  CHECK(sched_getscheduler(compiler->pid) == SCHED_IDLE);
+  v1::DaemonMessage message;
+  message.mutable_awaited()->set_lease_id(lease.lease_id());
+  fixture.daemon.send(message);
+  CHECK(wait_until_gone({*compiler}, seconds(20)).empty());  // another one goes on
 }
 
 TEST_CASE("a lease to compile uploads the named configurations and measures nothing") {

@@ -49,6 +49,22 @@ TEST_CASE("256 waiters for one cold key cause one job and get byte-identical rep
   CHECK(daemon.jobs(true).size() == 1);
 }
 
+TEST_CASE_METHOD(MeasuredByHand, "an agent hears whether somebody waits for its job, at once or later") {
+  const Got miss = get(vector_add(4096));
+  REQUIRE(miss.status.ok());
+  const v1::LeaseGrant unawaited = agent.wait_for_lease();
+  CHECK(unawaited.nobody_waits());
+  auto call = std::async(std::launch::async, [&] { return get(waiting(4096)); });
+  CHECK(agent.wait_for_awaited().lease_id() == unawaited.lease_id());
+  REQUIRE(agent.tune(unawaited));
+  REQUIRE(call.get().status.ok());
+  call = std::async(std::launch::async, [&] { return get(waiting(64)); });
+  const v1::LeaseGrant awaited = agent.wait_for_lease();
+  CHECK_FALSE(awaited.nobody_waits());
+  REQUIRE(agent.tune(awaited));
+  REQUIRE(call.get().status.ok());
+}
+
 TEST_CASE("a job that no agent can take is no_device and ends the wait with what serve would give") {
   DaemonFixture daemon;
   v1::Hello hello = compiling_hello();

@@ -40,6 +40,12 @@ TEST_CASE_METHOD(AheadFixture, "what the daemon has or knows not to compile is n
   CHECK(world.compiler.compiled.size() == 1);  // the reference, which is no trial
 }
 
+TEST_CASE_METHOD(AheadFixture, "a job that nobody waits for is compiled in the background") {
+  world.channel.frame.set_nobody_waits(true);
+  compile_ahead();
+  CHECK(world.compiler.submitted == std::vector(25, CompilePriority::Background));
+}
+
 TEST_CASE_METHOD(AheadFixture, "compiling ahead ends with its object") {
   world.compiler.is_stuck = true;
   { const AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device); }

@@ -70,6 +70,16 @@ TEST_CASE_METHOD(CacheFixture, "a compile ahead rises when a job asks for it") {
   CHECK(compiler.raised[0].second == CompilePriority::Tuning);
 }
 
+TEST_CASE_METHOD(CacheFixture, "a compile under way rises with its job and a finished one does not") {
+  want("f", CompilePriority::Background);
+  cache.raise(Digest::of("f"), CompilePriority::Tuning);
+  REQUIRE(compiler.raised.size() == 1);
+  CHECK(compiler.raised[0].second == CompilePriority::Tuning);
+  wait("f");
+  cache.raise(Digest::of("f"), CompilePriority::Question);
+  CHECK(compiler.raised.size() == 1);
+}
+
 TEST_CASE_METHOD(CacheFixture, "an error of the source is kept and an end without NVRTC's word is not") {
   compiler.refuses = [](const std::string&) { return true; };
   use("f");

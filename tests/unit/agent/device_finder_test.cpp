@@ -1,10 +1,17 @@
 #include "tuner/agent/device_finder.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "tests/support/paths.hpp"
+#include "tuner/agent/worker_link.hpp"
 
 namespace cubind::test {
 namespace {
 
+using Catch::Matchers::Contains;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
@@ -42,6 +49,23 @@ TEST_CASE("all that a process writes until its end is read") {
   options.stdout_to = ChildStream::Pipe;
   Subprocess child = Subprocess::spawn(options);
   CHECK(output_of(child, steady_clock::now() + seconds(60), {}) == "onetwo");
+}
+
+TEST_CASE("a worker sees its GPU alone whatever this process sees") {
+  const TempDir folder;
+  const std::string script = (folder.path() / "worker").string(), seen = (folder.path() / "seen").string();
+  write_file_atomic(script, "#!/bin/sh\nenv > " + seen + "\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+  Spawner spawner;
+  WorkerLink link(spawner, script, {}, gpu_environment("GPU-5a3c"));
+  link.start();
+  CHECK_FALSE(link.call({}, std::chrono::seconds(20)).reply);  // it has ended
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  const std::string variables = "\n" + read_file(seen);
+  CHECK_THAT(variables, Contains("\nCUDA_VISIBLE_DEVICES=GPU-5a3c\n"));
+  CHECK_THAT(variables, Contains("\nCUDA_DEVICE_MAX_CONNECTIONS=1\n"));
+  CHECK_THAT(variables, !Contains("0,1"));
 }
 
 }  // namespace

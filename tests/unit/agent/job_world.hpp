@@ -31,6 +31,7 @@ class MemoryCompiler final : public Compiler {
   std::function<bool(const std::string& entry)> is_killed;       // at its deadline, by the parent
   std::atomic<bool> is_stuck{false};                             // nothing is ever ready
   std::map<std::string, int> compiled;                           // by entry
+  std::vector<CompilePriority> submitted;                        // with which priorities
   std::vector<std::pair<std::uint64_t, CompilePriority>> raised;
   /// Asked for and not yet waited for.
   std::size_t under_way() const;
@@ -54,10 +55,13 @@ class MemoryChannel final : public JobChannel {
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
   void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) override;
 
+  bool is_awaited() const override { return awaited; }
+
   /// A lease that holds everything stored.
   v1::LeaseGrant grant() const;
   const v1::TrialHeader* trial(const Configuration& configuration) const;
 
+  std::atomic<bool> awaited{true};
   std::size_t batches = 0;
   v1::Batch lost;  // the batch that was in flight when the lease was lost
   std::map<std::string, v1::TrialHeader> trials;

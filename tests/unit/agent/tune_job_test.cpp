@@ -51,6 +51,21 @@ TEST_CASE("compiles are under way while the device measures") {
   CHECK(under_way.back() == 0);
 }
 
+TEST_CASE("a job that nobody waits for compiles in the background until somebody does") {
+  World world({});
+  world.channel.awaited = false;
+  world.options.compile_window = 4;
+  world.device.behaviour().time_us = [&](const Configuration& one) {
+    world.channel.awaited = true;
+    return bowl(one);
+  };
+  REQUIRE(world.run().status() == v1::JobResult::DONE);
+  CHECK(world.compiler.submitted.front() == CompilePriority::Background);
+  CHECK(world.compiler.submitted.back() == CompilePriority::Tuning);
+  REQUIRE(world.compiler.raised.size() == 3);  // what was under way
+  CHECK(world.compiler.raised.front().second == CompilePriority::Tuning);
+}
+
 TEST_CASE("hopeless configurations get one sample and the default three") {
   World world({});
   world.run();

@@ -1,6 +1,7 @@
 // The child of subprocess_test.cpp: does what its first argument says and reports on descriptor 5 or stdout.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -48,6 +49,7 @@ std::string state() {
   text += "as " + limit_text(RLIMIT_AS) + " cpu " + limit_text(RLIMIT_CPU) + " fsize " +
           limit_text(RLIMIT_FSIZE) + " core " + limit_text(RLIMIT_CORE) + "\n";
   text += "nice " + std::to_string(::getpriority(PRIO_PROCESS, 0)) + "\n";
+  text += "class " + std::to_string(::sched_getscheduler(0)) + "\n";
   sigset_t mask;
   ::sigprocmask(SIG_SETMASK, nullptr, &mask);
   struct sigaction action {};

@@ -1,6 +1,7 @@
 #include "base/subprocess.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -149,6 +150,14 @@ TEST_CASE("environment folder and niceness are the ones asked for") {
   CHECK(contains(state, "env A=1\nenv B=two words"));
   CHECK(contains(state, "cwd /"));
   CHECK(contains(state, "nice " + std::to_string(std::min(mine + 3, 19))));
+}
+
+TEST_CASE("a child is in the idle class where that is asked for and else in that of its parent") {
+  const auto class_text = [](int scheduler) { return "class " + std::to_string(scheduler); };
+  SubprocessOptions options = child({"state"});
+  CHECK(contains(state_of(options), class_text(::sched_getscheduler(0))));
+  options.idle_class = true;
+  CHECK(contains(state_of(options), class_text(SCHED_IDLE)));
 }
 
 TEST_CASE("limits hold in the child and not here") {

@@ -15,7 +15,7 @@ struct RecordingLink final : AgentLink {
   void announce(const Lease& next) override { announced.push_back(next); }
   std::vector<Lease> announced;
   std::vector<Lease> leases;
-  std::vector<std::string> ended;
+  std::vector<std::string> ended, told_awaited;
   bool drained = false;
   bool fails_once = false;
   std::optional<Error> refuses_once;
@@ -28,6 +28,7 @@ struct RecordingLink final : AgentLink {
     }
     leases.push_back(lease);
   }
+  void awaited(const std::string& lease_id) override { told_awaited.push_back(lease_id); }
   void end_lease(const std::string& lease_id, const std::string&) override { ended.push_back(lease_id); }
   void check(const CheckOrder&) override {}
   void drain() override { drained = true; }

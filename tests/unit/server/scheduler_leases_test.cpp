@@ -210,5 +210,46 @@ TEST_CASE("a job that waits for an idle GPU is announced behind one that a calle
   CHECK(f.link.announced[0].job.question.problem == f.question(64).problem);
 }
 
+TEST_CASE("a lease and an announcement say whether somebody waits for the job") {
+  SchedulerFixture f;
+  TuneOrder awaited{f.question(4096), h200_class()};
+  awaited.awaited = true;
+  f.scheduler->submit_tunes({awaited, {f.question(64), h200_class()}}, false);
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.announced.size() == 1);
+  CHECK(f.link.announced[0].nobody_waits);
+  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, f.done("a")));
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK_FALSE(f.link.leases[0].nobody_waits);
+  CHECK(f.link.leases[1].nobody_waits);
+}
+
+TEST_CASE("an agent is told once when somebody begins to wait for a job that it works on") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with(), f.link);
+  const std::string job = f.submit().job.id;
+  REQUIRE(f.link.leases.at(0).nobody_waits);
+  CHECK(f.link.told_awaited.empty());
+  f.scheduler->await(job);
+  f.scheduler->await(job);
+  CHECK(f.link.told_awaited == std::vector{f.link.leases[0].id});
+  f.scheduler->await("no such job");
+}
+
+TEST_CASE("a job that is asked for anew is awaited from then on, also under its next lease") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  TuneOrder again{f.question(4096), h200_class()};
+  again.awaited = true;
+  f.scheduler->submit_tunes({again}, false);
+  CHECK(f.link.told_awaited == std::vector{f.link.leases.at(0).id});
+  f.scheduler->agent_left(agent);
+  f.clock.advance(1s);
+  f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK_FALSE(f.link.leases[1].nobody_waits);
+}
+
 }  // namespace
 }  // namespace cubind::test
