@@ -1,11 +1,12 @@
 """What 1,000 misses cost a training loop on the same GPU: its step time, its free memory, and whether the
 jobs run after.
 
-    python3 bench/beside_training --bin DIR [--misses 1000] [--steps 60] [--rounds 8] [--output FILE]
+    python3 bench/beside_training --bin DIR [--misses 1000] [--rounds 8] [--control] [--output FILE]
 
-Another process trains a transformer. Its steps are timed by events in rounds: without misses, then while the
-misses are asked, in turn. The daemon gives way to others (--tune-when idle), so no job may touch the GPU
-meanwhile.
+Another process trains a transformer without a pause, for a GPU that has just rested runs faster. Its steps
+are timed by events in rounds that follow each other: one while misses are asked, one as long without, and in
+the next pair the other way round. --control asks nothing in either: how much rounds differ by themselves.
+The daemon gives way to others (--tune-when idle), so no job may touch the GPU meanwhile.
 When the training ends, the waiting jobs must run by themselves: the seconds until the first record are
 measured. DIR holds cubind's programs. Needs torch. Exit status 1: a job did not run, or the free memory
 changed.
@@ -17,7 +18,6 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import threading
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
@@ -29,22 +29,31 @@ BUCKETS = (1, 4, 16, 64, 256, 1024, 4096, 16384)  # of N; D is compiled in
 
 
 class Training:
-    """The training process. Each line to it asks for a round of steps, each line of it is a round's
-    figures."""
+    """The training process. It answers each line with the figures of its steps since the line before."""
 
-    def __init__(self, steps):
+    def __init__(self):
         self.process = subprocess.Popen(
-            [sys.executable, pathlib.Path(__file__).with_name("train.py"), str(steps)],
+            [sys.executable, pathlib.Path(__file__).with_name("train.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.process.stdout.readline()  # it has warmed up
+        self.figures()
+        time.sleep(5)  # until its clock is steady
+        self.figures()
 
-    def round(self):
-        self.process.stdin.write("go\n")
+    def figures(self):
+        self.process.stdin.write("figures\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
+
+    def round(self, body):
+        """Its figures while `body` runs, and for how long that was."""
+        self.figures()
+        start = time.monotonic()
+        body()
+        seconds = time.monotonic() - start
+        return self.figures() | {"seconds": seconds}
 
     def end(self):
         self.process.stdin.close()
@@ -52,20 +61,23 @@ class Training:
 
 
 def ask(daemon, problems):
-    """Asks for each problem once; a miss starts a job behind its answer. Returns the misses a second."""
-    start = time.monotonic()
+    """Asks for each problem once; a miss starts a job behind its answer."""
     listed = [argument for problem in problems for argument in ("--problem", problem)]
     daemon.call("get", KERNEL, *listed, "--json", seconds=120)
-    return len(problems) / (time.monotonic() - start)
 
 
-def timed_with_misses(daemon, training, problems):
-    rates = []
-    asking = threading.Thread(target=lambda: rates.append(ask(daemon, problems)))
-    asking.start()
-    figures = training.round()
-    asking.join()
-    return figures | {"misses_per_second": rates[0]}
+def timed_pairs(daemon, training, parts, control):
+    """(plain, beside): the rounds without misses, and with a part of them each."""
+    plain, beside = [], []
+    seconds = 2.0
+    for index, part in enumerate(parts):
+        for asks in (False, True) if index % 2 else (True, False):
+            if asks and not control:
+                beside.append(training.round(lambda part=part: ask(daemon, part)))
+                seconds = beside[-1]["seconds"]
+            else:
+                (beside if asks else plain).append(training.round(lambda s=seconds: time.sleep(s)))
+    return plain, beside
 
 
 def until_first_record(daemon, seconds):
@@ -84,8 +96,8 @@ def main():
     )
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
     parser.add_argument("--misses", type=int, default=1000)
-    parser.add_argument("--steps", type=int, default=60, help="of a round")
     parser.add_argument("--rounds", type=int, default=8, help="with misses; as many without")
+    parser.add_argument("--control", action="store_true", help="no misses at all")
     parser.add_argument("--output", type=pathlib.Path, help="file for the results")
     parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
@@ -94,16 +106,13 @@ def main():
         f"N={BUCKETS[k % len(BUCKETS)]},D={64 + k // len(BUCKETS) * 8},T=bf16"
         for k in range(arguments.misses)
     ]
-    plain, beside = [], []
-    training = Training(arguments.steps)
+    parts = [problems[index * each : (index + 1) * each] for index in range(arguments.rounds)]
+    training = Training()
     with Daemon(arguments.bin, ["--gpus", "0"]) as daemon:
-        for index in range(arguments.rounds):
-            plain.append(training.round())
-            mine = problems[index * each : (index + 1) * each]
-            beside.append(timed_with_misses(daemon, training, mine))
+        plain, beside = timed_pairs(daemon, training, parts, arguments.control)
         waiting = json.loads(daemon.call("jobs", "--json"))["jobs"]
         training.end()
-        ran = until_first_record(daemon, 60)
+        ran = 0.0 if arguments.control else until_first_record(daemon, 60)
     step = {
         name: statistics.median(r["step_ms"] for r in rows)
         for name, rows in (("plain", plain), ("beside", beside))
@@ -113,6 +122,7 @@ def main():
         **toolchain(arguments.commit),
         "step_ms": step,
         "slower": step["beside"] / step["plain"] - 1,
+        "misses_per_second": each / statistics.median(r["seconds"] for r in beside),
         "free_bytes": sorted(free),
         "jobs_waiting": len(waiting),
         "seconds_until_first_record": ran,

@@ -1,8 +1,8 @@
-"""python3 train.py STEPS: a round of training steps for each line that comes in, its figures as a line of
-JSON out."""
+"""python3 train.py: trains without a pause. For each line that comes in, the figures of the steps since the
+line before as a line of JSON out; the end of the input ends it."""
 
-import itertools
 import json
+import select
 import statistics
 import sys
 
@@ -21,18 +21,31 @@ def step():
     optimizer.step()
 
 
-def timed_round(steps):
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
-    marks[0].record()
-    for mark in marks[1:]:
-        step()
-        mark.record()
-    torch.cuda.synchronize()
-    times = [a.elapsed_time(b) for a, b in itertools.pairwise(marks)]
-    return {"step_ms": statistics.median(times), "free_bytes": torch.cuda.mem_get_info()[0]}
+def mark():
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
 
 
-timed_round(int(sys.argv[1]))
-print("ready", flush=True)
-for _ in sys.stdin:
-    print(json.dumps(timed_round(int(sys.argv[1]))), flush=True)
+def asked():
+    """Whether a line has come in; None at the end of the input."""
+    if not select.select([sys.stdin], [], [], 0)[0]:
+        return False
+    return True if sys.stdin.readline() else None
+
+
+for _ in range(3):
+    step()
+marks, times = [mark()], []
+while (wanted := asked()) is not None:
+    step()
+    marks.append(mark())
+    # The host is one step ahead of the GPU, as in a loop that reads its loss.
+    while len(marks) > (1 if wanted else 2):
+        marks[1].synchronize()
+        times.append(marks[0].elapsed_time(marks[1]))
+        marks.pop(0)
+    if wanted:
+        figures = {"step_ms": statistics.median(times), "steps": len(times)}
+        print(json.dumps(figures | {"free_bytes": torch.cuda.mem_get_info()[0]}), flush=True)
+        times = []
