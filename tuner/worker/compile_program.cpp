@@ -93,25 +93,33 @@ void check_text(const std::string& name, const std::string& text) {
   }
 }
 
+struct WarmUp {
+  NvrtcStatus status = NvrtcStatus::Fault;
+  std::string error;  // where there is no cubin
+};
+
+WarmUp warm_up(const NvrtcLibrary& library, std::vector<std::string> options) {
+  NvrtcProgram program(library, "warm_up.cu", "__global__ void warm_up(float* x) { x[0] = 1.0f; }\n", {});
+  options.insert(options.end(), {"--gpu-architecture=sm_80", "--std=c++17", "--ptxas-options=-v"});
+  const NvrtcStatus status = program.compile(options);
+  const bool is_whole = status == NvrtcStatus::Success && !program.cubin().empty();
+  return {status, is_whole ? "" : program.error_text() + "\n" + program.log(kDefaultLogBytes).text};
+}
+
 }  // namespace
 
 ProgramCompiler::ProgramCompiler(const NvrtcLibrary& library) : library_(library) {
-  const std::string architecture = "--gpu-architecture=sm_80";
-  const std::string source = "__global__ void warm_up(float* x) { x[0] = 1.0f; }\n";
-  // Only NVRTC 12.8 and later know all of them; without them the closed doors of the process remain.
-  for (const char* option : {"--no-cache", "--no-source-include", kFixedSeed}) {
-    NvrtcProgram program(library_, "warm_up.cu", source, {});
-    if (program.compile({architecture, option}) != NvrtcStatus::InvalidOption) {
-      standing_options_.emplace_back(option);
-    }
+  standing_options_ = {"--no-cache", "--no-source-include", kFixedSeed};
+  WarmUp first = warm_up(library_, standing_options_);
+  if (first.status == NvrtcStatus::InvalidOption) {
+    // Only NVRTC 12.8 and later know all of them; without them the closed doors of the process remain.
+    std::erase_if(standing_options_, [&](const std::string& option) {
+      return warm_up(library_, {option}).status == NvrtcStatus::InvalidOption;
+    });
+    first = warm_up(library_, standing_options_);
   }
-  std::vector<std::string> options = standing_options_;
-  options.insert(options.end(), {architecture, "--std=c++17", "--ptxas-options=-v"});
-  NvrtcProgram program(library_, "warm_up.cu", source, {});
-  if (program.compile(options) != NvrtcStatus::Success || program.cubin().empty()) {
-    throw Error(
-        ErrorCode::Unavailable, library_.name(),
-        "the first compile failed: " + program.error_text() + "\n" + program.log(kDefaultLogBytes).text);
+  if (!first.error.empty()) {
+    throw Error(ErrorCode::Unavailable, library_.name(), "the first compile failed: " + first.error);
   }
 }
 
