@@ -265,7 +265,7 @@ TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t po
   const std::uint32_t first = log_.samples(candidate, v1::SampleBlock::SCREEN);
   const bool is_verified = log_.verification(candidate, input_.problem, false) != nullptr;
   const TrialDevice::Measured measured =
-      device_.measure({{&candidate, samples, first}}, v1::SampleBlock::SCREEN, !is_verified);
+      device_.measure({{&candidate, samples, first}}, {v1::SampleBlock::SCREEN, !is_verified});
   if (measured.culprit) {
     return {judge_measured(candidate, measured.reply), {}};
   }
@@ -318,19 +318,21 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
 }
 
 // If a worker died over several trials, nobody knows which one killed it: then they are measured one by one.
-TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order,
+TrialDevice::Measured TrialBench::measure_round(std::uint32_t round,
+                                                const std::vector<const Candidate*>& order,
                                                 std::uint32_t samples) {
+  const TrialDevice::Sampling how{.stage = v1::SampleBlock::FINAL, .place = round};
   std::vector<TrialDevice::Item> items;
   for (const Candidate* candidate : order) {
     items.push_back({candidate, samples, log_.samples(*candidate, v1::SampleBlock::FINAL)});
   }
-  TrialDevice::Measured all = device_.measure(items, v1::SampleBlock::FINAL);
+  TrialDevice::Measured all = device_.measure(items, how);
   if (all.culprit || all.reply.outcome() == v1::CORRECT) {
     return all;
   }
   TrialDevice::Measured result;
   for (const TrialDevice::Item& item : items) {
-    TrialDevice::Measured one = device_.measure({item}, v1::SampleBlock::FINAL);
+    TrialDevice::Measured one = device_.measure({item}, how);
     if (one.culprit) {
       return one;
     }
@@ -350,7 +352,7 @@ TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const
       return {{}, candidate, Attempt::Out};
     }
   }
-  const TrialDevice::Measured measured = measure_round(order, samples);
+  const TrialDevice::Measured measured = measure_round(round, order, samples);
   if (measured.culprit) {
     return {{}, measured.culprit, judge_measured(*measured.culprit, measured.reply)};
   }

@@ -233,12 +233,12 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const DeviceSetu
   }
 }
 
-TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage,
-                                               bool guarded) {
+TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, const Sampling& how) {
   v1::MeasureTrials request;
   request.set_setup(DeviceSetup::kMain);
-  request.set_stage(stage);
-  request.set_guarded(guarded);
+  request.set_stage(how.stage);
+  request.set_guarded(how.guarded);
+  request.set_place(how.place);
   Measured result;
   result.reply = prepare({DeviceSetup::kMain, input_.problem, {}});
   for (const Item& item : items) {
@@ -277,10 +277,9 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, v
   return result;
 }
 
-TrialDevice::Measured TrialDevice::measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage,
-                                           bool guarded) {
+TrialDevice::Measured TrialDevice::measure(const std::vector<Item>& items, const Sampling& how) {
   while (true) {
-    Measured result = try_measure(items, stage, guarded);
+    Measured result = try_measure(items, how);
     const bool complete = result.reply.measured_size() == static_cast<int>(items.size());
     if (!has_to_repeat(result.reply, complete || result.culprit != nullptr)) {
       return result;

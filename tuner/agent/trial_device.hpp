@@ -62,8 +62,13 @@ class TrialDevice {
     const Candidate* culprit =
         nullptr;  // whom the reply's outcome is about; null: all were measured, or nobody knows
   };
-  /// `guarded`: the trials are not verified, and are watched for what they write (see MeasureTrials).
-  Measured measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage, bool guarded = false);
+  /// As MeasureTrials has them.
+  struct Sampling {
+    v1::SampleBlock::Stage stage;
+    bool guarded = false;
+    std::uint32_t place = 0;
+  };
+  Measured measure(const std::vector<Item>& items, const Sampling& how);
 
   void unload(const Candidate& candidate) { remote_.unload(candidate.number); }
   void release(const DeviceSetup& setup) { remote_.release(setup.number); }
@@ -82,7 +87,7 @@ class TrialDevice {
   v1::PrepareProblem setup_request(const DeviceSetup& setup);
   v1::DeviceReply load(const Candidate& candidate);
   LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
-  Measured try_measure(const std::vector<Item>& items, v1::SampleBlock::Stage stage, bool guarded);
+  Measured try_measure(const std::vector<Item>& items, const Sampling& how);
   /// Whether a reply that saw foreign use is void; waits until the GPU is free again.
   bool has_to_repeat(const v1::DeviceReply& reply, bool complete);
 

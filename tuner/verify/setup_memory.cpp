@@ -13,6 +13,15 @@ constexpr std::uint64_t kLeastFlush = std::uint64_t{64} << 20;
 
 constexpr double kDefaultFraction = 0.9;
 
+// All places of a problem together, unless one alone takes more.
+constexpr std::uint64_t kPlacesBytes = std::uint64_t{512} << 20;
+constexpr std::uint32_t kMostPlaces = 8;
+
+std::uint64_t payload_bytes(const v1::BufferSpec& buffer) {
+  const DType type = dtype_from_wire(buffer.type(), "prepare.buffers[" + buffer.name() + "].type");
+  return buffer.elements() * size_of(type);
+}
+
 // The distribution of a fill with many choices lies in the workspace.
 std::uint64_t workspace_bytes(const v1::PrepareProblem& request) {
   std::uint64_t most = kWorkspaceBytes;
@@ -40,8 +49,7 @@ std::uint64_t guarded_bytes(std::uint64_t payload) {
 std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
   std::uint64_t total = 0;
   for (const v1::BufferSpec& buffer : request.buffers()) {
-    const DType type = dtype_from_wire(buffer.type(), "prepare.buffers[" + buffer.name() + "].type");
-    const std::uint64_t payload = buffer.elements() * size_of(type);
+    const std::uint64_t payload = payload_bytes(buffer);
     total += guarded_bytes(payload);
     if (buffer.role() != v1::IN && request.reference() != "expected") {
       total += guarded_bytes(payload);
@@ -54,6 +62,19 @@ std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
     total += output.data().size();
   }
   return total;
+}
+
+std::uint64_t place_bytes(const v1::PrepareProblem& request) {
+  std::uint64_t total = 0;
+  for (const v1::BufferSpec& buffer : request.buffers()) {
+    total += buffer.role() == v1::SCRATCH ? 0 : guarded_bytes(payload_bytes(buffer));
+  }
+  return total;
+}
+
+std::uint32_t timing_places(const v1::PrepareProblem& request) {
+  const std::uint64_t each = std::max<std::uint64_t>(place_bytes(request), 1);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kPlacesBytes / each, 1, kMostPlaces));
 }
 
 std::uint64_t flush_bytes(std::uint64_t l2_bytes) { return std::max(2 * l2_bytes, kLeastFlush); }

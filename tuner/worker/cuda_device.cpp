@@ -207,7 +207,7 @@ v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
   ProblemSetup& problem = setup(request.setup());
   const LoadedCubin& cubin = trial(item.trial());
   try {
-    problem.prepare_timing();
+    problem.prepare_timing(request.place());
     const BoundPlan plan = problem.bind(cubin, item.plan());
     const TimedWork work = timed_work(session(), problem, plan);
     if (const auto damage = first_run(session(), problem, work, request.guarded())) {

@@ -1,7 +1,6 @@
 #include "tuner/worker/guarded_buffer.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.hpp"
 #include "tuner/verify/setup_memory.hpp"
@@ -22,14 +21,18 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
                 "alignment " + std::to_string(align_) + " is not a power of two");
   }
   memory_ = DeviceMemory(budget, verify::guarded_bytes(bytes_));
-  place(Placement::Aligned);
+  move(Placement::Aligned);
 }
 
-bool GuardedBuffer::place(Placement placement) {
+void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
-  const cuda::DevicePtr address = memory_.address() + verify::kRedZoneBytes + (minimal ? align_ : 0);
+  const std::size_t at = place % (1 + more_.size());
+  address_ = (at == 0 ? memory_ : more_[at - 1]).address() + verify::kRedZoneBytes + (minimal ? align_ : 0);
   placement_ = placement;
-  return std::exchange(address_, address) != address;
+}
+
+void GuardedBuffer::add_place(MemoryBudget& budget) {
+  more_.emplace_back(budget, verify::guarded_bytes(bytes_));
 }
 
 void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
@@ -42,10 +45,10 @@ void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
       memory_ = DeviceMemory(budget, verify::guarded_bytes(bytes));
     } catch (...) {
       memory_ = DeviceMemory(budget, verify::guarded_bytes(0));
-      place(placement_);
+      move(placement_);
       throw;
     }
-    place(placement_);
+    move(placement_);
   }
   bytes_ = bytes;
 }

@@ -1,8 +1,9 @@
-// A buffer of a problem on the device, between two red zones.
+// A buffer of a problem on the device, between two red zones, at one place in memory or several.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "schemas/worker.pb.h"
 #include "tuner/plan/dtype.hpp"
@@ -32,8 +33,11 @@ class GuardedBuffer {
   cuda::DevicePtr address() const { return address_; }
   TypedAddress typed() const { return {address_, type_}; }
 
-  /// Moves the buffer (its content is then undefined) and says whether it was elsewhere before.
-  bool place(Placement placement);
+  /// Moves the buffer. Its content is undefined at a placement where it was not before; each place has a content of
+  /// its own. `place` 0 is the first; others are counted round and round.
+  void move(Placement placement, std::uint32_t place = 0);
+  /// Not for scratch, which grows at its only place. Throws DriverError(OutOfMemory).
+  void add_place(MemoryBudget& budget);
   /// Scratch alone: the size that a launch plan needs, which differs between configurations. Grows the
   /// allocation if need be; throws DriverError(OutOfMemory) where that does not fit, and is empty then.
   void fit(MemoryBudget& budget, std::uint64_t bytes);
@@ -51,6 +55,7 @@ class GuardedBuffer {
   std::uint32_t number_;
   Placement placement_ = Placement::Aligned;
   DeviceMemory memory_;
+  std::vector<DeviceMemory> more_;  // the places after the first
   cuda::DevicePtr address_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "tuner/plan/wire.hpp"
+#include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/fill.hpp"
 
 namespace cubind::worker {
@@ -74,7 +75,7 @@ void ProblemSetup::add_buffer(const v1::BufferSpec& spec, std::uint32_t number) 
   if (is_written(spec.role()) && request_.reference() != "expected") {
     // It stays where it is: what the reference made outlives the moves of the variant's buffers.
     buffer.reference.emplace(budget_, spec, type, number + 1);
-    buffer.reference->place(Placement::Minimal);
+    buffer.reference->move(Placement::Minimal);
   }
   if (spec.role() == v1::INOUT) {
     buffer.pristine = DeviceMemory(budget_, buffer.variant.bytes());
@@ -124,18 +125,69 @@ void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
   }
 }
 
-void ProblemSetup::prepare_timing() { make_inputs({0, Placement::Aligned}); }
+void ProblemSetup::prepare_timing(std::uint32_t place) {
+  make_inputs({0, Placement::Aligned});
+  if (place == 0) {
+    return;
+  }
+  make_places();
+  if (place % places_ > 0) {
+    move_to(place % places_);
+  }
+}
+
+// Fewer places than wanted are no fault, and configurations may still need memory for their scratch.
+void ProblemSetup::make_places() {
+  if (places_ > 0) {
+    return;
+  }
+  places_ = 1;
+  const std::uint32_t wanted = verify::timing_places(request_);
+  const std::uint64_t taken = std::min(budget_.taken_bytes(), budget_.limit_bytes());
+  if ((wanted - 1) * verify::place_bytes(request_) > (budget_.limit_bytes() - taken) / 4) {
+    return;
+  }
+  try {
+    for (; places_ < wanted; ++places_) {
+      for (Buffer& buffer : buffers_) {
+        if (buffer.variant.role() != v1::SCRATCH) {
+          buffer.variant.add_place(budget_);
+        }
+      }
+    }
+  } catch (const cuda::DriverError& error) {
+    if (error.result() != cuda::Result::OutOfMemory) {
+      throw;
+    }
+  }
+}
+
+void ProblemSetup::move_to(std::uint32_t place) {
+  const bool is_new = filled_places_.insert(place).second;
+  for (Buffer& buffer : buffers_) {
+    const cuda::DevicePtr first = buffer.variant.address();
+    buffer.variant.move(Placement::Aligned, place);
+    if (is_new && has_inputs(buffer.variant.role())) {
+      copy_on_device(context_, buffer.variant.address(), first, buffer.variant.bytes());
+    }
+  }
+  if (is_new) {
+    kernels_.paint(zones());
+  }
+}
 
 void ProblemSetup::make_inputs(InputState wanted) {
   if (request_.reference() == "expected") {
     wanted.seed = 0;
+  }
+  for (Buffer& buffer : buffers_) {
+    buffer.variant.move(wanted.placement);
   }
   if (inputs_of_ == wanted) {
     return;
   }
   inputs_of_.reset();
   for (Buffer& buffer : buffers_) {
-    buffer.variant.place(wanted.placement);
     if (has_inputs(buffer.variant.role())) {
       make_input(buffer, wanted.seed);
     }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ class ProblemSetup {
   /// Buffers at their place, inputs of this seed, and the reference's outputs for them. Throws
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
-  /// Buffers at their place and inputs for timing.
-  void prepare_timing();
+  /// Buffers and inputs for timing, at one of the setup's places in memory, counted round and round. Further places
+  /// are made when the second one is first asked for, as many as fit.
+  void prepare_timing(std::uint32_t place = 0);
 
   /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
   void poison(std::byte value);
@@ -64,6 +66,7 @@ class ProblemSetup {
   void distrust() {
     inputs_of_.reset();
     reference_of_.reset();
+    filled_places_.clear();
   }
 
  private:
@@ -86,6 +89,8 @@ class ProblemSetup {
   void add_buffer(const v1::BufferSpec& spec, std::uint32_t number);
   void upload_expected();
   void make_inputs(InputState wanted);
+  void make_places();
+  void move_to(std::uint32_t place);
   void make_input(Buffer& buffer, std::uint64_t input_seed);
   std::uint64_t hash_of_input(Buffer& buffer, std::uint64_t input_seed);
   void run_reference(std::uint64_t input_seed);
@@ -103,7 +108,9 @@ class ProblemSetup {
   v1::PrepareProblem request_;  // without the bytes of cubin, files and expected outputs, once those are used
   std::vector<Buffer> buffers_;
   std::unique_ptr<LoadedCubin> reference_cubin_;
-  std::optional<InputState> inputs_of_;
+  std::optional<InputState> inputs_of_;        // at the first place
+  std::uint32_t places_ = 0;                   // 0: not made yet
+  std::set<std::uint32_t> filled_places_;      // after the first, with the inputs for timing
   std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to
 };
 

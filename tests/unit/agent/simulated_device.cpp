@@ -85,6 +85,7 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   if (request.stage() == v1::SampleBlock::FINAL) {
     rounds.emplace_back();
+    places.push_back(request.place());
   }
   for (const v1::MeasureTrials::Item& item : request.items()) {
     const Loaded& trial = loaded_.at(item.trial());

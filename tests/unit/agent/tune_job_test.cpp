@@ -141,6 +141,15 @@ TEST_CASE("the finalists of a round are measured in an order that changes from r
   CHECK(orders.size() >= 3);
 }
 
+TEST_CASE("each round of the finals is measured at the next place in memory") {
+  World world({});
+  world.run();
+  REQUIRE(world.device.places.size() >= 10);
+  for (std::uint32_t round = 0; round < world.device.places.size(); ++round) {
+    CHECK(world.device.places[round] == round);
+  }
+}
+
 TEST_CASE("a block of more threads than its registers allow is an outcome and is never launched") {
   World world({.max_threads = [](const Configuration& one) { return one == configuration(3, 2) ? 31 : 32; }});
   CHECK(text(world.run().winner()) != "A=3,B=2");
