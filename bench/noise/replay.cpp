@@ -1,7 +1,7 @@
 // Replays the choice between two finalists on recorded times of one unchanged configuration.
 //
 // noise_replay SEEDS FILE...: each FILE as bench/noise/__main__.py writes it. Prints one JSON object for
-// each: how often the second finalist wins, whose times are scaled, against the first, which is the default.
+// each: how often the second finalist wins, whose times are scaled, against the first, which is the incumbent.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -82,7 +82,7 @@ Choice choose(const RoundContext& context, const std::array<double, 2>& factors,
     rounds.add_round(round, times);
   }
   Contender first{&rounds.times(0), rounds.running(0)};
-  first.is_default = true;
+  first.incumbent = true;
   const Contender second{&rounds.times(1), rounds.running(1)};
   return {choose_winner({first, second}, context) == 1u, round};
 }

@@ -264,8 +264,8 @@ TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t po
   }
   const std::uint32_t first = log_.samples(candidate, v1::SampleBlock::SCREEN);
   const bool is_verified = log_.verification(candidate, input_.problem, false) != nullptr;
-  const TrialDevice::Measured measured =
-      device_.measure({{&candidate, samples, first}}, {v1::SampleBlock::SCREEN, !is_verified});
+  const TrialDevice::Sampling how{v1::SampleBlock::SCREEN, !is_verified, first};
+  const TrialDevice::Measured measured = device_.measure({{&candidate, samples, first}}, how);
   if (measured.culprit) {
     return {judge_measured(candidate, measured.reply), {}};
   }

@@ -11,9 +11,11 @@ namespace cubind {
 
 struct MeasureSettings {
   /// Screening: one sample after the warm-up, stop if beyond the first margin; then up to `screen_samples`,
-  /// stop if the smallest is beyond the second. Both against the best trial screened so far.
+  /// stop if the smallest is beyond the second. Both against the best trial screened so far. Of short times the mean
+  /// of `short_screen_samples` is compared: that of three scattered by 1.6 %.
   std::uint32_t screen_first_samples = 1;
   std::uint32_t screen_samples = 3;
+  std::uint32_t short_screen_samples = 6;
   double screen_first_margin = 0.10;
   double screen_margin = 0.05;
 
@@ -25,7 +27,7 @@ struct MeasureSettings {
   std::uint32_t min_samples = 10;
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
-  double tie_margin = 0.005;
+  double tie_margin = 0.0025;
   /// Short times, below `mean_below_ticks`: screening by three samples of few ticks ranks them badly, so
   /// more go on, and a round takes the mean of several samples of each.
   std::uint32_t short_finalists = 24;
@@ -43,7 +45,7 @@ struct MeasureSettings {
   /// more than the tie margin and a median a whole tick, so means are compared. Kernels start anywhere
   /// between two ticks, so that a mean has no ticks.
   double margin_ticks = 2;
-  double mean_below_ticks = 200;
+  double mean_below_ticks = 400;
 
   /// The clock is steady when `steady_readings` readings lie within `steady_band_mhz`, or after
   /// `steady_limit`.

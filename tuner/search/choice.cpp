@@ -7,14 +7,13 @@ namespace cubind {
 namespace {
 
 // A difference that may be noise is no reason to leave what is in use, but a reason to take the faster of two
-// that are new.
+// that are not.
 bool tied(const Contender& one, const Contender& leader, const RoundContext& context) {
   const auto ratio = round_ratio(*one.times, *leader.times, context);
   if (!ratio) {
     return false;
   }
-  const bool holds_place = one.incumbent || one.is_default;
-  return ratio->ratio <= 1 + context.settings.tie_margin || (holds_place && ratio->interval.low <= 1);
+  return ratio->ratio <= 1 + context.settings.tie_margin || (one.incumbent && ratio->interval.low <= 1);
 }
 
 // The smaller wins a tie.

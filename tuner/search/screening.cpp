@@ -20,7 +20,10 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
   if (count < settings.screen_first_samples) {
     return {ScreenVerdict::Measure, settings.screen_first_samples - count};
   }
-  const bool complete = count >= settings.screen_samples;
+  const double least = *std::ranges::min_element(question.samples_us);
+  const std::uint32_t all = compares_means(least, question.tick_us, settings) ? settings.short_screen_samples
+                                                                              : settings.screen_samples;
+  const bool complete = count >= all;
   const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
   if (!question.must_compete && question.best_us) {
     const double value = screen_value_us(question.samples_us, question.tick_us, settings);
@@ -31,7 +34,7 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
   if (complete) {
     return {ScreenVerdict::Survivor, 0};
   }
-  return {ScreenVerdict::Measure, settings.screen_samples - count};
+  return {ScreenVerdict::Measure, all - count};
 }
 
 std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, double tick_us,

@@ -1,4 +1,4 @@
-// Screening stops hopeless trials after one sample or three. Its result is not a final time.
+// Screening stops hopeless trials after one sample, or after all of screening. Its result is not a final time.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // The device backend of real GPUs.
 #include <map>
 #include <memory>
+#include <set>
 
 #include "base/error.hpp"
 #include "tuner/worker/device_backend.hpp"
@@ -18,7 +19,7 @@ class CudaDevice final : public DeviceBackend {
   v1::DeviceReply load(const v1::LoadTrial& request) override;
   v1::DeviceReply verify(const v1::VerifyTrial& request) override;
   v1::DeviceReply measure(const v1::MeasureTrials& request) override;
-  void unload(std::uint32_t trial) override { trials_.erase(trial); }
+  void unload(std::uint32_t trial) override { forget(trial); }
   v1::DeviceReply release(const v1::ReleaseProblem& request) override;
   v1::DeviceReply probe(const v1::ProbeDevice& request) override;
 
@@ -28,6 +29,10 @@ class CudaDevice final : public DeviceBackend {
       throw Error(ErrorCode::FailedPrecondition, "device worker", "open comes first");
     }
     return *session_;
+  }
+  void forget(std::uint32_t trial) {
+    trials_.erase(trial);
+    have_run_.erase(trial);
   }
   bool keeps_session(const v1::OpenDevice& request) const;
   v1::DeviceReply open_anew();
@@ -43,6 +48,7 @@ class CudaDevice final : public DeviceBackend {
   std::unique_ptr<GpuSession> session_;
   std::map<std::uint32_t, std::unique_ptr<ProblemSetup>> setups_;
   std::map<std::uint32_t, std::unique_ptr<LoadedCubin>> trials_;
+  std::set<std::uint32_t> have_run_;  // since they were loaded
 };
 
 ProblemSetup& CudaDevice::setup(std::uint32_t number) {
@@ -82,6 +88,7 @@ v1::DeviceReply CudaDevice::reply(const DeviceFailure& failure) {
 v1::DeviceReply CudaDevice::open(const v1::OpenDevice& request) {
   // Objects of an earlier open go before its context does.
   trials_.clear();
+  have_run_.clear();
   setups_.clear();
   if (keeps_session(request)) {
     return open_anew();
@@ -154,7 +161,7 @@ v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
 }
 
 v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
-  trials_.erase(request.trial());
+  forget(request.trial());
   try {
     session().activate();
     const std::vector<std::string> symbols(request.entry_symbols().begin(), request.entry_symbols().end());
@@ -210,7 +217,10 @@ v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
     problem.prepare_timing(request.place());
     const BoundPlan plan = problem.bind(cubin, item.plan());
     const TimedWork work = timed_work(session(), problem, plan);
-    if (const auto damage = first_run(session(), problem, work, request.guarded())) {
+    const bool is_first = have_run_.insert(item.trial()).second;
+    const auto damage =
+        is_first || request.guarded() ? first_run(session(), problem, work, request.guarded()) : std::nullopt;
+    if (damage) {
       problem.distrust();
       v1::MeasuredItem damaged;
       damaged.set_trial(item.trial());

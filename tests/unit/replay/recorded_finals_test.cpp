@@ -111,7 +111,7 @@ TEST_CASE("finals over recorded trials cost few samples and few comparisons and 
       const Cost cost = run(trials, problem + seed);
       INFO(problem << " " << seed << ": " << cost.finalists << " finalists, " << cost.samples << " samples, "
                    << cost.intervals << " intervals, regret " << cost.regret);
-      CHECK(cost.finalists <= MeasureSettings{}.max_finalists);
+      CHECK(cost.finalists <= MeasureSettings{}.short_finalists);
       CHECK(cost.intervals <= 70);  // one for each finalist and round would be 350
       CHECK(cost.regret <= 0.025);
       samples += cost.samples;
