@@ -7,7 +7,7 @@ usage: ./dev bench noise [--seeds N] FILE...
 A FILE holds repeated measurements of one unchanged configuration that others recorded (Kernel Tuner's cache
 format, gz or plain), each with its samples in their order. Two finalists draw their times from it, one time
 each a round; the second's are scaled so that it is 0, 1 or 2 % faster or slower. The tuner's own rounds and
-choice decide; the first finalist is the incumbent. Printed are the share of the seeds in which the second wins
+choice decide; the first finalist is the incumbent. Printed are the share of seeds in which the second wins
 and how many samples each got, once with at most 30 samples and once with the tuner's own limit.
 
 `in_order`: a round reads two neighbours of a recorded run, as the tuner measures, so that both have nearly

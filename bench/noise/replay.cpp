@@ -1,7 +1,7 @@
 // Replays the choice between two finalists on recorded times of one unchanged configuration.
 //
 // noise_replay SEEDS FILE...: each FILE as bench/noise/__main__.py writes it. Prints one JSON object for
-// each: how often the second finalist wins, whose times are scaled, against the first, which is the incumbent.
+// each: how often the second finalist wins, whose times are scaled, against the first, the incumbent.
 #include <algorithm>
 #include <array>
 #include <functional>

@@ -1,4 +1,5 @@
-// Screening stops hopeless trials after one sample, or after all of screening. Its result is not a final time.
+// Screening stops hopeless trials after one sample, or after all of its samples. Its result is not a final
+// time.
 #pragma once
 
 #include <cstddef>

@@ -22,8 +22,9 @@ std::uint64_t guarded_bytes(std::uint64_t payload);
 /// Error(InvalidArgument) for a type that is not known.
 std::uint64_t setup_bytes(const v1::PrepareProblem& request);
 
-/// At how many places in memory the finals measure the problem, as far as memory is left. Where buffers lie changes
-/// the time of a kernel by some per cent, and with it the order of near equals; the more they hold, the less.
+/// At how many places in memory the finals measure the problem, as far as memory is left. Where buffers lie
+/// changes the time of a kernel by some per cent, and with it the order of near equals; the more they hold,
+/// the less.
 std::uint32_t timing_places(const v1::PrepareProblem& request);
 
 /// The buffers at one more place.

@@ -33,8 +33,8 @@ class GuardedBuffer {
   cuda::DevicePtr address() const { return address_; }
   TypedAddress typed() const { return {address_, type_}; }
 
-  /// Moves the buffer. Its content is undefined at a placement where it was not before; each place has a content of
-  /// its own. `place` 0 is the first; others are counted round and round.
+  /// Moves the buffer. Its content is undefined at a placement where it was not before; each place has a
+  /// content of its own. `place` 0 is the first; others are counted round and round.
   void move(Placement placement, std::uint32_t place = 0);
   /// Not for scratch, which grows at its only place. Throws DriverError(OutOfMemory).
   void add_place(MemoryBudget& budget);

@@ -18,11 +18,11 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& 
 /// Runs the work until the SM clock is steady.
 void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings);
 
-/// The untimed first run of a variant, which loads its code. Later blocks go without: in a program other kernels run
-/// before one, and what one run leaves in the caches of instructions and addresses made some variants 1.6 % faster
-/// than others. Where its results are not known to be right,
-/// `guarded` looks at what it wrote outside of its buffers or into its inputs; absent: nothing. Throws
-/// DriverError for the variant's faults.
+/// The untimed first run of a variant, which loads its code. Later blocks go without: in a program other
+/// kernels run before one, and what one run leaves in the caches of instructions and addresses made some
+/// variants 1.6 % faster than others. Where its results are not known to be right, `guarded` looks at what it
+/// wrote outside of its buffers or into its inputs; absent: nothing. Throws DriverError for the variant's
+/// faults.
 std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, const TimedWork& work,
                                      bool guarded);
 

@@ -36,8 +36,8 @@ class ProblemSetup {
   /// Buffers at their place, inputs of this seed, and the reference's outputs for them. Throws
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
-  /// Buffers and inputs for timing, at one of the setup's places in memory, counted round and round. Further places
-  /// are made when the second one is first asked for, as many as fit.
+  /// Buffers and inputs for timing, at one of the setup's places in memory, counted round and round. Further
+  /// places are made when the second one is first asked for, as many as fit.
   void prepare_timing(std::uint32_t place = 0);
 
   /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
