@@ -78,9 +78,6 @@ class WeightSearch {
 GaussianProcess::GaussianProcess(std::vector<Features> inputs, const std::vector<double>& targets,
                                  std::vector<double> weights)
     : weights_of_axes_(std::move(weights)) {
-  for (Features& features : inputs) {
-    inputs_.push_back(weighted(std::move(features)));
-  }
   const auto count = static_cast<double>(targets.size());
   for (const double target : targets) {
     mean_ += target / count;
@@ -94,7 +91,9 @@ GaussianProcess::GaussianProcess(std::vector<Features> inputs, const std::vector
   for (const double target : targets) {
     standardized.push_back((target - mean_) / deviation_);
   }
-  factor();
+  for (Features& features : inputs) {
+    expect(std::move(features));
+  }
   solve(std::move(standardized));
 }
 
@@ -110,56 +109,65 @@ GaussianProcess::Features GaussianProcess::weighted(Features features) const {
   return features;
 }
 
-// Cholesky's factor of the covariance.
-void GaussianProcess::factor() {
-  const std::size_t count = inputs_.size();
-  factor_.assign(count * count, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    double* const row = &factor_[i * count];
-    for (std::size_t j = 0; j <= i; ++j) {
-      const double* const other = &factor_[j * count];
-      double value = kernel(inputs_[i], inputs_[j]) + (i == j ? kNoise : 0);
-      for (std::size_t k = 0; k < j; ++k) {
-        value -= row[k] * other[k];
-      }
-      row[j] = i == j ? std::sqrt(std::max(value, kLeastVariance)) : value / other[j];
+std::vector<double> GaussianProcess::shared(const Features& place) const {
+  std::vector<double> result;
+  result.reserve(inputs_.size() + 1);  // expect() adds one
+  for (const Features& input : inputs_) {
+    result.push_back(kernel(place, input));
+  }
+  return result;
+}
+
+// By Cholesky's factor: of each input the part of what is shared with it that no input before it has told.
+void GaussianProcess::reduce(std::vector<double>& shared) const {
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const double* const row = factor_[i].data();
+    double value = shared[i];
+    for (std::size_t k = 0; k < i; ++k) {
+      value -= row[k] * shared[k];
     }
+    shared[i] = value / row[i];
   }
 }
 
-void GaussianProcess::solve(std::vector<double> standardized) {
-  const std::size_t count = inputs_.size();
-  std::vector<double>& values = standardized;
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t k = 0; k < i; ++k) {
-      values[i] -= factor_[i * count + k] * values[k];
-    }
-    values[i] /= factor_[i * count + i];
-    log_likelihood_ -= values[i] * values[i] / 2 + std::log(factor_[i * count + i]);
+void GaussianProcess::expect(Features features) {
+  Features place = weighted(std::move(features));
+  std::vector<double> row = shared(place);
+  reduce(row);
+  double variance = 1 + kNoise;
+  for (const double value : row) {
+    variance -= value * value;
   }
-  for (std::size_t i = count; i-- > 0;) {
-    for (std::size_t k = i + 1; k < count; ++k) {
-      values[i] -= factor_[k * count + i] * values[k];
+  row.push_back(std::sqrt(std::max(variance, kLeastVariance)));
+  factor_.push_back(std::move(row));
+  inputs_.push_back(std::move(place));
+}
+
+void GaussianProcess::solve(std::vector<double> standardized) {
+  std::vector<double>& values = standardized;
+  reduce(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    log_likelihood_ -= values[i] * values[i] / 2 + std::log(factor_[i][i]);
+  }
+  for (std::size_t i = values.size(); i-- > 0;) {
+    values[i] /= factor_[i][i];
+    for (std::size_t k = 0; k < i; ++k) {
+      values[k] -= factor_[i][k] * values[i];
     }
-    values[i] /= factor_[i * count + i];
   }
   weights_ = std::move(values);
 }
 
 Estimate GaussianProcess::estimate(const Features& features) const {
-  const Features place = weighted(features);
-  const std::size_t count = inputs_.size();
-  std::vector<double> explained(count);
+  std::vector<double> values = shared(weighted(features));
   double mean = 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {  // of what is expected, only the place is known
+    mean += weights_[i] * values[i];
+  }
+  reduce(values);
   double variance = 1;
-  for (std::size_t i = 0; i < count; ++i) {
-    double value = kernel(place, inputs_[i]);
-    mean += value * weights_[i];
-    for (std::size_t k = 0; k < i; ++k) {
-      value -= factor_[i * count + k] * explained[k];
-    }
-    explained[i] = value / factor_[i * count + i];
-    variance -= explained[i] * explained[i];
+  for (const double value : values) {
+    variance -= value * value;
   }
   return {mean_ + deviation_ * mean, deviation_ * std::sqrt(std::max(variance, kLeastVariance))};
 }

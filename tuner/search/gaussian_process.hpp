@@ -8,7 +8,7 @@
 
 namespace cubind {
 
-/// Immutable: const methods may be called from several threads at once.
+/// Const methods may be called from several threads at once.
 class GaussianProcess {
  public:
   using Features = std::vector<double>;
@@ -23,19 +23,23 @@ class GaussianProcess {
   GaussianProcess(std::vector<Features> inputs, const std::vector<double>& targets,
                   std::vector<double> weights);
 
+  /// What is tried now and has no target yet: less is unknown around it, and all means stay.
+  void expect(Features features);
+
   Estimate estimate(const Features& features) const;
   double log_likelihood() const { return log_likelihood_; }
 
  private:
   Features weighted(Features features) const;
-  void factor();
+  std::vector<double> shared(const Features& place) const;
+  void reduce(std::vector<double>& shared) const;
   void solve(std::vector<double> standardized);
 
   std::vector<double> weights_of_axes_;
-  std::vector<Features> inputs_;     // weighted
-  double mean_ = 0, deviation_ = 1;  // of the targets
-  std::vector<double> factor_;       // of the inputs' covariance: lower triangle, by rows
-  std::vector<double> weights_;
+  std::vector<Features> inputs_;             // weighted
+  double mean_ = 0, deviation_ = 1;          // of the targets
+  std::vector<std::vector<double>> factor_;  // Cholesky's of the inputs' covariance: rows up to the diagonal
+  std::vector<double> weights_;              // of the inputs that have targets
   double log_likelihood_ = 0;
 };
 

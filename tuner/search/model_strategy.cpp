@@ -57,12 +57,12 @@ std::vector<std::uint64_t> with_middle(std::vector<std::uint64_t> first, const C
   return first;
 }
 
-// How much more than `best` is expected of what is estimated so.
-double expected_improvement(const Estimate& estimate, double best) {
+// How much more than `goal` is expected of what is estimated so.
+double expected_improvement(const Estimate& estimate, double goal) {
   const double deviation = estimate.deviation + 1e-9;
-  const double z = (estimate.mean - best) / deviation;
+  const double z = (estimate.mean - goal) / deviation;
   if (z < -6) {
-    return 1e-12 * std::exp(z);  // still an order, where the formula loses all digits
+    return 1e-13 / (z * z);  // still an order, where the formula loses all digits
   }
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
   return deviation * (z * std::erfc(-z / std::numbers::sqrt2) / 2 + density);
@@ -90,7 +90,7 @@ class Proposal {
       std::optional<std::uint64_t> next = first();
       const std::size_t trials = history_.size() + proposed_.size();
       if (!next && trials >= strategy_.settings_.initial && known_.size() >= kLeastKnown) {
-        next = trials % 2 == 0 ? by_process() : by_trees();
+        next = by_models(trials);
       }
       if (!next) {
         next = drawn();
@@ -160,7 +160,14 @@ class Proposal {
 
   // ---- By models ----
 
-  std::optional<std::uint64_t> by_trees() {
+  std::optional<std::uint64_t> by_models(std::size_t trials) {
+    const ModelSettings& settings = strategy_.settings_;
+    const bool bold = trials < settings.bold;
+    const double margin = bold ? settings.margins[trials / 2 % settings.margins.size()] : 0;
+    return trials % 2 == 0 ? by_process(margin) : by_trees(margin, bold ? settings.trees_doubt : 1);
+  }
+
+  std::optional<std::uint64_t> by_trees(double margin, double doubt) {
     const std::vector<Candidate>& candidates = this->candidates();
     if (!trees_) {
       std::vector<double> shares;
@@ -169,29 +176,42 @@ class Proposal {
       }
       trees_.emplace(inputs(known_, &Coordinates::logarithms), shares, random_, strategy_.settings_.trees);
     }
-    return best_of(candidates, 1, [&](const Candidate& candidate) {
-      return trees_->estimate(strategy_.coordinates_.logarithms(candidate.point));
+    return best_of(candidates, 1 + margin, [&](const Candidate& candidate) {
+      Estimate estimate = trees_->estimate(strategy_.coordinates_.logarithms(candidate.point));
+      estimate.deviation *= doubt;
+      return estimate;
     });
   }
 
-  std::optional<std::uint64_t> by_process() {
+  std::optional<std::uint64_t> by_process(double margin) {
     const std::vector<Candidate>& candidates = this->candidates();
     if (!process_) {
       const auto fastest =
           std::span(known_).first(std::min(known_.size(), strategy_.settings_.process_points));
       process_.emplace(inputs(fastest, &Coordinates::scaled), logarithms(fastest), weights());
+      for (const Observation& observation : history_) {
+        if (under_way(observation)) {
+          expect(observation.number);
+        }
+      }
     }
-    return best_of(candidates, 0, [&](const Candidate& candidate) {
+    for (; expected_ < proposed_.size(); ++expected_) {
+      expect(proposed_[expected_]);
+    }
+    return best_of(candidates, margin, [&](const Candidate& candidate) {
       return process_->estimate(strategy_.coordinates_.scaled(candidate.point));
     });
   }
 
+  void expect(std::uint64_t number) { process_->expect(strategy_.coordinates_.scaled(space_.point(number))); }
+
+  static bool under_way(const Observation& observation) {
+    return observation.outcome == Outcome::Correct && !observation.time_us;
+  }
+
   // By the trials that are over, up to a multiple of some: a job that is resumed finds the same.
   std::vector<double> weights() {
-    const auto under_way = std::ranges::find_if(history_, [](const Observation& observation) {
-      return observation.outcome == Outcome::Correct && !observation.time_us;
-    });
-    const auto over = static_cast<std::size_t>(under_way - history_.begin());
+    const auto over = static_cast<std::size_t>(std::ranges::find_if(history_, under_way) - history_.begin());
     const std::size_t trials = over - over % strategy_.settings_.weights_every;
     std::vector<Known> weighed = known_of(history_.first(trials));
     if (weighed.size() < kLeastWeighed) {
@@ -226,9 +246,9 @@ class Proposal {
     return result;
   }
 
-  // `fastest`: what the fastest of the known reaches, as `estimate` counts it.
+  // `goal`: above which there is an improvement, as `estimate` counts it.
   template <typename Model>
-  std::optional<std::uint64_t> best_of(const std::vector<Candidate>& candidates, double fastest,
+  std::optional<std::uint64_t> best_of(const std::vector<Candidate>& candidates, double goal,
                                        const Model& estimate) const {
     std::optional<std::uint64_t> best;
     double most = -1;
@@ -236,7 +256,7 @@ class Proposal {
       if (tried_.contains(candidate.number)) {
         continue;
       }
-      const double worth = candidate.feasible * expected_improvement(estimate(candidate), fastest);
+      const double worth = candidate.feasible * expected_improvement(estimate(candidate), goal);
       if (worth > most) {
         most = worth;
         best = candidate.number;
@@ -295,6 +315,7 @@ class Proposal {
   std::vector<Candidate> candidates_;
   std::optional<ExtraTrees> trees_;
   std::optional<GaussianProcess> process_;
+  std::size_t expected_ = 0;  // of those proposed, by the process
   std::vector<std::uint64_t> proposed_;
 };
 

@@ -1,6 +1,7 @@
 // Searches large spaces by what models expect of the configurations that were not tried.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,12 @@ struct ModelSettings {
   std::size_t initial = 10;  // tried before a model is asked
   std::size_t drawn = 300;   // candidates drawn from the whole space
   std::size_t elite = 5;     // of the fastest so many all neighbours are candidates too
+  // For so many trials a candidate is to exceed the fastest one's speed by one of these shares, in turn, and
+  // the trees' deviation is multiplied. Who looks for the next percent alone does not leave a plateau, and
+  // few trials do not tell the trees how little they know. Then the best of what was found counts.
+  std::size_t bold = 100;
+  std::array<double, 3> margins = {0, 0.15, 0.3};
+  double trees_doubt = 2;
   ExtraTreesSettings trees = {};
   // The Gaussian process sees so many of the fastest, its weights are found with so many: its cost grows with
   // their cube.
@@ -31,7 +38,8 @@ struct ModelSettings {
 /// candidate of the greatest improvement that it expects, times the chance that the candidate does not fail,
 /// which trees estimate from the failures. They err in different places: trees find what only some values of
 /// several tunables together give; a Gaussian process, over the logarithms of the shares, finds the best of a
-/// long list of sizes, and which tunables do not matter.
+/// long list of sizes, and which tunables do not matter. The process expects what is under way, so that what
+/// is tried at the same time lies apart.
 class ModelStrategy : public Strategy {
  public:
   /// Proposes `first` first (default, winners of neighbouring problems: valid configurations), then the

@@ -68,6 +68,18 @@ TEST_CASE("a process goes through what it was given and is unsure far away") {
   CHECK(process.estimate({5, 5}).deviation > 0.3);
 }
 
+TEST_CASE("a process is surer around what is tried now and expects the same of it") {
+  const Surface known = surface(20, 1);
+  GaussianProcess process(known.inputs, known.targets, {2, 2});
+  const Features under_way = {1.4, 1.4}, beside = {1.5, 1.4}, away = {-1, -1};
+  const Estimate before = process.estimate(beside);
+  const double before_away = process.estimate(away).deviation;
+  process.expect(under_way);
+  CHECK(process.estimate(beside).mean == before.mean);
+  CHECK(process.estimate(beside).deviation < before.deviation / 2);
+  CHECK(process.estimate(away).deviation == Approx(before_away).epsilon(0.05));
+}
+
 TEST_CASE("the likeliest weights tell a coordinate that matters from one that does not") {
   Surface known = surface(60, 1);
   for (std::size_t i = 0; i < known.inputs.size(); ++i) {

@@ -265,7 +265,37 @@ TEST_CASE("a model that has only met failures goes on drawing") {
   CHECK(history.size() == 40);
 }
 
-TEST_CASE("what has no time yet is not proposed again and teaches nothing") {
+TEST_CASE("the process proposes elsewhere where what it would propose has neighbours under way") {
+  const ConfigurationSpace space = large_space();
+  const auto history = search(space, ModelStrategy(space, {}, 1), 30);
+  const auto next_beside = [&](std::span<const std::uint64_t> under_way) {
+    std::vector<Observation> all = history;
+    for (const std::uint64_t number : under_way.first(8)) {
+      all.push_back({number, Outcome::Correct, std::nullopt});
+    }
+    return ModelStrategy(space, {}, 1).propose(all, 1).at(0);
+  };
+  Random random(9);
+  Numbers far(8);
+  std::ranges::generate(far, [&] { return space.sample(random).value(); });
+  const std::uint64_t next = next_beside(far);
+  const auto near = space.neighbours(next, ConfigurationSpace::Reach::OneAxis);
+  REQUIRE(near.size() >= 8);
+  CHECK(next_beside(near) != next);
+}
+
+TEST_CASE("a model looks for more than the next percent as long as it is bold") {
+  const ConfigurationSpace space = large_space();
+  const ModelSettings never{.bold = 0};
+  const auto history = search(space, ModelStrategy(space, {}, 1), ModelSettings{}.bold + 2);
+  const auto next = [&](std::size_t trials, const ModelSettings& settings) {
+    return ModelStrategy(space, {}, 1, settings).propose(std::span(history).first(trials), 6);
+  };
+  CHECK(next(40, {}) != next(40, never));
+  CHECK(next(history.size(), {}) == next(history.size(), never));
+}
+
+TEST_CASE("what has no time yet is not proposed again") {
   const ConfigurationSpace space = large_space();
   auto history = search(space, ModelStrategy(space, {}, 1), 30);
   const Numbers open = ModelStrategy(space, {}, 1).propose(history, 4);
