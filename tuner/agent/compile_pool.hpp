@@ -18,9 +18,10 @@ struct CompilePoolOptions {
   std::filesystem::path worker_program;  // cubind-worker
   std::filesystem::path nvrtc;           // of the toolchain
   std::filesystem::path builtins;
-  unsigned jobs = 1;                                 // processes, of which `slots` may let fewer compile
-  unsigned background_jobs = 1;                      // as many more, for CompilePriority::Background alone
-  std::chrono::milliseconds deadline{30'000};        // of one compile, by the wall clock
+  unsigned jobs = 1;             // processes, of which `slots` may let fewer compile
+  unsigned background_jobs = 1;  // as many more, for CompilePriority::Background alone
+  // By the wall clock; in the background twenty times as long.
+  std::chrono::milliseconds deadline{30'000};        // of one compile
   std::chrono::milliseconds start_deadline{60'000};  // from exec to the worker's hello, cold disk included
   // Caps of one worker. Above the first (RLIMIT_AS) the compiler gets no more memory and says so or crashes;
   // the second is its resident set, which the parent watches, and is what the machine feels. 0: none.

@@ -23,6 +23,10 @@ constexpr int kWorkerFd = 3;
 constexpr std::size_t kMaxReplyFrame = std::size_t{512} << 20;
 constexpr std::size_t kKeptStderr = 4096;
 
+// In the idle class a compile gets what the machine's other processes leave it, on a busy one a twentieth of
+// a core. Its processor time is limited as that of any other.
+constexpr int kBackgroundPatience = 20;
+
 // The interval at which the parent looks at a running compile: often enough that a withdrawn job frees its
 // core at once, seldom enough to cost nothing.
 constexpr std::chrono::milliseconds kLook{20};
@@ -85,7 +89,10 @@ Subprocess CompileProcess::start(const CompilePoolOptions& options, bool in_back
 
 CompileProcess::CompileProcess(const CompilePoolOptions& options, bool in_background,
                                const std::function<bool()>& is_withdrawn)
-    : options_(options), child_([&] {
+    : options_(options),
+      deadline_(options.deadline * (in_background ? kBackgroundPatience : 1)),
+      start_deadline_(options.start_deadline * (in_background ? kBackgroundPatience : 1)),
+      child_([&] {
         auto [mine, theirs] = make_socket_pair();
         socket_ = std::move(mine);
         return start(options, in_background, theirs);
@@ -104,14 +111,14 @@ CompileProcess::CompileProcess(const CompilePoolOptions& options, bool in_backgr
 
 // Empty, or the reason why there is no toolchain.
 std::string CompileProcess::await_hello(const std::function<bool()>& is_withdrawn) {
-  const auto deadline = std::chrono::steady_clock::now() + options_.start_deadline;
+  const auto deadline = std::chrono::steady_clock::now() + start_deadline_;
   try {
     while (!wait_readable(socket_.get(), std::min(std::chrono::steady_clock::now() + kLook, deadline))) {
       if (is_withdrawn()) {
         return "not wanted any more";
       }
       if (std::chrono::steady_clock::now() >= deadline) {
-        return "no hello within " + seconds(options_.start_deadline);
+        return "no hello within " + seconds(start_deadline_);
       }
     }
     const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyFrame, deadline);
@@ -135,7 +142,7 @@ CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& re
                                                     const std::function<bool()>& is_withdrawn) {
   ++compiles_;
   Compilation answer;
-  const auto deadline = std::chrono::steady_clock::now() + options_.deadline;
+  const auto deadline = std::chrono::steady_clock::now() + deadline_;
   const auto computed_before = cpu_time();
   try {
     write_frame_until(socket_.get(), request.SerializeAsString(), deadline);
@@ -154,7 +161,7 @@ CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& re
   } catch (const Error& error) {
     if (error.code() == ErrorCode::DeadlineExceeded) {
       const bool stood_still = cpu_time() - computed_before < options_.deadline * 4 / 5;
-      answer = failed("killed: the compile took longer than " + seconds(options_.deadline));
+      answer = failed("killed: the compile took longer than " + seconds(deadline_));
       answer.timed_out = true;
       answer.stood_still = stood_still;
       return answer;

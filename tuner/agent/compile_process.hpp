@@ -54,6 +54,7 @@ class CompileProcess {
   std::string last_words() const;
 
   const CompilePoolOptions& options_;
+  const std::chrono::milliseconds deadline_, start_deadline_;
   UniqueFd socket_;
   Subprocess child_;
   v1::Toolchain toolchain_;

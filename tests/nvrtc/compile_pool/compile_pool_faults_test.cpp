@@ -182,6 +182,17 @@ TEST_CASE("a worker that stands still until the deadline is told from one that c
   CHECK(stopped.stood_still);
 }
 
+TEST_CASE("a compile in the background is not failed by what others leave it of the machine") {
+  CompilePoolOptions options = newest();
+  options.start_deadline = options.deadline = 1s;
+  CompilePool pool(options);
+  const std::uint64_t id = pool.submit(good(1), CompilePriority::Background);
+  const pid_t worker = stop_next_worker();
+  CHECK_FALSE(pool.wait(id, 2s));
+  CHECK(kill(worker, 0) == 0);
+  CHECK(pool.pending() == 1);
+}
+
 TEST_CASE("a compile whose worker stood still is repeated in a fresh one and counts when that does too") {
   CompilePoolOptions options = newest();
   options.deadline = 2s;

@@ -1,5 +1,7 @@
 #include "tests/nvrtc/compile_pool/pool_requests.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
@@ -58,6 +60,22 @@ int busy_worker(CompilePool& pool) {
     }
   }
   FAIL("no worker was started");
+  return -1;
+}
+
+pid_t started_worker(pid_t other_than) {
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < deadline) {
+    std::vector<ProcessId> workers = descendants(getpid());
+    std::erase_if(workers, [](const ProcessId& one) {
+      return one.command.find("cubind-worker compile") == std::string::npos;
+    });
+    if (workers.size() == 1 && workers.front().pid != other_than) {
+      return workers.front().pid;
+    }
+    std::this_thread::sleep_for(1ms);
+  }
+  FAIL("there is no worker or several");
   return -1;
 }
 

@@ -20,4 +20,7 @@ CompileResult result_of(CompilePool& pool, v1::CompileRequest request);
 /// Waits until the only worker has used up CPU time for its compile.
 int busy_worker(CompilePool& pool);
 
+/// Waits until there is one worker, of whatever pool, and not this one; it may not be ready yet.
+pid_t started_worker(pid_t other_than);
+
 }  // namespace cubind::test

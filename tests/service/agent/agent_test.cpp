@@ -128,13 +128,26 @@ TEST_CASE("an agent that must never tune offers no device and says so") {
   CHECK(hello->hello().toolchains_size() >= 1);
 }
 
-// Of the agent, one that has computed for a while; absent: there is none yet.
-std::optional<ProcessId> busy_compiler(pid_t agent) {
-  const std::vector<ProcessId> all = descendants(agent);
-  const auto found = std::ranges::find_if(all, [](const ProcessId& one) {
-    return one.command.find("cubind-worker compile") != std::string::npos && cpu_time(one.pid) > seconds(1);
+std::vector<ProcessId> compilers(pid_t agent) {
+  std::vector<ProcessId> all = descendants(agent);
+  std::erase_if(all, [](const ProcessId& one) {
+    return one.command.find("cubind-worker compile") == std::string::npos;
   });
-  return found == all.end() ? std::nullopt : std::optional(*found);
+  return all;
+}
+
+// The first that was not there before; absent: none came.
+std::optional<ProcessId> next_compiler(pid_t agent, const std::vector<ProcessId>& before) {
+  const auto limit = std::chrono::steady_clock::now() + seconds(30);
+  while (std::chrono::steady_clock::now() < limit) {
+    for (const ProcessId& one : compilers(agent)) {
+      if (std::ranges::find(before, one.pid, &ProcessId::pid) == before.end()) {
+        return one;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return std::nullopt;
 }
 
 TEST_CASE("compilers of a job that nobody waits for are in the idle class until somebody does") {
@@ -145,13 +158,9 @@ TEST_CASE("compilers of a job that nobody waits for are in the idle class until 
     template <int D, int X> struct Tree { static const int v = Tree<D - 1, 2 * X>::v + Tree<D - 1, 2 * X + 1>::v; };
     template <int X> struct Tree<0, X> { static const int v = X & 1; };
     template <typename T, int A, int B> __global__ void scale(const T*, T* y, long long) { *y = Tree<26, A>::v; })");
+  const std::vector<ProcessId> before = compilers(fixture.agent->pid());  // each NVRTC was asked what it is
   fixture.grant(lease);
-  std::optional<ProcessId> compiler;
-  const auto limit = std::chrono::steady_clock::now() + seconds(30);
-  while (!compiler && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    compiler = busy_compiler(fixture.agent->pid());
-  }
+  const auto compiler = next_compiler(fixture.agent->pid(), before);
   REQUIRE(compiler);
   CHECK(sched_getscheduler(compiler->pid) == SCHED_IDLE);
   v1::DaemonMessage message;
