@@ -105,6 +105,8 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
     }
     if (request.stage() == v1::SampleBlock::FINAL) {
       rounds.back().push_back(trial.key);
+    } else {
+      screened_at[item.first_sample()].insert(request.place());
     }
     for (std::uint32_t i = 0; i < item.samples(); ++i) {
       const std::uint32_t k = item.first_sample() + i;

@@ -150,6 +150,12 @@ TEST_CASE("each round of the finals is measured at the next place in memory") {
   }
 }
 
+TEST_CASE("what is screened further is timed at the next place in memory") {
+  World world({});
+  world.run();
+  CHECK(world.device.screened_at == std::map<std::uint32_t, std::set<std::uint32_t>>{{0, {0}}, {1, {1}}});
+}
+
 TEST_CASE("a block of more threads than its registers allow is an outcome and is never launched") {
   World world({.max_threads = [](const Configuration& one) { return one == configuration(3, 2) ? 31 : 32; }});
   CHECK(text(world.run().winner()) != "A=3,B=2");
