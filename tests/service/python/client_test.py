@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import unittest
 from unittest import mock
@@ -88,6 +89,17 @@ class Get(WithDaemon):
         self.assertEqual(again.configuration, first.configuration)
         self.assertEqual(again.plan[0]["parameters"][0]["extent_bytes"], 2999 * 4)
         self.get({**PROBLEM, "T": "torch.float32"})  # in other words it is another question
+        self.assertEqual(self.client.calls, before + 1)
+
+    def test_an_answer_that_will_get_better_is_asked_for_again_after_a_while(self):
+        problem = {**PROBLEM, "N": 1 << 20}
+        self.assertNotEqual(self.get(problem).match, "exact")
+        before = self.client.calls
+        self.get(problem)
+        self.assertEqual(self.client.calls, before)
+        later = time.monotonic() + 11
+        with mock.patch("cubind.client.time.monotonic", return_value=later):
+            self.get(problem)
         self.assertEqual(self.client.calls, before + 1)
 
     def test_an_answer_knows_where_its_rule_ends(self):
@@ -423,9 +435,9 @@ class Processes(WithDaemon):
         self.get()
         fork = multiprocessing.get_context("fork")
 
-        use = [lambda: self.get({**PROBLEM, "N": 3000})] * 31
-        asks = [lambda: ask_in_child(self.daemon.address, self.device, fork.SimpleQueue())]
-        children = [fork.Process(target=target) for target in use + asks]
+        use = [lambda: self.get({**PROBLEM, "N": 3000})] * 30
+        asks = [lambda: ask_in_child(self.daemon.address, self.device, fork.SimpleQueue()), self.client.status]
+        children = [fork.Process(target=target, daemon=True) for target in use + asks]
         for child in children:
             child.start()
         for child in children:
