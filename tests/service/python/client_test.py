@@ -436,7 +436,10 @@ class Processes(WithDaemon):
         fork = multiprocessing.get_context("fork")
 
         use = [lambda: self.get({**PROBLEM, "N": 3000})] * 30
-        asks = [lambda: ask_in_child(self.daemon.address, self.device, fork.SimpleQueue()), self.client.status]
+        asks = [
+            lambda: ask_in_child(self.daemon.address, self.device, fork.SimpleQueue()),
+            self.client.status,
+        ]
         children = [fork.Process(target=target, daemon=True) for target in use + asks]
         for child in children:
             child.start()
