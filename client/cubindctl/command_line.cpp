@@ -21,7 +21,7 @@ void add_common(CLI::App& app, CommonOptions& common) {
          [&common](double seconds) {
            common.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
          },
-         "limit in seconds; default: 30, and none for tune and jobs --watch")
+         "limit in seconds; default: 30, and none for tune, verify and jobs --watch")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e6).description(""));
   app.set_version_flag("--version", std::string("cubindctl ") + kVersion);
