@@ -153,7 +153,7 @@ struct Daemon::Parts {
   std::unique_ptr<UserWatch> users;
   std::shared_ptr<IdleVerification> idle_verification;  // null: stale records stay
   std::atomic<bool> deaf{false};
-  std::string address, tcp_address;
+  std::string address;
   // On the job thread:
   std::string offer;
   std::chrono::steady_clock::time_point next_recovery{};
@@ -260,8 +260,8 @@ void Daemon::Parts::listen() {
   }
   place.restrict_access();
   if (port != 0) {
-    tcp_address = config.listen.substr(0, config.listen.rfind(':') + 1) + std::to_string(port);
-    log_warning("listening on " + tcp_address + " without TLS and tokens");
+    const std::string host = config.listen.substr(0, config.listen.rfind(':') + 1);
+    log_warning("listening on " + host + std::to_string(port) + " without TLS and tokens");
   }
   log_info(std::string("cubind ") + kVersion + " listens on " + address);
 }
@@ -332,8 +332,6 @@ Daemon::~Daemon() {
 }
 
 const std::string& Daemon::address() const { return parts_->address; }
-
-const std::string& Daemon::tcp_address() const { return parts_->tcp_address; }
 
 bool Daemon::is_deaf() const { return parts_->deaf; }
 

@@ -24,8 +24,6 @@ class Daemon {
 
   /// "unix:///run/user/1000/cubind/cubind.sock"
   const std::string& address() const;
-  /// The address of --listen, with the bound port; empty: none.
-  const std::string& tcp_address() const;
 
   /// The listener accepts no connections any more: the process has told itself SIGTERM and is to end with a
   /// fault, so that a supervisor starts it again.

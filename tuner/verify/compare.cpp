@@ -61,14 +61,4 @@ Comparison compare(DType out_type, std::span<const std::byte> out, DType ref_typ
   return result;
 }
 
-void merge(Comparison& total, const Comparison& part, std::uint64_t offset) {
-  total.elements += part.elements;
-  total.mismatches += part.mismatches;
-  total.same_bits = total.same_bits && part.same_bits;
-  if (part.worst_excess > total.worst_excess) {
-    total.worst_excess = part.worst_excess;
-    total.worst_index = offset + part.worst_index;
-  }
-}
-
 }  // namespace cubind::verify

@@ -43,7 +43,4 @@ double excess(double out, double ref, Bounds bounds);
 Comparison compare(DType out_type, std::span<const std::byte> out, DType ref_type,
                    std::span<const std::byte> ref, Bounds bounds);
 
-/// Folds the result for a later part of the same output into `total`; `offset` is the part's first index.
-void merge(Comparison& total, const Comparison& part, std::uint64_t offset);
-
 }  // namespace cubind::verify

@@ -86,14 +86,5 @@ TEST_CASE("a wider reference is compared by value") {
 
 TEST_CASE("buffers of different length are a fault") { CHECK_THROWS_AS(compare_floats({1, 2}, {1}), Error); }
 
-TEST_CASE("merging parts keeps the first of equally bad places") {
-  Comparison total = compare_floats({5}, {1});
-  merge(total, compare_floats({1, 5}, {1, 1}), 1);
-  CHECK(total.worst_index == 0);
-  CHECK(total.mismatches == 2);
-  merge(total, compare_floats({9}, {1}), 3);
-  CHECK(total.worst_index == 3);
-}
-
 }  // namespace
 }  // namespace cubind::verify
