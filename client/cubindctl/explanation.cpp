@@ -10,6 +10,7 @@
 #include "tuner/measure/occupancy.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/spec/space.hpp"
+#include "tuner/table/table_samples.hpp"
 
 namespace cubind::ctl {
 namespace {
@@ -17,14 +18,6 @@ namespace {
 bool is_asked(const TableContext& context, const ExplainedQuestion& question) {
   return context.kernel == question.kernel && context.problem == question.problem &&
          context.policy == question.policy;
-}
-
-std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
-  std::vector<double> samples;
-  for (const SampleBlock& block : blocks) {
-    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
-  }
-  return samples;
 }
 
 bool has_failed(const TableTrial& trial) {

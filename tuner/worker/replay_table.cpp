@@ -8,6 +8,7 @@
 #include "base/key_encoder.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "tuner/table/table_samples.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -16,14 +17,6 @@ constexpr std::size_t kProblemsNamed = 5;  // in a message; a table may hold hun
 
 std::string name_of(const std::string& kernel, const Problem& problem, const Configuration& configuration) {
   return kernel + '\n' + to_string(problem) + '\n' + to_string(configuration);
-}
-
-std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
-  std::vector<double> samples;
-  for (const SampleBlock& block : blocks) {
-    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
-  }
-  return samples;
 }
 
 // A trial that never was a finalist has screening samples alone, and they serve for both stages.

@@ -5,6 +5,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "tuner/table/table_samples.hpp"
+
 namespace cubind::test {
 namespace {
 
@@ -16,14 +18,6 @@ const std::string kUnknown = "unknown";
 std::string describe(const BlockName& block) {
   return std::get<0>(block).substr(0, 12) + " " + std::get<1>(block) + " from sample " +
          std::to_string(std::get<2>(block));
-}
-
-std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
-  std::vector<double> samples;
-  for (const SampleBlock& block : blocks) {
-    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
-  }
-  return samples;
 }
 
 class Evidence {

@@ -13,6 +13,7 @@
 #include "tuner/search/choice.hpp"
 #include "tuner/search/screening.hpp"
 #include "tuner/table/table.hpp"
+#include "tuner/table/table_samples.hpp"
 
 namespace cubind {
 namespace {
@@ -27,14 +28,6 @@ struct Recorded {
     return from[random.below(from.size())];
   }
 };
-
-std::vector<double> samples_of(const std::vector<SampleBlock>& blocks) {
-  std::vector<double> samples;
-  for (const SampleBlock& block : blocks) {
-    samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
-  }
-  return samples;
-}
 
 std::map<std::string, std::vector<Recorded>> recorded_trials() {
   const std::string file = (test::source_dir() / "tests/golden/replay/rmsnorm_h200.json").string();
