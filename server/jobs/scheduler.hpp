@@ -190,8 +190,9 @@ class Scheduler {
   void agents_changed();
   /// The classes that agents offer are known from then on; those that only a question named are not.
   void store_offered_classes();
-  /// What is leased first: jobs of a smaller rank, of equal rank the older one.
-  int rank(const JobRow& row) const;
+  /// What is leased first: jobs of a smaller rank, of equal rank the older one. Among jobs that
+  /// tune, those that somebody waits for come first.
+  int rank(const OpenJob& job) const;
   /// Leases what can be leased now, in the order of its rank and age.
   void dispatch();
   void place(OpenJob& job);
@@ -225,7 +226,10 @@ class Scheduler {
   void measure_smaller(OpenJob& job, const WorkResult& result);
   /// Enqueues the measurement that replaces the question's provisional record, if it has one.
   void measure_again_when_idle(const RecordQuestion& question, const DeviceClass& device);
-  /// What passes (a store that takes no writes now) interrupts the job; whatever else went wrong ends it.
+  /// The job is granted again after a second at the earliest.
+  void try_later(OpenJob& job);
+  /// What passes (a store that takes no writes now) queues the job again, as often as it takes; whatever else
+  /// went wrong ends it.
   void give_up(OpenJob& job, const Error& error);
 
   Store& store_;

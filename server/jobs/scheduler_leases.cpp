@@ -133,9 +133,15 @@ void Scheduler::check_done(std::uint64_t agent, const std::string& id, const Che
   begin_checks(agent);
 }
 
-int Scheduler::rank(const JobRow& row) const {
+int Scheduler::rank(const OpenJob& job) const {
   // Compiles are short and somebody waits for them; nobody waits for what has an answer already.
-  return row.kind == JobKind::CompileWinner ? 0 : only_when_idle(row) ? 2 : 1;
+  if (job.row.kind == JobKind::CompileWinner) {
+    return 0;
+  }
+  if (only_when_idle(job.row)) {
+    return 3;
+  }
+  return job.is_awaited ? 1 : 2;
 }
 
 void Scheduler::dispatch() {
@@ -148,7 +154,7 @@ void Scheduler::dispatch() {
   std::vector<std::pair<int, std::string>> ranked;
   for (const OpenJob& job : jobs_.all()) {
     if (!job.lease && now >= job.not_before) {
-      ranked.emplace_back(rank(job.row), job.row.id);
+      ranked.emplace_back(rank(job), job.row.id);
     }
   }
   std::ranges::stable_sort(ranked, {}, &std::pair<int, std::string>::first);
@@ -185,12 +191,14 @@ void Scheduler::try_to_grant(OpenJob& job, const JobPlace& place) {
     const auto* error = dynamic_cast<const Error*>(&fault);
     log_warning("job " + job.row.id + " cannot be granted: " + fault.what());
     if (error && is_passing(*error)) {
-      job.not_before = clock_.steady_now() + options_.retry_step * 4;
+      try_later(job);
     } else {
       end(job, JobState::Failed, fault.what(), nullptr);
     }
   }
 }
+
+void Scheduler::try_later(OpenJob& job) { job.not_before = clock_.steady_now() + options_.retry_step * 4; }
 
 void Scheduler::mark_without_device(OpenJob& job) {
   if (job.row.state == JobState::NoDevice || clock_.steady_now() < agent_expected_until_) {
@@ -251,7 +259,7 @@ OpenJob* Scheduler::next_behind(const OpenJob& leased) {
     const bool is_queued = !job.lease && !job.is_announced && job.row.kind == JobKind::Tune &&
                            now >= job.not_before &&
                            job.row.question.device_class == leased.row.question.device_class;
-    if (is_queued && (next == nullptr || rank(job.row) < rank(next->row))) {
+    if (is_queued && (next == nullptr || rank(job) < rank(*next))) {
       next = &job;
     }
   }

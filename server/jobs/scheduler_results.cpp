@@ -74,11 +74,17 @@ bool Scheduler::store_batch(std::uint64_t agent, const std::string& lease_id, st
 }
 
 void Scheduler::give_up(OpenJob& job, const Error& error) {
-  if (is_passing(error)) {
-    requeue(job, error.what());
-  } else {
+  if (!is_passing(error)) {
     end(job, JobState::Failed, error.what(), nullptr);
+    return;
   }
+  // No interruption: however long a disk was full, the job goes on as soon as there is room.
+  jobs_.end_lease(job);
+  job.phase.clear();
+  try_later(job);
+  job.row.state = JobState::Queued;
+  log_info("job " + job.row.id + " is queued until the store takes writes: " + error.what());
+  jobs_.tell(job);
 }
 
 bool Scheduler::finish(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,

@@ -1,6 +1,7 @@
 // Who gets which lease and with what, how a lease ends, and which job comes next.
 #include <catch2/catch.hpp>
 
+#include "tests/support/full_disk.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 
 namespace cubind::test {
@@ -159,6 +160,25 @@ TEST_CASE("a job that is interrupted too often in a row has failed and one that 
   CHECK(f.scheduler->open_jobs().empty());
 }
 
+TEST_CASE("a job whose trials found no room goes on within a second, however often that was") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  f.submit();
+  for (std::size_t leases = 1; leases < 13; ++leases) {
+    const Lease lease = f.link.leases.back();
+    {
+      const FullDisk full(0);
+      CHECK_FALSE(f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a")));
+    }
+    CHECK(f.state() == JobState::Queued);
+    f.clock.advance(1s);
+    f.scheduler->tick();
+    REQUIRE(f.link.leases.size() == leases + 1);
+  }
+  const Lease lease = f.link.leases.back();
+  CHECK(f.scheduler->store_batch(agent, lease.id, lease.fence, f.batch("a")));
+}
+
 TEST_CASE("an imported record is never the incumbent and a measured one is") {
   SchedulerFixture f;
   RecordRow row = record_row(4096);
@@ -222,6 +242,21 @@ TEST_CASE("a lease and an announcement say whether somebody waits for the job") 
   REQUIRE(f.link.leases.size() == 2);
   CHECK_FALSE(f.link.leases[0].nobody_waits);
   CHECK(f.link.leases[1].nobody_waits);
+}
+
+TEST_CASE("a job that somebody waits for is granted before older ones that nobody waits for") {
+  SchedulerFixture f;
+  f.submit(64);
+  f.submit(1024);
+  const std::string late = f.submit(4096).job.id;
+  f.scheduler->await(late);
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == 1);
+  CHECK(f.link.leases[0].job.id == late);
+  CHECK(f.link.announced.at(0).job.question.problem == f.question(64).problem);
+  REQUIRE(f.scheduler->finish(agent, f.link.leases.at(0).id, f.link.leases[0].fence, f.done("a")));
+  REQUIRE(f.link.leases.size() == 2);
+  CHECK(f.link.leases[1].job.question.problem == f.question(64).problem);
 }
 
 TEST_CASE("an agent is told once when somebody begins to wait for a job that it works on") {
