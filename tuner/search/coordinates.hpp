@@ -13,7 +13,17 @@ namespace cubind {
 /// from several threads at once.
 class Coordinates {
  public:
+  /// One coordinate: of which tunable, and its values by their positions in the tunable's list.
+  struct Scale {
+    std::size_t axis = 0;
+    std::vector<double> logarithms;
+    std::vector<double> scaled;
+  };
+
   explicit Coordinates(const std::vector<Axis>& axes);
+
+  /// Those of the tunables in their order, then those of roundness.
+  const std::vector<Scale>& scales() const { return scales_; }
 
   /// The logarithm of each value, so that a sum is the logarithm of a product. Of an axis with a 0 that of
   /// the value plus one, of an axis with negative values the value. Round is 1, else 0.
@@ -23,11 +33,6 @@ class Coordinates {
   std::vector<double> scaled(const Point& point) const;
 
  private:
-  struct Scale {
-    std::size_t axis = 0;
-    std::vector<double> logarithms;  // by position
-    std::vector<double> scaled;
-  };
   std::vector<Scale> scales_;
 };
 

@@ -2,82 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace cubind {
 namespace {
 
-constexpr double kNoise = 1e-3;                           // variance of a measurement, of the targets' own
-constexpr double kLeastVariance = 1e-10;                  // below it, rounding is all there is
-constexpr double kScales[] = {0.3, 0.5, 0.8, 1.2, 2, 3};  // lengths that the search for weights begins with
-constexpr double kLeastWeight = 1.0 / 32;
-constexpr double kMostWeight = 16;
-constexpr int kPasses = 2;         // over all coordinates
-constexpr double kSurprise = 0.1;  // of a weight of 2 or 1/2; it grows with the logarithm's square
-
-double kernel(const std::vector<double>& a, const std::vector<double>& b) {
-  double squares = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    squares += (a[i] - b[i]) * (a[i] - b[i]);
-  }
-  const double distance = std::sqrt(5 * squares);
-  return (1 + distance + distance * distance / 3) * std::exp(-distance);
-}
-
-// Weights that are changed where that makes the targets likelier.
-class WeightSearch {
- public:
-  using Features = GaussianProcess::Features;
-
-  WeightSearch(const std::vector<Features>& inputs, const std::vector<double>& targets)
-      : inputs_(inputs), targets_(targets), weights_(inputs.front().size(), 1) {}
-
-  std::vector<double> run() && {
-    for (const double scale : kScales) {
-      offer(std::vector<double>(inputs_.front().size(), 1 / scale));
-    }
-    for (int pass = 0; pass < kPasses; ++pass) {
-      for (std::size_t axis = 0; axis < weights_.size(); ++axis) {
-        if (!offer_times(axis, 2)) {
-          offer_times(axis, 0.5);
-        }
-      }
-    }
-    return std::move(weights_);
-  }
-
- private:
-  bool offer_times(std::size_t axis, double factor) {
-    std::vector<double> weights = weights_;
-    weights[axis] = std::clamp(weights[axis] * factor, kLeastWeight, kMostWeight);
-    return weights[axis] != weights_[axis] && offer(std::move(weights));
-  }
-
-  bool offer(std::vector<double> weights) {
-    double likelihood = GaussianProcess(inputs_, targets_, weights).log_likelihood();
-    for (const double weight : weights) {
-      likelihood -= kSurprise * std::log2(weight) * std::log2(weight);
-    }
-    if (likelihood <= most_) {
-      return false;
-    }
-    most_ = likelihood;
-    weights_ = std::move(weights);
-    return true;
-  }
-
-  const std::vector<Features>& inputs_;
-  const std::vector<double>& targets_;
-  std::vector<double> weights_;
-  double most_ = -std::numeric_limits<double>::infinity();
-};
+constexpr double kNoise = 1e-3;           // variance of a measurement, of the targets' own
+constexpr double kLeastVariance = 1e-10;  // below it, rounding is all there is
 
 }  // namespace
 
-GaussianProcess::GaussianProcess(std::vector<Features> inputs, const std::vector<double>& targets,
-                                 std::vector<double> weights)
-    : weights_of_axes_(std::move(weights)) {
+template <typename Kernel>
+GaussianProcess<Kernel>::GaussianProcess(const std::vector<Input>& inputs, const std::vector<double>& targets,
+                                         Kernel kernel)
+    : kernel_(std::move(kernel)) {
   const auto count = static_cast<double>(targets.size());
   for (const double target : targets) {
     mean_ += target / count;
@@ -91,35 +29,25 @@ GaussianProcess::GaussianProcess(std::vector<Features> inputs, const std::vector
   for (const double target : targets) {
     standardized.push_back((target - mean_) / deviation_);
   }
-  for (Features& features : inputs) {
-    expect(std::move(features));
+  for (const Input& input : inputs) {
+    expect(input);
   }
   solve(std::move(standardized));
 }
 
-std::vector<double> GaussianProcess::likeliest_weights(const std::vector<Features>& inputs,
-                                                       const std::vector<double>& targets) {
-  return WeightSearch(inputs, targets).run();
-}
-
-GaussianProcess::Features GaussianProcess::weighted(Features features) const {
-  for (std::size_t axis = 0; axis < features.size(); ++axis) {
-    features[axis] *= weights_of_axes_[axis];
-  }
-  return features;
-}
-
-std::vector<double> GaussianProcess::shared(const Features& place) const {
+template <typename Kernel>
+std::vector<double> GaussianProcess<Kernel>::shared(const Input& place) const {
   std::vector<double> result;
-  result.reserve(inputs_.size() + 1);  // expect() adds one
-  for (const Features& input : inputs_) {
-    result.push_back(kernel(place, input));
+  result.reserve(places_.size() + 1);  // expect() adds one
+  for (const Input& other : places_) {
+    result.push_back(kernel_(place, other));
   }
   return result;
 }
 
 // By Cholesky's factor: of each input the part of what is shared with it that no input before it has told.
-void GaussianProcess::reduce(std::vector<double>& shared) const {
+template <typename Kernel>
+void GaussianProcess<Kernel>::reduce(std::vector<double>& shared) const {
   for (std::size_t i = 0; i < shared.size(); ++i) {
     const double* const row = factor_[i].data();
     double value = shared[i];
@@ -130,8 +58,9 @@ void GaussianProcess::reduce(std::vector<double>& shared) const {
   }
 }
 
-void GaussianProcess::expect(Features features) {
-  Features place = weighted(std::move(features));
+template <typename Kernel>
+void GaussianProcess<Kernel>::expect(const Input& input) {
+  Input place = kernel_.place(input);
   std::vector<double> row = shared(place);
   reduce(row);
   double variance = 1 + kNoise;
@@ -140,10 +69,11 @@ void GaussianProcess::expect(Features features) {
   }
   row.push_back(std::sqrt(std::max(variance, kLeastVariance)));
   factor_.push_back(std::move(row));
-  inputs_.push_back(std::move(place));
+  places_.push_back(std::move(place));
 }
 
-void GaussianProcess::solve(std::vector<double> standardized) {
+template <typename Kernel>
+void GaussianProcess<Kernel>::solve(std::vector<double> standardized) {
   std::vector<double>& values = standardized;
   reduce(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -158,8 +88,9 @@ void GaussianProcess::solve(std::vector<double> standardized) {
   weights_ = std::move(values);
 }
 
-Estimate GaussianProcess::estimate(const Features& features) const {
-  std::vector<double> values = shared(weighted(features));
+template <typename Kernel>
+Estimate GaussianProcess<Kernel>::estimate(const Input& input) const {
+  std::vector<double> values = shared(kernel_.place(input));
   double mean = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {  // of what is expected, only the place is known
     mean += weights_[i] * values[i];
@@ -171,5 +102,8 @@ Estimate GaussianProcess::estimate(const Features& features) const {
   }
   return {mean_ + deviation_ * mean, deviation_ * std::sqrt(std::max(variance, kLeastVariance))};
 }
+
+template class GaussianProcess<RadialKernel>;
+template class GaussianProcess<AdditiveKernel>;
 
 }  // namespace cubind

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tuner/search/annealing.hpp"
 #include "tuner/search/gaussian_process.hpp"
 #include "tuner/search/tried.hpp"
 
@@ -15,7 +16,7 @@ namespace cubind {
 namespace {
 
 constexpr std::size_t kLeastKnown = 2;           // times that a model needs
-constexpr std::size_t kLeastWeighed = 4;         // times by which weights are found once for several trials
+constexpr std::size_t kLeastWeighed = 4;         // times by which a kernel is found once for several trials
 constexpr std::uint64_t kMostScanned = 100'000;  // numbers looked at for one that was not tried
 
 // Of each tunable the value in the middle of its list; where these are not valid together, the nearest of
@@ -90,7 +91,7 @@ class Proposal {
       std::optional<std::uint64_t> next = first();
       const std::size_t trials = history_.size() + proposed_.size();
       if (!next && trials >= strategy_.settings_.initial && known_.size() >= kLeastKnown) {
-        next = by_models(trials);
+        next = by_turns(trials);
       }
       if (!next) {
         next = drawn();
@@ -158,23 +159,49 @@ class Proposal {
     return std::nullopt;
   }
 
-  // ---- By models ----
+  // ---- By annealing and models ----
 
-  std::optional<std::uint64_t> by_models(std::size_t trials) {
+  // By the number of the trial, so that the history tells which of its trials were steps of the walk.
+  bool is_step(std::size_t trial) const {
+    const ModelSettings& settings = strategy_.settings_;
+    return trial >= settings.initial && trial < settings.walked && trial % settings.step_every == 2;
+  }
+
+  std::optional<std::uint64_t> by_turns(std::size_t trials) {
+    if (is_step(trials)) {
+      if (const auto next = by_annealing()) {
+        return next;
+      }
+    }
     const ModelSettings& settings = strategy_.settings_;
     const bool bold = trials < settings.bold;
     const double margin = bold ? settings.margins[trials / 2 % settings.margins.size()] : 0;
-    return trials % 2 == 0 ? by_process(margin) : by_trees(margin, bold ? settings.trees_doubt : 1);
+    if (trials % (bold ? settings.trees_every : 2) == 1) {
+      return by_trees(margin, bold ? settings.trees_doubt : 1);
+    }
+    return bold ? by_process(additive_, margin) : by_process(radial_, margin);
+  }
+
+  std::optional<std::uint64_t> by_annealing() {
+    std::vector<Observation> steps = {history_.front()};
+    for (std::size_t trial = 1; trial < history_.size(); ++trial) {
+      if (is_step(trial)) {
+        steps.push_back(history_[trial]);
+      }
+    }
+    return next_step(space_, steps, tried_, strategy_.seed_, random_);
   }
 
   std::optional<std::uint64_t> by_trees(double margin, double doubt) {
     const std::vector<Candidate>& candidates = this->candidates();
     if (!trees_) {
+      std::vector<Features> features;
       std::vector<double> shares;
       for (const Known& known : known_) {
+        features.push_back(strategy_.coordinates_.logarithms(space_.point(known.number)));
         shares.push_back(known_.front().time_us / known.time_us);
       }
-      trees_.emplace(inputs(known_, &Coordinates::logarithms), shares, random_, strategy_.settings_.trees);
+      trees_.emplace(features, shares, random_, strategy_.settings_.trees);
     }
     return best_of(candidates, 1 + margin, [&](const Candidate& candidate) {
       Estimate estimate = trees_->estimate(strategy_.coordinates_.logarithms(candidate.point));
@@ -183,49 +210,76 @@ class Proposal {
     });
   }
 
-  std::optional<std::uint64_t> by_process(double margin) {
+  // A process, and how many of those proposed it expects.
+  template <typename Kernel>
+  struct Expecting {
+    GaussianProcess<Kernel> process;
+    std::size_t proposed = 0;
+  };
+
+  template <typename Kernel>
+  std::optional<std::uint64_t> by_process(std::optional<Expecting<Kernel>>& surface, double margin) {
     const std::vector<Candidate>& candidates = this->candidates();
-    if (!process_) {
-      const auto fastest =
-          std::span(known_).first(std::min(known_.size(), strategy_.settings_.process_points));
-      process_.emplace(inputs(fastest, &Coordinates::scaled), logarithms(fastest), weights());
+    if (!surface) {
+      const auto fastest = first_of(known_, strategy_.settings_.process_points);
+      surface.emplace(
+          GaussianProcess<Kernel>(inputs<Kernel>(fastest), logarithms(fastest), kernel<Kernel>()));
       for (const Observation& observation : history_) {
         if (under_way(observation)) {
-          expect(observation.number);
+          surface->process.expect(input<Kernel>(space_.point(observation.number)));
         }
       }
     }
-    for (; expected_ < proposed_.size(); ++expected_) {
-      expect(proposed_[expected_]);
+    for (; surface->proposed < proposed_.size(); ++surface->proposed) {
+      surface->process.expect(input<Kernel>(space_.point(proposed_[surface->proposed])));
     }
     return best_of(candidates, margin, [&](const Candidate& candidate) {
-      return process_->estimate(strategy_.coordinates_.scaled(candidate.point));
+      return surface->process.estimate(input<Kernel>(candidate.point));
     });
   }
-
-  void expect(std::uint64_t number) { process_->expect(strategy_.coordinates_.scaled(space_.point(number))); }
 
   static bool under_way(const Observation& observation) {
     return observation.outcome == Outcome::Correct && !observation.time_us;
   }
 
   // By the trials that are over, up to a multiple of some: a job that is resumed finds the same.
-  std::vector<double> weights() {
+  template <typename Kernel>
+  Kernel kernel() {
     const auto over = static_cast<std::size_t>(std::ranges::find_if(history_, under_way) - history_.begin());
-    const std::size_t trials = over - over % strategy_.settings_.weights_every;
-    std::vector<Known> weighed = known_of(history_.first(trials));
-    if (weighed.size() < kLeastWeighed) {
-      return weights_by(known_);
+    const std::size_t trials = over - over % Kernel::kTrialsKept;
+    const std::vector<Known> earlier = known_of(history_.first(trials));
+    if (earlier.size() < kLeastWeighed) {
+      return kernel_by<Kernel>(known_);
     }
-    if (!strategy_.weights_ || strategy_.weights_->trials != trials) {
-      strategy_.weights_ = {trials, weights_by(weighed)};
+    auto& kept = std::get<std::optional<ModelStrategy::Kept<Kernel>>>(strategy_.kernels_);
+    if (!kept || kept->trials != trials) {
+      kept = {trials, kernel_by<Kernel>(earlier)};
     }
-    return strategy_.weights_->of_axes;
+    return kept->kernel;
   }
 
-  std::vector<double> weights_by(std::span<const Known> known) const {
-    const auto fastest = known.first(std::min(known.size(), strategy_.settings_.weight_points));
-    return GaussianProcess::likeliest_weights(inputs(fastest, &Coordinates::scaled), logarithms(fastest));
+  template <typename Kernel>
+  Kernel kernel_by(std::span<const Known> known) const {
+    const auto fastest = first_of(known, strategy_.settings_.kernel_points);
+    return Kernel::likeliest(strategy_.coordinates_, inputs<Kernel>(fastest), logarithms(fastest));
+  }
+
+  template <typename Kernel>
+  decltype(auto) input(const Point& point) const {
+    return Kernel::input(strategy_.coordinates_, point);
+  }
+
+  template <typename Kernel>
+  std::vector<typename Kernel::Input> inputs(std::span<const Known> known) const {
+    std::vector<typename Kernel::Input> result;
+    for (const Known& one : known) {
+      result.push_back(input<Kernel>(space_.point(one.number)));
+    }
+    return result;
+  }
+
+  static std::span<const Known> first_of(std::span<const Known> known, std::size_t most) {
+    return known.first(std::min(known.size(), most));
   }
 
   // Of the shares of what the first one reaches.
@@ -233,15 +287,6 @@ class Proposal {
     std::vector<double> result;
     for (const Known& one : known) {
       result.push_back(std::log(known.front().time_us / one.time_us));
-    }
-    return result;
-  }
-
-  std::vector<Features> inputs(std::span<const Known> known,
-                               Features (Coordinates::*features)(const Point&) const) const {
-    std::vector<Features> result;
-    for (const Known& one : known) {
-      result.push_back((strategy_.coordinates_.*features)(space_.point(one.number)));
     }
     return result;
   }
@@ -314,8 +359,8 @@ class Proposal {
   bool failures_ = false;
   std::vector<Candidate> candidates_;
   std::optional<ExtraTrees> trees_;
-  std::optional<GaussianProcess> process_;
-  std::size_t expected_ = 0;  // of those proposed, by the process
+  std::optional<Expecting<AdditiveKernel>> additive_;
+  std::optional<Expecting<RadialKernel>> radial_;
   std::vector<std::uint64_t> proposed_;
 };
 

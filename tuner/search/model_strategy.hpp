@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
+#include "tuner/search/additive_kernel.hpp"
 #include "tuner/search/coordinates.hpp"
 #include "tuner/search/extra_trees.hpp"
+#include "tuner/search/radial_kernel.hpp"
 #include "tuner/search/strategy.hpp"
 #include "tuner/space/configuration_space.hpp"
 
@@ -20,26 +23,32 @@ struct ModelSettings {
   std::size_t initial = 10;  // tried before a model is asked
   std::size_t drawn = 300;   // candidates drawn from the whole space
   std::size_t elite = 5;     // of the fastest so many all neighbours are candidates too
-  // For so many trials a candidate is to exceed the fastest one's speed by one of these shares, in turn, and
-  // the trees' deviation is multiplied. Who looks for the next percent alone does not leave a plateau, and
-  // few trials do not tell the trees how little they know. Then the best of what was found counts.
+  // For so many trials the process is additive, only every so many proposals are the trees', a candidate is
+  // to exceed the fastest one's speed by one of these shares, in turn, and the trees' deviation is
+  // multiplied. Who looks for the next percent alone does not leave a plateau, and few trials do not tell
+  // the trees how little they know. Then the best of what was found counts.
   std::size_t bold = 100;
+  std::size_t trees_every = 6;
   std::array<double, 3> margins = {0, 0.15, 0.3};
   double trees_doubt = 2;
   ExtraTreesSettings trees = {};
-  // The Gaussian process sees so many of the fastest, its weights are found with so many: its cost grows with
+  // Up to that trial every so many proposals are steps of the walk.
+  std::size_t walked = 50;
+  std::size_t step_every = 3;
+  // A Gaussian process sees so many of the fastest, its kernel is found with so many: its cost grows with
   // their cube.
   std::size_t process_points = 128;
-  std::size_t weight_points = 96;
-  std::size_t weights_every = 8;  // trials: then the weights are found anew
+  std::size_t kernel_points = 96;
 };
 
-/// A configuration's worth is its share of the fastest one's speed. Two models take turns. Each proposes the
-/// candidate of the greatest improvement that it expects, times the chance that the candidate does not fail,
-/// which trees estimate from the failures. They err in different places: trees find what only some values of
-/// several tunables together give; a Gaussian process, over the logarithms of the shares, finds the best of a
-/// long list of sizes, and which tunables do not matter. The process expects what is under way, so that what
-/// is tried at the same time lies apart.
+/// A configuration's worth is its share of the fastest one's speed. Trees and a Gaussian process take
+/// turns. Each proposes the candidate of the greatest improvement that it expects, times the chance that
+/// the candidate does not fail, which trees estimate from the failures. They err in different places: trees
+/// find what only some values of several tunables together give; a Gaussian process, over the logarithms of
+/// the shares, tells which tunables matter. While little is known, its kernel is additive, which looks far;
+/// then it is radial, which finds the best of a long list of sizes. The process expects what is under way,
+/// so that what is tried at the same time lies apart. In the beginning a walk takes turns with them, which
+/// asks no model.
 class ModelStrategy : public Strategy {
  public:
   /// Proposes `first` first (default, winners of neighbouring problems: valid configurations), then the
@@ -58,12 +67,13 @@ class ModelStrategy : public Strategy {
   const std::uint64_t seed_;
   const ModelSettings settings_;
 
-  // Of the process, by the first so many trials: a function of them, kept because it is dear.
-  struct Weights {
+  // A process' kernel by the first so many trials: a function of them, kept because it is dear.
+  template <typename Kernel>
+  struct Kept {
     std::size_t trials = 0;
-    std::vector<double> of_axes;
+    Kernel kernel;
   };
-  std::optional<Weights> weights_;
+  std::tuple<std::optional<Kept<AdditiveKernel>>, std::optional<Kept<RadialKernel>>> kernels_;
 };
 
 }  // namespace cubind

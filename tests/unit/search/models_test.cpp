@@ -2,9 +2,11 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "tuner/search/additive_kernel.hpp"
 #include "tuner/search/coordinates.hpp"
 #include "tuner/search/extra_trees.hpp"
 #include "tuner/search/gaussian_process.hpp"
+#include "tuner/search/radial_kernel.hpp"
 
 namespace cubind {
 namespace {
@@ -61,7 +63,7 @@ TEST_CASE("trees of one target or of inputs that are all alike are leaves") {
 
 TEST_CASE("a process goes through what it was given and is unsure far away") {
   const Surface known = surface(60, 1);
-  const GaussianProcess process(known.inputs, known.targets, {1.25, 1.25});
+  const GaussianProcess process(known.inputs, known.targets, RadialKernel({1.25, 1.25}));
   CHECK(mean_error(process) < 0.02);
   CHECK(process.estimate(known.inputs[0]).mean == Approx(known.targets[0]).margin(0.02));
   CHECK(process.estimate(known.inputs[0]).deviation < 0.05);
@@ -70,7 +72,7 @@ TEST_CASE("a process goes through what it was given and is unsure far away") {
 
 TEST_CASE("a process is surer around what is tried now and expects the same of it") {
   const Surface known = surface(20, 1);
-  GaussianProcess process(known.inputs, known.targets, {2, 2});
+  GaussianProcess process(known.inputs, known.targets, RadialKernel({2, 2}));
   const Features under_way = {1.4, 1.4}, beside = {1.5, 1.4}, away = {-1, -1};
   const Estimate before = process.estimate(beside);
   const double before_away = process.estimate(away).deviation;
@@ -80,32 +82,112 @@ TEST_CASE("a process is surer around what is tried now and expects the same of i
   CHECK(process.estimate(away).deviation == Approx(before_away).epsilon(0.05));
 }
 
+std::vector<double> likeliest_weights(const std::vector<Features>& inputs,
+                                      const std::vector<double>& targets) {
+  return RadialKernel::likeliest(Coordinates({}), inputs, targets).weights();
+}
+
 TEST_CASE("the likeliest weights tell a coordinate that matters from one that does not") {
   Surface known = surface(60, 1);
   for (std::size_t i = 0; i < known.inputs.size(); ++i) {
     known.targets[i] = std::sin(9 * known.inputs[i][1]);
   }
-  const auto weights = GaussianProcess::likeliest_weights(known.inputs, known.targets);
+  const auto weights = likeliest_weights(known.inputs, known.targets);
   REQUIRE(weights.size() == 2);
   CHECK(weights[1] > 3 * weights[0]);  // two passes change each at most fourfold
 }
 
 TEST_CASE("what follows no coordinate gets heavier weights than a smooth surface") {
   const Surface known = surface(60, 1);
-  const auto smooth = GaussianProcess::likeliest_weights(known.inputs, known.targets);
+  const auto smooth = likeliest_weights(known.inputs, known.targets);
   Surface noise = known;
   Random random(3);
   for (double& target : noise.targets) {
     target = random.uniform();
   }
-  const auto rough = GaussianProcess::likeliest_weights(noise.inputs, noise.targets);
+  const auto rough = likeliest_weights(noise.inputs, noise.targets);
   CHECK(std::max(rough[0], rough[1]) > 2 * std::max(smooth[0], smooth[1]));
 }
 
 TEST_CASE("weights are found where all targets or all inputs are alike") {
-  CHECK(GaussianProcess::likeliest_weights({{0, 1}, {1, 0}}, {3, 3}).size() == 2);
-  const auto weights = GaussianProcess::likeliest_weights({{1, 1}, {1, 1}}, {3, 4});
-  CHECK(std::isfinite(GaussianProcess({{1, 1}, {1, 1}}, {3, 4}, weights).estimate({1, 1}).mean));
+  CHECK(likeliest_weights({{0, 1}, {1, 0}}, {3, 3}).size() == 2);
+  const std::vector<Features> twice = {{1, 1}, {1, 1}};
+  const auto weights = likeliest_weights(twice, {3, 4});
+  CHECK(std::isfinite(GaussianProcess(twice, {3, 4}, RadialKernel(weights)).estimate({1, 1}).mean));
+}
+
+// Four tunables of four values each.
+const Coordinates kFour({{"A", {1, 2, 3, 4}}, {"B", {1, 2, 3, 4}}, {"C", {1, 2, 3, 4}}, {"D", {1, 2, 3, 4}}});
+
+struct Sum {
+  std::vector<Point> inputs;
+  std::vector<double> targets;
+};
+
+double sum_of(const Point& at) { return std::sin(2.0 * at[0]) + 0.5 * at[1] + (at[2] == 2 ? 1 : 0); }
+
+Sum sum(std::size_t points) {
+  Sum made;
+  Random random(5);
+  for (std::size_t i = 0; i < points; ++i) {
+    Point at(4);
+    std::ranges::generate(at, [&] { return static_cast<std::uint32_t>(random.below(4)); });
+    made.targets.push_back(sum_of(at));
+    made.inputs.push_back(std::move(at));
+  }
+  return made;
+}
+
+TEST_CASE("an additive process knows from few configurations what single tunables do") {
+  const Sum known = sum(30);
+  const GaussianProcess additive(known.inputs, known.targets,
+                                 AdditiveKernel::likeliest(kFour, known.inputs, known.targets));
+  std::vector<Features> places;
+  for (const Point& input : known.inputs) {
+    places.push_back(kFour.scaled(input));
+  }
+  const GaussianProcess radial(places, known.targets, RadialKernel::likeliest(kFour, places, known.targets));
+  double of_additive = 0, of_radial = 0;
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    const Point at = {i / 64, i / 16 % 4, i / 4 % 4, i % 4};
+    of_additive += std::abs(additive.estimate(at).mean - sum_of(at)) / 256;
+    of_radial += std::abs(radial.estimate(kFour.scaled(at)).mean - sum_of(at)) / 256;
+  }
+  CHECK(of_additive < 0.1);
+  CHECK(of_additive < of_radial / 2);
+}
+
+TEST_CASE("an additive kernel is one for equal configurations and falls with each tunable that differs") {
+  for (const Orders& orders :
+       {Orders{1, 0, 0, 0}, Orders{0, 1, 0, 0}, Orders{0, 0, 1, 0}, Orders{0, 0, 0, 1}}) {
+    const AdditiveKernel kernel(kFour, 0.5, orders);
+    CHECK(kernel({1, 2, 3, 0}, {1, 2, 3, 0}) == Approx(1));
+    CHECK(kernel({1, 2, 3, 0}, {1, 2, 3, 1}) < 1);
+    CHECK(kernel({1, 2, 3, 0}, {1, 2, 0, 1}) < kernel({1, 2, 3, 0}, {1, 2, 3, 1}));
+    CHECK(kernel({1, 2, 3, 0}, {0, 3, 0, 1}) == kernel({0, 3, 0, 1}, {1, 2, 3, 0}));
+  }
+  // Of four tunables one differs: three of four singles, three of six pairs, one of four threes stay.
+  const double alike = AdditiveKernel(kFour, 0.5, {0, 0, 0, 1})({0, 0, 0, 0}, {0, 0, 0, 3});
+  const auto of = [](const Orders& orders) {
+    return AdditiveKernel(kFour, 0.5, orders)({0, 0, 0, 0}, {0, 0, 0, 3});
+  };
+  CHECK(of({1, 0, 0, 0}) == Approx((3 + alike) / 4));
+  CHECK(of({0, 1, 0, 0}) == Approx((3 + 3 * alike) / 6));
+  CHECK(of({0, 0, 1, 0}) == Approx((1 + 3 * alike) / 4));
+}
+
+TEST_CASE("an additive kernel tells round values from others beside them") {
+  const Coordinates sizes({{"A", {96, 112, 128, 144}}});
+  const AdditiveKernel kernel(sizes, 0.5, {1, 0, 0, 0});
+  CHECK(kernel({1}, {2}) < kernel({0}, {1}) - 0.05);
+  CHECK(kernel({2}, {3}) < kernel({0}, {1}) - 0.05);
+}
+
+TEST_CASE("an additive process needs neither two tunables nor different targets") {
+  const Coordinates one({{"A", {1, 2, 3}}});
+  const std::vector<Point> inputs = {{0}, {2}};
+  const AdditiveKernel kernel = AdditiveKernel::likeliest(one, inputs, {3, 3});
+  CHECK(GaussianProcess(inputs, {3, 3}, kernel).estimate({1}).mean == Approx(3));
 }
 
 TEST_CASE("coordinates leave out fixed tunables and take logarithms") {

@@ -265,15 +265,16 @@ TEST_CASE("a model that has only met failures goes on drawing") {
   CHECK(history.size() == 40);
 }
 
-TEST_CASE("the process proposes elsewhere where what it would propose has neighbours under way") {
+TEST_CASE("a process proposes elsewhere where what it would propose has neighbours under way") {
   const ConfigurationSpace space = large_space();
-  const auto history = search(space, ModelStrategy(space, {}, 1), 30);
+  const ModelSettings radial{.bold = 0, .walked = 0};
+  const auto history = search(space, ModelStrategy(space, {}, 1, radial), 30);
   const auto next_beside = [&](std::span<const std::uint64_t> under_way) {
     std::vector<Observation> all = history;
     for (const std::uint64_t number : under_way.first(8)) {
       all.push_back({number, Outcome::Correct, std::nullopt});
     }
-    return ModelStrategy(space, {}, 1).propose(all, 1).at(0);
+    return ModelStrategy(space, {}, 1, radial).propose(all, 1).at(0);
   };
   Random random(9);
   Numbers far(8);
@@ -293,6 +294,25 @@ TEST_CASE("a model looks for more than the next percent as long as it is bold") 
   };
   CHECK(next(40, {}) != next(40, never));
   CHECK(next(history.size(), {}) == next(history.size(), never));
+}
+
+TEST_CASE("a model takes turns with a walk in the beginning only") {
+  const ConfigurationSpace space = large_space();
+  const ModelSettings never{.walked = 0};
+  const ModelSettings settings;
+  const auto history = search(space, ModelStrategy(space, {}, 1), settings.walked + settings.step_every);
+  int steps = 0;
+  for (std::size_t trial = settings.initial; trial < history.size(); ++trial) {
+    const auto next = [&](const ModelSettings& some) {
+      return ModelStrategy(space, {}, 1, some).propose(std::span(history).first(trial), 1);
+    };
+    if (next(settings) != next(never)) {
+      CHECK(trial % settings.step_every == 2);
+      CHECK(trial < settings.walked);
+      ++steps;
+    }
+  }
+  CHECK(steps >= 12);
 }
 
 TEST_CASE("what has no time yet is not proposed again") {
