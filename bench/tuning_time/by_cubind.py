@@ -24,8 +24,7 @@ with tempfile.TemporaryDirectory(prefix="cubind-tuning.") as folder:
         problem = {"N": N, "D": D, "T": "bf16"}
         seconds = daemon.tune("rmsnorm_48", problem)
         plan = daemon.get("rmsnorm_48", problem)[1]
-        print(
-            json.dumps(
-                {"seconds": seconds, "winner": plan["configuration"], "us": plan["provenance"]["time_us"]}
-            )
-        )
+        [job] = json.loads(daemon.call("jobs", "--all", "--json"))["jobs"]
+        stages = json.loads(daemon.call("jobs", "show", job["id"], "--json"))["stages_ms"]
+        result = {"seconds": seconds, "winner": plan["configuration"], "us": plan["provenance"]["time_us"]}
+        print(json.dumps(result | {"stages_ms": stages}))
