@@ -37,7 +37,12 @@ std::optional<Stat> read_stat(pid_t pid) {
   return stat;
 }
 
+// A device worker has the same arguments as a spare one and, once it works, another name.
 std::string read_command(pid_t pid) {
+  std::ifstream names("/proc/" + std::to_string(pid) + "/comm");
+  if (std::string name; std::getline(names, name) && name == kSpareWorker) {
+    return name;
+  }
   std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
   std::string command((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   std::ranges::replace(command, '\0', ' ');

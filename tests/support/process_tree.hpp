@@ -10,11 +10,14 @@
 
 namespace cubind::test {
 
+/// The command of a device worker that waits for its first job.
+inline constexpr const char* kSpareWorker = "cubind-spare";
+
 /// One process, told apart from a later one with the same number by when it began.
 struct ProcessId {
   pid_t pid = 0;
   std::uint64_t started = 0;  // clock ticks since boot
-  std::string command;        // arguments, separated by spaces
+  std::string command;        // arguments, separated by spaces; kSpareWorker
 };
 
 /// Children, their children and so on; parents before their children. Zombies are left out.

@@ -48,7 +48,7 @@ Agent::Agent(AgentOptions options) : options_(std::move(options)) {
   finder.join();
   no_device_because_ = found.none_because;
   for (LocalDevice& device : found.devices) {
-    places_.push_back(std::make_unique<GpuPlace>(std::move(device)));
+    places_.push_back(std::make_unique<GpuPlace>(std::move(device), spawner_, options_.worker_program));
   }
 }
 
@@ -106,6 +106,7 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
     if (heartbeat_.load().count() > 0) {
       send_heartbeats();
       look_at_memory();
+      keep_spares();
     }
     reap(false);
   }
@@ -267,6 +268,7 @@ void Agent::end_left_workers() {
       end_ahead(place->device.offer.uuid());
     }
   }
+  keep_spares();
 }
 
 // Its thread is waited for: not under the lock.
@@ -316,7 +318,7 @@ GpuPlace& Agent::place_for(const v1::LeaseGrant& lease) {
 
 v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   GpuPlace& place = place_for(lease);
-  GpuPlace::Turn turn(place, spawner_, options_.worker_program, work.stop);
+  GpuPlace::Turn turn(place, work.stop);
   const v1::OfferedDevice& offer = place.device.offer;
   const DeviceFacts facts = device_facts_from_wire(offer.facts());
   const Tool& tool = toolbox_->choose(offer.driver().cuda(), architecture(facts, false));

@@ -58,6 +58,7 @@ class Agent {
   void offer_changed_memory();
   GpuPlace& place_for(const v1::LeaseGrant& lease);
   void end_left_workers();
+  void keep_spares();
   void end_ahead(const std::string& gpu_uuid);
   void end_all_ahead();
   std::list<std::shared_ptr<Work>> works();

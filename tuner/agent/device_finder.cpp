@@ -101,7 +101,8 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
   if (!options.replay_faults.empty()) {
     device.worker_arguments.insert(device.worker_arguments.end(), {"--faults", options.replay_faults});
   }
-  WorkerLink link(spawner, options.worker_program.string(), device.worker_arguments, {});
+  const WorkerStarter starter(spawner, options.worker_program.string(), device.worker_arguments, {});
+  WorkerLink link(starter);
   JobStop stop;
   RemoteDevice remote(link, device.open, stop, options.deadlines);
   remote.probe();

@@ -16,6 +16,8 @@ class DeviceLink {
 
   /// Starts a fresh worker; an old one is ended first. Throws Error where it cannot be started.
   virtual void start() = 0;
+  /// Goes on with a spare worker instead, which has initialised the driver. False: none is there.
+  virtual bool start_spare() { return false; }
   /// Ends the worker and waits until it is gone: its context and its memory are free then.
   virtual void stop() noexcept = 0;
   /// Whether a worker was started and not ended since. It may have died unnoticed.

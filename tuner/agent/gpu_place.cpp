@@ -2,6 +2,11 @@
 
 namespace cubind {
 
+GpuPlace::GpuPlace(LocalDevice found, Spawner& spawner, const std::filesystem::path& worker_program)
+    : device(std::move(found)),
+      starter_(spawner, worker_program.string(), device.worker_arguments, device.worker_environment),
+      spare_(starter_) {}
+
 bool GpuPlace::is_idle() {
   const std::unique_lock idle(busy_, std::try_to_lock);
   return idle.owns_lock() && !worker_;
@@ -13,13 +18,16 @@ void GpuPlace::end_left_worker() {
   }
 }
 
-GpuPlace::Turn::Turn(GpuPlace& place, Spawner& spawner, const std::filesystem::path& worker_program,
-                     const JobStop& stop)
-    : place_(place), busy_(place.busy_), stop_(stop) {
+void GpuPlace::keep_spare() {
+  if (const std::unique_lock idle(busy_, std::try_to_lock); idle.owns_lock() && !worker_) {
+    spare_.keep();
+  }
+}
+
+GpuPlace::Turn::Turn(GpuPlace& place, const JobStop& stop) : place_(place), busy_(place.busy_), stop_(stop) {
   stop_.check();
   if (!place_.worker_) {
-    place_.worker_ = std::make_unique<WorkerLink>(
-        spawner, worker_program.string(), place_.device.worker_arguments, place_.device.worker_environment);
+    place_.worker_ = std::make_unique<WorkerLink>(place_.starter_, &place_.spare_);
   }
 }
 

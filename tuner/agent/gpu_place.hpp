@@ -7,20 +7,26 @@
 #include "base/subprocess.hpp"
 #include "tuner/agent/device_finder.hpp"
 #include "tuner/agent/job_stop.hpp"
+#include "tuner/agent/spare_worker.hpp"
 #include "tuner/agent/worker_link.hpp"
+#include "tuner/agent/worker_starter.hpp"
 
 namespace cubind {
 
 /// A device of this machine. One tuning job uses it at a time, and its worker outlives a job that leaves it
-/// open for the next one. Thread-safe but for `device`, whose offer the agent guards.
+/// open for the next one; between jobs a spare worker waits. Thread-safe but for `device`, whose offer the
+/// agent guards.
 class GpuPlace {
  public:
-  explicit GpuPlace(LocalDevice found) : device(std::move(found)) {}
+  /// `spawner` must outlive this object.
+  GpuPlace(LocalDevice found, Spawner& spawner, const std::filesystem::path& worker_program);
 
   LocalDevice device;
 
-  /// No job, and no worker of ours.
+  /// No job, and no worker of ours but a spare one.
   bool is_idle();
+  /// Sees to it that a spare worker is there while the device is idle. Beside one that measures none waits.
+  void keep_spare();
   /// Ends the worker that a job has left open. Nothing happens while a job uses it.
   void end_left_worker();
 
@@ -28,7 +34,7 @@ class GpuPlace {
   /// the job was not stopped: the link of a stopped one starts no other.
   class Turn {
    public:
-    Turn(GpuPlace& place, Spawner& spawner, const std::filesystem::path& worker_program, const JobStop& stop);
+    Turn(GpuPlace& place, const JobStop& stop);
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -43,7 +49,9 @@ class GpuPlace {
   };
 
  private:
+  const WorkerStarter starter_;
   std::mutex busy_;                     // held by the job
+  SpareWorker spare_;                   // guarded by busy_
   std::unique_ptr<WorkerLink> worker_;  // guarded by busy_
 };
 

@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMaxMessageBytes = 64 << 20;  // a lease has the sources of its kernel
-constexpr milliseconds kPoll{50};
+constexpr milliseconds kAckPoll{50};
 // A job that is handed back sends its last batch and its result; the daemon wants that within 5 s.
 constexpr milliseconds kGrace{3000};
 constexpr milliseconds kCallDeadline{60'000};
@@ -191,7 +191,7 @@ v1::Ack LeaseStream::wait_for(std::uint64_t sequence, const JobStop& stop) {
     if (state_->broken) {
       throw Error(ErrorCode::Aborted, "lease", *state_->broken);
     }
-    state_->changed.wait_for(lock, kPoll);
+    state_->changed.wait_for(lock, kAckPoll);
     const JobStop::Kind kind = stop.kind();
     if (kind == JobStop::Kind::None) {
       continue;

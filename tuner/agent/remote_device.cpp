@@ -69,7 +69,9 @@ void RemoteDevice::restart() {
   }
 }
 
-// The worker of an earlier job may have died meanwhile, or its context fail: then a fresh one is opened.
+// The worker of an earlier job may have died meanwhile, or its context fail, and a spare one is useless where
+// the GPU was reset or divided anew after it had initialised the driver: then a fresh one is opened. Another
+// tuner that holds the GPU holds it for a fresh one too.
 DeviceLink::CallResult RemoteDevice::send_open() {
   v1::DeviceRequest request;
   *request.mutable_open() = open_;
@@ -77,9 +79,9 @@ DeviceLink::CallResult RemoteDevice::send_open() {
   is_sound_ = true;
   ++generation_;
   last_run_ = {};
-  if (link_.is_started()) {
+  if (link_.is_started() || link_.start_spare()) {
     DeviceLink::CallResult answer = link_.call(request, deadlines_.open);
-    if (answer.reply && answer.reply->outcome() == v1::CORRECT) {
+    if (answer.reply && (answer.reply->outcome() == v1::CORRECT || answer.reply->foreign_use())) {
       return answer;
     }
   }

@@ -1,8 +1,7 @@
 #include "tuner/agent/worker_link.hpp"
 
-#include <unistd.h>
+#include <utility>
 
-#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/framing.hpp"
 #include "base/log.hpp"
@@ -14,36 +13,41 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
-constexpr int kWorkerFd = 3;
 // The time that a worker gets to close its context when its socket is closed, before it is killed.
 constexpr milliseconds kWorkerGoodbye{2000};
 
 }  // namespace
 
-WorkerLink::WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments,
-                       std::vector<std::string> environment)
-    : spawner_(spawner),
-      program_(std::move(program)),
-      arguments_(std::move(arguments)),
-      environment_(std::move(environment)) {}
-
 WorkerLink::~WorkerLink() { stop(); }
 
 void WorkerLink::start() {
   stop();
-  auto [mine, theirs] = make_socket_pair();
-  SubprocessOptions options;
-  options.program = program_;
-  options.arguments = {"device", "--fd", std::to_string(kWorkerFd)};
-  options.arguments.insert(options.arguments.end(), arguments_.begin(), arguments_.end());
-  options.environment = own_environment_with(environment_);
-  options.fds = {{theirs.get(), kWorkerFd}};
   const std::lock_guard lock(mutex_);
+  check_wanted();
+  go_on_with(starter_.start());
+}
+
+bool WorkerLink::start_spare() {
+  stop();
+  const std::lock_guard lock(mutex_);
+  check_wanted();
+  auto spare = spare_ != nullptr ? spare_->take() : std::nullopt;
+  if (!spare) {
+    return false;
+  }
+  go_on_with(*std::move(spare));
+  return true;
+}
+
+void WorkerLink::check_wanted() const {
   if (interrupted_) {
     throw Error(ErrorCode::Cancelled, "device worker", "the job is over");
   }
-  process_ = spawner_.spawn(options);
-  socket_ = std::move(mine);
+}
+
+void WorkerLink::go_on_with(WorkerProcess worker) {
+  process_ = std::move(worker.process);
+  socket_ = std::move(worker.socket);
 }
 
 void WorkerLink::stop() noexcept {

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/subprocess.hpp"
 #include "base/unique_fd.hpp"
 #include "tuner/agent/device_link.hpp"
+#include "tuner/agent/spare_worker.hpp"
+#include "tuner/agent/worker_starter.hpp"
 
 namespace cubind {
 
@@ -16,14 +16,13 @@ namespace cubind {
 /// deadline passes.
 class WorkerLink final : public DeviceLink {
  public:
-  /// `arguments` follow `device --fd N`: none for a GPU, `--replay TABLE ...` for the replay device. The
-  /// worker gets the environment of this process, with these variables ("NAME=VALUE") in it. `spawner` must
-  /// outlive this object: its thread is the worker's parent.
-  WorkerLink(Spawner& spawner, std::string program, std::vector<std::string> arguments,
-             std::vector<std::string> environment);
+  /// Without `spare` every worker is a fresh one. Both must outlive this object.
+  explicit WorkerLink(const WorkerStarter& starter, SpareWorker* spare = nullptr)
+      : starter_(starter), spare_(spare) {}
   ~WorkerLink() override;
 
   void start() override;
+  bool start_spare() override;
   void stop() noexcept override;
   bool is_started() const override;
   CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
@@ -31,11 +30,11 @@ class WorkerLink final : public DeviceLink {
 
  private:
   CallResult gone(bool timed_out, const std::string& what);
+  void go_on_with(WorkerProcess worker);  // with mutex_ held
+  void check_wanted() const;              // likewise
 
-  Spawner& spawner_;
-  std::string program_;
-  std::vector<std::string> arguments_;
-  std::vector<std::string> environment_;
+  const WorkerStarter& starter_;
+  SpareWorker* spare_;
   UniqueFd socket_;
 
   mutable std::mutex mutex_;           // held while the process is made, replaced or killed

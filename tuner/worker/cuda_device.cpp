@@ -7,6 +7,7 @@
 #include "tuner/worker/device_backend.hpp"
 #include "tuner/worker/device_outcome.hpp"
 #include "tuner/worker/measurement.hpp"
+#include "tuner/worker/started_driver.hpp"
 #include "tuner/worker/verification.hpp"
 
 namespace cubind::worker {
@@ -44,6 +45,7 @@ class CudaDevice final : public DeviceBackend {
   v1::MeasuredItem measure_item(const v1::MeasureTrials& request, const v1::MeasureTrials::Item& item,
                                 bool warm_up, bool& sticky);
 
+  const StartedDriver driver_;
   MeasureSettings settings_;
   std::unique_ptr<GpuSession> session_;
   std::map<std::uint32_t, std::unique_ptr<ProblemSetup>> setups_;

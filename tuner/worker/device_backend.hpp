@@ -36,7 +36,7 @@ class DeviceBackend {
   virtual v1::DeviceReply probe(const v1::ProbeDevice& request) = 0;
 };
 
-/// Opens no library yet: open() does, and its error names the tried ones.
+/// Initialises the driver and NVML. Where that fails open() tries again, and its error names what was tried.
 std::unique_ptr<DeviceBackend> make_cuda_device();
 
 /// `arguments` are those of the command line after the descriptor: `--replay TABLE` and what else the replay

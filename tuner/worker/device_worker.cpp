@@ -1,7 +1,10 @@
 #include "tuner/worker/device_worker.hpp"
 
-#include <algorithm>
+#include <sys/prctl.h>
+
+#include <chrono>
 #include <exception>
+#include <memory>
 
 #include "base/error.hpp"
 #include "base/framing.hpp"
@@ -52,6 +55,16 @@ v1::DeviceReply answer_or_fault(const std::string& frame, DeviceBackend& device)
   return fault;
 }
 
+// A worker may wait for days as a spare one, which its name among the processes says. What it replays is read
+// as it is when it is wanted.
+std::unique_ptr<DeviceBackend> device_when_wanted(int fd, const std::vector<std::string>& arguments) {
+  ::prctl(PR_SET_NAME, "cubind-spare");
+  std::unique_ptr<DeviceBackend> device = arguments.empty() ? make_cuda_device() : nullptr;
+  wait_readable(fd, SteadyDeadline::max());
+  ::prctl(PR_SET_NAME, "cubind-worker");
+  return device ? std::move(device) : make_replay_device(arguments);
+}
+
 }  // namespace
 
 ExitCode serve_device(int fd, DeviceBackend& device) {
@@ -66,14 +79,11 @@ ExitCode serve_device(int fd, DeviceBackend& device) {
 }
 
 ExitCode run_device_worker(int fd, const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    return serve_device(fd, *make_cuda_device());
-  }
-  if (arguments.front() != "--replay") {
+  if (!arguments.empty() && arguments.front() != "--replay") {
     throw Error(ErrorCode::InvalidArgument, "cubind-worker device",
                 "unknown option \"" + arguments.front() + "\"; --replay TABLE must come first");
   }
-  return serve_device(fd, *make_replay_device(arguments));
+  return serve_device(fd, *device_when_wanted(fd, arguments));
 }
 
 }  // namespace cubind::worker

@@ -230,11 +230,48 @@ TEST_CASE("only the daemon opens the database") {
   }
 }
 
-TEST_CASE("between jobs no device worker lives") {
+TEST_CASE("between jobs no device worker lives but a spare one") {
   TinyDaemon daemon;
   tune(daemon->connect(), {tiny_problem(2)});
   CHECK(eventually([&] { return !find_process(daemon->pid(), "cubind-worker device"); },
                    std::chrono::seconds(5)));
+  CHECK(eventually([&] { return find_process(daemon->pid(), kSpareWorker).has_value(); }));
+}
+
+// One that stays: an agent asks other workers what their device is and how much memory it has.
+ProcessId spare_of(TinyDaemon& daemon) {
+  std::optional<ProcessId> spare;
+  REQUIRE(eventually([&] {
+    spare = find_process(daemon->pid(), kSpareWorker);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return spare && is_running(*spare);
+  }));
+  return *spare;
+}
+
+TEST_CASE("a job goes on with the spare worker and none waits beside it") {
+  TinyDaemon daemon({.hold = true});
+  const ProcessId spare = spare_of(daemon);
+  v1::TuneRequest request = tune_request({tiny_problem(2)});
+  request.set_detach(true);
+  daemon->connect().tune(
+      request, [](const v1::TuneEvent&) {}, {}, kPatience);
+  std::optional<ProcessId> worker;
+  REQUIRE(
+      eventually([&] { return (worker = find_process(daemon->pid(), "cubind-worker device")).has_value(); }));
+  CHECK(worker->pid == spare.pid);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK_FALSE(find_process(daemon->pid(), kSpareWorker));
+}
+
+TEST_CASE("a spare worker that is killed is replaced") {
+  TinyDaemon daemon;
+  const ProcessId spare = spare_of(daemon);
+  ::kill(spare.pid, SIGKILL);
+  CHECK(eventually([&] {
+    const auto next = find_process(daemon->pid(), kSpareWorker);
+    return next && next->pid != spare.pid;
+  }));
 }
 
 }  // namespace

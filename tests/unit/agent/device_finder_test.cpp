@@ -58,7 +58,8 @@ TEST_CASE("a worker sees its GPU alone whatever this process sees") {
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
   Spawner spawner;
-  WorkerLink link(spawner, script, {}, gpu_environment("GPU-5a3c"));
+  const WorkerStarter starter(spawner, script, {}, gpu_environment("GPU-5a3c"));
+  WorkerLink link(starter);
   link.start();
   CHECK_FALSE(link.call({}, std::chrono::seconds(20)).reply);  // it has ended
   unsetenv("CUDA_VISIBLE_DEVICES");

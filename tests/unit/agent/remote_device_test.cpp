@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <deque>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -14,6 +15,7 @@ class ScriptedLink final : public DeviceLink {
  public:
   void start() override { ++starts; }
   void stop() noexcept override { ++stops; }
+  bool start_spare() override { return has_spare && ++starts > 0 && std::exchange(has_spare, false); }
   bool is_started() const override { return starts > stops; }
   void interrupt() noexcept override { interrupted = true; }
   CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
@@ -42,7 +44,8 @@ class ScriptedLink final : public DeviceLink {
   std::deque<CallResult> answers;
   std::vector<v1::DeviceRequest> requests;
   std::vector<std::chrono::milliseconds> deadlines;
-  int starts = 0, stops = 0;
+  int starts = 0, stops = 0;  // starts: of fresh workers and spare ones
+  bool has_spare = false;
   bool interrupted = false;
 };
 
@@ -106,6 +109,35 @@ TEST_CASE_METHOD(Fixture, "a device that rested is warmed up and one that did no
   remote.restart();
   remote.measure({});
   CHECK(link.requests.back().measure().warm_up());
+}
+
+TEST_CASE_METHOD(Fixture, "a spare worker is opened and no other one is started") {
+  link.has_spare = true;
+  remote.probe();
+  CHECK_FALSE(link.has_spare);
+  CHECK(link.starts == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a spare worker that does not open is replaced by a fresh one once") {
+  link.has_spare = true;
+  v1::DeviceReply lost;
+  lost.set_detail("CUDA_ERROR_NO_DEVICE");
+  link.open_answers = {{lost, false, ""}};
+  SECTION("which opens") { CHECK(remote.probe().outcome() == v1::CORRECT); }
+  SECTION("which does not open either") {
+    link.open_answer = {lost, false, ""};
+    CHECK_THROWS_AS(remote.probe(), Error);
+  }
+  CHECK(link.starts == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is not asked for twice") {
+  link.has_spare = true;
+  v1::DeviceReply held;
+  held.set_foreign_use(true);
+  link.open_answer = {held, false, ""};
+  CHECK(remote.probe().foreign_use());
+  CHECK(link.starts == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "a stop kills the worker and the request ends with the job") {

@@ -1,0 +1,21 @@
+// What a device worker does before anybody asks for its GPU.
+#pragma once
+
+#include <memory>
+
+#include "cuda_api/nvml_api.hpp"
+
+namespace cubind::worker {
+
+/// Initialises the driver and NVML, which takes half of opening a GPU (H200: 0.11 of 0.21 s), and keeps them
+/// initialised. The process then has a few MiB on the GPU, but no context, and NVML does not list it.
+/// Whatever fails is told by the opening, which does the same again.
+class StartedDriver {
+ public:
+  StartedDriver();
+
+ private:
+  std::shared_ptr<const cuda::NvmlApi> nvml_;
+};
+
+}  // namespace cubind::worker
