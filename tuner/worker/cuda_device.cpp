@@ -72,7 +72,6 @@ const LoadedCubin& CudaDevice::trial(std::uint32_t number) const {
 v1::DeviceReply CudaDevice::reply() {
   v1::DeviceReply reply;
   reply.set_outcome(v1::CORRECT);
-  reply.set_free_memory_bytes(session().free_memory_bytes());
   reply.set_allocated_bytes(session().allocated_bytes());
   if (session().active()) {
     reply.set_timer(session().timer().name());

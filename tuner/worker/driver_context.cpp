@@ -1,8 +1,11 @@
 #include "tuner/worker/driver_context.hpp"
 
+#include <utility>
+
 namespace cubind::worker {
 
-DriverContext::DriverContext(const std::string& gpu) : driver_(cuda::load_driver()) {
+DriverContext::DriverContext(const std::string& gpu, std::shared_ptr<const cuda::DriverApi> driver)
+    : driver_(std::move(driver)) {
   std::string tried;
   nvml_ = cuda::find_nvml(tried);
   device_ = cuda::select_device(*driver_, gpu);

@@ -18,7 +18,8 @@ class DriverContext {
  public:
   /// Throws Error(FailedPrecondition) with the tried names if there is no driver, and Error(NotFound) that
   /// lists the visible GPUs.
-  explicit DriverContext(const std::string& gpu);
+  explicit DriverContext(const std::string& gpu,
+                         std::shared_ptr<const cuda::DriverApi> driver = cuda::load_driver());
   ~DriverContext();
   DriverContext(const DriverContext&) = delete;
   DriverContext& operator=(const DriverContext&) = delete;

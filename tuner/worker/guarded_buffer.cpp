@@ -27,12 +27,17 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
 void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
   const std::size_t at = place % (1 + more_.size());
-  address_ = (at == 0 ? memory_ : more_[at - 1]).address() + verify::kRedZoneBytes + (minimal ? align_ : 0);
+  const DeviceMemory& first = placement == Placement::Minimal && minimal_.bytes() > 0 ? minimal_ : memory_;
+  address_ = (at == 0 ? first : more_[at - 1]).address() + verify::kRedZoneBytes + (minimal ? align_ : 0);
   placement_ = placement;
 }
 
 void GuardedBuffer::add_place(MemoryBudget& budget) {
   more_.emplace_back(budget, verify::guarded_bytes(bytes_));
+}
+
+void GuardedBuffer::part_placements(MemoryBudget& budget) {
+  minimal_ = DeviceMemory(budget, verify::guarded_bytes(bytes_));
 }
 
 void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {

@@ -38,6 +38,9 @@ class GuardedBuffer {
   void move(Placement placement, std::uint32_t place = 0);
   /// Not for scratch, which grows at its only place. Throws DriverError(OutOfMemory).
   void add_place(MemoryBudget& budget);
+  /// From now on the minimal placement has an allocation of its own: what is at one placement stays while the
+  /// buffer is at the other. Throws DriverError(OutOfMemory).
+  void part_placements(MemoryBudget& budget);
   /// Scratch alone: the size that a launch plan needs, which differs between configurations. Grows the
   /// allocation if need be; throws DriverError(OutOfMemory) where that does not fit, and is empty then.
   void fit(MemoryBudget& budget, std::uint64_t bytes);
@@ -55,6 +58,7 @@ class GuardedBuffer {
   std::uint32_t number_;
   Placement placement_ = Placement::Aligned;
   DeviceMemory memory_;
+  DeviceMemory minimal_;            // of the minimal placement, once it is parted
   std::vector<DeviceMemory> more_;  // the places after the first
   cuda::DevicePtr address_ = 0;
 };

@@ -151,19 +151,26 @@ std::vector<std::optional<verify::ZoneDamage>> OwnKernels::check(const std::vect
   return damages;
 }
 
-std::uint64_t OwnKernels::hash(cuda::DevicePtr address, std::uint64_t bytes) {
-  if (bytes == 0) {
-    return 0;
+std::vector<std::uint64_t> OwnKernels::hash(const std::vector<BytesOnDevice>& buffers) {
+  std::vector<std::uint64_t> sums(buffers.size());
+  if (buffers.empty()) {
+    return sums;
   }
   const cuda::DriverApi& api = context_.api();
-  cuda::DevicePtr place = workspace(sizeof(std::uint64_t));
-  cuda::check(api, api.memset_d8_async(place, 0, sizeof(std::uint64_t), context_.stream()), "hash");
-  std::array<void*, 3> arguments{&address, &bytes, &place};
-  launch(hash_, blocks_for(bytes / 4 + 1), 1, arguments.data());
-  std::uint64_t sum = 0;
-  cuda::check(api, api.memcpy_dtoh_async(&sum, place, sizeof sum, context_.stream()), "hash");
-  context_.synchronize("hash of a buffer");
-  return sum;
+  const std::uint64_t sum_bytes = sums.size() * sizeof(std::uint64_t);
+  const cuda::DevicePtr place = workspace(sum_bytes);
+  cuda::check(api, api.memset_d8_async(place, 0, sum_bytes, context_.stream()), "hash");
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    BytesOnDevice of = buffers[i];
+    cuda::DevicePtr sum = place + i * sizeof(std::uint64_t);
+    std::array<void*, 3> arguments{&of.address, &of.bytes, &sum};
+    if (of.bytes > 0) {
+      launch(hash_, blocks_for(of.bytes / 4 + 1), 1, arguments.data());
+    }
+  }
+  cuda::check(api, api.memcpy_dtoh_async(sums.data(), place, sum_bytes, context_.stream()), "hash");
+  context_.synchronize("hash of buffers");
+  return sums;
 }
 
 verify::Comparison OwnKernels::compare(TypedAddress out, TypedAddress reference, std::uint64_t elements,

@@ -32,6 +32,11 @@ struct ZoneOnDevice {
   verify::Zone zone;
 };
 
+struct BytesOnDevice {
+  cuda::DevicePtr address = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct TypedAddress {
   cuda::DevicePtr address = 0;
   DType type = DType::F32;
@@ -50,8 +55,8 @@ class OwnKernels {
   void paint(const std::vector<ZoneOnDevice>& zones);
   /// One entry a zone; absent: undamaged.
   std::vector<std::optional<verify::ZoneDamage>> check(const std::vector<ZoneOnDevice>& zones);
-  /// Equal for equal bytes, and for no others but by an accident of one in 2^64.
-  std::uint64_t hash(cuda::DevicePtr address, std::uint64_t bytes);
+  /// One of each buffer. Equal for equal bytes, and for no others but by an accident of one in 2^64.
+  std::vector<std::uint64_t> hash(const std::vector<BytesOnDevice>& buffers);
   /// `same_bits` is not decided here: compare hashes.
   verify::Comparison compare(TypedAddress out, TypedAddress reference, std::uint64_t elements,
                              verify::Bounds bounds);

@@ -23,8 +23,9 @@ struct OutputComparison {
 };
 
 /// Holds for every variant: inputs are generated once for a seed and used until something may have changed
-/// them, and the reference runs once for a seed. One thread; the methods throw DriverError for what the
-/// device refuses.
+/// them, and the reference runs once for a seed. Inputs for verification and those for timing have other
+/// seeds and addresses; where memory allows it, each have memory of their own, and what lies there is looked
+/// at before it is used again. One thread; the methods throw DriverError for what the device refuses.
 class ProblemSetup {
  public:
   /// Allocates everything, so that a problem that does not fit is known before anything is measured.
@@ -57,14 +58,15 @@ class ProblemSetup {
   /// After a run: its writes outside its buffers or into its inputs; absent: none.
   std::optional<std::string> find_damage();
   std::vector<OutputComparison> compare_outputs();
-  /// Of all outputs together.
-  std::uint64_t output_hash();
+  /// One of each output.
+  std::vector<std::uint64_t> output_hashes();
   /// Covers the first elements of some outputs. Throws Error(InvalidArgument) if a buffer is not an output,
   /// or is shorter.
   std::uint64_t hash_of(const v1::OutputParts& parts);
   /// Something may have been overwritten: inputs and reference are made again before the next run.
   void distrust() {
     inputs_of_.reset();
+    kept_inputs_.clear();
     reference_of_.reset();
     filled_places_.clear();
   }
@@ -77,8 +79,6 @@ class ProblemSetup {
     DeviceMemory pristine;                   // inout: its content before a launch
     DeviceMemory expected;                   // outputs under reference "expected"
     std::optional<DType> expected_type;
-    std::uint64_t input_hash = 0;
-    std::map<std::uint64_t, std::uint64_t> hashes;  // of an input, by seed: what a seed makes does not change
   };
   struct InputState {
     std::uint64_t seed = 0;
@@ -89,10 +89,14 @@ class ProblemSetup {
   void add_buffer(const v1::BufferSpec& spec, std::uint32_t number);
   void upload_expected();
   void make_inputs(InputState wanted);
+  bool has_kept(const InputState& wanted);
+  void part_inputs();
+  bool leaves_room_for(std::uint64_t bytes) const;
   void make_places();
   void move_to(std::uint32_t place);
   void make_input(Buffer& buffer, std::uint64_t input_seed);
-  std::uint64_t hash_of_input(Buffer& buffer, std::uint64_t input_seed);
+  std::vector<const GuardedBuffer*> inputs() const;
+  std::vector<std::uint64_t> hash_inputs();
   void run_reference(std::uint64_t input_seed);
   void poison_outputs(std::byte value, bool of_reference);
   std::vector<ZoneOnDevice> zones() const;
@@ -108,7 +112,11 @@ class ProblemSetup {
   v1::PrepareProblem request_;  // without the bytes of cubin, files and expected outputs, once those are used
   std::vector<Buffer> buffers_;
   std::unique_ptr<LoadedCubin> reference_cubin_;
-  std::optional<InputState> inputs_of_;        // at the first place
+  std::optional<InputState> inputs_of_;  // at the first place
+  bool has_tried_to_part_ = false, are_parted_ = false;
+  std::map<Placement, std::uint64_t> kept_inputs_;  // their seeds, where the placements are parted
+  /// By seed, of what it made: that does not change.
+  std::map<std::uint64_t, std::vector<std::uint64_t>> input_hashes_;
   std::uint32_t places_ = 0;                   // 0: not made yet
   std::set<std::uint32_t> filled_places_;      // after the first, with the inputs for timing
   std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to

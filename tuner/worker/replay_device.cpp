@@ -194,7 +194,6 @@ v1::DeviceReply ReplayDevice::open(const v1::OpenDevice& request) {
   }
   info.set_consent_rule("a replayed table has no other user");
   reply.set_timer("replay");
-  reply.set_free_memory_bytes(free_memory_bytes());
   return reply;
 }
 
@@ -351,7 +350,6 @@ v1::DeviceReply ReplayDevice::release(const v1::ReleaseProblem& request) {
 
 v1::DeviceReply ReplayDevice::probe(const v1::ProbeDevice&) {
   v1::DeviceReply reply = correct();
-  reply.set_free_memory_bytes(free_memory_bytes());
   return reply;
 }
 

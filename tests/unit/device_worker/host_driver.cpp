@@ -1,0 +1,164 @@
+#include "tests/unit/device_worker/host_driver.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <span>
+
+#include "tuner/plan/dtype.hpp"
+#include "tuner/verify/red_zone.hpp"
+
+namespace cubind::test {
+namespace {
+
+using cuda::DevicePtr;
+using cuda::Result;
+
+struct HostDevice {
+  std::map<std::string, int> launched;
+  std::set<std::string> names;  // a function is the address of its name
+  DevicePtr last_filled = 0;
+};
+HostDevice host_device;
+
+// The layouts of device_kernels.cu.
+struct Zone {
+  DevicePtr bytes;
+  std::uint64_t size;
+  std::uint32_t buffer, side;
+};
+struct ZoneResult {
+  std::uint64_t first_offset, changed;
+};
+
+void* at(DevicePtr address) { return reinterpret_cast<void*>(address); }  // NOLINT: the host's memory
+
+template <typename T>
+T argument(void** arguments, int index) {
+  T value;
+  std::memcpy(&value, arguments[index], sizeof value);
+  return value;
+}
+
+std::span<std::byte> bytes_of(const Zone& zone) {
+  return {static_cast<std::byte*>(at(zone.bytes)), zone.size};
+}
+
+verify::Zone named(const Zone& zone) { return {zone.buffer, static_cast<verify::ZoneSide>(zone.side)}; }
+
+void fill(void** arguments) {
+  host_device.last_filled = argument<DevicePtr>(arguments, 0);
+  const auto size = argument<std::uint64_t>(arguments, 1) * size_of(argument<DType>(arguments, 2));
+  const auto seed = argument<std::uint64_t>(arguments, 6);
+  const std::span bytes(static_cast<unsigned char*>(at(host_device.last_filled)), size);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<unsigned char>(seed + 7 * i);
+  }
+}
+
+void paint_zones(void** arguments, unsigned count) {
+  const std::span zones(static_cast<const Zone*>(at(argument<DevicePtr>(arguments, 0))), count);
+  for (const Zone& zone : zones) {
+    verify::paint_red_zone(bytes_of(zone), named(zone));
+  }
+}
+
+void check_zones(void** arguments, unsigned count) {
+  const std::span zones(static_cast<const Zone*>(at(argument<DevicePtr>(arguments, 0))), count);
+  auto* results = static_cast<ZoneResult*>(at(argument<DevicePtr>(arguments, 1)));
+  for (const Zone& zone : zones) {
+    const auto damage = verify::check_red_zone(bytes_of(zone), named(zone));
+    *results++ = damage ? ZoneResult{damage->first_offset, damage->bytes} : ZoneResult{~std::uint64_t{0}, 0};
+  }
+}
+
+void hash(void** arguments) {
+  const std::string_view bytes(static_cast<const char*>(at(argument<DevicePtr>(arguments, 0))),
+                               argument<std::uint64_t>(arguments, 1));
+  *static_cast<std::uint64_t*>(at(argument<DevicePtr>(arguments, 2))) = std::hash<std::string_view>{}(bytes);
+}
+
+Result launch(cuda::Function function, unsigned, unsigned rows, unsigned, unsigned, unsigned, unsigned,
+              unsigned, cuda::Stream, void** arguments, void**) {
+  const auto& name = *reinterpret_cast<const std::string*>(function);  // NOLINT: as get_function() made it
+  ++host_device.launched[name];
+  if (name == "cubind_fill") {
+    fill(arguments);
+  } else if (name == "cubind_paint_zones") {
+    paint_zones(arguments, rows);
+  } else if (name == "cubind_check_zones") {
+    check_zones(arguments, rows);
+  } else if (name == "cubind_hash") {
+    hash(arguments);
+  }
+  return Result::Success;
+}
+
+Result get_function(cuda::Function* function, cuda::Module, const char* name) {
+  const std::string& kept = *host_device.names.insert(name).first;
+  *function = reinterpret_cast<cuda::Function>(const_cast<std::string*>(&kept));  // NOLINT: a handle
+  return Result::Success;
+}
+
+Result allocate(DevicePtr* address, std::size_t bytes) {
+  *address = reinterpret_cast<DevicePtr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  return Result::Success;
+}
+
+template <typename... Parameters>
+Result succeed(Parameters... /*unused*/) {
+  return Result::Success;
+}
+
+void set_memory_functions(cuda::DriverApi& api) {
+  api.mem_alloc = allocate;
+  api.mem_free = [](DevicePtr address) {
+    std::free(at(address));
+    return Result::Success;
+  };
+  api.memcpy_htod_async = [](DevicePtr to, const void* from, std::size_t bytes, cuda::Stream) {
+    std::memcpy(at(to), from, bytes);
+    return Result::Success;
+  };
+  api.memcpy_dtoh_async = [](void* to, DevicePtr from, std::size_t bytes, cuda::Stream) {
+    std::memcpy(to, at(from), bytes);
+    return Result::Success;
+  };
+  api.memcpy_dtod_async = [](DevicePtr to, DevicePtr from, std::size_t bytes, cuda::Stream) {
+    std::memcpy(at(to), at(from), bytes);
+    return Result::Success;
+  };
+  api.memset_d8_async = [](DevicePtr to, unsigned char value, std::size_t bytes, cuda::Stream) {
+    std::memset(at(to), value, bytes);
+    return Result::Success;
+  };
+}
+
+}  // namespace
+
+std::shared_ptr<const cuda::DriverApi> make_host_driver() {
+  host_device = {};
+  auto api = std::make_shared<cuda::DriverApi>();
+#define CUBIND_SUCCEED(member, exported, parameters) api->member = succeed;
+  CUBIND_DRIVER_FUNCTIONS(CUBIND_SUCCEED)
+#undef CUBIND_SUCCEED
+  api->device_get_count = [](int* count) {
+    *count = 1;
+    return Result::Success;
+  };
+  api->func_get_attribute = [](int* value, cuda::FunctionAttribute, cuda::Function) {
+    *value = 1024;
+    return Result::Success;
+  };
+  api->module_get_function = get_function;
+  api->launch_kernel = launch;
+  set_memory_functions(*api);
+  return api;
+}
+
+const std::map<std::string, int>& launched() { return host_device.launched; }
+
+DevicePtr last_filled() { return host_device.last_filled; }
+
+}  // namespace cubind::test

@@ -1,0 +1,20 @@
+// A driver whose device memory is this process's, and which knows what the worker's own kernels do.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cuda_api/driver_api.hpp"
+
+namespace cubind::test {
+
+/// Everything is done at once. Kernels by other names do nothing. One at a time in a process.
+std::shared_ptr<const cuda::DriverApi> make_host_driver();
+
+/// How often each kernel was launched since the driver was made.
+const std::map<std::string, int>& launched();
+/// The buffer that was filled last.
+cuda::DevicePtr last_filled();
+
+}  // namespace cubind::test

@@ -1,0 +1,128 @@
+#include "tuner/worker/problem_setup.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/device_worker/host_driver.hpp"
+
+namespace cubind::worker {
+namespace {
+
+constexpr std::uint64_t kBytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kPlenty = std::uint64_t{64} << 20;
+
+v1::BufferSpec buffer_spec(const std::string& name, v1::Role role) {
+  v1::BufferSpec buffer;
+  buffer.set_name(name);
+  buffer.set_type("u8");
+  buffer.set_role(role);
+  buffer.set_elements(kBytes);
+  buffer.set_align_bytes(16);
+  buffer.mutable_fill()->set_kind("uniform");
+  buffer.mutable_fill()->add_parameters(0);
+  buffer.mutable_fill()->add_parameters(9);
+  return buffer;
+}
+
+// A problem y = f(x, w) whose kernels do nothing.
+struct SetupOnHost {
+  explicit SetupOnHost(std::uint64_t limit = kPlenty, v1::Role second = v1::IN)
+      : context("", test::make_host_driver()), budget(context.api(), limit), kernels(context, budget) {
+    v1::PrepareProblem request;
+    request.set_reference("kernel");
+    *request.add_buffers() = buffer_spec("x", v1::IN);
+    *request.add_buffers() = buffer_spec("w", second);
+    *request.add_buffers() = buffer_spec("y", v1::OUT);
+    setup.emplace(context, budget, kernels, request);
+  }
+  /// Of both inputs together, while `work` runs.
+  template <typename Work>
+  int fills(Work work) {
+    const auto count = [] {
+      const auto found = test::launched().find("cubind_fill");
+      return found == test::launched().end() ? 0 : found->second;
+    };
+    const int before = count();
+    work();
+    return count() - before;
+  }
+  /// One trial after the other: timed, verified, timed again.
+  int fills_of_trials(int trials) {
+    return fills([&] {
+      for (int i = 0; i < trials; ++i) {
+        setup->prepare_timing();
+        setup->prepare_verification(1);
+        setup->prepare_timing();
+      }
+    });
+  }
+  static void overwrite(cuda::DevicePtr address) {
+    *reinterpret_cast<unsigned char*>(address) ^= 1;  // NOLINT: the host's memory
+  }
+
+  DriverContext context;
+  MemoryBudget budget;
+  OwnKernels kernels;
+  std::optional<ProblemSetup> setup;
+};
+
+TEST_CASE("inputs for verifying and for timing are made once where there is memory for both") {
+  SetupOnHost host;
+  host.setup->prepare_verification(0);
+  CHECK(host.fills_of_trials(1) == 4);
+  CHECK(host.fills_of_trials(3) == 0);
+}
+
+TEST_CASE("where memory is short the inputs are made anew at each turn") {
+  SetupOnHost host(4 * kBytes + (std::uint64_t{3} << 20));
+  const std::uint64_t taken = host.budget.taken_bytes();
+  host.setup->prepare_verification(0);
+  CHECK(host.fills_of_trials(3) == 6 + 4 + 4);
+  CHECK(host.budget.taken_bytes() < taken + (2 << 20));
+}
+
+TEST_CASE("an inout buffer is restored from one copy and its problem has all inputs made anew") {
+  SetupOnHost host(kPlenty, v1::INOUT);
+  host.fills_of_trials(1);
+  CHECK(host.fills_of_trials(1) == 4);
+}
+
+TEST_CASE("kept inputs that a run with the others has changed are made anew and nobody is blamed") {
+  SetupOnHost host;
+  host.setup->prepare_timing();
+  const cuda::DevicePtr timed = test::last_filled();
+  host.setup->prepare_verification(1);
+  SetupOnHost::overwrite(timed);
+  CHECK(host.fills([&] { host.setup->prepare_timing(); }) == 2);
+  host.setup->poison(verify::kFirstPoison);
+  CHECK_FALSE(host.setup->find_damage());
+}
+
+TEST_CASE("an input that a run has changed is named at either placement") {
+  SetupOnHost host;
+  if (GENERATE(false, true)) {
+    host.setup->prepare_timing();
+  }
+  host.setup->prepare_verification(1);
+  host.setup->poison(verify::kFirstPoison);
+  CHECK_FALSE(host.setup->find_damage());
+  SetupOnHost::overwrite(test::last_filled());
+  CHECK(host.setup->find_damage() == "w: the input was overwritten");
+}
+
+TEST_CASE("after a wrong result the inputs of both placements are made anew") {
+  SetupOnHost host;
+  host.fills_of_trials(1);
+  host.setup->distrust();
+  CHECK(host.fills_of_trials(1) == 4);
+}
+
+TEST_CASE("each seed has inputs of its own") {
+  SetupOnHost host;
+  host.setup->prepare_timing();
+  host.setup->prepare_verification(1);
+  CHECK(host.fills([&] { host.setup->prepare_verification(2); }) == 2);
+  CHECK(host.fills([&] { host.setup->prepare_verification(2); }) == 0);
+}
+
+}  // namespace
+}  // namespace cubind::worker

@@ -1,0 +1,127 @@
+// What a run has left behind in the buffers of a problem.
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "tuner/worker/fill.hpp"
+#include "tuner/worker/problem_setup.hpp"
+
+namespace cubind::worker {
+namespace {
+
+bool is_output(v1::Role role) { return role == v1::OUT || role == v1::INOUT || role == v1::ZERO; }
+
+}  // namespace
+
+std::vector<ZoneOnDevice> ProblemSetup::zones() const {
+  std::vector<ZoneOnDevice> zones;
+  const auto add = [&zones](const GuardedBuffer& buffer) {
+    zones.push_back(buffer.front_zone());
+    zones.push_back(buffer.back_zone());
+  };
+  for (const Buffer& buffer : buffers_) {
+    add(buffer.variant);
+    if (buffer.reference) {
+      add(*buffer.reference);
+    }
+  }
+  return zones;
+}
+
+std::vector<std::string> ProblemSetup::zone_owners() const {
+  std::vector<std::string> owners;
+  for (const Buffer& buffer : buffers_) {
+    owners.insert(owners.end(), 2, buffer.variant.name());
+    if (buffer.reference) {
+      owners.insert(owners.end(), 2, "the reference's " + buffer.variant.name());
+    }
+  }
+  return owners;
+}
+
+std::vector<const GuardedBuffer*> ProblemSetup::inputs() const {
+  std::vector<const GuardedBuffer*> inputs;
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.variant.role() == v1::IN) {
+      inputs.push_back(&buffer.variant);
+    }
+  }
+  return inputs;
+}
+
+std::vector<std::uint64_t> ProblemSetup::hash_inputs() {
+  std::vector<BytesOnDevice> wanted;
+  for (const GuardedBuffer* input : inputs()) {
+    wanted.push_back({input->address(), input->bytes()});
+  }
+  return kernels_.hash(wanted);
+}
+
+std::optional<std::string> ProblemSetup::find_damage() {
+  const std::vector<ZoneOnDevice> all = zones();
+  const std::vector<std::string> owners = zone_owners();
+  const auto damages = kernels_.check(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (damages[i]) {
+      return verify::describe(*damages[i], all[i].zone, owners[i]);
+    }
+  }
+  const std::vector<std::uint64_t> found = hash_inputs();
+  const std::vector<std::uint64_t>& made = input_hashes_.at(inputs_of_.value().seed);
+  const auto changed = std::ranges::mismatch(found, made).in1 - found.begin();
+  if (changed < std::ssize(found)) {
+    return inputs()[static_cast<std::size_t>(changed)]->name() + ": the input was overwritten";
+  }
+  return std::nullopt;
+}
+
+std::vector<OutputComparison> ProblemSetup::compare_outputs() {
+  std::vector<OutputComparison> results;
+  for (const Buffer& buffer : buffers_) {
+    if (!is_output(buffer.variant.role())) {
+      continue;
+    }
+    TypedAddress reference;
+    if (buffer.reference) {
+      reference = buffer.reference->typed();
+    } else if (buffer.expected_type) {
+      reference = {buffer.expected.address(), *buffer.expected_type};
+    } else {
+      continue;  // nothing was recorded of this output
+    }
+    results.push_back(
+        {buffer.variant.name(), kernels_.compare(buffer.variant.typed(), reference, buffer.variant.elements(),
+                                                 {buffer.spec.rtol(), buffer.spec.atol()})});
+  }
+  return results;
+}
+
+std::vector<std::uint64_t> ProblemSetup::output_hashes() {
+  std::vector<BytesOnDevice> outputs;
+  for (const Buffer& buffer : buffers_) {
+    if (is_output(buffer.variant.role())) {
+      outputs.push_back({buffer.variant.address(), buffer.variant.bytes()});
+    }
+  }
+  return kernels_.hash(outputs);
+}
+
+std::uint64_t ProblemSetup::hash_of(const v1::OutputParts& parts) {
+  std::vector<BytesOnDevice> wanted;
+  for (const v1::OutputParts::Part& part : parts.parts()) {
+    const GuardedBuffer& buffer = find(part.output()).variant;
+    if (!is_output(buffer.role()) || part.elements() > buffer.elements()) {
+      throw Error(
+          ErrorCode::InvalidArgument, "verify.hashed",
+          std::to_string(part.elements()) + " elements of " + part.output() + " are not part of an output");
+    }
+    wanted.push_back({buffer.address(), part.elements() * size_of(buffer.type())});
+  }
+  std::uint64_t hash = 0;
+  for (const std::uint64_t one : kernels_.hash(wanted)) {
+    hash = mix_seeds(hash, one);
+  }
+  return hash;
+}
+
+}  // namespace cubind::worker
