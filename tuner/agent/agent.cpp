@@ -50,6 +50,7 @@ Agent::Agent(AgentOptions options) : options_(std::move(options)) {
   for (LocalDevice& device : found.devices) {
     places_.push_back(std::make_unique<GpuPlace>(std::move(device), spawner_, options_.worker_program));
   }
+  get_compilers_ready();
 }
 
 Agent::~Agent() {
@@ -59,6 +60,22 @@ Agent::~Agent() {
   if (looking_.valid()) {
     looking_.wait();
   }
+}
+
+// Those of the toolchains that the jobs of the devices will take. Nobody waits for them here.
+void Agent::get_compilers_ready() {
+  for (const auto& place : places_) {
+    const v1::OfferedDevice& offer = place->device.offer;
+    try {
+      tool_for(offer).compiler->keep_ready(ready_compilers(options_.compile_jobs));
+    } catch (const Error& error) {
+      log_warning(offer.facts().name() + ": " + error.what());
+    }
+  }
+}
+
+const Tool& Agent::tool_for(const v1::OfferedDevice& offer) const {
+  return toolbox_->choose(offer.driver().cuda(), architecture(device_facts_from_wire(offer.facts()), false));
 }
 
 v1::Hello Agent::hello() {
@@ -154,7 +171,7 @@ void Agent::handle(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kCheck:
       return begin(message.check());
     case v1::DaemonMessage::kNext:
-      return compile_ahead(message.next());
+      return compile_ahead(message.next(), {});
     case v1::DaemonMessage::kAwaited:
       if (const auto work = find_work(message.awaited().lease_id()); work && work->channel) {
         work->channel->set_awaited();
@@ -219,23 +236,22 @@ void Agent::begin(const v1::CheckOrder& order) {
 }
 
 // One for a GPU: what was announced before is granted by now, or it went elsewhere.
-void Agent::compile_ahead(const v1::LeaseGrant& next) {
+void Agent::compile_ahead(const v1::LeaseGrant& job, AheadCompiles::Urgency urgency) {
   std::unique_ptr<AheadCompiles> before;
   try {
-    const v1::OfferedDevice& offer = place_for(next).device.offer;
+    const v1::OfferedDevice& offer = place_for(job).device.offer;
     v1::DeviceInfo device;
     *device.mutable_facts() = offer.facts();
     *device.mutable_driver() = offer.driver();
-    const Tool& tool =
-        toolbox_->choose(offer.driver().cuda(), architecture(device_facts_from_wire(offer.facts()), false));
+    const Tool& tool = tool_for(offer);
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<AheadCompiles>& ahead = ahead_[next.gpu_uuid()];
+    std::unique_ptr<AheadCompiles>& ahead = ahead_[job.gpu_uuid()];
     before = std::move(ahead);
     if (!draining_) {
-      ahead = std::make_unique<AheadCompiles>(*tool.compiles, *tool.builds, next, std::move(device));
+      ahead = std::make_unique<AheadCompiles>(*tool.compiles, *tool.builds, job, std::move(device), urgency);
     }
   } catch (const Error& error) {
-    log_info(next.job_id() + " is not compiled ahead: " + error.what());
+    log_info(job.job_id() + " is not compiled ahead: " + error.what());
   }
 }
 
@@ -320,8 +336,7 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   GpuPlace& place = place_for(lease);
   GpuPlace::Turn turn(place, work.stop);
   const v1::OfferedDevice& offer = place.device.offer;
-  const DeviceFacts facts = device_facts_from_wire(offer.facts());
-  const Tool& tool = toolbox_->choose(offer.driver().cuda(), architecture(facts, false));
+  const Tool& tool = tool_for(offer);
   TuneJob::Options options;
   options.deadlines = options_.deadlines;
   options.when = options_.tune_when;
@@ -332,7 +347,8 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   if (!turn.link().is_started()) {
     v1::LeaseGrant first = lease;
     first.set_nobody_waits(!work.channel->is_awaited());
-    compile_ahead(first);  // while a worker is started and opens the GPU
+    // While a worker is started and opens the GPU. No slot is left to a job that runs: it is this one.
+    compile_ahead(first, {CompilePriority::Tuning, options.compile_window});
   }
   TuneJob job({*tool.compiles, *tool.builds, turn.link(), *work.channel, work.stop, clock_}, options);
   v1::JobResult result = job.run(lease);

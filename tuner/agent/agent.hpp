@@ -46,7 +46,8 @@ class Agent {
   void take(const v1::LeaseGrant& page);
   void begin(const v1::LeaseGrant& lease);
   void begin(const v1::CheckOrder& order);
-  void compile_ahead(const v1::LeaseGrant& next);
+  void get_compilers_ready();
+  void compile_ahead(const v1::LeaseGrant& job, AheadCompiles::Urgency urgency);
   void work_on(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult work_result(Work& work, const v1::LeaseGrant& lease);
   v1::JobResult tune(Work& work, const v1::LeaseGrant& lease);
@@ -57,6 +58,7 @@ class Agent {
   void note_memory_of_idle();
   void offer_changed_memory();
   GpuPlace& place_for(const v1::LeaseGrant& lease);
+  const Tool& tool_for(const v1::OfferedDevice& offer) const;
   void end_left_workers();
   void keep_spares();
   void end_ahead(const std::string& gpu_uuid);

@@ -12,18 +12,16 @@
 namespace cubind {
 namespace {
 
-// A request with CUDA's 16-bit headers has 1.6 MB.
-constexpr std::size_t kUnderWay = 32;
 // An exhaustive search has fewer. A model's proposals beyond the first ones depend on samples.
 constexpr std::size_t kMostAhead = 1000;
 constexpr std::chrono::milliseconds kAheadPoll{50};
 
-std::set<std::string> compiled_before(const v1::LeaseGrant& next) {
+std::set<std::string> compiled_before(const v1::LeaseGrant& job) {
   std::set<std::string> keys;
-  for (const v1::ArtifactUpload& artifact : next.artifacts()) {
+  for (const v1::ArtifactUpload& artifact : job.artifacts()) {
     keys.insert(artifact.key());
   }
-  for (const v1::TrialHeader& trial : next.trials()) {
+  for (const v1::TrialHeader& trial : job.trials()) {
     keys.insert(trial.artifact_key());
   }
   return keys;
@@ -31,13 +29,13 @@ std::set<std::string> compiled_before(const v1::LeaseGrant& next) {
 
 }  // namespace
 
-AheadCompiles::AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::LeaseGrant next,
-                             v1::DeviceInfo device)
+AheadCompiles::AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::LeaseGrant job,
+                             v1::DeviceInfo device, Urgency urgency)
     : compiles_(compiles),
       builds_(builds),
-      next_(std::move(next)),
+      job_(std::move(job)),
       device_(std::move(device)),
-      priority_(next_.nobody_waits() ? CompilePriority::Background : CompilePriority::Ahead),
+      urgency_{job_.nobody_waits() ? CompilePriority::Background : urgency.priority, urgency.window},
       thread_([this] { work(); }) {}
 
 AheadCompiles::~AheadCompiles() {
@@ -50,7 +48,7 @@ void AheadCompiles::work() {
   try {
     compile_all();
   } catch (const std::exception& error) {
-    log_debug(next_.job_id() + " is not compiled ahead: " + error.what());
+    log_debug(job_.job_id() + " is not compiled ahead: " + error.what());
   }
   for (const Digest& key : under_way_) {
     compiles_.give_up(key);
@@ -60,8 +58,8 @@ void AheadCompiles::work() {
 }
 
 void AheadCompiles::compile_all() {
-  const auto build = builds_.of(next_.spec());
-  const JobInput input = make_job_input(next_, build->spec(), device_, [this] { stop_.check(); });
+  const auto build = builds_.of(job_.spec());
+  const JobInput input = make_job_input(job_, build->spec(), device_, [this] { stop_.check(); });
   Candidates candidates(input, *build);
   std::vector<const Candidate*> wanted;
   const RealClock clock;
@@ -76,7 +74,7 @@ void AheadCompiles::compile_all() {
     compile(artifact_key(source, build->reference_identity()).digest,
             [&] { return build->reference_request(source); });
   }
-  const std::set<std::string> before = compiled_before(next_);
+  const std::set<std::string> before = compiled_before(job_);
   for (const Candidate* one : wanted) {
     if (!before.contains(std::string(one->artifact_key.digest.view()))) {
       compile(one->artifact_key.digest, [&] { return build->request(one->source); });
@@ -89,10 +87,10 @@ void AheadCompiles::compile_all() {
 
 void AheadCompiles::compile(const Digest& key, const std::function<v1::CompileRequest()>& request) {
   stop_.check();
-  if (under_way_.size() >= kUnderWay) {
+  if (under_way_.size() >= urgency_.window) {
     wait_for_first();
   }
-  compiles_.want(key, priority_, request);
+  compiles_.want(key, urgency_.priority, request);
   under_way_.push_back(key);
 }
 

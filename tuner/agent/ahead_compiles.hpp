@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <set>
@@ -14,15 +15,20 @@
 
 namespace cubind {
 
-/// Compiles what the job that comes next on a GPU will ask first, while compilers have nothing else to do.
-/// The results are in the cache when the job begins. Works in a thread of its own until it is done or
-/// destroyed.
+/// Compiles what a job will ask first: of the job that comes next on a GPU, or of one that was granted and
+/// opens its GPU. The results are in the cache when the job asks. Works in a thread of its own until it is done
+/// or destroyed.
 ///
-/// A job that nobody waits for is compiled in the background also where it was granted and waits for its GPU.
+/// A job that nobody waits for is compiled in the background, whatever the priority.
 class AheadCompiles {
  public:
+  struct Urgency {
+    CompilePriority priority = CompilePriority::Ahead;  // where somebody waits for the job
+    std::size_t window = 32;  // so many are under way; a request with CUDA's 16-bit headers has 1.6 MB
+  };
   /// `device`: facts and driver. Both references must outlive this object.
-  AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::LeaseGrant next, v1::DeviceInfo device);
+  AheadCompiles(CompileCache& compiles, KernelBuilds& builds, v1::LeaseGrant job, v1::DeviceInfo device,
+                Urgency urgency);
   ~AheadCompiles();
   AheadCompiles(const AheadCompiles&) = delete;
   AheadCompiles& operator=(const AheadCompiles&) = delete;
@@ -38,9 +44,9 @@ class AheadCompiles {
 
   CompileCache& compiles_;
   KernelBuilds& builds_;
-  const v1::LeaseGrant next_;
+  const v1::LeaseGrant job_;
   const v1::DeviceInfo device_;
-  const CompilePriority priority_;
+  const Urgency urgency_;
   JobStop stop_;
   std::deque<Digest> under_way_;  // of the thread
   std::atomic<bool> done_{false};

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "tuner/agent/compile_lane.hpp"
 #include "tuner/agent/compile_process.hpp"
 
 namespace cubind {
@@ -21,38 +22,17 @@ namespace {
 // How long a freed slot of another pool may stay unnoticed.
 constexpr std::chrono::milliseconds kBetweenLooks{20};
 
-// A request that waits, or (without one) a probe for a worker's hello.
-struct Job {
-  std::uint64_t id = 0;
-  CompilePriority priority = CompilePriority::Tuning;
-  std::optional<v1::CompileRequest> request;
-  std::shared_ptr<std::promise<v1::CompileWorkerHello>> probe;
-};
-
-// Higher priorities first, then the order of submission.
-struct JobOrder {
-  int negative_priority = 0;
-  std::uint64_t id = 0;
-  auto operator<=>(const JobOrder&) const = default;
-};
-
-// Requests that wait for workers of one kind.
-struct Lane {
-  bool in_background = false;
-  std::map<JobOrder, Job> waiting = {};
-  std::condition_variable work = {};  // `waiting` or the pool's end changed
-};
-
 }  // namespace
 
 class CompilePool::Implementation {
  public:
   explicit Implementation(CompilePoolOptions options) : options_(std::move(options)) {
-    for (unsigned i = 0; i < std::max(options_.jobs, 1U); ++i) {
-      threads_.emplace_back([this] { serve(awaited_); });
-    }
-    for (unsigned i = 0; i < std::max(options_.background_jobs, 1U); ++i) {
-      threads_.emplace_back([this] { serve(background_); });
+    awaited_.threads = awaited_.bare = std::max(options_.jobs, 1U);
+    background_.threads = background_.bare = std::max(options_.background_jobs, 1U);
+    for (CompileLane* lane : {&awaited_, &background_}) {
+      for (unsigned i = 0; i < lane->threads; ++i) {
+        threads_.emplace_back([this, lane] { serve(*lane); });
+      }
     }
   }
 
@@ -74,15 +54,23 @@ class CompilePool::Implementation {
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t id = ++last_id_;
-      awaited_.waiting.emplace(JobOrder{std::numeric_limits<int>::min(), id},
-                               Job{id, CompilePriority::Question, {}, promise});
+      awaited_.waiting.emplace(CompileLane::Order{std::numeric_limits<int>::min(), id},
+                               CompileLane::Job{id, CompilePriority::Question, {}, promise});
     }
-    awaited_.work.notify_one();
+    awaited_.work.notify_all();
     const v1::CompileWorkerHello hello = future.get();
     if (!hello.error().empty()) {
       throw Error(ErrorCode::Unavailable, "", hello.error());
     }
     return hello.toolchain();
+  }
+
+  void keep_ready(unsigned workers) {
+    {
+      const std::lock_guard lock(mutex_);
+      awaited_.kept = std::min(workers, awaited_.threads);
+    }
+    awaited_.work.notify_all();
   }
 
   std::uint64_t submit(v1::CompileRequest request, CompilePriority priority) {
@@ -101,12 +89,12 @@ class CompilePool::Implementation {
 
   void raise(std::uint64_t id, CompilePriority priority) {
     const std::lock_guard lock(mutex_);
-    for (Lane* lane : {&awaited_, &background_}) {
+    for (CompileLane* lane : {&awaited_, &background_}) {
       const auto found = std::ranges::find_if(lane->waiting, [&](const auto& entry) {
         return entry.second.id == id && entry.second.request.has_value();
       });
       if (found != lane->waiting.end()) {
-        Job job = std::move(lane->waiting.extract(found).mapped());
+        CompileLane::Job job = std::move(lane->waiting.extract(found).mapped());
         job.priority = priority;
         return enqueue(std::move(job));
       }
@@ -169,11 +157,28 @@ class CompilePool::Implementation {
  private:
   // ---- under the lock ----
 
-  void enqueue(Job job) {
-    Lane& lane = job.priority == CompilePriority::Background ? background_ : awaited_;
-    const JobOrder order{-static_cast<int>(job.priority), job.id};
+  void enqueue(CompileLane::Job job) {
+    CompileLane& lane = job.priority == CompilePriority::Background ? background_ : awaited_;
+    const CompileLane::Order order{-static_cast<int>(job.priority), job.id};
     lane.waiting.emplace(order, std::move(job));
-    lane.work.notify_one();
+    lane.work.notify_all();
+  }
+
+  // The first of the waiting has the highest priority: where there is no slot for it there is none for the
+  // others.
+  std::optional<CompileLane::Job> take_waiting(CompileLane& lane) {
+    if (lane.waiting.empty()) {
+      return std::nullopt;
+    }
+    const CompileLane::Job& first = lane.waiting.begin()->second;
+    if (first.request && options_.slots && !options_.slots->try_take(first.priority)) {
+      return std::nullopt;
+    }
+    CompileLane::Job job = std::move(lane.waiting.extract(lane.waiting.begin()).mapped());
+    if (lane.in_background) {
+      run_in_background_[job.id] = CompilePriority::Background;
+    }
+    return job;
   }
 
   CompileResult take(const std::deque<CompileResult>::iterator& position) {
@@ -196,88 +201,99 @@ class CompilePool::Implementation {
 
   // ---- the threads, one for each worker ----
 
-  void serve(Lane& lane) {
+  void serve(CompileLane& lane) {
     std::optional<CompileProcess> process;
-    while (std::optional<Job> job = next_job(lane)) {
-      const TakenSlot slot(*this, *job);
-      if (process && !process->is_usable()) {
-        forget(process, true);
-      }
-      try {
-        if (!process) {
-          process.emplace(options_, lane.in_background, [&] { return is_stopping() || is_withdrawn(*job); });
-          const std::lock_guard lock(mutex_);
-          pids_.insert(process->pid());
-          ++counts_.workers_started;
-        }
-      } catch (const std::exception& error) {
-        if (!begin_anew_if_raised(*job)) {
-          report_no_worker(*job, error.what());
-        }
-        continue;
-      }
-      if (job->request) {
-        compile(*job, process);
-      } else {
-        v1::CompileWorkerHello hello;
-        *hello.mutable_toolchain() = process->toolchain();
-        job->probe->set_value(std::move(hello));
-      }
+    while (std::optional<CompileLane::Job> job = next_job(lane, process)) {
+      const std::optional<CompilePriority> slot =
+          job->request ? std::optional(job->priority) : std::nullopt;
+      work_on(*job, lane, process);
+      rest(lane, process.has_value(), slot);
     }
     if (process) {
       forget(process, false);
     }
   }
 
-  // Absent when the pool ends and no probe is left. The first of the waiting has the highest priority: where
-  // there is no slot for it there is none for the others.
-  std::optional<Job> next_job(Lane& lane) {
+  void work_on(CompileLane::Job& job, CompileLane& lane, std::optional<CompileProcess>& process) {
+    if (process && !process->is_usable()) {
+      forget(process, true);
+    }
+    try {
+      if (!process) {
+        process.emplace(options_, lane.in_background, [&] { return is_stopping() || is_withdrawn(job); });
+        const std::lock_guard lock(mutex_);
+        pids_.insert(process->pid());
+        ++counts_.workers_started;
+      }
+    } catch (const std::exception& error) {
+      if (!begin_anew_if_raised(job)) {
+        report_no_worker(job, lane, error.what());
+      }
+      return;
+    }
+    if (job.request) {
+      compile(job, process);
+    } else if (job.probe) {
+      v1::CompileWorkerHello hello;
+      *hello.mutable_toolchain() = process->toolchain();
+      job.probe->set_value(std::move(hello));
+    }
+  }
+
+  // The thread counts as one that waits before others see its slot free: else one without a worker would take
+  // the slot and start a second worker.
+  void rest(CompileLane& lane, bool has_worker, std::optional<CompilePriority> slot) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++(has_worker ? lane.ready : lane.bare);
+    }
+    if (slot && options_.slots) {
+      options_.slots->give(*slot);
+    }
+    notify_all();
+  }
+
+  // Absent when the pool ends and no probe is left. The thread is counted as one that waits, and no more when
+  // it has a job. One without a worker leaves requests to those that have one.
+  std::optional<CompileLane::Job> next_job(CompileLane& lane, std::optional<CompileProcess>& process) {
+    const auto idle_until = std::chrono::steady_clock::now() + options_.idle_time;
     std::unique_lock lock(mutex_);
     while (!stopping_ || !lane.waiting.empty()) {
-      if (lane.waiting.empty()) {
-        lane.work.wait(lock);
-        continue;
+      std::optional<CompileLane::Job> job = process || lane.ready == 0 ? take_waiting(lane) : std::nullopt;
+      if (!job && !process && !stopping_ && lane.workers() < lane.kept) {
+        job.emplace();
       }
-      const Job& first = lane.waiting.begin()->second;
-      if (first.request && options_.slots && !options_.slots->try_take(first.priority)) {
+      if (job) {
+        --(process ? lane.ready : lane.bare);
+        lane.work.notify_all();  // those without a worker look at what is left
+        return job;
+      }
+      if (!lane.waiting.empty()) {
         lane.work.wait_for(lock, kBetweenLooks);
-        continue;
+      } else if (!process || lane.workers() <= lane.kept) {
+        lane.work.wait(lock);
+      } else if (lane.work.wait_until(lock, idle_until) == std::cv_status::timeout && lane.waiting.empty()) {
+        end_idle(lane, process, lock);
       }
-      Job job = std::move(lane.waiting.extract(lane.waiting.begin()).mapped());
-      if (lane.in_background) {
-        run_in_background_[job.id] = CompilePriority::Background;
-      }
-      return job;
     }
     return std::nullopt;
   }
 
-  // Gives the slot of a request back.
-  class TakenSlot {
-   public:
-    TakenSlot(Implementation& pool, const Job& job)
-        : pool_(pool), slots_(job.request ? pool.options_.slots.get() : nullptr), priority_(job.priority) {}
-    ~TakenSlot() {
-      if (slots_) {
-        slots_->give(priority_);
-        pool_.notify_all();
-      }
-    }
-    TakenSlot(const TakenSlot&) = delete;
-    TakenSlot& operator=(const TakenSlot&) = delete;
-
-   private:
-    Implementation& pool_;
-    CompileSlots* const slots_;
-    const CompilePriority priority_;
-  };
+  // Whatever comes meanwhile is left to others.
+  void end_idle(CompileLane& lane, std::optional<CompileProcess>& process, std::unique_lock<std::mutex>& lock) {
+    --lane.ready;
+    ++lane.bare;
+    lock.unlock();
+    forget(process, false);
+    lock.lock();
+  }
 
   void notify_all() {
     awaited_.work.notify_all();
     background_.work.notify_all();
   }
 
-  void compile(Job& job, std::optional<CompileProcess>& process) {
+  void compile(CompileLane::Job& job, std::optional<CompileProcess>& process) {
     CompileProcess::Compilation answer = process->compile(*job.request, [&] { return is_withdrawn(job); });
     if (answer.ended || process->compiles() >= options_.compiles_per_worker) {
       forget(process, answer.ended && !answer.withdrawn && !answer.reply.worker_ends());
@@ -294,7 +310,7 @@ class CompilePool::Implementation {
   }
 
   // False: nobody has raised it.
-  bool begin_anew_if_raised(Job& job) {
+  bool begin_anew_if_raised(CompileLane::Job& job) {
     const std::lock_guard lock(mutex_);
     const auto run = run_in_background_.extract(job.id);
     if (run.empty() || run.mapped() == CompilePriority::Background || !pending_.contains(job.id)) {
@@ -305,7 +321,13 @@ class CompilePool::Implementation {
     return true;
   }
 
-  void report_no_worker(const Job& job, const std::string& cause) {
+  // What ails the workers is told to the next request, which starts one anew. None is kept any more.
+  void report_no_worker(const CompileLane::Job& job, CompileLane& lane, const std::string& cause) {
+    if (!job.request && !job.probe) {
+      const std::lock_guard lock(mutex_);
+      lane.kept = 0;
+      return;
+    }
     if (!job.request) {
       v1::CompileWorkerHello hello;
       hello.set_error(cause);
@@ -345,7 +367,7 @@ class CompilePool::Implementation {
 
   // Its worker is to stop: nobody wants the request any more, or it is wanted sooner than in the background.
   // A probe never is: somebody waits for it.
-  bool is_withdrawn(const Job& job) const {
+  bool is_withdrawn(const CompileLane::Job& job) const {
     const std::lock_guard lock(mutex_);
     const auto running = run_in_background_.find(job.id);
     const bool raised = running != run_in_background_.end() && running->second != CompilePriority::Background;
@@ -357,7 +379,7 @@ class CompilePool::Implementation {
   std::condition_variable ready_;  // finished_ or pending_ changed
 
   // All guarded by mutex_.
-  Lane awaited_, background_{.in_background = true};
+  CompileLane awaited_, background_{.in_background = true};
   std::map<std::uint64_t, CompilePriority> run_in_background_;  // with the priority that they have by now
   std::deque<CompileResult> finished_;
   std::set<std::uint64_t> pending_;  // submitted, neither taken nor cancelled
@@ -374,6 +396,7 @@ CompilePool::CompilePool(CompilePoolOptions options)
 CompilePool::~CompilePool() = default;
 
 v1::Toolchain CompilePool::probe() { return implementation_->probe(); }
+void CompilePool::keep_ready(unsigned workers) { implementation_->keep_ready(workers); }
 std::uint64_t CompilePool::submit(v1::CompileRequest request, CompilePriority priority) {
   return implementation_->submit(std::move(request), priority);
 }

@@ -30,6 +30,7 @@ struct CompilePoolOptions {
   std::uint64_t max_cubin_bytes = std::uint64_t{64} << 20;  // where the request names none
   std::uint64_t max_log_bytes = 256 << 10;                  // where the request names none
   unsigned compiles_per_worker = 1000;  // then a fresh one takes over: a compiler's leaks stay small
+  std::chrono::milliseconds idle_time{300'000};  // after which a worker ends that is not kept ready
   int nice = 10;
   std::shared_ptr<CompileSlots> slots = {};  // shared with other pools; null: `jobs` alone counts
 };
@@ -61,8 +62,8 @@ struct CompilePoolCounts {
 /// results come in the order in which they are ready. Those in the background have processes of their own, in
 /// the idle class of the scheduler.
 ///
-/// All members may be called from any thread. Starting is lazy: a worker is started when there is work for
-/// it.
+/// All members may be called from any thread. A worker is started when there is work for it, or ahead of it
+/// where keep_ready() asked for that, and ends when it had none for `idle_time`.
 class CompilePool {
  public:
   explicit CompilePool(CompilePoolOptions options);
@@ -74,6 +75,11 @@ class CompilePool {
   /// Starts one worker and waits for its hello: NVRTC's version and its architectures. Throws
   /// Error(Unavailable) with the worker's output. The worker is kept for the first request.
   v1::Toolchain probe();
+
+  /// Starts workers until there are so many, and does not wait for them. From then on so many are kept: one
+  /// that ends with a request is replaced before another comes, and none ends for lack of work. Those in the
+  /// background are not counted. Where a worker cannot be started none is kept any more.
+  void keep_ready(unsigned workers);
 
   std::uint64_t submit(v1::CompileRequest request, CompilePriority priority = CompilePriority::Tuning);
 

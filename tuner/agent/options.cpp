@@ -15,6 +15,9 @@
 namespace cubind {
 namespace {
 
+// Each has some 20 MiB of its own, also while it has nothing to do.
+constexpr unsigned kMostReadyCompilers = 16;
+
 unsigned affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -102,6 +105,8 @@ void complete(AgentOptions& options, const TimesMs& times, const std::string& wh
 }  // namespace
 
 unsigned compile_jobs_for(double cores) { return std::max(static_cast<unsigned>(cores), 1u); }
+
+unsigned ready_compilers(unsigned compile_jobs) { return std::min(compile_jobs, kMostReadyCompilers); }
 
 double cores_of_quota(const std::string& cpu_max) {
   std::istringstream words(cpu_max);

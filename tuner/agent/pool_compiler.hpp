@@ -15,6 +15,8 @@ class PoolCompiler final : public Compiler {
 
   /// NVRTC's own version and name. Throws Error(Unavailable).
   v1::Toolchain probe() { return pool_.probe(); }
+  /// As the pool's: workers that are there before a request comes.
+  void keep_ready(unsigned workers) { pool_.keep_ready(workers); }
 
   std::uint64_t submit(const v1::CompileRequest& request, CompilePriority priority) override;
   std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;

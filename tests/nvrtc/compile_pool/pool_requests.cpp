@@ -63,6 +63,15 @@ int busy_worker(CompilePool& pool) {
   return -1;
 }
 
+std::size_t workers_of(const CompilePool& pool, std::size_t wanted) {
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (pool.worker_pids().size() != wanted && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(10ms);
+  }
+  std::this_thread::sleep_for(300ms);
+  return pool.worker_pids().size();
+}
+
 pid_t started_worker(pid_t other_than) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (std::chrono::steady_clock::now() < deadline) {

@@ -20,6 +20,9 @@ CompileResult result_of(CompilePool& pool, v1::CompileRequest request);
 /// Waits until the only worker has used up CPU time for its compile.
 int busy_worker(CompilePool& pool);
 
+/// Waits until the pool has so many workers that are ready, and a while for others; returns how many it has.
+std::size_t workers_of(const CompilePool& pool, std::size_t wanted);
+
 /// Waits until there is one worker, of whatever pool, and not this one; it may not be ready yet.
 pid_t started_worker(pid_t other_than);
 

@@ -136,6 +136,16 @@ std::vector<ProcessId> compilers(pid_t agent) {
   return all;
 }
 
+// Waits until there are so many, and a while for others.
+std::vector<ProcessId> compilers_of(pid_t agent, std::size_t wanted) {
+  const auto limit = std::chrono::steady_clock::now() + seconds(30);
+  while (compilers(agent).size() != wanted && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return compilers(agent);
+}
+
 // The first that was not there before; absent: none came.
 std::optional<ProcessId> next_compiler(pid_t agent, const std::vector<ProcessId>& before) {
   const auto limit = std::chrono::steady_clock::now() + seconds(30);
@@ -150,6 +160,19 @@ std::optional<ProcessId> next_compiler(pid_t agent, const std::vector<ProcessId>
   return std::nullopt;
 }
 
+// Each NVRTC was asked what it is, and that of the device has a second one.
+std::size_t compilers_before_jobs(const v1::Hello& hello) {
+  return static_cast<std::size_t>(hello.toolchains_size() + hello.devices_size());
+}
+
+TEST_CASE("an agent that offers a device starts its compilers before a job comes") {
+  AgentFixture fixture("{}", {"--tune-when", GENERATE("idle", "never")});
+  const auto hello = fixture.daemon.hello();
+  REQUIRE(hello);
+  const std::size_t wanted = compilers_before_jobs(hello->hello());
+  CHECK(compilers_of(fixture.agent->pid(), wanted).size() == wanted);
+}
+
 TEST_CASE("compilers of a job that nobody waits for are in the idle class until somebody does") {
   AgentFixture fixture;
   v1::LeaseGrant lease = fixture.lease();
@@ -158,7 +181,8 @@ TEST_CASE("compilers of a job that nobody waits for are in the idle class until 
     template <int D, int X> struct Tree { static const int v = Tree<D - 1, 2 * X>::v + Tree<D - 1, 2 * X + 1>::v; };
     template <int X> struct Tree<0, X> { static const int v = X & 1; };
     template <typename T, int A, int B> __global__ void scale(const T*, T* y, long long) { *y = Tree<26, A>::v; })");
-  const std::vector<ProcessId> before = compilers(fixture.agent->pid());  // each NVRTC was asked what it is
+  const std::size_t ready = compilers_before_jobs(fixture.daemon.hello()->hello());
+  const std::vector<ProcessId> before = compilers_of(fixture.agent->pid(), ready);
   fixture.grant(lease);
   const auto compiler = next_compiler(fixture.agent->pid(), before);
   REQUIRE(compiler);

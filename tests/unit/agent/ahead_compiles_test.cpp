@@ -1,6 +1,8 @@
 #include "tuner/agent/ahead_compiles.hpp"
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
 #include "tests/unit/agent/job_world.hpp"
 
@@ -13,9 +15,8 @@ struct AheadFixture {
   CompileCache compiles{world.compiler};
   v1::DeviceInfo device = world.device.info();
 
-  void compile_ahead() {
-    const v1::LeaseGrant next = world.channel.grant();
-    AheadCompiles ahead(compiles, world.builds, next, device);
+  void compile_ahead(CompilePriority priority = CompilePriority::Ahead) {
+    AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device, {priority});
     ahead.wait();
   }
 };
@@ -42,13 +43,31 @@ TEST_CASE_METHOD(AheadFixture, "what the daemon has or knows not to compile is n
 
 TEST_CASE_METHOD(AheadFixture, "a job that nobody waits for is compiled in the background") {
   world.channel.frame.set_nobody_waits(true);
-  compile_ahead();
+  compile_ahead(CompilePriority::Tuning);
   CHECK(world.compiler.submitted == std::vector(25, CompilePriority::Background));
+}
+
+TEST_CASE_METHOD(AheadFixture, "a job that somebody waits for is compiled with the priority that was asked for") {
+  const auto priority = GENERATE(CompilePriority::Ahead, CompilePriority::Tuning);
+  compile_ahead(priority);
+  CHECK(world.compiler.submitted == std::vector(25, priority));
+}
+
+TEST_CASE_METHOD(AheadFixture, "as many compiles are under way ahead as were asked for") {
+  world.compiler.is_stuck = true;
+  const AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device,
+                            {CompilePriority::Tuning, 5});
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (world.compiler.under_way() < 5 && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(world.compiler.under_way() == 5);
 }
 
 TEST_CASE_METHOD(AheadFixture, "compiling ahead ends with its object") {
   world.compiler.is_stuck = true;
-  { const AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device); }
+  { const AheadCompiles ahead(compiles, world.builds, world.channel.grant(), device, {}); }
   CHECK(world.compiler.under_way() == 0);
 }
 

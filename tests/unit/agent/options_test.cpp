@@ -36,6 +36,11 @@ TEST_CASE("all cores that are granted compile") {
   CHECK(compile_jobs_for(cores) == jobs);
 }
 
+TEST_CASE("all compile workers are there before a job comes but at most sixteen") {
+  const auto [jobs, ready] = GENERATE(table<unsigned, unsigned>({{1, 1}, {2, 2}, {16, 16}, {128, 16}}));
+  CHECK(ready_compilers(jobs) == ready);
+}
+
 TEST_CASE("cores are granted by affinity and by a quota of the cgroup") {
   CHECK(cores_of_quota("400000 100000") == 4);
   CHECK(cores_of_quota("150000 100000") == 1.5);
