@@ -47,12 +47,12 @@ void CompileCache::raise(Entry& entry, CompilePriority priority) {
   }
 }
 
-void CompileCache::begin(Entry& entry, CompilePriority priority, const v1::CompileRequest& request) {
+void CompileCache::begin(Entry& entry, CompilePriority priority, v1::CompileRequest request) {
   entry.priority = priority;
   entry.begun = std::make_shared<Result>();
   entry.begun->entries.assign(request.entries().begin(), request.entries().end());
   entry.begun->architecture = request.architecture();
-  entry.id = compiler_.submit(request, priority);
+  entry.id = compiler_.submit(std::move(request), priority);
 }
 
 void CompileCache::give_up(const Digest& key) {

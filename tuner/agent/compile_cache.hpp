@@ -65,7 +65,7 @@ class CompileCache {
     std::list<Digest>::iterator used;  // where there is a result
   };
   void raise(Entry& entry, CompilePriority priority);
-  void begin(Entry& entry, CompilePriority priority, const v1::CompileRequest& request);
+  void begin(Entry& entry, CompilePriority priority, v1::CompileRequest request);
   void finish(const Digest& key, Entry& entry, v1::CompileReply reply);
   void forget_old();
   std::list<Digest>::iterator forget(std::list<Digest>::iterator used);

@@ -204,8 +204,7 @@ class CompilePool::Implementation {
   void serve(CompileLane& lane) {
     std::optional<CompileProcess> process;
     while (std::optional<CompileLane::Job> job = next_job(lane, process)) {
-      const std::optional<CompilePriority> slot =
-          job->request ? std::optional(job->priority) : std::nullopt;
+      const std::optional<CompilePriority> slot = job->request ? std::optional(job->priority) : std::nullopt;
       work_on(*job, lane, process);
       rest(lane, process.has_value(), slot);
     }
@@ -280,7 +279,8 @@ class CompilePool::Implementation {
   }
 
   // Whatever comes meanwhile is left to others.
-  void end_idle(CompileLane& lane, std::optional<CompileProcess>& process, std::unique_lock<std::mutex>& lock) {
+  void end_idle(CompileLane& lane, std::optional<CompileProcess>& process,
+                std::unique_lock<std::mutex>& lock) {
     --lane.ready;
     ++lane.bare;
     lock.unlock();
@@ -302,6 +302,7 @@ class CompilePool::Implementation {
       begin_anew_if_raised(job);
     } else {
       finish({.id = job.id,
+              .request = *std::move(job.request),
               .reply = std::move(answer.reply),
               .worker_lost = answer.worker_lost,
               .timed_out = answer.timed_out,
@@ -322,7 +323,7 @@ class CompilePool::Implementation {
   }
 
   // What ails the workers is told to the next request, which starts one anew. None is kept any more.
-  void report_no_worker(const CompileLane::Job& job, CompileLane& lane, const std::string& cause) {
+  void report_no_worker(CompileLane::Job& job, CompileLane& lane, const std::string& cause) {
     if (!job.request && !job.probe) {
       const std::lock_guard lock(mutex_);
       lane.kept = 0;
@@ -334,7 +335,7 @@ class CompilePool::Implementation {
       job.probe->set_value(std::move(hello));
       return;
     }
-    CompileResult result{.id = job.id, .reply = {}, .worker_lost = true};
+    CompileResult result{.id = job.id, .request = *std::move(job.request), .reply = {}, .worker_lost = true};
     result.reply.set_outcome(v1::COMPILE);
     result.reply.set_log(cause);
     finish(std::move(result));

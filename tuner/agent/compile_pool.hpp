@@ -29,8 +29,8 @@ struct CompilePoolOptions {
   std::uint64_t memory_bytes = std::uint64_t{3} << 30;
   std::uint64_t max_cubin_bytes = std::uint64_t{64} << 20;  // where the request names none
   std::uint64_t max_log_bytes = 256 << 10;                  // where the request names none
-  unsigned compiles_per_worker = 1000;  // then a fresh one takes over: a compiler's leaks stay small
-  std::chrono::milliseconds idle_time{300'000};  // after which a worker ends that is not kept ready
+  unsigned compiles_per_worker = 1000;           // then a fresh one takes over: a compiler's leaks stay small
+  std::chrono::milliseconds idle_time{300'000};  // without work, until a worker ends that is not kept
   int nice = 10;
   std::shared_ptr<CompileSlots> slots = {};  // shared with other pools; null: `jobs` alone counts
 };
@@ -40,6 +40,7 @@ struct CompilePoolOptions {
 /// another request.
 struct CompileResult {
   std::uint64_t id = 0;
+  v1::CompileRequest request;  // as it was submitted
   v1::CompileReply reply;
   /// The worker failed, not the source: it was killed from outside, or no worker could be started. It says
   /// nothing about the configuration; `reply.log()` has the cause.

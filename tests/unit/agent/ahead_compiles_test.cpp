@@ -47,7 +47,8 @@ TEST_CASE_METHOD(AheadFixture, "a job that nobody waits for is compiled in the b
   CHECK(world.compiler.submitted == std::vector(25, CompilePriority::Background));
 }
 
-TEST_CASE_METHOD(AheadFixture, "a job that somebody waits for is compiled with the priority that was asked for") {
+TEST_CASE_METHOD(AheadFixture,
+                 "a job that somebody waits for is compiled with the priority that was asked for") {
   const auto priority = GENERATE(CompilePriority::Ahead, CompilePriority::Tuning);
   compile_ahead(priority);
   CHECK(world.compiler.submitted == std::vector(25, priority));

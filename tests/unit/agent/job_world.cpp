@@ -89,10 +89,10 @@ double bowl(const Configuration& configuration) {
   return 100 * std::pow(1.2, static_cast<double>(steps));
 }
 
-std::uint64_t MemoryCompiler::submit(const v1::CompileRequest& request, CompilePriority priority) {
+std::uint64_t MemoryCompiler::submit(v1::CompileRequest request, CompilePriority priority) {
   const std::lock_guard lock(mutex_);
   submitted.push_back(priority);
-  requests_[next_] = request;
+  requests_[next_] = std::move(request);
   return next_++;
 }
 
