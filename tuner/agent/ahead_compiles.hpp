@@ -16,8 +16,8 @@
 namespace cubind {
 
 /// Compiles what a job will ask first: of the job that comes next on a GPU, or of one that was granted and
-/// opens its GPU. The results are in the cache when the job asks. Works in a thread of its own until it is done
-/// or destroyed.
+/// opens its GPU. The results are in the cache when the job asks. Works in a thread of its own until it is
+/// done or destroyed.
 ///
 /// A job that nobody waits for is compiled in the background, whatever the priority.
 class AheadCompiles {

@@ -12,8 +12,8 @@
 
 namespace cubind {
 
-/// The requests of a compile pool that wait for workers of one kind, and the threads, one for each worker, that
-/// wait for requests. Guarded by the pool's mutex.
+/// The requests of a compile pool that wait for workers of one kind, and the threads, one for each worker,
+/// that wait for requests. Guarded by the pool's mutex.
 struct CompileLane {
   /// A request that waits, or a probe for a worker's hello. Without either the thread only starts its worker.
   struct Job {

@@ -201,19 +201,30 @@ class CompilePool::Implementation {
 
   // ---- the threads, one for each worker ----
 
+  // What became of a job.
+  struct Outcome {
+    std::optional<std::string> no_worker = {};  // the reason
+    CompileProcess::Compilation answer = {};    // to a request
+    v1::Toolchain toolchain = {};               // of the worker
+  };
+
+  // Whoever is told of an outcome may ask for more at once: by then the thread counts as one that waits, so
+  // that no other starts a worker for it.
   void serve(CompileLane& lane) {
     std::optional<CompileProcess> process;
     while (std::optional<CompileLane::Job> job = next_job(lane, process)) {
       const std::optional<CompilePriority> slot = job->request ? std::optional(job->priority) : std::nullopt;
-      work_on(*job, lane, process);
+      Outcome outcome = work_on(*job, lane, process);
       rest(lane, process.has_value(), slot);
+      tell(*job, lane, std::move(outcome));
     }
     if (process) {
       forget(process, false);
     }
   }
 
-  void work_on(CompileLane::Job& job, CompileLane& lane, std::optional<CompileProcess>& process) {
+  Outcome work_on(const CompileLane::Job& job, const CompileLane& lane,
+                  std::optional<CompileProcess>& process) {
     if (process && !process->is_usable()) {
       forget(process, true);
     }
@@ -225,22 +236,14 @@ class CompilePool::Implementation {
         ++counts_.workers_started;
       }
     } catch (const std::exception& error) {
-      if (!begin_anew_if_raised(job)) {
-        report_no_worker(job, lane, error.what());
-      }
-      return;
+      return {.no_worker = error.what()};
     }
     if (job.request) {
-      compile(job, process);
-    } else if (job.probe) {
-      v1::CompileWorkerHello hello;
-      *hello.mutable_toolchain() = process->toolchain();
-      job.probe->set_value(std::move(hello));
+      return {.answer = compile(job, process)};
     }
+    return {.toolchain = process->toolchain()};
   }
 
-  // The thread counts as one that waits before others see its slot free: else one without a worker would take
-  // the slot and start a second worker.
   void rest(CompileLane& lane, bool has_worker, std::optional<CompilePriority> slot) {
     {
       const std::lock_guard lock(mutex_);
@@ -293,20 +296,33 @@ class CompilePool::Implementation {
     background_.work.notify_all();
   }
 
-  void compile(CompileLane::Job& job, std::optional<CompileProcess>& process) {
+  CompileProcess::Compilation compile(const CompileLane::Job& job, std::optional<CompileProcess>& process) {
     CompileProcess::Compilation answer = process->compile(*job.request, [&] { return is_withdrawn(job); });
     if (answer.ended || process->compiles() >= options_.compiles_per_worker) {
       forget(process, answer.ended && !answer.withdrawn && !answer.reply.worker_ends());
     }
-    if (answer.withdrawn) {
+    return answer;
+  }
+
+  void tell(CompileLane::Job& job, CompileLane& lane, Outcome outcome) {
+    CompileProcess::Compilation& answer = outcome.answer;
+    if (outcome.no_worker) {
+      if (!begin_anew_if_raised(job)) {
+        tell_no_worker(job, lane, *outcome.no_worker);
+      }
+    } else if (answer.withdrawn) {
       begin_anew_if_raised(job);
-    } else {
+    } else if (job.request) {
       finish({.id = job.id,
               .request = *std::move(job.request),
               .reply = std::move(answer.reply),
               .worker_lost = answer.worker_lost,
               .timed_out = answer.timed_out,
               .stood_still = answer.stood_still});
+    } else if (job.probe) {
+      v1::CompileWorkerHello hello;
+      *hello.mutable_toolchain() = std::move(outcome.toolchain);
+      job.probe->set_value(std::move(hello));
     }
   }
 
@@ -323,7 +339,7 @@ class CompilePool::Implementation {
   }
 
   // What ails the workers is told to the next request, which starts one anew. None is kept any more.
-  void report_no_worker(CompileLane::Job& job, CompileLane& lane, const std::string& cause) {
+  void tell_no_worker(CompileLane::Job& job, CompileLane& lane, const std::string& cause) {
     if (!job.request && !job.probe) {
       const std::lock_guard lock(mutex_);
       lane.kept = 0;
