@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -28,7 +29,10 @@ class DeviceLink {
     bool timed_out = false;
     std::string death;  // "exit code 134", "signal 11 (Segmentation fault)", "no answer within 20000 ms"
   };
-  virtual CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) = 0;
+  /// `meanwhile`, unless it is empty, is called once when the worker has the request, and does not count for
+  /// the deadline. After an Error of it the worker has to be ended: nobody has read its reply.
+  virtual CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline,
+                          const std::function<void()>& meanwhile) = 0;
 
   /// Kills the worker, so that a call in flight returns.
   virtual void interrupt() noexcept = 0;

@@ -99,6 +99,7 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
     progress_.phase("finalists");
     at_least = round + 1;
   }
+  bench_.commit();
   std::vector<Finalist> result;
   for (std::size_t i = 0; i < finalists.size(); ++i) {
     if (!rounds.removed(i)) {

@@ -80,14 +80,14 @@ DeviceLink::CallResult RemoteDevice::send_open() {
   ++generation_;
   last_run_ = {};
   if (link_.is_started() || link_.start_spare()) {
-    DeviceLink::CallResult answer = link_.call(request, deadlines_.open);
+    DeviceLink::CallResult answer = link_.call(request, deadlines_.open, {});
     if (answer.reply && (answer.reply->outcome() == v1::CORRECT || answer.reply->foreign_use())) {
       return answer;
     }
   }
   stop_.check();
   link_.start();
-  return link_.call(request, deadlines_.open);
+  return link_.call(request, deadlines_.open, {});
 }
 
 std::optional<v1::DeviceReply> RemoteDevice::open() {
@@ -134,13 +134,25 @@ const v1::DeviceInfo& RemoteDevice::info() const {
   return *info_;
 }
 
+DeviceLink::CallResult RemoteDevice::call_and_work(const v1::DeviceRequest& request, milliseconds deadline) {
+  if (!meanwhile_) {
+    return link_.call(request, deadline, {});
+  }
+  try {
+    return link_.call(request, deadline, [this] { std::exchange(meanwhile_, {})(); });
+  } catch (...) {
+    lose();
+    throw;
+  }
+}
+
 v1::DeviceReply RemoteDevice::call(v1::DeviceRequest request, milliseconds deadline) {
   if (auto not_opened = open()) {
     return *not_opened;
   }
   request.mutable_unload()->Assign(unloaded_.begin(), unloaded_.end());
   unloaded_.clear();
-  const DeviceLink::CallResult answer = link_.call(request, deadline);
+  const DeviceLink::CallResult answer = call_and_work(request, deadline);
   // A worker that was killed to end the job has not failed.
   stop_.check();
   if (!answer.reply) {

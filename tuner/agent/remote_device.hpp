@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "schemas/worker.pb.h"
@@ -60,6 +61,9 @@ class RemoteDevice {
   bool release_all();
   /// Likewise for a trial.
   v1::DeviceReply load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make);
+  /// Done once, while the worker is at the next request. What it throws comes from that request, and ends the
+  /// worker.
+  void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
   /// With the next request.
   void unload(std::uint32_t trial);
   v1::DeviceReply verify(const v1::VerifyTrial& request);
@@ -76,6 +80,7 @@ class RemoteDevice {
 
  private:
   v1::DeviceReply call(v1::DeviceRequest request, std::chrono::milliseconds deadline);
+  DeviceLink::CallResult call_and_work(const v1::DeviceRequest& request, std::chrono::milliseconds deadline);
   /// Absent: a worker is open.
   std::optional<v1::DeviceReply> open();
   DeviceLink::CallResult send_open();
@@ -98,6 +103,7 @@ class RemoteDevice {
   std::set<std::uint32_t> prepared_;
   std::map<std::uint32_t, v1::DeviceReply> loaded_;  // with the reply: its entries are asked for again
   std::vector<std::uint32_t> unloaded_;              // the worker has them still
+  std::function<void()> meanwhile_;
   std::chrono::milliseconds prepare_took_{0};
   std::chrono::steady_clock::time_point last_run_{};
 };

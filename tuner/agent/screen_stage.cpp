@@ -64,7 +64,7 @@ Attempt ScreenStage::try_one(const Candidate& candidate) {
     return compiled;
   }
   const Attempt screened = screen(candidate);
-  bench_.commit();
+  bench_.commit_meanwhile();
   return screened;
 }
 
@@ -104,6 +104,7 @@ std::vector<const Candidate*> ScreenStage::run() {
   for (const Candidate* candidate : deferred_) {
     again(*candidate);
   }
+  bench_.commit();
   progress_.total(done_);
   std::erase_if(screened_, [this](const Screened& one) {
     return bench_.outcome(*survivors_[one.candidate]).has_value();

@@ -280,7 +280,7 @@ TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t po
   block.set_judged_against_us(judged_against_us);
   const std::vector<double> times(block.samples_us().begin(), block.samples_us().end());
   log_.add(candidate, std::move(block));
-  log_.commit();
+  commit_meanwhile();
   return {Attempt::Done, times};
 }
 
@@ -367,7 +367,7 @@ TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const
     block.set_index(round);
     log_.add(*candidate, std::move(block));
   }
-  log_.commit();
+  commit_meanwhile();
   return *stored_round(round, order);
 }
 

@@ -28,11 +28,14 @@ class TrialBench {
   /// `rows`: absent where the job does not ask for invariance.
   TrialBench(const JobInput& input, CompileSource& artifacts, TrialDevice& device, TrialLog& log,
              RowInvariance* rows, MeasureSettings settings);
+  ~TrialBench() { device_.meanwhile({}); }
+  TrialBench(const TrialBench&) = delete;
+  TrialBench& operator=(const TrialBench&) = delete;
 
   /// Lets the compiler run ahead.
   void want(const Candidate& candidate);
   Attempt compile(const Candidate& candidate);
-  /// Stored with the next block or by commit().
+  /// Sent with the next block or by commit().
   Attempt verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing);
 
   /// Whether anything is stored of it.
@@ -42,8 +45,8 @@ class TrialBench {
     Attempt attempt = Attempt::Done;
     std::vector<double> samples_us;  // unless Done: empty
   };
-  /// The screening block at `position`, counted from 0. A measurement has been sent when this returns.
-  /// One that is not verified is watched for what it writes.
+  /// The screening block at `position`, counted from 0. A measurement is sent while the device works on the
+  /// next request, or by commit(). One that is not verified is watched for what it writes.
   Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
                 double judged_against_us);
 
@@ -52,10 +55,14 @@ class TrialBench {
     const Candidate* failed = nullptr;         // then nothing of the round was stored
     Attempt attempt = Attempt::Done;           // of `failed`
   };
-  /// So many samples of each of these finalists, in this order, stored in one batch.
+  /// So many samples of each of these finalists, in this order, sent in one batch as a screening block is.
   Round round(std::uint32_t round, const std::vector<const Candidate*>& order, std::uint32_t samples);
 
   void commit() { log_.commit(); }
+  /// The same while the device works on the next request.
+  void commit_meanwhile() {
+    device_.meanwhile([this] { log_.commit(); });
+  }
   /// Before a deferred trial is tried again: the worker that it faulted in does not answer any more.
   void make_fresh_for(const Candidate& candidate);
   /// Whether a stored fault waits for its repetition.

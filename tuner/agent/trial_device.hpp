@@ -70,6 +70,7 @@ class TrialDevice {
   };
   Measured measure(const std::vector<Item>& items, const Sampling& how);
 
+  void meanwhile(std::function<void()> work) { remote_.meanwhile(std::move(work)); }
   void unload(const Candidate& candidate) { remote_.unload(candidate.number); }
   void release(const DeviceSetup& setup) { remote_.release(setup.number); }
   /// Of the worker that answered last.

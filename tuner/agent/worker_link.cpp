@@ -93,22 +93,39 @@ DeviceLink::CallResult WorkerLink::gone(bool timed_out, const std::string& what)
   return answer;
 }
 
-DeviceLink::CallResult WorkerLink::call(const v1::DeviceRequest& request, milliseconds deadline) {
-  const auto until = steady_clock::now() + deadline;
-  try {
-    write_frame_until(socket_.get(), request.SerializeAsString(), until);
-    const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyBytes, until);
-    v1::DeviceReply reply;
-    if (!frame) {
-      return gone(false, "");
-    }
-    if (!reply.ParseFromString(*frame)) {
-      return gone(false, "an answer that is not a DeviceReply");
-    }
-    return {std::move(reply), false, ""};
-  } catch (const Error& error) {
+DeviceLink::CallResult WorkerLink::receive(steady_clock::time_point until) {
+  const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyBytes, until);
+  v1::DeviceReply reply;
+  if (!frame) {
+    return gone(false, "");
+  }
+  if (!reply.ParseFromString(*frame)) {
+    return gone(false, "an answer that is not a DeviceReply");
+  }
+  return {std::move(reply), false, ""};
+}
+
+DeviceLink::CallResult WorkerLink::call(const v1::DeviceRequest& request, milliseconds deadline,
+                                        const std::function<void()>& meanwhile) {
+  const auto lost = [&](const Error& error) {
     const bool timed_out = error.code() == ErrorCode::DeadlineExceeded;
     return gone(timed_out, "no answer within " + std::to_string(deadline.count()) + " ms");
+  };
+  auto until = steady_clock::now() + deadline;
+  try {
+    write_frame_until(socket_.get(), request.SerializeAsString(), until);
+  } catch (const Error& error) {
+    return lost(error);
+  }
+  if (meanwhile) {
+    const auto begun = steady_clock::now();
+    meanwhile();
+    until += steady_clock::now() - begun;
+  }
+  try {
+    return receive(until);
+  } catch (const Error& error) {
+    return lost(error);
   }
 }
 

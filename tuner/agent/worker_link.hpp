@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,10 +27,12 @@ class WorkerLink final : public DeviceLink {
   bool start_spare() override;
   void stop() noexcept override;
   bool is_started() const override;
-  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline,
+                  const std::function<void()>& meanwhile) override;
   void interrupt() noexcept override;
 
  private:
+  CallResult receive(std::chrono::steady_clock::time_point until);
   CallResult gone(bool timed_out, const std::string& what);
   void go_on_with(WorkerProcess worker);  // with mutex_ held
   void check_wanted() const;              // likewise

@@ -198,9 +198,9 @@ bool holds(pid_t pid, const std::string& what, const std::string& where) {
   if (where == "maps") {
     return read_file("/proc/" + std::to_string(pid) + "/maps").find(what) != std::string::npos;
   }
-  const std::filesystem::directory_iterator descriptors("/proc/" + std::to_string(pid) + "/fd");
+  std::error_code gone;  // a worker whose job is done ends at any time
+  const std::filesystem::directory_iterator descriptors("/proc/" + std::to_string(pid) + "/fd", gone);
   return std::ranges::any_of(descriptors, [&](const auto& descriptor) {
-    std::error_code gone;
     return std::filesystem::read_symlink(descriptor, gone).string().find(what) != std::string::npos;
   });
 }

@@ -61,7 +61,7 @@ TEST_CASE("a worker sees its GPU alone whatever this process sees") {
   const WorkerStarter starter(spawner, script, {}, gpu_environment("GPU-5a3c"));
   WorkerLink link(starter);
   link.start();
-  CHECK_FALSE(link.call({}, std::chrono::seconds(20)).reply);  // it has ended
+  CHECK_FALSE(link.call({}, std::chrono::seconds(20), {}).reply);  // it has ended
   unsetenv("CUDA_VISIBLE_DEVICES");
   const std::string variables = "\n" + read_file(seen);
   CHECK_THAT(variables, Contains("\nCUDA_VISIBLE_DEVICES=GPU-5a3c\n"));

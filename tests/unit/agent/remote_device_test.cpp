@@ -18,8 +18,12 @@ class ScriptedLink final : public DeviceLink {
   bool start_spare() override { return has_spare && ++starts > 0 && std::exchange(has_spare, false); }
   bool is_started() const override { return starts > stops; }
   void interrupt() noexcept override { interrupted = true; }
-  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override {
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline,
+                  const std::function<void()>& meanwhile) override {
     requests.push_back(request);
+    if (meanwhile) {
+      meanwhile();
+    }
     deadlines.push_back(deadline);
     if (request.has_open() && !open_answers.empty()) {
       CallResult answer = open_answers.front();
@@ -138,6 +142,31 @@ TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is not asked for twice
   link.open_answer = {held, false, ""};
   CHECK(remote.probe().foreign_use());
   CHECK(link.starts == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "work for meanwhile is done once while the worker has the next request") {
+  prepare();
+  std::vector<std::size_t> done_at;
+  remote.meanwhile([&] { done_at.push_back(link.requests.size()); });
+  remote.verify({});
+  remote.verify({});
+  CHECK(done_at == std::vector<std::size_t>{3});  // open, prepare, verify
+}
+
+TEST_CASE_METHOD(Fixture, "work for meanwhile waits until a worker is open") {
+  std::vector<std::size_t> done_at;
+  remote.meanwhile([&] { done_at.push_back(link.requests.size()); });
+  remote.verify({});
+  CHECK(done_at == std::vector<std::size_t>{2});
+}
+
+TEST_CASE_METHOD(Fixture, "a worker whose reply nobody read because work meanwhile failed is ended") {
+  prepare();
+  remote.meanwhile([] { throw Error(ErrorCode::Aborted, "lease", "broken"); });
+  CHECK_THROWS_AS(remote.verify({}), Error);
+  CHECK(link.stops == 1);
+  CHECK(remote.verify({}).outcome() == v1::CORRECT);
+  CHECK(link.starts == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "a stop kills the worker and the request ends with the job") {

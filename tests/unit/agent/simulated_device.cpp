@@ -208,7 +208,11 @@ v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
   return reply;
 }
 
-DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds) {
+DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, std::chrono::milliseconds,
+                                             const std::function<void()>& meanwhile) {
+  if (meanwhile) {
+    meanwhile();
+  }
   const bool looks = !request.has_release();
   const bool foreign = looks && behaviour_.foreign && behaviour_.foreign();
   const bool uses_the_gpu = looks && !request.has_open() && !request.has_probe();

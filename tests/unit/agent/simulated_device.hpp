@@ -44,7 +44,8 @@ class SimulatedDevice final : public DeviceLink {
   void start() override;
   void stop() noexcept override;
   bool is_started() const override { return running; }
-  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline) override;
+  CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline,
+                  const std::function<void()>& meanwhile) override;
   void interrupt() noexcept override {}
 
   v1::DeviceInfo info() const;
