@@ -41,15 +41,6 @@ def allocate(size_bytes, fill=None):
     return address.value
 
 
-def clear_async(address, words, stream):
-    """Sets so many words of 32 bits to 0, by a memset and no kernel."""
-    count = ctypes.c_size_t(words)
-    status = _cuda.cuMemsetD32Async(
-        ctypes.c_uint64(address), ctypes.c_uint(0), count, ctypes.c_void_p(stream)
-    )
-    check(status, "clearing memory")
-
-
 def free(addresses):
     for address in addresses:
         check(_cuda.cuMemFree_v2(ctypes.c_uint64(address)), "freeing memory")

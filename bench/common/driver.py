@@ -55,17 +55,23 @@ class BoundPlan:
         self.kernels, self.launches = [], []
 
 
-def bind_plan(cubin, plan, buffers, scalars):
+def load_kernels(cubin, plan):
+    """The kernel of each launch of a plan."""
+    return [
+        Kernel(cubin, launch["entry_symbol"], launch["grid"], launch["block"], launch.get("shared_bytes", 0))
+        for launch in plan["launches"]
+    ]
+
+
+def bind_plan(cubin, plan, buffers, scalars, kernels=None):
     """A BoundPlan. `buffers` and `scalars`: what the plan leaves to the caller, by name.
 
-    Scratch buffers are made here unless they are given.
+    Scratch buffers are made here unless they are given, and the kernels are loaded unless they are: who binds
+    a plan to several sets of buffers has its code once.
     """
     bound = BoundPlan()
     buffers = {**scratch_of(plan), **buffers}
-    for launch in plan["launches"]:
-        kernel = Kernel(
-            cubin, launch["entry_symbol"], launch["grid"], launch["block"], launch.get("shared_bytes", 0)
-        )
+    for launch, kernel in zip(plan["launches"], kernels or load_kernels(cubin, plan)):
         arguments = []
         for parameter in launch["parameters"]:
             name = parameter["name"]

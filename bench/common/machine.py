@@ -33,5 +33,5 @@ def toolchain(commit):
         "triton": triton.__version__,
         "commit": commit or None,
         "timer": "cupti",
-        "policy": "cold/2,stream",
+        "policy": "cold/3,stream",
     }

@@ -1,7 +1,6 @@
 """Kernel times from CUPTI activity records (through torch's profiler), cold L2, candidates interleaved.
 
-The L2 is cleared as the tuner clears it, by a memset of twice its size. An empty kernel behind it marks it in
-the records.
+The L2 is cleared as the tuner clears it: a kernel reads twice its size.
 
 Events around a kernel would add about 3 microseconds of launch gaps. Candidates are taken in a new random
 order in each round, so that a drift of clocks or temperature falls on all of them.
@@ -14,7 +13,6 @@ import time
 import warnings
 
 import torch
-from cuda_driver import clear_async
 from driver import Kernel
 from torch.profiler import ProfilerActivity, profile
 
@@ -25,12 +23,14 @@ warnings.filterwarnings("ignore", message=".*Profiler clears events at the end o
 class Timer:
     def __init__(self, cubin):
         properties = torch.cuda.get_device_properties(0)
-        self.buffer = torch.empty(2 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
-        self.mark = Kernel(cubin, FLUSH, (1, 1, 1), (32, 1, 1)).bind([self.buffer, ctypes.c_int64(0)])
+        self.buffer = torch.zeros(2 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
+        self.nowhere = torch.zeros(1, dtype=torch.int32, device="cuda")
+        self.kernel = Kernel(cubin, FLUSH, (4096, 1, 1), (256, 1, 1))
+        self.flush = self.bound_flush()
 
-    def flush(self):
-        clear_async(self.buffer.data_ptr(), self.buffer.numel(), torch.cuda.current_stream().cuda_stream)
-        self.mark()
+    def bound_flush(self):
+        """The clearing of the L2 as a call on torch's current stream."""
+        return self.kernel.bind([self.buffer, ctypes.c_int64(self.buffer.numel() // 4), self.nowhere])
 
     def warm_up(self, seconds=0.5):
         """Keeps the GPU busy until its clocks have risen."""
@@ -70,10 +70,9 @@ def _groups(profiler):
         if event.device_type() == torch.autograd.DeviceType.CUDA and event.duration_ns() > 0
     ]
     work.sort()
-    names = [name for _, _, name in work] + [""]
     groups, current = [], None
-    for (start, end, name), following in zip(work, names[1:]):
-        if FLUSH in name or (FLUSH in following and "emset" in name):  # the mark, and the memset before it
+    for start, end, name in work:
+        if FLUSH in name:
             current = None
             continue
         if current is None:

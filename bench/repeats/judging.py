@@ -100,7 +100,7 @@ class Oracle:
         if result["best_us"] < SHORT_US:
             kept = {name: configurations[name] for name in times}
             result["graph_us"] = oracle.graph_times(
-                problem, self.compiler, kept, self.timer.buffer, 60, random.Random(0)
+                problem, self.compiler, kept, self.timer, 60, random.Random(0)
             )
         torch.cuda.synchronize()
         for call in calls.values():

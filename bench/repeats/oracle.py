@@ -2,8 +2,9 @@
 
 A time is a mean over many rounds, without the outermost tenths. The stamps of CUPTI tick by 32 ns on an H200,
 but the clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many
-has no ticks. Where the buffers lie in memory alone changes the time of a kernel: with several places the
-samples of a configuration take turns among them. Half of the rounds say which configuration is the best, the
+has no ticks. Where the buffers lie in memory alone changes the time of a kernel, and so does a place that the
+sample before used: with several places each sample is taken at the next. Code is loaded once, as a program
+does. Half of the rounds say which configuration is the best, the
 other half how far from it a choice is, and the other way round: of equals that are compared in one and the
 same half, the luckiest would seem to be the best.
 """
@@ -15,7 +16,7 @@ import statistics
 
 import cuda_driver
 import torch
-from driver import bind_plan
+from driver import bind_plan, load_kernels
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 TRIM = 0.1
@@ -36,18 +37,19 @@ def standard_error(values):
 
 
 class Call:
-    """A configuration, bound at each place of the buffers; each call goes on to the next."""
+    """A configuration, bound at each place of the buffers; each call of a problem goes on to the next
+    place."""
 
-    def __init__(self, plans):
-        self.plans, self.turn = plans, itertools.cycle(plans)
+    def __init__(self, plans, turn):
+        self.plans, self.turn = plans, turn
 
     def __call__(self):
-        next(self.turn)()
+        self.plans[next(self.turn)]()
 
     def unload(self):
         """Behind a synchronization; no call may follow."""
-        for plan in self.plans:
-            plan.unload()
+        self.plans[0].unload()  # all have the same kernels
+        self.plans = []
 
 
 class Problem:
@@ -57,6 +59,7 @@ class Problem:
     def __init__(self, spec, problem, device, places=1):
         self.spec, self.problem, self.device = spec, problem, device
         self.scalars, self.places = {}, [{} for _ in range(places)]
+        self.turn = itertools.cycle(range(places))
         default = spec.launches(problem, spec.default(problem, device), device)
         for parameter in [one for launch in default for one in launch["parameters"]]:
             if parameter["kind"] == "scalar" and "value" not in parameter:
@@ -82,7 +85,9 @@ class Problem:
         for launch in launches:
             launch["entry_symbol"] = symbols[launch["entry"]]
         plan = {"launches": launches}
-        return Call([bind_plan(cubin, plan, buffers, self.scalars) for buffers in self.places])
+        kernels = load_kernels(cubin, plan)
+        plans = [bind_plan(cubin, plan, buffers, self.scalars, kernels) for buffers in self.places]
+        return Call(plans, self.turn)
 
 
 def interleaved(timer, calls, rounds, seed=0):
@@ -139,7 +144,7 @@ class RepeatGraph:
         api = cuda_driver._cuda
         cuda_driver.check(api.cuStreamBeginCapture_v2(self.stream, 2), "capturing")
         for _ in range(self.REPEATS):
-            cuda_driver.clear_async(flush.data_ptr(), flush.numel(), stream.cuda_stream)
+            flush()
             if enqueue:
                 enqueue()
         cuda_driver.check(api.cuStreamEndCapture(self.stream, ctypes.byref(recorded)), "capturing")
@@ -160,11 +165,12 @@ class RepeatGraph:
         cuda_driver.check(cuda_driver._cuda.cuGraphExecDestroy(self.graph), "a graph")
 
 
-def graph_times(problem, compiler, configurations, flush, rounds, draw):
+def graph_times(problem, compiler, configurations, timer, rounds, draw):
     """{name: [mean us, its standard error]} by graphs of repeats, the clearing taken off. The step from node
     to node stays in, about a microsecond, so that shares are smaller than those of the kernel's own time."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
+        flush = timer.bound_flush()
         calls = {name: problem.call(compiler, one) for name, one in configurations.items()}
         for call in calls.values():
             call()

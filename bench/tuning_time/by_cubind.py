@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 
 from problem import KERNELS, TUNABLES, D, N
 
@@ -21,6 +22,11 @@ with tempfile.TemporaryDirectory(prefix="cubind-tuning.") as folder:
     file.write_text(json.dumps(spec))
     (kernels / "rmsnorm" / "rmsnorm_backward.json").unlink()
     with Daemon(sys.argv[1], ["--kernels", str(kernels)]) as daemon:
+        while not any(
+            device["offered"] for device in json.loads(daemon.call("devices", "--json"))["devices"]
+        ):
+            time.sleep(0.1)
+        time.sleep(1)  # the agent's workers start
         problem = {"N": N, "D": D, "T": "bf16"}
         seconds = daemon.tune("rmsnorm_48", problem)
         plan = daemon.get("rmsnorm_48", problem)[1]

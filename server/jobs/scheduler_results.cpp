@@ -159,6 +159,7 @@ void Scheduler::keep_search(const OpenJob& job, RecordRow& record) const {
   const bool same_terms = before->search.space == record.search.space &&
                           driver_branch(before->driver.version) == driver_branch(record.driver.version) &&
                           before->toolchain.name == record.toolchain.name &&
+                          before->question.policy == record.question.policy &&
                           before->timing.power_limit_mw == record.timing.power_limit_mw;
   const auto carried = carry_over(*kernels_.find(record.question.kernel)->spec, *before, job.device.facts);
   if (same_terms && carried && !carried->other_revision) {

@@ -8,9 +8,12 @@
 namespace cubind {
 namespace {
 
+// Records of all flush methods are of one group: those of another one are stale.
 std::string group_key(const RecordQuestion& question) {
+  Policy policy = question.policy;
+  policy.flush_method = kFlushMethod;
   // Names of kernels and namespaces hold no line feed: the service refuses control characters.
-  return question.kernel + '\n' + question.interface.hex() + '\n' + to_string(question.policy) + '\n' +
+  return question.kernel + '\n' + question.interface.hex() + '\n' + to_string(policy) + '\n' +
          to_string(question.numerics) + '\n' + question.name_space;
 }
 

@@ -39,7 +39,8 @@ struct ClassRecords {
   void append_dims(const Problem& problem);
 };
 
-/// The records that one question may draw on: same kernel, interface, policy, numerics and namespace.
+/// The records that one question may draw on: same kernel, interface, policy but for
+/// the flush method, numerics and namespace.
 using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
 /// The current records and the known device classes at one generation. Immutable once it is published.

@@ -235,7 +235,8 @@ bool is_stale(const Question& question, const RecordRow& record, bool same_devic
       driver_branch(question.driver->version) != driver_branch(record.driver.version)) {
     return true;
   }
-  if (has_other_toolchain(question, record)) {
+  if (has_other_toolchain(question, record) ||
+      question.key.policy.flush_method != record.question.policy.flush_method) {
     return true;
   }
   return same_device && question.power_limit_mw != 0 && record.timing.power_limit_mw != 0 &&

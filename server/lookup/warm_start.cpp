@@ -13,11 +13,18 @@ constexpr std::size_t kOtherWinners = 2;
 
 using Neighbours = std::vector<std::tuple<double, std::int64_t, RecordPtr>>;  // distance, id
 
-void add_neighbours(const ClassRecords& records, const Problem& problem, bool with_itself,
-                    Neighbours& neighbours) {
+// Not what a search of the same question has found on this device: with it, a larger budget would not go on
+// where a smaller one ended.
+bool may_begin_with(const RecordRow& record, const RecordQuestion& question) {
+  return record.question.problem != question.problem ||
+         record.question.device_class != question.device_class || !was_measured_here(record) ||
+         record.question.policy != question.policy;
+}
+
+void add_neighbours(const ClassRecords& records, const RecordQuestion& question, Neighbours& neighbours) {
   for (const RecordPtr& record : records.records) {
-    const auto distance = KernelSpec::distance(record->question.problem, problem);
-    if (distance && (with_itself || *distance > 0)) {
+    const auto distance = KernelSpec::distance(record->question.problem, question.problem);
+    if (distance && may_begin_with(*record, question)) {
       neighbours.emplace_back(*distance, record->id, record);
     }
   }
@@ -83,9 +90,9 @@ std::vector<Configuration> warm_start(const Question& question, const IndexSnaps
   for (const auto& [digest, records] : *group) {
     const DeviceClass* device = index.device(digest);
     if (digest == question.key.device_class) {
-      add_neighbours(*records, question.key.problem, false, own);
+      add_neighbours(*records, question.key, own);
     } else if (device && device->facts.replay_table.empty() != replayed) {
-      add_neighbours(*records, question.key.problem, true, others);
+      add_neighbours(*records, question.key, others);
     }
   }
   std::ranges::sort(own);

@@ -44,6 +44,7 @@ std::optional<MeasuredRecord> measured_record(ServiceContext& context, const Rec
                                               const OfferedDevice& device, const RecordWishes& wishes) {
   MeasuredRecord found;
   found.question = context.questions.read(record.question, device.device);
+  found.question.key.policy.flush_method = kFlushMethod;
   const auto candidates = context.answerer.candidates(found.question, *context.index.snapshot());
   const RecordPtr front = candidates.empty() ? nullptr : candidates.front().record;
   if (!front || front->question.problem != found.question.key.problem || !is_wanted(*front, wishes)) {

@@ -27,7 +27,7 @@ TableTrial faulty_trial(const Digest& device_class, const Problem& problem,
   trial.context.kernel = kFaulty;
   trial.context.problem = problem;
   trial.context.device_class = device_class;
-  trial.context.policy = "cold/2,stream";
+  trial.context.policy = "cold/3,stream";
   trial.context.configuration = configuration;
   trial.context.trial = Digest::of(to_string(problem) + " " + to_string(configuration));
   trial.context.driver = "580.159.04";

@@ -122,7 +122,7 @@ Table tiny_table(const std::vector<Problem>& problems) {
       trial.context.kernel = kTinyKernel;
       trial.context.problem = problem;
       trial.context.device_class = device.digest;
-      trial.context.policy = "cold/2,stream";
+      trial.context.policy = "cold/3,stream";
       trial.context.configuration = configurations[i];
       trial.context.trial = Digest::of(name);
       trial.context.driver = "580.159.04";

@@ -264,7 +264,7 @@ TrialBench::Screen TrialBench::screen(const Candidate& candidate, std::size_t po
   }
   const std::uint32_t first = log_.samples(candidate, v1::SampleBlock::SCREEN);
   const bool is_verified = log_.verification(candidate, input_.problem, false) != nullptr;
-  const TrialDevice::Sampling how{v1::SampleBlock::SCREEN, !is_verified, first};
+  const TrialDevice::Sampling how{v1::SampleBlock::SCREEN, !is_verified};
   const TrialDevice::Measured measured = device_.measure({{&candidate, samples, first}}, how);
   if (measured.culprit) {
     return {judge_measured(candidate, measured.reply), {}};
@@ -318,10 +318,9 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
 }
 
 // If a worker died over several trials, nobody knows which one killed it: then they are measured one by one.
-TrialDevice::Measured TrialBench::measure_round(std::uint32_t round,
-                                                const std::vector<const Candidate*>& order,
+TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order,
                                                 std::uint32_t samples) {
-  const TrialDevice::Sampling how{.stage = v1::SampleBlock::FINAL, .place = round};
+  const TrialDevice::Sampling how{.stage = v1::SampleBlock::FINAL};
   std::vector<TrialDevice::Item> items;
   for (const Candidate* candidate : order) {
     items.push_back({candidate, samples, log_.samples(*candidate, v1::SampleBlock::FINAL)});
@@ -352,7 +351,7 @@ TrialBench::Round TrialBench::round(std::uint32_t round, const std::vector<const
       return {{}, candidate, Attempt::Out};
     }
   }
-  const TrialDevice::Measured measured = measure_round(round, order, samples);
+  const TrialDevice::Measured measured = measure_round(order, samples);
   if (measured.culprit) {
     return {{}, measured.culprit, judge_measured(*measured.culprit, measured.reply)};
   }

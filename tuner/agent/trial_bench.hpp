@@ -101,8 +101,7 @@ class TrialBench {
   Attempt judge_measured(const Candidate& candidate, const v1::DeviceReply& reply);
   v1::SampleBlock block_of(const v1::DeviceReply& reply, const v1::MeasuredItem& item) const;
   std::optional<Round> stored_round(std::uint32_t round, const std::vector<const Candidate*>& order) const;
-  TrialDevice::Measured measure_round(std::uint32_t round, const std::vector<const Candidate*>& order,
-                                      std::uint32_t samples);
+  TrialDevice::Measured measure_round(const std::vector<const Candidate*>& order, std::uint32_t samples);
 
   const JobInput& input_;
   CompileSource& artifacts_;

@@ -238,7 +238,6 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, c
   request.set_setup(DeviceSetup::kMain);
   request.set_stage(how.stage);
   request.set_guarded(how.guarded);
-  request.set_place(how.place);
   Measured result;
   result.reply = prepare({DeviceSetup::kMain, input_.problem, {}});
   for (const Item& item : items) {

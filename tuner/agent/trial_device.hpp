@@ -66,7 +66,6 @@ class TrialDevice {
   struct Sampling {
     v1::SampleBlock::Stage stage;
     bool guarded = false;
-    std::uint32_t place = 0;
   };
   Measured measure(const std::vector<Item>& items, const Sampling& how);
 

@@ -16,12 +16,12 @@ bool compares_means(double time_us, double tick_us, const MeasureSettings& setti
 
 double location_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
   const double middle = median(samples_us);
-  return compares_means(middle, tick_us, settings) ? mean(samples_us) : middle;
+  return compares_means(middle, tick_us, settings) ? trimmed_mean(samples_us) : middle;
 }
 
 double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
   const double smallest = *std::ranges::min_element(samples_us);
-  return compares_means(smallest, tick_us, settings) ? mean(samples_us) : smallest;
+  return compares_means(smallest, tick_us, settings) ? trimmed_mean(samples_us) : smallest;
 }
 
 }  // namespace cubind

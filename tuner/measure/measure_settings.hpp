@@ -32,6 +32,8 @@ struct MeasureSettings {
   /// more go on, and a round takes the mean of several samples of each.
   std::uint32_t short_finalists = 24;
   std::uint32_t short_samples = 6;
+  /// And of more samples below `more_below_ticks`: of 1.7 us a sample scatters by 5 %, of 5 us by 2 %.
+  std::uint32_t shortest_samples = 24;
   /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are
   /// compared several times: at 0.95 each, one of ten of equal speed would be called slower in the end
   /// (`bench/noise`).
@@ -46,6 +48,7 @@ struct MeasureSettings {
   /// between two ticks, so that a mean has no ticks.
   double margin_ticks = 2;
   double mean_below_ticks = 400;
+  double more_below_ticks = 100;
 
   /// The clock is steady when `steady_readings` readings lie within `steady_band_mhz`, or after
   /// `steady_limit`.

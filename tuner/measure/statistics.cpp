@@ -136,6 +136,14 @@ double mean(std::span<const double> samples) {
   return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
 }
 
+double trimmed_mean(std::span<const double> samples) {
+  require_samples(samples.size());
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::ranges::sort(sorted);
+  const std::size_t cut = sorted.size() / 6;
+  return mean(std::span(sorted).subspan(cut, sorted.size() - 2 * cut));
+}
+
 double location(std::span<const double> samples, Location kind) {
   return kind == Location::Median ? median(samples) : mean(samples);
 }

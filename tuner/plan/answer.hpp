@@ -16,7 +16,7 @@ namespace cubind {
 enum class Departure : std::uint8_t {
   Bucket,         // the bucket's representative (or its largest measured problem) was measured, not the asked
                   /// problem
-  Stale,          // measured under another driver branch, toolchain or power limit
+  Stale,          // measured under another driver branch, toolchain, power limit or flush method
   OtherRevision,  // the source has changed since: the configuration is carried over, compiled from the new
                   /// source
   NearestProblem,   // measured on the nearest problem with the same types and flags, outside of the bucket

@@ -44,7 +44,12 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
 }
 
 std::uint32_t samples_of_round(double fastest_us, const RoundContext& context) {
-  return compares_means(fastest_us, context.tick_us, context.settings) ? context.settings.short_samples : 1;
+  const MeasureSettings& settings = context.settings;
+  if (!compares_means(fastest_us, context.tick_us, settings)) {
+    return 1;
+  }
+  return fastest_us < settings.more_below_ticks * context.tick_us ? settings.shortest_samples
+                                                                  : settings.short_samples;
 }
 
 std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,

@@ -50,10 +50,10 @@ ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& 
                                          const std::string& architecture);
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain);
 
-/// How a sample gets a cold L2: a buffer of twice the L2 is written and the kernel follows at once. With
-/// method 1, which nothing measures any more, the GPU was idle in between and kernels took up to 0.7 us
-/// less.
-inline constexpr std::uint32_t kFlushMethod = 2;
+/// How a sample gets a cold L2: a buffer of twice the L2 is read and the kernel follows at once. Nothing
+/// measures the earlier methods any more: 1 and 2 wrote the buffer, so that kernels waited for lines to be
+/// written back, and with 1 the GPU was idle before the kernel.
+inline constexpr std::uint32_t kFlushMethod = 3;
 
 struct Policy {
   bool warm_l2 = false;
@@ -61,7 +61,7 @@ struct Policy {
   bool graph_launch = false;
   bool operator==(const Policy&) const = default;
 };
-/// "cold/2,stream".
+/// "cold/3,stream".
 std::string to_string(const Policy& policy);
 /// The inverse; absent for any other text.
 std::optional<Policy> parse_policy(std::string_view text);

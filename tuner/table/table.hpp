@@ -33,7 +33,7 @@ struct TableContext {
   std::string kernel;
   Problem problem;
   Digest device_class;
-  std::string policy;  // "cold/2,stream"
+  std::string policy;  // "cold/3,stream"
   Configuration configuration;
   Digest trial;  // trial key
   std::string driver;

@@ -277,7 +277,7 @@ Policy policy_from_table(const std::string& text, const std::string& where) {
   }
   throw Error(
       ErrorCode::InvalidArgument, where,
-      "'" + text + "' is not a policy: cold/METHOD or warm, a comma, stream or graph, such as cold/2,stream");
+      "'" + text + "' is not a policy: cold/METHOD or warm, a comma, stream or graph, such as cold/3,stream");
 }
 
 Numerics numerics_from_table(const std::string& text, const std::string& where) {

@@ -15,7 +15,7 @@ constexpr double kDefaultFraction = 0.9;
 
 // All places of a problem together, unless one alone takes more.
 constexpr std::uint64_t kPlacesBytes = std::uint64_t{512} << 20;
-constexpr std::uint32_t kMostPlaces = 8;
+constexpr std::uint32_t kMostPlaces = 30;
 
 std::uint64_t payload_bytes(const v1::BufferSpec& buffer) {
   const DType type = dtype_from_wire(buffer.type(), "prepare.buffers[" + buffer.name() + "].type");
@@ -46,6 +46,10 @@ std::uint64_t guarded_bytes(std::uint64_t payload) {
   return payload + 2 * kRedZoneBytes + kAllocatorAlignment;
 }
 
+std::uint64_t further_place_bytes(std::uint64_t payload) {
+  return (guarded_bytes(payload) + kAllocatorAlignment - 1) / kAllocatorAlignment * kAllocatorAlignment;
+}
+
 std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
   std::uint64_t total = 0;
   for (const v1::BufferSpec& buffer : request.buffers()) {
@@ -67,7 +71,7 @@ std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
 std::uint64_t place_bytes(const v1::PrepareProblem& request) {
   std::uint64_t total = 0;
   for (const v1::BufferSpec& buffer : request.buffers()) {
-    total += buffer.role() == v1::SCRATCH ? 0 : guarded_bytes(payload_bytes(buffer));
+    total += buffer.role() == v1::SCRATCH ? 0 : further_place_bytes(payload_bytes(buffer));
   }
   return total;
 }

@@ -16,15 +16,17 @@ inline constexpr std::uint64_t kAllocatorAlignment = 256;
 
 /// One buffer between its red zones.
 std::uint64_t guarded_bytes(std::uint64_t payload);
+/// The same at each further place: where the next one begins.
+std::uint64_t further_place_bytes(std::uint64_t payload);
 
 /// The allocations of preparing the problem: each buffer, a second copy of the outputs for the reference, the
 /// pristine content of an `inout`, recorded outputs. A scratch buffer is as large as the request says. Throws
 /// Error(InvalidArgument) for a type that is not known.
 std::uint64_t setup_bytes(const v1::PrepareProblem& request);
 
-/// At how many places in memory the finals measure the problem, as far as memory is left. Where buffers lie
-/// changes the time of a kernel by some per cent, and with it the order of near equals; the more they hold,
-/// the less.
+/// At how many places in memory samples of the problem are taken, as far as memory is left. Where buffers lie
+/// changes the time of a kernel by some per cent, and so does a place that was used just before; the more
+/// they hold, the less.
 std::uint32_t timing_places(const v1::PrepareProblem& request);
 
 /// The buffers at one more place.

@@ -215,12 +215,11 @@ v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
   ProblemSetup& problem = setup(request.setup());
   const LoadedCubin& cubin = trial(item.trial());
   try {
-    problem.prepare_timing(request.place());
+    problem.prepare_timing();
     const BoundPlan plan = problem.bind(cubin, item.plan());
-    const TimedWork work = timed_work(session(), problem, plan);
     const bool is_first = have_run_.insert(item.trial()).second;
     const auto damage =
-        is_first || request.guarded() ? first_run(session(), problem, work, request.guarded()) : std::nullopt;
+        is_first || request.guarded() ? first_run(session(), problem, plan, request.guarded()) : std::nullopt;
     if (damage) {
       problem.distrust();
       v1::MeasuredItem damaged;
@@ -229,6 +228,7 @@ v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
       damaged.set_detail(*damage);
       return damaged;
     }
+    const TimedWork work = timed_work(session(), problem, cubin, item.plan());
     if (warm_up) {
       warm_up_with(session(), work, settings_);
     }

@@ -89,12 +89,13 @@ void CuptiTimer::run_sample(const TimedWork& work, const InstantiatedGraph* grap
 }
 
 std::vector<double> CuptiTimer::read(const TimedWork& work, unsigned samples) {
-  const std::size_t expected = std::size_t{samples} * work.kernels;
+  const std::size_t each = std::size_t{work.kernels_before} + work.kernels;
+  const std::size_t expected = samples * each;
   std::vector<CuptiRecorder::KernelRecord> records = recorder_.take(expected);
   if (records.size() != expected) {
     throw Error(ErrorCode::Unavailable, "CUPTI",
                 std::to_string(records.size()) + " kernel records for " + std::to_string(samples) +
-                    " samples of " + std::to_string(work.kernels) + " kernels");
+                    " samples of " + std::to_string(each) + " kernels");
   }
   // Launches on one stream run in order; the kernels of one graph share a correlation id.
   std::ranges::sort(records, [](const auto& a, const auto& b) {
@@ -102,7 +103,7 @@ std::vector<double> CuptiTimer::read(const TimedWork& work, unsigned samples) {
   });
   std::vector<double> results;
   for (unsigned k = 0; k < samples; ++k) {
-    const auto sample = std::span(records).subspan(std::size_t{k} * work.kernels, work.kernels);
+    const auto sample = std::span(records).subspan(k * each + work.kernels_before, work.kernels);
     const auto start = std::ranges::min(sample, {}, &CuptiRecorder::KernelRecord::start_ns).start_ns;
     const auto end = std::ranges::max(sample, {}, &CuptiRecorder::KernelRecord::end_ns).end_ns;
     results.push_back(static_cast<double>(end - start) * 1e-3);

@@ -17,6 +17,9 @@ constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 // The time for which a worker that has just been killed may still hold its GPU.
 constexpr std::chrono::milliseconds kLockPatience{3000};
 
+// So long after its last work the clock of a GPU is still up.
+constexpr std::chrono::milliseconds kStaysWarm{100};
+
 GpuLock take_lock(const std::string& uuid) {
   auto lock = GpuLock::acquire(gpu_lock_folder(), uuid, kLockPatience);
   if (!lock) {
@@ -104,9 +107,20 @@ v1::DeviceInfo GpuSession::info() const {
   return info;
 }
 
+void GpuSession::worked() {
+  if (is_warm()) {
+    warmed_up();
+  }
+  last_work_ = std::chrono::steady_clock::now();
+}
+
+void GpuSession::warmed_up() { warm_until_ = std::chrono::steady_clock::now() + kStaysWarm; }
+
+bool GpuSession::is_warm() const { return std::chrono::steady_clock::now() < warm_until_; }
+
 const L2Flush& GpuSession::flush() {
   if (!flush_) {
-    flush_ = std::make_unique<L2Flush>(context_, *budget_);
+    flush_ = std::make_unique<L2Flush>(context_, *kernels_, *budget_);
   }
   return *flush_;
 }

@@ -50,7 +50,11 @@ class GpuSession {
   std::uint64_t allocated_bytes() const { return budget_ ? budget_->taken_bytes() : 0; }
 
   /// The GPU has just worked for us.
-  void worked() { last_work_ = std::chrono::steady_clock::now(); }
+  void worked();
+  /// Its clock is steady now.
+  void warmed_up();
+  /// Its clock was steady, and it has not rested since.
+  bool is_warm() const;
 
  private:
   void make_timer();
@@ -61,7 +65,7 @@ class GpuSession {
   GpuLock lock_;
   Consent consent_;
   measure::ThrottlePolicy throttle_;
-  std::chrono::steady_clock::time_point last_work_{};
+  std::chrono::steady_clock::time_point last_work_{}, warm_until_{};
   std::unique_ptr<CuptiRecorder> recorder_;
   std::string timer_note_;
   std::optional<MemoryBudget> budget_;

@@ -26,14 +26,19 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
 
 void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
-  const std::size_t at = place % (1 + more_.size());
+  const std::uint32_t at = place % (1 + more_places_);
   const DeviceMemory& first = placement == Placement::Minimal && minimal_.bytes() > 0 ? minimal_ : memory_;
-  address_ = (at == 0 ? first : more_[at - 1]).address() + verify::kRedZoneBytes + (minimal ? align_ : 0);
+  const cuda::DevicePtr memory =
+      at == 0 ? first.address() : more_.address() + (at - 1) * verify::further_place_bytes(bytes_);
+  address_ = memory + verify::kRedZoneBytes + (minimal ? align_ : 0);
   placement_ = placement;
 }
 
-void GuardedBuffer::add_place(MemoryBudget& budget) {
-  more_.emplace_back(budget, verify::guarded_bytes(bytes_));
+void GuardedBuffer::add_places(MemoryBudget& budget, std::uint32_t count) {
+  if (count > 0) {
+    more_ = DeviceMemory(budget, count * verify::further_place_bytes(bytes_));
+    more_places_ = count;
+  }
 }
 
 void GuardedBuffer::part_placements(MemoryBudget& budget) {

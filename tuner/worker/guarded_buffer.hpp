@@ -37,7 +37,7 @@ class GuardedBuffer {
   /// content of its own. `place` 0 is the first; others are counted round and round.
   void move(Placement placement, std::uint32_t place = 0);
   /// Not for scratch, which grows at its only place. Throws DriverError(OutOfMemory).
-  void add_place(MemoryBudget& budget);
+  void add_places(MemoryBudget& budget, std::uint32_t count);
   /// From now on the minimal placement has an allocation of its own: what is at one placement stays while the
   /// buffer is at the other. Throws DriverError(OutOfMemory).
   void part_placements(MemoryBudget& budget);
@@ -58,8 +58,9 @@ class GuardedBuffer {
   std::uint32_t number_;
   Placement placement_ = Placement::Aligned;
   DeviceMemory memory_;
-  DeviceMemory minimal_;            // of the minimal placement, once it is parted
-  std::vector<DeviceMemory> more_;  // the places after the first
+  DeviceMemory minimal_;  // of the minimal placement, once it is parted
+  DeviceMemory more_;     // the places after the first, one behind the other
+  std::uint32_t more_places_ = 0;
   cuda::DevicePtr address_ = 0;
 };
 

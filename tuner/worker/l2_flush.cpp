@@ -4,13 +4,13 @@
 
 namespace cubind::worker {
 
-L2Flush::L2Flush(const DriverContext& context, MemoryBudget& budget)
-    : context_(context), memory_(budget, verify::flush_bytes(context.facts().l2_bytes)) {}
-
-void L2Flush::enqueue() const {
-  cuda::check(context_.api(),
-              context_.api().memset_d32_async(memory_.address(), 0, memory_.bytes() / 4, context_.stream()),
-              "flush of the L2");
+L2Flush::L2Flush(const DriverContext& context, OwnKernels& kernels, MemoryBudget& budget)
+    : kernels_(kernels), memory_(budget, verify::flush_bytes(context.facts().l2_bytes)) {
+  cuda::check(context.api(),
+              context.api().memset_d32_async(memory_.address(), 0, memory_.bytes() / 4, context.stream()),
+              "the buffer that flushes the L2");
 }
+
+void L2Flush::enqueue() const { kernels_.read(memory_.address(), memory_.bytes()); }
 
 }  // namespace cubind::worker

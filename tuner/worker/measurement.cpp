@@ -1,5 +1,6 @@
 #include "tuner/worker/measurement.hpp"
 
+#include <memory>
 #include <utility>
 
 #include "tuner/spec/wire.hpp"
@@ -7,40 +8,52 @@
 
 namespace cubind::worker {
 
-TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan) {
+TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+                     const v1::LaunchPlan& plan) {
   const Policy policy = policy_from_wire(setup.request().policy(), "policy");
+  auto bound = std::make_shared<std::optional<BoundPlan>>(setup.bind(cubin, plan));
   SampleSteps steps;
+  if (!policy.graph_launch) {
+    steps.move = [&setup, &cubin, &plan, bound] {
+      setup.next_place();
+      bound->emplace(setup.bind(cubin, plan));
+    };
+  }
   if (setup.needs_restore()) {
     steps.restore = [&setup] { setup.restore(); };
   }
   if (!policy.warm_l2) {
     steps.flush = [&flush = session.flush()] { flush.enqueue(); };
+    steps.flush_kernels = L2Flush::kKernels;
   }
-  const cuda::Stream stream = session.context().stream();
-  steps.run = [&setup, &plan, stream] {
+  steps.run = [&setup, bound, stream = session.context().stream()] {
     setup.clear_timed();
-    plan.enqueue(stream);
+    (*bound)->enqueue(stream);
   };
-  steps.kernels = plan.launches() + setup.timed_clears();
+  steps.kernels = (*bound)->launches() + setup.timed_clears();
   steps.as_graph = policy.graph_launch;
   return timed_work(std::move(steps));
 }
 
 void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSettings& settings) {
+  if (session.is_warm()) {
+    return;
+  }
   warm_up_with(
       work, [&] { session.context().synchronize("the warm-up"); }, [&] { return session.monitor().sm_mhz(); },
       settings);
+  session.warmed_up();
 }
 
-std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, const TimedWork& work,
+std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan,
                                      bool guarded) {
   if (guarded) {
     setup.poison(verify::kFirstPoison);
+  } else {
+    setup.restore();
   }
-  if (work.before) {
-    work.before();
-  }
-  work.timed();
+  setup.clear_timed();
+  plan.enqueue(session.context().stream());
   if (!guarded) {
     return std::nullopt;
   }

@@ -39,6 +39,7 @@ OwnKernels::OwnKernels(DriverContext& context, MemoryBudget& budget) : context_(
   hash_ = function("cubind_hash");
   compare_ = function("cubind_compare");
   clear_ = function("cubind_clear");
+  read_ = function("cubind_read");
   spin_ = function("cubind_spin");
 }
 
@@ -212,6 +213,13 @@ void OwnKernels::clear(cuda::DevicePtr address, std::uint64_t bytes) {
   }
   std::array<void*, 2> arguments{&address, &bytes};
   launch(clear_, blocks_for(bytes / 16 + 1), 1, arguments.data());
+}
+
+void OwnKernels::read(cuda::DevicePtr address, std::uint64_t bytes) {
+  std::uint64_t vectors = bytes / 16;
+  cuda::DevicePtr nowhere = workspace(sizeof(std::uint32_t));
+  std::array<void*, 3> arguments{&address, &vectors, &nowhere};
+  launch(read_, blocks_for(vectors), 1, arguments.data());
 }
 
 void OwnKernels::spin(std::uint64_t clocks) {

@@ -63,6 +63,8 @@ class OwnKernels {
 
   /// Enqueue only.
   void clear(cuda::DevicePtr address, std::uint64_t bytes);
+  /// One launch that brings the bytes, whole vectors of 16, into the L2.
+  void read(cuda::DevicePtr address, std::uint64_t bytes);
   void spin(std::uint64_t clocks);
 
  private:
@@ -76,7 +78,7 @@ class OwnKernels {
   DriverContext& context_;
   MemoryBudget& budget_;
   cuda::Module module_ = nullptr;
-  cuda::Function fill_, paint_, check_, hash_, compare_, clear_, spin_;
+  cuda::Function fill_, paint_, check_, hash_, compare_, clear_, read_, spin_;
   DeviceMemory workspace_;  // partial results, tables; grows
 };
 

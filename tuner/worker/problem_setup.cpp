@@ -125,16 +125,18 @@ void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
   }
 }
 
-void ProblemSetup::prepare_timing(std::uint32_t place) {
+void ProblemSetup::prepare_timing() {
   part_inputs();
   make_inputs({0, Placement::Aligned});
-  if (place == 0) {
-    return;
-  }
   make_places();
-  if (place % places_ > 0) {
-    move_to(place % places_);
+  if (!places_are_filled_) {
+    fill_places();
   }
+}
+
+void ProblemSetup::next_place() {
+  place_ = (place_ + 1) % places_;
+  move_to(place_);
 }
 
 // Configurations may still need memory for their scratch.
@@ -174,7 +176,7 @@ void ProblemSetup::part_inputs() {
   }
 }
 
-// Fewer places than wanted are no fault.
+// One place is no fault.
 void ProblemSetup::make_places() {
   if (places_ > 0) {
     return;
@@ -185,13 +187,12 @@ void ProblemSetup::make_places() {
     return;
   }
   try {
-    for (; places_ < wanted; ++places_) {
-      for (Buffer& buffer : buffers_) {
-        if (buffer.variant.role() != v1::SCRATCH) {
-          buffer.variant.add_place(budget_);
-        }
+    for (Buffer& buffer : buffers_) {
+      if (buffer.variant.role() != v1::SCRATCH) {
+        buffer.variant.add_places(budget_, wanted - 1);
       }
     }
+    places_ = wanted;
   } catch (const cuda::DriverError& error) {
     if (error.result() != cuda::Result::OutOfMemory) {
       throw;
@@ -199,17 +200,25 @@ void ProblemSetup::make_places() {
   }
 }
 
-void ProblemSetup::move_to(std::uint32_t place) {
-  const bool is_new = filled_places_.insert(place).second;
-  for (Buffer& buffer : buffers_) {
-    const cuda::DevicePtr first = buffer.variant.address();
-    buffer.variant.move(Placement::Aligned, place);
-    if (is_new && has_inputs(buffer.variant.role())) {
-      copy_on_device(context_, buffer.variant.address(), first, buffer.variant.bytes());
+void ProblemSetup::fill_places() {
+  for (std::uint32_t place = 1; place < places_; ++place) {
+    for (Buffer& buffer : buffers_) {
+      buffer.variant.move(Placement::Aligned);
+      const cuda::DevicePtr first = buffer.variant.address();
+      buffer.variant.move(Placement::Aligned, place);
+      if (has_inputs(buffer.variant.role())) {
+        copy_on_device(context_, buffer.variant.address(), first, buffer.variant.bytes());
+      }
     }
-  }
-  if (is_new) {
     kernels_.paint(zones());
+  }
+  move_to(0);
+  places_are_filled_ = true;
+}
+
+void ProblemSetup::move_to(std::uint32_t place) {
+  for (Buffer& buffer : buffers_) {
+    buffer.variant.move(Placement::Aligned, place);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +36,10 @@ class ProblemSetup {
   /// Buffers at their place, inputs of this seed, and the reference's outputs for them. Throws
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
-  /// Buffers and inputs for timing, at one of the setup's places in memory, counted round and round. Further
-  /// places are made when the second one is first asked for, as many as fit.
-  void prepare_timing(std::uint32_t place = 0);
+  /// Buffers at the first of the setup's places in memory, and inputs for timing there and at the others.
+  void prepare_timing();
+  /// Buffers at the next place, counted round and round; after prepare_timing(). A plan has to be bound anew.
+  void next_place();
 
   /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
   void poison(std::byte value);
@@ -68,7 +68,7 @@ class ProblemSetup {
     inputs_of_.reset();
     kept_inputs_.clear();
     reference_of_.reset();
-    filled_places_.clear();
+    places_are_filled_ = false;
   }
 
  private:
@@ -93,6 +93,7 @@ class ProblemSetup {
   void part_inputs();
   bool leaves_room_for(std::uint64_t bytes) const;
   void make_places();
+  void fill_places();
   void move_to(std::uint32_t place);
   void make_input(Buffer& buffer, std::uint64_t input_seed);
   std::vector<const GuardedBuffer*> inputs() const;
@@ -117,8 +118,9 @@ class ProblemSetup {
   std::map<Placement, std::uint64_t> kept_inputs_;  // their seeds, where the placements are parted
   /// By seed, of what it made: that does not change.
   std::map<std::uint64_t, std::vector<std::uint64_t>> input_hashes_;
-  std::uint32_t places_ = 0;                   // 0: not made yet
-  std::set<std::uint32_t> filled_places_;      // after the first, with the inputs for timing
+  std::uint32_t places_ = 0;  // 0: not made yet
+  std::uint32_t place_ = 0;   // the last that a sample was taken at
+  bool places_are_filled_ = false;
   std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to
 };
 

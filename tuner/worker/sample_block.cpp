@@ -64,14 +64,20 @@ TimedWork timed_work(SampleSteps steps) {
     throw Error(ErrorCode::InvalidArgument, "measure.plan", "has no launch to time");
   }
   TimedWork work;
+  work.kernels_before = steps.flush ? steps.flush_kernels : 0;
   // The flush comes last: restoring an inout buffer leaves it in the L2.
-  if (steps.restore && steps.flush) {
-    work.before = [restore = std::move(steps.restore), flush = std::move(steps.flush)] {
-      restore();
-      flush();
+  std::vector<std::function<void()>> before;
+  for (auto* step : {&steps.move, &steps.restore, &steps.flush}) {
+    if (*step) {
+      before.push_back(std::move(*step));
+    }
+  }
+  if (!before.empty()) {
+    work.before = [before = std::move(before)] {
+      for (const auto& step : before) {
+        step();
+      }
     };
-  } else {
-    work.before = steps.restore ? std::move(steps.restore) : std::move(steps.flush);
   }
   work.timed = std::move(steps.run);
   work.kernels = steps.kernels;

@@ -12,10 +12,11 @@
 namespace cubind::worker {
 
 /// One sample is `before` and then `timed`, both enqueued on the context's stream; only `timed` counts, from
-/// its first kernel's start to its last one's end.
+/// its first kernel's start to its last one's end. Where `timed` is launched as a graph, it is called once.
 struct TimedWork {
-  std::function<void()> before;  // memory operations alone, no kernels; may be empty
+  std::function<void()> before;  // `kernels_before` kernel launches and memory operations; may be empty
   std::function<void()> timed;   // `kernels` kernel launches and nothing else
+  unsigned kernels_before = 0;
   unsigned kernels = 1;
   bool as_graph = false;  // the policy: `timed` is launched as one graph
 };

@@ -23,6 +23,18 @@ extern "C" __global__ void right(const float* x, const float* w, float* y, long 
   }
 }
 
+// Takes no other input than twos.
+extern "C" __global__ void right_of_twos(const float* x, const float* w, float* y, long long rows,
+                                         long long columns) {
+  ROW_AND_COLUMN;
+  if (inside) {
+    if (x[row * columns + column] != 2.0f) {
+      __trap();
+    }
+    y[row * columns + column] = 2.0f * w[column];
+  }
+}
+
 // Within any tolerance, but the size decides about the last bit.
 extern "C" __global__ void bits_of_the_size(const float* x, const float* w, float* y, long long rows,
                                             long long columns) {

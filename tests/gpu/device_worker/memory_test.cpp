@@ -158,42 +158,26 @@ TEST_CASE("our own work is not foreign use and the rule in force is told") {
          probed.info().consent_rule() == "memory and utilization"));
 }
 
-v1::DeviceReply measure_at(DeviceWorkerProcess& worker, const v1::LaunchPlan& plan, std::uint32_t place) {
-  v1::DeviceRequest request = Requests::measure(plan, 1, false);
-  request.mutable_measure()->set_place(place);
-  request.mutable_measure()->set_guarded(true);
-  return worker.ask(request);
-}
-
-// Guarded: its inputs are there, unchanged, between red zones.
-TEST_CASE("a problem is timed at eight places with the same inputs and each place is taken once") {
+// The kernel stops the device where its input is not what the fill makes.
+TEST_CASE("samples take turns among thirty places that all have the inputs") {
   DeviceWorkerProcess worker;
-  Requests problem = row_problem();
+  Requests problem = row_problem({.fill = "constant", .parameters = {2}});
   problem.buffer("z", "f32", v1::INOUT, 1 << 20).buffer("scratch", "u8", v1::SCRATCH, 16);
-  const v1::LaunchPlan right = row_plan(problem, "right");
+  const v1::LaunchPlan plan = row_plan(problem, "right_of_twos");
   REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
-  REQUIRE(worker.ask(Requests::load(right)).outcome() == v1::CORRECT);
+  const std::uint64_t one_place = worker.ask(Requests::load(plan)).allocated_bytes();
   const std::uint64_t each = verify::place_bytes(problem.prepare().prepare());
-  const std::uint64_t one_place = measure_at(worker, right, 0).allocated_bytes();
-  for (std::uint32_t place = 1; place < 20; ++place) {
-    const v1::DeviceReply reply = measure_at(worker, right, place);
+  std::uint64_t allocated = 0;
+  for (int block = 0; block < 3; ++block) {
+    const v1::DeviceReply reply = worker.ask(Requests::measure(plan, 40, false));
     INFO(reply.DebugString());
     CHECK(reply.measured(0).outcome() == v1::CORRECT);
-    CHECK(reply.allocated_bytes() == one_place + 7 * each);
+    CHECK(reply.allocated_bytes() >= one_place + 29 * each);
+    CHECK((block == 0 || reply.allocated_bytes() == allocated));
+    allocated = reply.allocated_bytes();
   }
-  REQUIRE(worker.ask(Requests::verify(right)).outcome() == v1::CORRECT);
-  CHECK(worker.ask(Requests::release()).allocated_bytes() < one_place);
-}
-
-TEST_CASE("a kernel that writes outside of its buffers is told at each place") {
-  DeviceWorkerProcess worker;
-  const Requests problem = row_problem();
-  const v1::LaunchPlan broken = row_plan(problem, "one_too_far");
-  REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
-  REQUIRE(worker.ask(Requests::load(broken)).outcome() == v1::CORRECT);
-  for (const std::uint32_t place : {0u, 1u, 7u, 8u}) {
-    CHECK(measure_at(worker, broken, place).measured(0).outcome() == v1::WRONG_RESULT);
-  }
+  REQUIRE(worker.ask(Requests::verify(plan)).outcome() == v1::CORRECT);
+  CHECK(worker.ask(Requests::release()).allocated_bytes() + 30 * each <= allocated);
 }
 
 TEST_CASE("places that would not leave memory for the trials are not made") {
@@ -208,10 +192,9 @@ TEST_CASE("places that would not leave memory for the trials are not made") {
   const v1::LaunchPlan right = row_plan(problem, "right");
   REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
   REQUIRE(worker.ask(Requests::load(right)).outcome() == v1::CORRECT);
-  const std::uint64_t one_place = measure_at(worker, right, 0).allocated_bytes();
-  const v1::DeviceReply reply = measure_at(worker, right, 3);
+  const v1::DeviceReply reply = worker.ask(Requests::measure(right, 4, false));
   CHECK(reply.measured(0).outcome() == v1::CORRECT);
-  CHECK(reply.allocated_bytes() == one_place);
+  CHECK(reply.allocated_bytes() < 8 * kBytes);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TableTrial trial(std::int64_t a, std::int64_t b, double time_us) {
   trial.context.kernel = "scale";
   trial.context.problem = problem();
   trial.context.device_class = derive_device_class(example_facts(), "facts").digest;
-  trial.context.policy = "cold/2,stream";
+  trial.context.policy = "cold/3,stream";
   trial.context.configuration.values = {{"A", a}, {"B", b}};
   trial.context.trial = Digest::of("trial " + to_string(trial.context.configuration));
   trial.context.driver = "580.159.04";

@@ -42,7 +42,7 @@ TEST_CASE_METHOD(WantedFixture, "misses are listed most asked first with how oft
   const Json list = wanted(daemon);
   CHECK(list[0]["problem"]["K"] == 3);
   CHECK(list[1]["count"] == 1);
-  CHECK(list[0]["policy"] == "cold/2,stream");
+  CHECK(list[0]["policy"] == "cold/3,stream");
   CHECK(list[0]["first_at"] < list[0]["last_at"]);
   CHECK_FALSE(list[0].contains("obstacle"));
   CHECK_THAT(ctl(daemon, {"wanted", "--top", "1"}).out,

@@ -85,7 +85,6 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   if (request.stage() == v1::SampleBlock::FINAL) {
     rounds.emplace_back();
-    places.push_back(request.place());
   }
   for (const v1::MeasureTrials::Item& item : request.items()) {
     const Loaded& trial = loaded_.at(item.trial());
@@ -105,8 +104,6 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
     }
     if (request.stage() == v1::SampleBlock::FINAL) {
       rounds.back().push_back(trial.key);
-    } else {
-      screened_at[item.first_sample()].insert(request.place());
     }
     for (std::uint32_t i = 0; i < item.samples(); ++i) {
       const std::uint32_t k = item.first_sample() + i;

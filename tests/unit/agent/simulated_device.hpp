@@ -56,9 +56,7 @@ class SimulatedDevice final : public DeviceLink {
   std::map<std::string, int> watched;                          // how often a configuration ran guarded
   std::map<bool, std::set<std::uint64_t>> input_seeds;         // by whether it was after timing
   std::vector<std::vector<std::string>> rounds;  // trial keys of each round of finalists, in its order
-  std::vector<std::uint32_t> places;             // of each of these rounds
-  std::map<std::uint32_t, std::set<std::uint32_t>> screened_at;  // places, by the number of samples before
-  int worked_beside_others = 0;  // requests that use the GPU and came while others did
+  int worked_beside_others = 0;                  // requests that use the GPU and came while others did
   int starts = 0;
   bool running = false;
   Behaviour& behaviour() { return behaviour_; }

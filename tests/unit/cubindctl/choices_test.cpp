@@ -13,7 +13,7 @@ TableTrial trial(std::int64_t threads, double time_us, std::size_t rounds) {
   TableTrial made;
   made.context.kernel = "scale";
   made.context.problem = kProblem;
-  made.context.policy = "cold/2,stream";
+  made.context.policy = "cold/3,stream";
   made.context.configuration = configuration(threads);
   made.tick_us = 0.032;
   made.screening = {{{time_us, time_us, time_us}, {}}};
@@ -24,7 +24,7 @@ TableTrial trial(std::int64_t threads, double time_us, std::size_t rounds) {
 }
 
 RepeatedProblem repeated(const std::vector<std::int64_t>& choices) {
-  RepeatedProblem one{"scale", kProblem, "cold/2,stream", "nvidia-h200", {}};
+  RepeatedProblem one{"scale", kProblem, "cold/3,stream", "nvidia-h200", {}};
   for (const std::int64_t threads : choices) {
     one.choices.push_back(configuration(threads));
   }

@@ -180,6 +180,10 @@ TEST_CASE("kernels and graph of the steps are those of the work and no kernels a
   steps.as_graph = true;
   CHECK(timed_work(steps).kernels == 3);
   CHECK(timed_work(steps).as_graph);
+  steps.flush_kernels = 1;
+  CHECK(timed_work(steps).kernels_before == 1);
+  steps.flush = nullptr;
+  CHECK(timed_work(steps).kernels_before == 0);
   steps.kernels = 0;
   CHECK_THROWS_AS(timed_work(steps), Error);
 }

@@ -23,6 +23,11 @@ TEST_CASE("the median of an even number of samples is the mean of the middle two
   CHECK(median(std::vector<double>{4, 1, 3, 2}) == 2.5);
 }
 
+TEST_CASE("a trimmed mean leaves out a sixth at both ends") {
+  CHECK(trimmed_mean(std::vector{2.0, 9.0, 1.0, 3.0, 0.0, 2.0}) == Approx(2.0));
+  CHECK(trimmed_mean(std::vector{1.0, 6.0}) == Approx(3.5));
+}
+
 TEST_CASE("no samples have no median") { CHECK_THROWS_AS(median({}), Error); }
 
 TEST_CASE("a bootstrap interval is pinned by its seed") {

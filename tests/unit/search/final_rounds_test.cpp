@@ -146,8 +146,9 @@ TEST_CASE("of two kernels of two microseconds the faster wins where they are les
   CHECK(found >= 95);
 }
 
-TEST_CASE("a round takes several samples of what is so short that a tick is more than the tie margin") {
-  CHECK(samples_of_round(2.0, context_of()) == 6);
+TEST_CASE("a round takes the more samples of a kernel the shorter it is") {
+  CHECK(samples_of_round(3.1, context_of()) == 24);
+  CHECK(samples_of_round(3.3, context_of()) == 6);
   CHECK(samples_of_round(12.7, context_of()) == 6);
   CHECK(samples_of_round(12.9, context_of()) == 1);
 }

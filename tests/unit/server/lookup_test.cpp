@@ -232,6 +232,16 @@ TEST_CASE("another toolchain or power limit makes a record stale") {
   CHECK(f.best(question).match.exact());
 }
 
+TEST_CASE("a record that was measured by another flush method is stale and yields to one of today's") {
+  LookupFixture f;
+  RecordRow old = f.record(4096);
+  old.question.policy.flush_method = kFlushMethod - 1;
+  f.add({old});
+  CHECK(f.best(f.ask(4096)).match.has(Departure::Stale));
+  f.add({f.record(4096), old});
+  CHECK(f.best(f.ask(4096)).match.exact());
+}
+
 TEST_CASE("another maximum of the SM clock makes no record stale") {
   LookupFixture f;
   f.add({f.record(4096)});
@@ -294,6 +304,21 @@ TEST_CASE("a search begins with the winners of neighbouring problems nearest fir
   };
   f.add({won(64, near), won(1024, far), won(2048, near), won(4096, far)});
   CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{near, far});
+}
+
+TEST_CASE("a search begins with the problem's own winner of a table or of another flush method") {
+  const Configuration before{{{"THREADS", 512}, {"VECTOR", 4}, {"UNROLL", 1}}};
+  const auto start = [&](const std::function<void(RecordRow&)>& change) {
+    LookupFixture f;
+    RecordRow row = LookupFixture().record(4096, h200_class(), before);
+    change(row);
+    f.add({row});
+    return warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored);
+  };
+  CHECK(start([](RecordRow&) {}).empty());
+  CHECK(start([](RecordRow& row) { row.evidence = Evidence::Imported; }) == std::vector{before});
+  CHECK(start([](RecordRow& row) { row.question.policy.flush_method = kFlushMethod - 1; }) ==
+        std::vector{before});
 }
 
 TEST_CASE("a search begins with what won on another device class for the problem itself") {

@@ -64,7 +64,7 @@ TEST_CASE("a question's policy is cold and stream and its numerics are tolerance
   QuestionFixture f;
   v1::GetVariantRequest request = f.request();
   const RecordQuestion key = f.reader.read(request).question.key;
-  CHECK(to_string(key.policy) == "cold/2,stream");
+  CHECK(to_string(key.policy) == "cold/3,stream");
   CHECK(to_string(key.numerics) == "tolerance");
   request.mutable_policy()->set_graph_launch(true);
   request.mutable_policy()->set_warm_l2(true);

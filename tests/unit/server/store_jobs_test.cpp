@@ -214,7 +214,7 @@ TEST_CASE("a store of schema version 1 keeps its jobs and lacked no memory") {
     store::migrate(database, store::schema_steps().first(1), path.string());
     database.execute(R"(INSERT INTO meta VALUES (1, zeroblob(16), 0, '', '');
         INSERT INTO jobs VALUES ('a', 'tune', zeroblob(32), 'vector_add', zeroblob(32),
-            '{"dims":{"N":4096},"types":{"T":"f32"},"flags":{},"scenario":""}', zeroblob(32), 'cold/2,stream',
+            '{"dims":{"N":4096},"types":{"T":"f32"},"flags":{},"scenario":""}', zeroblob(32), 'cold/3,stream',
             'tolerance', '', 'failed', 1, 0, 0, 0, 0, 'out of device memory', '', '', '', 0, 0, 0, 0, '{}',
             zeroblob(32), '[]', '', 0, ''))");
   }

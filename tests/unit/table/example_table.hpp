@@ -18,7 +18,7 @@ inline TableContext example_context(std::int64_t threads) {
   context.kernel = "scale";
   context.problem = example_problem();
   context.device_class = derive_device_class(test::example_facts(), "facts").digest;
-  context.policy = "cold/2,stream";
+  context.policy = "cold/3,stream";
   context.configuration.values = {{"THREADS", threads}};
   context.trial = Digest::of("trial " + std::to_string(threads));
   context.driver = "580.159.04";

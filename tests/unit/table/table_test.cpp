@@ -106,7 +106,7 @@ TEST_CASE("two kernels with the same code share a trial key") {
 
 TEST_CASE("a policy or numerics that nobody can ask for is refused") {
   const std::string text = print_table(example_table());
-  CHECK_THROWS_WITH(read_table(replaced(text, "cold/2,stream", "cold/x,stream"), "t.json"),
+  CHECK_THROWS_WITH(read_table(replaced(text, "cold/3,stream", "cold/x,stream"), "t.json"),
                     Catch::Contains("/policy: 'cold/x,stream' is not a policy"));
   CHECK_THROWS_WITH(read_table(replaced(text, "\"tolerance\"", "\"exact\""), "t.json"),
                     Catch::Contains("/records/0/numerics: 'exact' is not tolerance"));

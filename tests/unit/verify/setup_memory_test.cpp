@@ -52,10 +52,10 @@ TEST_CASE("a fill with many choices needs a workspace for its distribution") {
   CHECK(trial_bytes(request, 0) == setup_bytes(request) + (64 << 20) + (16 << 20));
 }
 
-TEST_CASE("small problems are timed at eight places and large ones at their only place") {
+TEST_CASE("small problems are timed at thirty places and large ones at their only place") {
   v1::PrepareProblem request = one_buffer(v1::OUT);
-  CHECK(place_bytes(request) == 4000 + kGuard);
-  CHECK(timing_places(request) == 8);
+  CHECK(place_bytes(request) == (4000 + kGuard + 255) / 256 * 256);
+  CHECK(timing_places(request) == 30);
   request.mutable_buffers(0)->set_elements((std::uint64_t{64} << 18) - kGuard / 4);
   CHECK(timing_places(request) == 8);
   request.mutable_buffers(0)->set_elements(std::uint64_t{64} << 18);
@@ -70,7 +70,7 @@ TEST_CASE("scratch has one place and counts for none") {
   v1::PrepareProblem request = one_buffer(v1::SCRATCH);
   request.mutable_buffers(0)->set_elements(std::uint64_t{600} << 18);
   CHECK(place_bytes(request) == 0);
-  CHECK(timing_places(request) == 8);
+  CHECK(timing_places(request) == 30);
 }
 
 }  // namespace
