@@ -88,8 +88,8 @@ RecordPtr bucket_leader(const Question& question, const IndexSnapshot& index, co
 bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
 
 /// Whether a validator of the record (driver branch, toolchain, power limit, flush method) is not the
-/// question's. A fact that one side does not know makes nothing stale; power limits are compared on one device
-/// class.
+/// question's. A fact that one side does not know makes nothing stale; power limits are compared on one
+/// device class.
 bool is_stale(const Question& question, const RecordRow& record, bool same_device);
 
 /// Whether an agent of this daemon measured the record or played it back. A table brought the others.

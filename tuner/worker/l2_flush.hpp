@@ -7,8 +7,8 @@
 
 namespace cubind::worker {
 
-/// kFlushMethod: a buffer of twice the L2 is read. After writing it, as do_bench does, the L2 holds lines that
-/// are written back in the time of the variant, at one time more of them and at another fewer.
+/// kFlushMethod: a buffer of twice the L2 is read. After writing it, as do_bench does, the L2 holds lines
+/// that are written back in the time of the variant, at one time more of them and at another fewer.
 class L2Flush {
  public:
   /// What enqueue() launches: a timer tells it from the variant.
