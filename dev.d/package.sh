@@ -98,7 +98,7 @@ copy_data() {
   copy_tree client/demo "$folder/demo"
   copy_tree tests/golden/replay/rmsnorm_h200.json "$folder/demo/rmsnorm_h200.json"
   copy_tree client/python "$folder/python"
-  copy_found "$folder" bench '*.py' '*.sh' '*.json' '*.cu' '*.md' '*.txt'
+  copy_found "$folder" bench '*.py' '*.sh' '*.cu' '*.md' '*.txt'
   mkdir -p "$folder/python/schemas"
   .deps/venv/bin/python -m grpc_tools.protoc -I . --python_out="$folder/python" --grpc_python_out="$folder/python" \
     schemas/cubind.proto
