@@ -1,6 +1,7 @@
 #include "server/jobs/grant.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "base/text.hpp"
@@ -107,6 +108,23 @@ RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const Index
   return nullptr;
 }
 
+/// What was screened in the latest series for a record's question, by the means of the samples.
+std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reader) {
+  const RecordQuestion& question = record.question;
+  std::vector<ScreenedRow> rows = reader.screened({question.kernel, question.problem, question.device_class,
+                                                   question.policy, driver_branch(record.driver.version)},
+                                                  reader.last_series(question));
+  std::ranges::stable_sort(rows, {}, [](const ScreenedRow& row) {
+    const double sum = std::accumulate(row.samples_us.begin(), row.samples_us.end(), 0.0);
+    return sum / static_cast<double>(row.samples_us.size());
+  });
+  std::vector<Configuration> configurations;
+  for (ScreenedRow& row : rows) {
+    configurations.push_back(std::move(row.configuration));
+  }
+  return configurations;
+}
+
 }  // namespace
 
 void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
@@ -131,10 +149,8 @@ void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* de
   question.key = lease.job.question;
   question.device = device->device;
   store.read([&](StoreReader& reader) {
-    lease.job.warm_start = warm_start(question, index, [&](const Digest& trial) {
-      const auto row = reader.trial_by_digest(trial);
-      return row ? std::optional(row->configuration) : std::nullopt;
-    });
+    lease.job.warm_start =
+        warm_start(question, index, [&](const RecordRow& record) { return tried_for(record, reader); });
   });
 }
 

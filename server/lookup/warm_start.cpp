@@ -1,17 +1,21 @@
 #include "server/lookup/warm_start.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <span>
+#include <utility>
 
 #include "tuner/spec/todays_terms.hpp"
 
 namespace cubind {
 namespace {
 
-constexpr std::size_t kOwnWinners = 4;
-constexpr std::size_t kOtherWinners = 2;
+constexpr std::size_t kNeighbours = 4;
+constexpr double kOtherClass = 2;  // how much further away another device class is
 
-using Neighbours = std::vector<std::tuple<double, std::int64_t, RecordPtr>>;  // distance, id
+struct Neighbour {
+  double distance = 0;
+  RecordPtr record;
+};
 
 // Not what a search of the same question has found on this device: with it, a larger budget would not go on
 // where a smaller one ended.
@@ -21,90 +25,87 @@ bool may_begin_with(const RecordRow& record, const RecordQuestion& question) {
          record.question.policy != question.policy;
 }
 
-void add_neighbours(const ClassRecords& records, const RecordQuestion& question, Neighbours& neighbours) {
+// One record of each problem, by the question's flush method where there is one.
+void add_neighbours(const ClassRecords& records, const RecordQuestion& question, double further,
+                    std::vector<Neighbour>& neighbours) {
+  const RecordRow* last = nullptr;
   for (const RecordPtr& record : records.records) {
     const auto distance = KernelSpec::distance(record->question.problem, question.problem);
-    if (distance && may_begin_with(*record, question)) {
-      neighbours.emplace_back(*distance, record->id, record);
+    if (!distance || !may_begin_with(*record, question)) {
+      continue;
     }
+    if (!last || last->question.problem != record->question.problem) {
+      neighbours.push_back({*distance + further, record});
+    } else if (neighbours.back().record->question.policy != question.policy) {
+      neighbours.back().record = record;
+    }
+    last = record.get();
   }
 }
 
-class WarmStart {
+// Nearest first.
+std::vector<Neighbour> neighbours_of(const Question& question, const RecordGroup& group,
+                                     const IndexSnapshot& index) {
+  const bool replayed = !question.device.facts.replay_table.empty();
+  std::vector<Neighbour> neighbours;
+  for (const auto& [digest, records] : group) {
+    const DeviceClass* device = index.device(digest);
+    if (digest == question.key.device_class) {
+      add_neighbours(*records, question.key, 0, neighbours);
+    } else if (device && device->facts.replay_table.empty() != replayed) {
+      add_neighbours(*records, question.key, kOtherClass, neighbours);
+    }
+  }
+  std::ranges::sort(neighbours, {},
+                    [](const Neighbour& one) { return std::pair(one.distance, one.record->id); });
+  return neighbours;
+}
+
+// Each of today's configurations once.
+class Found {
  public:
-  WarmStart(const KernelSpec& spec, const TrialConfiguration& configuration_of)
-      : spec_(spec), configuration_of_(configuration_of) {}
+  explicit Found(const KernelSpec& spec) : spec_(spec) {}
 
-  // The first `most` that are new, of records in order.
-  void add_winners(const Neighbours& neighbours, std::size_t most) {
-    for (const auto& [distance, id, record] : neighbours) {
-      if (most == 0) {
-        return;
-      }
-      most -= add(record->configuration) ? 1 : 0;
+  void add(const Configuration& configuration) {
+    auto todays = in_todays_terms(spec_, configuration);
+    if (todays && found_.size() < kWarmStart && std::ranges::find(found_, *todays) == found_.end()) {
+      found_.push_back(*std::move(todays));
     }
   }
-
-  void add_finalists(const Neighbours& neighbours) {
-    for (const auto& [distance, id, record] : neighbours) {
-      for (const Digest& trial : record->finalists) {
-        if (full()) {
-          return;
-        }
-        if (const auto configuration = configuration_of_(trial)) {
-          add(*configuration);
-        }
-      }
-    }
-  }
-
   std::vector<Configuration> take() && { return std::move(found_); }
 
  private:
-  bool full() const { return found_.size() >= kWarmStart; }
-
-  bool add(const Configuration& configuration) {
-    auto todays = in_todays_terms(spec_, configuration);
-    if (full() || !todays || std::ranges::find(found_, *todays) != found_.end()) {
-      return false;
-    }
-    found_.push_back(*std::move(todays));
-    return true;
-  }
-
   const KernelSpec& spec_;
-  const TrialConfiguration& configuration_of_;
   std::vector<Configuration> found_;
 };
 
 }  // namespace
 
 std::vector<Configuration> warm_start(const Question& question, const IndexSnapshot& index,
-                                      const TrialConfiguration& configuration_of) {
+                                      const TriedFor& tried_for) {
   const RecordGroup* group = index.group(question.key);
   if (!group) {
     return {};
   }
-  const bool replayed = !question.device.facts.replay_table.empty();
-  Neighbours own, others;
-  for (const auto& [digest, records] : *group) {
-    const DeviceClass* device = index.device(digest);
-    if (digest == question.key.device_class) {
-      add_neighbours(*records, question.key, own);
-    } else if (device && device->facts.replay_table.empty() != replayed) {
-      add_neighbours(*records, question.key, others);
+  const std::vector<Neighbour> neighbours = neighbours_of(question, *group, index);
+  std::vector<std::vector<Configuration>> lists;
+  for (const Neighbour& one : std::span(neighbours).first(std::min(neighbours.size(), kNeighbours))) {
+    std::vector<Configuration>& list = lists.emplace_back(tried_for(*one.record));
+    std::erase(list, one.record->configuration);
+    list.insert(list.begin(), one.record->configuration);
+  }
+  Found found(*question.spec);
+  for (std::size_t rank = 0; rank < kWarmStart; ++rank) {
+    for (const std::vector<Configuration>& list : lists) {
+      if (rank < list.size()) {
+        found.add(list[rank]);
+      }
     }
   }
-  std::ranges::sort(own);
-  std::ranges::sort(others);
-  WarmStart start(*question.spec, configuration_of);
-  start.add_winners(own, kOwnWinners);
-  start.add_winners(others, kOtherWinners);
-  start.add_finalists(own);
-  start.add_finalists(others);
-  start.add_winners(own, kWarmStart);
-  start.add_winners(others, kWarmStart);
-  return std::move(start).take();
+  for (const Neighbour& one : neighbours) {
+    found.add(one.record->configuration);
+  }
+  return std::move(found).take();
 }
 
 }  // namespace cubind

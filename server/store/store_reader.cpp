@@ -228,6 +228,33 @@ std::vector<VerificationRow> StoreReader::verifications_of(const TrialGroup& gro
   });
 }
 
+std::vector<ScreenedRow> StoreReader::screened(const TrialGroup& group, std::uint32_t series) {
+  const std::string problem = store::write_problem(group.problem);
+  const std::string policy = to_string(group.policy);
+  Statement query = database_.query(sql::kScreenedOfGroup);
+  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series);
+  const auto read_block = [](Statement& row) {
+    std::pair<Digest, ScreenedRow> block;
+    store::ColumnReader column(row);
+    column("key", block.first);
+    column("configuration", block.second.configuration);
+    column("samples_us", block.second.samples_us);
+    return block;
+  };
+  std::vector<ScreenedRow> screened;
+  std::optional<Digest> last;
+  for (auto& [trial, block] : read_sound(query, "blocks", damaged_, read_block)) {
+    if (last == trial) {
+      std::vector<double>& samples = screened.back().samples_us;
+      samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
+    } else {
+      last = trial;
+      screened.push_back(std::move(block));
+    }
+  }
+  return screened;
+}
+
 std::vector<ArtifactRow> StoreReader::artifacts_of(const TrialGroup& group) {
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);

@@ -26,6 +26,12 @@ struct TrialGroup {
   std::string driver_branch;
 };
 
+/// A trial whose configuration was screened and did not fail.
+struct ScreenedRow {
+  Configuration configuration;
+  std::vector<double> samples_us;
+};
+
 /// Trials that failed: what a search does not try again.
 struct FaultFilter {
   Digest device_class;
@@ -100,6 +106,8 @@ class StoreReader {
   /// Those of the series' trials of the group, by trial and then as above.
   std::vector<BlockRow> blocks_of(const TrialGroup& group, std::uint32_t series);
   std::vector<VerificationRow> verifications_of(const TrialGroup& group, std::uint32_t series);
+  /// The series' trials of the group that were screened and did not fail, by key.
+  std::vector<ScreenedRow> screened(const TrialGroup& group, std::uint32_t series);
   /// Artifacts that the group's trials name, each once.
   std::vector<ArtifactRow> artifacts_of(const TrialGroup& group);
 

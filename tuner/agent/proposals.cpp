@@ -1,5 +1,6 @@
 #include "tuner/agent/proposals.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -9,21 +10,23 @@
 namespace cubind {
 namespace {
 
-// The default first, then those that the job lists, or else the best of neighbouring problems and of other
-// device classes.
-std::vector<std::uint64_t> likely_places(const JobInput& input) {
+// Of those that are valid.
+std::vector<std::uint64_t> places_of(const std::vector<Configuration>& configurations,
+                                     const JobInput& input) {
   std::vector<std::uint64_t> places;
-  const auto add = [&](const Configuration& configuration) {
-    const auto place = input.space->number(configuration);
-    if (place) {
+  for (const Configuration& one : configurations) {
+    if (const auto place = input.space->number(one)) {
       places.push_back(*place);
     }
-  };
-  add(input.preset);
-  for (const Configuration& likely : input.listed.empty() ? input.hints : input.listed) {
-    add(likely);
   }
   return places;
+}
+
+// The default first, then those that the job lists.
+std::vector<std::uint64_t> given_places(const JobInput& input) {
+  std::vector<Configuration> given = {input.preset};
+  given.insert(given.end(), input.listed.begin(), input.listed.end());
+  return places_of(given, input);
 }
 
 std::uint64_t seed_of(const Digest& job_key) {
@@ -36,14 +39,15 @@ SearchPlan plan_of(const JobInput& input) {
   if (input.listed.empty()) {
     return plan_search(input.space->numbers(), input.budget);
   }
-  return {.exhaustive = true, .trials = likely_places(input).size()};
+  return {.exhaustive = true, .trials = given_places(input).size()};
 }
 
 std::unique_ptr<Strategy> strategy_of(const JobInput& input, const SearchPlan& plan) {
   if (!input.listed.empty()) {
-    return std::make_unique<ListedStrategy>(likely_places(input));
+    return std::make_unique<ListedStrategy>(given_places(input));
   }
-  return make_strategy(plan, input.space->numbers(), likely_places(input), seed_of(input.job_key));
+  return make_strategy(plan, input.space->numbers(), given_places(input), places_of(input.hints, input),
+                       seed_of(input.job_key));
 }
 
 }  // namespace
@@ -92,7 +96,8 @@ bool Proposals::budget_is_used_up(const Candidate& next) const {
 }
 
 void Proposals::look_ahead() {
-  const std::size_t ahead = plan_.exhaustive ? options_.window : kModelAhead;
+  const std::size_t given = strategy_->given() - std::min(strategy_->given(), done_);
+  const std::size_t ahead = plan_.exhaustive ? options_.window : std::max(kModelAhead, given);
   const std::size_t under_way = history_.size() - done_;
   if (dry_ || under_way >= ahead) {
     return;

@@ -50,11 +50,14 @@ std::optional<std::uint64_t> middle_of(const ConfigurationSpace& space, std::uin
   return nearest;
 }
 
+// Each once.
 std::vector<std::uint64_t> with_middle(std::vector<std::uint64_t> first, const ConfigurationSpace& space,
                                        std::uint64_t seed, std::size_t draws) {
   if (const auto middle = middle_of(space, seed, draws)) {
     first.push_back(*middle);
   }
+  std::unordered_set<std::uint64_t> met;
+  std::erase_if(first, [&](std::uint64_t number) { return !met.insert(number).second; });
   return first;
 }
 
@@ -168,14 +171,15 @@ class Proposal {
   }
 
   std::optional<std::uint64_t> by_turns(std::size_t trials) {
-    if (is_step(trials)) {
+    const bool warm = strategy_.settings_.warm && trials < strategy_.settings_.walked;
+    if (!warm && is_step(trials)) {
       if (const auto next = by_annealing()) {
         return next;
       }
     }
     const ModelSettings& settings = strategy_.settings_;
     const bool bold = trials < settings.bold;
-    const double margin = bold ? settings.margins[trials / 2 % settings.margins.size()] : 0;
+    const double margin = bold && !warm ? settings.margins[trials / 2 % settings.margins.size()] : 0;
     if (trials % (bold ? settings.trees_every : 2) == 1) {
       return by_trees(margin, bold ? settings.trees_doubt : 1);
     }

@@ -35,6 +35,8 @@ struct ModelSettings {
   // Up to that trial every so many proposals are steps of the walk.
   std::size_t walked = 50;
   std::size_t step_every = 3;
+  // It begins with much that was best elsewhere: up to the walk's last trial there is no walk and no margin.
+  bool warm = false;
   // A Gaussian process sees so many of the fastest, its kernel is found with so many: its cost grows with
   // their cube.
   std::size_t process_points = 128;
@@ -57,6 +59,7 @@ class ModelStrategy : public Strategy {
                 ModelSettings settings = {});
 
   std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) override;
+  std::size_t given() const override { return first_.size(); }
 
  private:
   friend class Proposal;

@@ -1,5 +1,6 @@
 #include "tuner/search/search_plan.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "tuner/search/exhaustive_strategy.hpp"
@@ -12,11 +13,16 @@ SearchPlan plan_search(const ConfigurationSpace& space, const SearchBudget& budg
 }
 
 std::unique_ptr<Strategy> make_strategy(const SearchPlan& plan, const ConfigurationSpace& space,
-                                        std::vector<std::uint64_t> first, std::uint64_t seed) {
+                                        std::vector<std::uint64_t> first,
+                                        const std::vector<std::uint64_t>& hints, std::uint64_t seed) {
+  const std::size_t used = plan.exhaustive ? hints.size() : std::min(hints.size(), kModelHints);
+  first.insert(first.end(), hints.begin(), hints.begin() + static_cast<std::ptrdiff_t>(used));
   if (plan.exhaustive) {
     return std::make_unique<ExhaustiveStrategy>(space, std::move(first));
   }
-  return std::make_unique<ModelStrategy>(space, std::move(first), seed);
+  ModelSettings settings;
+  settings.warm = used == kModelHints;
+  return std::make_unique<ModelStrategy>(space, std::move(first), seed, settings);
 }
 
 }  // namespace cubind

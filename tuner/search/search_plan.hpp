@@ -19,8 +19,13 @@ inline constexpr std::size_t kModelAhead = 8;
 /// Of the space as it was counted.
 SearchPlan plan_search(const ConfigurationSpace& space, const SearchBudget& budget);
 
-/// `first`: valid configurations that are likely to be fast. The space must outlive the strategy.
+/// Of the hints a model tries so many. The other half of some thirty trials is its own.
+inline constexpr std::size_t kModelHints = 16;
+
+/// `first`: what is tried before all else. `hints`: what was best elsewhere, the most promising first. Both
+/// are valid configurations. The space must outlive the strategy.
 std::unique_ptr<Strategy> make_strategy(const SearchPlan& plan, const ConfigurationSpace& space,
-                                        std::vector<std::uint64_t> first, std::uint64_t seed);
+                                        std::vector<std::uint64_t> first,
+                                        const std::vector<std::uint64_t>& hints, std::uint64_t seed);
 
 }  // namespace cubind

@@ -28,6 +28,9 @@ class Strategy {
   /// Up to `count` valid configurations, the most promising first, none of them in the history (each at most
   /// once there) and each once; fewer only where no more are found. `history` is in the order of the trials.
   virtual std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) = 0;
+
+  /// At least so many of the first proposals depend on no result, so that they can be asked for at once.
+  virtual std::size_t given() const { return 0; }
 };
 
 }  // namespace cubind

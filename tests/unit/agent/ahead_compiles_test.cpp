@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/unit/agent/job_world.hpp"
+#include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
 namespace {
@@ -39,6 +40,18 @@ TEST_CASE_METHOD(AheadFixture, "what the daemon has or knows not to compile is n
   world.compiler.compiled.clear();
   compile_ahead();
   CHECK(world.compiler.compiled.size() == 1);  // the reference, which is no trial
+}
+
+TEST_CASE_METHOD(AheadFixture, "all that a search tries before it needs a result is compiled ahead") {
+  world.channel.frame.set_max_trials(20);
+  for (const std::int64_t a : {1, 2, 3, 4, 5, 6}) {
+    for (const std::int64_t b : {1, 2}) {
+      to_wire(configuration(a, b), *world.channel.frame.add_hints());
+    }
+  }
+  compile_ahead();
+  // Among them the default, then the middle of the space, and the reference.
+  CHECK(world.compiler.compiled.size() == 14);
 }
 
 TEST_CASE_METHOD(AheadFixture, "a job that nobody waits for is compiled in the background") {

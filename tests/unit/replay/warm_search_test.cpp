@@ -42,7 +42,7 @@ struct RecordedSpace {
   std::vector<std::uint64_t> best_in(const KernelSpace& other) const {
     std::vector<std::uint64_t> numbers;
     for (const auto& [time, configuration] : times) {
-      if (const auto number = other.number(configuration); number && numbers.size() < 8) {
+      if (const auto number = other.number(configuration); number && numbers.size() < kModelHints) {
         numbers.push_back(*number);
       }
     }
@@ -55,10 +55,10 @@ struct RecordedSpace {
 };
 
 // The time of the best of so many trials over that of the best, less 1.
-double regret(const RecordedSpace& asked, const std::vector<std::uint64_t>& first, std::uint64_t trials,
+double regret(const RecordedSpace& asked, const std::vector<std::uint64_t>& hints, std::uint64_t trials,
               std::uint64_t seed) {
   const SearchPlan plan = plan_search(asked.space.numbers(), {.max_trials = trials});
-  const auto strategy = make_strategy(plan, asked.space.numbers(), first, seed);
+  const auto strategy = make_strategy(plan, asked.space.numbers(), {}, hints, seed);
   std::vector<Observation> history;
   double best = asked.times.back().first;
   while (history.size() < trials) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "tuner/search/exhaustive_strategy.hpp"
@@ -90,7 +91,7 @@ TEST_CASE("each strategy proposes every configuration of a small space once and 
   const ConfigurationSpace space = small_space();
   for (const bool exhaustive : {true, false}) {
     for (const std::size_t at_once : {1, 7, 1000}) {
-      const auto strategy = make_strategy({exhaustive, 0, 0}, space, {5}, 1);
+      const auto strategy = make_strategy({exhaustive, 0, 0}, space, {5}, {}, 1);
       std::vector<Observation> history;
       std::set<std::uint64_t> proposed;
       while (true) {
@@ -142,7 +143,7 @@ TEST_CASE("a space that is too tangled to be counted is searched by the model") 
   CHECK_FALSE(plan.exhaustive);
   CHECK(plan.trials == 50);
   CHECK_FALSE(plan_search(space, {space.size(), 0}).exhaustive);  // numbers have gaps
-  for (const std::uint64_t number : make_strategy(plan, space, {}, 1)->propose({}, 8)) {
+  for (const std::uint64_t number : make_strategy(plan, space, {}, {}, 1)->propose({}, 8)) {
     CHECK(space.valid(number));
   }
 }
@@ -313,6 +314,33 @@ TEST_CASE("a model takes turns with a walk in the beginning only") {
     }
   }
   CHECK(steps >= 12);
+}
+
+TEST_CASE("a model begins with the first of its hints and says how many proposals need no result") {
+  const ConfigurationSpace space = large_space();
+  Numbers hints(kModelHints + 8);
+  std::iota(hints.begin(), hints.end(), 100);
+  const auto strategy = make_strategy({false, 0, 0}, space, {7, 101}, hints, 1);
+  Numbers expected = {7, 101, 100};
+  expected.insert(expected.end(), hints.begin() + 2, hints.begin() + kModelHints);
+  CHECK(strategy->propose({}, expected.size()) == expected);
+  CHECK(strategy->given() == expected.size() + 1);  // and the middle
+  const auto everything = make_strategy({true, 0, 0}, space, {7}, hints, 1);
+  CHECK(everything->propose({}, 25).back() == hints.back());
+}
+
+TEST_CASE("a model that is told much takes no walk and looks for the next percent until the walk would end") {
+  const ConfigurationSpace space = large_space();
+  const ModelSettings cold;
+  const ModelSettings told{.warm = true};
+  const ModelSettings careful{.margins = {}, .walked = 0};
+  const auto history = search(space, ModelStrategy(space, {}, 1), cold.walked + 2);
+  for (std::size_t trial = cold.initial; trial < history.size(); ++trial) {
+    const auto next = [&](const ModelSettings& some) {
+      return ModelStrategy(space, {}, 1, some).propose(std::span(history).first(trial), 1);
+    };
+    CHECK(next(told) == next(trial < cold.walked ? careful : cold));
+  }
 }
 
 TEST_CASE("what has no time yet is not proposed again") {

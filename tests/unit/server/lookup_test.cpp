@@ -7,7 +7,7 @@
 namespace cubind::test {
 namespace {
 
-std::optional<Configuration> nothing_stored(const Digest&) { return std::nullopt; }
+std::vector<Configuration> nothing_stored(const RecordRow&) { return {}; }
 
 std::int64_t measured(const AnswerCandidate& candidate) {
   return candidate.record ? *candidate.record->question.problem.dim("N") : 0;
@@ -336,43 +336,52 @@ TEST_CASE("a search begins with what won on another device class for the problem
   CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{elsewhere});
 }
 
-TEST_CASE("a search begins with the other finalists after the winners and with eight in all") {
-  LookupFixture f;
-  const auto numbered = [](std::int64_t threads) {
-    return Configuration{{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", 1}}};
-  };
-  const std::vector<std::int64_t> threads = {128, 256, 512, 1024};
-  RecordRow near = f.record(2048, h200_class(), numbered(128));
-  near.finalists.clear();
-  for (std::size_t i = 0; i < threads.size(); ++i) {
-    near.finalists.push_back(Digest::of(std::to_string(threads[i])));
-  }
-  RecordRow far = f.record(512, h200_class(), numbered(1024));
-  far.finalists = {Digest::of("gone")};
-  f.add({near, far});
-  const auto stored = [&](const Digest& trial) -> std::optional<Configuration> {
-    const auto found = std::ranges::find(near.finalists, trial);
-    return found == near.finalists.end()
-               ? std::nullopt
-               : std::optional(numbered(threads[static_cast<std::size_t>(found - near.finalists.begin())]));
-  };
-  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), stored);
-  CHECK(start == std::vector{numbered(128), numbered(1024), numbered(256), numbered(512)});
+Configuration with_threads(std::int64_t threads) {
+  return {{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", 1}}};
 }
 
-TEST_CASE("a search begins with at most eight configurations of neighbours") {
+TEST_CASE("a search takes turns among the best that were tried for its neighbours, after their winners") {
+  LookupFixture f;
+  f.add({f.record(2048, h200_class(), with_threads(128)), f.record(512, h200_class(), with_threads(1024))});
+  const auto tried = [](const RecordRow& record) -> std::vector<Configuration> {
+    if (record.question.problem == problem_of(512)) {
+      return {with_threads(256), with_threads(1024)};
+    }
+    return {with_threads(512), with_threads(128), with_threads(3)};  // 3 is no value of today's spec
+  };
+  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), tried);
+  CHECK(start == std::vector{with_threads(128), with_threads(1024), with_threads(512), with_threads(256)});
+}
+
+TEST_CASE("a search is told what was tried for four neighbours and the winners of further ones") {
   LookupFixture f;
   std::vector<RecordRow> rows;
-  for (const std::int64_t threads : {128, 256, 512}) {
-    for (const std::int64_t unroll : {1, 2, 4}) {
-      const std::int64_t n = 64 << rows.size();
-      rows.push_back(f.record(n, h200_class(), {{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", unroll}}}));
-    }
+  for (const std::int64_t n : {64, 256, 512, 1024, 2048}) {
+    rows.push_back(f.record(n, h200_class(), with_threads(n == 64 ? 1024 : 128)));
   }
   f.add(rows);
-  const auto start = warm_start(f.ask(1 << 20), *f.index.snapshot(), nothing_stored);
+  const auto tried = [](const RecordRow& record) -> std::vector<Configuration> {
+    return {with_threads(record.question.problem == problem_of(64) ? 512 : 256)};
+  };
+  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), tried);
+  CHECK(start == std::vector{with_threads(128), with_threads(256), with_threads(1024)});
+}
+
+TEST_CASE("a search is told at most so many configurations of its neighbours") {
+  LookupFixture f;
+  f.add({f.record(2048, h200_class(), with_threads(128))});
+  std::vector<Configuration> many;
+  for (const std::int64_t threads : {128, 256, 512, 1024}) {
+    for (const std::int64_t vector : {1, 2, 4, 8}) {
+      for (const std::int64_t unroll : {1, 2, 4}) {
+        many.push_back({{{"THREADS", threads}, {"VECTOR", vector}, {"UNROLL", unroll}}});
+      }
+    }
+  }
+  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), [&](const RecordRow&) { return many; });
   REQUIRE(start.size() == kWarmStart);
-  CHECK(start.front() == rows.back().configuration);
+  CHECK(start.front() == with_threads(128));
+  CHECK(start[1] == many.front());
 }
 
 TEST_CASE("a snapshot stays as it is while the index goes on") {

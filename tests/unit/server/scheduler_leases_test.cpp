@@ -89,6 +89,42 @@ TEST_CASE("what a job's search begins with stays the same over its leases and a 
   CHECK(f.link.leases[1].job.warm_start == std::vector{winner.configuration});
 }
 
+TEST_CASE("a search begins with its neighbour's winner and then with what was screened fastest for it") {
+  SchedulerFixture f;
+  RecordRow winner = record_row(2048);
+  winner.question = f.question(2048);
+  const auto with_threads = [](std::int64_t threads) {
+    return Configuration{{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", 1}}};
+  };
+  winner.configuration = with_threads(128);
+  f.store->write([&](StoreWriter& writer) {
+    writer.put_device_class(h200_class());
+    writer.put_record(winner);
+    // The means of its two blocks: 512 is slower than 256, though its first block was faster.
+    for (const auto& [threads, outcome, least_us] :
+         {std::tuple(256, Outcome::Correct, 21.0), std::tuple(512, Outcome::Unverified, 20.0),
+          std::tuple(1024, Outcome::WrongResult, 10.0), std::tuple(128, Outcome::Correct, 30.0)}) {
+      TrialRow trial = trial_row(std::to_string(threads), 2048);
+      trial.configuration = with_threads(threads);
+      trial.outcome = outcome;
+      writer.put_trial(trial);
+      for (const unsigned index : {0, 1}) {
+        BlockRow block = block_row(trial, index);
+        block.stage = Stage::Screen;
+        block.block.samples_us = {least_us + (threads == 512 ? 4 * index : 0)};
+        writer.put_block(block);
+      }
+      writer.put_block(block_row(trial, 0));  // a final's
+    }
+  });
+  f.index.load(*f.store);
+  f.submit(4096);
+  f.scheduler->agent_joined(agent_with(), f.link);
+  REQUIRE(f.link.leases.size() == 1);
+  CHECK(f.link.leases[0].job.warm_start ==
+        std::vector{with_threads(128), with_threads(256), with_threads(512)});
+}
+
 TEST_CASE("a job that fails while it is granted comes back with its error") {
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
