@@ -169,7 +169,7 @@ Question QuestionReader::read(const RecordQuestion& stored, const DeviceClass& d
   }
   common.device = device;
   ask_as_measured(common);
-  common.policy = stored.policy;
+  common.policy = as_measured_today(stored.policy);
   common.numerics = stored.numerics;
   common.name_space = stored.name_space;
   v1::Problem problem;

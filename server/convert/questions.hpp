@@ -43,8 +43,8 @@ class QuestionReader {
   VariantQuestion read(const v1::GetVariantRequest& request) const;
   /// One for each problem, in their order.
   std::vector<Question> read(const v1::TuneRequest& request) const;
-  /// An earlier question in terms of today's spec. Throws if it can no longer be asked: NotFound, or
-  /// FailedPrecondition if the kernel has another interface now.
+  /// An earlier question in terms of today's spec and flush method. Throws if it can no longer be asked:
+  /// NotFound, or FailedPrecondition if the kernel has another interface now.
   Question read(const RecordQuestion& stored, const DeviceClass& device) const;
   /// A label, or facts; `field` is the place.
   DeviceClass device(const v1::Device& device, const std::string& field) const;

@@ -84,8 +84,8 @@ void add_artifacts(Lease& lease, const KernelSpec& spec, const OfferedDevice& de
   }
 }
 
-/// The measured winner so far, under the same driver branch where the job searches; null: there is none. An
-/// imported or provisional one is never an incumbent.
+/// The measured winner so far, under the same driver branch and flush method where the job searches; null:
+/// there is none. An imported or provisional one is never an incumbent.
 RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const IndexSnapshot& index) {
   if (!lease.job.listed.empty()) {
     const RecordPtr latest = latest_measurement(lease.job.question, index);
@@ -101,6 +101,7 @@ RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const Index
   }
   for (const RecordPtr& record : found->second) {
     if (was_measured_here(*record) && !record->provisional &&
+        record->question.policy == lease.job.question.policy &&
         driver_branch(record->driver.version) == driver_branch(device.driver.version)) {
       return record;
     }

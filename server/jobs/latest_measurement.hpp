@@ -6,7 +6,7 @@
 namespace cubind {
 
 /// The newest current record of the question's problem on its device class that a worker of this daemon
-/// measured (or replayed), under any driver and toolchain; null: there is none.
+/// measured (or replayed), under any driver, toolchain and flush method; null: there is none.
 RecordPtr latest_measurement(const RecordQuestion& question, const IndexSnapshot& index);
 
 }  // namespace cubind

@@ -10,11 +10,10 @@ namespace {
 
 // Records of all flush methods are of one group: those of another one are stale.
 std::string group_key(const RecordQuestion& question) {
-  Policy policy = question.policy;
-  policy.flush_method = kFlushMethod;
   // Names of kernels and namespaces hold no line feed: the service refuses control characters.
-  return question.kernel + '\n' + question.interface.hex() + '\n' + to_string(policy) + '\n' +
-         to_string(question.numerics) + '\n' + question.name_space;
+  return question.kernel + '\n' + question.interface.hex() + '\n' +
+         to_string(as_measured_today(question.policy)) + '\n' + to_string(question.numerics) + '\n' +
+         question.name_space;
 }
 
 }  // namespace
@@ -46,18 +45,23 @@ void ClassRecords::append_dims(const Problem& problem) {
   dim_ends.push_back(dims.size());
 }
 
-void ClassRecords::drop(const std::string& problem) {
-  const auto found = by_problem.find(problem);
-  if (found == by_problem.end()) {
+void ClassRecords::drop(const RecordQuestion& question) {
+  const auto of_problem = by_problem.find(to_string(question.problem));
+  if (of_problem == by_problem.end()) {
     return;
   }
-  const std::vector<RecordPtr> gone = std::move(found->second);
-  by_problem.erase(found);
+  const auto is_gone = [&](const RecordPtr& record) {
+    return record->question.problem == question.problem && record->question.policy == question.policy;
+  };
+  std::erase_if(of_problem->second, is_gone);
+  if (of_problem->second.empty()) {
+    by_problem.erase(of_problem);
+  }
   const std::vector<RecordPtr> before = std::exchange(records, {});
   dims.clear();
   dim_ends.clear();
   for (const RecordPtr& record : before) {
-    if (std::ranges::find(gone, record) == gone.end()) {
+    if (!is_gone(record)) {
       records.push_back(record);
       append_dims(record->question.problem);
     }
@@ -192,7 +196,7 @@ void Index::refresh(Store& store, const RecordQuestion& question) {
                                           : std::make_shared<RecordGroup>(*old->second);
   auto& known = (*group)[question.device_class];
   const auto records = known ? std::make_shared<ClassRecords>(*known) : std::make_shared<ClassRecords>();
-  records->drop(to_string(question.problem));
+  records->drop(question);
   for (const RecordPtr& record : added) {
     records->add(record);
   }

@@ -25,7 +25,7 @@ using Dims = std::span<const std::int64_t>;
 
 /// The records of one device class within a group.
 struct ClassRecords {
-  std::vector<RecordPtr> records;     // by problem, then as the store orders them
+  std::vector<RecordPtr> records;     // as the store orders them; read anew: last
   std::vector<std::int64_t> dims;     // of each record's problem, record by record
   std::vector<std::size_t> dim_ends;  // where each record's end
   std::unordered_map<std::string, std::vector<RecordPtr>> by_problem;  // to_string(problem)
@@ -33,14 +33,15 @@ struct ClassRecords {
   /// The records whose dims (their values, in the problem's order) are wanted. Reads `dims`, not the records.
   std::vector<RecordPtr> select(std::size_t dim_count, const std::function<bool(Dims)>& wanted) const;
   void add(const RecordPtr& record);
-  void drop(const std::string& problem);
+  /// Those of this problem and policy; those of another flush method stay.
+  void drop(const RecordQuestion& question);
 
  private:
   void append_dims(const Problem& problem);
 };
 
-/// The records that one question may draw on: same kernel, interface, policy but for
-/// the flush method, numerics and namespace.
+/// The records that one question may draw on: same kernel, interface, policy but for the flush method,
+/// numerics and namespace.
 using RecordGroup = std::map<Digest, std::shared_ptr<const ClassRecords>>;
 
 /// The current records and the known device classes at one generation. Immutable once it is published.

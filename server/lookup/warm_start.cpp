@@ -25,21 +25,29 @@ bool may_begin_with(const RecordRow& record, const RecordQuestion& question) {
          record.question.policy != question.policy;
 }
 
-// One record of each problem, by the question's flush method where there is one.
-void add_neighbours(const ClassRecords& records, const RecordQuestion& question, double further,
-                    std::vector<Neighbour>& neighbours) {
-  const RecordRow* last = nullptr;
-  for (const RecordPtr& record : records.records) {
-    const auto distance = KernelSpec::distance(record->question.problem, question.problem);
-    if (!distance || !may_begin_with(*record, question)) {
+// Of the records of a problem the first by the question's flush method, or else any. Null: none will do.
+RecordPtr one_to_begin_with(const std::vector<RecordPtr>& of_problem, const RecordQuestion& question) {
+  RecordPtr found;
+  for (const RecordPtr& record : of_problem) {
+    if (!may_begin_with(*record, question)) {
       continue;
     }
-    if (!last || last->question.problem != record->question.problem) {
-      neighbours.push_back({*distance + further, record});
-    } else if (neighbours.back().record->question.policy != question.policy) {
-      neighbours.back().record = record;
+    if (record->question.policy == question.policy) {
+      return record;
     }
-    last = record.get();
+    found = record;
+  }
+  return found;
+}
+
+void add_neighbours(const ClassRecords& records, const RecordQuestion& question, double further,
+                    std::vector<Neighbour>& neighbours) {
+  for (const auto& [name, of_problem] : records.by_problem) {
+    const auto distance = KernelSpec::distance(of_problem.front()->question.problem, question.problem);
+    const RecordPtr record = distance ? one_to_begin_with(of_problem, question) : nullptr;
+    if (record) {
+      neighbours.push_back({*distance + further, record});
+    }
   }
 }
 

@@ -44,7 +44,6 @@ std::optional<MeasuredRecord> measured_record(ServiceContext& context, const Rec
                                               const OfferedDevice& device, const RecordWishes& wishes) {
   MeasuredRecord found;
   found.question = context.questions.read(record.question, device.device);
-  found.question.key.policy.flush_method = kFlushMethod;
   const auto candidates = context.answerer.candidates(found.question, *context.index.snapshot());
   const RecordPtr front = candidates.empty() ? nullptr : candidates.front().record;
   if (!front || front->question.problem != found.question.key.problem || !is_wanted(*front, wishes)) {
@@ -106,7 +105,10 @@ std::vector<MeasuredRecord> measured_records(ServiceContext& context, const Reco
   std::set<Digest> seen;
   for (const RecordPtr& record : context.index.snapshot()->all()) {
     const auto device = offered_device(*context.fleet.agents(), record->question.device_class);
-    if (!is_wanted(*record, wishes) || !device || !may_measure(*device) || !seen.insert(record->key).second) {
+    RecordQuestion question = record->question;
+    question.policy = as_measured_today(question.policy);
+    if (!is_wanted(*record, wishes) || !device || !may_measure(*device) ||
+        !seen.insert(record_key(question).digest).second) {
       continue;
     }
     try {

@@ -61,6 +61,8 @@ struct Policy {
   bool graph_launch = false;
   bool operator==(const Policy&) const = default;
 };
+/// By today's flush method, whichever it was asked for.
+Policy as_measured_today(Policy policy);
 /// "cold/3,stream".
 std::string to_string(const Policy& policy);
 /// The inverse; absent for any other text.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "server/store/store.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tuner/plan/search.hpp"
 
@@ -108,6 +109,28 @@ TEST_CASE("a record that is not stale is measured again only with all and keeps 
   const auto events = daemon.tune(in_background(tune_vector_add({4096})));
   CHECK(events.at(0).already_fresh());
   CHECK(events.at(0).provenance().median_us() == 21.0);
+}
+
+TEST_CASE("records of two flush methods are of one question and measured again once") {
+  DaemonFixture daemon;
+  {
+    AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+    daemon.tune(tune_vector_add({4096}));
+  }
+  daemon.restart([&] {
+    const auto store = Store::open({daemon.config().database});
+    store->write([](StoreWriter& writer) {
+      RecordRow old = writer.records({}).at(0);
+      old.question.policy.flush_method = kFlushMethod - 1;
+      old.key = record_key(old.question).digest;
+      writer.put_record(old);
+    });
+  });
+  const FakeAgent agent(daemon.address(), hello_with(h200_facts()));
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 1; });
+  CHECK(daemon.status().records() == 2);
+  CHECK(daemon.tune(verify()).empty());
+  CHECK(daemon.tune(verify(true)).size() == 1);
 }
 
 TEST_CASE("a choice among listed configurations of another driver is no search") {

@@ -242,6 +242,17 @@ TEST_CASE("a record that was measured by another flush method is stale and yield
   CHECK(f.best(f.ask(4096)).match.exact());
 }
 
+TEST_CASE("what is known of one flush method stays when a record of another is read anew") {
+  LookupFixture f;
+  RecordRow old = f.record(4096);
+  old.question.policy.flush_method = kFlushMethod - 1;
+  f.add({f.record(4096), old});
+  f.index.refresh(*f.store, old.question);
+  CHECK(f.best(f.ask(4096)).match.exact());
+  f.index.refresh(*f.store, f.ask(4096).key);
+  CHECK(f.rank(f.ask(4096)).size() == 3);  // both and the default
+}
+
 TEST_CASE("another maximum of the SM clock makes no record stale") {
   LookupFixture f;
   f.add({f.record(4096)});
@@ -338,6 +349,19 @@ TEST_CASE("a search begins with what won on another device class for the problem
 
 Configuration with_threads(std::int64_t threads) {
   return {{{"THREADS", threads}, {"VECTOR", 4}, {"UNROLL", 1}}};
+}
+
+TEST_CASE("a neighbour that was measured by two flush methods counts once and as of today's") {
+  LookupFixture f;
+  std::vector<RecordRow> rows;
+  for (const std::int64_t n : {256, 512, 1024, 2048, 8192}) {
+    RecordRow old = f.record(n, h200_class(), with_threads(128));
+    old.question.policy.flush_method = kFlushMethod - 1;
+    rows.push_back(old);
+    rows.push_back(f.record(n, h200_class(), with_threads(256)));
+  }
+  f.add(rows);
+  CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{with_threads(256)});
 }
 
 TEST_CASE("a search takes turns among the best that were tried for its neighbours, after their winners") {

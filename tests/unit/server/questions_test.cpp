@@ -96,6 +96,14 @@ TEST_CASE("a question is put in canonical form whatever the spelling and the ord
   CHECK(record_key(spelled) == record_key(plain));
 }
 
+TEST_CASE("a question of another flush method is asked again with today's") {
+  QuestionFixture f;
+  RecordQuestion stored = f.reader.read(f.request()).question.key;
+  const DeviceClass device = f.reader.read(f.request()).question.device;
+  stored.policy = {.warm_l2 = true, .flush_method = kFlushMethod - 1};
+  CHECK(f.reader.read(stored, device).key.policy == Policy{.warm_l2 = true});
+}
+
 TEST_CASE("a caller without a driver asks without one") {
   QuestionFixture f;
   v1::GetVariantRequest request = f.request();

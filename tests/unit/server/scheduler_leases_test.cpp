@@ -234,6 +234,23 @@ TEST_CASE("an imported record is never the incumbent and a measured one is") {
   CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
 }
 
+TEST_CASE("a winner of another flush method is no incumbent of a search and one of today's is") {
+  SchedulerFixture f;
+  const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
+  RecordRow old = record_row(4096);
+  old.question = f.question(4096);
+  old.question.policy.flush_method = kFlushMethod - 1;
+  f.store->write([&](StoreWriter& writer) { writer.put_record(old); });
+  f.index.load(*f.store);
+  f.submit();
+  CHECK(f.link.leases.at(0).incumbent == nullptr);
+  f.scheduler->store_batch(agent, f.link.leases[0].id, f.link.leases[0].fence, f.batch("a"));
+  f.scheduler->finish(agent, f.link.leases[0].id, f.link.leases[0].fence, f.done("a"));
+  CHECK(f.index.snapshot()->record_count() == 2);
+  f.submit();
+  CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
+}
+
 TEST_CASE("an agent is told which job comes next on its GPU") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
