@@ -77,6 +77,9 @@ std::uint64_t place_bytes(const v1::PrepareProblem& request) {
 }
 
 std::uint32_t timing_places(const v1::PrepareProblem& request) {
+  if (request.policy().warm_l2() || request.policy().graph_launch()) {
+    return 1;
+  }
   const std::uint64_t each = std::max<std::uint64_t>(place_bytes(request), 1);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kPlacesBytes / each, 1, kMostPlaces));
 }

@@ -26,7 +26,7 @@ std::uint64_t setup_bytes(const v1::PrepareProblem& request);
 
 /// At how many places in memory samples of the problem are taken, as far as memory is left. Where buffers lie
 /// changes the time of a kernel by some per cent, and so does a place that was used just before; the more
-/// they hold, the less.
+/// they hold, the less. One where the L2 is to stay warm, and where a graph keeps the addresses.
 std::uint32_t timing_places(const v1::PrepareProblem& request);
 
 /// The buffers at one more place.

@@ -13,7 +13,7 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedCubin
   const Policy policy = policy_from_wire(setup.request().policy(), "policy");
   auto bound = std::make_shared<std::optional<BoundPlan>>(setup.bind(cubin, plan));
   SampleSteps steps;
-  if (!policy.graph_launch) {
+  if (setup.has_several_places()) {
     steps.move = [&setup, &cubin, &plan, bound] {
       setup.next_place();
       bound->emplace(setup.bind(cubin, plan));

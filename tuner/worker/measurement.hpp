@@ -11,9 +11,9 @@
 
 namespace cubind::worker {
 
-/// The work of one sample under the setup's policy, each at the setup's next place: at one and the same,
-/// what the last sample left in the caches of addresses makes short kernels up to a fifth faster. A graph
-/// keeps its place. All arguments must outlive the work. Throws Error(InvalidArgument) for a flush method
+/// The work of one sample under the setup's policy; after prepare_timing(). Each is at the setup's next
+/// place: at one and the same, what the last sample left in the caches of addresses makes short kernels up to
+/// a fifth faster. All arguments must outlive the work. Throws Error(InvalidArgument) for a flush method
 /// that does not exist and for a plan without launches.
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
                      const v1::LaunchPlan& plan);

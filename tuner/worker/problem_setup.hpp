@@ -40,6 +40,7 @@ class ProblemSetup {
   void prepare_timing();
   /// Buffers at the next place, counted round and round; after prepare_timing(). A plan has to be bound anew.
   void next_place();
+  bool has_several_places() const { return places_ > 1; }
 
   /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
   void poison(std::byte value);

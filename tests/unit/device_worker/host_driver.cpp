@@ -18,7 +18,7 @@ using cuda::Result;
 struct HostDevice {
   std::map<std::string, int> launched;
   std::set<std::string> names;  // a function is the address of its name
-  DevicePtr last_filled = 0;
+  DevicePtr last_filled = 0, last_hashed = 0;
 };
 HostDevice host_device;
 
@@ -74,7 +74,8 @@ void check_zones(void** arguments, unsigned count) {
 }
 
 void hash(void** arguments) {
-  const std::string_view bytes(static_cast<const char*>(at(argument<DevicePtr>(arguments, 0))),
+  host_device.last_hashed = argument<DevicePtr>(arguments, 0);
+  const std::string_view bytes(static_cast<const char*>(at(host_device.last_hashed)),
                                argument<std::uint64_t>(arguments, 1));
   *static_cast<std::uint64_t*>(at(argument<DevicePtr>(arguments, 2))) = std::hash<std::string_view>{}(bytes);
 }
@@ -160,5 +161,7 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
 const std::map<std::string, int>& launched() { return host_device.launched; }
 
 DevicePtr last_filled() { return host_device.last_filled; }
+
+DevicePtr last_hashed() { return host_device.last_hashed; }
 
 }  // namespace cubind::test

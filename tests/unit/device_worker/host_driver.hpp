@@ -16,5 +16,7 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver();
 const std::map<std::string, int>& launched();
 /// The buffer that was filled last.
 cuda::DevicePtr last_filled();
+/// And the one that was hashed last.
+cuda::DevicePtr last_hashed();
 
 }  // namespace cubind::test

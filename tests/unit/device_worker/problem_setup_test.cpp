@@ -2,13 +2,17 @@
 
 #include <catch2/catch.hpp>
 
+#include <set>
+
 #include "tests/unit/device_worker/host_driver.hpp"
+#include "tuner/verify/setup_memory.hpp"
 
 namespace cubind::worker {
 namespace {
 
 constexpr std::uint64_t kBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kPlenty = std::uint64_t{64} << 20;
+constexpr std::uint64_t kEnoughForPlaces = std::uint64_t{256} << 20;
 
 v1::BufferSpec buffer_spec(const std::string& name, v1::Role role) {
   v1::BufferSpec buffer;
@@ -54,6 +58,11 @@ struct SetupOnHost {
         setup->prepare_timing();
       }
     });
+  }
+  /// Moves on; absent: the inputs are there, and the red zones around every buffer.
+  std::optional<std::string> damage_at_next_place() {
+    setup->next_place();
+    return setup->find_damage();
   }
   static void overwrite(cuda::DevicePtr address) {
     *reinterpret_cast<unsigned char*>(address) ^= 1;  // NOLINT: the host's memory
@@ -114,6 +123,52 @@ TEST_CASE("after a wrong result the inputs of both placements are made anew") {
   host.fills_of_trials(1);
   host.setup->distrust();
   CHECK(host.fills_of_trials(1) == 4);
+}
+
+TEST_CASE("samples take turns among thirty places that all have the inputs between red zones") {
+  SetupOnHost host(kEnoughForPlaces);
+  const std::uint64_t taken = host.budget.taken_bytes();
+  host.setup->prepare_timing();
+  CHECK(host.budget.taken_bytes() - taken >= 29 * verify::place_bytes(host.setup->request()));
+  std::set<cuda::DevicePtr> places;
+  for (int sample = 0; sample < 60; ++sample) {
+    CHECK_FALSE(host.damage_at_next_place());
+    places.insert(test::last_hashed());
+  }
+  CHECK(places.size() == 30);
+}
+
+TEST_CASE("a block of samples begins where the one before ended") {
+  SetupOnHost host(kEnoughForPlaces);
+  std::set<cuda::DevicePtr> places;
+  for (int block = 0; block < 10; ++block) {
+    host.setup->prepare_timing();
+    for (int sample = 0; sample < 3; ++sample) {
+      host.damage_at_next_place();
+      places.insert(test::last_hashed());
+    }
+  }
+  CHECK(places.size() == 30);
+}
+
+TEST_CASE("after a wrong result the inputs of every place are made anew") {
+  SetupOnHost host(kEnoughForPlaces);
+  host.setup->prepare_timing();
+  CHECK_FALSE(host.damage_at_next_place());
+  SetupOnHost::overwrite(test::last_hashed());
+  CHECK(host.setup->find_damage());
+  host.setup->distrust();
+  host.setup->prepare_timing();
+  for (int sample = 0; sample < 30; ++sample) {
+    CHECK_FALSE(host.damage_at_next_place());
+  }
+}
+
+TEST_CASE("a problem without memory for more has one place") {
+  SetupOnHost host;
+  host.setup->prepare_timing();
+  CHECK_FALSE(host.setup->has_several_places());
+  CHECK_FALSE(host.damage_at_next_place());
 }
 
 TEST_CASE("each seed has inputs of its own") {

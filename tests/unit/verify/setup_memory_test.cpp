@@ -66,6 +66,14 @@ TEST_CASE("small problems are timed at thirty places and large ones at their onl
   CHECK(timing_places(request) == 1);
 }
 
+TEST_CASE("where the L2 stays warm or a graph is launched there is one place") {
+  v1::PrepareProblem warm = one_buffer(v1::OUT), graph = one_buffer(v1::OUT);
+  warm.mutable_policy()->set_warm_l2(true);
+  graph.mutable_policy()->set_graph_launch(true);
+  CHECK(timing_places(warm) == 1);
+  CHECK(timing_places(graph) == 1);
+}
+
 TEST_CASE("scratch has one place and counts for none") {
   v1::PrepareProblem request = one_buffer(v1::SCRATCH);
   request.mutable_buffers(0)->set_elements(std::uint64_t{600} << 18);
