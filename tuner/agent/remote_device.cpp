@@ -135,11 +135,16 @@ const v1::DeviceInfo& RemoteDevice::info() const {
 }
 
 DeviceLink::CallResult RemoteDevice::call_and_work(const v1::DeviceRequest& request, milliseconds deadline) {
+  meanwhile_took_ = {};
   if (!meanwhile_) {
     return link_.call(request, deadline, {});
   }
   try {
-    return link_.call(request, deadline, [this] { std::exchange(meanwhile_, {})(); });
+    return link_.call(request, deadline, [this] {
+      const auto began = steady_clock::now();
+      std::exchange(meanwhile_, {})();
+      meanwhile_took_ = steady_clock::now() - began;
+    });
   } catch (...) {
     lose();
     throw;
@@ -258,7 +263,7 @@ v1::DeviceReply RemoteDevice::measure(v1::MeasureTrials measure) {
   v1::DeviceRequest request;
   *request.mutable_measure() = std::move(measure);
   v1::DeviceReply reply = call(std::move(request), run_deadline());
-  last_run_ = steady_clock::now();
+  last_run_ = steady_clock::now() - meanwhile_took_;  // in which the device may have rested
   return reply;
 }
 

@@ -104,6 +104,7 @@ class RemoteDevice {
   std::map<std::uint32_t, v1::DeviceReply> loaded_;  // with the reply: its entries are asked for again
   std::vector<std::uint32_t> unloaded_;              // the worker has them still
   std::function<void()> meanwhile_;
+  std::chrono::steady_clock::duration meanwhile_took_{};  // during the last request
   std::chrono::milliseconds prepare_took_{0};
   std::chrono::steady_clock::time_point last_run_{};
 };

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <deque>
+#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
@@ -113,6 +115,16 @@ TEST_CASE_METHOD(Fixture, "a device that rested is warmed up and one that did no
   remote.restart();
   remote.measure({});
   CHECK(link.requests.back().measure().warm_up());
+}
+
+TEST_CASE_METHOD(Fixture, "a device that rested while its reply waited for other work is warmed up") {
+  remote.measure({});
+  remote.meanwhile(
+      [] { std::this_thread::sleep_for(DeviceDeadlines().cools_down + std::chrono::milliseconds(1)); });
+  remote.measure({});
+  remote.measure({});
+  CHECK_FALSE(link.requests[2].measure().warm_up());
+  CHECK(link.requests[3].measure().warm_up());
 }
 
 TEST_CASE_METHOD(Fixture, "a spare worker is opened and no other one is started") {
