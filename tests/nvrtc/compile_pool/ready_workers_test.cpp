@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "base/file.hpp"
 #include "tests/nvrtc/compile_pool/pool_requests.hpp"
@@ -59,6 +60,18 @@ TEST_CASE("workers beyond those that are kept end after a time without work") {
   CHECK(workers_of(pool, 0) == 0);
   CHECK(pool.counts().workers_lost == 0);
   CHECK(result_of(pool, good()).reply.outcome() == v1::CORRECT);
+}
+
+TEST_CASE("of workers that have been without work for equally long the kept ones stay and none is replaced") {
+  CompilePoolOptions options = newest(3);
+  options.idle_time = 1500ms;
+  CompilePool pool(options);
+  pool.keep_ready(3);
+  REQUIRE(workers_of(pool, 3) == 3);
+  pool.keep_ready(1);
+  CHECK(workers_of(pool, 1) == 1);
+  std::this_thread::sleep_for(options.idle_time);
+  CHECK(pool.counts().workers_started == 3);
 }
 
 TEST_CASE("workers in the background end after a time without work") {
