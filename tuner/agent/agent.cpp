@@ -62,22 +62,6 @@ Agent::~Agent() {
   }
 }
 
-// Those of the toolchains that the jobs of the devices will take. Nobody waits for them here.
-void Agent::get_compilers_ready() {
-  for (const auto& place : places_) {
-    const v1::OfferedDevice& offer = place->device.offer;
-    try {
-      tool_for(offer).compiler->keep_ready(ready_compilers(options_.compile_jobs));
-    } catch (const Error& error) {
-      log_warning(offer.facts().name() + ": " + error.what());
-    }
-  }
-}
-
-const Tool& Agent::tool_for(const v1::OfferedDevice& offer) const {
-  return toolbox_->choose(offer.driver().cuda(), architecture(device_facts_from_wire(offer.facts()), false));
-}
-
 v1::Hello Agent::hello() {
   const std::lock_guard lock(mutex_);
   v1::Hello hello;
@@ -131,19 +115,7 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
     log_warning("the stream to " + options_.address + " broke: " + *stream_->broken());
     stop_all(JobStop::Kind::Drop);
   } else {
-    log_info("ending: leases are handed back");
-    ending_.request_stop();
-    {
-      const std::lock_guard lock(mutex_);
-      draining_ = true;
-    }
-    stop_all(JobStop::Kind::HandBack);
-    const auto until = steady_clock::now() + kHandBack;
-    while (steady_clock::now() < until && has_work()) {
-      std::this_thread::sleep_for(milliseconds(10));
-      reap(false);
-    }
-    stop_all(JobStop::Kind::Drop);
+    hand_back();
   }
   reap(true);
   // Messages that came meanwhile have begun work on the old stream.
@@ -157,6 +129,22 @@ void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   stream_.reset();
   const std::lock_guard lock(mutex_);
   draining_ = false;
+}
+
+void Agent::hand_back() {
+  log_info("ending: leases are handed back");
+  ending_.request_stop();
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
+  stop_all(JobStop::Kind::HandBack);
+  const auto until = steady_clock::now() + kHandBack;
+  while (steady_clock::now() < until && has_work()) {
+    std::this_thread::sleep_for(milliseconds(10));
+    reap(false);
+  }
+  stop_all(JobStop::Kind::Drop);
 }
 
 void Agent::handle(const v1::DaemonMessage& message) {
@@ -235,26 +223,6 @@ void Agent::begin(const v1::CheckOrder& order) {
   });
 }
 
-// One for a GPU: what was announced before is granted by now, or it went elsewhere.
-void Agent::compile_ahead(const v1::LeaseGrant& job, AheadCompiles::Urgency urgency) {
-  std::unique_ptr<AheadCompiles> before;
-  try {
-    const v1::OfferedDevice& offer = place_for(job).device.offer;
-    v1::DeviceInfo device;
-    *device.mutable_facts() = offer.facts();
-    *device.mutable_driver() = offer.driver();
-    const Tool& tool = tool_for(offer);
-    const std::lock_guard lock(mutex_);
-    std::unique_ptr<AheadCompiles>& ahead = ahead_[job.gpu_uuid()];
-    before = std::move(ahead);
-    if (!draining_) {
-      ahead = std::make_unique<AheadCompiles>(*tool.compiles, *tool.builds, job, std::move(device), urgency);
-    }
-  } catch (const Error& error) {
-    log_info(job.job_id() + " is not compiled ahead: " + error.what());
-  }
-}
-
 // The one place where what goes wrong with a job ends.
 void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
   try {
@@ -285,21 +253,6 @@ void Agent::end_left_workers() {
     }
   }
   keep_spares();
-}
-
-// Its thread is waited for: not under the lock.
-void Agent::end_ahead(const std::string& gpu_uuid) {
-  std::unique_ptr<AheadCompiles> ended;
-  const std::lock_guard lock(mutex_);
-  if (const auto found = ahead_.find(gpu_uuid); found != ahead_.end()) {
-    ended = std::move(found->second);
-  }
-}
-
-void Agent::end_all_ahead() {
-  std::map<std::string, std::unique_ptr<AheadCompiles>> ended;
-  const std::lock_guard lock(mutex_);
-  ended.swap(ahead_);
 }
 
 v1::JobResult Agent::work_result(Work& work, const v1::LeaseGrant& lease) {

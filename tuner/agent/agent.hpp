@@ -42,6 +42,7 @@ class Agent {
 
   v1::Hello hello();
   void serve(const std::function<bool(std::chrono::milliseconds)>& wait, bool& ending);
+  void hand_back();
   void handle(const v1::DaemonMessage& message);
   void take(const v1::LeaseGrant& page);
   void begin(const v1::LeaseGrant& lease);

@@ -46,16 +46,6 @@ v1::AgentMessage Agent::offers() {
   return message;
 }
 
-// The offered devices are opened sooner; a job that comes at the agent's end needs none.
-void Agent::keep_spares() {
-  if (ending_.stop_requested()) {
-    return;
-  }
-  for (const auto& place : places_) {
-    place->keep_spare();
-  }
-}
-
 // The free memory without a worker of ours, for later comparison.
 void Agent::say_what_there_is(GpuPlace& place, v1::JobResult& refused) {
   const auto found = trial_memory(options_, spawner_, ending_.get_token());
