@@ -11,9 +11,11 @@ namespace cubind {
 
 struct MeasureSettings {
   /// Screening: one sample after the warm-up, stop if beyond the first margin; then up to `screen_samples`,
-  /// stop if the smallest is beyond the second. Both against the best trial screened so far. Of short times
-  /// the mean of `short_screen_samples` is compared: that of three scattered by 1.6 %.
+  /// stop if the smallest is beyond the second. Both against the best trial screened so far. Where the best
+  /// is short, the first look takes the least of `short_first_samples`, since one in fifty is far too long,
+  /// and the mean of `short_screen_samples` is compared: that of three scattered by 1.6 %.
   std::uint32_t screen_first_samples = 1;
+  std::uint32_t short_first_samples = 3;
   std::uint32_t screen_samples = 3;
   std::uint32_t short_screen_samples = 6;
   double screen_first_margin = 0.10;
@@ -23,14 +25,14 @@ struct MeasureSettings {
   /// `min_samples` rounds, after `max_samples`, and in between whenever the rounds have grown by
   /// `comparison_growth`: a comparison after each round costs more than the rounds, and one of so many is
   /// right by luck.
-  std::uint32_t max_finalists = 8;
+  std::uint32_t max_finalists = 16;
   std::uint32_t min_samples = 10;
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
   double tie_margin = 0.0025;
   /// Short times, below `mean_below_ticks`: screening by three samples of few ticks ranks them badly, so
   /// more go on, and a round takes the mean of several samples of each.
-  std::uint32_t short_finalists = 24;
+  std::uint32_t short_finalists = 48;
   std::uint32_t short_samples = 6;
   /// And of more samples below `more_below_ticks`: of 1.7 us a sample scatters by 5 %, of 5 us by 2 %.
   std::uint32_t shortest_samples = 24;

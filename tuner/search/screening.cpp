@@ -17,8 +17,10 @@ bool beyond(double value_us, double best_us, double fraction, double tick_us,
 
 ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& settings) {
   const auto count = static_cast<std::uint32_t>(question.samples_us.size());
-  if (count < settings.screen_first_samples) {
-    return {ScreenVerdict::Measure, settings.screen_first_samples - count};
+  const bool is_short = question.best_us && compares_means(*question.best_us, question.tick_us, settings);
+  const std::uint32_t first = is_short ? settings.short_first_samples : settings.screen_first_samples;
+  if (count < first) {
+    return {ScreenVerdict::Measure, first - count};
   }
   const double least = *std::ranges::min_element(question.samples_us);
   const std::uint32_t all = compares_means(least, question.tick_us, settings) ? settings.short_screen_samples
@@ -26,7 +28,8 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
   const bool complete = count >= all;
   const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
   if (!question.must_compete && question.best_us) {
-    const double value = screen_value_us(question.samples_us, question.tick_us, settings);
+    const double value =
+        complete ? screen_value_us(question.samples_us, question.tick_us, settings) : least;
     if (beyond(value, *question.best_us, margin, question.tick_us, settings)) {
       return {ScreenVerdict::Hopeless, 0};
     }

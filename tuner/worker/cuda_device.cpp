@@ -13,6 +13,8 @@
 namespace cubind::worker {
 namespace {
 
+constexpr std::uint64_t kWarmUpClocks = 200'000;  // of one launch: 0.1 ms
+
 class CudaDevice final : public DeviceBackend {
  public:
   v1::DeviceReply open(const v1::OpenDevice& request) override;
@@ -42,8 +44,10 @@ class CudaDevice final : public DeviceBackend {
   const LoadedCubin& trial(std::uint32_t number) const;
   v1::DeviceReply reply();
   v1::DeviceReply reply(const DeviceFailure& failure);
-  v1::MeasuredItem measure_item(const v1::MeasureTrials& request, const v1::MeasureTrials::Item& item,
-                                bool warm_up, bool& sticky);
+  v1::DeviceReply measured(const v1::MeasureTrials& request, const v1::MeasureTrials::Item*& culprit);
+  std::optional<std::string> run_first(const v1::MeasureTrials& request,
+                                       const v1::MeasureTrials::Item& item);
+  std::vector<v1::MeasuredItem> measure_all(const v1::MeasureTrials& request);
 
   const StartedDriver driver_;
   MeasureSettings settings_;
@@ -52,6 +56,15 @@ class CudaDevice final : public DeviceBackend {
   std::map<std::uint32_t, std::unique_ptr<LoadedCubin>> trials_;
   std::set<std::uint32_t> have_run_;  // since they were loaded
 };
+
+v1::MeasuredItem failed_item(const v1::MeasureTrials::Item& item, v1::Outcome outcome,
+                             const std::string& detail) {
+  v1::MeasuredItem failed;
+  failed.set_trial(item.trial());
+  failed.set_outcome(outcome);
+  failed.set_detail(detail);
+  return failed;
+}
 
 ProblemSetup& CudaDevice::setup(std::uint32_t number) {
   const auto found = setups_.find(number);
@@ -148,6 +161,10 @@ v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
     made->prepare_verification(0);
     setups_[request.setup()] = std::move(made);
     session().worked();
+    // Now, while the first configurations are compiled.
+    TimedWork spinning;
+    spinning.timed = [this] { session().kernels().spin(kWarmUpClocks); };
+    warm_up_with(session(), spinning, settings_);
   } catch (...) {
     const auto failure = current_failure();
     if (!failure || !session_) {
@@ -210,60 +227,83 @@ v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
   }
 }
 
-v1::MeasuredItem CudaDevice::measure_item(const v1::MeasureTrials& request,
-                                          const v1::MeasureTrials::Item& item, bool warm_up, bool& sticky) {
+// Binding lets scratch grow as far as any item needs. Beside others the item's faults show here.
+std::optional<std::string> CudaDevice::run_first(const v1::MeasureTrials& request,
+                                                 const v1::MeasureTrials::Item& item) {
   ProblemSetup& problem = setup(request.setup());
-  const LoadedCubin& cubin = trial(item.trial());
+  const BoundPlan plan = problem.bind(trial(item.trial()), item.plan());
+  const bool is_first = have_run_.insert(item.trial()).second;
+  if (!is_first && !request.guarded()) {
+    return std::nullopt;
+  }
+  auto damage = first_run(session(), problem, plan, request.guarded());
+  if (request.items_size() > 1) {
+    session().context().synchronize("the variant");
+  }
+  return damage;
+}
+
+std::vector<v1::MeasuredItem> CudaDevice::measure_all(const v1::MeasureTrials& request) {
+  ProblemSetup& problem = setup(request.setup());
+  std::vector<TimedWork> works;
+  for (const v1::MeasureTrials::Item& item : request.items()) {
+    works.push_back(timed_work(session(), problem, trial(item.trial()), item.plan()));
+  }
+  if (request.warm_up()) {
+    warm_up_with(session(), works.front(), settings_);
+  }
+  return measure_blocks(session(), problem.request(), works, request, settings_);
+}
+
+v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
+  const bool foreign_before = session().foreign_use();
+  const v1::MeasureTrials::Item* culprit = nullptr;
+  v1::DeviceReply done;
   try {
-    problem.prepare_timing();
-    const BoundPlan plan = problem.bind(cubin, item.plan());
-    const bool is_first = have_run_.insert(item.trial()).second;
-    const auto damage =
-        is_first || request.guarded() ? first_run(session(), problem, plan, request.guarded()) : std::nullopt;
-    if (damage) {
-      problem.distrust();
-      v1::MeasuredItem damaged;
-      damaged.set_trial(item.trial());
-      damaged.set_outcome(v1::WRONG_RESULT);
-      damaged.set_detail(*damage);
-      return damaged;
-    }
-    const TimedWork work = timed_work(session(), problem, cubin, item.plan());
-    if (warm_up) {
-      warm_up_with(session(), work, settings_);
-    }
-    return measure_block(session(), problem.request(), work, item, settings_);
+    done = measured(request, culprit);
   } catch (...) {
     const auto failure = current_failure();
     if (!failure) {
       throw;
     }
-    problem.distrust();
-    sticky = failure->sticky;
-    v1::MeasuredItem failed;
-    failed.set_trial(item.trial());
-    failed.set_outcome(failure->outcome);
-    failed.set_detail(failure->detail);
-    return failed;
+    setup(request.setup()).distrust();
+    if (failure->sticky || culprit == nullptr) {
+      done = reply(*failure);
+    } else {
+      done = reply();
+    }
+    if (culprit != nullptr) {
+      *done.add_measured() = failed_item(*culprit, failure->outcome, failure->detail);
+    }
+    if (failure->sticky) {
+      return done;
+    }
   }
+  done.set_foreign_use(foreign_before || session().foreign_use());
+  for (v1::MeasuredItem& item : *done.mutable_measured()) {
+    item.mutable_conditions()->set_contended(done.foreign_use());
+  }
+  return done;
 }
 
-v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
-  const bool foreign_before = session().foreign_use();
-  std::vector<v1::MeasuredItem> items;
-  bool sticky = false;
-  for (int i = 0; i < request.items_size() && !sticky; ++i) {
-    items.push_back(measure_item(request, request.items(i), request.warm_up() && i == 0, sticky));
+// `culprit`: whom an exception is about. Of several that take turns nobody knows.
+v1::DeviceReply CudaDevice::measured(const v1::MeasureTrials& request,
+                                     const v1::MeasureTrials::Item*& culprit) {
+  ProblemSetup& problem = setup(request.setup());
+  problem.prepare_timing();
+  for (const v1::MeasureTrials::Item& item : request.items()) {
+    culprit = &item;
+    if (const auto damage = run_first(request, item)) {
+      problem.distrust();
+      v1::DeviceReply done = reply();
+      *done.add_measured() = failed_item(item, v1::WRONG_RESULT, *damage);
+      return done;
+    }
   }
-  v1::DeviceReply done;
-  if (sticky) {
-    report({items.back().outcome(), items.back().detail(), true}, done);
-  } else {
-    done = reply();
-    done.set_foreign_use(foreign_before || session().foreign_use());
-  }
+  culprit = request.items_size() == 1 ? culprit : nullptr;
+  std::vector<v1::MeasuredItem> items = measure_all(request);
+  v1::DeviceReply done = reply();
   for (v1::MeasuredItem& item : items) {
-    item.mutable_conditions()->set_contended(done.foreign_use());
     *done.add_measured() = std::move(item);
   }
   return done;

@@ -51,19 +51,24 @@ CuptiTimer::~CuptiTimer() {
   }
 }
 
-std::vector<double> CuptiTimer::measure(const TimedWork& work, unsigned samples) {
-  std::unique_ptr<InstantiatedGraph> graph;
-  if (work.as_graph) {
-    graph = std::make_unique<InstantiatedGraph>(context_, work.timed);
-    graph->launch();  // untimed: the upload of the graph
+std::vector<std::vector<double>> CuptiTimer::measure_in_turn(std::span<const TimedWork> works,
+                                                             unsigned samples) {
+  std::vector<std::unique_ptr<InstantiatedGraph>> graphs(works.size());
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (works[i].as_graph) {
+      graphs[i] = std::make_unique<InstantiatedGraph>(context_, works[i].timed);
+      graphs[i]->launch();  // untimed: the upload of the graph
+    }
   }
   context_.synchronize("work before the samples");
   recorder_.take(0);  // records of untimed work
   for (unsigned k = 0; k < samples; ++k) {
-    run_sample(work, graph.get());
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      run_sample(works[i], graphs[i].get());
+    }
   }
   context_.synchronize("the timed kernels");
-  return read(work, samples);
+  return read(works, samples);
 }
 
 // A variant of several kernels is timed from the first one's start to the last one's end, so the host must
@@ -88,25 +93,31 @@ void CuptiTimer::run_sample(const TimedWork& work, const InstantiatedGraph* grap
   work.timed();
 }
 
-std::vector<double> CuptiTimer::read(const TimedWork& work, unsigned samples) {
-  const std::size_t each = std::size_t{work.kernels_before} + work.kernels;
-  const std::size_t expected = samples * each;
+std::vector<std::vector<double>> CuptiTimer::read(std::span<const TimedWork> works, unsigned samples) {
+  std::size_t expected = 0;
+  for (const TimedWork& work : works) {
+    expected += samples * (std::size_t{work.kernels_before} + work.kernels);
+  }
   std::vector<CuptiRecorder::KernelRecord> records = recorder_.take(expected);
   if (records.size() != expected) {
     throw Error(ErrorCode::Unavailable, "CUPTI",
-                std::to_string(records.size()) + " kernel records for " + std::to_string(samples) +
-                    " samples of " + std::to_string(each) + " kernels");
+                std::to_string(records.size()) + " kernel records, not " + std::to_string(expected) +
+                    ", for " + std::to_string(samples) + " samples");
   }
   // Launches on one stream run in order; the kernels of one graph share a correlation id.
   std::ranges::sort(records, [](const auto& a, const auto& b) {
     return a.correlation != b.correlation ? a.correlation < b.correlation : a.start_ns < b.start_ns;
   });
-  std::vector<double> results;
+  std::vector<std::vector<double>> results(works.size());
+  auto rest = std::span(records);
   for (unsigned k = 0; k < samples; ++k) {
-    const auto sample = std::span(records).subspan(k * each + work.kernels_before, work.kernels);
-    const auto start = std::ranges::min(sample, {}, &CuptiRecorder::KernelRecord::start_ns).start_ns;
-    const auto end = std::ranges::max(sample, {}, &CuptiRecorder::KernelRecord::end_ns).end_ns;
-    results.push_back(static_cast<double>(end - start) * 1e-3);
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const auto sample = rest.subspan(works[i].kernels_before, works[i].kernels);
+      const auto start = std::ranges::min(sample, {}, &CuptiRecorder::KernelRecord::start_ns).start_ns;
+      const auto end = std::ranges::max(sample, {}, &CuptiRecorder::KernelRecord::end_ns).end_ns;
+      results[i].push_back(static_cast<double>(end - start) * 1e-3);
+      rest = rest.subspan(works[i].kernels_before + works[i].kernels);
+    }
   }
   return results;
 }

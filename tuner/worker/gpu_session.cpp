@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 constexpr std::chrono::milliseconds kLockPatience{3000};
 
 // So long after its last work the clock of a GPU is still up.
-constexpr std::chrono::milliseconds kStaysWarm{100};
+constexpr std::chrono::milliseconds kStaysWarm{300};
 
 GpuLock take_lock(const std::string& uuid) {
   auto lock = GpuLock::acquire(gpu_lock_folder(), uuid, kLockPatience);

@@ -61,11 +61,13 @@ std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, c
   return setup.find_damage();
 }
 
-v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
-                               const v1::MeasureTrials::Item& item, const MeasureSettings& settings) {
+std::vector<v1::MeasuredItem> measure_blocks(GpuSession& session, const v1::PrepareProblem& problem,
+                                             std::span<const TimedWork> works,
+                                             const v1::MeasureTrials& request,
+                                             const MeasureSettings& settings) {
   const BlockTools tools{session.timer(), [&] { return session.monitor().conditions(); }, session.throttle(),
                          session.context().facts()};
-  v1::MeasuredItem measured = measure_block(tools, problem, work, item, settings);
+  std::vector<v1::MeasuredItem> measured = measure_blocks(tools, problem, works, request, settings);
   session.worked();
   return measured;
 }

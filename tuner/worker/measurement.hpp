@@ -27,8 +27,10 @@ void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSetti
 std::optional<std::string> first_run(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan,
                                      bool guarded);
 
-/// One block after first_run(), by the rules of sample_block.hpp.
-v1::MeasuredItem measure_block(GpuSession& session, const v1::PrepareProblem& problem, const TimedWork& work,
-                               const v1::MeasureTrials::Item& item, const MeasureSettings& settings);
+/// A block of each item after first_run(), by the rules of sample_block.hpp.
+std::vector<v1::MeasuredItem> measure_blocks(GpuSession& session, const v1::PrepareProblem& problem,
+                                             std::span<const TimedWork> works,
+                                             const v1::MeasureTrials& request,
+                                             const MeasureSettings& settings);
 
 }  // namespace cubind::worker

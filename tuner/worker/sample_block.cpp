@@ -10,45 +10,51 @@
 namespace cubind::worker {
 namespace {
 
-SampleBlock take_block(const BlockTools& tools, const TimedWork& work, unsigned samples) {
+struct Blocks {
+  std::vector<std::vector<double>> samples_us;  // of each work
+  BlockConditions conditions;
+};
+
+Blocks take_blocks(const BlockTools& tools, std::span<const TimedWork> works, unsigned samples) {
   while (true) {
-    SampleBlock block;
+    Blocks blocks;
     const BlockConditions before = tools.conditions();
-    block.samples_us = tools.timer.measure(work, samples);
-    block.conditions = tools.conditions();
+    blocks.samples_us = tools.timer.measure_in_turn(works, samples);
+    blocks.conditions = tools.conditions();
     // A slowdown that ended within the block counts, and the floor must assume the higher of the clocks.
-    block.conditions.throttle_reasons |= before.throttle_reasons;
-    block.conditions.sm_mhz = std::max(block.conditions.sm_mhz, before.sm_mhz);
-    switch (tools.throttle.judge(block.conditions.throttle_reasons)) {
+    blocks.conditions.throttle_reasons |= before.throttle_reasons;
+    blocks.conditions.sm_mhz = std::max(blocks.conditions.sm_mhz, before.sm_mhz);
+    switch (tools.throttle.judge(blocks.conditions.throttle_reasons)) {
       case measure::BlockVerdict::Drop:
         continue;
       case measure::BlockVerdict::KeepThrottled:
-        block.conditions.throttled = true;
+        blocks.conditions.throttled = true;
         break;
       case measure::BlockVerdict::Keep:
         break;
     }
-    return block;
+    return blocks;
   }
 }
 
-void check_floor(const BlockTools& tools, const v1::PrepareProblem& problem, const SampleBlock& block,
-                 const MeasureSettings& settings, v1::MeasuredItem& measured) {
+void check_floor(const BlockTools& tools, const v1::PrepareProblem& problem,
+                 const BlockConditions& conditions, const MeasureSettings& settings,
+                 v1::MeasuredItem& measured) {
   const measure::FloorWork work{problem.floor_flops(), problem.floor_min_read_bytes(),
                                 !problem.policy().warm_l2()};
   measure::FloorRates rates;
   rates.cc_major = tools.facts.cc_major;
   rates.cc_minor = tools.facts.cc_minor;
   rates.sm_count = tools.facts.sm_count;
-  rates.sm_mhz = block.conditions.sm_mhz;
-  rates.memory_mhz = std::max(block.conditions.memory_mhz, tools.facts.max_memory_mhz);
+  rates.sm_mhz = conditions.sm_mhz;
+  rates.memory_mhz = std::max(conditions.memory_mhz, tools.facts.max_memory_mhz);
   rates.memory_bus_bits = tools.facts.memory_bus_bits;
   const measure::Floor floor = measure::compute_floor(work, rates, settings);
   measured.set_floor_us(floor.us);
-  if (block.samples_us.empty()) {
+  if (measured.samples_us().empty()) {
     return;
   }
-  const double least = *std::ranges::min_element(block.samples_us);
+  const double least = *std::ranges::min_element(measured.samples_us());
   if (!measure::is_below(floor, least, tools.timer.tick_us())) {
     return;
   }
@@ -100,17 +106,27 @@ WarmUpResult warm_up_with(const TimedWork& work, const std::function<void()>& sy
   return warm_up(run, sm_mhz, settings);
 }
 
-v1::MeasuredItem measure_block(const BlockTools& tools, const v1::PrepareProblem& problem,
-                               const TimedWork& work, const v1::MeasureTrials::Item& item,
-                               const MeasureSettings& settings) {
-  v1::MeasuredItem measured;
-  measured.set_trial(item.trial());
-  measured.set_outcome(v1::CORRECT);
-  const SampleBlock block = take_block(tools, work, item.samples());
-  measured.mutable_samples_us()->Add(block.samples_us.begin(), block.samples_us.end());
-  to_wire(block.conditions, *measured.mutable_conditions());
-  check_floor(tools, problem, block, settings, measured);
-  return measured;
+std::vector<v1::MeasuredItem> measure_blocks(const BlockTools& tools, const v1::PrepareProblem& problem,
+                                             std::span<const TimedWork> works,
+                                             const v1::MeasureTrials& request,
+                                             const MeasureSettings& settings) {
+  const std::uint32_t samples = request.items(0).samples();
+  for (const v1::MeasureTrials::Item& item : request.items()) {
+    if (item.samples() != samples) {
+      throw Error(ErrorCode::InvalidArgument, "measure.items", "take turns and need equally many samples");
+    }
+  }
+  const Blocks blocks = take_blocks(tools, works, samples);
+  std::vector<v1::MeasuredItem> result;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    v1::MeasuredItem& measured = result.emplace_back();
+    measured.set_trial(request.items(static_cast<int>(i)).trial());
+    measured.set_outcome(v1::CORRECT);
+    measured.mutable_samples_us()->Add(blocks.samples_us[i].begin(), blocks.samples_us[i].end());
+    to_wire(blocks.conditions, *measured.mutable_conditions());
+    check_floor(tools, problem, blocks.conditions, settings, measured);
+  }
+  return result;
 }
 
 }  // namespace cubind::worker

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "cuda_api/device_facts.hpp"
 #include "schemas/worker.pb.h"
@@ -40,11 +42,14 @@ struct BlockTools {
   const cuda::DeviceFacts& facts;
 };
 
-/// One block with its conditions, after a first run. Blocks under thermal or hardware slowdown are measured
-/// again as the throttle policy says. A block with a sample below the floor is refused: `below_floor`,
-/// outcome WRONG_RESULT, detail with both figures. Throws DriverError for the variant's faults.
-v1::MeasuredItem measure_block(const BlockTools& tools, const v1::PrepareProblem& problem,
-                               const TimedWork& work, const v1::MeasureTrials::Item& item,
-                               const MeasureSettings& settings);
+/// A block of each item of the request, whose samples take turns, with their conditions; `works` in the order
+/// of the items, each after a first run. Blocks under thermal or hardware slowdown are measured again as the
+/// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
+/// WRONG_RESULT, detail with both figures. Throws DriverError for the variants' faults, and
+/// Error(InvalidArgument) where items want different numbers of samples.
+std::vector<v1::MeasuredItem> measure_blocks(const BlockTools& tools, const v1::PrepareProblem& problem,
+                                             std::span<const TimedWork> works,
+                                             const v1::MeasureTrials& request,
+                                             const MeasureSettings& settings);
 
 }  // namespace cubind::worker

@@ -44,7 +44,13 @@ struct BlockFixture {
       }
       return reading;
     };
-    return measure_block({timer, next, throttle, facts}, problem, TimedWork{}, item, MeasureSettings{});
+    return measured_by({timer, next, throttle, facts});
+  }
+  v1::MeasuredItem measured_by(const BlockTools& tools) {
+    v1::MeasureTrials request;
+    *request.add_items() = item;
+    const TimedWork work;
+    return measure_blocks(tools, problem, {&work, 1}, request, MeasureSettings{}).front();
   }
   static BlockConditions reading(std::uint32_t sm_mhz, std::uint64_t reasons = 0) {
     BlockConditions conditions;
@@ -135,7 +141,26 @@ TEST_CASE("one sample below the floor refuses the block of them") {
     std::vector<double> measure(const TimedWork&, unsigned) override { return {30, 5, 30}; }
   } timer;
   const BlockTools tools{timer, [&] { return f.reading(1000); }, f.throttle, f.facts};
-  CHECK(measure_block(tools, f.problem, TimedWork{}, f.item, MeasureSettings{}).below_floor());
+  CHECK(f.measured_by(tools).below_floor());
+}
+
+TEST_CASE("items that take turns have one block each and equally many samples") {
+  BlockFixture f;
+  v1::MeasureTrials request;
+  for (const std::uint32_t trial : {7U, 9U}) {
+    v1::MeasureTrials::Item& item = *request.add_items();
+    item.set_trial(trial);
+    item.set_samples(2);
+  }
+  const std::vector<TimedWork> works(2);
+  const BlockTools tools{f.timer, [&] { return f.reading(1000); }, f.throttle, f.facts};
+  const auto measured = measure_blocks(tools, f.problem, works, request, MeasureSettings{});
+  REQUIRE(measured.size() == 2);
+  CHECK(measured[0].trial() == 7);
+  CHECK(measured[1].trial() == 9);
+  CHECK(measured[1].samples_us_size() == 2);
+  request.mutable_items(1)->set_samples(3);
+  CHECK_THROWS_AS(measure_blocks(tools, f.problem, works, request, MeasureSettings{}), Error);
 }
 
 // What a sample did, in order.

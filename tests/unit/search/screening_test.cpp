@@ -14,7 +14,7 @@ ScreenStep step(const std::vector<double>& samples, std::optional<double> best, 
 }
 
 TEST_CASE("a trial without samples gets one") {
-  CHECK(step({}, 10.0) == ScreenStep{ScreenVerdict::Measure, 1});
+  CHECK(step({}, 100.0) == ScreenStep{ScreenVerdict::Measure, 1});
 }
 
 TEST_CASE("after one sample a trial beyond ten percent of the best is stopped") {
@@ -44,10 +44,17 @@ TEST_CASE("two ticks of difference never stop a trial") {
 }
 
 TEST_CASE("a short time is that of the mean of six samples") {
-  CHECK(step({2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 5});
+  CHECK(step({2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 2});
   CHECK(step({2.0, 2.0, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 3});
   CHECK(step({1.9, 2.1, 2.1, 2.1, 2.1, 2.2}, 2.0).verdict == ScreenVerdict::Survivor);
   CHECK(step({1.9, 2.2, 2.1, 2.1, 2.2, 2.2}, 2.0).verdict == ScreenVerdict::Hopeless);
+}
+
+TEST_CASE("where the best is short one sample that is far too long stops no trial") {
+  CHECK(step({}, 2.0) == ScreenStep{ScreenVerdict::Measure, 3});
+  CHECK(step({6.0, 2.1, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 3});
+  CHECK(step({6.0, 2.1, 2.0, 2.0, 2.1, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Survivor, 0});
+  CHECK(step({2.5, 2.5, 2.6}, 2.0) == ScreenStep{ScreenVerdict::Hopeless, 0});
 }
 
 TEST_CASE("stored samples beyond what screening asks for are judged as they are") {
