@@ -31,7 +31,7 @@ TEST_CASE("the first values of the settings are those that the documentation nam
   CHECK(kSettings.screen_first_margin == 0.10);
   CHECK(kSettings.screen_margin == 0.05);
   CHECK(kSettings.tie_margin == 0.0025);
-  CHECK(kSettings.max_finalists == 8);
+  CHECK(kSettings.max_finalists == 16);
   CHECK(kSettings.min_samples == 10);
   CHECK(kSettings.max_samples == 60);
 }

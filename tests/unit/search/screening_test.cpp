@@ -61,17 +61,17 @@ TEST_CASE("stored samples beyond what screening asks for are judged as they are"
   CHECK(step({105, 109, 106, 101}, 100.0).verdict == ScreenVerdict::Survivor);
 }
 
-TEST_CASE("at most eight finalists go on and the fastest come first") {
+TEST_CASE("at most sixteen finalists go on and the fastest come first") {
   std::vector<Screened> screened;
-  for (std::size_t i = 0; i < 12; ++i) {
+  for (std::size_t i = 0; i < 20; ++i) {
     screened.push_back({i, 100.11 - 0.01 * static_cast<double>(i), false});
   }
   const auto finalists = choose_finalists(screened, kTick, kSettings);
-  CHECK(finalists == std::vector<std::size_t>{11, 10, 9, 8, 7, 6, 5, 4});
+  CHECK(finalists == std::vector<std::size_t>{19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4});
 }
 
 TEST_CASE("of short kernels more go on because few samples of few ticks rank them badly") {
-  const std::vector<Screened> screened(40, {0, 2.0, false});
+  const std::vector<Screened> screened(60, {0, 2.0, false});
   CHECK(choose_finalists(screened, kTick, kSettings).size() == kSettings.short_finalists);
 }
 
@@ -82,11 +82,11 @@ TEST_CASE("a survivor of an early and slow best is no finalist once a faster one
 
 TEST_CASE("the default competes in the finals however slow it is") {
   std::vector<Screened> screened = {{0, 99.0, true}};
-  for (std::size_t i = 1; i < 12; ++i) {
+  for (std::size_t i = 1; i < 20; ++i) {
     screened.push_back({i, 90.0, false});
   }
   const auto finalists = choose_finalists(screened, kTick, kSettings);
-  CHECK(finalists.size() == 8);
+  CHECK(finalists.size() == 16);
   CHECK(finalists.back() == 0);
 }
 
