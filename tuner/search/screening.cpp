@@ -28,8 +28,7 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
   const bool complete = count >= all;
   const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
   if (!question.must_compete && question.best_us) {
-    const double value =
-        complete ? screen_value_us(question.samples_us, question.tick_us, settings) : least;
+    const double value = complete ? screen_value_us(question.samples_us, question.tick_us, settings) : least;
     if (beyond(value, *question.best_us, margin, question.tick_us, settings)) {
       return {ScreenVerdict::Hopeless, 0};
     }

@@ -45,8 +45,7 @@ class CudaDevice final : public DeviceBackend {
   v1::DeviceReply reply();
   v1::DeviceReply reply(const DeviceFailure& failure);
   v1::DeviceReply measured(const v1::MeasureTrials& request, const v1::MeasureTrials::Item*& culprit);
-  std::optional<std::string> run_first(const v1::MeasureTrials& request,
-                                       const v1::MeasureTrials::Item& item);
+  std::optional<std::string> run_first(const v1::MeasureTrials& request, const v1::MeasureTrials::Item& item);
   std::vector<v1::MeasuredItem> measure_all(const v1::MeasureTrials& request);
 
   const StartedDriver driver_;
