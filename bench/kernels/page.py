@@ -8,10 +8,10 @@ Replaces what stands between the page's two marks; --check only compares, and ex
 or where the table has other problems than variants/shapes.jsonl, the list that it is made from, or
 launch_all.py has none for a kernel. A row: the median time of the default and of the winner as they were
 measured side by side, the slowest configuration that was tried and correct (trials.json), the fastest call of
-torch, cuBLAS or cuDNN (the benchmarks' results), what share of the roofline the winner reaches (the spec's
-`work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and the winner's tunables in the order of the
-spec. --trials brings trials.json up to date from `cubindctl export --all-trials --samples`, which is too
-large to be kept. Needs neither torch nor a GPU.
+torch, cuBLAS or cuDNN (the benchmarks' results, where the L2 was cleared as for the record), what share of
+the roofline the winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and
+the winner's tunables in the order of the spec. --trials brings trials.json up to date from `cubindctl export
+--all-trials --samples`, which is too large to be kept. Needs neither torch nor a GPU.
 """
 
 import argparse
@@ -58,16 +58,28 @@ def spec_of(kernel):
     return Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
 
 
+def clears_by_reading(policy):
+    """Of a policy, cold/METHOD and more: whether the method reads a buffer. The first two wrote it, which
+    makes a kernel up to a fifth slower."""
+    return not policy.startswith(("cold/1,", "cold/2,"))
+
+
 def library_times():
-    """{key: microseconds} of the fastest call of a library for each problem that a benchmark has."""
+    """{key: microseconds} of the fastest call of a library for each problem that a benchmark has. A key ends
+    with whether the L2 was cleared by reading."""
     times = {}
 
     def add(kernel, problem, microseconds):
-        key = key_of(kernel, problem)
+        key = (*key_of(kernel, problem), by_reading)
         times[key] = min(microseconds, times.get(key, microseconds))
 
     def results(name):
-        return json.loads((RESULTS / name).read_text())
+        nonlocal by_reading
+        found = json.loads((RESULTS / name).read_text())
+        by_reading = clears_by_reading(found.get("toolchain", {}).get("policy", "cold/1,stream"))
+        return found
+
+    by_reading = False
 
     for name in ("kernels.json", "kernels_later.json"):
         for line in results(name)["problems"]:
@@ -125,12 +137,15 @@ def roofline_us(spec, problem):
     )
 
 
+def library_of(record, libraries):
+    """Microseconds of a library after the same clearing of the L2; None where nobody measured it."""
+    key = key_of(record["kernel"], flat(record["problem"]))
+    return libraries.get((*key, clears_by_reading(record["policy"])))
+
+
 def beside_library(spec, records, libraries):
     """A sentence on what one would call instead, and at how many of the problems that is faster."""
-    kernel = spec.fields["name"]
-    times = [
-        (record["time_us"], libraries.get(key_of(kernel, flat(record["problem"])))) for record in records
-    ]
+    times = [(record["time_us"], library_of(record, libraries)) for record in records]
     known = [(own, library) for own, library in times if library]
     if not known:
         return f"Instead one would call {spec.fields['baseline']}."
@@ -155,7 +170,7 @@ def table_of(kernel, records, slowest, libraries):
         winner = " ".join(str(record["configuration"][name]) for name in tunables)
         key = key_of(kernel, flat(record["problem"]))
         columns = [label(record["problem"]), f"{time * gain:.2f}", f"{time:.2f}", f"{gain:.2f}"]
-        columns += [f"{times[key]:.2f}" if key in times else "" for times in (slowest, libraries)]
+        columns += [f"{us:.2f}" if us else "" for us in (slowest.get(key), library_of(record, libraries))]
         lines.append(f"| {' | '.join([*columns, f'{100 * share:.0f} %', winner])} |")
     return "\n".join(lines) + "\n"
 
