@@ -162,7 +162,7 @@ std::optional<ProcessId> next_compiler(pid_t agent, const std::vector<ProcessId>
 
 // Each NVRTC was asked what it is, and that of the device has a second one.
 std::size_t compilers_before_jobs(const v1::Hello& hello) {
-  return static_cast<std::size_t>(hello.toolchains_size() + hello.devices_size());
+  return static_cast<std::size_t>(hello.toolchains_size()) + static_cast<std::size_t>(hello.devices_size());
 }
 
 TEST_CASE("an agent that offers a device starts its compilers before a job comes") {
