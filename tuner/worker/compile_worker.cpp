@@ -1,5 +1,7 @@
 #include "tuner/worker/compile_worker.hpp"
 
+#include <malloc.h>
+
 #include <charconv>
 #include <optional>
 
@@ -14,6 +16,16 @@
 
 namespace cubind::worker {
 namespace {
+
+constexpr int kKeptFreeBytes = 64 << 20;
+constexpr int kLargestHeapBlock = 32 << 20;
+
+// Memory that a compile frees stays for the next one, up to a bound. By default the heap shrinks after every
+// compile, and the kernel clears the same pages anew for the next.
+void keep_freed_memory() {
+  mallopt(M_TRIM_THRESHOLD, kKeptFreeBytes);
+  mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);  // larger ones are mapped, and unmapped when they are freed
+}
 
 void send(int fd, const google::protobuf::MessageLite& message) {
   write_frame(fd, message.SerializeAsString());
@@ -82,6 +94,7 @@ CompileWorkerOptions parse_compile_worker_options(const std::vector<std::string>
 
 ExitCode run_compile_worker(int fd, const std::vector<std::string>& arguments) {
   const CompileWorkerOptions options = parse_compile_worker_options(arguments);
+  keep_freed_memory();
   std::optional<NvrtcLibrary> library;
   std::optional<ProgramCompiler> compiler;
   try {
