@@ -115,6 +115,7 @@ std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reade
   std::vector<ScreenedRow> rows = reader.screened({question.kernel, question.problem, question.device_class,
                                                    question.policy, driver_branch(record.driver.version)},
                                                   reader.last_series(question));
+  std::erase_if(rows, [](const ScreenedRow& row) { return row.samples_us.empty(); });
   std::ranges::stable_sort(rows, {}, [](const ScreenedRow& row) {
     const double sum = std::accumulate(row.samples_us.begin(), row.samples_us.end(), 0.0);
     return sum / static_cast<double>(row.samples_us.size());
