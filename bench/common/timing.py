@@ -53,7 +53,7 @@ class Timer:
                     candidates[name]()
                 names += turn
             torch.cuda.synchronize()
-        groups = _groups(profiler)
+        groups = groups_of(profiler)
         if len(groups) != len(names):
             raise RuntimeError(f"{len(names)} samples were taken, the profiler shows {len(groups)}")
         result = {name: [] for name in candidates}
@@ -62,7 +62,7 @@ class Timer:
         return result
 
 
-def _groups(profiler):
+def groups_of(profiler):
     """(first start, last end) in ns of the device work after each flush, in time order."""
     work = [
         (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())

@@ -69,31 +69,28 @@ def library_times():
     with whether the L2 was cleared by reading."""
     times = {}
 
-    def add(kernel, problem, microseconds):
+    def add(kernel, problem, by_reading, microseconds):
         key = (*key_of(kernel, problem), by_reading)
         times[key] = min(microseconds, times.get(key, microseconds))
 
-    def results(name):
-        nonlocal by_reading
+    def results(name, member):
         found = json.loads((RESULTS / name).read_text())
         by_reading = clears_by_reading(found.get("toolchain", {}).get("policy", "cold/1,stream"))
-        return found
-
-    by_reading = False
+        return [(line, by_reading) for line in found[member]]
 
     for name in ("kernels.json", "kernels_later.json"):
-        for line in results(name)["problems"]:
+        for line, by_reading in results(name, "problems"):
             for library in LIBRARIES & line["kernel_time_us"].keys():
-                add(line["kernel"], line["problem"], line["kernel_time_us"][library])
-    for line in results("rmsnorm_vs_torch_triton.json")["problems"]:
+                add(line["kernel"], line["problem"], by_reading, line["kernel_time_us"][library])
+    for line, by_reading in results("rmsnorm_vs_torch_triton.json", "problems"):
         runs = [run["torch"] for run in line["kernel_time_us"]]
-        add("rmsnorm_forward", line["problem"], statistics.median(runs))
-    for line in results("matmul.json")["timed"]:
-        add("matmul", line["problem"], line["torch"]["us"])
+        add("rmsnorm_forward", line["problem"], by_reading, statistics.median(runs))
+    for line, by_reading in results("matmul.json", "timed"):
+        add("matmul", line["problem"], by_reading, line["torch"]["us"])
     for name in ("attention.json", "attention_backward.json"):
-        for line in results(name)["timed"]:
+        for line, by_reading in results(name, "timed"):
             for other in line["others"].values():
-                add(line["pass"], line["problem"], other["us"])
+                add(line["pass"], line["problem"], by_reading, other["us"])
     return times
 
 

@@ -30,6 +30,7 @@ from driver import Kernel, compile_source
 from machine import toolchain
 from pairs import spelled
 from spec import Spec
+from timing import FLUSH, groups_of
 from torch.profiler import ProfilerActivity, profile
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -44,43 +45,24 @@ ROWS = {
 
 def ways():
     """{name: a call that clears the L2}"""
-    cubin, _ = compile_source(pathlib.Path(__file__).with_name("flush.cu"), [])
+    writing, _ = compile_source(pathlib.Path(__file__).with_name("flush.cu"), [])
+    reading, _ = compile_source(ROOT / "bench" / "common" / "vector_copy.cu", [])
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
     written = torch.zeros(2 * l2_bytes, dtype=torch.uint8, device="cuda")
     read, nowhere = torch.zeros_like(written.repeat(2)), torch.zeros(1, dtype=torch.int32, device="cuda")
 
-    def launch(symbol, times, buffer, *more):
+    def launch(cubin, symbol, times, buffer, *more):
         count = ctypes.c_int64(times * l2_bytes // 16)
         return Kernel(cubin, symbol, (4096, 1, 1), (256, 1, 1)).bind([buffer, count, *more])
 
-    write = launch("flush_by_writing", 2, written)
-    reads = {times: launch("flush_by_reading", times, read, nowhere) for times in (2, 4)}
+    write = launch(writing, f"{FLUSH}_by_writing", 2, written)
+    reads = {times: launch(reading, FLUSH, times, read, nowhere) for times in (2, 4)}
     return {
         "write 2": write,
         "read 2": reads[2],
         "read 4": reads[4],
         "write 2, read 2": lambda: (write(), reads[2]()),
     }
-
-
-def kernel_times(profiler):
-    """Microseconds from the first to the last kernel between two clearings."""
-    events = profiler.profiler.kineto_results.events()
-    work = sorted(
-        (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
-        for event in events
-        if event.device_type() == torch.autograd.DeviceType.CUDA and event.duration_ns() > 0
-    )
-    spans, behind_flush = [], True
-    for start, end, name in work:
-        if "flush_by" in name:
-            behind_flush = True
-        elif behind_flush:
-            spans.append([start, end])
-            behind_flush = False
-        else:
-            spans[-1][1] = max(spans[-1][1], end)
-    return [(end - start) / 1000 for start, end in spans]
 
 
 def measure(flush, call, samples):
@@ -91,7 +73,7 @@ def measure(flush, call, samples):
                 flush()
                 plan()
         torch.cuda.synchronize()
-    times = kernel_times(profiler)
+    times = [(end - start) / 1000 for start, end in groups_of(profiler)]
     if len(times) != samples * PLACES:
         raise RuntimeError(f"{samples * PLACES} samples were taken, the profiler shows {len(times)}")
     return [times[place::PLACES] for place in range(PLACES)]
