@@ -48,14 +48,18 @@ TEST_CASE("a ready worker that ended with its request is replaced before another
   CHECK(pool.counts().workers_started == 2);
 }
 
-TEST_CASE("workers beyond those that are kept end after a time without work") {
-  CompilePoolOptions options = newest(3);
-  options.idle_time = 200ms;
-  CompilePool pool(options);
+void keep_three_then_one(CompilePool& pool) {
   pool.keep_ready(3);
   REQUIRE(workers_of(pool, 3) == 3);
   pool.keep_ready(1);
   CHECK(workers_of(pool, 1) == 1);
+}
+
+TEST_CASE("workers beyond those that are kept end after a time without work") {
+  CompilePoolOptions options = newest(3);
+  options.idle_time = 200ms;
+  CompilePool pool(options);
+  keep_three_then_one(pool);
   pool.keep_ready(0);
   CHECK(workers_of(pool, 0) == 0);
   CHECK(pool.counts().workers_lost == 0);
@@ -66,10 +70,7 @@ TEST_CASE("of workers that have been without work for equally long the kept ones
   CompilePoolOptions options = newest(3);
   options.idle_time = 1500ms;
   CompilePool pool(options);
-  pool.keep_ready(3);
-  REQUIRE(workers_of(pool, 3) == 3);
-  pool.keep_ready(1);
-  CHECK(workers_of(pool, 1) == 1);
+  keep_three_then_one(pool);
   std::this_thread::sleep_for(options.idle_time);
   CHECK(pool.counts().workers_started == 3);
 }
