@@ -5,29 +5,33 @@ took.
 
 From an empty store the list is tuned exhaustively, then once more with everything compiled. With a budget a
 further daemon, its store empty too, tunes it with so many trials a problem, each search beginning with the
-best of the problems before it; the winners of both that differ are timed in turn, cold. With several values
+best of the problems before it; the winners of both that differ are timed in turn as in `bench/repeats`. With several values
 of --gpus (`--gpus 0 0,1`) the list is tuned from empty on each of these sets and nothing else is done. DIR
 holds cubind's programs. Needs torch.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import sys
 import tempfile
 import time
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+os.environ.setdefault("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")  # buffers as far apart as the tuner's
+
+sys.path += [str(pathlib.Path(__file__).parents[1] / folder) for folder in ("common", "repeats")]
+import oracle
 import torch
 from daemon import Daemon
-from driver import bind_plan, compile_source
+from judging import Oracle
 from machine import toolchain
-from timing import Timer, median
 
 KERNEL = "rmsnorm_forward"
 SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 PROBLEMS = [{"N": n, "D": d, "T": "bf16"} for d in (1024, 2048, 4096, 5120, 8192) for n in SIZES]
-ROUNDS = 60
+ROUNDS, ROUNDS_OF_LARGE = 600, 150
+PLACES_BYTES, MOST_PLACES = 512 << 20, 32  # as the tuner's places
 
 
 def summary(daemon, seconds, jobs):
@@ -59,25 +63,26 @@ def tune_list(daemon, *options):
 
 
 def winners(daemon):
-    return [daemon.get(KERNEL, problem) for problem in PROBLEMS]
+    return [daemon.get(KERNEL, problem)[1]["configuration"] for problem in PROBLEMS]
 
 
-def losses(exhaustive, budgeted):
-    """By problem: how much longer the second winner takes than the first, both timed in turn."""
-    timer = Timer(compile_source(pathlib.Path(__file__).parents[1] / "common" / "vector_copy.cu", [])[0])
-    timer.warm_up()
-    result = []
+def losses(commit, exhaustive, budgeted):
+    """By problem: how much longer the second winner takes than the first, by the oracle of bench/repeats."""
+    judge, result = Oracle(commit), []
     for problem, first, second in zip(PROBLEMS, exhaustive, budgeted, strict=True):
-        if first[1]["configuration"] == second[1]["configuration"]:
+        if first == second:
             result.append(0.0)
             continue
-        rows, columns = problem["N"], problem["D"]
-        x = torch.randn(rows, columns, device="cuda").bfloat16()
-        buffers = {"x": x, "w": torch.randn(columns, device="cuda").bfloat16(), "y": torch.empty_like(x)}
+        bytes_moved = 4 * problem["N"] * problem["D"]
+        places = min(max(PLACES_BYTES // bytes_moved, 1), MOST_PLACES)
+        measured = oracle.Problem(judge.spec(KERNEL), problem, judge.device, places)
         pair = {"first": first, "second": second}
-        calls = {name: bind_plan(*winner, buffers, {"eps": 1e-6}) for name, winner in pair.items()}
-        times = {name: median(values) for name, values in timer.samples(calls, ROUNDS).items()}
-        result.append(times["second"] / times["first"] - 1)
+        calls = {name: measured.call(judge.compiler, one) for name, one in pair.items()}
+        times = oracle.interleaved(judge.timer, calls, ROUNDS if places > 1 else ROUNDS_OF_LARGE)
+        torch.cuda.synchronize()
+        for call in calls.values():
+            call.unload()
+        result.append(oracle.trimmed_mean(times["second"]) / oracle.trimmed_mean(times["first"]) - 1)
     return result
 
 
@@ -91,7 +96,7 @@ def on_one_set(arguments, gpus):
     if arguments.budget:
         with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
             result["budget"] = tune_list(daemon, "--max-trials", str(arguments.budget))
-            result["budget"]["losses"] = losses(exhaustive, winners(daemon))
+            result["budget"]["losses"] = losses(arguments.commit, exhaustive, winners(daemon))
     return result
 
 

@@ -13,6 +13,11 @@ constexpr std::uint64_t kLeastFlush = std::uint64_t{64} << 20;
 
 constexpr double kDefaultFraction = 0.9;
 
+// What a GPU maps at once. Allocators begin one for buffers from about a half of it on.
+constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
+
+bool begins_page(std::uint64_t payload) { return payload >= kPage / 2; }
+
 // All places of a problem together, unless one alone takes more.
 constexpr std::uint64_t kPlacesBytes = std::uint64_t{512} << 20;
 constexpr std::uint32_t kMostPlaces = 30;
@@ -41,13 +46,16 @@ std::uint64_t memory_share(double fraction, std::uint64_t free_bytes) {
   return static_cast<std::uint64_t>(share * static_cast<double>(free_bytes));
 }
 
+std::uint64_t lead_bytes(std::uint64_t payload) { return begins_page(payload) ? kPage : kRedZoneBytes; }
+
 std::uint64_t guarded_bytes(std::uint64_t payload) {
   // The minimal placement starts up to one alignment later.
-  return payload + 2 * kRedZoneBytes + kAllocatorAlignment;
+  return lead_bytes(payload) + payload + kRedZoneBytes + kAllocatorAlignment;
 }
 
 std::uint64_t further_place_bytes(std::uint64_t payload) {
-  return (guarded_bytes(payload) + kAllocatorAlignment - 1) / kAllocatorAlignment * kAllocatorAlignment;
+  const std::uint64_t step = begins_page(payload) ? kPage : kAllocatorAlignment;
+  return (guarded_bytes(payload) + step - 1) / step * step;
 }
 
 std::uint64_t setup_bytes(const v1::PrepareProblem& request) {

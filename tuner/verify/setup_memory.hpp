@@ -14,6 +14,9 @@ std::uint64_t memory_share(double fraction, std::uint64_t free_bytes);
 /// As allocators give it; where a buffer starts within its allocation, see GuardedBuffer.
 inline constexpr std::uint64_t kAllocatorAlignment = 256;
 
+/// Of an allocation, before the buffer that is to be timed: a red zone, or as much as lets the buffer begin a
+/// page, as large ones do in programs.
+std::uint64_t lead_bytes(std::uint64_t payload);
 /// One buffer between its red zones.
 std::uint64_t guarded_bytes(std::uint64_t payload);
 /// The same at each further place: where the next one begins.

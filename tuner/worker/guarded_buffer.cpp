@@ -30,7 +30,7 @@ void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   const DeviceMemory& first = placement == Placement::Minimal && minimal_.bytes() > 0 ? minimal_ : memory_;
   const cuda::DevicePtr memory =
       at == 0 ? first.address() : more_.address() + (at - 1) * verify::further_place_bytes(bytes_);
-  address_ = memory + verify::kRedZoneBytes + (minimal ? align_ : 0);
+  address_ = memory + (minimal ? verify::kRedZoneBytes + align_ : verify::lead_bytes(bytes_));
   placement_ = placement;
 }
 
@@ -58,9 +58,9 @@ void GuardedBuffer::fit(MemoryBudget& budget, std::uint64_t bytes) {
       move(placement_);
       throw;
     }
-    move(placement_);
   }
   bytes_ = bytes;
+  move(placement_);
 }
 
 ZoneOnDevice GuardedBuffer::front_zone() const {

@@ -13,7 +13,7 @@ namespace cubind::worker {
 
 /// The buffer's start within its allocation.
 enum class Placement {
-  Aligned,  // to 256 bytes, as allocators give it: for timing
+  Aligned,  // as allocators give it, to 256 bytes or, if it is large, to a page: for timing
   Minimal,  // to the declared alignment and no more: for verification, so that a kernel that needs more is
             // caught
 };

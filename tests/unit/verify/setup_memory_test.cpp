@@ -56,14 +56,22 @@ TEST_CASE("small problems are timed at thirty places and large ones at their onl
   v1::PrepareProblem request = one_buffer(v1::OUT);
   CHECK(place_bytes(request) == (4000 + kGuard + 255) / 256 * 256);
   CHECK(timing_places(request) == 30);
-  request.mutable_buffers(0)->set_elements((std::uint64_t{64} << 18) - kGuard / 4);
+  request.mutable_buffers(0)->set_elements(std::uint64_t{60} << 18);
   CHECK(timing_places(request) == 8);
   request.mutable_buffers(0)->set_elements(std::uint64_t{64} << 18);
   CHECK(timing_places(request) == 7);
-  request.mutable_buffers(0)->set_elements(std::uint64_t{255} << 18);
+  request.mutable_buffers(0)->set_elements(std::uint64_t{252} << 18);
   CHECK(timing_places(request) == 2);
   request.mutable_buffers(0)->set_elements(std::uint64_t{600} << 18);
   CHECK(timing_places(request) == 1);
+}
+
+TEST_CASE("a large buffer begins a page at each place as it does in programs") {
+  constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
+  CHECK(lead_bytes(kPage / 2 - 1) == kRedZoneBytes);
+  CHECK(lead_bytes(kPage / 2) == kPage);
+  CHECK(further_place_bytes(kPage / 2) == 2 * kPage);
+  CHECK(further_place_bytes(2 * kPage) == 4 * kPage);
 }
 
 TEST_CASE("where the L2 stays warm or a graph is launched there is one place") {
