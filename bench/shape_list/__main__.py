@@ -5,9 +5,9 @@ took.
 
 From an empty store the list is tuned exhaustively, then once more with everything compiled. With a budget a
 further daemon, its store empty too, tunes it with so many trials a problem, each search beginning with the
-best of the problems before it; the winners of both that differ are timed in turn as in `bench/repeats`. With several values
-of --gpus (`--gpus 0 0,1`) the list is tuned from empty on each of these sets and nothing else is done. DIR
-holds cubind's programs. Needs torch.
+best of the problems before it; the winners of both that differ are timed in turn as in `bench/repeats`.
+With several values of --gpus (`--gpus 0 0,1`) the list is tuned from empty on each of these sets and nothing
+else is done. DIR holds cubind's programs. Needs torch.
 """
 
 import argparse
