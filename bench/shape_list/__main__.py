@@ -96,7 +96,9 @@ def on_one_set(arguments, gpus):
     if arguments.budget:
         with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
             result["budget"] = tune_list(daemon, "--max-trials", str(arguments.budget))
-            result["budget"]["losses"] = losses(arguments.commit, exhaustive, winners(daemon))
+            budgeted = winners(daemon)
+            result["budget"]["winners"] = [list(pair) for pair in zip(exhaustive, budgeted, strict=True)]
+            result["budget"]["losses"] = losses(arguments.commit, exhaustive, budgeted)
     return result
 
 

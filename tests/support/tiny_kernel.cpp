@@ -60,8 +60,7 @@ constexpr std::array<double, kTinyConfigurations> kSlower = {1,    1.004, 1.012,
 constexpr double kFastestUs = 20;
 constexpr double kNoise = 0.006;  // half its width, of the time
 constexpr double kFinalistsBelow = 1.1;
-constexpr std::size_t kFinalSamples =
-    MeasureSettings{}.cheap_max_samples;  // no finalist needs a sample twice
+constexpr std::size_t kFinalSamples = MeasureSettings{}.max_samples;  // no finalist needs a sample twice
 
 const Configuration kDefault{{{"THREADS", 128}, {"VECTOR", 1}}};
 

@@ -1,7 +1,6 @@
 #include "tuner/agent/final_stage.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/failpoint.hpp"
 
@@ -33,12 +32,13 @@ FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& prog
                        const RoundContext& context)
     : bench_(bench), log_(log), progress_(progress), context_(context) {}
 
-double FinalStage::fastest_us(const std::vector<const Candidate*>& finalists) const {
-  double fastest = std::numeric_limits<double>::infinity();
+std::uint32_t FinalStage::samples_of(const std::vector<const Candidate*>& finalists) const {
+  std::optional<double> fastest;
   for (const Candidate* candidate : finalists) {
-    fastest = std::min(fastest, bench_.observed_us(*candidate).value_or(fastest));
+    const auto time = bench_.observed_us(*candidate);
+    fastest = time && (!fastest || *time < *fastest) ? time : fastest;
   }
-  return fastest;
+  return fastest ? samples_of_round(*fastest, context_) : 1;
 }
 
 // The first round from `at_least` on that everyone has, else the first that nobody has and none follows.
@@ -61,9 +61,8 @@ std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& runnin
 
 std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& finalists) {
   progress_.phase("finalists");
-  const double fastest = fastest_us(finalists);
-  const std::uint32_t samples = samples_of_round(fastest, context_);
-  FinalRounds rounds(finalists.size(), context_, most_rounds(fastest, context_));
+  FinalRounds rounds(finalists.size(), context_);
+  const std::uint32_t samples = samples_of(finalists);
   std::uint32_t at_least = 0;
   while (!rounds.done()) {
     std::vector<const Candidate*> running;

@@ -30,13 +30,9 @@ struct MeasureSettings {
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
   double tie_margin = 0.0025;
-  /// Below `cheap_below_us` more finalists and rounds cost some hundredths of a second: three samples of
-  /// screening rank dozens of near equals badly, and 60 rounds do not separate half a per cent.
-  double cheap_below_us = 100;
-  std::uint32_t cheap_finalists = 48;
-  std::uint32_t cheap_max_samples = 180;
-  /// Short times, below `mean_below_ticks`: a round takes the mean of several samples of each finalist, and
-  /// `max_samples` rounds do.
+  /// Short times, below `mean_below_ticks`: screening by three samples of few ticks ranks them badly, so
+  /// more go on, and a round takes the mean of several samples of each.
+  std::uint32_t short_finalists = 48;
   std::uint32_t short_samples = 6;
   /// And of more samples below `more_below_ticks`: of 1.7 us a sample scatters by 5 %, of 5 us by 2 %.
   std::uint32_t shortest_samples = 24;

@@ -52,12 +52,6 @@ std::uint32_t samples_of_round(double fastest_us, const RoundContext& context) {
                                                                   : settings.short_samples;
 }
 
-std::uint32_t most_rounds(double fastest_us, const RoundContext& context) {
-  const MeasureSettings& settings = context.settings;
-  const bool more = fastest_us < settings.cheap_below_us && samples_of_round(fastest_us, context) == 1;
-  return more ? settings.cheap_max_samples : settings.max_samples;
-}
-
 std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,
                                              const RoundContext& context) {
   std::optional<std::size_t> first;
@@ -88,8 +82,8 @@ double round_location_us(const RoundTimes& times, const RoundContext& context) {
   return location_us(values(times), context.tick_us, context.settings);
 }
 
-FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context, std::uint32_t most)
-    : context_(context), most_(most), state_(finalists), compares_at_(context.settings.min_samples) {}
+FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context)
+    : context_(context), state_(finalists), compares_at_(context.settings.min_samples) {}
 
 std::optional<std::size_t> FinalRounds::leader() const {
   static const RoundTimes kNone;
@@ -111,7 +105,7 @@ bool FinalRounds::done() const {
   if (!first) {
     return false;
   }
-  const bool has_all = rounds_ >= most_;
+  const bool has_all = rounds_ >= context_.settings.max_samples;
   for (std::size_t i = 0; i < state_.size(); ++i) {
     if (state_[i].running && i != *first && !state_[i].resolved && !has_all) {
       return false;
@@ -155,7 +149,7 @@ void FinalRounds::add_round(std::uint32_t round, const std::map<std::size_t, dou
     state_[finalist].times[round] = time;
   }
   ++rounds_;
-  if (rounds_ >= std::min(compares_at_, most_)) {
+  if (rounds_ >= std::min(compares_at_, context_.settings.max_samples)) {
     compare();
   }
 }

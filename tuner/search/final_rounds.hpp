@@ -39,9 +39,6 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
 /// How many samples of a finalist make its time in a round, where the fastest takes `fastest_us`.
 std::uint32_t samples_of_round(double fastest_us, const RoundContext& context);
 
-/// After how many rounds the finalists are not told apart any further.
-std::uint32_t most_rounds(double fastest_us, const RoundContext& context);
-
 /// location_us of all rounds of a finalist.
 double round_location_us(const RoundTimes& times, const RoundContext& context);
 
@@ -53,10 +50,8 @@ std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> 
 /// Pure bookkeeping; used from one thread.
 class FinalRounds {
  public:
-  /// Finalists are numbered from 0. `most`: see most_rounds().
-  FinalRounds(std::size_t finalists, const RoundContext& context, std::uint32_t most);
-  FinalRounds(std::size_t finalists, const RoundContext& context)
-      : FinalRounds(finalists, context, context.settings.max_samples) {}
+  /// Finalists are numbered from 0.
+  FinalRounds(std::size_t finalists, const RoundContext& context);
 
   /// Whether all is known, as of the last comparison: each finalist still running is separated from the
   /// leader or within the tie margin of it, or has all its samples.
@@ -88,7 +83,6 @@ class FinalRounds {
   void judge(State& one, const State& leader);
 
   RoundContext context_;
-  std::uint32_t most_;
   std::vector<State> state_;
   std::uint32_t rounds_ = 0;       // added
   std::uint32_t compares_at_;      // so many rounds: the next comparison

@@ -47,8 +47,8 @@ std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, do
   });
   const auto must = static_cast<std::size_t>(
       std::ranges::count_if(ranked, [](const Screened& one) { return one.must_compete; }));
-  const bool are_cheap = !ranked.empty() && ranked.front().value_us < settings.cheap_below_us;
-  const std::size_t most = are_cheap ? settings.cheap_finalists : settings.max_finalists;
+  const bool are_short = !ranked.empty() && compares_means(ranked.front().value_us, tick_us, settings);
+  const std::size_t most = are_short ? settings.short_finalists : settings.max_finalists;
   std::size_t places = most > must ? most - must : 0;
   std::vector<std::size_t> finalists;
   for (const Screened& one : ranked) {

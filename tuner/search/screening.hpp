@@ -44,7 +44,7 @@ struct Screened {
 };
 
 /// The finalists: all within the second margin of the best, at most MeasureSettings::max_finalists
-/// (cheap_finalists below cheap_below_us), fastest first. Trials that must compete are always among
+/// (short_finalists where means are compared), fastest first. Trials that must compete are always among
 /// them. Returns candidates.
 std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, double tick_us,
                                           const MeasureSettings& settings);

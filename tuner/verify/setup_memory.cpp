@@ -19,7 +19,7 @@ constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 bool begins_page(std::uint64_t payload) { return payload >= kPage / 2; }
 
 // All places of a problem together, unless one alone takes more.
-constexpr std::uint64_t kPlacesBytes = std::uint64_t{512} << 20;
+constexpr std::uint64_t kPlacesBytes = std::uint64_t{4} << 30;
 constexpr std::uint32_t kMostPlaces = 30;
 
 std::uint64_t payload_bytes(const v1::BufferSpec& buffer) {

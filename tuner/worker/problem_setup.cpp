@@ -140,9 +140,9 @@ void ProblemSetup::next_place() {
 }
 
 // Configurations may still need memory for their scratch.
-bool ProblemSetup::leaves_room_for(std::uint64_t bytes) const {
+std::uint64_t ProblemSetup::spare_bytes() const {
   const std::uint64_t taken = std::min(budget_.taken_bytes(), budget_.limit_bytes());
-  return bytes <= (budget_.limit_bytes() - taken) / 4;
+  return (budget_.limit_bytes() - taken) / 4;
 }
 
 // Verifying and timing trials take turns: in the same memory each makes its inputs anew. They go on doing so
@@ -158,7 +158,7 @@ void ProblemSetup::part_inputs() {
     }
     bytes += buffer.variant.role() == v1::IN ? verify::guarded_bytes(buffer.variant.bytes()) : 0;
   }
-  if (!leaves_room_for(bytes)) {
+  if (bytes > spare_bytes()) {
     return;
   }
   inputs_of_.reset();
@@ -182,17 +182,15 @@ void ProblemSetup::make_places() {
     return;
   }
   places_ = 1;
-  const std::uint32_t wanted = verify::timing_places(request_);
-  if (!leaves_room_for((wanted - 1) * verify::place_bytes(request_))) {
-    return;
-  }
+  const std::uint64_t room = spare_bytes() / std::max<std::uint64_t>(verify::place_bytes(request_), 1);
+  const auto more = std::min<std::uint64_t>(verify::timing_places(request_) - 1, room);
   try {
     for (Buffer& buffer : buffers_) {
       if (buffer.variant.role() != v1::SCRATCH) {
-        buffer.variant.add_places(budget_, wanted - 1);
+        buffer.variant.add_places(budget_, static_cast<std::uint32_t>(more));
       }
     }
-    places_ = wanted;
+    places_ = 1 + static_cast<std::uint32_t>(more);
   } catch (const cuda::DriverError& error) {
     if (error.result() != cuda::Result::OutOfMemory) {
       throw;

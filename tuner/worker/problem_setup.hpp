@@ -92,7 +92,7 @@ class ProblemSetup {
   void make_inputs(InputState wanted);
   bool has_kept(const InputState& wanted);
   void part_inputs();
-  bool leaves_room_for(std::uint64_t bytes) const;
+  std::uint64_t spare_bytes() const;
   void make_places();
   void fill_places();
   void move_to(std::uint32_t place);

@@ -34,9 +34,6 @@ TEST_CASE("the first values of the settings are those that the documentation nam
   CHECK(kSettings.max_finalists == 16);
   CHECK(kSettings.min_samples == 10);
   CHECK(kSettings.max_samples == 60);
-  CHECK(kSettings.cheap_below_us == 100);
-  CHECK(kSettings.cheap_finalists == 48);
-  CHECK(kSettings.cheap_max_samples == 180);
 }
 
 }  // namespace

@@ -153,13 +153,6 @@ TEST_CASE("a round takes the more samples of a kernel the shorter it is") {
   CHECK(samples_of_round(12.9, context_of()) == 1);
 }
 
-TEST_CASE("between short and long kernels near equals get the most rounds") {
-  CHECK(most_rounds(12.7, context_of()) == 60);
-  CHECK(most_rounds(12.9, context_of()) == 180);
-  CHECK(most_rounds(99, context_of()) == 180);
-  CHECK(most_rounds(101, context_of()) == 60);
-}
-
 TEST_CASE("a ratio is taken over the rounds that both took part in") {
   const RoundTimes a = {{0, 10}, {1, 10}, {5, 90}}, b = {{0, 20}, {1, 20}, {6, 1}};
   const auto ratio = round_ratio(a, b, context_of());

@@ -56,14 +56,15 @@ TEST_CASE("small problems are timed at thirty places and large ones at their onl
   v1::PrepareProblem request = one_buffer(v1::OUT);
   CHECK(place_bytes(request) == (4000 + kGuard + 255) / 256 * 256);
   CHECK(timing_places(request) == 30);
-  request.mutable_buffers(0)->set_elements(std::uint64_t{60} << 18);
-  CHECK(timing_places(request) == 8);
-  request.mutable_buffers(0)->set_elements(std::uint64_t{64} << 18);
-  CHECK(timing_places(request) == 7);
-  request.mutable_buffers(0)->set_elements(std::uint64_t{252} << 18);
-  CHECK(timing_places(request) == 2);
-  request.mutable_buffers(0)->set_elements(std::uint64_t{600} << 18);
-  CHECK(timing_places(request) == 1);
+  const auto places_of = [&](std::uint64_t mebibytes) {
+    request.mutable_buffers(0)->set_elements(mebibytes << 18);
+    return timing_places(request);
+  };
+  CHECK(places_of(100) == 30);
+  CHECK(places_of(508) == 8);
+  CHECK(places_of(512) == 7);
+  CHECK(places_of(2044) == 2);
+  CHECK(places_of(5000) == 1);
 }
 
 TEST_CASE("a large buffer begins a page at each place as it does in programs") {
