@@ -21,7 +21,7 @@ double location_us(std::span<const double> samples_us, double tick_us, const Mea
 
 double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings) {
   const double smallest = *std::ranges::min_element(samples_us);
-  return compares_means(smallest, tick_us, settings) ? trimmed_mean(samples_us) : smallest;
+  return compares_means(smallest, tick_us, settings) ? median(samples_us) : smallest;
 }
 
 }  // namespace cubind

@@ -19,7 +19,7 @@ bool compares_means(double time_us, double tick_us, const MeasureSettings& setti
 /// At least one sample.
 double location_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings);
 
-/// The value that screening compares: the smallest sample, or the mean of short ones. At least one sample.
+/// The value that screening compares: the smallest sample, or the median of short ones. At least one sample.
 double screen_value_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings);
 
 }  // namespace cubind

@@ -12,8 +12,8 @@ namespace cubind {
 struct MeasureSettings {
   /// Screening: one sample after the warm-up, stop if beyond the first margin; then up to `screen_samples`,
   /// stop if the smallest is beyond the second. Both against the best trial screened so far. Where the best
-  /// is short, the first look takes the least of `short_first_samples`, since now and then one is far too
-  /// long, and the mean of `short_screen_samples` is compared: that of three scattered by 1.6 %.
+  /// is short, the first look takes the least of `short_first_samples`, and the median of
+  /// `short_screen_samples` is compared: now and then one is far too long, sometimes two of six.
   std::uint32_t screen_first_samples = 1;
   std::uint32_t short_first_samples = 3;
   std::uint32_t screen_samples = 3;
