@@ -164,8 +164,22 @@ TEST_CASE("after a wrong result the inputs of every place are made anew") {
   }
 }
 
-TEST_CASE("a problem without memory for more has one place") {
+TEST_CASE("a problem has as many places as a quarter of what is left holds") {
   SetupOnHost host;
+  const std::uint64_t left = kPlenty - host.budget.taken_bytes();
+  host.setup->prepare_timing();
+  CHECK(kPlenty - host.budget.taken_bytes() >= left / 2);
+  std::set<cuda::DevicePtr> places;
+  for (int sample = 0; sample < 60; ++sample) {
+    CHECK_FALSE(host.damage_at_next_place());
+    places.insert(test::last_hashed());
+  }
+  CHECK(places.size() > 1);
+  CHECK(places.size() < 30);
+}
+
+TEST_CASE("a problem without memory for more has one place") {
+  SetupOnHost host(4 * kBytes + (std::uint64_t{3} << 20));
   host.setup->prepare_timing();
   CHECK_FALSE(host.setup->has_several_places());
   CHECK_FALSE(host.damage_at_next_place());
