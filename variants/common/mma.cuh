@@ -5,8 +5,7 @@
 // in two for the right one.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "half_types.cuh"
 
 // Four 8 x 8 tiles of 16-bit elements. Lanes 8i to 8i + 7 give the addresses of tile i's rows; lane l gets of
 // each tile the elements (l / 4, l % 4 * 2 + {0, 1}).

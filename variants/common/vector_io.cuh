@@ -4,8 +4,7 @@
 // all, kept as they lie in memory. Its address must be a multiple of its size.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "half_types.cuh"
 
 // What a kernel says to the caches about data that it reads once and writes once.
 enum CacheHint {
@@ -34,22 +33,10 @@ struct Word<16> {
 };
 
 __device__ __forceinline__ float to_float(float value) { return value; }
-__device__ __forceinline__ float to_float(__half value) { return __half2float(value); }
-__device__ __forceinline__ float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
 
-template <typename T>
-__device__ __forceinline__ T from_float(float value);
 template <>
 __device__ __forceinline__ float from_float<float>(float value) {
   return value;
-}
-template <>
-__device__ __forceinline__ __half from_float<__half>(float value) {
-  return __float2half_rn(value);
-}
-template <>
-__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
-  return __float2bfloat16_rn(value);
 }
 
 // The elements of one 32-bit word. They are taken apart as numbers: arrays of 16-bit elements land in local
@@ -63,11 +50,10 @@ struct Words<float> {
 template <>
 struct Words<__half> {
   static __device__ __forceinline__ float element(unsigned int word, int index) {
-    return __half2float(__ushort_as_half(static_cast<unsigned short>(index == 0 ? word : word >> 16)));
+    return to_float(__half{static_cast<unsigned short>(index == 0 ? word : word >> 16)});
   }
   static __device__ __forceinline__ unsigned int join(float low, float high) {
-    const __half2 pair = __floats2half2_rn(low, high);
-    return *reinterpret_cast<const unsigned int*>(&pair);
+    return rounded_pair<__half>(low, high);
   }
 };
 template <>
@@ -76,8 +62,7 @@ struct Words<__nv_bfloat16> {
     return __uint_as_float(index == 0 ? word << 16 : word & 0xffff0000u);
   }
   static __device__ __forceinline__ unsigned int join(float low, float high) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const unsigned int*>(&pair);
+    return rounded_pair<__nv_bfloat16>(low, high);
   }
 };
 

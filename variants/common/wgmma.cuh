@@ -5,8 +5,7 @@
 // result[j][0 .. 3].
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "half_types.cuh"
 
 // Makes what this thread wrote to shared memory, and what it copied there and waited for, seen by wgmma; a
 // barrier follows.
