@@ -31,7 +31,7 @@ KERNEL = "rmsnorm_forward"
 SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 PROBLEMS = [{"N": n, "D": d, "T": "bf16"} for d in (1024, 2048, 4096, 5120, 8192) for n in SIZES]
 ROUNDS, ROUNDS_OF_LARGE = 600, 150
-PLACES_BYTES, MOST_PLACES = 512 << 20, 32  # as the tuner's places
+PLACES_BYTES, MOST_PLACES = 4 << 30, 32
 
 
 def summary(daemon, seconds, jobs):

@@ -1,7 +1,7 @@
 // __half and __nv_bfloat16 with what kernels here do with them: they are stored, and converted to and from
 // float.
 //
-// The toolkit's cuda_fp16.h and cuda_bf16.h take a fifth of the time in which a kernel is compiled. These types
+// The toolkit's cuda_fp16.h and cuda_bf16.h take a sixth of the time in which a kernel is compiled. These types
 // have their names and layouts, so that entries are called as with the toolkit's, and their conversions, so that
 // the code is the same.
 #pragma once

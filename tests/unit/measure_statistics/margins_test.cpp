@@ -25,6 +25,8 @@ TEST_CASE("screening compares the smallest sample and of short times the median"
   const std::vector<double> samples = {14.4, 14.0, 17.0};
   CHECK(screen_value_us(samples, 0.032, kSettings) == Approx(14.0));
   CHECK(screen_value_us(samples, 1.0, kSettings) == Approx(14.4));
+  const std::vector<double> with_two_outliers = {4.96, 3.71, 3.84, 3.74, 3.68, 4.64};
+  CHECK(screen_value_us(with_two_outliers, 0.032, kSettings) == Approx(3.79));
 }
 
 TEST_CASE("the first values of the settings are those that the documentation names") {
