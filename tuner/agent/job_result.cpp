@@ -19,7 +19,7 @@ void add_statistics(const Finalist& winner, const RoundContext& context, Timing&
   for (const auto& [round, time] : winner.times) {
     times.push_back(time);
   }
-  const bool means = compares_means(median(times), context.tick_us, context.settings);
+  const bool means = is_short(median(times), context.tick_us, context.settings);
   BootstrapOptions options{context.settings.confidence, context.settings.bootstrap_resamples,
                            means ? Location::Mean : Location::Median, context.seed};
   const ConfidenceInterval interval = bootstrap_interval(times, options);

@@ -11,11 +11,11 @@ namespace cubind {
 /// The larger of `fraction` of `reference_us` and two ticks, in microseconds.
 double margin_us(double reference_us, double fraction, double tick_us, const MeasureSettings& settings);
 
-/// Whether `time_us` is so short that medians are whole ticks, each more than the tie margin: means are
-/// compared.
-bool compares_means(double time_us, double tick_us, const MeasureSettings& settings);
+/// Whether `time_us` is so short that a tick is more than the tie margin. The finals then compare means,
+/// since medians are whole ticks; screening compares medians, since of six samples two may be outliers.
+bool is_short(double time_us, double tick_us, const MeasureSettings& settings);
 
-/// The value by which a set of samples is compared: the median, or the mean of short ones (compares_means).
+/// The value by which a set of samples is compared: the median, or the mean of short ones (is_short).
 /// At least one sample.
 double location_us(std::span<const double> samples_us, double tick_us, const MeasureSettings& settings);
 

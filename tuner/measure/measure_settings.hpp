@@ -30,7 +30,7 @@ struct MeasureSettings {
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
   double tie_margin = 0.0025;
-  /// Short times, below `mean_below_ticks`: screening by three samples of few ticks ranks them badly, so
+  /// Short times, below `mean_below_ticks`: screening by few samples of few ticks ranks them badly, so
   /// more go on, and a round takes the mean of several samples of each.
   std::uint32_t short_finalists = 48;
   std::uint32_t short_samples = 6;
@@ -46,7 +46,7 @@ struct MeasureSettings {
   std::uint32_t bootstrap_resamples = 1000;
 
   /// Timers tick: no margin of screening is smaller than `margin_ticks`. Below `mean_below_ticks` a tick is
-  /// more than the tie margin and a median a whole tick, so means are compared. Kernels start anywhere
+  /// more than the tie margin and a median a whole tick, so the finals compare means. Kernels start anywhere
   /// between two ticks, so that a mean has no ticks.
   double margin_ticks = 2;
   double mean_below_ticks = 400;

@@ -45,7 +45,7 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
 
 std::uint32_t samples_of_round(double fastest_us, const RoundContext& context) {
   const MeasureSettings& settings = context.settings;
-  if (!compares_means(fastest_us, context.tick_us, settings)) {
+  if (!is_short(fastest_us, context.tick_us, settings)) {
     return 1;
   }
   return fastest_us < settings.more_below_ticks * context.tick_us ? settings.shortest_samples

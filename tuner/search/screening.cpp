@@ -17,14 +17,14 @@ bool beyond(double value_us, double best_us, double fraction, double tick_us,
 
 ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& settings) {
   const auto count = static_cast<std::uint32_t>(question.samples_us.size());
-  const bool is_short = question.best_us && compares_means(*question.best_us, question.tick_us, settings);
-  const std::uint32_t first = is_short ? settings.short_first_samples : settings.screen_first_samples;
+  const bool best_is_short = question.best_us && is_short(*question.best_us, question.tick_us, settings);
+  const std::uint32_t first = best_is_short ? settings.short_first_samples : settings.screen_first_samples;
   if (count < first) {
     return {ScreenVerdict::Measure, first - count};
   }
   const double least = *std::ranges::min_element(question.samples_us);
-  const std::uint32_t all = compares_means(least, question.tick_us, settings) ? settings.short_screen_samples
-                                                                              : settings.screen_samples;
+  const std::uint32_t all =
+      is_short(least, question.tick_us, settings) ? settings.short_screen_samples : settings.screen_samples;
   const bool complete = count >= all;
   const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
   if (!question.must_compete && question.best_us) {
@@ -47,7 +47,7 @@ std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, do
   });
   const auto must = static_cast<std::size_t>(
       std::ranges::count_if(ranked, [](const Screened& one) { return one.must_compete; }));
-  const bool are_short = !ranked.empty() && compares_means(ranked.front().value_us, tick_us, settings);
+  const bool are_short = !ranked.empty() && is_short(ranked.front().value_us, tick_us, settings);
   const std::size_t most = are_short ? settings.short_finalists : settings.max_finalists;
   std::size_t places = most > must ? most - must : 0;
   std::vector<std::size_t> finalists;

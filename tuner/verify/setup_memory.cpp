@@ -13,7 +13,7 @@ constexpr std::uint64_t kLeastFlush = std::uint64_t{64} << 20;
 
 constexpr double kDefaultFraction = 0.9;
 
-// What a GPU maps at once. Allocators begin one for buffers from about a half of it on.
+// What a GPU maps at once. cudaMalloc gives a buffer of about half a page or more pages of its own.
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
 bool begins_page(std::uint64_t payload) { return payload >= kPage / 2; }

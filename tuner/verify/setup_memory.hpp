@@ -14,12 +14,12 @@ std::uint64_t memory_share(double fraction, std::uint64_t free_bytes);
 /// As allocators give it; where a buffer starts within its allocation, see GuardedBuffer.
 inline constexpr std::uint64_t kAllocatorAlignment = 256;
 
-/// Of an allocation, before the buffer that is to be timed: a red zone, or as much as lets the buffer begin a
-/// page, as large ones do in programs.
+/// What lies in an allocation before the buffer when it is timed: a red zone, or for a large buffer a page,
+/// so that it begins one, as cudaMalloc has it.
 std::uint64_t lead_bytes(std::uint64_t payload);
-/// One buffer between its red zones.
+/// One buffer's allocation: what lies before it, the buffer, the red zone behind it.
 std::uint64_t guarded_bytes(std::uint64_t payload);
-/// The same at each further place: where the next one begins.
+/// From one further place to the next.
 std::uint64_t further_place_bytes(std::uint64_t payload);
 
 /// The allocations of preparing the problem: each buffer, a second copy of the outputs for the reference, the

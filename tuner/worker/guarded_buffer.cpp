@@ -34,11 +34,11 @@ void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   placement_ = placement;
 }
 
-void GuardedBuffer::add_places(MemoryBudget& budget, std::uint32_t count) {
-  if (count > 0) {
-    more_ = DeviceMemory(budget, count * verify::further_place_bytes(bytes_));
-    more_places_ = count;
-  }
+void GuardedBuffer::set_further_places(MemoryBudget& budget, std::uint32_t count) {
+  more_places_ = 0;
+  more_ = DeviceMemory();
+  more_ = DeviceMemory(budget, count * verify::further_place_bytes(bytes_));
+  more_places_ = count;
 }
 
 void GuardedBuffer::part_placements(MemoryBudget& budget) {

@@ -181,20 +181,23 @@ void ProblemSetup::make_places() {
   if (places_ > 0) {
     return;
   }
-  places_ = 1;
   const std::uint64_t room = spare_bytes() / std::max<std::uint64_t>(verify::place_bytes(request_), 1);
   const auto more = std::min<std::uint64_t>(verify::timing_places(request_) - 1, room);
-  try {
+  const auto set_all = [this](std::uint32_t further) {
     for (Buffer& buffer : buffers_) {
       if (buffer.variant.role() != v1::SCRATCH) {
-        buffer.variant.add_places(budget_, static_cast<std::uint32_t>(more));
+        buffer.variant.set_further_places(budget_, further);
       }
     }
-    places_ = 1 + static_cast<std::uint32_t>(more);
+    places_ = 1 + further;
+  };
+  try {
+    set_all(static_cast<std::uint32_t>(more));
   } catch (const cuda::DriverError& error) {
     if (error.result() != cuda::Result::OutOfMemory) {
       throw;
     }
+    set_all(0);
   }
 }
 

@@ -3,7 +3,7 @@
 //
 // The toolkit's cuda_fp16.h and cuda_bf16.h take a sixth of the time in which a kernel is compiled. These types
 // have their names and layouts, so that entries are called as with the toolkit's, and their conversions, so that
-// the code is the same.
+// the code is the same. Where the toolkit's headers come after this one, the compiler reports a redefinition.
 #pragma once
 
 #if defined(__CUDA_FP16_TYPES_EXIST__) || defined(__CUDA_BF16_TYPES_EXIST__)

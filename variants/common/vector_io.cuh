@@ -1,4 +1,4 @@
-// Vectors of elements moved by one instruction, with cache hints, and their conversion to and from float.
+// Vectors of elements moved by one instruction, with cache hints, and the conversion of whole ones.
 //
 // A Vector<T, COUNT> is COUNT consecutive elements of float, __half or __nv_bfloat16, 2, 4, 8 or 16 bytes in
 // all, kept as they lie in memory. Its address must be a multiple of its size.

@@ -43,11 +43,12 @@ TEST_CASE("two ticks of difference never stop a trial") {
   CHECK(step(std::vector<double>(6, 0.87), 0.8).verdict == ScreenVerdict::Hopeless);
 }
 
-TEST_CASE("a short time is that of the mean of six samples") {
+TEST_CASE("a short time is that of the median of six samples") {
   CHECK(step({2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 2});
   CHECK(step({2.0, 2.0, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 3});
   CHECK(step({1.9, 2.1, 2.1, 2.1, 2.1, 2.2}, 2.0).verdict == ScreenVerdict::Survivor);
   CHECK(step({1.9, 2.2, 2.1, 2.1, 2.2, 2.2}, 2.0).verdict == ScreenVerdict::Hopeless);
+  CHECK(step({2.0, 2.0, 2.02, 2.04, 2.6, 2.6}, 2.0).verdict == ScreenVerdict::Survivor);
 }
 
 TEST_CASE("where the best is short one sample that is far too long stops no trial") {

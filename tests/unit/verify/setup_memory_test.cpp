@@ -52,7 +52,7 @@ TEST_CASE("a fill with many choices needs a workspace for its distribution") {
   CHECK(trial_bytes(request, 0) == setup_bytes(request) + (64 << 20) + (16 << 20));
 }
 
-TEST_CASE("small problems are timed at thirty places and large ones at their only place") {
+TEST_CASE("a problem is timed at as many places as 4 GiB hold and at most thirty") {
   v1::PrepareProblem request = one_buffer(v1::OUT);
   CHECK(place_bytes(request) == (4000 + kGuard + 255) / 256 * 256);
   CHECK(timing_places(request) == 30);
@@ -67,7 +67,7 @@ TEST_CASE("small problems are timed at thirty places and large ones at their onl
   CHECK(places_of(5000) == 1);
 }
 
-TEST_CASE("a large buffer begins a page at each place as it does in programs") {
+TEST_CASE("a large buffer begins a page at each place as cudaMalloc has it") {
   constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
   CHECK(lead_bytes(kPage / 2 - 1) == kRedZoneBytes);
   CHECK(lead_bytes(kPage / 2) == kPage);
