@@ -243,10 +243,11 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
   // The fence is stored before anybody gets it: after a crash the next one is higher still.
   persist(row);
+  // Read before the agent can begin: what its stages take is part of what the job takes.
+  const auto now = clock_.steady_now();
   agents_.at(place.agent).link->grant(lease);
 
   job.row = std::move(row);
-  const auto now = clock_.steady_now();
   const DriverVersion driver = place.device ? place.device->driver : DriverVersion{};
   jobs_.begin_lease(job, {lease.id, place.agent, lease.gpu_uuid, driver, now, now + options_.lease});
   jobs_.tell(job);

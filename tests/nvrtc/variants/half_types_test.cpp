@@ -41,6 +41,10 @@ __global__ void convert(const T* from, const float* values, float* widened, T* r
 }
 )";
 
+const std::vector<std::string> kEntries = {"convert<__half>", "convert<__nv_bfloat16>"};
+
+std::string own_types() { return read_file((source_dir() / "variants/common/half_types.cuh").string()); }
+
 std::string compiled(WorkerProcess& worker, v1::CompileRequest request, const std::string& architecture) {
   request.set_architecture(architecture);
   const v1::CompileReply reply = worker.compile(request);
@@ -53,11 +57,9 @@ std::string compiled(WorkerProcess& worker, v1::CompileRequest request, const st
 
 TEST_CASE("the kernels' 16-bit types are compiled to the same code as the toolkit's") {
   const Toolchain& toolchain = any_toolchain();
-  const std::vector<std::string> entries = {"convert<__half>", "convert<__nv_bfloat16>"};
-  const std::string own = read_file((source_dir() / "variants/common/half_types.cuh").string());
-  const auto with_own = compile_request(own + kConvert, entries);
+  const auto with_own = compile_request(own_types() + kConvert, kEntries);
   const auto with_toolkit =
-      compile_request_with_headers(std::string(kOfToolkit) + kConvert, entries, toolchain);
+      compile_request_with_headers(std::string(kOfToolkit) + kConvert, kEntries, toolchain);
   WorkerProcess worker(toolchain);
   for (const char* architecture : {"sm_80", "sm_89", "sm_90", "sm_90a"}) {
     INFO(toolchain.name() << " " << architecture);
@@ -66,17 +68,14 @@ TEST_CASE("the kernels' 16-bit types are compiled to the same code as the toolki
 }
 
 TEST_CASE("the kernels' 16-bit types are compiled for sm_75 too") {
-  const Toolchain& toolchain = any_toolchain();
-  const std::string own = read_file((source_dir() / "variants/common/half_types.cuh").string());
-  WorkerProcess worker(toolchain);
-  compiled(worker, compile_request(own + kConvert, {"convert<__half>", "convert<__nv_bfloat16>"}), "sm_75");
+  WorkerProcess worker(any_toolchain());
+  compiled(worker, compile_request(own_types() + kConvert, kEntries), "sm_75");
 }
 
 TEST_CASE("the kernels' 16-bit types say that the toolkit's cannot stand beside them") {
-  const std::string own = read_file((source_dir() / "variants/common/half_types.cuh").string());
   const Toolchain& toolchain = toolchains().front();
   WorkerProcess worker(toolchain);
-  const auto both = compile_request_with_headers("#include <cuda_bf16.h>\n" + own + kConvert,
+  const auto both = compile_request_with_headers("#include <cuda_bf16.h>\n" + own_types() + kConvert,
                                                  {"convert<__half>"}, toolchain);
   CHECK_THAT(worker.compile(both).log(), Catch::Matchers::Contains("include either"));
 }

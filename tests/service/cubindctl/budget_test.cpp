@@ -47,8 +47,7 @@ TEST_CASE_METHOD(BudgetFixture, "a job that was done is shown with its outcomes 
   }
   CHECK(job["stages_ms"].contains("screening"));
   CHECK(told > 0);
-  CHECK(told <= job["elapsed_ms"].get<double>() +
-                    20);  // stages by the agent's clock, the elapsed time by the daemon's
+  CHECK(told <= job["elapsed_ms"].get<double>());
   const std::string text = ctl(daemon, {"jobs", "show", id}).out;
   CHECK_THAT(text, Contains("finalists") && Contains("budget") && Contains("default"));
 }
