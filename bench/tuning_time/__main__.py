@@ -4,10 +4,10 @@ Kernel Tuner.
     python3 bench/tuning_time --bin DIR [--rounds 3] [--sides NAME...] [--output FILE]
 
 cubind and Kernel Tuner (with CuPy) tune the same 48 configurations of one CUDA source,
-variants/rmsnorm/rmsnorm.cu; Triton tunes 48 of its own kernel, and all at 16384 x 4096 bf16. Each side starts
-with empty caches, in turn; services are up and contexts made before the clock starts. cubind and Kernel Tuner
-compare each configuration's result with a reference, Triton compares none. DIR holds cubind's programs. Needs
-torch, Triton, CuPy and kernel_tuner.
+variants/rmsnorm/rmsnorm.cu, with the same options of NVRTC; Triton tunes 48 of its own kernel, and all at
+16384 x 4096 bf16. Each side starts with empty caches, in turn; services are up and contexts made before the
+clock starts. cubind compares results with a reference, the others compare none. DIR holds cubind's programs.
+Needs torch, Triton, CuPy and kernel_tuner.
 """
 
 import argparse

@@ -28,7 +28,7 @@ with contextlib.redirect_stdout(sys.stderr):
         {NAMES[name]: values for name, values in TUNABLES.items()},
         grid_div_x=["tuned_UNROLL"],
         lang="CUPY",
-        compiler_options=["-std=c++17", f"-I{KERNELS.parent / 'common'}"],
+        compiler_options=["-std=c++17", "--minimal", f"-I{KERNELS.parent / 'common'}"],
     )
 seconds = time.monotonic() - begun
 timed = [result for result in results if isinstance(result["time"], float)]

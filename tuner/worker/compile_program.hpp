@@ -33,6 +33,7 @@ class ProgramCompiler {
 
   const NvrtcLibrary& library_;
   std::vector<std::string> standing_options_;
+  bool knows_minimal_ = false;
   /// Headers that passed the checks, by name. The configurations of one kernel come with the same 1.6 MB of
   /// toolkit headers; reading them again would take longer than the compile.
   std::unordered_map<std::string, std::string> checked_headers_;

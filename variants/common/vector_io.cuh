@@ -52,17 +52,11 @@ struct Words<__half> {
   static __device__ __forceinline__ float element(unsigned int word, int index) {
     return to_float(__half{static_cast<unsigned short>(index == 0 ? word : word >> 16)});
   }
-  static __device__ __forceinline__ unsigned int join(float low, float high) {
-    return rounded_pair<__half>(low, high);
-  }
 };
 template <>
 struct Words<__nv_bfloat16> {
   static __device__ __forceinline__ float element(unsigned int word, int index) {
     return __uint_as_float(index == 0 ? word << 16 : word & 0xffff0000u);
-  }
-  static __device__ __forceinline__ unsigned int join(float low, float high) {
-    return rounded_pair<__nv_bfloat16>(low, high);
   }
 };
 
@@ -94,7 +88,7 @@ struct Vector {
       for (int i = 0; i < COUNT; ++i) words[i] = __float_as_uint(values[i]);
     } else {
 #pragma unroll
-      for (int i = 0; i < COUNT; i += 2) words[i / 2] = Words<T>::join(values[i], values[i + 1]);
+      for (int i = 0; i < COUNT; i += 2) words[i / 2] = rounded_pair<T>(values[i], values[i + 1]);
     }
   }
 };

@@ -14,6 +14,7 @@
 // 2 * (BLOCK + STAGES * COLUMNS) * D elements, and 1024 bytes for alignment; for wgmma 16 for each stage, and of keys
 // 8 * KEY_COLUMNS more.
 #include "mma_gradients.cuh"
+#include "vector_io.cuh"
 #include "wgmma_gradients.cuh"
 
 enum Engine { kMma = 0, kWgmma = 1 };

@@ -4,6 +4,7 @@
 
 #include "mma.cuh"
 #include "query_tile.cuh"
+#include "vector_io.cuh"
 
 template <typename Tile, int WARPS, int STAGES, bool QUERIES_IN_REGISTERS>
 struct MmaAttention {

@@ -4,6 +4,7 @@
 
 #include "gradient_tile.cuh"
 #include "mma.cuh"
+#include "vector_io.cuh"
 
 // 16 rows of `to` += left * right, `left` in shared memory.
 template <typename T, typename Left, typename Right, int N8>

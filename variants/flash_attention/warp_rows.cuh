@@ -1,15 +1,15 @@
 // 16 rows of float32 as a warp holds them (softmax.cuh): rounded as the left operand of a product, and stored.
 #pragma once
 
+#include "half_types.cuh"
 #include "swizzled_tile.cuh"
-#include "vector_io.cuh"
 
 // The 16 columns from 16 * k on, rounded to T.
 template <typename T, int N8>
 __device__ __forceinline__ void round_weights(unsigned int (&to)[4], const float (&weights)[N8][4], int k) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    to[i] = Words<T>::join(weights[k * 2 + i / 2][i % 2 * 2], weights[k * 2 + i / 2][i % 2 * 2 + 1]);
+    to[i] = rounded_pair<T>(weights[k * 2 + i / 2][i % 2 * 2], weights[k * 2 + i / 2][i % 2 * 2 + 1]);
   }
 }
 
@@ -24,7 +24,7 @@ __device__ __forceinline__ void store_rows(const float (&values)[N8][4], unsigne
   for (int i = 0; i < N8 * 2; ++i) {
     const int below = tile_row + lane / 4 + i % 2 * 8;
     *reinterpret_cast<unsigned int*>(tile + Tile::offset(below, i / 2 * 8) + lane % 4 * 4) =
-        Words<T>::join(values[i / 2][i % 2 * 2], values[i / 2][i % 2 * 2 + 1]);
+        rounded_pair<T>(values[i / 2][i % 2 * 2], values[i / 2][i % 2 * 2 + 1]);
   }
   __syncwarp();
 #pragma unroll

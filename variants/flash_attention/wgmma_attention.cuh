@@ -6,6 +6,7 @@
 
 #include "query_tile.cuh"
 #include "warp_roles.cuh"
+#include "vector_io.cuh"
 #include "wgmma.cuh"
 
 template <typename Tile, int STAGES, bool TAKE_TURNS>

@@ -5,6 +5,7 @@
 
 #include "gradient_tile.cuh"
 #include "warp_roles.cuh"
+#include "vector_io.cuh"
 #include "wgmma.cuh"
 
 template <typename Tile, int STAGES>
