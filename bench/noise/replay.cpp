@@ -70,7 +70,7 @@ struct Choice {
 };
 
 Choice choose(const RoundContext& context, const std::array<double, 2>& factors, const Draw& draw) {
-  FinalRounds rounds(2, context);
+  FinalRounds rounds(2, context, context.settings.max_samples);
   std::uint32_t round = 0;
   for (; !rounds.done(); ++round) {
     const std::vector<std::size_t> order = rounds.order(round);

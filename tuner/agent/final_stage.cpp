@@ -32,13 +32,13 @@ FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& prog
                        const RoundContext& context)
     : bench_(bench), log_(log), progress_(progress), context_(context) {}
 
-std::uint32_t FinalStage::samples_of(const std::vector<const Candidate*>& finalists) const {
+RoundPlan FinalStage::plan_of(const std::vector<const Candidate*>& finalists) const {
   std::optional<double> fastest;
   for (const Candidate* candidate : finalists) {
     const auto time = bench_.observed_us(*candidate);
     fastest = time && (!fastest || *time < *fastest) ? time : fastest;
   }
-  return fastest ? samples_of_round(*fastest, context_) : 1;
+  return fastest ? round_plan(*fastest, context_) : RoundPlan{1, context_.settings.max_samples};
 }
 
 // The first round from `at_least` on that everyone has, else the first that nobody has and none follows.
@@ -61,8 +61,8 @@ std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& runnin
 
 std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& finalists) {
   progress_.phase("finalists");
-  FinalRounds rounds(finalists.size(), context_);
-  const std::uint32_t samples = samples_of(finalists);
+  const RoundPlan plan = plan_of(finalists);
+  FinalRounds rounds(finalists.size(), context_, plan.most_rounds);
   std::uint32_t at_least = 0;
   while (!rounds.done()) {
     std::vector<const Candidate*> running;
@@ -77,7 +77,7 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
       order.push_back(finalists[i]);
     }
     failpoint("agent.round");
-    const TrialBench::Round measured = bench_.round(round, order, samples);
+    const TrialBench::Round measured = bench_.round(round, order, plan.samples);
     if (measured.failed) {
       const auto at = std::ranges::find(finalists, measured.failed) - finalists.begin();
       if (measured.attempt == Attempt::Out) {

@@ -27,7 +27,7 @@ class FinalStage {
   std::vector<Finalist> run(const std::vector<const Candidate*>& finalists);
 
  private:
-  std::uint32_t samples_of(const std::vector<const Candidate*>& finalists) const;
+  RoundPlan plan_of(const std::vector<const Candidate*>& finalists) const;
   std::uint32_t next_round(const std::vector<const Candidate*>& running, std::uint32_t at_least) const;
 
   TrialBench& bench_;

@@ -12,14 +12,16 @@ namespace cubind {
 struct MeasureSettings {
   /// Screening: one sample after the warm-up, stop if beyond the first margin; then up to `screen_samples`,
   /// stop if the smallest is beyond the second. Both against the best trial screened so far. Where the best
-  /// is short, the first look takes the least of `short_first_samples`, and the median of
-  /// `short_screen_samples` is compared: now and then one is far too long, sometimes two of six.
+  /// is short, the first look takes the least of `short_first_samples`, the median of
+  /// `short_screen_samples` is compared, and the second margin is `short_screen_margin`: a sample scatters by
+  /// 5 %, now and then one takes several times as long, and the lowest of many medians is a lucky one.
   std::uint32_t screen_first_samples = 1;
   std::uint32_t short_first_samples = 3;
   std::uint32_t screen_samples = 3;
-  std::uint32_t short_screen_samples = 6;
+  std::uint32_t short_screen_samples = 18;
   double screen_first_margin = 0.10;
   double screen_margin = 0.05;
+  double short_screen_margin = 0.08;
 
   /// Finalists: interleaved rounds, one sample of each finalist a round. They are compared after
   /// `min_samples` rounds, after `max_samples`, and in between whenever the rounds have grown by
@@ -31,11 +33,10 @@ struct MeasureSettings {
   double comparison_growth = 1.25;
   double tie_margin = 0.0025;
   /// Short times, below `mean_below_ticks`: screening by few samples of few ticks ranks them badly, so
-  /// more go on, and a round takes the mean of several samples of each.
+  /// more go on, a round takes the mean of several samples of each, and there are more rounds.
   std::uint32_t short_finalists = 48;
-  std::uint32_t short_samples = 6;
-  /// And of more samples below `more_below_ticks`: of 1.7 us a sample scatters by 5 %, of 5 us by 2 %.
-  std::uint32_t shortest_samples = 24;
+  std::uint32_t short_samples = 12;
+  std::uint32_t short_max_rounds = 120;
   /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are
   /// compared several times: at 0.95 each, one of ten of equal speed would be called slower in the end
   /// (`bench/noise`).
@@ -50,7 +51,6 @@ struct MeasureSettings {
   /// between two ticks, so that a mean has no ticks.
   double margin_ticks = 2;
   double mean_below_ticks = 400;
-  double more_below_ticks = 100;
 
   /// The clock is steady when `steady_readings` readings lie within `steady_band_mhz`, or after
   /// `steady_limit`.

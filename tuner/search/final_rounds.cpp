@@ -43,13 +43,12 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
   return RoundRatio{paired.ratio, paired.interval, of_a.size()};
 }
 
-std::uint32_t samples_of_round(double fastest_us, const RoundContext& context) {
+RoundPlan round_plan(double fastest_us, const RoundContext& context) {
   const MeasureSettings& settings = context.settings;
-  if (!is_short(fastest_us, context.tick_us, settings)) {
-    return 1;
+  if (is_short(fastest_us, context.tick_us, settings)) {
+    return {settings.short_samples, settings.short_max_rounds};
   }
-  return fastest_us < settings.more_below_ticks * context.tick_us ? settings.shortest_samples
-                                                                  : settings.short_samples;
+  return {1, settings.max_samples};
 }
 
 std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,
@@ -82,8 +81,11 @@ double round_location_us(const RoundTimes& times, const RoundContext& context) {
   return location_us(values(times), context.tick_us, context.settings);
 }
 
-FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context)
-    : context_(context), state_(finalists), compares_at_(context.settings.min_samples) {}
+FinalRounds::FinalRounds(std::size_t finalists, const RoundContext& context, std::uint32_t most_rounds)
+    : context_(context),
+      most_rounds_(most_rounds),
+      state_(finalists),
+      compares_at_(context.settings.min_samples) {}
 
 std::optional<std::size_t> FinalRounds::leader() const {
   static const RoundTimes kNone;
@@ -105,7 +107,7 @@ bool FinalRounds::done() const {
   if (!first) {
     return false;
   }
-  const bool has_all = rounds_ >= context_.settings.max_samples;
+  const bool has_all = rounds_ >= most_rounds_;
   for (std::size_t i = 0; i < state_.size(); ++i) {
     if (state_[i].running && i != *first && !state_[i].resolved && !has_all) {
       return false;
@@ -149,7 +151,7 @@ void FinalRounds::add_round(std::uint32_t round, const std::map<std::size_t, dou
     state_[finalist].times[round] = time;
   }
   ++rounds_;
-  if (rounds_ >= std::min(compares_at_, context_.settings.max_samples)) {
+  if (rounds_ >= std::min(compares_at_, most_rounds_)) {
     compare();
   }
 }

@@ -36,8 +36,13 @@ struct RoundContext {
 /// Absent: no round in common.
 std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, const RoundContext& context);
 
-/// How many samples of a finalist make its time in a round, where the fastest takes `fastest_us`.
-std::uint32_t samples_of_round(double fastest_us, const RoundContext& context);
+struct RoundPlan {
+  std::uint32_t samples = 1;  // of a finalist that make its time in a round
+  std::uint32_t most_rounds = 0;
+};
+
+/// Where the fastest takes `fastest_us`.
+RoundPlan round_plan(double fastest_us, const RoundContext& context);
 
 /// location_us of all rounds of a finalist.
 double round_location_us(const RoundTimes& times, const RoundContext& context);
@@ -51,7 +56,7 @@ std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> 
 class FinalRounds {
  public:
   /// Finalists are numbered from 0.
-  FinalRounds(std::size_t finalists, const RoundContext& context);
+  FinalRounds(std::size_t finalists, const RoundContext& context, std::uint32_t most_rounds);
 
   /// Whether all is known, as of the last comparison: each finalist still running is separated from the
   /// leader or within the tie margin of it, or has all its samples.
@@ -83,6 +88,7 @@ class FinalRounds {
   void judge(State& one, const State& leader);
 
   RoundContext context_;
+  std::uint32_t most_rounds_;
   std::vector<State> state_;
   std::uint32_t rounds_ = 0;       // added
   std::uint32_t compares_at_;      // so many rounds: the next comparison

@@ -8,6 +8,10 @@
 namespace cubind {
 namespace {
 
+double last_margin(bool short_time, const MeasureSettings& settings) {
+  return short_time ? settings.short_screen_margin : settings.screen_margin;
+}
+
 bool beyond(double value_us, double best_us, double fraction, double tick_us,
             const MeasureSettings& settings) {
   return value_us > best_us + margin_us(best_us, fraction, tick_us, settings);
@@ -23,10 +27,10 @@ ScreenStep screen_step(const ScreenQuestion& question, const MeasureSettings& se
     return {ScreenVerdict::Measure, first - count};
   }
   const double least = *std::ranges::min_element(question.samples_us);
-  const std::uint32_t all =
-      is_short(least, question.tick_us, settings) ? settings.short_screen_samples : settings.screen_samples;
+  const bool short_time = is_short(least, question.tick_us, settings);
+  const std::uint32_t all = short_time ? settings.short_screen_samples : settings.screen_samples;
   const bool complete = count >= all;
-  const double margin = complete ? settings.screen_margin : settings.screen_first_margin;
+  const double margin = complete ? last_margin(short_time, settings) : settings.screen_first_margin;
   if (!question.must_compete && question.best_us) {
     const double value = complete ? screen_value_us(question.samples_us, question.tick_us, settings) : least;
     if (beyond(value, *question.best_us, margin, question.tick_us, settings)) {
@@ -53,7 +57,7 @@ std::vector<std::size_t> choose_finalists(std::span<const Screened> screened, do
   std::vector<std::size_t> finalists;
   for (const Screened& one : ranked) {
     const bool near =
-        !beyond(one.value_us, ranked.front().value_us, settings.screen_margin, tick_us, settings);
+        !beyond(one.value_us, ranked.front().value_us, last_margin(are_short, settings), tick_us, settings);
     if (!one.must_compete && (!near || places == 0)) {
       continue;
     }

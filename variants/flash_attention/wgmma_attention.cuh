@@ -5,8 +5,8 @@
 #pragma once
 
 #include "query_tile.cuh"
-#include "warp_roles.cuh"
 #include "vector_io.cuh"
+#include "warp_roles.cuh"
 #include "wgmma.cuh"
 
 template <typename Tile, int STAGES, bool TAKE_TURNS>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "gradient_tile.cuh"
-#include "warp_roles.cuh"
 #include "vector_io.cuh"
+#include "warp_roles.cuh"
 #include "wgmma.cuh"
 
 template <typename Tile, int STAGES>

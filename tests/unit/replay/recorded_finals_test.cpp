@@ -72,7 +72,7 @@ Cost run(const std::vector<Recorded>& trials, const std::string& seed) {
   const RoundContext context{Digest::of(seed), 0.032, {}};
   Random random(context.seed);
   const std::vector<std::size_t> finalists = screened_finalists(trials, random, context.tick_us);
-  FinalRounds rounds(finalists.size(), context);
+  FinalRounds rounds(finalists.size(), context, context.settings.max_samples);
   Cost cost;
   for (std::uint32_t round = 0; !rounds.done(); ++round) {
     std::map<std::size_t, double> times;

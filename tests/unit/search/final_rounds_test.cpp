@@ -10,6 +10,8 @@
 namespace cubind {
 namespace {
 
+constexpr std::uint32_t kMost = 60;
+
 RoundContext context_of(std::string_view seed = "job", double tick = 0.032) {
   return {Digest::of(seed), tick, {}};
 }
@@ -29,33 +31,33 @@ std::uint32_t run(FinalRounds& rounds, const std::vector<double>& base, double n
 }
 
 TEST_CASE("every finalist gets its least number of samples and a clear loser no more") {
-  FinalRounds rounds(2, context_of());
+  FinalRounds rounds(2, context_of(), kMost);
   CHECK(run(rounds, {10, 12}, 0.01) == 10);
   CHECK(rounds.times(1).size() == 10);
   CHECK_FALSE(rounds.running(1));
 }
 
-TEST_CASE("finalists that neither separate nor tie stop after sixty samples") {
-  FinalRounds rounds(2, context_of());
-  CHECK(run(rounds, {10, 10.0}, 0.5) == 60);
-  CHECK(rounds.times(0).size() == 60);
+TEST_CASE("finalists that neither separate nor tie stop after their last round") {
+  FinalRounds rounds(2, context_of(), kMost);
+  CHECK(run(rounds, {10, 10.0}, 0.5) == kMost);
+  CHECK(rounds.times(0).size() == kMost);
 }
 
 TEST_CASE("finalists within the tie margin stop early and both stay in the running") {
-  FinalRounds rounds(2, context_of());
+  FinalRounds rounds(2, context_of(), kMost);
   CHECK(run(rounds, {10, 10.01}, 0.001) == 10);
   CHECK(rounds.running(0));
   CHECK(rounds.running(1));
 }
 
 TEST_CASE("a finalist that is surely slower but within the tie margin stays in the running") {
-  FinalRounds rounds(2, context_of());
+  FinalRounds rounds(2, context_of(), kMost);
   run(rounds, {100.0, 100.2}, 0.0001);
   CHECK(rounds.running(1));
 }
 
 TEST_CASE("an interval that reaches below the tie margin is no tie yet") {
-  FinalRounds rounds(2, context_of());
+  FinalRounds rounds(2, context_of(), kMost);
   for (std::uint32_t round = 0; round < 10; ++round) {
     rounds.add_round(round, {{0, 100.0}, {1, round < 3 ? 90.0 : 100.0}});
   }
@@ -63,7 +65,8 @@ TEST_CASE("an interval that reaches below the tie margin is no tie yet") {
 }
 
 TEST_CASE("the order of a round is a function of the seed and the round") {
-  const FinalRounds a(8, context_of("one")), b(8, context_of("one")), c(8, context_of("two"));
+  const FinalRounds a(8, context_of("one"), kMost), b(8, context_of("one"), kMost),
+      c(8, context_of("two"), kMost);
   CHECK(a.order(3) == b.order(3));
   CHECK(a.order(3) != a.order(4));
   CHECK(a.order(3) != c.order(3));
@@ -73,20 +76,20 @@ TEST_CASE("the order of a round is a function of the seed and the round") {
 }
 
 TEST_CASE("a finalist that was removed takes no part in later rounds") {
-  FinalRounds rounds(3, context_of());
+  FinalRounds rounds(3, context_of(), kMost);
   rounds.remove(1);
   CHECK(rounds.order(0).size() == 2);
   CHECK(rounds.removed(1));
 }
 
 TEST_CASE("a single finalist gets its least number of samples") {
-  FinalRounds rounds(1, context_of());
+  FinalRounds rounds(1, context_of(), kMost);
   CHECK(run(rounds, {10}, 0.1) == 10);
 }
 
 // Two finalists that share the clock of a round, each with noise of its own; the first is the incumbent.
 bool second_wins(std::uint64_t seed, double second_us) {
-  FinalRounds rounds(2, context_of(std::to_string(seed)));
+  FinalRounds rounds(2, context_of(std::to_string(seed)), kMost);
   Random random(seed);
   for (std::uint32_t round = 0; !rounds.done(); ++round) {
     const double clock = 1 + 0.1 * random.uniform();
@@ -124,12 +127,13 @@ double ticking_round_us(Random& random, double time_us, std::uint32_t samples) {
 // Of two short kernels; the slower one would win a tie.
 bool faster_one_wins(std::uint64_t seed, double slow_us) {
   const RoundContext context = context_of(std::to_string(seed));
-  FinalRounds rounds(2, context);
+  const RoundPlan plan = round_plan(2.0, context);
+  FinalRounds rounds(2, context, plan.most_rounds);
   Random random(seed);
   for (std::uint32_t round = 0; !rounds.done(); ++round) {
     std::map<std::size_t, double> times;
     for (const std::size_t i : rounds.order(round)) {
-      times[i] = ticking_round_us(random, i == 0 ? slow_us : 2.0, samples_of_round(2.0, context));
+      times[i] = ticking_round_us(random, i == 0 ? slow_us : 2.0, plan.samples);
     }
     rounds.add_round(round, times);
   }
@@ -146,11 +150,11 @@ TEST_CASE("of two kernels of two microseconds the faster wins where they are les
   CHECK(found >= 95);
 }
 
-TEST_CASE("a round takes the more samples of a kernel the shorter it is") {
-  CHECK(samples_of_round(3.1, context_of()) == 24);
-  CHECK(samples_of_round(3.3, context_of()) == 6);
-  CHECK(samples_of_round(12.7, context_of()) == 6);
-  CHECK(samples_of_round(12.9, context_of()) == 1);
+TEST_CASE("a short kernel has more samples in a round, and more rounds") {
+  CHECK(round_plan(12.7, context_of()).samples == 12);
+  CHECK(round_plan(12.7, context_of()).most_rounds == 120);
+  CHECK(round_plan(12.9, context_of()).samples == 1);
+  CHECK(round_plan(12.9, context_of()).most_rounds == 60);
 }
 
 TEST_CASE("a ratio is taken over the rounds that both took part in") {

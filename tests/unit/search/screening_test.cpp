@@ -37,24 +37,29 @@ TEST_CASE("the default configuration is never stopped by screening") {
   CHECK(step({50.0, 50.0, 50.0}, 10.0, kTick, true).verdict == ScreenVerdict::Survivor);
 }
 
-TEST_CASE("two ticks of difference never stop a trial") {
-  // 0.064 us is 8 % of 0.8 us, beyond the second margin of 5 %.
-  CHECK(step(std::vector<double>(6, 0.864), 0.8).verdict == ScreenVerdict::Survivor);
-  CHECK(step(std::vector<double>(6, 0.87), 0.8).verdict == ScreenVerdict::Hopeless);
+std::vector<double> with_the_rest(std::vector<double> samples, double us) {
+  samples.resize(kSettings.short_screen_samples, us);
+  return samples;
 }
 
-TEST_CASE("a short time is that of the median of six samples") {
+TEST_CASE("two ticks of difference never stop a trial") {
+  // 0.064 us is 13 % of 0.5 us, beyond the second margin of 8 %.
+  CHECK(step(with_the_rest({}, 0.563), 0.5).verdict == ScreenVerdict::Survivor);
+  CHECK(step(with_the_rest({}, 0.57), 0.5).verdict == ScreenVerdict::Hopeless);
+}
+
+TEST_CASE("a short time is that of the median of eighteen samples") {
   CHECK(step({2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 2});
-  CHECK(step({2.0, 2.0, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 3});
-  CHECK(step({1.9, 2.1, 2.1, 2.1, 2.1, 2.2}, 2.0).verdict == ScreenVerdict::Survivor);
-  CHECK(step({1.9, 2.2, 2.1, 2.1, 2.2, 2.2}, 2.0).verdict == ScreenVerdict::Hopeless);
-  CHECK(step({2.0, 2.0, 2.02, 2.04, 2.6, 2.6}, 2.0).verdict == ScreenVerdict::Survivor);
+  CHECK(step({2.0, 2.0, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 15});
+  CHECK(step(with_the_rest(std::vector<double>(8, 1.9), 2.15), 2.0).verdict == ScreenVerdict::Survivor);
+  CHECK(step(with_the_rest(std::vector<double>(8, 1.9), 2.17), 2.0).verdict == ScreenVerdict::Hopeless);
+  CHECK(step(with_the_rest(std::vector<double>(8, 2.6), 2.0), 2.0).verdict == ScreenVerdict::Survivor);
 }
 
 TEST_CASE("where the best is short one sample that is far too long stops no trial") {
   CHECK(step({}, 2.0) == ScreenStep{ScreenVerdict::Measure, 3});
-  CHECK(step({6.0, 2.1, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 3});
-  CHECK(step({6.0, 2.1, 2.0, 2.0, 2.1, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Survivor, 0});
+  CHECK(step({6.0, 2.1, 2.0}, 2.0) == ScreenStep{ScreenVerdict::Measure, 15});
+  CHECK(step(with_the_rest({6.0}, 2.1), 2.0) == ScreenStep{ScreenVerdict::Survivor, 0});
   CHECK(step({2.5, 2.5, 2.6}, 2.0) == ScreenStep{ScreenVerdict::Hopeless, 0});
 }
 
@@ -74,6 +79,13 @@ TEST_CASE("at most sixteen finalists go on and the fastest come first") {
 TEST_CASE("of short kernels more go on because few samples of few ticks rank them badly") {
   const std::vector<Screened> screened(60, {0, 2.0, false});
   CHECK(choose_finalists(screened, kTick, kSettings).size() == kSettings.short_finalists);
+}
+
+TEST_CASE("finalists lie within 5 % of the fastest, short ones within 8 %") {
+  const std::vector<Screened> screened = {{0, 100, false}, {1, 104.9, false}, {2, 105.1, false}};
+  CHECK(choose_finalists(screened, kTick, kSettings).size() == 2);
+  const std::vector<Screened> shorter = {{0, 10, false}, {1, 10.7, false}, {2, 10.9, false}};
+  CHECK(choose_finalists(shorter, kTick, kSettings).size() == 2);
 }
 
 TEST_CASE("a survivor of an early and slow best is no finalist once a faster one is known") {
