@@ -51,8 +51,8 @@ CuptiTimer::~CuptiTimer() {
   }
 }
 
-std::vector<std::vector<double>> CuptiTimer::measure_in_turn(std::span<const TimedWork> works,
-                                                             unsigned samples) {
+std::vector<std::vector<double>> CuptiTimer::measure_each(std::span<const TimedWork> works,
+                                                          unsigned samples) {
   std::vector<std::unique_ptr<InstantiatedGraph>> graphs(works.size());
   for (std::size_t i = 0; i < works.size(); ++i) {
     if (works[i].as_graph) {
@@ -62,8 +62,8 @@ std::vector<std::vector<double>> CuptiTimer::measure_in_turn(std::span<const Tim
   }
   context_.synchronize("work before the samples");
   recorder_.take(0);  // records of untimed work
-  for (unsigned k = 0; k < samples; ++k) {
-    for (std::size_t i = 0; i < works.size(); ++i) {
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    for (unsigned k = 0; k < samples; ++k) {
       run_sample(works[i], graphs[i].get());
     }
   }
@@ -110,8 +110,8 @@ std::vector<std::vector<double>> CuptiTimer::read(std::span<const TimedWork> wor
   });
   std::vector<std::vector<double>> results(works.size());
   auto rest = std::span(records);
-  for (unsigned k = 0; k < samples; ++k) {
-    for (std::size_t i = 0; i < works.size(); ++i) {
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    for (unsigned k = 0; k < samples; ++k) {
       const auto sample = rest.subspan(works[i].kernels_before, works[i].kernels);
       const auto start = std::ranges::min(sample, {}, &CuptiRecorder::KernelRecord::start_ns).start_ns;
       const auto end = std::ranges::max(sample, {}, &CuptiRecorder::KernelRecord::end_ns).end_ns;

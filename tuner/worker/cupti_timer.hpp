@@ -36,10 +36,9 @@ class CuptiTimer final : public Timer {
   std::string name() const override { return "cupti"; }
   double tick_us() const override { return tick_us_; }
   std::vector<double> measure(const TimedWork& work, unsigned samples) override {
-    return measure_in_turn({&work, 1}, samples).front();
+    return measure_each({&work, 1}, samples).front();
   }
-  std::vector<std::vector<double>> measure_in_turn(std::span<const TimedWork> works,
-                                                   unsigned samples) override;
+  std::vector<std::vector<double>> measure_each(std::span<const TimedWork> works, unsigned samples) override;
 
  private:
   void run_sample(const TimedWork& work, const InstantiatedGraph* graph);

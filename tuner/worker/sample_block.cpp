@@ -19,7 +19,7 @@ Blocks take_blocks(const BlockTools& tools, std::span<const TimedWork> works, un
   while (true) {
     Blocks blocks;
     const BlockConditions before = tools.conditions();
-    blocks.samples_us = tools.timer.measure_in_turn(works, samples);
+    blocks.samples_us = tools.timer.measure_each(works, samples);
     blocks.conditions = tools.conditions();
     // A slowdown that ended within the block counts, and the floor must assume the higher of the clocks.
     blocks.conditions.throttle_reasons |= before.throttle_reasons;

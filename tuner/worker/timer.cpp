@@ -2,7 +2,7 @@
 
 namespace cubind::worker {
 
-std::vector<std::vector<double>> Timer::measure_in_turn(std::span<const TimedWork> works, unsigned samples) {
+std::vector<std::vector<double>> Timer::measure_each(std::span<const TimedWork> works, unsigned samples) {
   std::vector<std::vector<double>> results;
   for (const TimedWork& work : works) {
     results.push_back(measure(work, samples));

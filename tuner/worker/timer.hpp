@@ -32,10 +32,8 @@ class Timer {
   /// Microseconds of each sample, in order. Throws DriverError for the kernels' faults, Error(Unavailable)
   /// where the timer itself does not work here.
   virtual std::vector<double> measure(const TimedWork& work, unsigned samples) = 0;
-  /// So many samples of each, which take turns where the timer can do so: one after the other of the first
-  /// sample, then of the second.
-  virtual std::vector<std::vector<double>> measure_in_turn(std::span<const TimedWork> works,
-                                                           unsigned samples);
+  /// So many samples of each, one work after the other.
+  virtual std::vector<std::vector<double>> measure_each(std::span<const TimedWork> works, unsigned samples);
 };
 
 /// Work of slightly growing length, for measuring a tick with: kTickSteps kernels, the i-th of

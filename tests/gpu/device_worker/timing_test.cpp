@@ -186,7 +186,7 @@ TEST_CASE("verifying and timing a variant of a large problem takes milliseconds 
   }
 }
 
-TEST_CASE("items take turns and each has its own times") {
+TEST_CASE("each of several items has its own times") {
   const Requests problem = spin_problem();
   const auto spinning = [&](std::int64_t clocks) {
     return Requests::plan({problem.launch("spin", 1, Requests::dim(32), {"y"}, {clocks})});

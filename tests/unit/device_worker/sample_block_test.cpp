@@ -144,7 +144,7 @@ TEST_CASE("one sample below the floor refuses the block of them") {
   CHECK(f.measured_by(tools).below_floor());
 }
 
-TEST_CASE("items that take turns have one block each and equally many samples") {
+TEST_CASE("several items have one block each and equally many samples") {
   BlockFixture f;
   v1::MeasureTrials request;
   for (const std::uint32_t trial : {7U, 9U}) {
