@@ -31,8 +31,8 @@ constexpr std::size_t kMaxRememberedBytes = std::size_t{32} << 20;
 constexpr std::string_view kProgramName = "cubind_kernel.cu";
 constexpr const char* kFixedSeed = "--frandom-seed=cubind";
 
-// Leaves declarations out that few kernels need, and changes no code: where NVRTC does not know it (before 12.4),
-// it is dropped.
+// Leaves declarations out that few kernels need, and changes no code: where NVRTC does not know it (before
+// 12.4), it is dropped.
 constexpr const char* kMinimal = "--minimal";
 
 // NVRTC echoes lines of the source, whatever bytes they have.

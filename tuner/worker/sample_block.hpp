@@ -42,8 +42,8 @@ struct BlockTools {
   const cuda::DeviceFacts& facts;
 };
 
-/// A block of each item of the request, one after the other, with their conditions; `works` in the order of the
-/// items, each after a first run. Blocks under thermal or hardware slowdown are measured again as the
+/// A block of each item of the request, one after the other, with their conditions; `works` in the order of
+/// the items, each after a first run. Blocks under thermal or hardware slowdown are measured again as the
 /// throttle policy says. A block with a sample below the floor is refused: `below_floor`, outcome
 /// WRONG_RESULT, detail with both figures. Throws DriverError for the variants' faults, and
 /// Error(InvalidArgument) where items want different numbers of samples.
