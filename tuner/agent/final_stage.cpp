@@ -1,6 +1,7 @@
 #include "tuner/agent/final_stage.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/failpoint.hpp"
 
@@ -33,12 +34,11 @@ FinalStage::FinalStage(TrialBench& bench, const TrialLog& log, JobProgress& prog
     : bench_(bench), log_(log), progress_(progress), context_(context) {}
 
 RoundPlan FinalStage::plan_of(const std::vector<const Candidate*>& finalists) const {
-  std::optional<double> fastest;
+  double fastest = std::numeric_limits<double>::infinity();
   for (const Candidate* candidate : finalists) {
-    const auto time = bench_.observed_us(*candidate);
-    fastest = time && (!fastest || *time < *fastest) ? time : fastest;
+    fastest = std::min(fastest, bench_.observed_us(*candidate).value_or(fastest));
   }
-  return fastest ? round_plan(*fastest, context_) : RoundPlan{1, context_.settings.max_samples};
+  return round_plan(fastest, context_);
 }
 
 // The first round from `at_least` on that everyone has, else the first that nobody has and none follows.

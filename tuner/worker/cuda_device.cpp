@@ -285,7 +285,7 @@ v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
   return done;
 }
 
-// `culprit`: whom an exception is about. Of several that take turns nobody knows.
+// `culprit`: whom an exception is about. Of several that are enqueued at once nobody knows.
 v1::DeviceReply CudaDevice::measured(const v1::MeasureTrials& request,
                                      const v1::MeasureTrials::Item*& culprit) {
   ProblemSetup& problem = setup(request.setup());

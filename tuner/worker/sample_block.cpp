@@ -113,7 +113,7 @@ std::vector<v1::MeasuredItem> measure_blocks(const BlockTools& tools, const v1::
   const std::uint32_t samples = request.items(0).samples();
   for (const v1::MeasureTrials::Item& item : request.items()) {
     if (item.samples() != samples) {
-      throw Error(ErrorCode::InvalidArgument, "measure.items", "take turns and need equally many samples");
+      throw Error(ErrorCode::InvalidArgument, "measure.items", "must all want equally many samples");
     }
   }
   const Blocks blocks = take_blocks(tools, works, samples);
