@@ -78,7 +78,7 @@ def library_times():
         by_reading = clears_by_reading(found.get("toolchain", {}).get("policy", "cold/1,stream"))
         return [(line, by_reading) for line in found[member]]
 
-    for name in ("kernels.json", "kernels_later.json"):
+    for name in ("kernels.json", "kernels_more.json"):
         for line, by_reading in results(name, "problems"):
             for library in LIBRARIES & line["kernel_time_us"].keys():
                 add(line["kernel"], line["problem"], by_reading, line["kernel_time_us"][library])
