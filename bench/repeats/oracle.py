@@ -2,8 +2,9 @@
 
 A time is a mean over many rounds, without the outermost tenths. The stamps of CUPTI tick by 32 ns on an H200,
 but the clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many
-has no ticks. Where the buffers lie in memory alone changes the time of a kernel, and so does a place that the
-sample before used: with several places each sample is taken at the next. Code is loaded once, as a program
+has no ticks. Where the buffers lie in memory alone changes the time of a kernel, and so do how far they lie from each
+other and a place that the sample before used: with several places each sample is taken at the next, where
+they lie at another distance. Code is loaded once, as a program
 does. Half of the rounds say which configuration is the best, the
 other half how far from it a choice is, and the other way round: of equals that are compared in one and the
 same half, the luckiest would seem to be the best.
@@ -12,6 +13,7 @@ same half, the luckiest would seem to be the best.
 import ctypes
 import itertools
 import math
+import random
 import statistics
 
 import cuda_driver
@@ -59,7 +61,7 @@ class Problem:
     def __init__(self, spec, problem, device, places=1):
         self.spec, self.problem, self.device = spec, problem, device
         self.scalars, self.places = {}, [{} for _ in range(places)]
-        self.turn = itertools.cycle(range(places))
+        self.turn, draw = itertools.cycle(range(places)), random.Random(0)
         default = spec.launches(problem, spec.default(problem, device), device)
         for parameter in [one for launch in default for one in launch["parameters"]]:
             if parameter["kind"] == "scalar" and "value" not in parameter:
@@ -67,8 +69,10 @@ class Problem:
             elif parameter["kind"] == "buffer" and parameter["role"] != "scratch":
                 dtype = DTYPES[parameter["type"]]
                 count = max(parameter["size_bytes"] // dtype.itemsize, 1)
-                for buffers in self.places:
-                    buffers[parameter["name"]] = torch.randn(count, device="cuda").to(dtype)
+                made = [torch.randn(count, device="cuda").to(dtype) for _ in self.places]
+                draw.shuffle(made)
+                for buffers, one in zip(self.places, made):
+                    buffers[parameter["name"]] = one
 
     def launches(self, configuration):
         return self.spec.launches(self.problem, configuration, self.device)

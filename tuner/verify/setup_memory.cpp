@@ -1,6 +1,7 @@
 #include "tuner/verify/setup_memory.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "tuner/plan/wire.hpp"
 #include "tuner/verify/red_zone.hpp"
@@ -20,7 +21,7 @@ bool begins_page(std::uint64_t payload) { return payload >= kPage / 2; }
 
 // All places of a problem together, unless one alone takes more.
 constexpr std::uint64_t kPlacesBytes = std::uint64_t{4} << 30;
-constexpr std::uint32_t kMostPlaces = 30;
+constexpr std::array<std::uint32_t, 11> kPlaceCounts = {31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2};
 
 std::uint64_t payload_bytes(const v1::BufferSpec& buffer) {
   const DType type = dtype_from_wire(buffer.type(), "prepare.buffers[" + buffer.name() + "].type");
@@ -84,12 +85,18 @@ std::uint64_t place_bytes(const v1::PrepareProblem& request) {
   return total;
 }
 
-std::uint32_t timing_places(const v1::PrepareProblem& request) {
+std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spare_bytes) {
   if (request.policy().warm_l2() || request.policy().graph_launch()) {
     return 1;
   }
   const std::uint64_t each = std::max<std::uint64_t>(place_bytes(request), 1);
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kPlacesBytes / each, 1, kMostPlaces));
+  const std::uint64_t most = std::min(kPlacesBytes / each, 1 + spare_bytes / each);
+  const auto* const count = std::ranges::find_if(kPlaceCounts, [&](std::uint32_t n) { return n <= most; });
+  return count == kPlaceCounts.end() ? 1 : *count;
+}
+
+std::uint32_t place_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t places) {
+  return places < 2 ? 0 : sample % places * (1 + buffer % (places - 1)) % places;
 }
 
 std::uint64_t flush_bytes(std::uint64_t l2_bytes) { return std::max(2 * l2_bytes, kLeastFlush); }

@@ -27,13 +27,17 @@ std::uint64_t further_place_bytes(std::uint64_t payload);
 /// Error(InvalidArgument) for a type that is not known.
 std::uint64_t setup_bytes(const v1::PrepareProblem& request);
 
-/// At how many places in memory samples of the problem are taken, as far as memory is left. Where buffers lie
-/// changes the time of a kernel by some per cent, and so does a place that was used just before; the more
-/// they hold, the less. One where the L2 is to stay warm, and where a graph keeps the addresses.
-std::uint32_t timing_places(const v1::PrepareProblem& request);
-
 /// The buffers at one more place.
 std::uint64_t place_bytes(const v1::PrepareProblem& request);
+
+/// At how many places in memory samples of the problem are taken, where `spare_bytes` are left for further
+/// ones. Where buffers lie changes the time of a kernel by some per cent, and so does a place that was used
+/// just before; the more they hold, the less. One where the L2 is to stay warm, and where a graph keeps the
+/// addresses; else a prime number.
+std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spare_bytes);
+/// Where a buffer of the problem lies for a sample. Each buffer comes to all places before it is at one again,
+/// and two buffers are at another distance from each other each time: that changes a kernel's time as well.
+std::uint32_t place_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t places);
 
 /// The buffer that flushes an L2 of this size.
 std::uint64_t flush_bytes(std::uint64_t l2_bytes);

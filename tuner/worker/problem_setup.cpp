@@ -135,8 +135,10 @@ void ProblemSetup::prepare_timing() {
 }
 
 void ProblemSetup::next_place() {
-  place_ = (place_ + 1) % places_;
-  move_to(place_);
+  sample_ = (sample_ + 1) % places_;
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    buffers_[i].variant.move(Placement::Aligned, verify::place_at(sample_, i, places_));
+  }
 }
 
 // Configurations may still need memory for their scratch.
@@ -181,8 +183,6 @@ void ProblemSetup::make_places() {
   if (places_ > 0) {
     return;
   }
-  const std::uint64_t room = spare_bytes() / std::max<std::uint64_t>(verify::place_bytes(request_), 1);
-  const auto more = std::min<std::uint64_t>(verify::timing_places(request_) - 1, room);
   const auto set_all = [this](std::uint32_t further) {
     for (Buffer& buffer : buffers_) {
       if (buffer.variant.role() != v1::SCRATCH) {
@@ -192,7 +192,7 @@ void ProblemSetup::make_places() {
     places_ = 1 + further;
   };
   try {
-    set_all(static_cast<std::uint32_t>(more));
+    set_all(verify::timing_places(request_, spare_bytes()) - 1);
   } catch (const cuda::DriverError& error) {
     if (error.result() != cuda::Result::OutOfMemory) {
       throw;
@@ -213,14 +213,10 @@ void ProblemSetup::fill_places() {
     }
     kernels_.paint(zones());
   }
-  move_to(0);
-  places_are_filled_ = true;
-}
-
-void ProblemSetup::move_to(std::uint32_t place) {
   for (Buffer& buffer : buffers_) {
-    buffer.variant.move(Placement::Aligned, place);
+    buffer.variant.move(Placement::Aligned);
   }
+  places_are_filled_ = true;
 }
 
 void ProblemSetup::make_inputs(InputState wanted) {

@@ -38,7 +38,7 @@ class ProblemSetup {
   void prepare_verification(std::uint64_t input_seed);
   /// Buffers at the first of the setup's places in memory, and inputs for timing there and at the others.
   void prepare_timing();
-  /// Buffers at the next place, counted round and round; after prepare_timing(). A plan has to be bound anew.
+  /// Each buffer at the next of its places; after prepare_timing(). A plan has to be bound anew.
   void next_place();
   bool has_several_places() const { return places_ > 1; }
 
@@ -95,7 +95,6 @@ class ProblemSetup {
   std::uint64_t spare_bytes() const;
   void make_places();
   void fill_places();
-  void move_to(std::uint32_t place);
   void make_input(Buffer& buffer, std::uint64_t input_seed);
   std::vector<const GuardedBuffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
@@ -120,7 +119,7 @@ class ProblemSetup {
   /// By seed, of what it made: that does not change.
   std::map<std::uint64_t, std::vector<std::uint64_t>> input_hashes_;
   std::uint32_t places_ = 0;  // 0: not made yet
-  std::uint32_t place_ = 0;   // the last that a sample was taken at
+  std::uint32_t sample_ = 0;  // the last that was taken, counted round and round the places
   bool places_are_filled_ = false;
   std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to
 };

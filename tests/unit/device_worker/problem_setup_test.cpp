@@ -125,30 +125,30 @@ TEST_CASE("after a wrong result the inputs of both placements are made anew") {
   CHECK(host.fills_of_trials(1) == 4);
 }
 
-TEST_CASE("samples take turns among thirty places that all have the inputs between red zones") {
+TEST_CASE("samples take turns among 31 places that all have the inputs between red zones") {
   SetupOnHost host(kEnoughForPlaces);
   const std::uint64_t taken = host.budget.taken_bytes();
   host.setup->prepare_timing();
-  CHECK(host.budget.taken_bytes() - taken >= 29 * verify::place_bytes(host.setup->request()));
+  CHECK(host.budget.taken_bytes() - taken >= 30 * verify::place_bytes(host.setup->request()));
   std::set<cuda::DevicePtr> places;
-  for (int sample = 0; sample < 60; ++sample) {
+  for (int sample = 0; sample < 62; ++sample) {
     CHECK_FALSE(host.damage_at_next_place());
     places.insert(test::last_hashed());
   }
-  CHECK(places.size() == 30);
+  CHECK(places.size() == 31);
 }
 
 TEST_CASE("a block of samples begins where the one before ended") {
   SetupOnHost host(kEnoughForPlaces);
   std::set<cuda::DevicePtr> places;
-  for (int block = 0; block < 10; ++block) {
+  for (int block = 0; block < 11; ++block) {
     host.setup->prepare_timing();
     for (int sample = 0; sample < 3; ++sample) {
       host.damage_at_next_place();
       places.insert(test::last_hashed());
     }
   }
-  CHECK(places.size() == 30);
+  CHECK(places.size() == 31);
 }
 
 TEST_CASE("after a wrong result the inputs of every place are made anew") {
@@ -159,7 +159,7 @@ TEST_CASE("after a wrong result the inputs of every place are made anew") {
   CHECK(host.setup->find_damage());
   host.setup->distrust();
   host.setup->prepare_timing();
-  for (int sample = 0; sample < 30; ++sample) {
+  for (int sample = 0; sample < 31; ++sample) {
     CHECK_FALSE(host.damage_at_next_place());
   }
 }
@@ -169,12 +169,13 @@ TEST_CASE("a problem has as many places as a quarter of what is left holds") {
   const std::uint64_t left = kPlenty - host.budget.taken_bytes();
   host.setup->prepare_timing();
   std::set<cuda::DevicePtr> places;
-  for (int sample = 0; sample < 60; ++sample) {
+  for (int sample = 0; sample < 62; ++sample) {
     CHECK_FALSE(host.damage_at_next_place());
     places.insert(test::last_hashed());
   }
   const std::uint64_t spare = (left - 2 * verify::guarded_bytes(kBytes)) / 4;  // x and w are parted first
-  CHECK(places.size() == 1 + spare / verify::place_bytes(host.setup->request()));
+  CHECK(places.size() == verify::timing_places(host.setup->request(), spare));
+  CHECK(places.size() > 1);
 }
 
 TEST_CASE("a problem without memory for more has one place") {

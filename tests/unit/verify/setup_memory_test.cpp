@@ -1,6 +1,7 @@
 #include "tuner/verify/setup_memory.hpp"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "tuner/verify/red_zone.hpp"
 
@@ -52,19 +53,46 @@ TEST_CASE("a fill with many choices needs a workspace for its distribution") {
   CHECK(trial_bytes(request, 0) == setup_bytes(request) + (64 << 20) + (16 << 20));
 }
 
-TEST_CASE("a problem is timed at as many places as 4 GiB hold and at most thirty") {
+constexpr std::uint64_t kAmple = std::uint64_t{64} << 30;
+
+TEST_CASE("a problem is timed at as many places as 4 GiB hold, at most 31 and a prime number") {
   v1::PrepareProblem request = one_buffer(v1::OUT);
   CHECK(place_bytes(request) == (4000 + kGuard + 255) / 256 * 256);
-  CHECK(timing_places(request) == 30);
+  CHECK(timing_places(request, kAmple) == 31);
   const auto places_of = [&](std::uint64_t mebibytes) {
     request.mutable_buffers(0)->set_elements(mebibytes << 18);
-    return timing_places(request);
+    return timing_places(request, kAmple);
   };
-  CHECK(places_of(100) == 30);
-  CHECK(places_of(508) == 8);
+  CHECK(places_of(100) == 31);
+  CHECK(places_of(400) == 7);
   CHECK(places_of(512) == 7);
+  CHECK(places_of(600) == 5);
   CHECK(places_of(2044) == 2);
   CHECK(places_of(5000) == 1);
+}
+
+TEST_CASE("a problem is timed at as many places as the spare memory holds") {
+  const v1::PrepareProblem request = one_buffer(v1::OUT);
+  const std::uint64_t each = place_bytes(request);
+  CHECK(timing_places(request, each - 1) == 1);
+  CHECK(timing_places(request, each) == 2);
+  CHECK(timing_places(request, 5 * each) == 5);
+  CHECK(timing_places(request, 30 * each - 1) == 29);
+  CHECK(timing_places(request, 30 * each) == 31);
+}
+
+TEST_CASE("each buffer comes to all places, and two of them to all distances") {
+  const std::uint32_t places = GENERATE(2u, 3u, 7u, 31u);
+  std::set<std::uint32_t> visited, distances;
+  for (std::uint32_t sample = 0; sample < places; ++sample) {
+    const std::uint32_t first = place_at(sample, 0, places), third = place_at(sample, 2, places);
+    visited.insert(third);
+    distances.insert((third + places - first) % places);
+  }
+  CHECK(visited.size() == places);
+  CHECK(*visited.rbegin() == places - 1);
+  CHECK(distances.size() == (places > 3 ? places : 1));
+  CHECK(place_at(5, 3, 1) == 0);
 }
 
 TEST_CASE("a large buffer begins a page at each place as cudaMalloc has it") {
@@ -79,15 +107,15 @@ TEST_CASE("where the L2 stays warm or a graph is launched there is one place") {
   v1::PrepareProblem warm = one_buffer(v1::OUT), graph = one_buffer(v1::OUT);
   warm.mutable_policy()->set_warm_l2(true);
   graph.mutable_policy()->set_graph_launch(true);
-  CHECK(timing_places(warm) == 1);
-  CHECK(timing_places(graph) == 1);
+  CHECK(timing_places(warm, kAmple) == 1);
+  CHECK(timing_places(graph, kAmple) == 1);
 }
 
 TEST_CASE("scratch has one place and counts for none") {
   v1::PrepareProblem request = one_buffer(v1::SCRATCH);
   request.mutable_buffers(0)->set_elements(std::uint64_t{600} << 18);
   CHECK(place_bytes(request) == 0);
-  CHECK(timing_places(request) == 30);
+  CHECK(timing_places(request, 0) == 31);
 }
 
 }  // namespace
