@@ -115,7 +115,7 @@ TEST_CASE("scratch has one place and counts for none") {
   v1::PrepareProblem request = one_buffer(v1::SCRATCH);
   request.mutable_buffers(0)->set_elements(std::uint64_t{600} << 18);
   CHECK(place_bytes(request) == 0);
-  CHECK(timing_places(request, 0) == 31);
+  CHECK(timing_places(request, kAmple) == 31);
 }
 
 }  // namespace
