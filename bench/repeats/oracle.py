@@ -4,9 +4,9 @@ A time is a mean over many rounds, without the outermost tenths. The stamps of C
 but the clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many
 has no ticks. Where the buffers lie in memory alone changes the time of a kernel, and so do how far they lie
 from each other and a place that the sample before used: with several places each sample is taken at the next,
-where they lie at another distance. Code is loaded once, as a program does. Half of the rounds say which configuration is the best, the
-other half how far from it a choice is, and the other way round: of equals that are compared in one and the
-same half, the luckiest would seem to be the best.
+where they lie at another distance. Code is loaded once, as a program does. Half of the rounds say which
+configuration is the best, the other half how far from it a choice is, and the other way round: of equals that
+are compared in one and the same half, the luckiest would seem to be the best.
 """
 
 import ctypes
