@@ -8,10 +8,10 @@ Replaces what stands between the page's two marks; --check only compares, and ex
 or where the table has other problems than variants/shapes.jsonl, the list that it is made from, or
 launch_all.py has none for a kernel. A row: the median time of the default and of the winner as they were
 measured side by side, the slowest configuration that was tried and correct (trials.json), the fastest call of
-torch, cuBLAS or cuDNN (the benchmarks' results, where the L2 was cleared as for the record), what share of
-the roofline the winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes longer), and
-the winner's tunables in the order of the spec. --trials brings trials.json up to date from `cubindctl export
---all-trials --samples`, which is too large to be kept. Needs neither torch nor a GPU.
+torch, cuBLAS or cuDNN (kernels.json and kernels_more.json, if the L2 was cleared as for the record), what
+share of the roofline the winner reaches (the spec's `work` at 4.8 TB/s and 989 TFLOP/s, whichever takes
+longer), and the winner's tunables in the order of the spec. --trials brings trials.json up to date from
+`cubindctl export --all-trials --samples`, which is too large to be kept. Needs neither torch nor a GPU.
 """
 
 import argparse
@@ -58,39 +58,16 @@ def spec_of(kernel):
     return Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
 
 
-def clears_by_reading(policy):
-    """Of a policy, cold/METHOD and more: whether the method reads a buffer. The first two wrote it, which
-    makes a kernel up to a fifth slower."""
-    return not policy.startswith(("cold/1,", "cold/2,"))
-
-
 def library_times():
     """{key: microseconds} of the fastest call of a library for each problem that a benchmark has. A key ends
-    with whether the L2 was cleared by reading."""
+    with the policy under which it was measured."""
     times = {}
-
-    def add(kernel, problem, by_reading, microseconds):
-        key = (*key_of(kernel, problem), by_reading)
-        times[key] = min(microseconds, times.get(key, microseconds))
-
-    def results(name, member):
-        found = json.loads((RESULTS / name).read_text())
-        by_reading = clears_by_reading(found.get("toolchain", {}).get("policy", "cold/1,stream"))
-        return [(line, by_reading) for line in found[member]]
-
     for name in ("kernels.json", "kernels_more.json"):
-        for line, by_reading in results(name, "problems"):
+        found = json.loads((RESULTS / name).read_text())
+        for line in found["problems"]:
+            key = (*key_of(line["kernel"], line["problem"]), found["toolchain"]["policy"])
             for library in LIBRARIES & line["kernel_time_us"].keys():
-                add(line["kernel"], line["problem"], by_reading, line["kernel_time_us"][library])
-    for line, by_reading in results("rmsnorm_vs_torch_triton.json", "problems"):
-        runs = [run["torch"] for run in line["kernel_time_us"]]
-        add("rmsnorm_forward", line["problem"], by_reading, statistics.median(runs))
-    for line, by_reading in results("matmul.json", "timed"):
-        add("matmul", line["problem"], by_reading, line["torch"]["us"])
-    for name in ("attention.json", "attention_backward.json"):
-        for line, by_reading in results(name, "timed"):
-            for other in line["others"].values():
-                add(line["pass"], line["problem"], by_reading, other["us"])
+                times[key] = min(line["kernel_time_us"][library], times.get(key, float("inf")))
     return times
 
 
@@ -136,8 +113,7 @@ def roofline_us(spec, problem):
 
 def library_of(record, libraries):
     """Microseconds of a library after the same clearing of the L2; None where nobody measured it."""
-    key = key_of(record["kernel"], flat(record["problem"]))
-    return libraries.get((*key, clears_by_reading(record["policy"])))
+    return libraries.get((*key_of(record["kernel"], flat(record["problem"])), record["policy"]))
 
 
 def beside_library(spec, records, libraries):

@@ -21,6 +21,7 @@ bool begins_page(std::uint64_t payload) { return payload >= kPage / 2; }
 
 // All places of a problem together, unless one alone takes more.
 constexpr std::uint64_t kPlacesBytes = std::uint64_t{4} << 30;
+// Primes: going round in equal steps then comes to all places.
 constexpr std::array<std::uint32_t, 11> kPlaceCounts = {31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2};
 
 std::uint64_t payload_bytes(const v1::BufferSpec& buffer) {

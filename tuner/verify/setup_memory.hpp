@@ -35,8 +35,9 @@ std::uint64_t place_bytes(const v1::PrepareProblem& request);
 /// just before; the more they hold, the less. One where the L2 is to stay warm, and where a graph keeps the
 /// addresses; else a prime number.
 std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spare_bytes);
-/// Where a buffer of the problem lies for a sample. Each comes to all places before it is at one again, and
-/// each time at another distance from the others: that changes a kernel's time as well.
+/// Where a buffer of the problem lies for a sample. Each comes to all places before it is at one again and,
+/// of more than three, at another distance from other buffers each time: that changes a kernel's time as
+/// well.
 std::uint32_t place_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t places);
 
 /// The buffer that flushes an L2 of this size.

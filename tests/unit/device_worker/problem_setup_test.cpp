@@ -174,8 +174,8 @@ TEST_CASE("a problem has as many places as a quarter of what is left holds") {
     places.insert(test::last_hashed());
   }
   const std::uint64_t spare = (left - 2 * verify::guarded_bytes(kBytes)) / 4;  // x and w are parted first
-  CHECK(places.size() == verify::timing_places(host.setup->request(), spare));
-  CHECK(places.size() > 1);
+  CHECK(1 + spare / verify::place_bytes(host.setup->request()) == 14);
+  CHECK(places.size() == 13);  // the next prime below
 }
 
 TEST_CASE("a problem without memory for more has one place") {
