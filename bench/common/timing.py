@@ -40,18 +40,18 @@ class Timer:
                 self.flush()
             torch.cuda.synchronize()
 
-    def samples(self, candidates, rounds, seed=0):
-        """{name: [microseconds, ...]}, one sample a round, for candidates {name: call}."""
+    def samples(self, candidates, rounds, seed=0, in_a_row=1):
+        """{name: [microseconds, ...]}, `in_a_row` samples a round, for candidates {name: call}."""
         order = random.Random(seed)
         names = []
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             for _ in range(rounds):
                 turn = list(candidates)
                 order.shuffle(turn)
-                for name in turn:
+                for name in [name for name in turn for _ in range(in_a_row)]:
                     self.flush()
                     candidates[name]()
-                names += turn
+                    names.append(name)
             torch.cuda.synchronize()
         groups = groups_of(profiler)
         if len(groups) != len(names):

@@ -48,7 +48,7 @@ def read_arguments():
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=450, help="for everything; 60 %% of it for tuning")
-    parser.add_argument("--samples", type=int, default=12000, help="of a problem, over all configurations")
+    parser.add_argument("--samples", type=int, default=24000, help="of a problem, over all configurations")
     parser.add_argument(
         "--places", type=int, default=32, help="of the buffers, which the samples take in turn"
     )

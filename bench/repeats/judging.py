@@ -1,5 +1,6 @@
 """What the oracle says of each choice, and the figures of many."""
 
+import contextlib
 import pathlib
 import random
 import statistics
@@ -21,6 +22,7 @@ from timing import Timer
 ROOT = pathlib.Path(__file__).parents[2]
 SHORT_US = 5  # below this graphs of repeats are a second opinion
 BELOW_US = 3
+MOST_MEMORY_BEFORE = 8 << 30  # bytes of memory that a load of a problem finds taken
 
 
 def shares(regrets):
@@ -56,6 +58,7 @@ def judge(label, winners, first, times):
         "candidates": len(first),
         "rounds": len(next(iter(times.values()))),
         "us": means,
+        "us_of_each_load": {name: oracle.means_of_loads(values) for name, values in times.items()},
         "standard_error_us": {name: oracle.standard_error(values) for name, values in times.items()},
         "first_us": {name: oracle.trimmed_mean(values) for name, values in first.items()},
     }
@@ -90,26 +93,39 @@ class Oracle:
         return len(orders)
 
     def judge(self, one, samples):
-        problem = self.problem(one)
         configurations = {choices.key_of(c): c for c in one.candidates()}
-        calls = {name: problem.call(self.compiler, c) for name, c in configurations.items()}
+        draw = random.Random(0)
+
+        @contextlib.contextmanager
+        def load(names):
+            other_memory = torch.empty(
+                draw.randrange(1, MOST_MEMORY_BEFORE), dtype=torch.uint8, device="cuda"
+            )
+            problem = self.problem(one)
+            calls = {name: problem.call(self.compiler, configurations[name]) for name in names}
+            yield calls
+            torch.cuda.synchronize()
+            for call in calls.values():
+                call.unload()
+            del other_memory
+
         winners = [choices.key_of(winner["configuration"]) for winner in one.winners]
-        first, times = oracle.long_times(self.timer, calls, set(winners), samples)
+        first, times = oracle.long_times(self.timer, list(configurations), load, set(winners), samples)
         result = judge(f"{one.kernel} {spelled(one.problem)}", winners, first, times)
         result["configurations"] = list(configurations.values())
         if result["best_us"] < SHORT_US:
             kept = {name: configurations[name] for name in times}
             result["graph_us"] = oracle.graph_times(
-                problem, self.compiler, kept, self.timer, 60, random.Random(0)
+                self.problem(one), self.compiler, kept, self.timer, 60, random.Random(0)
             )
-        torch.cuda.synchronize()
-        for call in calls.values():
-            call.unload()
         return result
 
     def judge_triton(self, one, samples):
         label = f"Triton {one.kernel} {spelled(one.problem)}"
-        first, times = oracle.long_times(self.timer, one.calls(), set(one.winners), samples)
+        calls = one.calls()  # Triton keeps its code where it lies
+        first, times = oracle.long_times(
+            self.timer, list(calls), lambda names: contextlib.nullcontext(calls), set(one.winners), samples
+        )
         return judge(label, one.winners, first, times)
 
 

@@ -4,9 +4,11 @@ A time is a mean over many rounds, without the outermost tenths. The stamps of C
 but the clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many
 has no ticks. Where the buffers lie in memory alone changes the time of a kernel, and so do how far they lie
 from each other and a place that the sample before used: with several places each sample is taken at the next,
-where they lie at another distance. Code is loaded once, as a program does. Half of the rounds say which
-configuration is the best, the other half how far from it a choice is, and the other way round: of equals that
-are compared in one and the same half, the luckiest would seem to be the best.
+where they lie at another distance. Buffers and code are made anew several times, elsewhere and in another
+order. A short kernel is repeated, as in the tuner's finals and in a graph of repeats: its code is in the SM's
+caches then, and how many other configurations come in between is no matter. Half of the rows of samples say
+which configuration is the best, the other half how far from it a choice is, and the other way round: of
+equals that are compared in one and the same half, the luckiest would seem to be the best.
 """
 
 import ctypes
@@ -23,7 +25,10 @@ DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 TRIM = 0.1
 STEP = 5000  # samples of a call of the timer, whose records take memory
 FIRST_ROUNDS = 200
-LONG_ROUNDS = 1500
+LONG_ROUNDS = 3000
+LOADS = 5  # of buffers and code, each for its share of the long rounds
+REPEATS = 12  # of a kernel below REPEATED_BELOW_US, as in the tuner's finals
+REPEATED_BELOW_US = 12.8
 KEPT = 1.02  # of the first rounds' best: measured long
 
 
@@ -94,36 +99,55 @@ class Problem:
 
 
 def interleaved(timer, calls, rounds, seed=0):
-    """{name: a time of each round}."""
+    """{name: at least `rounds` times}."""
     times = {name: [] for name in calls}
     for call in calls.values():
         call()
-    done = 0
-    while done < rounds:
-        count = min(max(STEP // len(calls), 1), rounds - done)
-        for name, values in timer.samples(calls, count, seed=seed + done).items():
+    fastest = min(min(values) for values in timer.samples(calls, 3).values())
+    in_a_row = REPEATS if fastest < REPEATED_BELOW_US else 1
+    done, rows = 0, math.ceil(rounds / in_a_row)
+    while done < rows:
+        count = min(max(STEP // (in_a_row * len(calls)), 1), rows - done)
+        for name, values in timer.samples(calls, count, seed + done, in_a_row).items():
             times[name] += values
         done += count
     return times
 
 
-def long_times(timer, calls, winners, samples):
-    """{name: times}: all calls get a first share of the samples, the winners and the near best all the
-    rest."""
+def long_times(timer, names, load, winners, samples):
+    """{name: times}: all names get a first share of the samples, the winners and the near best all the rest.
+    `load(names)` makes buffers and code anew, and is a context manager: {name: call}."""
     timer.warm_up(0.15)
-    first = interleaved(timer, calls, max(40, min(FIRST_ROUNDS, samples // 4 // len(calls))), seed=1)
+    with load(names) as calls:
+        first = interleaved(timer, calls, max(40, min(FIRST_ROUNDS, samples // 4 // len(names))), seed=1)
     best = min(trimmed_mean(values) for values in first.values())
-    kept = {
-        name: calls[name] for name in calls if name in winners or trimmed_mean(first[name]) <= KEPT * best
-    }
-    rounds = min(LONG_ROUNDS, max(100, samples // len(kept)))
-    return first, interleaved(timer, kept, rounds, seed=100_000)
+    kept = [name for name in names if name in winners or trimmed_mean(first[name]) <= KEPT * best]
+    rounds = math.ceil(min(LONG_ROUNDS, max(100, samples // len(kept))) / LOADS)
+    times = {name: [] for name in kept}
+    for turn in range(1, LOADS + 1):
+        with load(random.Random(turn).sample(kept, len(kept))) as calls:
+            for name, values in interleaved(timer, calls, rounds, seed=turn * 100_000).items():
+                times[name] += values
+    return first, times
+
+
+def means_of_loads(values):
+    rounds = len(values) // LOADS
+    return [trimmed_mean(values[load * rounds :][:rounds]) for load in range(LOADS)]
+
+
+def halves_of(values):
+    """Every other row of samples, and those in between."""
+    every = [values[at : at + REPEATS] for at in range(0, len(values), REPEATS)]
+    return [list(itertools.chain.from_iterable(every[half::2])) for half in (0, 1)]
 
 
 def regrets(times, winners):
     """{winner: by how much more time it takes than the best, as a share}; below 0: the best of one half is
     not the best of the other."""
-    halves = [{name: trimmed_mean(values[half::2]) for name, values in times.items()} for half in (0, 1)]
+    halves = [
+        {name: trimmed_mean(halves_of(values)[half]) for name, values in times.items()} for half in (0, 1)
+    ]
     result = {}
     for name in winners:
         shares = []

@@ -184,7 +184,7 @@ v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
     const std::vector<std::string> symbols(request.entry_symbols().begin(), request.entry_symbols().end());
     auto loaded = std::make_unique<LoadedCubin>(session().context(), request.cubin(), symbols);
     v1::DeviceReply done = reply();
-    done.set_foreign_use(session().foreign_use());
+    done.set_foreign_use(session().foreign_use_lately());
     for (v1::LoadedEntry& entry : loaded->entries()) {
       *done.add_entries() = std::move(entry);
     }
@@ -255,7 +255,7 @@ std::vector<v1::MeasuredItem> CudaDevice::measure_all(const v1::MeasureTrials& r
 }
 
 v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
-  const bool foreign_before = session().foreign_use();
+  const bool foreign_before = session().foreign_use_lately();
   const v1::MeasureTrials::Item* culprit = nullptr;
   v1::DeviceReply done;
   try {

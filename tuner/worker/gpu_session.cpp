@@ -17,6 +17,9 @@ constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 // The time for which a worker that has just been killed may still hold its GPU.
 constexpr std::chrono::milliseconds kLockPatience{3000};
 
+// A configuration needs several requests, each of some 0.1 ms, and a reading takes 0.05 ms.
+constexpr std::chrono::milliseconds kStaysRead{5};
+
 // So long after its last work the clock of a GPU is still up.
 constexpr std::chrono::milliseconds kStaysWarm{300};
 
@@ -82,9 +85,16 @@ void GpuSession::make_timer() {
   timer_note_ = std::move(chosen.note);
 }
 
-bool GpuSession::foreign_use() const {
-  const bool idle = std::chrono::steady_clock::now() - last_work_ > kUtilizationMemory;
-  return consent_.is_foreign(monitor_.use(), allocated_bytes(), idle);
+bool GpuSession::foreign_use() {
+  const auto now = std::chrono::steady_clock::now();
+  foreign_use_ =
+      consent_.is_foreign(monitor_.use(), allocated_bytes(), now - last_work_ > kUtilizationMemory);
+  foreign_use_read_ = now;
+  return foreign_use_;
+}
+
+bool GpuSession::foreign_use_lately() {
+  return std::chrono::steady_clock::now() - foreign_use_read_ < kStaysRead ? foreign_use_ : foreign_use();
 }
 
 v1::DeviceInfo GpuSession::info() const {

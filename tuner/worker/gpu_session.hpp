@@ -34,7 +34,10 @@ class GpuSession {
   void begin_anew();
   const v1::OpenDevice& request() const { return request_; }
   bool active() const { return timer_ != nullptr; }
-  bool foreign_use() const;
+  /// Whether anybody else uses the GPU now.
+  bool foreign_use();
+  /// The last reading of foreign_use() where it is as good as one now.
+  bool foreign_use_lately();
   v1::DeviceInfo info() const;
 
   DriverContext& context() { return context_; }
@@ -66,6 +69,8 @@ class GpuSession {
   Consent consent_;
   measure::ThrottlePolicy throttle_;
   std::chrono::steady_clock::time_point last_work_{}, warm_until_{};
+  bool foreign_use_ = false;
+  std::chrono::steady_clock::time_point foreign_use_read_{};
   std::unique_ptr<CuptiRecorder> recorder_;
   std::string timer_note_;
   std::optional<MemoryBudget> budget_;

@@ -41,7 +41,7 @@ void warm_up_with(GpuSession& session, const TimedWork& work, const MeasureSetti
   }
   warm_up_with(
       work, [&] { session.context().synchronize("the warm-up"); }, [&] { return session.monitor().sm_mhz(); },
-      settings);
+      settings, session.context().facts().max_sm_mhz);
   session.warmed_up();
 }
 

@@ -92,7 +92,8 @@ TimedWork timed_work(SampleSteps steps) {
 }
 
 WarmUpResult warm_up_with(const TimedWork& work, const std::function<void()>& synchronize,
-                          const std::function<std::uint32_t()>& sm_mhz, const MeasureSettings& settings) {
+                          const std::function<std::uint32_t()>& sm_mhz, const MeasureSettings& settings,
+                          std::uint32_t highest_mhz) {
   const auto run = [&] {
     constexpr int kBatch = 8;
     for (int i = 0; i < kBatch; ++i) {
@@ -103,7 +104,7 @@ WarmUpResult warm_up_with(const TimedWork& work, const std::function<void()>& sy
     }
     synchronize();
   };
-  return warm_up(run, sm_mhz, settings);
+  return warm_up(run, sm_mhz, settings, highest_mhz);
 }
 
 std::vector<v1::MeasuredItem> measure_blocks(const BlockTools& tools, const v1::PrepareProblem& problem,

@@ -30,9 +30,11 @@ struct SampleSteps {
 /// Throws Error(InvalidArgument) where there is nothing to time.
 TimedWork timed_work(SampleSteps steps);
 
-/// Runs the work, as in a sample, until the SM clock is steady. `synchronize` waits for what is enqueued.
+/// Runs the work, as in a sample, until the SM clock is steady. `synchronize` waits for what is enqueued;
+/// `highest_mhz` is that of the device, 0 where nobody knows.
 WarmUpResult warm_up_with(const TimedWork& work, const std::function<void()>& synchronize,
-                          const std::function<std::uint32_t()>& sm_mhz, const MeasureSettings& settings);
+                          const std::function<std::uint32_t()>& sm_mhz, const MeasureSettings& settings,
+                          std::uint32_t highest_mhz = 0);
 
 /// What a block is taken with.
 struct BlockTools {

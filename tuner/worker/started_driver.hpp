@@ -7,8 +7,9 @@
 
 namespace cubind::worker {
 
-/// Initialises the driver and NVML, which takes half of opening a GPU (H200: 0.11 of 0.21 s), and keeps them
-/// initialised. The process then has a few MiB on the GPU, but no context, and NVML does not list it.
+/// Initialises the driver and NVML, which takes half of opening a GPU (H200: 0.11 of 0.21 s), reads each GPU
+/// once, since NVML takes 10 ms for its first readings, and keeps them initialised. The process then has a
+/// few MiB on the GPU, but no context, and NVML does not list it.
 /// Whatever fails is told by the opening, which does the same again.
 class StartedDriver {
  public:

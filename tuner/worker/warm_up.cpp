@@ -11,6 +11,9 @@ constexpr std::chrono::milliseconds kBetweenReadings{8};
 }  // namespace
 
 bool SteadyClock::add(std::uint32_t sm_mhz) {
+  if (highest_mhz_ > 0 && sm_mhz + settings_.steady_band_mhz >= highest_mhz_) {
+    return true;
+  }
   readings_.push_back(sm_mhz);
   if (readings_.size() > settings_.steady_readings) {
     readings_.pop_front();
@@ -23,10 +26,10 @@ bool SteadyClock::add(std::uint32_t sm_mhz) {
 }
 
 WarmUpResult warm_up(const std::function<void()>& work, const std::function<std::uint32_t()>& sm_mhz,
-                     const MeasureSettings& settings) {
+                     const MeasureSettings& settings, std::uint32_t highest_mhz) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + settings.steady_limit;
-  SteadyClock steady(settings);
+  SteadyClock steady(settings, highest_mhz);
   WarmUpResult result;
   while (Clock::now() < end) {
     const Clock::time_point next = std::min(Clock::now() + kBetweenReadings, end);

@@ -1,5 +1,5 @@
-// Work until the SM clock is steady: an idle GPU is at a fraction of its clock and takes tens of milliseconds
-// to rise.
+// Work until the SM clock is steady: an idle GPU is at a fraction of its clock and may take tens of
+// milliseconds to rise.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,15 @@ namespace cubind::worker {
 /// Whether the last readings lie within a band. Pure.
 class SteadyClock {
  public:
-  explicit SteadyClock(const MeasureSettings& settings) : settings_(settings) {}
-  /// Takes a reading; says whether the clock is steady now.
+  /// `highest_mhz`: of the device; 0 where nobody knows.
+  explicit SteadyClock(const MeasureSettings& settings, std::uint32_t highest_mhz = 0)
+      : settings_(settings), highest_mhz_(highest_mhz) {}
+  /// Takes a reading; says whether the clock is steady now, as it is once it is the highest.
   bool add(std::uint32_t sm_mhz);
 
  private:
   MeasureSettings settings_;
+  std::uint32_t highest_mhz_;
   std::deque<std::uint32_t> readings_;
 };
 
@@ -32,6 +35,6 @@ struct WarmUpResult {
 /// until the clock is steady or the limit has passed. A reading of 0 means that nobody knows: then the limit
 /// decides.
 WarmUpResult warm_up(const std::function<void()>& work, const std::function<std::uint32_t()>& sm_mhz,
-                     const MeasureSettings& settings);
+                     const MeasureSettings& settings, std::uint32_t highest_mhz = 0);
 
 }  // namespace cubind::worker

@@ -20,6 +20,22 @@ TEST_CASE("a drift beyond 15 MHz is not steady") {
   }
 }
 
+TEST_CASE("a clock that cannot rise is steady with its first reading") {
+  SteadyClock clock{MeasureSettings{}, 1980};
+  for (const std::uint32_t mhz : {345U, 1200U, 1964U}) {
+    CHECK_FALSE(clock.add(mhz));
+  }
+  CHECK(clock.add(1965));
+}
+
+TEST_CASE("below its highest a clock is steady when five readings are close") {
+  SteadyClock clock{MeasureSettings{}, 1980};
+  for (int i = 0; i < 4; ++i) {
+    CHECK_FALSE(clock.add(1410));
+  }
+  CHECK(clock.add(1410));
+}
+
 TEST_CASE("readings that nobody has taken are never steady") {
   SteadyClock clock{MeasureSettings{}};
   for (int i = 0; i < 10; ++i) {
