@@ -57,7 +57,11 @@ std::uint64_t guarded_bytes(std::uint64_t payload) {
 
 std::uint64_t further_place_bytes(std::uint64_t payload) {
   const std::uint64_t step = begins_page(payload) ? kPage : kAllocatorAlignment;
-  return (guarded_bytes(payload) + step - 1) / step * step;
+  return (payload + step - 1) / step * step;
+}
+
+std::uint64_t further_places_bytes(std::uint64_t payload, std::uint32_t count) {
+  return count == 0 ? 0 : lead_bytes(payload) + count * further_place_bytes(payload) + kRedZoneBytes;
 }
 
 std::uint64_t setup_bytes(const v1::PrepareProblem& request) {

@@ -19,8 +19,11 @@ inline constexpr std::uint64_t kAllocatorAlignment = 256;
 std::uint64_t lead_bytes(std::uint64_t payload);
 /// One buffer's allocation: what lies before it, the buffer, the red zone behind it.
 std::uint64_t guarded_bytes(std::uint64_t payload);
-/// From one further place to the next.
+/// From one further place to the next: they lie side by side, as cudaMalloc has them. Red zones in between
+/// would change a kernel's time.
 std::uint64_t further_place_bytes(std::uint64_t payload);
+/// The allocation of so many: what lies before the first, the places, a red zone behind the last.
+std::uint64_t further_places_bytes(std::uint64_t payload, std::uint32_t count);
 
 /// The allocations of preparing the problem: each buffer, a second copy of the outputs for the reference, the
 /// pristine content of an `inout`, recorded outputs. A scratch buffer is as large as the request says. Throws

@@ -26,10 +26,10 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
 
 void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
-  const std::uint32_t at = place % (1 + more_places_);
+  place_ = place % (1 + more_places_);
   const DeviceMemory& first = placement == Placement::Minimal && minimal_.bytes() > 0 ? minimal_ : memory_;
   const cuda::DevicePtr memory =
-      at == 0 ? first.address() : more_.address() + (at - 1) * verify::further_place_bytes(bytes_);
+      place_ == 0 ? first.address() : more_.address() + (place_ - 1) * verify::further_place_bytes(bytes_);
   address_ = memory + (minimal ? verify::kRedZoneBytes + align_ : verify::lead_bytes(bytes_));
   placement_ = placement;
 }
@@ -37,7 +37,7 @@ void GuardedBuffer::move(Placement placement, std::uint32_t place) {
 void GuardedBuffer::set_further_places(MemoryBudget& budget, std::uint32_t count) {
   more_places_ = 0;
   more_ = DeviceMemory();
-  more_ = DeviceMemory(budget, count * verify::further_place_bytes(bytes_));
+  more_ = DeviceMemory(budget, verify::further_places_bytes(bytes_, count));
   more_places_ = count;
 }
 

@@ -1,4 +1,4 @@
-// A buffer of a problem on the device, between two red zones, at one place in memory or several.
+// A buffer of a problem on the device, at its first place between two red zones, and at further places.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,8 @@ class GuardedBuffer {
   /// allocation if need be; throws DriverError(OutOfMemory) where that does not fit, and is empty then.
   void fit(MemoryBudget& budget, std::uint64_t bytes);
 
+  /// Whether it lies between its zones, as at the first place.
+  bool has_zones() const { return place_ == 0; }
   ZoneOnDevice front_zone() const;
   ZoneOnDevice back_zone() const;
 
@@ -62,6 +64,7 @@ class GuardedBuffer {
   DeviceMemory minimal_;  // of the minimal placement, once it is parted
   DeviceMemory more_;     // the places after the first, one behind the other
   std::uint32_t more_places_ = 0;
+  std::uint32_t place_ = 0;
   cuda::DevicePtr address_ = 0;
 };
 

@@ -20,7 +20,9 @@ std::vector<ZoneOnDevice> ProblemSetup::zones() const {
     zones.push_back(buffer.back_zone());
   };
   for (const Buffer& buffer : buffers_) {
-    add(buffer.variant);
+    if (buffer.variant.has_zones()) {
+      add(buffer.variant);
+    }
     if (buffer.reference) {
       add(*buffer.reference);
     }
@@ -31,7 +33,9 @@ std::vector<ZoneOnDevice> ProblemSetup::zones() const {
 std::vector<std::string> ProblemSetup::zone_owners() const {
   std::vector<std::string> owners;
   for (const Buffer& buffer : buffers_) {
-    owners.insert(owners.end(), 2, buffer.variant.name());
+    if (buffer.variant.has_zones()) {
+      owners.insert(owners.end(), 2, buffer.variant.name());
+    }
     if (buffer.reference) {
       owners.insert(owners.end(), 2, "the reference's " + buffer.variant.name());
     }

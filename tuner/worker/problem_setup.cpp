@@ -211,7 +211,6 @@ void ProblemSetup::fill_places() {
         copy_on_device(context_, buffer.variant.address(), first, buffer.variant.bytes());
       }
     }
-    kernels_.paint(zones());
   }
   for (Buffer& buffer : buffers_) {
     buffer.variant.move(Placement::Aligned);

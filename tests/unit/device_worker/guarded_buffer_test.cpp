@@ -41,23 +41,25 @@ TEST_CASE("a large buffer and its red zones stay inside its allocation at each p
   }
 }
 
-TEST_CASE("further places of a large buffer lie whole pages apart and do not meet") {
-  BufferOnHost host(kMebibyte, v1::IN);
+TEST_CASE("further places of a large buffer lie side by side and begin pages inside their allocation") {
+  constexpr std::uint64_t kThree = 3 * kMebibyte, kFour = 4 * kMebibyte;
+  BufferOnHost host(kThree, v1::IN);
   host.buffer->set_further_places(host.budget, 3);
   host.buffer->move(Placement::Aligned, 1);
   const cuda::DevicePtr first = host.buffer->address();
-  const std::uint64_t end = host.end();
-  host.buffer->move(Placement::Aligned, 2);
-  CHECK(host.buffer->address() - first == verify::further_place_bytes(kMebibyte));
-  CHECK((host.buffer->address() - first) % (2 * kMebibyte) == 0);
-  CHECK(host.before() >= end);
+  const cuda::DevicePtr allocation = first - verify::lead_bytes(kThree);
+  for (const std::uint32_t place : {2u, 3u}) {
+    host.buffer->move(Placement::Aligned, place);
+    CHECK(host.buffer->address() == first + (place - 1) * kFour);
+  }
+  CHECK(host.end() <= allocation + verify::further_places_bytes(kThree, 3));
 }
 
 TEST_CASE("places that are given back free their memory") {
   BufferOnHost host(kMebibyte, v1::IN);
   const std::uint64_t taken = host.budget.taken_bytes();
   host.buffer->set_further_places(host.budget, 3);
-  CHECK(host.budget.taken_bytes() == taken + 3 * verify::further_place_bytes(kMebibyte));
+  CHECK(host.budget.taken_bytes() == taken + verify::further_places_bytes(kMebibyte, 3));
   host.buffer->set_further_places(host.budget, 0);
   CHECK(host.budget.taken_bytes() == taken);
 }

@@ -59,7 +59,7 @@ struct SetupOnHost {
       }
     });
   }
-  /// Moves on; absent: the inputs are there, and the red zones around every buffer.
+  /// Moves on; absent: the inputs are there.
   std::optional<std::string> damage_at_next_place() {
     setup->next_place();
     return setup->find_damage();
@@ -125,7 +125,7 @@ TEST_CASE("after a wrong result the inputs of both placements are made anew") {
   CHECK(host.fills_of_trials(1) == 4);
 }
 
-TEST_CASE("samples take turns among 31 places that all have the inputs between red zones") {
+TEST_CASE("samples take turns among 31 places that all have the inputs") {
   SetupOnHost host(kEnoughForPlaces);
   const std::uint64_t taken = host.budget.taken_bytes();
   host.setup->prepare_timing();
@@ -174,8 +174,8 @@ TEST_CASE("a problem has as many places as a quarter of what is left holds") {
     places.insert(test::last_hashed());
   }
   const std::uint64_t spare = (left - 2 * verify::guarded_bytes(kBytes)) / 4;  // x and w are parted first
-  CHECK(1 + spare / verify::place_bytes(host.setup->request()) == 14);
-  CHECK(places.size() == 13);  // the next prime below
+  CHECK(1 + spare / verify::place_bytes(host.setup->request()) == 21);
+  CHECK(places.size() == 19);  // the next prime below
 }
 
 TEST_CASE("a problem without memory for more has one place") {

@@ -57,7 +57,7 @@ constexpr std::uint64_t kAmple = std::uint64_t{64} << 30;
 
 TEST_CASE("a problem is timed at as many places as 4 GiB hold, at most 31 and a prime number") {
   v1::PrepareProblem request = one_buffer(v1::OUT);
-  CHECK(place_bytes(request) == (4000 + kGuard + 255) / 256 * 256);
+  CHECK(place_bytes(request) == 4096);
   CHECK(timing_places(request, kAmple) == 31);
   const auto places_of = [&](std::uint64_t mebibytes) {
     request.mutable_buffers(0)->set_elements(mebibytes << 18);
@@ -99,8 +99,15 @@ TEST_CASE("a large buffer begins a page at each place as cudaMalloc has it") {
   constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
   CHECK(lead_bytes(kPage / 2 - 1) == kRedZoneBytes);
   CHECK(lead_bytes(kPage / 2) == kPage);
-  CHECK(further_place_bytes(kPage / 2) == 2 * kPage);
-  CHECK(further_place_bytes(2 * kPage) == 4 * kPage);
+  CHECK(further_place_bytes(kPage / 2) == kPage);
+  CHECK(further_place_bytes(2 * kPage) == 2 * kPage);
+  CHECK(further_place_bytes(2 * kPage + 1) == 3 * kPage);
+}
+
+TEST_CASE("further places lie side by side between a lead and a red zone") {
+  CHECK(further_place_bytes(4000) == 4096);
+  CHECK(further_places_bytes(4000, 30) == kRedZoneBytes + 30 * 4096 + kRedZoneBytes);
+  CHECK(further_places_bytes(4000, 0) == 0);
 }
 
 TEST_CASE("where the L2 stays warm or a graph is launched there is one place") {
