@@ -294,7 +294,8 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   options.deadlines = options_.deadlines;
   options.when = options_.tune_when;
   options.idle_poll = options_.idle_poll;
-  options.compile_window = std::max<std::size_t>(32, 2 * std::size_t{options_.compile_jobs});
+  // A compile may take three times as long as the others, which go on meanwhile.
+  options.compile_window = std::max<std::size_t>(32, 4 * std::size_t{options_.compile_jobs});
   options.open = place.device.open;
   options.on_device = [&](const v1::DeviceInfo& info) { offer_again(place, info); };
   if (!turn.link().is_started()) {
