@@ -30,12 +30,19 @@ std::string winner_text(const v1::TuneEvent& event) {
          evidence_name(provenance.evidence()) + (provenance.provisional() ? ", provisional" : "");
 }
 
+// A daemon of an earlier version does not tell how the L2 was cleared.
+std::string flush_text(const v1::TuneEvent& event) {
+  const std::uint32_t before = event.before().policy().flush_method();
+  const bool differs = before != 0 && before != event.job().policy().flush_method();
+  return differs ? ", the L2 cleared as in cold/" + std::to_string(before) : "";
+}
+
 // What measuring a record again has changed.
 std::string change_text(const v1::TuneEvent& event) {
   const v1::Provenance& before = event.before().provenance();
   const double percent = change_percent(event);
   std::string text = "; was " + fixed(before.median_us(), 2) + " us with driver " +
-                     before.driver().version() + " and " + before.toolchain() + ", now " +
+                     before.driver().version() + " and " + before.toolchain() + flush_text(event) + ", now " +
                      (percent < 0 ? "" : "+") + fixed(percent, 1) + " %";
   if (!winner_changed(event)) {
     return text + ", the winner stays";

@@ -184,6 +184,7 @@ void TuneCall::remember(const std::string& job, const std::string& device, const
   to_wire(event, context_.index.snapshot()->generation(), wire);
   *before_[job].mutable_winner() = wire.winner();
   *before_[job].mutable_provenance() = wire.provenance();
+  to_wire(before->question.policy, *before_[job].mutable_policy());
 }
 
 void TuneCall::watch_job(const std::string& id) {

@@ -46,7 +46,7 @@ Policy policy_from_wire(const v1::Policy& from, std::string_view field) {
   if (from.flush_method() != 0 && from.flush_method() != kFlushMethod) {
     refuse(member_field(field, "flush_method"), std::to_string(from.flush_method()) +
                                                     " is not measured, only " + std::to_string(kFlushMethod) +
-                                                    ": twice the L2 is written right before the kernel");
+                                                    ": twice the L2 is read right before the kernel");
   }
   return {from.warm_l2(), kFlushMethod, from.graph_launch()};
 }

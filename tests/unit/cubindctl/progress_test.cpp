@@ -74,6 +74,12 @@ TEST_CASE("of a record that was measured again the line says by how much and whe
   before.mutable_winner()->mutable_values(0)->set_value(512);
   before.mutable_provenance()->set_median_us(24.1 / 0.96);
   CHECK(result_text(ended).ends_with("now -4.0 %, the winner was THREADS=512,VECTOR=4"));
+  ended.mutable_job()->mutable_policy()->set_flush_method(3);
+  before.mutable_policy()->set_flush_method(3);
+  CHECK(result_text(ended).find("L2") == std::string::npos);
+  before.mutable_policy()->set_flush_method(2);
+  CHECK(result_text(ended).find(" and nvrtc 12.8, the L2 cleared as in cold/2, now -4.0 %") !=
+        std::string::npos);
 }
 
 TEST_CASE("a terminal gets one line that is redrawn and leaves room for what Ctrl-C prints") {
