@@ -59,6 +59,36 @@ std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& runnin
   return end;
 }
 
+// Absent: one of them failed, and the round is measured without it, or again.
+std::optional<std::map<std::size_t, double>> FinalStage::measure(
+    std::uint32_t round, const std::vector<const Candidate*>& finalists, std::uint32_t samples,
+    FinalRounds& rounds) {
+  std::vector<const Candidate*> order;
+  for (const std::size_t i : rounds.order(round)) {
+    order.push_back(finalists[i]);
+  }
+  failpoint("agent.round");
+  const TrialBench::Round measured = bench_.round(round, order, samples);
+  if (measured.failed) {
+    const auto at = std::ranges::find(finalists, measured.failed) - finalists.begin();
+    if (measured.attempt == Attempt::Out) {
+      rounds.remove(static_cast<std::size_t>(at));
+    }
+    if (measured.attempt == Attempt::Deferred) {
+      bench_.make_fresh_for(*measured.failed);
+    }
+    return std::nullopt;
+  }
+  std::map<std::size_t, double> times;
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    const auto time = measured.times_us.find(finalists[i]->number);
+    if (time != measured.times_us.end()) {
+      times[i] = time->second;
+    }
+  }
+  return times;
+}
+
 std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& finalists) {
   progress_.phase("finalists");
   const RoundPlan plan = plan_of(finalists);
@@ -72,32 +102,11 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
       }
     }
     const std::uint32_t round = next_round(running, at_least);
-    std::vector<const Candidate*> order;
-    for (const std::size_t i : rounds.order(round)) {
-      order.push_back(finalists[i]);
+    if (const auto times = measure(round, finalists, plan.samples, rounds)) {
+      rounds.add_round(round, *times);
+      progress_.phase("finalists");
+      at_least = round + 1;
     }
-    failpoint("agent.round");
-    const TrialBench::Round measured = bench_.round(round, order, plan.samples);
-    if (measured.failed) {
-      const auto at = std::ranges::find(finalists, measured.failed) - finalists.begin();
-      if (measured.attempt == Attempt::Out) {
-        rounds.remove(static_cast<std::size_t>(at));
-      }
-      if (measured.attempt == Attempt::Deferred) {
-        bench_.make_fresh_for(*measured.failed);
-      }
-      continue;
-    }
-    std::map<std::size_t, double> times;
-    for (std::size_t i = 0; i < finalists.size(); ++i) {
-      const auto time = measured.times_us.find(finalists[i]->number);
-      if (time != measured.times_us.end()) {
-        times[i] = time->second;
-      }
-    }
-    rounds.add_round(round, times);
-    progress_.phase("finalists");
-    at_least = round + 1;
   }
   bench_.commit();
   std::vector<Finalist> result;

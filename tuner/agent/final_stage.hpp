@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "tuner/agent/job_progress.hpp"
@@ -29,6 +32,9 @@ class FinalStage {
  private:
   RoundPlan plan_of(const std::vector<const Candidate*>& finalists) const;
   std::uint32_t next_round(const std::vector<const Candidate*>& running, std::uint32_t at_least) const;
+  std::optional<std::map<std::size_t, double>> measure(std::uint32_t round,
+                                                       const std::vector<const Candidate*>& finalists,
+                                                       std::uint32_t samples, FinalRounds& rounds);
 
   TrialBench& bench_;
   const TrialLog& log_;
