@@ -103,9 +103,12 @@ OutputJson json_of(const v1::TuneEvent& event) {
   if (event.has_before()) {
     const v1::RecordBefore& before = event.before();
     json["before"] = {{"winner", json_of(configuration_from_wire(before.winner(), "before.winner"))},
-                      {"provenance", json_of(before.provenance())},
-                      {"policy", to_string(Policy{before.policy().warm_l2(), before.policy().flush_method(),
-                                                  before.policy().graph_launch()})}};
+                      {"provenance", json_of(before.provenance())}};
+    if (before.has_policy()) {
+      const v1::Policy& policy = before.policy();
+      json["before"]["policy"] =
+          to_string(Policy{policy.warm_l2(), policy.flush_method(), policy.graph_launch()});
+    }
     if (event.has_winner()) {
       json["change_percent"] = change_percent(event);
       json["winner_changed"] = winner_changed(event);

@@ -30,17 +30,10 @@ std::vector<ZoneOnDevice> ProblemSetup::zones() const {
   return zones;
 }
 
-std::vector<std::string> ProblemSetup::zone_owners() const {
-  std::vector<std::string> owners;
-  for (const Buffer& buffer : buffers_) {
-    if (buffer.variant.has_zones()) {
-      owners.insert(owners.end(), 2, buffer.variant.name());
-    }
-    if (buffer.reference) {
-      owners.insert(owners.end(), 2, "the reference's " + buffer.variant.name());
-    }
-  }
-  return owners;
+// Buffers are numbered in pairs: the variant's, the reference's.
+std::string ProblemSetup::owner_of(verify::Zone zone) const {
+  const std::string& name = buffers_[zone.buffer / 2].variant.name();
+  return zone.buffer % 2 == 0 ? name : "the reference's " + name;
 }
 
 std::vector<const GuardedBuffer*> ProblemSetup::inputs() const {
@@ -63,11 +56,10 @@ std::vector<std::uint64_t> ProblemSetup::hash_inputs() {
 
 std::optional<std::string> ProblemSetup::find_damage() {
   const std::vector<ZoneOnDevice> all = zones();
-  const std::vector<std::string> owners = zone_owners();
   const auto damages = kernels_.check(all);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (damages[i]) {
-      return verify::describe(*damages[i], all[i].zone, owners[i]);
+      return verify::describe(*damages[i], all[i].zone, owner_of(all[i].zone));
     }
   }
   const std::vector<std::uint64_t> found = hash_inputs();

@@ -101,7 +101,7 @@ class ProblemSetup {
   void run_reference(std::uint64_t input_seed);
   void poison_outputs(std::byte value, bool of_reference);
   std::vector<ZoneOnDevice> zones() const;
-  std::vector<std::string> zone_owners() const;
+  std::string owner_of(verify::Zone zone) const;
   Buffer& find(const std::string& name);
   cuda::DevicePtr buffer_of_variant(const v1::Parameter& parameter);
   cuda::DevicePtr buffer_of_reference(const v1::Parameter& parameter);

@@ -118,6 +118,16 @@ TEST_CASE("an input that a run has changed is named at either placement") {
   CHECK(host.setup->find_damage() == "w: the input was overwritten");
 }
 
+TEST_CASE("a byte behind a buffer is told with the buffer's name") {
+  SetupOnHost host;
+  host.setup->prepare_verification(1);
+  host.setup->poison(verify::kFirstPoison);
+  SetupOnHost::overwrite(test::last_filled() + kBytes);
+  const auto damage = host.setup->find_damage();
+  REQUIRE(damage);
+  CHECK(damage->starts_with("w: 1 byte"));
+}
+
 TEST_CASE("after a wrong result the inputs of both placements are made anew") {
   SetupOnHost host;
   host.fills_of_trials(1);
