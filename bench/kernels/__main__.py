@@ -50,7 +50,7 @@ class Bench:
         self.specs = {kernel: Spec.read(next(variants.glob(f"*/{kernel}.json"))) for kernel in kernels}
         source = ROOT / "bench" / "common" / "vector_copy.cu"
         self.copies = compile_source(source, [copy_expression(setting) for setting in COPIES])
-        self.timer = Timer(self.copies[0])
+        self.timer = Timer()
         products = [problem for kernel, problem in todo if kernel == "matmul"]
         self.mma = MmaEngine(products) if products else None
 

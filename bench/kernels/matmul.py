@@ -17,8 +17,7 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import torch
-from checking import ROOT, Checker, short
-from driver import compile_source
+from checking import Checker, short
 from operations import TYPE_NAMES, excess
 from products import GUARD, PRODUCTS
 from timing import Timer, median
@@ -152,7 +151,7 @@ def main():
 
     write()
     if not options.quick:
-        timer = Timer(compile_source(ROOT / "bench" / "common" / "vector_copy.cu", [])[0])
+        timer = Timer()
         timer.warm_up()
         for p in bench.product.timed:
             result["timed"].append(bench.measure(p, timer, options.rounds, options.limit))

@@ -30,7 +30,7 @@ from driver import Kernel, compile_source
 from machine import toolchain
 from pairs import spelled
 from spec import Spec
-from timing import FLUSH, groups_of
+from timing import FLUSH, FLUSH_BY_WRITING, OWN_KERNELS, groups_of
 from torch.profiler import ProfilerActivity, profile
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -46,7 +46,7 @@ ROWS = {
 def ways():
     """{name: a call that clears the L2}"""
     writing, _ = compile_source(pathlib.Path(__file__).with_name("flush.cu"), [])
-    reading, _ = compile_source(ROOT / "bench" / "common" / "vector_copy.cu", [])
+    reading = OWN_KERNELS.read_bytes()
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
     written = torch.zeros(2 * l2_bytes, dtype=torch.uint8, device="cuda")
     read, nowhere = torch.zeros_like(written.repeat(2)), torch.zeros(1, dtype=torch.int32, device="cuda")
@@ -55,7 +55,7 @@ def ways():
         count = ctypes.c_int64(times * l2_bytes // 16)
         return Kernel(cubin, symbol, (4096, 1, 1), (256, 1, 1)).bind([buffer, count, *more])
 
-    write = launch(writing, f"{FLUSH}_by_writing", 2, written)
+    write = launch(writing, FLUSH_BY_WRITING, 2, written)
     reads = {times: launch(reading, FLUSH, times, read, nowhere) for times in (2, 4)}
     return {
         "write 2": write,

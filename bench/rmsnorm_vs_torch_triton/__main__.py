@@ -127,7 +127,7 @@ def main():
     torch.manual_seed(time.time_ns())  # fresh inputs each time
     source = pathlib.Path(__file__).parents[1] / "common" / "vector_copy.cu"
     copies = compile_source(source, [copy_expression(setting) for setting in COPIES])
-    timer = Timer(copies[0])
+    timer = Timer()
     results = {"toolchain": toolchain(arguments.commit), "problems": []}
     for winner in winners:
         result = measure(winner, timer, copies, arguments.runs, arguments.rounds)

@@ -11,7 +11,7 @@ namespace cubind {
 /// The larger of `fraction` of `reference_us` and two ticks, in microseconds.
 double margin_us(double reference_us, double fraction, double tick_us, const MeasureSettings& settings);
 
-/// Whether `time_us` is so short that a tick is more than the tie margin. The finals then compare means,
+/// Whether `time_us` is so short that a tick is more than a quarter of a percent. The finals then compare means,
 /// since medians are whole ticks; screening compares medians, since of six samples two may be outliers.
 bool is_short(double time_us, double tick_us, const MeasureSettings& settings);
 

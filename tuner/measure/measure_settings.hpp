@@ -31,7 +31,7 @@ struct MeasureSettings {
   std::uint32_t min_samples = 10;
   std::uint32_t max_samples = 60;
   double comparison_growth = 1.25;
-  double tie_margin = 0.0025;
+  double tie_margin = 0.001;
   /// Short times, below `mean_below_ticks`: screening by few samples of few ticks ranks them badly, so
   /// more go on, a round takes the mean of several samples of each, and there are more rounds.
   std::uint32_t short_finalists = 48;
@@ -47,7 +47,7 @@ struct MeasureSettings {
   std::uint32_t bootstrap_resamples = 1000;
 
   /// Timers tick: no margin of screening is smaller than `margin_ticks`. Below `mean_below_ticks` a tick is
-  /// more than the tie margin and a median a whole tick, so the finals compare means. Kernels start anywhere
+  /// more than a quarter of a percent and a median a whole tick, so the finals compare means. Kernels start anywhere
   /// between two ticks, so that a mean has no ticks.
   double margin_ticks = 2;
   double mean_below_ticks = 400;

@@ -60,10 +60,6 @@ std::uint64_t further_place_bytes(std::uint64_t payload) {
   return (payload + step - 1) / step * step;
 }
 
-std::uint64_t further_places_bytes(std::uint64_t payload, std::uint32_t count) {
-  return count == 0 ? 0 : lead_bytes(payload) + count * further_place_bytes(payload) + kRedZoneBytes;
-}
-
 std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
   std::uint64_t total = 0;
   for (const v1::BufferSpec& buffer : request.buffers()) {
@@ -101,7 +97,11 @@ std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spa
 }
 
 std::uint32_t place_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t places) {
-  return places < 2 ? 0 : sample % places * (1 + buffer % (places - 1)) % places;
+  if (places < 2) {
+    return 0;
+  }
+  const std::uint32_t shift = buffer % (places - 1);
+  return (sample % places * (1 + shift) + sample / places * shift) % places;
 }
 
 std::uint64_t flush_bytes(std::uint64_t l2_bytes) { return std::max(2 * l2_bytes, kLeastFlush); }

@@ -19,11 +19,8 @@ inline constexpr std::uint64_t kAllocatorAlignment = 256;
 std::uint64_t lead_bytes(std::uint64_t payload);
 /// One buffer's allocation: what lies before it, the buffer, the red zone behind it.
 std::uint64_t guarded_bytes(std::uint64_t payload);
-/// From one further place to the next: they lie side by side, as cudaMalloc has them. Red zones in between
-/// would change a kernel's time.
+/// What the allocation of one further place takes. It has no red zones: they would change a kernel's time.
 std::uint64_t further_place_bytes(std::uint64_t payload);
-/// The allocation of so many: what lies before the first, the places, a red zone behind the last.
-std::uint64_t further_places_bytes(std::uint64_t payload, std::uint32_t count);
 
 /// The allocations of preparing the problem: each buffer, a second copy of the outputs for the reference, the
 /// pristine content of an `inout`, recorded outputs. A scratch buffer is as large as the request says. Throws
@@ -38,9 +35,9 @@ std::uint64_t place_bytes(const v1::PrepareProblem& request);
 /// just before; the more they hold, the less. One where the L2 is to stay warm, and where a graph keeps the
 /// addresses; else a prime number.
 std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spare_bytes);
-/// Where a buffer of the problem lies for a sample. Each comes to all places before it is at one again and,
-/// of more than three, at another distance from other buffers each time: that changes a kernel's time as
-/// well.
+/// Where a buffer of the problem lies for a sample below `places` squared. Each comes to all places before it
+/// is at one again. Of more than three places, two buffers lie at each pair of them once: how far they are
+/// from each other changes a kernel's time as well.
 std::uint32_t place_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t places);
 
 /// The buffer that flushes an L2 of this size.

@@ -45,6 +45,7 @@ class CuptiTimer final : public Timer {
   std::vector<std::vector<double>> read(std::span<const TimedWork> works, unsigned samples);
 
   DriverContext& context_;
+  OwnKernels& kernels_;
   CuptiRecorder& recorder_;
   double tick_us_ = 0;
   /// The gate: a word of host memory that the stream waits for.

@@ -26,19 +26,18 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
 
 void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
-  place_ = place % (1 + more_places_);
+  place_ = place % (1 + static_cast<std::uint32_t>(further_.size()));
   const DeviceMemory& first = placement == Placement::Minimal && minimal_.bytes() > 0 ? minimal_ : memory_;
-  const cuda::DevicePtr memory =
-      place_ == 0 ? first.address() : more_.address() + (place_ - 1) * verify::further_place_bytes(bytes_);
-  address_ = memory + (minimal ? verify::kRedZoneBytes + align_ : verify::lead_bytes(bytes_));
+  const std::uint64_t lead = minimal ? verify::kRedZoneBytes + align_ : verify::lead_bytes(bytes_);
+  address_ = place_ == 0 ? first.address() + lead : further_[place_ - 1].address();
   placement_ = placement;
 }
 
 void GuardedBuffer::set_further_places(MemoryBudget& budget, std::uint32_t count) {
-  more_places_ = 0;
-  more_ = DeviceMemory();
-  more_ = DeviceMemory(budget, verify::further_places_bytes(bytes_, count));
-  more_places_ = count;
+  further_.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    further_.emplace_back(budget, std::max<std::uint64_t>(bytes_, 1));
+  }
 }
 
 void GuardedBuffer::part_placements(MemoryBudget& budget) {

@@ -61,9 +61,8 @@ class GuardedBuffer {
   std::uint32_t number_;
   Placement placement_ = Placement::Aligned;
   DeviceMemory memory_;
-  DeviceMemory minimal_;  // of the minimal placement, once it is parted
-  DeviceMemory more_;     // the places after the first, one behind the other
-  std::uint32_t more_places_ = 0;
+  DeviceMemory minimal_;               // of the minimal placement, once it is parted
+  std::vector<DeviceMemory> further_;  // the places after the first
   std::uint32_t place_ = 0;
   cuda::DevicePtr address_ = 0;
 };

@@ -135,10 +135,10 @@ void ProblemSetup::prepare_timing() {
 }
 
 void ProblemSetup::next_place() {
-  sample_ = (sample_ + 1) % places_;
   for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
     buffers_[i].variant.move(Placement::Aligned, verify::place_at(sample_, i, places_));
   }
+  sample_ = (sample_ + 1) % (places_ * places_);
 }
 
 // Configurations may still need memory for their scratch.

@@ -119,7 +119,7 @@ class ProblemSetup {
   /// By seed, of what it made: that does not change.
   std::map<std::uint64_t, std::vector<std::uint64_t>> input_hashes_;
   std::uint32_t places_ = 0;  // 0: not made yet
-  std::uint32_t sample_ = 0;  // the last that was taken, counted round and round the places
+  std::uint32_t sample_ = 0;  // the next, below the square of places_
   bool places_are_filled_ = false;
   std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to
 };

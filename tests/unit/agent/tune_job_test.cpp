@@ -113,7 +113,7 @@ TEST_CASE("a kernel of two microseconds is measured several times a round") {
 
 TEST_CASE("inside the tie margin the default wins") {
   World world(
-      {.time_us = [](const Configuration& one) { return one == configuration(1, 1) ? 100.2 : 100.0; }});
+      {.time_us = [](const Configuration& one) { return one == configuration(1, 1) ? 100.05 : 100.0; }});
   CHECK(text(world.run().winner()) == "A=1,B=1");
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("inside the tie margin the incumbent stays") {
   World first({});
   first.run();
   World second(
-      {.time_us = [](const Configuration& one) { return one == configuration(6, 4) ? 100.2 : 100.0; }});
+      {.time_us = [](const Configuration& one) { return one == configuration(6, 4) ? 100.05 : 100.0; }});
   second.channel.frame.set_incumbent_trial(first.channel.trial(configuration(6, 4))->trial_key());
   to_wire(configuration(6, 4), *second.channel.frame.mutable_incumbent());
   CHECK(text(second.run().winner()) == "A=6,B=4");

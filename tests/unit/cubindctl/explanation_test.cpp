@@ -128,7 +128,7 @@ TEST_CASE_METHOD(Recorded, "finalists that tie are told apart by their places in
   early->resources = late->resources;
   SampleBlock block = early->screening.front();
   for (int round = 0; round < 20; ++round) {
-    block.samples_us = {100.2};
+    block.samples_us = {100.05};
     early->finals.push_back(block);
     block.samples_us = {100.0};
     late->finals.push_back(block);

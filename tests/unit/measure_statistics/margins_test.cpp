@@ -32,7 +32,7 @@ TEST_CASE("screening compares the smallest sample and of short times the median"
 TEST_CASE("the first values of the settings are those that the documentation names") {
   CHECK(kSettings.screen_first_margin == 0.10);
   CHECK(kSettings.screen_margin == 0.05);
-  CHECK(kSettings.tie_margin == 0.0025);
+  CHECK(kSettings.tie_margin == 0.001);
   CHECK(kSettings.max_finalists == 16);
   CHECK(kSettings.min_samples == 10);
   CHECK(kSettings.max_samples == 60);

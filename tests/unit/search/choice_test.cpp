@@ -9,7 +9,7 @@ const RoundContext kContext{Digest::of("job"), 0.032, {}};
 
 RoundTimes constant(double time) { return {{0, time}, {1, time}, {2, time}, {3, time}, {4, time}}; }
 
-const RoundTimes kFast = constant(100.0), kTied = constant(100.2), kSlow = constant(101.0);
+const RoundTimes kFast = constant(100.0), kTied = constant(100.05), kSlow = constant(101.0);
 
 TEST_CASE("the lowest median wins") {
   CHECK(choose_winner({{.times = &kSlow}, {.times = &kFast}}, kContext) == 1u);
@@ -29,8 +29,8 @@ TEST_CASE("outside the tie margin neither incumbent nor default is spared") {
                       kContext) == 0u);
 }
 
-TEST_CASE("the tie margin ends at a quarter of a percent") {
-  const RoundTimes inside = constant(100.249), outside = constant(100.251);
+TEST_CASE("the tie margin ends at a tenth of a percent") {
+  const RoundTimes inside = constant(100.099), outside = constant(100.101);
   CHECK(choose_winner({{.times = &kFast}, {.times = &inside, .incumbent = true}}, kContext) == 1u);
   CHECK(choose_winner({{.times = &kFast}, {.times = &outside, .incumbent = true}}, kContext) == 0u);
 }
