@@ -11,8 +11,8 @@ namespace cubind {
 /// The larger of `fraction` of `reference_us` and two ticks, in microseconds.
 double margin_us(double reference_us, double fraction, double tick_us, const MeasureSettings& settings);
 
-/// Whether `time_us` is so short that a tick is more than a quarter of a percent. The finals then compare means,
-/// since medians are whole ticks; screening compares medians, since of six samples two may be outliers.
+/// Whether `time_us` is so short that a tick is more than a quarter of a percent. The finals then compare
+/// means, since medians are whole ticks; screening compares medians: of six samples two may be outliers.
 bool is_short(double time_us, double tick_us, const MeasureSettings& settings);
 
 /// The value by which a set of samples is compared: the median, or the mean of short ones (is_short).

@@ -47,8 +47,8 @@ struct MeasureSettings {
   std::uint32_t bootstrap_resamples = 1000;
 
   /// Timers tick: no margin of screening is smaller than `margin_ticks`. Below `mean_below_ticks` a tick is
-  /// more than a quarter of a percent and a median a whole tick, so the finals compare means. Kernels start anywhere
-  /// between two ticks, so that a mean has no ticks.
+  /// more than a quarter of a percent and a median a whole tick, so the finals compare means. Kernels start
+  /// anywhere between two ticks, so that a mean has no ticks.
   double margin_ticks = 2;
   double mean_below_ticks = 400;
 
