@@ -19,6 +19,7 @@ struct HostDevice {
   std::map<std::string, int> launched;
   std::set<std::string> names;  // a function is the address of its name
   DevicePtr last_filled = 0, last_hashed = 0;
+  std::uint64_t allocations_left = UINT64_MAX;
 };
 HostDevice host_device;
 
@@ -103,6 +104,10 @@ Result get_function(cuda::Function* function, cuda::Module, const char* name) {
 }
 
 Result allocate(DevicePtr* address, std::size_t bytes) {
+  if (host_device.allocations_left == 0) {
+    return Result::OutOfMemory;
+  }
+  --host_device.allocations_left;
   *address = reinterpret_cast<DevicePtr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   return Result::Success;
 }
@@ -159,6 +164,8 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
 }
 
 const std::map<std::string, int>& launched() { return host_device.launched; }
+
+void limit_allocations(std::uint64_t count) { host_device.allocations_left = count; }
 
 DevicePtr last_filled() { return host_device.last_filled; }
 

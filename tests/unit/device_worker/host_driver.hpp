@@ -14,6 +14,8 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver();
 
 /// How often each kernel was launched since the driver was made.
 const std::map<std::string, int>& launched();
+/// Has memory for so many more allocations, whatever is freed.
+void limit_allocations(std::uint64_t count);
 /// The buffer that was filled last.
 cuda::DevicePtr last_filled();
 /// And the one that was hashed last.

@@ -195,6 +195,17 @@ TEST_CASE("a problem without memory for more has one place") {
   CHECK_FALSE(host.damage_at_next_place());
 }
 
+TEST_CASE("where another process takes the memory amid the places there is one place and nothing is kept") {
+  SetupOnHost host(kEnoughForPlaces);
+  const std::uint64_t taken = host.budget.taken_bytes();
+  const std::uint64_t before_places = 2 * verify::guarded_bytes(kBytes) + verify::kWorkspaceBytes;
+  test::limit_allocations(3 + 40);  // x and w are parted, the workspace, 40 of 90 places
+  host.setup->prepare_timing();
+  CHECK_FALSE(host.setup->has_several_places());
+  CHECK(host.budget.taken_bytes() == taken + before_places);
+  CHECK_FALSE(host.damage_at_next_place());
+}
+
 TEST_CASE("each seed has inputs of its own") {
   SetupOnHost host;
   host.setup->prepare_timing();
