@@ -3,11 +3,11 @@ took.
 
     python3 bench/shape_list --bin DIR [--gpus 0] [--budget 40] [--output FILE]
 
-From an empty store the list is tuned exhaustively, then once more with everything compiled. With a budget a
-further daemon, its store empty too, tunes it with so many trials a problem, each search beginning with the
-best of the problems before it; the winners of both that differ are timed in turn as in `bench/repeats`.
-With several values of --gpus (`--gpus 0 0,1`) the list is tuned from empty on each of these sets and nothing
-else is done. DIR holds cubind's programs. Needs torch.
+From an empty store, with all services up, the list is tuned exhaustively, then once more with everything
+compiled. With a budget a further daemon, its store empty too, tunes it with so many trials a problem, each
+search beginning with the best of the problems before it; the winners of both that differ are timed in turn as
+in `bench/repeats`. With several values of --gpus (`--gpus 0 0,1`) the list is tuned from empty on each of
+these sets and nothing else is done. DIR holds cubind's programs. Needs torch.
 """
 
 import argparse
@@ -32,6 +32,7 @@ SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 PROBLEMS = [{"N": n, "D": d, "T": "bf16"} for d in (1024, 2048, 4096, 5120, 8192) for n in SIZES]
 ROUNDS = 600
 PLACES_BYTES, MOST_PLACES = 4 << 30, 32  # the latter as bench/repeats
+SETTLING_S = 2  # after which the agent's compilers are there, and a spare worker for each GPU
 
 
 def summary(daemon, seconds, jobs):
@@ -89,6 +90,7 @@ def losses(commit, exhaustive, budgeted):
 
 def on_one_set(arguments, gpus):
     with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
+        time.sleep(SETTLING_S)
         result = {"from empty": tune_list(daemon)}
         if len(arguments.gpus) > 1:
             return result
@@ -96,6 +98,7 @@ def on_one_set(arguments, gpus):
         exhaustive = winners(daemon)
     if arguments.budget:
         with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
+            time.sleep(SETTLING_S)
             result["budget"] = tune_list(daemon, "--max-trials", str(arguments.budget))
             budgeted = winners(daemon)
             result["budget"]["winners"] = [list(pair) for pair in zip(exhaustive, budgeted, strict=True)]

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "base/text.hpp"
 #include "server/jobs/latest_measurement.hpp"
@@ -66,21 +65,17 @@ std::vector<Problem> problems_compiled_alike(const Lease& lease, const KernelSpe
 
 void add_artifacts(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, StoreReader& reader,
                    const IndexSnapshot& index) {
-  TrialGroup group{lease.job.question.kernel, lease.job.question.problem, lease.job.question.device_class,
-                   lease.job.question.policy, driver_branch(device.driver.version)};
-  std::set<Digest> known;
-  const auto add_those_of_group = [&] {
-    for (ArtifactRow& artifact : reader.artifacts_of(group)) {
-      if (known.insert(artifact.key.digest).second) {
-        artifact.key.full.clear();
-        lease.artifacts.push_back(std::move(artifact));
-      }
-    }
-  };
-  add_those_of_group();
-  for (Problem& problem : problems_compiled_alike(lease, spec, index)) {
-    group.problem = std::move(problem);
-    add_those_of_group();
+  const RecordQuestion& question = lease.job.question;
+  std::vector<Problem> problems = problems_compiled_alike(lease, spec, index);
+  problems.push_back(question.problem);
+  std::vector<TrialGroup> groups;
+  for (Problem& problem : problems) {
+    groups.push_back({question.kernel, std::move(problem), question.device_class, question.policy,
+                      driver_branch(device.driver.version)});
+  }
+  lease.artifacts = reader.artifacts_of(groups);
+  for (ArtifactRow& artifact : lease.artifacts) {
+    artifact.key.full.clear();
   }
 }
 

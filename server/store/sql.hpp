@@ -78,10 +78,9 @@ inline const std::string kArtifactColumns =
     select<ArtifactRow>("key, full_key, " + holds_sum<ArtifactRow>(), "artifacts");
 inline const std::string kArtifact = kArtifactColumns + "WHERE key = ?";
 inline const std::string kArtifactByCubin = kArtifactColumns + "WHERE cubin = ? ORDER BY key LIMIT 1";
-inline const std::string kArtifactsOfGroup = kArtifactColumns +
-                                             "WHERE key IN (SELECT artifact_key FROM trials WHERE kernel = ? "
-                                             "AND problem = ? AND device_class = ? AND policy = ? AND "
-                                             "driver_branch = ? AND origin = 'worker') ORDER BY key";
+inline const std::string kArtifactKeysOfGroup =
+    "SELECT DISTINCT artifact_key FROM trials WHERE kernel = ? AND problem = ? AND device_class = ? AND "
+    "policy = ? AND driver_branch = ? AND origin = 'worker' AND length(artifact_key) = 32";
 inline const std::string kToolchains = select<ToolchainIdentity>("key", "artifacts") +
                                        "WHERE kernel = ? GROUP BY nvrtc, builtins, headers ORDER BY "
                                        "max(created_at) DESC, nvrtc, builtins, headers";

@@ -1,6 +1,8 @@
 #include "server/store/store_reader.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/zstd.hpp"
@@ -255,12 +257,25 @@ std::vector<ScreenedRow> StoreReader::screened(const TrialGroup& group, std::uin
   return screened;
 }
 
-std::vector<ArtifactRow> StoreReader::artifacts_of(const TrialGroup& group) {
-  const std::string problem = store::write_problem(group.problem);
-  const std::string policy = to_string(group.policy);
-  Statement query = database_.query(sql::kArtifactsOfGroup);
-  query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
-  return read_sound(query, "artifacts", damaged_, store::read_artifact);
+// Keys first: groups have most artifacts in common, and a row costs far more than its key.
+std::vector<ArtifactRow> StoreReader::artifacts_of(std::span<const TrialGroup> groups) {
+  std::set<Digest> keys;
+  for (const TrialGroup& group : groups) {
+    const std::string problem = store::write_problem(group.problem);
+    const std::string policy = to_string(group.policy);
+    Statement query = database_.query(sql::kArtifactKeysOfGroup);
+    query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch);
+    while (query.step()) {
+      keys.insert(query.digest());
+    }
+  }
+  std::vector<ArtifactRow> artifacts;
+  for (const Digest& key : keys) {
+    Statement query = database_.query(sql::kArtifact);
+    std::ranges::move(read_sound(query.bind(key), "artifacts", damaged_, store::read_artifact),
+                      std::back_inserter(artifacts));
+  }
+  return artifacts;
 }
 
 std::vector<JobRow> StoreReader::out_of_memory_jobs() {

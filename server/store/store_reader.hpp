@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -108,8 +109,8 @@ class StoreReader {
   std::vector<VerificationRow> verifications_of(const TrialGroup& group, std::uint32_t series);
   /// The series' trials of the group that were screened and did not fail, by key.
   std::vector<ScreenedRow> screened(const TrialGroup& group, std::uint32_t series);
-  /// Artifacts that the group's trials name, each once.
-  std::vector<ArtifactRow> artifacts_of(const TrialGroup& group);
+  /// Artifacts that the groups' trials name, each once.
+  std::vector<ArtifactRow> artifacts_of(std::span<const TrialGroup> groups);
 
   std::optional<JobRow> job(const std::string& id);
   std::vector<JobRow> open_jobs();   // oldest first
