@@ -362,12 +362,7 @@ std::vector<v1::LeaseGrant> known_work(const Lease& lease) {
 void announcement_of(const Lease& next, v1::LeaseGrant& to) {
   to_wire(next, to);
   for (const ArtifactRow& artifact : next.artifacts) {
-    to_wire(artifact, *to.add_artifacts());
-  }
-  for (const TrialRow& trial : next.trials) {
-    if (trial.outcome == Outcome::Compile) {
-      to_wire(trial, *to.add_trials());
-    }
+    to.add_artifacts()->set_key(bytes_of(artifact.key.digest));
   }
 }
 

@@ -20,7 +20,7 @@ CheckOutcome check_from_wire(const v1::CheckResult& result);
 void to_wire(const Lease& lease, v1::LeaseGrant& to);
 /// The known work in pages of about 1 MiB, to be sent before the lease itself; none where nothing is known.
 std::vector<v1::LeaseGrant> known_work(const Lease& lease);
-/// A job that is announced: of the known work its artifacts, and the trials that do not compile.
+/// A job that is announced: of the known work the keys of artifacts alone.
 void announcement_of(const Lease& next, v1::LeaseGrant& to);
 void to_wire(const CheckOrder& order, v1::CheckOrder& to);
 

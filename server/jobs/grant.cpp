@@ -1,7 +1,6 @@
 #include "server/jobs/grant.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/text.hpp"
 #include "server/jobs/latest_measurement.hpp"
@@ -23,7 +22,7 @@ bool outlives_series(Outcome outcome) {
          outcome == Outcome::Runtime || outcome == Outcome::Timeout;
 }
 
-void add_known_work(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
+void add_trials(Lease& lease, const OfferedDevice& device, StoreReader& reader) {
   const TrialGroup group{lease.job.question.kernel, lease.job.question.problem,
                          lease.job.question.device_class, lease.job.question.policy,
                          driver_branch(device.driver.version)};
@@ -63,8 +62,9 @@ std::vector<Problem> problems_compiled_alike(const Lease& lease, const KernelSpe
   return alike;
 }
 
-void add_artifacts(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, StoreReader& reader,
-                   const IndexSnapshot& index) {
+/// The trials of the question and of those problems.
+std::vector<TrialGroup> groups_compiled_alike(const Lease& lease, const KernelSpec& spec,
+                                              const OfferedDevice& device, const IndexSnapshot& index) {
   const RecordQuestion& question = lease.job.question;
   std::vector<Problem> problems = problems_compiled_alike(lease, spec, index);
   problems.push_back(question.problem);
@@ -73,10 +73,7 @@ void add_artifacts(Lease& lease, const KernelSpec& spec, const OfferedDevice& de
     groups.push_back({question.kernel, std::move(problem), question.device_class, question.policy,
                       driver_branch(device.driver.version)});
   }
-  lease.artifacts = reader.artifacts_of(groups);
-  for (ArtifactRow& artifact : lease.artifacts) {
-    artifact.key.full.clear();
-  }
+  return groups;
 }
 
 /// The measured winner so far, under the same driver branch and flush method where the job searches; null:
@@ -104,37 +101,20 @@ RecordPtr incumbent(const Lease& lease, const OfferedDevice& device, const Index
   return nullptr;
 }
 
-/// What was screened in the latest series for a record's question, by the means of the samples.
+/// What was screened in the latest series for a record's question.
 std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reader) {
   const RecordQuestion& question = record.question;
-  std::vector<ScreenedRow> rows = reader.screened({question.kernel, question.problem, question.device_class,
-                                                   question.policy, driver_branch(record.driver.version)},
-                                                  reader.last_series(question));
-  std::erase_if(rows, [](const ScreenedRow& row) { return row.samples_us.empty(); });
-  std::ranges::stable_sort(rows, {}, [](const ScreenedRow& row) {
-    const double sum = std::accumulate(row.samples_us.begin(), row.samples_us.end(), 0.0);
-    return sum / static_cast<double>(row.samples_us.size());
-  });
-  std::vector<Configuration> configurations;
-  for (ScreenedRow& row : rows) {
-    configurations.push_back(std::move(row.configuration));
-  }
-  return configurations;
+  return reader.fastest_screened({question.kernel, question.problem, question.device_class, question.policy,
+                                  driver_branch(record.driver.version)},
+                                 reader.last_series(question), kWarmStart);
 }
 
 }  // namespace
 
-void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
-                const IndexSnapshot& index) {
+void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
+                 const IndexSnapshot& index) {
   lease.spec = kernel.spec->bundle;
-  if (!device) {
-    return;
-  }
-  store.read([&](StoreReader& reader) {
-    add_known_work(lease, *device, reader);
-    add_artifacts(lease, *kernel.spec, *device, reader, index);
-  });
-  if (lease.job.fresh) {
+  if (!device || lease.job.fresh) {
     return;
   }
   lease.incumbent = incumbent(lease, *device, index);
@@ -148,6 +128,26 @@ void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* de
   store.read([&](StoreReader& reader) {
     lease.job.warm_start =
         warm_start(question, index, [&](const RecordRow& record) { return tried_for(record, reader); });
+  });
+}
+
+void fill_known_work(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
+                     const IndexSnapshot& index) {
+  store.read([&](StoreReader& reader) {
+    add_trials(lease, device, reader);
+    lease.artifacts = reader.artifacts_of(groups_compiled_alike(lease, spec, device, index));
+  });
+  for (ArtifactRow& artifact : lease.artifacts) {
+    artifact.key.full.clear();
+  }
+}
+
+void fill_artifact_keys(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
+                        const IndexSnapshot& index) {
+  store.read([&](StoreReader& reader) {
+    for (const Digest& key : reader.artifact_keys_of(groups_compiled_alike(lease, spec, device, index))) {
+      lease.artifacts.emplace_back().key.digest = key;
+    }
   });
 }
 

@@ -9,12 +9,20 @@ namespace cubind {
 class Store;
 struct KernelEntry;
 
-/// Fills spec, trials, blocks, verifications, artifacts and incumbent, and the job's warm start with its
-/// first lease: a later one repeats that search, whatever has been measured elsewhere meanwhile. `device` is
-/// null for a job that only compiles. Full keys and details are left out: the agent computes the keys itself,
-/// and a lease must stay far below the largest message. A retune begins a new series: of older ones it gets
-/// the artifacts and the configurations that do not compile, no timing.
-void fill_lease(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
-                const IndexSnapshot& index);
+/// Fills spec, incumbent, and the job's warm start with its first lease: a later one repeats that search,
+/// whatever has been measured elsewhere meanwhile. `device` is null for a job that only compiles.
+void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
+                 const IndexSnapshot& index);
+
+/// What is known of the question's trials, and of those of problems that are compiled alike.
+using FillKnown = void(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
+                       const IndexSnapshot& index);
+
+/// Trials, blocks, verifications and artifacts, for a lease. Full keys and details are left out: the agent
+/// computes the keys itself, and a lease must stay far below the largest message. A retune begins a new
+/// series: of older ones it gets the artifacts and the configurations that do not compile, no timing.
+FillKnown fill_known_work;
+/// The keys of the artifacts that need not be compiled and nothing else of these, for a job that is announced.
+FillKnown fill_artifact_keys;
 
 }  // namespace cubind

@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "server/jobs/agent.hpp"
 #include "server/jobs/failures.hpp"
+#include "server/jobs/grant.hpp"
 #include "server/jobs/job_event.hpp"
 #include "server/jobs/open_jobs.hpp"
 #include "server/jobs/pending_checks.hpp"
@@ -201,7 +202,7 @@ class Scheduler {
   void try_to_grant(OpenJob& job, const JobPlace& place);
   void grant(OpenJob& job, const JobPlace& place);
   /// What an agent is told of a job: everything but the id and the terms of its lease.
-  Lease describe(const OpenJob& job, const JobPlace& place);
+  Lease describe(const OpenJob& job, const JobPlace& place, FillKnown& fill_known);
   /// Tells the agents which jobs come next on their GPUs, so that they compile for these meanwhile.
   void announce_next();
   /// The first, by rank and age, of the jobs that are queued for the GPU of a leased one and were not

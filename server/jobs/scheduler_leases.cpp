@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "server/jobs/grant.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
@@ -208,7 +207,7 @@ void Scheduler::mark_without_device(OpenJob& job) {
   jobs_.tell(job);
 }
 
-Lease Scheduler::describe(const OpenJob& job, const JobPlace& place) {
+Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, FillKnown& fill_known) {
   const auto kernel = kernels_.find(job.row.question.kernel);
   if (kernel->interface != job.row.question.interface) {
     throw Error(ErrorCode::FailedPrecondition, "kernel " + job.row.question.kernel,
@@ -227,12 +226,15 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place) {
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
   lease.only_when_idle = only_when_idle(job.row);
   lease.nobody_waits = job.row.kind == JobKind::Tune && !job.is_awaited;
-  fill_lease(lease, *kernel, place.device, store_, *index_.snapshot());
+  fill_search(lease, *kernel, place.device, store_, *index_.snapshot());
+  if (place.device) {
+    fill_known(lease, *kernel->spec, *place.device, store_, *index_.snapshot());
+  }
   return lease;
 }
 
 void Scheduler::grant(OpenJob& job, const JobPlace& place) {
-  Lease lease = describe(job, place);
+  Lease lease = describe(job, place, fill_known_work);
   JobRow row = job.row;
   row.state = JobState::Running;
   row.fence += 1;
@@ -281,7 +283,7 @@ void Scheduler::announce_next() {
       continue;
     }
     try {
-      agent.link->announce(describe(*next, {lease.agent, &*device}));
+      agent.link->announce(describe(*next, {lease.agent, &*device}, fill_artifact_keys));
     } catch (const std::exception& error) {
       // It is told when the job is granted.
       log_info("job " + next->row.id + " is not announced: " + error.what());

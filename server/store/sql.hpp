@@ -154,10 +154,12 @@ inline const std::string kBlocksOfGroup =
     ") g JOIN blocks b ON b.trial = g.id WHERE b.series = ? ORDER BY g.key, b.stage, b.position";
 /// Screening's samples of the group's trials that worked, or that nobody verified.
 inline const std::string kScreenedOfGroup =
-    "SELECT t.key, t.configuration, b.samples_us FROM trials t JOIN blocks b ON b.trial = t.id AND "
+    "SELECT t.key, b.samples_us FROM trials t JOIN blocks b ON b.trial = t.id AND "
     "b.series = t.series WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
     "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ? AND "
-    "t.outcome IN ('correct', 'unverified') AND b.stage = 0 ORDER BY t.key, b.position";
+    "t.outcome IN ('correct', 'unverified') AND b.stage = 0";
+inline const std::string kConfiguration =
+    "SELECT configuration FROM trials WHERE key = ? AND origin = 'worker'";
 inline const std::string kDeleteBlock =
     "DELETE FROM blocks WHERE trial = ? AND series = ? AND stage = ? AND position = ?";
 inline const std::string kInsertBlock =

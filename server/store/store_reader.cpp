@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <set>
 
 #include "base/error.hpp"
@@ -230,35 +231,49 @@ std::vector<VerificationRow> StoreReader::verifications_of(const TrialGroup& gro
   });
 }
 
-std::vector<ScreenedRow> StoreReader::screened(const TrialGroup& group, std::uint32_t series) {
+// Configurations are parsed for the fastest alone.
+std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group, std::uint32_t series,
+                                                         std::size_t most) {
   const std::string problem = store::write_problem(group.problem);
   const std::string policy = to_string(group.policy);
   Statement query = database_.query(sql::kScreenedOfGroup);
   query.bind(group.kernel, problem, group.device_class, policy, group.driver_branch, series);
   const auto read_block = [](Statement& row) {
-    std::pair<Digest, ScreenedRow> block;
+    std::pair<Digest, std::vector<double>> block;
     store::ColumnReader column(row);
     column("key", block.first);
-    column("configuration", block.second.configuration);
-    column("samples_us", block.second.samples_us);
+    column("samples_us", block.second);
     return block;
   };
-  std::vector<ScreenedRow> screened;
-  std::optional<Digest> last;
-  for (auto& [trial, block] : read_sound(query, "blocks", damaged_, read_block)) {
-    if (last == trial) {
-      std::vector<double>& samples = screened.back().samples_us;
-      samples.insert(samples.end(), block.samples_us.begin(), block.samples_us.end());
-    } else {
-      last = trial;
-      screened.push_back(std::move(block));
+  std::map<Digest, std::vector<double>> samples;
+  for (const auto& [trial, block] : read_sound(query, "blocks", damaged_, read_block)) {
+    std::ranges::copy(block, std::back_inserter(samples[trial]));
+  }
+  std::vector<std::pair<double, Digest>> means;
+  for (const auto& [trial, of_trial] : samples) {
+    if (!of_trial.empty()) {
+      const double sum = std::accumulate(of_trial.begin(), of_trial.end(), 0.0);
+      means.emplace_back(sum / static_cast<double>(of_trial.size()), trial);
     }
   }
-  return screened;
+  std::ranges::sort(means);
+  std::vector<Configuration> fastest;
+  for (const auto& [mean, trial] : std::span(means).first(std::min(means.size(), most))) {
+    Statement of_trial = database_.query(sql::kConfiguration);
+    const auto read = [](Statement& row) {
+      Configuration configuration;
+      store::ColumnReader column(row);
+      column("configuration", configuration);
+      return configuration;
+    };
+    std::ranges::move(read_sound(of_trial.bind(trial), "trials", damaged_, read),
+                      std::back_inserter(fastest));
+  }
+  return fastest;
 }
 
-// Keys first: groups have most artifacts in common, and a row costs far more than its key.
-std::vector<ArtifactRow> StoreReader::artifacts_of(std::span<const TrialGroup> groups) {
+// Groups have most artifacts in common, and a row costs far more than its key.
+std::set<Digest> StoreReader::artifact_keys_of(std::span<const TrialGroup> groups) {
   std::set<Digest> keys;
   for (const TrialGroup& group : groups) {
     const std::string problem = store::write_problem(group.problem);
@@ -269,8 +284,12 @@ std::vector<ArtifactRow> StoreReader::artifacts_of(std::span<const TrialGroup> g
       keys.insert(query.digest());
     }
   }
+  return keys;
+}
+
+std::vector<ArtifactRow> StoreReader::artifacts_of(std::span<const TrialGroup> groups) {
   std::vector<ArtifactRow> artifacts;
-  for (const Digest& key : keys) {
+  for (const Digest& key : artifact_keys_of(groups)) {
     Statement query = database_.query(sql::kArtifact);
     std::ranges::move(read_sound(query.bind(key), "artifacts", damaged_, store::read_artifact),
                       std::back_inserter(artifacts));

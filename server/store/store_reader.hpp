@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,12 +26,6 @@ struct TrialGroup {
   Digest device_class;
   Policy policy;
   std::string driver_branch;
-};
-
-/// A trial whose configuration was screened and did not fail.
-struct ScreenedRow {
-  Configuration configuration;
-  std::vector<double> samples_us;
 };
 
 /// Trials that failed: what a search does not try again.
@@ -107,9 +102,13 @@ class StoreReader {
   /// Those of the series' trials of the group, by trial and then as above.
   std::vector<BlockRow> blocks_of(const TrialGroup& group, std::uint32_t series);
   std::vector<VerificationRow> verifications_of(const TrialGroup& group, std::uint32_t series);
-  /// The series' trials of the group that were screened and did not fail, by key.
-  std::vector<ScreenedRow> screened(const TrialGroup& group, std::uint32_t series);
-  /// Artifacts that the groups' trials name, each once.
+  /// Configurations of the series' trials of the group that were screened and did not fail: at most `most`,
+  /// the least mean of the screening's samples first.
+  std::vector<Configuration> fastest_screened(const TrialGroup& group, std::uint32_t series,
+                                              std::size_t most);
+  /// Of the artifacts that the groups' trials name, whether they are stored or did not compile.
+  std::set<Digest> artifact_keys_of(std::span<const TrialGroup> groups);
+  /// Those of them that are stored, each once.
   std::vector<ArtifactRow> artifacts_of(std::span<const TrialGroup> groups);
 
   std::optional<JobRow> job(const std::string& id);
