@@ -14,7 +14,7 @@ void Agent::get_compilers_ready() {
   for (const auto& place : places_) {
     const v1::OfferedDevice& offer = place->device.offer;
     try {
-      tool_for(offer).compiler->keep_ready(ready_compilers(options_.compile_jobs));
+      tool_for(offer).compiler->keep_ready(ready_compilers(options_.compile_jobs, places_.size()));
     } catch (const Error& error) {
       log_warning(offer.facts().name() + ": " + error.what());
     }

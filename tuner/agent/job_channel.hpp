@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,10 @@
 #include "schemas/agent.pb.h"
 
 namespace cubind {
+
+/// So many batches of a job may be in flight: what a killed daemon costs is as much more. A daemon that grants
+/// the job of another GPU takes as long as three trials.
+inline constexpr std::size_t kBatchesInFlight = 4;
 
 /// One job's way to the daemon. The real one is a lease of the gRPC stream; tests keep the results in memory.
 /// Used from the job's thread. Every member throws Error(Aborted) when the lease is lost and Error(Cancelled)
@@ -16,8 +21,8 @@ class JobChannel {
  public:
   virtual ~JobChannel() = default;
 
-  /// Stored in one transaction. Returns when the batch before this one has been acknowledged, so that the
-  /// next measurement does not wait for this one.
+  /// Stored in one transaction. Returns while this batch and some before it are in flight, so that
+  /// measuring does not wait for the daemon.
   virtual void store(const v1::Batch& batch) = 0;
   /// Returns when all batches have been acknowledged.
   virtual void settle() = 0;

@@ -2,9 +2,24 @@
 
 #include <utility>
 
+#include "base/log.hpp"
 #include "schemas/limits.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind {
+namespace {
+
+// The tests of killed jobs hold these names against what is measured later.
+std::vector<std::string> blocks_of(const v1::Batch& batch) {
+  std::vector<std::string> names;
+  for (const v1::SampleBlock& block : batch.blocks()) {
+    names.push_back(digest_from_wire(block.trial_key(), "block.trial_key").hex() + " " +
+                    v1::SampleBlock::Stage_Name(block.stage()) + " " + std::to_string(block.index()));
+  }
+  return names;
+}
+
+}  // namespace
 
 v1::AgentMessage LeaseChannel::message() const {
   v1::AgentMessage message;
@@ -16,13 +31,24 @@ v1::AgentMessage LeaseChannel::message() const {
 void LeaseChannel::store(const v1::Batch& batch) {
   v1::AgentMessage to = message();
   *to.mutable_batch() = batch;
-  settle();
-  sent_ = stream_.send_numbered(std::move(to));
+  while (sent_.size() >= kBatchesInFlight) {
+    wait_for_oldest();
+  }
+  sent_.push_back({stream_.send_numbered(std::move(to)), blocks_of(batch)});
 }
 
 void LeaseChannel::settle() {
-  if (const auto sent = std::exchange(sent_, std::nullopt)) {
-    stream_.wait_for(*sent, stop_);
+  while (!sent_.empty()) {
+    wait_for_oldest();
+  }
+}
+
+void LeaseChannel::wait_for_oldest() {
+  const Sent oldest = std::move(sent_.front());
+  sent_.pop_front();
+  stream_.wait_for(oldest.sequence, stop_);
+  for (const std::string& block : oldest.blocks) {
+    log_debug("acknowledged " + block);
   }
 }
 
@@ -33,7 +59,7 @@ void LeaseChannel::progress(const v1::Progress& progress) {
 }
 
 std::optional<std::string> LeaseChannel::fetch_cubin(const Digest& digest) {
-  settle();  // the batch in flight may hold it
+  settle();  // a batch in flight may hold it
   return stream_.fetch_cubin(digest, kMaxCubinBytes);
 }
 

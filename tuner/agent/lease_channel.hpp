@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_stop.hpp"
@@ -42,7 +44,13 @@ class LeaseChannel final : public JobChannel {
   const std::uint64_t fence_;
   const JobStop& stop_;
   std::atomic<bool> awaited_;
-  std::optional<std::uint64_t> sent_;  // the number of the batch that is not acknowledged yet
+  struct Sent {
+    std::uint64_t sequence = 0;
+    std::vector<std::string> blocks;  // for the log
+  };
+  void wait_for_oldest();
+
+  std::deque<Sent> sent_;  // batches that are not acknowledged yet, oldest first
 };
 
 }  // namespace cubind

@@ -16,7 +16,7 @@ namespace cubind {
 namespace {
 
 // Each has some 20 MiB of its own, also while it has nothing to do.
-constexpr unsigned kMostReadyCompilers = 16;
+constexpr std::size_t kReadyForGpu = 16;
 
 unsigned affinity_cores() {
   cpu_set_t set;
@@ -106,7 +106,9 @@ void complete(AgentOptions& options, const TimesMs& times, const std::string& wh
 
 unsigned compile_jobs_for(double cores) { return std::max(static_cast<unsigned>(cores), 1u); }
 
-unsigned ready_compilers(unsigned compile_jobs) { return std::min(compile_jobs, kMostReadyCompilers); }
+unsigned ready_compilers(unsigned compile_jobs, std::size_t gpus) {
+  return static_cast<unsigned>(std::min<std::size_t>(compile_jobs, kReadyForGpu * gpus));
+}
 
 double cores_of_quota(const std::string& cpu_max) {
   std::istringstream words(cpu_max);

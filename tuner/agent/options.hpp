@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -41,8 +42,8 @@ std::optional<AgentOptions> parse_agent_options(int argc, const char* const* arg
 
 /// All cores, at least one.
 unsigned compile_jobs_for(double cores);
-/// Of these compile workers, how many are there before a job comes: all, but at most 16.
-unsigned ready_compilers(unsigned compile_jobs);
+/// Of these compile workers, how many are there before a job comes: all, but at most 16 for each GPU.
+unsigned ready_compilers(unsigned compile_jobs, std::size_t gpus);
 /// What a line of cgroup's cpu.max grants ("QUOTA PERIOD" in microseconds, or "max PERIOD"), at least one
 /// core; a large number where it limits nothing.
 double cores_of_quota(const std::string& cpu_max);

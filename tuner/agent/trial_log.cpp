@@ -10,18 +10,6 @@
 
 namespace cubind {
 
-namespace {
-
-// The tests of killed jobs hold these lines against what is measured later.
-void log_acknowledged(const v1::Batch& batch) {
-  for (const v1::SampleBlock& block : batch.blocks()) {
-    log_debug("acknowledged " + digest_from_wire(block.trial_key(), "block.trial_key").hex() + " " +
-              v1::SampleBlock::Stage_Name(block.stage()) + " " + std::to_string(block.index()));
-  }
-}
-
-}  // namespace
-
 TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
                    CompileSource& artifacts, JobChannel& channel)
     : input_(input), comparable_(std::move(comparable)), artifacts_(artifacts), channel_(channel) {
@@ -163,8 +151,6 @@ void TrialLog::commit() {
     return;
   }
   channel_.store(pending_);
-  log_acknowledged(sent_);
-  sent_.Swap(&pending_);
   for (const auto& [trial, artifact] : pending_headers_) {
     artifacts_.mark_stored(artifact);
   }
@@ -172,9 +158,6 @@ void TrialLog::commit() {
   pending_headers_.clear();
 }
 
-void TrialLog::settle() {
-  channel_.settle();
-  log_acknowledged(std::exchange(sent_, {}));
-}
+void TrialLog::settle() { channel_.settle(); }
 
 }  // namespace cubind

@@ -78,7 +78,6 @@ class TrialLog {
   double stored_tick_us_ = 0;
 
   v1::Batch pending_;
-  v1::Batch sent_;                                 // not known to be acknowledged
   std::map<std::string, Digest> pending_headers_;  // trial key to artifact key: sent with the next batch
 };
 

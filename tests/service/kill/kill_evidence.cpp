@@ -5,6 +5,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "tuner/agent/job_channel.hpp"
 #include "tuner/table/table_samples.hpp"
 
 namespace cubind::test {
@@ -58,10 +59,10 @@ class Evidence {
     }
     for (const auto& [problem, rounds] : repeated_) {
       by_problem_[problem].batches = rounds.size();
-      if (rounds.size() > 2) {
-        by_problem_[problem].faults.push_back(
-            "measured again: " + std::to_string(rounds.size()) +
-            " batches, at most one was in flight and one was measured meanwhile");
+      if (rounds.size() > kBatchesInFlight + 1) {
+        by_problem_[problem].faults.push_back("measured again: " + std::to_string(rounds.size()) +
+                                              " batches, at most " + std::to_string(kBatchesInFlight) +
+                                              " were in flight and one was measured meanwhile");
       }
     }
     judge_acknowledged();

@@ -3,23 +3,29 @@
 
 #include "tests/service/kill/kill_evidence.hpp"
 #include "tests/support/tiny_kernel.hpp"
+#include "tuner/agent/job_channel.hpp"
 
 namespace cubind::test {
 namespace {
 
 const Problem kProblem = tiny_problem(2);
 
-// One trial with a screening block of one sample and one of two, and two rounds; and the log of measuring it.
+// One trial with a screening block of one sample and one of two, and rounds; and the log of measuring it.
 struct Example {
-  Example() : played(tiny_table({kProblem})), stored(played) {
+  explicit Example(std::size_t rounds = 2) : played(tiny_table({kProblem})), stored(played) {
     stored.trials.resize(1);
     TableTrial& trial = stored.trials[0];
     key = trial.context.trial.hex();
     const std::vector<double> screening = trial.screening[0].samples_us, finals = trial.finals[0].samples_us;
     trial.screening = {block({screening[0]}), block({screening[1], screening[2]})};
-    trial.finals = {block({finals[0]}), block({finals[1]})};
-    log = {key + " SCREEN 0 1", key + " SCREEN 1 2", key + " FINAL 0 1", key + " FINAL 1 1"};
-    acknowledged = {key + " SCREEN 0", key + " SCREEN 1", key + " FINAL 0", key + " FINAL 1"};
+    trial.finals.clear();
+    log = {key + " SCREEN 0 1", key + " SCREEN 1 2"};
+    acknowledged = {key + " SCREEN 0", key + " SCREEN 1"};
+    for (std::size_t round = 0; round < rounds; ++round) {
+      trial.finals.push_back(block({finals.at(round)}));
+      log.push_back(key + " FINAL " + std::to_string(round) + " 1");
+      acknowledged.push_back(key + " FINAL " + std::to_string(round));
+    }
   }
   static SampleBlock block(std::vector<double> samples) {
     SampleBlock result;
@@ -50,12 +56,14 @@ TEST_CASE("the batch in flight may be measured again") {
   CHECK(example.judged().repeated == 1);
 }
 
-TEST_CASE("the batch in flight and the one measured meanwhile may be measured again and a third is a fault") {
-  Example example;
-  example.log.push_back(example.key + " FINAL 1 1");
-  example.log.push_back(example.key + " FINAL 0 1");
+TEST_CASE("batches in flight and the one measured meanwhile may be measured again and one more is a fault") {
+  Example example(kBatchesInFlight);
+  for (std::size_t round = 0; round < kBatchesInFlight; ++round) {
+    example.log.push_back(example.key + " FINAL " + std::to_string(round) + " 1");
+  }
+  example.log.push_back(example.key + " SCREEN 1 2");
   CHECK(example.judged().faults.empty());
-  CHECK(example.judged().batches == 2);
+  CHECK(example.judged().batches == kBatchesInFlight + 1);
   example.log.push_back(example.key + " SCREEN 0 1");
   CHECK_FALSE(example.judged().faults.empty());
 }

@@ -36,9 +36,10 @@ TEST_CASE("all cores that are granted compile") {
   CHECK(compile_jobs_for(cores) == jobs);
 }
 
-TEST_CASE("all compile workers are there before a job comes but at most sixteen") {
-  const auto [jobs, ready] = GENERATE(table<unsigned, unsigned>({{1, 1}, {2, 2}, {16, 16}, {128, 16}}));
-  CHECK(ready_compilers(jobs) == ready);
+TEST_CASE("all compile workers are there before a job comes but at most sixteen for each GPU") {
+  const auto [jobs, gpus, ready] = GENERATE(table<unsigned, std::size_t, unsigned>(
+      {{1, 1, 1}, {2, 4, 2}, {16, 1, 16}, {32, 2, 32}, {128, 1, 16}, {128, 2, 32}}));
+  CHECK(ready_compilers(jobs, gpus) == ready);
 }
 
 TEST_CASE("cores are granted by affinity and by a quota of the cgroup") {
