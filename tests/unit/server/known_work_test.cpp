@@ -35,5 +35,16 @@ TEST_CASE("what is known of many trials comes in pages below gRPC's limit and wh
   CHECK(all.trials(kTrials - 1).trial_key() == std::string(key_of("trial t19999").digest.view()));
 }
 
+TEST_CASE("an announcement names artifacts by their keys and nothing else that is known") {
+  Lease next = lease_with(3);
+  next.artifacts = {artifact_row("a", "cubin")};
+  v1::LeaseGrant told;
+  announcement_of(next, told);
+  REQUIRE(told.artifacts_size() == 1);
+  CHECK(told.artifacts(0).key() == std::string(next.artifacts[0].key.digest.view()));
+  CHECK_FALSE(told.artifacts(0).has_info());
+  CHECK(told.trials_size() + told.blocks_size() == 0);
+}
+
 }  // namespace
 }  // namespace cubind::test

@@ -1,6 +1,7 @@
 // What the store keeps of artifacts, trials and measurements.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "server/answer/blob_cache.hpp"
 #include "tests/unit/server/store_fixture.hpp"
@@ -133,6 +134,52 @@ TEST_CASE("blocks and verifications of all trials of a question come in one quer
         std::vector{verified});
   CHECK(f.read([&](StoreReader& reader) { return reader.blocks_of(group, 1); }) ==
         std::vector{block_row(earlier, 0)});
+}
+
+TEST_CASE("artifacts that several questions name come once and those that did not compile as keys alone") {
+  StoreFixture f;
+  const ArtifactRow shared = artifact_row("shared", "cubin");
+  const Digest failed = Digest::of("does not compile");
+  TrialRow one = trial_row("a"), other = trial_row("b", 8192), broken = trial_row("c", 8192);
+  one.artifact_key = other.artifact_key = shared.key.digest;
+  broken.artifact_key = failed;
+  f.write([&](StoreWriter& writer) {
+    writer.put_blob(blob_of("cubin"));
+    writer.put_artifact(shared);
+    for (const TrialRow& trial : {one, other, broken}) {
+      writer.put_trial(trial);
+    }
+  });
+  const std::vector<TrialGroup> groups = {{"vector_add", problem_of(4096), h200_class().digest, {}, "580"},
+                                          {"vector_add", problem_of(8192), h200_class().digest, {}, "580"}};
+  CHECK(f.read([&](StoreReader& reader) { return reader.artifacts_of(groups); }) == std::vector{shared});
+  CHECK(f.read([&](StoreReader& reader) { return reader.artifact_keys_of(groups); }) ==
+        std::set{shared.key.digest, failed});
+}
+
+TEST_CASE("the fastest that were screened come first and no more than asked for") {
+  StoreFixture f;
+  const auto screened = [&](StoreWriter& writer, const std::string& name, std::int64_t threads, double us) {
+    TrialRow trial = trial_row(name);
+    trial.configuration = {{{"THREADS", threads}, {"VECTOR", 4}}};
+    writer.put_trial(trial);
+    for (unsigned index = 0; index < 2; ++index) {
+      BlockRow block = block_row(trial, index);
+      block.stage = Stage::Screen;
+      block.block.samples_us = {us + index};
+      writer.put_block(block);
+    }
+  };
+  f.write([&](StoreWriter& writer) {
+    screened(writer, "a", 64, 30);
+    screened(writer, "b", 128, 10);
+    screened(writer, "c", 256, 20);
+    writer.put_trial(trial_row("never screened"));
+  });
+  const TrialGroup group{"vector_add", problem_of(4096), h200_class().digest, {}, "580"};
+  CHECK(f.read([&](StoreReader& reader) { return reader.fastest_screened(group, 0, 2); }) ==
+        std::vector<Configuration>{{{{"THREADS", 128}, {"VECTOR", 4}}}, {{{"THREADS", 256}, {"VECTOR", 4}}}});
+  CHECK(f.read([&](StoreReader& reader) { return reader.fastest_screened(group, 0, 9); }).size() == 3);
 }
 
 TEST_CASE("a block without its trial is refused and the whole batch with it") {
