@@ -22,7 +22,7 @@ using FillKnown = void(Lease& lease, const KernelSpec& spec, const OfferedDevice
 /// computes the keys itself, and a lease must stay far below the largest message. A retune begins a new
 /// series: of older ones it gets the artifacts and the configurations that do not compile, no timing.
 FillKnown fill_known_work;
-/// The keys of the artifacts that need not be compiled and nothing else of these, for a job that is announced.
+/// The keys of the artifacts that need not be compiled and nothing else, for a job that is announced.
 FillKnown fill_artifact_keys;
 
 }  // namespace cubind

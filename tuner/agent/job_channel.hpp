@@ -9,8 +9,8 @@
 
 namespace cubind {
 
-/// So many batches of a job may be in flight: what a killed daemon costs is as much more. A daemon that grants
-/// the job of another GPU takes as long as three trials.
+/// So many batches of a job may be in flight, and are lost with a killed daemon. Ending and granting the job
+/// of another GPU keeps the daemon busy for as long as some trials take.
 inline constexpr std::size_t kBatchesInFlight = 4;
 
 /// One job's way to the daemon. The real one is a lease of the gRPC stream; tests keep the results in memory.

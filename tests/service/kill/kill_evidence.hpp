@@ -23,8 +23,8 @@ struct KillEvidence {
 /// whose acknowledgement an agent got, `stored` is an export of all trials with samples,
 /// `played` the table that the device plays. Promises: every stored trial holds the samples that the device
 /// plays, from the first on, none missing and none twice; what was measured is stored; what was measured
-/// again came in at most as many batches (a screening block, or the blocks of a round) as may be in flight, and
-/// one that was measured meanwhile. None of it had been acknowledged.
+/// again came in at most as many batches (a screening block, or the blocks of a round) as may be in flight,
+/// and one that was measured meanwhile. None of it had been acknowledged.
 std::map<std::string, KillEvidence> gather_evidence(const std::vector<std::string>& log,
                                                     const std::vector<std::string>& acknowledged,
                                                     const Table& stored, const Table& played);
