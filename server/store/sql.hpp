@@ -159,7 +159,7 @@ inline const std::string kScreenedOfGroup =
     "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ? AND "
     "t.outcome IN ('correct', 'unverified') AND b.stage = 0";
 inline const std::string kConfiguration =
-    "SELECT configuration FROM trials WHERE key = ? AND origin = 'worker'";
+    "SELECT key, configuration FROM trials WHERE key = ? AND origin = 'worker'";
 inline const std::string kDeleteBlock =
     "DELETE FROM blocks WHERE trial = ? AND series = ? AND stage = ? AND position = ?";
 inline const std::string kInsertBlock =

@@ -27,6 +27,14 @@ bool selects(const RecordFilter& filter, const std::string& kernel, const Digest
   return filter.kernels.empty() || std::ranges::find(filter.kernels, kernel) != filter.kernels.end();
 }
 
+Configuration read_configured(Statement& row) {
+  std::pair<Digest, Configuration> trial;
+  store::ColumnReader column(row);
+  column("key", trial.first);
+  column("configuration", trial.second);
+  return std::move(trial.second);
+}
+
 }  // namespace
 
 Generation StoreReader::generation() {
@@ -260,13 +268,7 @@ std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group
   std::vector<Configuration> fastest;
   for (const auto& [mean, trial] : std::span(means).first(std::min(means.size(), most))) {
     Statement of_trial = database_.query(sql::kConfiguration);
-    const auto read = [](Statement& row) {
-      Configuration configuration;
-      store::ColumnReader column(row);
-      column("configuration", configuration);
-      return configuration;
-    };
-    std::ranges::move(read_sound(of_trial.bind(trial), "trials", damaged_, read),
+    std::ranges::move(read_sound(of_trial.bind(trial), "trials", damaged_, read_configured),
                       std::back_inserter(fastest));
   }
   return fastest;

@@ -180,6 +180,8 @@ TEST_CASE("the fastest that were screened come first and no more than asked for"
   CHECK(f.read([&](StoreReader& reader) { return reader.fastest_screened(group, 0, 2); }) ==
         std::vector<Configuration>{{{{"THREADS", 128}, {"VECTOR", 4}}}, {{{"THREADS", 256}, {"VECTOR", 4}}}});
   CHECK(f.read([&](StoreReader& reader) { return reader.fastest_screened(group, 0, 9); }).size() == 3);
+  f.damage("UPDATE trials SET configuration = '{' WHERE configuration LIKE '%128%'");
+  CHECK(f.read([&](StoreReader& reader) { return reader.fastest_screened(group, 0, 9); }).size() == 2);
 }
 
 TEST_CASE("a block without its trial is refused and the whole batch with it") {
