@@ -31,8 +31,8 @@ class LeaseStream {
 
   /// False if the stream is broken.
   bool send(const v1::AgentMessage& message);
-  /// Sends with a sequence number and returns that: wait_for() it once. Throws Error(Aborted) if the stream
-  /// is broken.
+  /// Sends with a sequence number and returns that: wait_for() it at most once. Throws Error(Aborted) if the
+  /// stream is broken.
   std::uint64_t send_numbered(v1::AgentMessage message);
   /// Returns when the daemon has acknowledged the message. Throws Error(Aborted) where the stream breaks
   /// first, and what `stop` throws when it is requested first, except that a job which is handed back still
