@@ -14,7 +14,7 @@ struct KernelEntry;
 void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
                  const IndexSnapshot& index);
 
-/// What is known of the question's trials, and of those of problems that are compiled alike.
+/// What is known of the question's trials, and the artifacts of problems that are compiled alike.
 using FillKnown = void(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
                        const IndexSnapshot& index);
 
@@ -22,7 +22,8 @@ using FillKnown = void(Lease& lease, const KernelSpec& spec, const OfferedDevice
 /// computes the keys itself, and a lease must stay far below the largest message. A retune begins a new
 /// series: of older ones it gets the artifacts and the configurations that do not compile, no timing.
 FillKnown fill_known_work;
-/// The keys of the artifacts that need not be compiled and nothing else, for a job that is announced.
+/// The keys of the artifacts that those trials name and nothing else, for a job that is announced: what was
+/// compiled before, whether it is stored or did not compile.
 FillKnown fill_artifact_keys;
 
 }  // namespace cubind

@@ -157,7 +157,7 @@ inline const std::string kScreenedOfGroup =
     "SELECT t.key, b.samples_us FROM trials t JOIN blocks b ON b.trial = t.id AND "
     "b.series = t.series WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
     "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ? AND "
-    "t.outcome IN ('correct', 'unverified') AND b.stage = 0";
+    "t.outcome IN ('correct', 'unverified') AND b.stage = 0 ORDER BY b.position";
 inline const std::string kConfiguration =
     "SELECT key, configuration FROM trials WHERE key = ? AND origin = 'worker'";
 inline const std::string kDeleteBlock =

@@ -11,10 +11,12 @@ namespace cubind {
 
 // Those of the toolchains that the jobs of the devices will take. Nobody waits for them here.
 void Agent::get_compilers_ready() {
+  std::map<const Tool*, std::size_t> gpus;
   for (const auto& place : places_) {
     const v1::OfferedDevice& offer = place->device.offer;
     try {
-      tool_for(offer).compiler->keep_ready(ready_compilers(options_.compile_jobs, places_.size()));
+      const Tool& tool = tool_for(offer);
+      tool.compiler->keep_ready(ready_compilers(options_.compile_jobs, ++gpus[&tool]));
     } catch (const Error& error) {
       log_warning(offer.facts().name() + ": " + error.what());
     }

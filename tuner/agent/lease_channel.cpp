@@ -28,6 +28,12 @@ v1::AgentMessage LeaseChannel::message() const {
   return message;
 }
 
+LeaseChannel::~LeaseChannel() {
+  for (const Sent& one : sent_) {
+    stream_.forget(one.sequence);
+  }
+}
+
 void LeaseChannel::store(const v1::Batch& batch) {
   v1::AgentMessage to = message();
   *to.mutable_batch() = batch;
@@ -44,12 +50,11 @@ void LeaseChannel::settle() {
 }
 
 void LeaseChannel::wait_for_oldest() {
-  const Sent oldest = std::move(sent_.front());
-  sent_.pop_front();
-  stream_.wait_for(oldest.sequence, stop_);
-  for (const std::string& block : oldest.blocks) {
+  stream_.wait_for(sent_.front().sequence, stop_);
+  for (const std::string& block : sent_.front().blocks) {
     log_debug("acknowledged " + block);
   }
+  sent_.pop_front();
 }
 
 void LeaseChannel::progress(const v1::Progress& progress) {
@@ -70,8 +75,10 @@ void LeaseChannel::put_artifact(const v1::ArtifactInfo& info, const std::string&
 void LeaseChannel::finish(const v1::JobResult& result) {
   v1::AgentMessage to = message();
   *to.mutable_result() = result;
+  // Behind the batches, which may still be in flight: a job that is handed back has little time, and a refused
+  // batch has ended the lease, so that its result is refused too.
+  sent_.push_back({stream_.send_numbered(std::move(to)), {}});
   settle();
-  stream_.wait_for(stream_.send_numbered(std::move(to)), stop_);
 }
 
 void LeaseChannel::heartbeat() {

@@ -22,6 +22,9 @@ class LeaseChannel final : public JobChannel {
         fence_(lease.fence()),
         stop_(stop),
         awaited_(!lease.nobody_waits()) {}
+  ~LeaseChannel() override;
+  LeaseChannel(const LeaseChannel&) = delete;
+  LeaseChannel& operator=(const LeaseChannel&) = delete;
 
   void store(const v1::Batch& batch) override;
   void settle() override;
@@ -37,20 +40,19 @@ class LeaseChannel final : public JobChannel {
   void heartbeat();
 
  private:
+  struct Sent {
+    std::uint64_t sequence = 0;
+    std::vector<std::string> blocks;  // for the log
+  };
   v1::AgentMessage message() const;
+  void wait_for_oldest();
 
   LeaseStream& stream_;
   const std::string lease_id_;
   const std::uint64_t fence_;
   const JobStop& stop_;
   std::atomic<bool> awaited_;
-  struct Sent {
-    std::uint64_t sequence = 0;
-    std::vector<std::string> blocks;  // for the log
-  };
-  void wait_for_oldest();
-
-  std::deque<Sent> sent_;  // batches that are not acknowledged yet, oldest first
+  std::deque<Sent> sent_;  // batches and the result that are not acknowledged yet, oldest first
 };
 
 }  // namespace cubind

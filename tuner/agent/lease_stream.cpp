@@ -209,6 +209,11 @@ v1::Ack LeaseStream::wait_for(std::uint64_t sequence, const JobStop& stop) {
   return result;
 }
 
+void LeaseStream::forget(std::uint64_t sequence) {
+  const std::lock_guard lock(state_->mutex);
+  state_->awaited.erase(sequence);
+}
+
 std::optional<std::string> LeaseStream::fetch_cubin(const Digest& digest, std::size_t max_bytes) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);

@@ -31,13 +31,15 @@ class LeaseStream {
 
   /// False if the stream is broken.
   bool send(const v1::AgentMessage& message);
-  /// Sends with a sequence number and returns that: wait_for() it at most once. Throws Error(Aborted) if the
-  /// stream is broken.
+  /// Sends with a sequence number and returns that: wait_for() it until it returns, or forget() it.
+  /// Throws Error(Aborted) if the stream is broken.
   std::uint64_t send_numbered(v1::AgentMessage message);
   /// Returns when the daemon has acknowledged the message. Throws Error(Aborted) where the stream breaks
   /// first, and what `stop` throws when it is requested first, except that a job which is handed back still
   /// waits for acknowledgements for some seconds.
   v1::Ack wait_for(std::uint64_t sequence, const JobStop& stop);
+  /// Nobody waits for the message any more.
+  void forget(std::uint64_t sequence);
 
   /// The cubin's bytes, checked against the digest; absent if the daemon does not have them. This and
   /// put_artifact() throw Error(Aborted) if the stream is broken, Error(Unavailable) where the daemon

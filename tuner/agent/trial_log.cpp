@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"

@@ -20,8 +20,8 @@ namespace cubind {
 /// result goes through here, and every question is looked up here first. So a killed job runs the same search
 /// from the start over the stored results and measures only the missing ones.
 ///
-/// Additions are gathered and sent as one batch by commit(), which returns when the daemon has the batch
-/// before. Used from the job's thread.
+/// Additions are gathered and sent as one batch by commit(), as JobChannel::store() does. Used from the job's
+/// thread.
 class TrialLog {
  public:
   /// Selects the stored blocks that are comparable with the job's measurements. The others keep their index

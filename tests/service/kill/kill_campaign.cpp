@@ -32,8 +32,8 @@ const std::array<std::vector<KillPlace>, kPhases.size()> kPlaces = {{
     {{.points = {"agent.verify"}, .passes = 3, .goes_on = true}},
     {{.points = {kStoring}, .passes = 6},
      {.points = {"agent.screen"}, .passes = 6, .goes_on = true},
-     {.points = {kAcknowledging}, .passes = 6}},
-    {{.points = {"agent.round", kAcknowledging}, .passes = 4},
+     {.points = {kAcknowledging}, .passes = 6, .one_is_stored = true}},
+    {{.points = {"agent.round", kAcknowledging}, .passes = 4, .one_is_stored = true},
      {.points = {"agent.round"}, .passes = 4, .goes_on = true},
      {.points = {"agent.round", kStoring}, .passes = 4}},
     {{.points = {"store.commit"}, .is_stored = true, .is_behind = true},
@@ -147,6 +147,7 @@ void KillCampaign::kill_at(const KillPlace& place, KilledJob& job, const std::fu
   }
   if (!is_over(tuning)) {
     job.was_stored = place.is_stored;
+    job.one_was_stored = place.one_is_stored;
     kill(job);
   }
   let_go(before);

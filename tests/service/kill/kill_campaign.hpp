@@ -33,6 +33,7 @@ struct KilledJob {
   std::string place;                        // failpoint at which it was killed, or from which it had gone on
   bool killed = false;                      // false: the job never came there, or the process was not there
   bool was_stored = false;                  // every batch that the agent had sent was stored
+  bool one_was_stored = false;              // the oldest that was not acknowledged
   std::chrono::milliseconds gone_after{0};  // until the killed process and all that came from it had ended
   std::vector<ProcessId> orphans;           // that ran on after the limit
   v1::TuneEvent last;
@@ -44,10 +45,11 @@ std::map<std::string, std::string> undisturbed_winners(const std::vector<Problem
 /// Where a job is held: at failpoints that it reaches one after the other. The last one counts.
 struct KillPlace {
   std::vector<std::string> points;
-  std::uint64_t passes = 0;  // up to so many are let go by, at the first point
-  bool goes_on = false;      // for a while, in every second round
-  bool is_stored = false;    // nothing that was measured is on its way
-  bool is_behind = false;    // the agent has left the job, and its device worker has ended
+  std::uint64_t passes = 0;    // up to so many are let go by, at the first point
+  bool goes_on = false;        // for a while, in every second round
+  bool is_stored = false;      // nothing that was measured is on its way
+  bool one_is_stored = false;  // a batch that is not acknowledged
+  bool is_behind = false;      // the agent has left the job, and its device worker has ended
 };
 
 /// A daemon whose device takes its time, and whose processes are held at failpoints.

@@ -5,7 +5,6 @@
 #include <sstream>
 #include <tuple>
 
-#include "tuner/agent/job_channel.hpp"
 #include "tuner/table/table_samples.hpp"
 
 namespace cubind::test {
@@ -59,10 +58,9 @@ class Evidence {
     }
     for (const auto& [problem, rounds] : repeated_) {
       by_problem_[problem].batches = rounds.size();
-      if (rounds.size() > kBatchesInFlight + 1) {
+      if (rounds.size() > kMostLost) {
         by_problem_[problem].faults.push_back("measured again: " + std::to_string(rounds.size()) +
-                                              " batches, at most " + std::to_string(kBatchesInFlight) +
-                                              " were in flight and one was measured meanwhile");
+                                              " batches; a kill costs at most " + std::to_string(kMostLost));
       }
     }
     judge_acknowledged();

@@ -3,7 +3,6 @@
 
 #include "tests/service/kill/kill_evidence.hpp"
 #include "tests/support/tiny_kernel.hpp"
-#include "tuner/agent/job_channel.hpp"
 
 namespace cubind::test {
 namespace {
@@ -56,14 +55,15 @@ TEST_CASE("the batch in flight may be measured again") {
   CHECK(example.judged().repeated == 1);
 }
 
-TEST_CASE("batches in flight and the one measured meanwhile may be measured again and one more is a fault") {
-  Example example(kBatchesInFlight);
-  for (std::size_t round = 0; round < kBatchesInFlight; ++round) {
+TEST_CASE("as many batches as a kill may cost may be measured again and one more is a fault") {
+  constexpr std::size_t kRounds = kMostLost - 1;
+  Example example(kRounds);
+  for (std::size_t round = 0; round < kRounds; ++round) {
     example.log.push_back(example.key + " FINAL " + std::to_string(round) + " 1");
   }
   example.log.push_back(example.key + " SCREEN 1 2");
   CHECK(example.judged().faults.empty());
-  CHECK(example.judged().batches == kBatchesInFlight + 1);
+  CHECK(example.judged().batches == kMostLost);
   example.log.push_back(example.key + " SCREEN 0 1");
   CHECK_FALSE(example.judged().faults.empty());
 }

@@ -9,7 +9,6 @@
 
 #include "tests/service/kill/kill_campaign.hpp"
 #include "tests/service/kill/kill_evidence.hpp"
-#include "tuner/agent/job_channel.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
@@ -82,14 +81,14 @@ void check_job(const KilledJob& job, const std::map<std::string, std::string>& w
         winners.at(to_string(job.problem)));
 }
 
-// Batches in flight, and the one that is measured meanwhile, are lost with the daemon, whose agent then drops
-// them, and with the agent. What a device worker measures is lost with it.
+// With the daemon, whose agent then drops them, and with the agent all batches that are not stored are lost;
+// one that waits for its acknowledgement alone is not. What a device worker measures is lost with it.
 std::size_t most_lost(const KilledJob& job) {
   const std::string target = kTargets[job.cell.target];
   if (!job.killed || job.was_stored || target == "cubind-worker compile") {
     return 0;
   }
-  return target == "cubind-worker device" ? 1 : kBatchesInFlight + 1;
+  return target == "cubind-worker device" ? 1 : kMostLost - (job.one_was_stored ? 1 : 0);
 }
 
 void check_evidence(const std::vector<KilledJob>& jobs, KillCampaign& campaign, const Table& played,
