@@ -75,8 +75,8 @@ void LeaseChannel::put_artifact(const v1::ArtifactInfo& info, const std::string&
 void LeaseChannel::finish(const v1::JobResult& result) {
   v1::AgentMessage to = message();
   *to.mutable_result() = result;
-  // Behind batches that may be in flight: a job that is handed back has little time. A refused batch has ended
-  // the lease, so that its result is refused too.
+  // Behind batches that may be in flight: a job that is handed back has little time. A refused batch ends the
+  // lease, so that its result is refused too.
   sent_.push_back({stream_.send_numbered(std::move(to)), {}});
   settle();
 }
