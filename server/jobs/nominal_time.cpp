@@ -10,6 +10,10 @@ namespace {
 // Of a data center's GPU, by their order of magnitude: their ratio decides which of the two counts.
 constexpr double kBytesPerSecond = 3e12;
 constexpr double kOperationsPerSecond = 5e14;
+// Of forty jobs of RMSNorm on an H200 (docs/decisions.md, "Search").
+constexpr double kLaunchesOfJob = 1800;
+// Finalists that take less are compared in more rounds, of more samples each.
+constexpr double kShortSeconds = 16e-6, kFinalsOfShort = 0.4;
 
 }  // namespace
 
@@ -21,6 +25,11 @@ double nominal_seconds(const KernelSpec& spec, const Problem& problem) {
   } catch (const Error&) {
     return 0;  // the job says what is wrong with the expression
   }
+}
+
+double nominal_job_seconds(const KernelSpec& spec, const Problem& problem) {
+  const double launch = nominal_seconds(spec, problem);
+  return kLaunchesOfJob * launch + (launch < kShortSeconds ? kFinalsOfShort : 0);
 }
 
 }  // namespace cubind

@@ -19,11 +19,12 @@ constexpr std::size_t kSlice = 64;  // jobs
 
 bool is_last(const v1::TuneEvent& event) { return event.job().state() >= v1::Job::DONE; }
 
-/// Jobs are leased in the order in which they are submitted. A large one at the end would keep one GPU busy
-/// while the others have nothing left to do.
-void put_largest_first(std::vector<Question>& questions) {
-  std::ranges::stable_sort(questions, std::ranges::greater{}, [](const Question& question) {
-    return nominal_seconds(*question.spec, question.key.problem);
+/// Jobs are leased in the order in which they are submitted. A long one at the end would keep one GPU busy
+/// while the others have nothing left to do. Searches with a budget begin with the best of larger problems.
+void put_longest_first(std::vector<Question>& questions, const SearchBudget& budget) {
+  const auto seconds = budget.said() ? nominal_seconds : nominal_job_seconds;
+  std::ranges::stable_sort(questions, std::ranges::greater{}, [&](const Question& question) {
+    return seconds(*question.spec, question.key.problem);
   });
 }
 
@@ -48,7 +49,7 @@ std::vector<TuneCall::Asked> TuneCall::tunings(const v1::TuneRequest& request,
   const SearchBudget budget = budget_of(request);
   std::vector<Question> questions = questions_of(context_, request);
   if (!request.has_wanted()) {
-    put_largest_first(questions);
+    put_longest_first(questions, budget);
   }
   const auto snapshot = context_.index.snapshot();
   const bool anew = request.retune() || request.fresh() || request.listed_size() > 0;

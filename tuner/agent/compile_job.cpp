@@ -59,7 +59,7 @@ void check_reference(const KernelBuild& build, const Problem& problem, const std
 // Nobody stores what a check compiles.
 class NoChannel final : public JobChannel {
  public:
-  void store(const v1::Batch&) override {}
+  void store(v1::Batch) override {}
   void settle() override {}
   void progress(const v1::Progress&) override {}
   std::optional<std::string> fetch_cubin(const Digest&) override { return std::nullopt; }
@@ -97,7 +97,7 @@ v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbo
     v1::Batch batch;
     artifacts.add_to(batch, one.key.digest);
     if (batch.artifacts_size() > 0) {
-      channel.store(batch);
+      channel.store(std::move(batch));
     }
     artifacts.mark_stored(one.key.digest);
     result.set_status(v1::JobResult::DONE);

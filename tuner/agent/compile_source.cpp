@@ -149,7 +149,7 @@ void CompileSource::add_to(v1::Batch& batch, const Digest& key) {
     return;
   }
   v1::ArtifactUpload upload = upload_of(found->second);
-  if (upload.info().zstd_cubin().size() > kMaxInlineCubinBytes) {
+  if (batch.ByteSizeLong() + upload.info().zstd_cubin().size() > kMaxInlineCubinBytes) {
     const std::string bytes = std::move(*upload.mutable_info()->mutable_zstd_cubin());
     upload.mutable_info()->clear_zstd_cubin();
     channel_.put_artifact(upload.info(), bytes);
@@ -161,6 +161,7 @@ void CompileSource::mark_stored(const Digest& key) {
   const auto found = done_.find(key);
   if (found != done_.end()) {
     found->second.stored = found->second.outcome == v1::CORRECT;
+    forget_bytes(key);
   }
 }
 

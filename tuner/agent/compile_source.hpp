@@ -59,8 +59,8 @@ class CompileSource {
   /// Frees the bytes of a stored artifact; they can be fetched.
   void forget_bytes(const Digest& key);
 
-  /// Adds the artifact to the batch unless the daemon has it; a large one is sent ahead. mark_stored()
-  /// follows when the batch was sent.
+  /// Adds the artifact to the batch unless the daemon has it; one that makes the batch large is sent ahead.
+  /// mark_stored() follows when the batch was sent, and frees the bytes.
   void add_to(v1::Batch& batch, const Digest& key);
   void mark_stored(const Digest& key);
 

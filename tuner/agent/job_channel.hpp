@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -9,9 +10,12 @@
 
 namespace cubind {
 
+/// Batches of results are sent so far apart. One for each measurement, of a millisecond, kept the daemon so
+/// busy that two GPUs waited for it.
+inline constexpr std::chrono::milliseconds kBetweenBatches{10};
 /// So many batches of a job may be in flight, and are lost with a killed daemon. Ending and granting the job
-/// of another GPU keeps the daemon busy for as long as some trials take.
-inline constexpr std::size_t kBatchesInFlight = 4;
+/// of another GPU keeps the daemon busy for a while.
+inline constexpr std::size_t kBatchesInFlight = 2;
 
 /// One job's way to the daemon. The real one is a lease of the gRPC stream; tests keep the results in memory.
 /// Used from the job's thread. Every member throws Error(Aborted) when the lease is lost and Error(Cancelled)
@@ -23,7 +27,7 @@ class JobChannel {
 
   /// Stored in one transaction. Returns while this batch and some before it are in flight, so that
   /// measuring does not wait for the daemon.
-  virtual void store(const v1::Batch& batch) = 0;
+  virtual void store(v1::Batch batch) = 0;
   /// Returns when all batches have been acknowledged.
   virtual void settle() = 0;
   /// Not acknowledged; a lost one is made good by the next.

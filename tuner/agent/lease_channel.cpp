@@ -10,7 +10,7 @@ namespace cubind {
 namespace {
 
 // The tests of killed jobs hold these names against what is measured later.
-std::vector<std::string> blocks_of(const v1::Batch& batch) {
+std::vector<std::string> names_of_blocks(const v1::Batch& batch) {
   std::vector<std::string> names;
   for (const v1::SampleBlock& block : batch.blocks()) {
     names.push_back(digest_from_wire(block.trial_key(), "block.trial_key").hex() + " " +
@@ -34,13 +34,14 @@ LeaseChannel::~LeaseChannel() {
   }
 }
 
-void LeaseChannel::store(const v1::Batch& batch) {
+void LeaseChannel::store(v1::Batch batch) {
+  std::vector<std::string> names = names_of_blocks(batch);
   v1::AgentMessage to = message();
-  *to.mutable_batch() = batch;
+  *to.mutable_batch() = std::move(batch);
   while (sent_.size() >= kBatchesInFlight) {
     wait_for_oldest();
   }
-  sent_.push_back({stream_.send_numbered(std::move(to)), blocks_of(batch)});
+  sent_.push_back({stream_.send_numbered(std::move(to)), std::move(names)});
 }
 
 void LeaseChannel::settle() {

@@ -26,7 +26,7 @@ class LeaseChannel final : public JobChannel {
   LeaseChannel(const LeaseChannel&) = delete;
   LeaseChannel& operator=(const LeaseChannel&) = delete;
 
-  void store(const v1::Batch& batch) override;
+  void store(v1::Batch batch) override;
   void settle() override;
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;

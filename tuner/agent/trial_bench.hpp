@@ -45,8 +45,8 @@ class TrialBench {
     Attempt attempt = Attempt::Done;
     std::vector<double> samples_us;  // unless Done: empty
   };
-  /// The screening block at `position`, counted from 0. A measurement is sent while the device works on the
-  /// next request, or by commit(). One that is not verified is watched for what it writes.
+  /// The screening block at `position`, counted from 0. A measurement is sent by commit(), or by
+  /// commit_meanwhile(). One that is not verified is watched for what it writes.
   Screen screen(const Candidate& candidate, std::size_t position, std::uint32_t samples,
                 double judged_against_us);
 
@@ -55,13 +55,13 @@ class TrialBench {
     const Candidate* failed = nullptr;         // then nothing of the round was stored
     Attempt attempt = Attempt::Done;           // of `failed`
   };
-  /// So many samples of each of these finalists, in this order, sent in one batch as a screening block is.
+  /// So many samples of each of these finalists, in this order, sent in one batch.
   Round round(std::uint32_t round, const std::vector<const Candidate*>& order, std::uint32_t samples);
 
   void commit() { log_.commit(); }
-  /// The same while the device works on the next request.
+  /// The same while the device works on the next request, at most every kBetweenBatches.
   void commit_meanwhile() {
-    device_.meanwhile([this] { log_.commit(); });
+    device_.meanwhile([this] { log_.commit_if_due(); });
   }
   /// Before a deferred trial is tried again: the worker that it faulted in does not answer any more.
   void make_fresh_for(const Candidate& candidate);

@@ -10,8 +10,12 @@
 namespace cubind {
 
 TrialLog::TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
-                   CompileSource& artifacts, JobChannel& channel)
-    : input_(input), comparable_(std::move(comparable)), artifacts_(artifacts), channel_(channel) {
+                   CompileSource& artifacts, JobChannel& channel, const Clock& clock)
+    : input_(input),
+      comparable_(std::move(comparable)),
+      artifacts_(artifacts),
+      channel_(channel),
+      clock_(clock) {
   for (const v1::TrialHeader& header : lease.trials()) {
     headers_[header.trial_key()] = header;
   }
@@ -141,6 +145,12 @@ void TrialLog::add(const Candidate& candidate, v1::SampleBlock block) {
   *pending_.add_blocks() = std::move(block);
 }
 
+void TrialLog::commit_if_due() {
+  if (clock_.steady_now() - sent_at_ >= kBetweenBatches) {
+    commit();
+  }
+}
+
 void TrialLog::commit() {
   for (const auto& [trial, artifact] : pending_headers_) {
     artifacts_.add_to(pending_, artifact);
@@ -149,11 +159,11 @@ void TrialLog::commit() {
   if (pending_.trials().empty() && pending_.blocks().empty() && pending_.verifications().empty()) {
     return;
   }
-  channel_.store(pending_);
+  sent_at_ = clock_.steady_now();
+  channel_.store(std::exchange(pending_, {}));
   for (const auto& [trial, artifact] : pending_headers_) {
     artifacts_.mark_stored(artifact);
   }
-  pending_.Clear();
   pending_headers_.clear();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "schemas/agent.pb.h"
 #include "tuner/agent/candidates.hpp"
 #include "tuner/agent/compile_source.hpp"
@@ -21,7 +23,7 @@ namespace cubind {
 /// from the start over the stored results and measures only the missing ones.
 ///
 /// Additions are gathered and sent as one batch by commit(), as JobChannel::store() does. Used from the job's
-/// thread.
+/// thread. What the constructor gets must outlive this object.
 class TrialLog {
  public:
   /// Selects the stored blocks that are comparable with the job's measurements. The others keep their index
@@ -31,7 +33,7 @@ class TrialLog {
     bool alone_on_the_gpu = false;  // none that was measured beside a foreign process
   };
   TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
-           CompileSource& artifacts, JobChannel& channel);
+           CompileSource& artifacts, JobChannel& channel, const Clock& clock);
 
   /// Absent: the trial was never tried.
   const v1::TrialHeader* header(const Candidate& candidate) const;
@@ -58,6 +60,8 @@ class TrialLog {
   void add(const Candidate& candidate, v1::SampleBlock block);
   /// Sends nothing if nothing was added.
   void commit();
+  /// The same where the last batch was sent kBetweenBatches ago.
+  void commit_if_due();
   /// Returns when the daemon has every batch.
   void settle();
 
@@ -71,6 +75,7 @@ class TrialLog {
   Comparable comparable_;
   CompileSource& artifacts_;
   JobChannel& channel_;
+  const Clock& clock_;
   std::map<std::string, v1::TrialHeader> headers_;
   std::map<BlockKey, v1::SampleBlock> blocks_;
   std::map<VerificationKey, v1::VerificationResult> verifications_;
@@ -79,6 +84,7 @@ class TrialLog {
 
   v1::Batch pending_;
   std::map<std::string, Digest> pending_headers_;  // trial key to artifact key: sent with the next batch
+  std::chrono::steady_clock::time_point sent_at_{};                // the last batch
 };
 
 }  // namespace cubind

@@ -108,7 +108,8 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   if (remote.info().timer().empty()) {
     device.make_ready();
   }
-  TrialLog log(lease, input, {remote.info().timer(), consent.gives_way()}, artifacts, parts_.channel);
+  TrialLog log(lease, input, {remote.info().timer(), consent.gives_way()}, artifacts, parts_.channel,
+               parts_.clock);
   std::optional<RowInvariance> rows;
   if (wants_row_invariance(input)) {
     rows.emplace(input, build, artifacts, device);

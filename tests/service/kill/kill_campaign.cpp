@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "tests/service/kill/kill_evidence.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
@@ -16,7 +17,6 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kGone{3000};
 constexpr milliseconds kLook{2};
-constexpr int kPaceMicroseconds = 2000;
 // A daemon that acknowledged what it has not stored has said so by then.
 constexpr milliseconds kSettles{20};
 // How far a job goes on from its place, where it does.
@@ -64,7 +64,7 @@ KillCampaign::KillCampaign(std::vector<Problem> problems, std::uint64_t seed, st
     : problems_(std::move(problems)),
       failpoints_("cubind-failpoints"),
       daemon_({.problems = problems_,
-               .pace_us = kPaceMicroseconds,
+               .pace_us = std::chrono::microseconds(kPace).count(),
                .arguments = {"--log-level", "debug"},
                .failpoints = failpoints_.path().string()}),
       random_(seed),

@@ -56,11 +56,11 @@ class Evidence {
         fault(block, "stored and never measured");
       }
     }
-    for (const auto& [problem, rounds] : repeated_) {
-      by_problem_[problem].batches = rounds.size();
-      if (rounds.size() > kMostLost) {
-        by_problem_[problem].faults.push_back("measured again: " + std::to_string(rounds.size()) +
-                                              " batches; a kill costs at most " + std::to_string(kMostLost));
+    for (const auto& [problem, measurements] : repeated_) {
+      by_problem_[problem].measurements = measurements.size();
+      if (measurements.size() > kMostLost) {
+        by_problem_[problem].faults.push_back("measured again: " + std::to_string(measurements.size()) +
+                                              " times; a kill costs at most " + std::to_string(kMostLost));
       }
     }
     judge_acknowledged();
@@ -107,7 +107,7 @@ class Evidence {
     const auto& [trial, stage, first] = block;
     const std::string problem = problems_.at(trial);
     by_problem_[problem].repeated += times - 1;
-    // A screening block is a batch of its own; the blocks of a round begin at the same sample.
+    // The blocks of a round begin at the same sample.
     repeated_[problem].insert(stage == "FINAL" ? stage + std::to_string(first)
                                                : trial + std::to_string(first));
   }
@@ -133,7 +133,7 @@ class Evidence {
   std::map<BlockName, std::size_t> measured_;
   std::map<std::string, std::size_t> acknowledged_;
   std::set<BlockName> stored_;
-  std::map<std::string, std::set<std::string>> repeated_;  // batches, by problem
+  std::map<std::string, std::set<std::string>> repeated_;  // measurements, by problem
   std::map<std::string, KillEvidence> by_problem_;
 };
 

@@ -48,14 +48,14 @@ TEST_CASE("what was measured once and stored once is no fault") {
   CHECK(evidence.repeated == 0);
 }
 
-TEST_CASE("the batch in flight may be measured again") {
+TEST_CASE("what was in flight may be measured again") {
   Example example;
   example.log.push_back(example.key + " FINAL 1 1");
   CHECK(example.judged().faults.empty());
   CHECK(example.judged().repeated == 1);
 }
 
-TEST_CASE("as many batches as a kill may cost may be measured again and one more is a fault") {
+TEST_CASE("as many measurements as a kill may cost may be repeated and one more is a fault") {
   constexpr std::size_t kRounds = kMostLost - 1;
   Example example(kRounds);
   for (std::size_t round = 0; round < kRounds; ++round) {
@@ -63,7 +63,7 @@ TEST_CASE("as many batches as a kill may cost may be measured again and one more
   }
   example.log.push_back(example.key + " SCREEN 1 2");
   CHECK(example.judged().faults.empty());
-  CHECK(example.judged().batches == kMostLost);
+  CHECK(example.judged().measurements == kMostLost);
   example.log.push_back(example.key + " SCREEN 0 1");
   CHECK_FALSE(example.judged().faults.empty());
 }

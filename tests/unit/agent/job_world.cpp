@@ -137,7 +137,7 @@ std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chro
   return reply;
 }
 
-void MemoryChannel::store(const v1::Batch& batch) {
+void MemoryChannel::store(v1::Batch batch) {
   const bool dies = batches++ == die_at;
   if (dies) {
     lost = batch;
@@ -224,6 +224,7 @@ const v1::TrialHeader* MemoryChannel::trial(const Configuration& wanted) const {
 World::World(Behaviour behaviour) : device(std::move(behaviour)), builds(toolchain()) {
   channel.frame = make_frame();
   options.idle_poll = std::chrono::milliseconds(1);
+  device.on_measure = [this] { clock.advance(measuring_takes); };
   if (!device.behaviour().time_us) {
     device.behaviour().time_us = bowl;
   }

@@ -49,7 +49,7 @@ class MemoryChannel final : public JobChannel {
   std::size_t die_at = std::numeric_limits<std::size_t>::max();
   bool die_after_storing = false;
 
-  void store(const v1::Batch& batch) override;
+  void store(v1::Batch batch) override;
   void settle() override {}
   void progress(const v1::Progress& progress) override;
   std::optional<std::string> fetch_cubin(const Digest& digest) override;
@@ -91,6 +91,7 @@ struct World {
   SimulatedDevice device;
   JobStop stop;
   ManualClock clock;
+  std::chrono::milliseconds measuring_takes = kBetweenBatches;  // each block or round: so it is a batch of its own
   KernelBuilds builds;
   TuneJob::Options options;
 };

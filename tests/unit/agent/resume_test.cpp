@@ -7,16 +7,22 @@
 namespace cubind::test {
 namespace {
 
+constexpr std::chrono::milliseconds kQuick{2};
+
 Behaviour noisy() { return {.noise = 0.03}; }
 
 std::set<SimulatedDevice::Sample> samples_of(const v1::Batch& batch, const MemoryChannel& channel) {
   std::set<SimulatedDevice::Sample> result;
+  auto blocks = channel.blocks;
+  for (const v1::SampleBlock& block : batch.blocks()) {
+    blocks[{block.trial_key(), block.stage(), block.index()}] = block;
+  }
   for (const v1::SampleBlock& block : batch.blocks()) {
     std::uint32_t k = 0;
-    for (const auto& [key, stored] : channel.blocks) {
+    for (const auto& [key, before] : blocks) {
       const auto& [trial, stage, index] = key;
       if (trial == block.trial_key() && stage == block.stage() && index < block.index()) {
-        k += static_cast<std::uint32_t>(stored.samples_us_size());
+        k += static_cast<std::uint32_t>(before.samples_us_size());
       }
     }
     for (int i = 0; i < block.samples_us_size(); ++i) {
@@ -29,12 +35,16 @@ std::set<SimulatedDevice::Sample> samples_of(const v1::Batch& batch, const Memor
 TEST_CASE(
     "a job killed at any batch ends with the winner of the undisturbed one and measures only that batch "
     "twice") {
+  const auto measuring_takes = GENERATE(kBetweenBatches, kQuick);
+  INFO("a measurement takes " << measuring_takes.count() << " ms");
   World undisturbed(noisy());
+  undisturbed.measuring_takes = measuring_takes;
   const v1::JobResult expected = undisturbed.run();
   for (std::size_t kill = 0; kill < undisturbed.channel.batches; ++kill) {
     const bool after_storing = kill % 2 == 1;
     INFO("at batch " << kill << (after_storing ? " after" : " before") << " it was stored");
     World world(noisy());
+    world.measuring_takes = measuring_takes;
     world.channel.die_at = kill;
     world.channel.die_after_storing = after_storing;
     REQUIRE_FALSE(world.try_run());
@@ -47,6 +57,31 @@ TEST_CASE(
       REQUIRE(count == (in_flight.contains(sample) ? 2 : 1));
     }
     REQUIRE(world.channel.blocks.size() == undisturbed.channel.blocks.size());
+  }
+}
+
+TEST_CASE("quick measurements are sent together") {
+  World slow(noisy()), quick(noisy());
+  slow.run();
+  quick.measuring_takes = kQuick;
+  quick.run();
+  CHECK(quick.channel.blocks.size() == slow.channel.blocks.size());
+  CHECK(quick.channel.batches < slow.channel.batches / 3);
+  for (std::size_t at = 0; at < quick.channel.batches; ++at) {
+    World world(noisy());
+    world.measuring_takes = kQuick;
+    world.channel.die_at = at;
+    REQUIRE_FALSE(world.try_run());
+    std::set<std::uint32_t> rounds;
+    std::size_t screened = 0;
+    for (const v1::SampleBlock& block : world.channel.lost.blocks()) {
+      if (block.stage() == v1::SampleBlock::FINAL) {
+        rounds.insert(block.index());
+      } else {
+        ++screened;
+      }
+    }
+    CHECK(screened + rounds.size() <= kBetweenBatches / kQuick + 1);
   }
 }
 

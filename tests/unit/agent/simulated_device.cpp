@@ -194,6 +194,7 @@ v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
     case v1::DeviceRequest::kVerify:
       return verify(request.verify());
     case v1::DeviceRequest::kMeasure:
+      on_measure();
       return measure(request.measure());
     case v1::DeviceRequest::kRelease:
       setups_.erase(request.release().setup());

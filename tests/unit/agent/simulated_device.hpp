@@ -59,6 +59,7 @@ class SimulatedDevice final : public DeviceLink {
   int worked_beside_others = 0;                  // requests that use the GPU and came while others did
   int starts = 0;
   bool running = false;
+  std::function<void()> on_measure = [] {};  // the time that it takes
   Behaviour& behaviour() { return behaviour_; }
 
  private:

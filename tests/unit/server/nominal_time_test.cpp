@@ -28,5 +28,16 @@ TEST_CASE("what says nothing of its work or does so by a wrong expression counts
   CHECK(seconds_of(spec, "N=1000,T=f32") == 0);
 }
 
+TEST_CASE("a job of a short kernel is longer than that of one with a little more work") {
+  const auto rmsnorm = load_kernel_spec((source_dir() / "variants/rmsnorm/rmsnorm_forward.json").string());
+  const auto job = [&](const std::string& problem) {
+    return nominal_job_seconds(*rmsnorm, rmsnorm->canonicalize(parse_problem(problem), "problem"));
+  };
+  CHECK(job("N=65536,D=8192,T=bf16") > job("N=1024,D=4096,T=bf16"));
+  CHECK(job("N=1024,D=4096,T=bf16") > job("N=8192,D=4096,T=bf16"));
+  CHECK(job("N=1024,D=4096,T=bf16") > job("N=512,D=4096,T=bf16"));
+  CHECK(job("N=8192,D=4096,T=bf16") > job("N=4096,D=4096,T=bf16"));
+}
+
 }  // namespace
 }  // namespace cubind::test
