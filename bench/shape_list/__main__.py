@@ -1,16 +1,17 @@
 """Forty problems of rmsnorm_forward in one command: how long, what was compiled, what each stage of the jobs
 took.
 
-    python3 bench/shape_list --bin DIR [--gpus 0] [--budget 40] [--output FILE]
+    python3 bench/shape_list --bin DIR [--gpus 0] [--rounds 1] [--budget 40] [--output FILE]
 
 From an empty store, with all services up, the list is tuned exhaustively, then once more with everything
 compiled. With a budget a further daemon, its store empty too, tunes it with so many trials a problem, each
 search beginning with the best of the problems before it; the winners of both that differ are timed in turn as
 in `bench/repeats`. With several values of --gpus (`--gpus 0 0,1`) the list is tuned from empty on each of
-these sets and nothing else is done. DIR holds cubind's programs. Needs torch.
+these sets, in turn and --rounds times, and nothing else is done. DIR holds cubind's programs. Needs torch.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -88,17 +89,25 @@ def losses(commit, exhaustive, budgeted):
     return result
 
 
-def on_one_set(arguments, gpus):
+@contextlib.contextmanager
+def settled_daemon(arguments, gpus):
     with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
         time.sleep(SETTLING_S)
+        yield daemon
+
+
+def from_empty(arguments, gpus):
+    with settled_daemon(arguments, gpus) as daemon:
+        return tune_list(daemon)
+
+
+def on_one_set(arguments, gpus):
+    with settled_daemon(arguments, gpus) as daemon:
         result = {"from empty": tune_list(daemon)}
-        if len(arguments.gpus) > 1:
-            return result
         result["compiled"] = tune_list(daemon, "--retune")
         exhaustive = winners(daemon)
     if arguments.budget:
-        with Daemon(arguments.bin, ["--gpus", gpus]) as daemon:
-            time.sleep(SETTLING_S)
+        with settled_daemon(arguments, gpus) as daemon:
             result["budget"] = tune_list(daemon, "--max-trials", str(arguments.budget))
             budgeted = winners(daemon)
             result["budget"]["winners"] = [list(pair) for pair in zip(exhaustive, budgeted, strict=True)]
@@ -112,11 +121,18 @@ def main():
     )
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of cubind and cubindctl")
     parser.add_argument("--gpus", nargs="+", default=["0"], help="sets of GPUs, as the daemon's --gpus")
+    parser.add_argument("--rounds", type=int, default=1, help="how often, where there are several sets")
     parser.add_argument("--budget", type=int, help="trials a problem")
     parser.add_argument("--output", type=pathlib.Path, help="file for the results")
     parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
-    runs = {gpus: on_one_set(arguments, gpus) for gpus in arguments.gpus}
+    if len(arguments.gpus) == 1:
+        runs = {gpus: on_one_set(arguments, gpus) for gpus in arguments.gpus}
+    else:
+        runs = {gpus: [] for gpus in arguments.gpus}
+        for _ in range(arguments.rounds):
+            for gpus in arguments.gpus:
+                runs[gpus].append(from_empty(arguments, gpus))
     text = json.dumps({**toolchain(arguments.commit), "problems": PROBLEMS, "runs": runs}, indent=1)
     print(text)
     if arguments.output:
