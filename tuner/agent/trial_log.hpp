@@ -83,8 +83,8 @@ class TrialLog {
   double stored_tick_us_ = 0;
 
   v1::Batch pending_;
-  std::map<std::string, Digest> pending_headers_;  // trial key to artifact key: sent with the next batch
-  std::chrono::steady_clock::time_point sent_at_{};                // the last batch
+  std::map<std::string, Digest> pending_headers_;    // trial key to artifact key: sent with the next batch
+  std::chrono::steady_clock::time_point sent_at_{};  // the last batch
 };
 
 }  // namespace cubind

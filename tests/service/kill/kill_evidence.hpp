@@ -13,9 +13,9 @@ namespace cubind::test {
 
 /// Of one problem.
 struct KillEvidence {
-  std::size_t measured = 0;  // blocks, as the device logged them
-  std::size_t stored = 0;    // blocks
-  std::size_t repeated = 0;  // measured once more than stored
+  std::size_t measured = 0;      // blocks, as the device logged them
+  std::size_t stored = 0;        // blocks
+  std::size_t repeated = 0;      // measured once more than stored
   std::size_t measurements = 0;  // that they came in: screening blocks, and rounds
   /// In plain words, each a broken promise; empty: none.
   std::vector<std::string> faults;

@@ -91,7 +91,7 @@ struct World {
   SimulatedDevice device;
   JobStop stop;
   ManualClock clock;
-  std::chrono::milliseconds measuring_takes = kBetweenBatches;  // each block or round: so it is a batch of its own
+  std::chrono::milliseconds measuring_takes = kBetweenBatches;  // each: so it is a batch of its own
   KernelBuilds builds;
   TuneJob::Options options;
 };
