@@ -126,8 +126,10 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, help="file for the results")
     parser.add_argument("--commit", help="what to record as the commit; default: git's HEAD")
     arguments = parser.parse_args()
+    if arguments.rounds > 1 and len(arguments.gpus) == 1:
+        parser.error("--rounds is for several sets of GPUs")
     if len(arguments.gpus) == 1:
-        runs = {gpus: on_one_set(arguments, gpus) for gpus in arguments.gpus}
+        runs = {arguments.gpus[0]: on_one_set(arguments, arguments.gpus[0])}
     else:
         runs = {gpus: [] for gpus in arguments.gpus}
         for _ in range(arguments.rounds):

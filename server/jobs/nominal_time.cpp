@@ -12,7 +12,7 @@ constexpr double kBytesPerSecond = 3e12;
 constexpr double kOperationsPerSecond = 5e14;
 // Of forty jobs of RMSNorm on an H200 (docs/decisions.md, "Search").
 constexpr double kLaunchesOfJob = 1800;
-// Finalists that take less are compared in more rounds, of more samples each.
+// Finalists that take less, nominally, are compared in more rounds of more samples (MeasureSettings).
 constexpr double kShortSeconds = 16e-6, kFinalsOfShort = 0.4;
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace cubind {
 double nominal_seconds(const KernelSpec& spec, const Problem& problem);
 
 /// Seconds of a job that tries some 150 configurations, by the same measure: good for putting jobs in an
-/// order.
+/// order. The same for all problems where the spec does not say its work.
 double nominal_job_seconds(const KernelSpec& spec, const Problem& problem);
 
 }  // namespace cubind

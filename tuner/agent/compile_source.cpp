@@ -127,8 +127,8 @@ const std::string& CompileSource::cubin(const Wanted& wanted) {
     artifact.cubin = std::move(*bytes);
     return artifact.cubin;
   }
-  done_.erase(wanted.key.digest);
-  const Compiled& again = get(wanted);
+  start(wanted);
+  const Compiled& again = finish(wanted.key.digest);
   if (again.outcome != v1::CORRECT) {
     throw Error(ErrorCode::Internal, "compile",
                 "an artifact that was compiled before is refused now: " + again.log);

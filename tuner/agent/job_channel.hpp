@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -10,9 +9,6 @@
 
 namespace cubind {
 
-/// Batches of results are sent so far apart. One for each measurement, of a millisecond, kept the daemon so
-/// busy that two GPUs waited for it.
-inline constexpr std::chrono::milliseconds kBetweenBatches{10};
 /// So many batches of a job may be in flight, and are lost with a killed daemon. Ending and granting the job
 /// of another GPU keeps the daemon busy for a while.
 inline constexpr std::size_t kBatchesInFlight = 2;
@@ -34,8 +30,8 @@ class JobChannel {
   virtual void progress(const v1::Progress& progress) = 0;
   /// The cubin of this digest; absent if the daemon no longer has it.
   virtual std::optional<std::string> fetch_cubin(const Digest& digest) = 0;
-  /// For cubins whose compressed form is above kMaxInlineCubinBytes: call it before the Batch that names them
-  /// without bytes.
+  /// For a cubin that would make its message larger than kMaxInlineCubinBytes: call it before the Batch that
+  /// names it without bytes.
   virtual void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) = 0;
 
   /// Somebody waits for the job; may become true while it runs. Throws nothing.

@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 constexpr int kMaxMessageBytes = 64 << 20;  // a lease has the sources of its kernel
 constexpr milliseconds kAckPoll{50};
-// A job that is handed back sends its last batch and its result; the daemon wants that within 5 s.
+// A job that is handed back sends its result behind batches in flight; the daemon wants that within 5 s.
 constexpr milliseconds kGrace{3000};
 constexpr milliseconds kCallDeadline{60'000};
 // The wait for the end of a stream of which nothing more can be read.

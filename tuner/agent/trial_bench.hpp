@@ -35,7 +35,7 @@ class TrialBench {
   /// Lets the compiler run ahead.
   void want(const Candidate& candidate);
   Attempt compile(const Candidate& candidate);
-  /// Sent with the next block or by commit().
+  /// Sent as a measurement is.
   Attempt verify(const Candidate& candidate, const DeviceSetup& setup, bool after_timing);
 
   /// Whether anything is stored of it.

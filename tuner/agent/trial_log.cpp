@@ -152,16 +152,20 @@ void TrialLog::commit_if_due() {
 }
 
 void TrialLog::commit() {
+  std::set<Digest> artifacts;  // some trials share one
   for (const auto& [trial, artifact] : pending_headers_) {
-    artifacts_.add_to(pending_, artifact);
     *pending_.add_trials() = headers_.at(trial);
+    artifacts.insert(artifact);
+  }
+  for (const Digest& artifact : artifacts) {
+    artifacts_.add_to(pending_, artifact);
   }
   if (pending_.trials().empty() && pending_.blocks().empty() && pending_.verifications().empty()) {
     return;
   }
   sent_at_ = clock_.steady_now();
   channel_.store(std::exchange(pending_, {}));
-  for (const auto& [trial, artifact] : pending_headers_) {
+  for (const Digest& artifact : artifacts) {
     artifacts_.mark_stored(artifact);
   }
   pending_headers_.clear();

@@ -18,12 +18,16 @@
 
 namespace cubind {
 
+/// Batches of results are sent at least so far apart, but for faults and the ends of stages. One for each
+/// measurement, of a millisecond, kept the daemon so busy that two GPUs waited for it.
+inline constexpr std::chrono::milliseconds kBetweenBatches{10};
+
 /// The known results of the job's trials: those of the lease, and those that the job has added. Every new
 /// result goes through here, and every question is looked up here first. So a killed job runs the same search
 /// from the start over the stored results and measures only the missing ones.
 ///
 /// Additions are gathered and sent as one batch by commit(), as JobChannel::store() does. Used from the job's
-/// thread. What the constructor gets must outlive this object.
+/// thread. The input, artifacts, channel and clock must outlive it.
 class TrialLog {
  public:
   /// Selects the stored blocks that are comparable with the job's measurements. The others keep their index

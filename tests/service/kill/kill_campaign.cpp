@@ -20,7 +20,7 @@ constexpr milliseconds kLook{2};
 // A daemon that acknowledged what it has not stored has said so by then.
 constexpr milliseconds kSettles{20};
 // How far a job goes on from its place, where it does.
-constexpr std::uint64_t kGoesOnMilliseconds = 15;
+constexpr std::uint64_t kGoesOnMilliseconds = 60;
 
 constexpr std::size_t kDaemonTarget = 0, kDeviceTarget = 2;
 

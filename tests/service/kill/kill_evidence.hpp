@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/trial_log.hpp"
 #include "tuner/table/table.hpp"
 
 namespace cubind::test {
@@ -22,7 +23,7 @@ struct KillEvidence {
 };
 
 /// What a measurement takes at least.
-inline constexpr std::chrono::milliseconds kPace{2};
+inline constexpr std::chrono::milliseconds kPace = kBetweenBatches;
 /// Measurements of a batch: those from the one before it until it is sent, and the one that is over by then.
 inline constexpr std::size_t kMostInBatch = kBetweenBatches / kPace + 1;
 /// Measurements that a kill may cost: those of the batches in flight and of the next one, which waits to be

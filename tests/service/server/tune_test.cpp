@@ -51,12 +51,10 @@ TEST_CASE("tune measures exactly the given problems and a fresh one is not measu
   CHECK(daemon.jobs(true).size() == 1);
 }
 
-TEST_CASE("the problems of one Tune are leased by falling work and equal ones in the order given") {
+/// The problems of the leases, in their order.
+std::vector<std::string> leased_for(v1::TuneRequest request) {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
-  v1::TuneRequest request = tune_vector_add({1024, 8192, 8192, 16384});
-  request.mutable_problems(1)->mutable_types(0)->set_type("f16");
-  request.mutable_problems(2)->mutable_types(0)->set_type("bf16");
   request.set_detach(true);
   daemon.tune(request);
   std::vector<std::string> leased;
@@ -65,7 +63,22 @@ TEST_CASE("the problems of one Tune are leased by falling work and equal ones in
     leased.push_back(to_string(problem_from_wire(lease.problem(), "problem")));
     REQUIRE(agent.tune(lease));
   }
-  CHECK(leased == std::vector<std::string>{"N=16384,T=f32", "N=8192,T=f16", "N=8192,T=bf16", "N=1024,T=f32"});
+  return leased;
+}
+
+TEST_CASE("the problems of one Tune are leased by falling work and equal ones in the order given") {
+  v1::TuneRequest request = tune_vector_add({1024, 8192, 8192, 16384});
+  request.mutable_problems(1)->mutable_types(0)->set_type("f16");
+  request.mutable_problems(2)->mutable_types(0)->set_type("bf16");
+  CHECK(leased_for(request) ==
+        std::vector<std::string>{"N=16384,T=f32", "N=8192,T=f16", "N=8192,T=bf16", "N=1024,T=f32"});
+}
+
+TEST_CASE("a short kernel comes before one with more work unless the search has a budget") {
+  v1::TuneRequest request = tune_vector_add({8'000'000, 1024});
+  CHECK(leased_for(request) == std::vector<std::string>{"N=1024,T=f32", "N=8000000,T=f32"});
+  request.set_max_trials(4);
+  CHECK(leased_for(request) == std::vector<std::string>{"N=8000000,T=f32", "N=1024,T=f32"});
 }
 
 TEST_CASE("a record under another power limit than the GPU's is not fresh") {

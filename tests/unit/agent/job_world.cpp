@@ -1,6 +1,7 @@
 #include "tests/unit/agent/job_world.hpp"
 
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "base/error.hpp"
@@ -138,6 +139,9 @@ std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chro
 }
 
 void MemoryChannel::store(v1::Batch batch) {
+  if (batch.ByteSizeLong() > std::size_t{4} << 20) {
+    throw std::logic_error("a message above gRPC's limit");
+  }
   const bool dies = batches++ == die_at;
   if (dies) {
     lost = batch;
@@ -145,7 +149,11 @@ void MemoryChannel::store(v1::Batch batch) {
   if (dies && !die_after_storing) {
     throw Error(ErrorCode::Aborted, "lease", "lost");
   }
+  std::set<std::string> sent;
   for (const v1::ArtifactUpload& artifact : batch.artifacts()) {
+    if (!sent.insert(artifact.key()).second) {
+      throw std::logic_error("an artifact twice in a batch");
+    }
     artifacts[artifact.key()] = artifact;
     if (!artifact.info().zstd_cubin().empty()) {
       cubins[artifact.info().digest()] = zstd_decompress(artifact.info().zstd_cubin(), 4 << 20);

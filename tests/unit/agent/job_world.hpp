@@ -13,6 +13,7 @@
 #include "tests/unit/agent/simulated_device.hpp"
 #include "tuner/agent/compiler.hpp"
 #include "tuner/agent/job_channel.hpp"
+#include "tuner/agent/trial_log.hpp"
 #include "tuner/agent/tune_job.hpp"
 
 namespace cubind::test {

@@ -234,16 +234,44 @@ TEST_CASE("a configuration that does not compile is an outcome and the others go
   CHECK(world.channel.trial(configuration(3, 2))->detail() == "refused");
 }
 
-TEST_CASE("a cubin above 3 MiB is put in chunks before the batch that names it") {
-  // What cannot be compressed has a few bytes more than itself.
-  const auto [bytes, put] = GENERATE(std::pair{(3 << 20) - 1000, 0}, std::pair{(3 << 20) + 1, 1});
-  World world({});
+/// What cannot be compressed.
+std::string noise_of(std::size_t bytes) {
   Random random(1);
-  std::string noise(static_cast<std::size_t>(bytes), '\0');
+  std::string noise(bytes, '\0');
   for (char& byte : noise) {
     byte = static_cast<char>(random.below(256));
   }
-  world.compiler.more = [&](const std::string& entry) {
+  return noise;
+}
+
+TEST_CASE("an artifact of several trials is sent once") {
+  World world({});
+  world.measuring_takes = kBetweenBatches / 5;
+  std::string& spec = *world.channel.frame.mutable_spec()->mutable_spec_json();
+  spec.replace(spec.find(", {B}>"), 6, ">");
+  spec.replace(spec.find("[\"32\"]"), 6, "[\"32 * B\"]");
+  CHECK(text(world.run().winner()) == "A=3,B=2");
+  CHECK(world.channel.trials.size() == 24);
+  CHECK(world.channel.artifacts.size() == 6);
+}
+
+TEST_CASE("cubins that would make a batch too large together are put in chunks before it") {
+  World world({});
+  world.measuring_takes = kBetweenBatches / 5;
+  world.compiler.more = [noise = noise_of(1 << 20)](const std::string&) { return noise; };
+  CHECK(text(world.run().winner()) == "A=3,B=2");
+  CHECK(world.channel.put > 0);
+  CHECK(world.channel.put < static_cast<int>(world.channel.artifacts.size()));
+  for (const auto& [key, artifact] : world.channel.artifacts) {
+    CHECK(world.channel.cubins.contains(artifact.info().digest()));
+  }
+}
+
+TEST_CASE("a cubin above 3 MiB is put in chunks before the batch that names it") {
+  // Noise has a few bytes more when it is compressed, and the batch has the trial.
+  const auto [bytes, put] = GENERATE(std::pair{(3 << 20) - 10'000, 0}, std::pair{(3 << 20) + 1, 1});
+  World world({});
+  world.compiler.more = [noise = noise_of(static_cast<std::size_t>(bytes))](const std::string& entry) {
     return entry == "simulated<float, 3, 2>" ? noise : std::string();
   };
   CHECK(text(world.run().winner()) == "A=3,B=2");
