@@ -14,16 +14,15 @@ struct KernelEntry;
 void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
                  const IndexSnapshot& index);
 
-/// What is known of the question's trials, and the artifacts of problems that are compiled alike.
-using FillKnown = void(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
-                       const IndexSnapshot& index);
-
-/// Trials, blocks, verifications and artifacts, for a lease. Full keys and details are left out: the agent
-/// computes the keys itself, and a lease must stay far below the largest message. A retune begins a new
-/// series: of older ones it gets the artifacts and the configurations that do not compile, no timing.
-FillKnown fill_known_work;
-/// The keys of the artifacts that those trials name and nothing else, for a job that is announced: what was
-/// compiled before, whether it is stored or did not compile.
-FillKnown fill_artifact_keys;
+/// The question's trials, blocks and verifications, and the artifacts of all problems that are compiled
+/// alike, for a lease. Full keys and details are left out: the agent computes the keys itself, and a lease
+/// must stay far below the largest message. A retune begins a new series: of older ones it gets the artifacts
+/// and the configurations that do not compile, no timing.
+void fill_known_work(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
+                     const IndexSnapshot& index);
+/// The keys of those artifacts and nothing else, for a job that is announced: what was compiled before,
+/// whether it is stored or did not compile.
+void fill_artifact_keys(Lease& lease, const KernelSpec& spec, const OfferedDevice& device, Store& store,
+                        const IndexSnapshot& index);
 
 }  // namespace cubind

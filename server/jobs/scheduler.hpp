@@ -15,7 +15,6 @@
 #include "base/clock.hpp"
 #include "server/jobs/agent.hpp"
 #include "server/jobs/failures.hpp"
-#include "server/jobs/grant.hpp"
 #include "server/jobs/job_event.hpp"
 #include "server/jobs/open_jobs.hpp"
 #include "server/jobs/pending_checks.hpp"
@@ -27,6 +26,7 @@ namespace cubind {
 class Error;
 class KernelLibrary;
 class Store;
+struct KernelEntry;
 
 struct SchedulerOptions {
   std::chrono::milliseconds lease{15'000};
@@ -201,8 +201,12 @@ class Scheduler {
   void begin_checks(std::uint64_t agent);
   void try_to_grant(OpenJob& job, const JobPlace& place);
   void grant(OpenJob& job, const JobPlace& place);
-  /// What an agent is told of a job: everything but the id and the terms of its lease.
-  Lease describe(const OpenJob& job, const JobPlace& place, FillKnown& fill_known);
+  /// The kernel that the job was submitted for. Throws FailedPrecondition where its interface is another now.
+  std::shared_ptr<const KernelEntry> kernel_of(const OpenJob& job);
+  /// What an agent is told of a job: everything but what is known of its trials, and the id and the terms of
+  /// its lease.
+  Lease describe(const OpenJob& job, const JobPlace& place, const KernelEntry& kernel,
+                 const IndexSnapshot& index);
   /// Tells the agents which jobs come next on their GPUs, so that they compile for these meanwhile.
   void announce_next();
   /// The first, by rank and age, of the jobs that are queued for the GPU of a leased one and were not

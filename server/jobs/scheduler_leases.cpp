@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "server/jobs/grant.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/kernel_library.hpp"
 #include "server/store/store.hpp"
@@ -207,12 +208,17 @@ void Scheduler::mark_without_device(OpenJob& job) {
   jobs_.tell(job);
 }
 
-Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, FillKnown& fill_known) {
-  const auto kernel = kernels_.find(job.row.question.kernel);
+std::shared_ptr<const KernelEntry> Scheduler::kernel_of(const OpenJob& job) {
+  auto kernel = kernels_.find(job.row.question.kernel);
   if (kernel->interface != job.row.question.interface) {
     throw Error(ErrorCode::FailedPrecondition, "kernel " + job.row.question.kernel,
                 "its interface has changed since the job was submitted");
   }
+  return kernel;
+}
+
+Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, const KernelEntry& kernel,
+                          const IndexSnapshot& index) {
   Lease lease;
   lease.job = job.row;
   lease.job.question = job.measured();
@@ -226,15 +232,17 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, FillKnown& 
   lease.lease_ms = static_cast<std::uint32_t>(options_.lease.count());
   lease.only_when_idle = only_when_idle(job.row);
   lease.nobody_waits = job.row.kind == JobKind::Tune && !job.is_awaited;
-  fill_search(lease, *kernel, place.device, store_, *index_.snapshot());
-  if (place.device) {
-    fill_known(lease, *kernel->spec, *place.device, store_, *index_.snapshot());
-  }
+  fill_search(lease, kernel, place.device, store_, index);
   return lease;
 }
 
 void Scheduler::grant(OpenJob& job, const JobPlace& place) {
-  Lease lease = describe(job, place, fill_known_work);
+  const auto kernel = kernel_of(job);
+  const auto index = index_.snapshot();
+  Lease lease = describe(job, place, *kernel, *index);
+  if (place.device) {
+    fill_known_work(lease, *kernel->spec, *place.device, store_, *index);
+  }
   JobRow row = job.row;
   row.state = JobState::Running;
   row.fence += 1;
@@ -283,7 +291,11 @@ void Scheduler::announce_next() {
       continue;
     }
     try {
-      agent.link->announce(describe(*next, {lease.agent, &*device}, fill_artifact_keys));
+      const auto kernel = kernel_of(*next);
+      const auto index = index_.snapshot();
+      Lease told = describe(*next, {lease.agent, &*device}, *kernel, *index);
+      fill_artifact_keys(told, *kernel->spec, *device, store_, *index);
+      agent.link->announce(told);
     } catch (const std::exception& error) {
       // It is told when the job is granted.
       log_info("job " + next->row.id + " is not announced: " + error.what());

@@ -27,14 +27,6 @@ bool selects(const RecordFilter& filter, const std::string& kernel, const Digest
   return filter.kernels.empty() || std::ranges::find(filter.kernels, kernel) != filter.kernels.end();
 }
 
-Configuration read_configured(Statement& row) {
-  std::pair<Digest, Configuration> trial;
-  store::ColumnReader column(row);
-  column("key", trial.first);
-  column("configuration", trial.second);
-  return std::move(trial.second);
-}
-
 }  // namespace
 
 Generation StoreReader::generation() {
@@ -265,10 +257,14 @@ std::vector<Configuration> StoreReader::fastest_screened(const TrialGroup& group
     }
   }
   std::ranges::sort(means);
+  const auto read_configuration = [](Statement& row) {
+    row.digest();  // the row's name
+    return store::read_configuration(row.text());
+  };
   std::vector<Configuration> fastest;
   for (const auto& [mean, trial] : std::span(means).first(std::min(means.size(), most))) {
     Statement of_trial = database_.query(sql::kConfiguration);
-    std::ranges::move(read_sound(of_trial.bind(trial), "trials", damaged_, read_configured),
+    std::ranges::move(read_sound(of_trial.bind(trial), "trials", damaged_, read_configuration),
                       std::back_inserter(fastest));
   }
   return fastest;

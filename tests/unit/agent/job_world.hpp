@@ -77,6 +77,9 @@ class MemoryChannel final : public JobChannel {
   v1::LeaseGrant frame;  // what every lease of the job has
 };
 
+/// Of a measurement that shares its batch with others.
+inline constexpr std::chrono::milliseconds kQuick{2};
+
 struct World {
   explicit World(Behaviour behaviour);
 

@@ -7,8 +7,6 @@
 namespace cubind::test {
 namespace {
 
-constexpr std::chrono::milliseconds kQuick{2};
-
 Behaviour noisy() { return {.noise = 0.03}; }
 
 std::set<SimulatedDevice::Sample> samples_of(const v1::Batch& batch, const MemoryChannel& channel) {

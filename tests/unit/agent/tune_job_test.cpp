@@ -246,7 +246,7 @@ std::string noise_of(std::size_t bytes) {
 
 TEST_CASE("an artifact of several trials is sent once") {
   World world({});
-  world.measuring_takes = kBetweenBatches / 5;
+  world.measuring_takes = kQuick;
   std::string& spec = *world.channel.frame.mutable_spec()->mutable_spec_json();
   spec.replace(spec.find(", {B}>"), 6, ">");
   spec.replace(spec.find("[\"32\"]"), 6, "[\"32 * B\"]");
@@ -257,7 +257,7 @@ TEST_CASE("an artifact of several trials is sent once") {
 
 TEST_CASE("cubins that would make a batch too large together are put in chunks before it") {
   World world({});
-  world.measuring_takes = kBetweenBatches / 5;
+  world.measuring_takes = kQuick;
   world.compiler.more = [noise = noise_of(1 << 20)](const std::string&) { return noise; };
   CHECK(text(world.run().winner()) == "A=3,B=2");
   CHECK(world.channel.put > 0);
