@@ -76,8 +76,9 @@ class Oracle:
             self.specs[kernel] = Spec.read(next(ROOT.glob(f"variants/*/{kernel}.json")))
         return self.specs[kernel]
 
-    def problem(self, one):
-        return oracle.Problem(self.spec(one.kernel), one.problem, self.device, self.places, oracle.PAIRINGS)
+    def problem(self, one, seed=0):
+        spec = self.spec(one.kernel)
+        return oracle.Problem(spec, one.problem, self.device, self.places, oracle.PAIRINGS, seed)
 
     def compile(self, every):
         """All that will be measured, before anything is: compilers would disturb."""
@@ -100,7 +101,7 @@ class Oracle:
             other_memory = torch.empty(
                 draw.randrange(1, MOST_MEMORY_BEFORE), dtype=torch.uint8, device="cuda"
             )
-            problem = self.problem(one)
+            problem = self.problem(one, draw.random())
             calls = {name: problem.call(self.compiler, configurations[name]) for name in names}
             yield calls
             torch.cuda.synchronize()

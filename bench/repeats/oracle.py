@@ -27,6 +27,9 @@ STEP = 5000  # samples of a call of the timer, whose records take memory
 FIRST_ROUNDS = 200
 LONG_ROUNDS = 3000
 PAIRINGS = 4  # of each place of a buffer with places of the others
+SMALL_PLACES_BYTES, MOST_PLACES = 64 << 20, 251  # there are more places of what is small, as in the tuner
+PAGE = 2 << 20
+OFFSETS, OFFSET_STEP = 4096, 512  # where small buffers begin
 LOADS = 5  # of buffers and code, each for its share of the long rounds
 REPEATS = 12  # of a kernel below REPEATED_BELOW_US, as in the tuner's finals
 REPEATED_BELOW_US = 12.8
@@ -71,26 +74,47 @@ def filled(fill, count):
     raise ValueError(f"the oracle has no fill {name}: normal and uniform")
 
 
+def tensors(count, dtype, places, draw):
+    """As many as places, of `count` elements. Large ones have an allocation each, which begins a page of the
+    GPU's; small ones begin anywhere in a page, as an allocator gives them, each at another offset."""
+    size = count * dtype.itemsize
+    if size >= PAGE // 2:
+        return [torch.empty(count, dtype=dtype, device="cuda") for _ in range(places)]
+    step = -(-size // OFFSETS) * OFFSETS + OFFSET_STEP
+    memory = torch.empty(OFFSETS + places * step, dtype=torch.uint8, device="cuda")
+    begin = OFFSET_STEP * draw.randrange(OFFSETS // OFFSET_STEP)
+    return [memory[begin + place * step :][:size].view(dtype) for place in range(places)]
+
+
 class Problem:
     """The buffers, at several places, and scalars of a problem, by the spec's names. The inputs are as the
     spec has them: of random values a kernel's time differs by 0.3 % with their distribution."""
 
-    def __init__(self, spec, problem, device, places=1, pairings=1):
+    def __init__(self, spec, problem, device, places=1, pairings=1, seed=0):
         self.spec, self.problem, self.device = spec, problem, device
-        self.scalars, self.places = {}, [{} for _ in range(places * pairings)]
-        self.turn, draw = itertools.cycle(range(places * pairings)), random.Random(0)
+        self.scalars, draw = {}, random.Random(seed)
         default = spec.launches(problem, spec.default(problem, device), device)
-        for parameter in [one for launch in default for one in launch["parameters"]]:
+        parameters = [one for launch in default for one in launch["parameters"]]
+        buffers = [one for one in parameters if one["kind"] == "buffer" and one["role"] != "scratch"]
+        if places > 1:
+            small = SMALL_PLACES_BYTES // sum(max(one["size_bytes"], 1) for one in buffers)
+            if small > places:
+                pairings = max(places * pairings // small, 1)
+                places = min(small, MOST_PLACES)
+        self.places = [{} for _ in range(places * pairings)]
+        self.turn = itertools.cycle(range(places * pairings))
+        for parameter in parameters:
             if parameter["kind"] == "scalar" and "value" not in parameter:
                 self.scalars[parameter["name"]] = spec.fields["arguments"][parameter["name"]]["bench"]
-            elif parameter["kind"] == "buffer" and parameter["role"] != "scratch":
-                dtype = DTYPES[parameter["type"]]
-                count = max(parameter["size_bytes"] // dtype.itemsize, 1)
-                fill = spec.fields["arguments"][parameter["name"]].get("fill", "normal")
-                made = [filled(fill, count).to(dtype) for _ in range(places)]
-                drawn = [one for _ in range(pairings) for one in draw.sample(made, places)]
-                for buffers, one in zip(self.places, drawn):
-                    buffers[parameter["name"]] = one
+        for parameter in buffers:
+            name, dtype = parameter["name"], DTYPES[parameter["type"]]
+            fill = spec.fields["arguments"][name].get("fill", "normal")
+            made = tensors(max(parameter["size_bytes"] // dtype.itemsize, 1), dtype, places, draw)
+            for one in made:
+                one.copy_(filled(fill, one.numel()))
+            drawn = [one for _ in range(pairings) for one in draw.sample(made, places)]
+            for place, one in zip(self.places, drawn):
+                place[name] = one
 
     def launches(self, configuration):
         return self.spec.launches(self.problem, configuration, self.device)

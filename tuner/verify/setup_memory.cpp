@@ -17,12 +17,20 @@ constexpr double kDefaultFraction = 0.9;
 // What a GPU maps at once. cudaMalloc gives a buffer of about half a page or more pages of its own.
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
-bool begins_page(std::uint64_t payload) { return payload >= kPage / 2; }
+std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t step) { return (bytes + step - 1) / step * step; }
 
 // All places of a problem together, unless one alone takes more.
 constexpr std::uint64_t kPlacesBytes = std::uint64_t{4} << 30;
+// There are more where they are small: the less a buffer holds, the more its place changes a kernel's time.
+constexpr std::uint64_t kMostLargePlaces = 31;
+constexpr std::uint64_t kSmallPlacesBytes = std::uint64_t{64} << 20;
 // Primes: going round in equal steps then comes to all places.
-constexpr std::array<std::uint32_t, 11> kPlaceCounts = {31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2};
+constexpr std::array<std::uint32_t, 14> kPlaceCounts = {251, 127, 61, 31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2};
+
+// From a place of a small buffer to the next: they begin anywhere within these bytes, in steps of so many, as
+// what allocators give does.
+constexpr std::uint64_t kOffsetsBytes = 4096;
+constexpr std::uint64_t kOffsetStep = 512;
 
 std::uint64_t payload_bytes(const v1::BufferSpec& buffer) {
   const DType type = dtype_from_wire(buffer.type(), "prepare.buffers[" + buffer.name() + "].type");
@@ -48,6 +56,8 @@ std::uint64_t memory_share(double fraction, std::uint64_t free_bytes) {
   return static_cast<std::uint64_t>(share * static_cast<double>(free_bytes));
 }
 
+bool begins_page(std::uint64_t payload) { return payload >= kPage / 2; }
+
 std::uint64_t lead_bytes(std::uint64_t payload) { return begins_page(payload) ? kPage : kRedZoneBytes; }
 
 std::uint64_t guarded_bytes(std::uint64_t payload) {
@@ -56,8 +66,7 @@ std::uint64_t guarded_bytes(std::uint64_t payload) {
 }
 
 std::uint64_t further_place_bytes(std::uint64_t payload) {
-  const std::uint64_t step = begins_page(payload) ? kPage : kAllocatorAlignment;
-  return (payload + step - 1) / step * step;
+  return begins_page(payload) ? rounded_up(payload, kPage) : rounded_up(payload, kOffsetsBytes) + kOffsetStep;
 }
 
 std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
@@ -91,7 +100,8 @@ std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spa
     return 1;
   }
   const std::uint64_t each = std::max<std::uint64_t>(place_bytes(request), 1);
-  const std::uint64_t most = std::min(kPlacesBytes / each, 1 + spare_bytes / each);
+  const std::uint64_t wanted = std::max(std::min(kPlacesBytes / each, kMostLargePlaces), kSmallPlacesBytes / each);
+  const std::uint64_t most = std::min(wanted, 1 + spare_bytes / each);
   const auto* const count = std::ranges::find_if(kPlaceCounts, [&](std::uint32_t n) { return n <= most; });
   return count == kPlaceCounts.end() ? 1 : *count;
 }

@@ -14,12 +14,15 @@ std::uint64_t memory_share(double fraction, std::uint64_t free_bytes);
 /// As allocators give it; where a buffer starts within its allocation, see GuardedBuffer.
 inline constexpr std::uint64_t kAllocatorAlignment = 256;
 
+/// Whether allocators let a buffer of this size begin a page of the GPU's, as cudaMalloc does.
+bool begins_page(std::uint64_t payload);
 /// What lies in an allocation before the buffer when it is timed: a red zone, or for a large buffer a page,
 /// so that it begins one, as cudaMalloc has it.
 std::uint64_t lead_bytes(std::uint64_t payload);
 /// One buffer's allocation: what lies before it, the buffer, the red zone behind it.
 std::uint64_t guarded_bytes(std::uint64_t payload);
-/// What the allocation of one further place takes. It has no red zones: they would change a kernel's time.
+/// What one further place takes. It has no red zones: they would change a kernel's time. Small buffers, side
+/// by side in one allocation, begin at another offset from a page of 4 KiB at each place.
 std::uint64_t further_place_bytes(std::uint64_t payload);
 
 /// The allocations of preparing the problem: each buffer, a second copy of the outputs for the reference, the

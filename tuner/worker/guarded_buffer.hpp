@@ -52,6 +52,8 @@ class GuardedBuffer {
   ZoneOnDevice back_zone() const;
 
  private:
+  cuda::DevicePtr further_address() const;
+
   std::string name_;
   v1::Role role_;
   DType type_;
@@ -62,7 +64,8 @@ class GuardedBuffer {
   Placement placement_ = Placement::Aligned;
   DeviceMemory memory_;
   DeviceMemory minimal_;               // of the minimal placement, once it is parted
-  std::vector<DeviceMemory> further_;  // the places after the first
+  std::vector<DeviceMemory> further_;  // of the places after the first; of small buffers one holds all
+  std::uint32_t further_places_ = 0;
   std::uint32_t place_ = 0;
   cuda::DevicePtr address_ = 0;
 };

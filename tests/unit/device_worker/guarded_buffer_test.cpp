@@ -42,7 +42,8 @@ TEST_CASE("a large buffer and its red zones stay inside its allocation at each p
 }
 
 TEST_CASE("further places have memory of their own and are counted round and round") {
-  BufferOnHost host(kMebibyte, v1::IN);
+  const std::uint64_t bytes = GENERATE(kMebibyte, std::uint64_t{5000});
+  BufferOnHost host(bytes, v1::IN);
   const cuda::DevicePtr first = host.buffer->address();
   host.buffer->set_further_places(host.budget, 2);
   std::vector<cuda::DevicePtr> addresses;
@@ -53,8 +54,8 @@ TEST_CASE("further places have memory of their own and are counted round and rou
   }
   CHECK(addresses.front() == first);
   std::ranges::sort(addresses);
-  CHECK(addresses[0] + kMebibyte <= addresses[1]);
-  CHECK(addresses[1] + kMebibyte <= addresses[2]);
+  CHECK(addresses[0] + bytes <= addresses[1]);
+  CHECK(addresses[1] + bytes <= addresses[2]);
   host.buffer->move(Placement::Aligned, 3);
   CHECK(host.buffer->address() == first);
 }
@@ -64,8 +65,22 @@ TEST_CASE("places that are given back free their memory") {
   const std::uint64_t taken = host.budget.taken_bytes();
   host.buffer->set_further_places(host.budget, 3);
   CHECK(host.budget.taken_bytes() == taken + 3 * kMebibyte);
+  host.buffer->set_further_places(host.budget, 2);
+  CHECK(host.budget.taken_bytes() == taken + 2 * kMebibyte);
   host.buffer->set_further_places(host.budget, 0);
   CHECK(host.budget.taken_bytes() == taken);
+}
+
+TEST_CASE("the places of a small buffer share an allocation") {
+  constexpr std::uint64_t kBytes = 8192;
+  BufferOnHost host(kBytes, v1::IN);
+  const std::uint64_t taken = host.budget.taken_bytes();
+  host.buffer->set_further_places(host.budget, 250);
+  CHECK(host.budget.taken_bytes() == taken + 250 * verify::further_place_bytes(kBytes));
+  host.buffer->move(Placement::Aligned, 1);
+  const cuda::DevicePtr first = host.buffer->address();
+  host.buffer->move(Placement::Aligned, 250);
+  CHECK(host.buffer->address() == first + 249 * verify::further_place_bytes(kBytes));
 }
 
 TEST_CASE("scratch that shrinks below a large buffer lies behind its red zone alone again") {

@@ -55,10 +55,8 @@ TEST_CASE("a fill with many choices needs a workspace for its distribution") {
 
 constexpr std::uint64_t kAmple = std::uint64_t{64} << 30;
 
-TEST_CASE("a problem is timed at as many places as 4 GiB hold, at most 31 and a prime number") {
+TEST_CASE("a problem is timed at a prime number of places: 31, fewer where 4 GiB do not hold them") {
   v1::PrepareProblem request = one_buffer(v1::OUT);
-  CHECK(place_bytes(request) == 4096);
-  CHECK(timing_places(request, kAmple) == 31);
   const auto places_of = [&](std::uint64_t mebibytes) {
     request.mutable_buffers(0)->set_elements(mebibytes << 18);
     return timing_places(request, kAmple);
@@ -71,6 +69,20 @@ TEST_CASE("a problem is timed at as many places as 4 GiB hold, at most 31 and a 
   CHECK(places_of(5000) == 1);
 }
 
+TEST_CASE("a small problem is timed at as many places as 64 MiB hold, at most 251") {
+  v1::PrepareProblem request = one_buffer(v1::OUT);
+  CHECK(place_bytes(request) == 4096 + 512);
+  CHECK(timing_places(request, kAmple) == 251);
+  const auto places_of = [&](std::uint64_t kibibytes) {
+    request.mutable_buffers(0)->set_elements(kibibytes << 8);
+    return timing_places(request, kAmple);
+  };
+  CHECK(places_of(200) == 251);
+  CHECK(places_of(500) == 127);
+  CHECK(places_of(1023) == 61);
+  CHECK(places_of(2048) == 31);
+}
+
 TEST_CASE("a problem is timed at as many places as the spare memory holds") {
   const v1::PrepareProblem request = one_buffer(v1::OUT);
   const std::uint64_t each = place_bytes(request);
@@ -79,10 +91,11 @@ TEST_CASE("a problem is timed at as many places as the spare memory holds") {
   CHECK(timing_places(request, 5 * each) == 5);
   CHECK(timing_places(request, 30 * each - 1) == 29);
   CHECK(timing_places(request, 30 * each) == 31);
+  CHECK(timing_places(request, 250 * each) == 251);
 }
 
 TEST_CASE("each buffer comes to all places, and two of them to all pairs of places") {
-  const std::uint32_t places = GENERATE(2u, 3u, 7u, 31u);
+  const std::uint32_t places = GENERATE(2u, 3u, 7u, 31u, 251u);
   std::set<std::uint32_t> visited;
   for (std::uint32_t sample = 0; sample < places; ++sample) {
     visited.insert(place_at(sample, 2, places));
@@ -104,7 +117,16 @@ TEST_CASE("a large buffer begins a page at each place as cudaMalloc has it") {
   CHECK(further_place_bytes(kPage / 2) == kPage);
   CHECK(further_place_bytes(2 * kPage) == 2 * kPage);
   CHECK(further_place_bytes(2 * kPage + 1) == 3 * kPage);
-  CHECK(further_place_bytes(4000) == 4096);
+}
+
+TEST_CASE("places of a small buffer lie side by side and begin at all offsets from a page of 4 KiB") {
+  const std::uint64_t bytes = GENERATE(0u, 1u, 4000u, 8192u, 512u << 10);
+  std::set<std::uint64_t> offsets;
+  for (std::uint64_t place = 0; place < 8; ++place) {
+    offsets.insert(place * further_place_bytes(bytes) % 4096);
+  }
+  CHECK(further_place_bytes(bytes) >= bytes);
+  CHECK(offsets.size() == 8);
 }
 
 TEST_CASE("where the L2 stays warm or a graph is launched there is one place") {
@@ -119,7 +141,7 @@ TEST_CASE("scratch has one place and counts for none") {
   v1::PrepareProblem request = one_buffer(v1::SCRATCH);
   request.mutable_buffers(0)->set_elements(std::uint64_t{600} << 18);
   CHECK(place_bytes(request) == 0);
-  CHECK(timing_places(request, kAmple) == 31);
+  CHECK(timing_places(request, kAmple) == 251);
 }
 
 }  // namespace
