@@ -29,7 +29,7 @@ struct MeasureSettings {
   /// right by luck.
   std::uint32_t max_finalists = 16;
   std::uint32_t min_samples = 10;
-  std::uint32_t max_samples = 60;
+  std::uint32_t max_samples = 120;
   double comparison_growth = 1.25;
   double tie_margin = 0.001;
   /// Short times, below `mean_below_ticks`: screening by few samples of few ticks ranks them badly, so

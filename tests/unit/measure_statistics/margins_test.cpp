@@ -35,7 +35,7 @@ TEST_CASE("the first values of the settings are those that the documentation nam
   CHECK(kSettings.tie_margin == 0.001);
   CHECK(kSettings.max_finalists == 16);
   CHECK(kSettings.min_samples == 10);
-  CHECK(kSettings.max_samples == 60);
+  CHECK(kSettings.max_samples == 120);
 }
 
 }  // namespace
