@@ -100,7 +100,8 @@ std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spa
     return 1;
   }
   const std::uint64_t each = std::max<std::uint64_t>(place_bytes(request), 1);
-  const std::uint64_t wanted = std::max(std::min(kPlacesBytes / each, kMostLargePlaces), kSmallPlacesBytes / each);
+  const std::uint64_t wanted =
+      std::max(std::min(kPlacesBytes / each, kMostLargePlaces), kSmallPlacesBytes / each);
   const std::uint64_t most = std::min(wanted, 1 + spare_bytes / each);
   const auto* const count = std::ranges::find_if(kPlaceCounts, [&](std::uint32_t n) { return n <= most; });
   return count == kPlaceCounts.end() ? 1 : *count;
