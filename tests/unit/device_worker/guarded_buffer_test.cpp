@@ -72,15 +72,15 @@ TEST_CASE("places that are given back free their memory") {
 }
 
 TEST_CASE("the places of a small buffer share an allocation") {
-  constexpr std::uint64_t kBytes = 8192;
-  BufferOnHost host(kBytes, v1::IN);
+  constexpr std::uint64_t kSmall = 8192;
+  BufferOnHost host(kSmall, v1::IN);
   const std::uint64_t taken = host.budget.taken_bytes();
   host.buffer->set_further_places(host.budget, 250);
-  CHECK(host.budget.taken_bytes() == taken + 250 * verify::further_place_bytes(kBytes));
+  CHECK(host.budget.taken_bytes() == taken + 250 * verify::further_place_bytes(kSmall));
   host.buffer->move(Placement::Aligned, 1);
   const cuda::DevicePtr first = host.buffer->address();
   host.buffer->move(Placement::Aligned, 250);
-  CHECK(host.buffer->address() == first + 249 * verify::further_place_bytes(kBytes));
+  CHECK(host.buffer->address() == first + 249 * verify::further_place_bytes(kSmall));
 }
 
 TEST_CASE("scratch that shrinks below a large buffer lies behind its red zone alone again") {
