@@ -42,7 +42,7 @@ TEST_CASE("a large buffer and its red zones stay inside its allocation at each p
 }
 
 TEST_CASE("further places have memory of their own and are counted round and round") {
-  const std::uint64_t bytes = GENERATE(kMebibyte, std::uint64_t{5000});
+  const std::uint64_t bytes = GENERATE(as<std::uint64_t>(), kMebibyte, 5000);
   BufferOnHost host(bytes, v1::IN);
   const cuda::DevicePtr first = host.buffer->address();
   host.buffer->set_further_places(host.budget, 2);

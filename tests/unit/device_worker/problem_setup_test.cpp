@@ -135,30 +135,30 @@ TEST_CASE("after a wrong result the inputs of both placements are made anew") {
   CHECK(host.fills_of_trials(1) == 4);
 }
 
-TEST_CASE("samples take turns among 31 places that all have the inputs") {
+TEST_CASE("samples take turns among 61 places that all have the inputs") {
   SetupOnHost host(kEnoughForPlaces);
   const std::uint64_t taken = host.budget.taken_bytes();
   host.setup->prepare_timing();
-  CHECK(host.budget.taken_bytes() - taken >= 30 * verify::place_bytes(host.setup->request()));
+  CHECK(host.budget.taken_bytes() - taken >= 60 * verify::place_bytes(host.setup->request()));
   std::set<cuda::DevicePtr> places;
-  for (int sample = 0; sample < 62; ++sample) {
+  for (int sample = 0; sample < 122; ++sample) {
     CHECK_FALSE(host.damage_at_next_place());
     places.insert(test::last_hashed());
   }
-  CHECK(places.size() == 31);
+  CHECK(places.size() == 61);
 }
 
 TEST_CASE("a block of samples begins where the one before ended") {
   SetupOnHost host(kEnoughForPlaces);
   std::set<cuda::DevicePtr> places;
-  for (int block = 0; block < 11; ++block) {
+  for (int block = 0; block < 21; ++block) {
     host.setup->prepare_timing();
     for (int sample = 0; sample < 3; ++sample) {
       host.damage_at_next_place();
       places.insert(test::last_hashed());
     }
   }
-  CHECK(places.size() == 31);
+  CHECK(places.size() == 61);
 }
 
 TEST_CASE("after a wrong result the inputs of every place are made anew") {
@@ -169,7 +169,7 @@ TEST_CASE("after a wrong result the inputs of every place are made anew") {
   CHECK(host.setup->find_damage());
   host.setup->distrust();
   host.setup->prepare_timing();
-  for (int sample = 0; sample < 31; ++sample) {
+  for (int sample = 0; sample < 61; ++sample) {
     CHECK_FALSE(host.damage_at_next_place());
   }
 }
@@ -199,7 +199,7 @@ TEST_CASE("where another process takes the memory amid the places there is one p
   SetupOnHost host(kEnoughForPlaces);
   const std::uint64_t taken = host.budget.taken_bytes();
   const std::uint64_t before_places = 2 * verify::guarded_bytes(kBytes) + verify::kWorkspaceBytes;
-  test::limit_allocations(3 + 40);  // x and w are parted, the workspace, 40 of 90 places
+  test::limit_allocations(3 + 2);  // x and w are parted, the workspace, places of two of three buffers
   host.setup->prepare_timing();
   CHECK_FALSE(host.setup->has_several_places());
   CHECK(host.budget.taken_bytes() == taken + before_places);
