@@ -48,7 +48,7 @@ const Finalist* find_default(const std::vector<Finalist>& finalists) {
 
 MeasureSettings settings_of(const v1::LeaseGrant& lease, MeasureSettings settings) {
   if (lease.rounds() > 0) {
-    settings.min_samples = settings.max_samples = settings.short_max_rounds = lease.rounds();
+    settings.min_samples = settings.max_samples = lease.rounds();
   }
   return settings;
 }

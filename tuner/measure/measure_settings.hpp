@@ -36,7 +36,6 @@ struct MeasureSettings {
   /// more go on, a round takes the mean of several samples of each, and there are more rounds.
   std::uint32_t short_finalists = 48;
   std::uint32_t short_samples = 12;
-  std::uint32_t short_max_rounds = 120;
   /// Finalists are separated when the interval of their ratio at this confidence excludes 1. They are
   /// compared several times: at 0.95 each, one of ten of equal speed would be called slower in the end
   /// (`bench/noise`).

@@ -30,11 +30,6 @@ constexpr std::array<SmLimits, 8> kLimits{{
     {120, 1536, 24, 100, 1024},
 }};
 
-template <typename Number>
-Number rounded_up(Number value, Number step) {
-  return (value + step - 1) / step * step;
-}
-
 const SmLimits* limits_of(std::uint32_t cc_major, std::uint32_t cc_minor) {
   const auto found = std::ranges::find(kLimits, cc_major * 10 + cc_minor, &SmLimits::cc);
   return found == kLimits.end() ? nullptr : &*found;

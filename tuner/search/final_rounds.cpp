@@ -45,10 +45,8 @@ std::optional<RoundRatio> round_ratio(const RoundTimes& a, const RoundTimes& b, 
 
 RoundPlan round_plan(double fastest_us, const RoundContext& context) {
   const MeasureSettings& settings = context.settings;
-  if (is_short(fastest_us, context.tick_us, settings)) {
-    return {settings.short_samples, settings.short_max_rounds};
-  }
-  return {1, settings.max_samples};
+  const bool many = is_short(fastest_us, context.tick_us, settings);
+  return {many ? settings.short_samples : 1, settings.max_samples};
 }
 
 std::optional<std::size_t> fastest_in_rounds(std::span<const RoundTimes* const> finalists,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/rounding.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/verify/red_zone.hpp"
 
@@ -16,8 +17,6 @@ constexpr double kDefaultFraction = 0.9;
 
 // What a GPU maps at once. cudaMalloc gives a buffer of about half a page or more pages of its own.
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
-
-std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t step) { return (bytes + step - 1) / step * step; }
 
 // All places of a problem together, unless one alone takes more.
 constexpr std::uint64_t kPlacesBytes = std::uint64_t{4} << 30;

@@ -26,30 +26,24 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
 
 void GuardedBuffer::move(Placement placement, std::uint32_t place) {
   const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
-  place_ = place % (1 + further_places_);
+  place_ = place % (1 + static_cast<std::uint32_t>(further_.size()));
   const DeviceMemory& first = placement == Placement::Minimal && minimal_.bytes() > 0 ? minimal_ : memory_;
   const std::uint64_t lead = minimal ? verify::kRedZoneBytes + align_ : verify::lead_bytes(bytes_);
-  address_ = place_ == 0 ? first.address() + lead : further_address();
+  address_ = place_ == 0 ? first.address() + lead : further_[place_ - 1];
   placement_ = placement;
-}
-
-cuda::DevicePtr GuardedBuffer::further_address() const {
-  const std::uint32_t number = place_ - 1;
-  return verify::begins_page(bytes_) ? further_[number].address()
-                                     : further_[0].address() + number * verify::further_place_bytes(bytes_);
 }
 
 void GuardedBuffer::set_further_places(MemoryBudget& budget, std::uint32_t count) {
   further_.clear();
-  further_places_ = 0;
-  if (count > 0 && !verify::begins_page(bytes_)) {
-    further_.emplace_back(budget, count * verify::further_place_bytes(bytes_));
-  } else {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      further_.emplace_back(budget, bytes_);
+  further_memory_.clear();
+  const bool together = !verify::begins_page(bytes_);
+  const std::uint64_t step = together ? verify::further_place_bytes(bytes_) : bytes_;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (i == 0 || !together) {
+      further_memory_.emplace_back(budget, together ? count * step : step);
     }
+    further_.push_back(further_memory_.back().address() + (together ? i * step : 0));
   }
-  further_places_ = count;
 }
 
 void GuardedBuffer::part_placements(MemoryBudget& budget) {

@@ -52,8 +52,6 @@ class GuardedBuffer {
   ZoneOnDevice back_zone() const;
 
  private:
-  cuda::DevicePtr further_address() const;
-
   std::string name_;
   v1::Role role_;
   DType type_;
@@ -63,9 +61,9 @@ class GuardedBuffer {
   std::uint32_t number_;
   Placement placement_ = Placement::Aligned;
   DeviceMemory memory_;
-  DeviceMemory minimal_;               // of the minimal placement, once it is parted
-  std::vector<DeviceMemory> further_;  // of the places after the first; of small buffers one holds all
-  std::uint32_t further_places_ = 0;
+  DeviceMemory minimal_;                      // of the minimal placement, once it is parted
+  std::vector<DeviceMemory> further_memory_;  // of small buffers one holds all places
+  std::vector<cuda::DevicePtr> further_;      // the places after the first
   std::uint32_t place_ = 0;
   cuda::DevicePtr address_ = 0;
 };

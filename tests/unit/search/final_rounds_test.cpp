@@ -150,7 +150,7 @@ TEST_CASE("of two kernels of two microseconds the faster wins where they are les
   CHECK(found >= 95);
 }
 
-TEST_CASE("a short kernel has more samples in a round, and more rounds") {
+TEST_CASE("a short kernel has more samples in a round, and as many rounds") {
   CHECK(round_plan(12.7, context_of()).samples == 12);
   CHECK(round_plan(12.7, context_of()).most_rounds == 120);
   CHECK(round_plan(12.9, context_of()).samples == 1);
