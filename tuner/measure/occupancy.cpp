@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/rounding.hpp"
+
 namespace cubind::measure {
 namespace {
 
