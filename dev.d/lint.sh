@@ -66,5 +66,6 @@ format_sources() {
   our_files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-16 -i
   .deps/venv/bin/ruff format --quiet .
   .deps/venv/bin/python dev.d/spec_reference.py
+  .deps/venv/bin/python bench/kernels/page.py
   .deps/venv/bin/ruff check --quiet --fix .
 }
