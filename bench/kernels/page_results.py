@@ -162,7 +162,7 @@ The shipped table of the H200: {len(own)} problems, {len(winners)} different win
 
 def compared_with_libraries(kernel, notes):
     lines = comparisons().get(kernel, [])
-    paragraphs = [f"The library call for the same result: {code(spec_of(kernel).fields['baseline'])}."]
+    paragraphs = [f"For the same result PyTorch has {spec_of(kernel).fields['baseline']}."]
     if "Speed" in notes.sections:
         paragraphs.append(notes.sections["Speed"])
     if lines:
