@@ -10,7 +10,7 @@ namespace {
 // Of a data center's GPU, by their order of magnitude: their ratio decides which of the two counts.
 constexpr double kBytesPerSecond = 3e12;
 constexpr double kOperationsPerSecond = 5e14;
-// Of forty jobs of RMSNorm on an H200 (docs/decisions.md, "Search").
+// Fitted to the jobs of 40 RMSNorm problems on an H200 (bench/shape_list).
 constexpr double kLaunchesOfJob = 1800;
 // Finalists that take less, nominally, are compared in more rounds of more samples (MeasureSettings).
 constexpr double kShortSeconds = 16e-6, kFinalsOfShort = 0.4;
