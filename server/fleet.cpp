@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -93,8 +94,9 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
   }
   if (offered.empty()) {
     throw Error(ErrorCode::FailedPrecondition, field,
-                "no agent offers a GPU, so the device class must be named; on a machine without one "
-                "`cubind --replay TABLE` plays recorded measurements");
+                no_gpu_because(agents) +
+                    "; name a device class, whose jobs wait for an agent that has one, or let "
+                    "`cubind --replay TABLE` play recorded measurements");
   }
   if (offered.size() > 1) {
     std::vector<DeviceClass> classes;
@@ -105,6 +107,19 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
                 "agents offer several classes, name one of " + describe(classes));
   }
   return offered.begin()->second;
+}
+
+std::string no_gpu_because(const AgentProfiles& agents) {
+  if (agents.empty()) {
+    return "no agent is connected (the daemon's log says why)";
+  }
+  std::set<std::string> reasons;
+  for (const AgentProfile& agent : agents) {
+    if (agent.devices.empty() && !agent.no_device_because.empty()) {
+      reasons.insert(agent.no_device_because);
+    }
+  }
+  return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + join(reasons, "; "));
 }
 
 std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,

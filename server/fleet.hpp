@@ -45,6 +45,9 @@ DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClas
 /// if there are several.
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
 
+/// Why agents offer no GPU, if they offer none: "no agent offers a GPU: " and what each says of itself.
+std::string no_gpu_because(const AgentProfiles& agents);
+
 /// The newest toolchain that compiles for the architecture (empty: any) and whose cubins the driver loads
 /// (absent: any); absent if no agent offers one.
 std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,

@@ -10,22 +10,16 @@ namespace cubind {
 namespace {
 
 std::string without_device(const std::string& wanted, const AgentProfiles& agents) {
-  if (agents.empty()) {
-    return "no agent is connected";
-  }
-  std::set<std::string> offered, reasons;
+  std::set<std::string> offered;
   for (const AgentProfile& agent : agents) {
     for (const OfferedDevice& device : agent.devices) {
       offered.insert(device.device.label);
-    }
-    if (agent.devices.empty() && !agent.no_device_because.empty()) {
-      reasons.insert(agent.no_device_because);
     }
   }
   if (!offered.empty()) {
     return "no agent offers " + wanted + " for measurements (offered: " + join(offered, ", ") + ")";
   }
-  return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + join(reasons, "; "));
+  return no_gpu_because(agents);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/interrupt.hpp"
 #include "server/answer/freshness.hpp"
 #include "server/jobs/job_times.hpp"
+#include "server/service/first_agent.hpp"
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
@@ -106,6 +107,11 @@ class PlanCall : public std::enable_shared_from_this<PlanCall> {
         wishes_{budget_of(request), request.retune(), [this] { go_on(); }} {}
 
   void start() {
+    after_first_agent(context_, [self = shared_from_this()] { self->begin(); });
+  }
+
+ private:
+  void begin() {
     post([](PlanCall& call) {
       if (call.request_.has_verify() || call.request_.listed_size() > 0) {
         throw Error(ErrorCode::InvalidArgument, call.request_.has_verify() ? "verify" : "listed",
@@ -116,7 +122,6 @@ class PlanCall : public std::enable_shared_from_this<PlanCall> {
     });
   }
 
- private:
   void go_on() const {
     refuse_while_draining(context_);
     if (call_.IsCancelled()) {

@@ -7,6 +7,7 @@
 #include "server/answer/freshness.hpp"
 #include "server/convert/replies.hpp"
 #include "server/jobs/nominal_time.hpp"
+#include "server/service/first_agent.hpp"
 #include "server/service/measured_records.hpp"
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
@@ -40,7 +41,9 @@ grpc::ServerWriteReactor<v1::TuneEvent>* TuneCall::tune(ServiceContext& context,
                                                         const v1::TuneRequest& request) {
   const auto self = make(context);
   self->detach_ = request.detach();
-  context.background.post([self, request] { self->look_for_fresh(request); });
+  after_first_agent(context, [self, request] {
+    self->context_.background.post([self, request] { self->look_for_fresh(request); });
+  });
   return self.get();
 }
 

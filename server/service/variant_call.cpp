@@ -7,6 +7,7 @@
 #include "server/answer/freshness.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
+#include "server/service/first_agent.hpp"
 #include "server/service/known_answer.hpp"
 #include "server/service/miss_reason.hpp"
 #include "server/service/no_answer.hpp"
@@ -60,8 +61,19 @@ void VariantCall::begin() {
     throw Error(ErrorCode::InvalidArgument, "request",
                 "is not a GetVariantRequest in protobuf's wire format");
   }
+  if (request.on_miss() == v1::WAIT && begin_with_an_agent()) {
+    return;
+  }
   state_ = reply_state(context_);
-  asked_ = context_.questions.read(request);
+  try {
+    asked_ = context_.questions.read(request);
+  } catch (const Error& error) {
+    // An agent that is starting may bring the class of this label.
+    if (error.where() != "device.label" || !begin_with_an_agent()) {
+      throw;
+    }
+    return;
+  }
   pinned_ = asked_.job.empty() ? nullptr : context_.pins.snapshot(asked_.job);
   resolve();
   ++(resolution_.hit ? context_.hits : context_.misses);
@@ -76,6 +88,14 @@ void VariantCall::begin() {
   }
   context_.jobs.post(
       [self] { self->step([&] { self->resolution_.hit ? self->serve() : self->on_miss(); }); });
+}
+
+bool VariantCall::begin_with_an_agent() {
+  if (!context_.fleet.agents()->empty() || std::exchange(waited_for_agent_, true)) {
+    return false;
+  }
+  after_first_agent(context_, [self = shared_from_this()] { self->step([&] { self->begin(); }); });
+  return true;
 }
 
 bool VariantCall::needs_walk() const {

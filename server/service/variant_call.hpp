@@ -31,6 +31,8 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
               grpc::ByteBuffer& reply);
 
   void begin();
+  /// Whether begin() is called again: no agent is connected, and the call has not waited for one yet.
+  bool begin_with_an_agent();
   void resolve();
   /// A miss whose kernel has no valid default looks for the first valid configuration, which may take long.
   bool needs_walk() const;
@@ -84,6 +86,7 @@ class VariantCall final : public grpc::ServerUnaryReactor, public std::enable_sh
   CompileWait compile_wait_;
   std::uint64_t watch_ = 0;  // of job_; 0: it is not waited for
   bool lost_cubin_ = false;
+  bool waited_for_agent_ = false;
   std::atomic<bool> cancelled_{false};
   bool finished_ = false;
 };

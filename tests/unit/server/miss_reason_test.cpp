@@ -30,7 +30,7 @@ TEST_CASE("a job that is under way or done has no obstacle") {
 TEST_CASE("a job without a device tells whether agents are there and what they offer") {
   const std::string begins = "; the job begins as soon as one does";
   const JobEvent job = job_in(JobState::NoDevice);
-  CHECK(obstacle_of(job, {}) == "no agent is connected" + begins);
+  CHECK(obstacle_of(job, {}) == "no agent is connected (the daemon's log says why)" + begins);
   CHECK(obstacle_of(job, {agent_without("no driver"), agent_without("no driver"), agent_without("no GPU")}) ==
         "no agent offers a GPU: no GPU; no driver" + begins);
   AgentProfile agent = agent_without("");

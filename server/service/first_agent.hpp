@@ -1,0 +1,14 @@
+// Calls that need an agent and come while the daemon's own is still starting.
+#pragma once
+
+#include <functional>
+
+#include "server/service/context.hpp"
+
+namespace cubind {
+
+/// Calls `then` on the job thread: as soon as an agent is connected, none is on its way any more, or the
+/// daemon shuts down; after 10 s at the latest. From any thread.
+void after_first_agent(ServiceContext& context, std::function<void()> then);
+
+}  // namespace cubind
