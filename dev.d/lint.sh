@@ -19,10 +19,13 @@ lint() { # lint [--all]
   local failed=()
   check_format || failed+=(clang-format)
   check_comments || failed+=(comments)
+  .deps/venv/bin/python dev.d/words.py || failed+=(words)
   dev.d/check_includes.sh || failed+=(includes)
   check_python || failed+=(ruff)
   check_own_tests || failed+=("tests in dev.d")
   .deps/venv/bin/python bench/kernels/page.py --check || failed+=(bench/kernels/page.py)
+  .deps/venv/bin/python bench/repeats/picture.py bench/results/nvidia-h100/repeats.json docs/images/choices.svg --check ||
+    failed+=(bench/repeats/picture.py)
   our_files dev '.ci/run' '*.sh' '*.bash' | xargs -0 -r shellcheck -x -S warning || failed+=(shellcheck)
   [ -n "${CUBIND_LINT_FAST:-}" ] || check_tidy "$@" || failed+=(clang-tidy)
   [ ${#failed[@]} = 0 ] || die "lint: ${failed[*]} found something (./dev format mends formatting)"
@@ -47,8 +50,11 @@ check_comments() {
 # Python files, and the page of the docs that one of them makes.
 check_python() { .deps/venv/bin/python dev.d/spec_reference.py --check && .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
 
-# What decides which files clang-tidy is run on, and what the tag of a wheel says.
-check_own_tests() { .deps/venv/bin/python dev.d/clang_tidy_test.py --quiet && bash dev.d/wheel_test.sh; }
+# What decides which files clang-tidy is run on, what the word list finds, and what the tag of a wheel says.
+check_own_tests() {
+  .deps/venv/bin/python dev.d/clang_tidy_test.py --quiet && .deps/venv/bin/python dev.d/words_test.py --quiet &&
+    bash dev.d/wheel_test.sh
+}
 
 # Precompiled headers are g++'s and of no use to clang-tidy; with --all each file stands alone and must include what it uses.
 check_tidy() {

@@ -5,7 +5,7 @@
 Tunes 24 problems so many times, each time with a daemon of an empty store and the whole space; compiled code
 is kept. Then it measures the distinct winners, and every configuration within 5 % of the best, long and
 interleaved: by how much more time a choice takes than the best is its regret. Problems below 5 us are
-measured by graphs of repeats too. Beside it Triton's autotuner chooses among its own configurations, judged
+measured by graphs of repeats too. Triton's autotuner also chooses among its own configurations, judged
 by the same clock. DIR holds cubind's programs. Needs torch and Triton. A problem that the seconds do not
 suffice for is listed as left out.
 """

@@ -4,7 +4,7 @@ A time is a mean over many rounds, without the outermost tenths. The stamps of C
 but the clearing of the L2 ahead of each sample ends at any time between two ticks, so that a mean over many
 has no ticks. Where the buffers lie in memory alone changes the time of a kernel, and so do how far they lie
 from each other and a place that the sample before used: with several places each sample is taken at the next,
-where they lie at another distance. Buffers and code are made anew several times, elsewhere and in another
+where they lie at another distance. Buffers and code are made again several times, elsewhere and in another
 order. A short kernel is repeated, as in the tuner's finals and in a graph of repeats: its code is in the SM's
 caches then, and how many other configurations come in between is no matter. Half of the rows of samples say
 which configuration is the best, the other half how far from it a choice is, and the other way round: of
@@ -154,7 +154,7 @@ def interleaved(timer, calls, rounds, seed=0):
 
 def long_times(timer, names, load, winners, samples):
     """{name: times}: all names get a first share of the samples, the winners and the near best all the rest.
-    `load(names)` makes buffers and code anew, and is a context manager: {name: call}."""
+    `load(names)` makes buffers and code again, and is a context manager: {name: call}."""
     timer.warm_up(0.15)
     with load(names) as calls:
         first = interleaved(timer, calls, max(40, min(FIRST_ROUNDS, samples // 4 // len(names))), seed=1)

@@ -14,7 +14,7 @@ ELEMENTS = [1 << 12, 1 << 24]
 PAIRS = [(kernel, {"N": N, "D": D, "T": "bf16"}) for kernel, rows in ROWS.items() for N in rows]
 PAIRS += [("vector_add", {"N": N, "T": "f32"}) for N in ELEMENTS]
 
-# What Triton's autotuner chooses for, by the kernel of cubind's beside it.
+# What Triton's autotuner chooses for, by the corresponding kernel of cubind.
 TRITON = [("rmsnorm_forward", N, D) for N in (64, 1024, 16384)] + [
     ("softmax_forward", N, D) for N in (64, 1024, 8192)
 ]

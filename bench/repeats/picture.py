@@ -14,7 +14,7 @@ import math
 import pathlib
 import sys
 
-WIDTH, LEFT, RIGHT, TOP, STRIP = 760, 110, 24, 52, 84
+WIDTH, LEFT, RIGHT, TOP, STRIP = 800, 150, 24, 52, 84
 TICKS = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 LINEAR_UP_TO = 0.2  # percent
 COLOURS = {"cubind": "#2563a8", "Triton": "#c2571a"}
@@ -45,7 +45,7 @@ def strip(name, regrets, top, most):
     label = f"{within} of {len(regrets)} within 1 %"
     yield f'<text x="{LEFT - 14}" y="{top + STRIP / 2 - 2}" text-anchor="end" {FONT} font-size="15" fill="#222">{name}</text>'
     yield (
-        f'<text x="{LEFT - 14}" y="{top + STRIP / 2 + 15}" text-anchor="end" {FONT} font-size="9.5" '
+        f'<text x="{LEFT - 14}" y="{top + STRIP / 2 + 15}" text-anchor="end" {FONT} font-size="11" '
         f'fill="#555">{html.escape(label)}</text>'
     )
     yield from marks(regrets, top, COLOURS[name], most)

@@ -17,7 +17,7 @@ NEAR = 1.05
 
 
 class TritonProblem:
-    """A problem of an autotuned kernel: `tune` chooses anew, `calls` are its configurations."""
+    """A problem of an autotuned kernel: `tune` chooses again, `calls` are its configurations."""
 
     def __init__(self, kernel, N, D):
         self.kernel, self.problem = kernel, {"N": N, "D": D, "T": "bf16"}
