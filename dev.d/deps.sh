@@ -10,7 +10,7 @@ declare -A PACKAGES=(
   [test]="python3 python3-venv"
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
-  [package]="patchelf binutils"
+  [package]="patchelf binutils libstdc++-12-pic"
   [wheel]="binutils python3 python3-dev python3-venv"
 )
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# One relocatable folder and its archive. Carried: our programs and every shared library they need except glibc. Not
-# carried: CUDA, NVRTC, CUPTI and the driver, which are opened at run time from where the user has them.
+# One relocatable folder and its archive, for glibc 2.34 and later. Carried: our programs and every shared library they need
+# except those of glibc and libgcc_s. Not carried: CUDA, NVRTC, CUPTI and the driver, which are opened at run time from where
+# the user has them.
 
 package() {
   local with_tests=
@@ -34,27 +35,50 @@ package() {
 
 install_component() { cmake --install build/release --prefix "$2" --component "$1" --strip >/dev/null; }
 
-# The closure of what the programs and libcubind.so need, as the loader of this machine resolves it. The libraries find each other
-# beside themselves; glibc's own and the kernel's are the host's.
+# The libraries of the machine. libgcc_s is one of them: glibc itself opens it to cancel a thread, the one of Debian 12 needs
+# glibc 2.35 (_dl_find_object), and nothing that is carried needs a symbol of it that GCC 4.2 did not have.
+HOST_LIBRARIES='(linux-vdso|ld-linux-x86-64|libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl|libmvec|libnss_.*|libgcc_s)'
+
+# The closure of what the programs and libcubind.so need, as the loader of this machine resolves it. DT_RPATH makes programs and
+# libraries find each other before LD_LIBRARY_PATH is searched: an older libstdc++ there, as Conda sets it, would end them.
 carry_libraries() {
   local folder=$1 library target
-  local host='^(linux-vdso|ld-linux-x86-64|libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl|libmvec|libnss_.*)\.so'
   chmod 755 "$folder"/lib/*.so* # ldd wants it
   while IFS= read -r library; do
-    [[ $(basename "$library") =~ $host ]] && continue
+    [[ $(basename "$library") =~ ^$HOST_LIBRARIES\.so|^libstdc\+\+\.so ]] && continue
     target=$folder/lib/$(basename "$library")
     [ -e "$target" ] || { cp -L "$library" "$target" && chmod 755 "$target"; }
   done < <(binaries_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u)
+  make_runtime "$folder/lib"
   find "$folder/lib" -type f -name '*.so*' -print0 | while IFS= read -r -d '' library; do
     strip --strip-unneeded "$library"
-    patchelf --set-rpath "\$ORIGIN" "$library"
+    patchelf --force-rpath --set-rpath "\$ORIGIN" "$library"
+    python3 dev.d/symbol_version.py "$library"
+  done
+  programs_of "$folder" | while IFS= read -r program; do
+    patchelf --force-rpath --set-rpath "$(patchelf --print-rpath "$program")" "$program"
+    python3 dev.d/symbol_version.py "$program"
   done
   carry_licences "$folder"
+}
+
+# libstdc++.so.6 from Debian's own objects. The one that Debian links needs glibc 2.36, for arc4random alone. This one needs
+# glibc 2.34, and lacks the symbols that only programs built by GCC 4 refer to.
+make_runtime() {
+  local archive
+  archive=$(g++ -print-file-name=libstdc++_pic.a)
+  g++ -std=c++20 -O2 -fPIC -shared -nodefaultlibs -fuse-ld=bfd -o "$1/libstdc++.so.6" dev.d/libstdcxx.cpp \
+    -Wl,-soname,libstdc++.so.6 -Wl,--version-script="${archive%.a}.map" -Wl,-z,relro -Wl,--gc-sections -Wl,-O1 \
+    -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lm -lc -lgcc_s -lgcc
 }
 
 # What others need the libraries for: the programs, and the library that other projects link.
 binaries_of() {
   find "$1/lib" -maxdepth 1 -type f -name 'libcubind.so.*'
+  programs_of "$1"
+}
+
+programs_of() {
   find "$1" -mindepth 2 -maxdepth 2 -path "$1/lib" -prune -o -type f -perm -u+x -print |
     while IFS= read -r file; do
       if [ "$(head -c 4 "$file" | tr -d '\0')" = $'\x7fELF' ]; then echo "$file"; fi
@@ -120,7 +144,7 @@ check_package() {
   missing=$(binaries_of "$folder" | xargs -r ldd | grep -E 'not found' | sort -u || true)
   [ -z "$missing" ] || die "the package lacks libraries:"$'\n'"$missing"
   missing=$(binaries_of "$folder" | xargs -r ldd | awk '$2 == "=>" {print $3}' | sort -u |
-    grep -vE "/$(basename "$folder")/|/(libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl)\.so" || true)
+    grep -vE "/$(basename "$folder")/|/$HOST_LIBRARIES\.so" || true)
   [ -z "$missing" ] || die "the package takes these libraries from the host:"$'\n'"$missing"
   unpacked=$(du -sm --apparent-size "$folder" | cut -f1)
   archive=$(du -m --apparent-size "$folder.tar.gz" | cut -f1)
