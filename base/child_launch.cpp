@@ -48,7 +48,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// Where our own limit is stricter, it stays: without privileges nobody raises it.
+// A stricter limit of our own stays: raising it needs privileges.
 rlimit limit_at_most(int resource, rlim_t soft, rlim_t hard) {
   rlimit ours{};
   if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &ours) != 0) {

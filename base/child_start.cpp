@@ -78,7 +78,7 @@ void place_descriptors(const ChildPlan& plan) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
     fail_in_child(plan, Prctl, errno);
   }
-  if (::getppid() != plan.parent) {  // it died before prctl: nobody will send the signal
+  if (::getppid() != plan.parent) {  // it died before prctl: no signal will come
     fail_in_child(plan, Orphaned, ESRCH);
   }
   if (::setpgid(0, 0) != 0) {

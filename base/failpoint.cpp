@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{1};
 
-/// Whether the process is to be held here. What cannot be read is not there.
+/// Whether the process is to be held here. An unreadable one does not count.
 bool is_armed(const std::filesystem::path& place) {
   unsigned passes = 0;
   if (std::ifstream file(place); !(file >> passes)) {

@@ -68,7 +68,7 @@ class PendingFile {
 }  // namespace
 
 std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
-  // O_NONBLOCK: opening a FIFO that nobody writes must not hang; it means nothing for a regular file.
+  // O_NONBLOCK: opening a FIFO without a writer must not hang; it means nothing for a regular file.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     throw system_error(path.string(), "cannot open", errno);
@@ -112,7 +112,7 @@ void write_file_atomic(const fs::path& path, std::string_view content, unsigned 
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   PendingFile pending((folder / ("." + path.filename().string() + ".XXXXXX")).string());
   if (pending.fd() < 0) {
-    throw system_error(path.string(), "cannot create a temporary file beside it", errno);
+    throw system_error(path.string(), "cannot create a temporary file next to it", errno);
   }
   write_all(pending.fd(), content, path);
   if (::fchmod(pending.fd(), static_cast<mode_t>(mode)) != 0) {

@@ -18,7 +18,7 @@ constexpr char kWhere[] = "frame";
 constexpr std::size_t kHeaderBytes = 4;
 constexpr SteadyDeadline kNever = SteadyDeadline::max();
 
-// Milliseconds for poll: -1 waits for ever. Rounded up, or a loop would spin through the last millisecond.
+// Milliseconds for poll: -1 waits forever. Rounded up, or a loop would spin through the last millisecond.
 int poll_timeout(SteadyDeadline deadline) {
   using std::chrono::milliseconds;
   if (deadline == kNever) {

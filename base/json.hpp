@@ -16,12 +16,12 @@ using OrderedJson =
 struct JsonLimits {
   std::size_t max_bytes = 64u << 20;
   std::size_t max_depth = 64;      // of nested arrays and objects
-  std::size_t max_members = 1000;  // of one object: whoever reads it looks for each member in turn
+  std::size_t max_members = 1000;  // of one object: a reader looks for each member in turn
   Interrupt interrupt = {};
 };
 
 /// Parses one JSON document that makes up the whole of `text`. Refuses faults that JSON parsers usually
-/// accept: a repeated key (the last one would win in silence), nesting below max_depth, objects above
+/// accept: a repeated key (the last one would silently win), nesting below max_depth, objects above
 /// max_members, and input above max_bytes. Comments are not JSON. `file_name` is only used in messages.
 /// Throws Error(InvalidArgument), or ResourceExhausted for the size:
 ///   rmsnorm.json /problem/dims/N: duplicate key (line 3, column 22)

@@ -16,7 +16,7 @@ namespace cubind {
 
 /// A read-only place in a JSON document: the value, the file's name and the JSON pointer that leads there.
 /// Every getter that fails throws Error(InvalidArgument) whose `where` is "FILE POINTER" (the file alone at
-/// the root), so that nobody who reads a document has to build a path by hand:
+/// the root), so that readers of a document need not build paths:
 ///   rmsnorm.json /tunables/VECTOR/2: 3 is not a power of two
 /// Borrows the document, which must outlive it and every node that was derived from it. Cheap to copy; const
 /// and therefore usable from several threads. Include "base/json.hpp" too where the value itself is used.
@@ -42,13 +42,13 @@ class JsonNode {
   /// "an object", "a string", ... for messages.
   std::string type_name() const;
 
-  /// Of an object: the member, an error that names the missing key, or nullopt where it is absent.
+  /// The member of an object. If the key is missing, at() throws an error that names it.
   JsonNode at(std::string_view key) const;
   std::optional<JsonNode> find(std::string_view key) const;
   bool contains(std::string_view key) const;
-  /// Of an array.
+  /// The element of an array.
   JsonNode at(std::size_t index) const;
-  /// Of an array or an object.
+  /// The number of elements of an array or members of an object.
   std::size_t size() const;
 
   /// The elements of an array; the members of an object in declared order (their names are key()).
@@ -68,8 +68,7 @@ class JsonNode {
   std::size_t as_choice(std::span<const std::string> choices) const;
   std::size_t as_choice(std::initializer_list<std::string_view> choices) const;
 
-  /// Of an optional member: its value, or the fallback where it is absent. A wrong type is an error all the
-  /// same.
+  /// The value of an optional member, or the fallback if it is absent. A wrong type is an error.
   std::string string_or(std::string_view key, std::string fallback) const;
   std::int64_t int64_or(std::string_view key, std::int64_t fallback) const;
   bool bool_or(std::string_view key, bool fallback) const;

@@ -11,7 +11,7 @@
 
 namespace cubind {
 
-/// Canonical bytes of a key. The full key is stored beside its SHA-256 and compared on read, so two different
+/// Canonical bytes of a key. The full key is stored with its SHA-256 and compared on read, so two different
 /// sequences of fields must never give the same bytes. The format is a prefix code (every item starts with a
 /// kind byte and says how long it is), in which a reader could decode the calls that wrote it:
 ///

@@ -5,7 +5,7 @@
 
 namespace cubind {
 
-/// Of items that have one, in their order.
+/// The names of some items, in their order.
 template <typename Items>
 std::vector<std::string> names_of(const Items& items) {
   std::vector<std::string> names;

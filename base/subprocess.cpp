@@ -67,7 +67,7 @@ struct Subprocess::State {
     } else if (reaped == pid) {
       result.code = WEXITSTATUS(raw);
     } else {
-      result.code = 127;  // somebody else has reaped it (SIGCHLD ignored, or a stray waitpid(-1))
+      result.code = 127;  // already reaped (SIGCHLD ignored, or a stray waitpid(-1))
     }
     const auto micros = [](const timeval& time) {
       return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);

@@ -14,7 +14,7 @@ namespace cubind {
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate nearest to `word`, if one is near enough (a third of the longer one's length, at least one
-/// edit) that a slip of the keyboard explains it; case alone counts as no edit. At a tie the earlier one.
+/// edit) that a typing error explains it; case alone counts as no edit. At a tie the earlier one.
 std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 /// `, did you mean "VECTOR"?` or, where nothing is near, the candidates: ` (known: "THREADS", "VECTOR")`, at
@@ -47,10 +47,10 @@ std::string printable(std::string_view text);
 /// Control characters become blanks: what goes into a line of a terminal or of a log.
 std::string one_line(std::string text);
 
-/// Without the blanks, tabs and line ends around it.
+/// The text without leading and trailing blanks, tabs and line ends.
 std::string_view trimmed(std::string_view text);
 
-/// Of strings, or of numbers.
+/// Strings or numbers as one text.
 template <typename Parts>
 std::string join(const Parts& parts, std::string_view separator) {
   std::string result;

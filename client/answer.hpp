@@ -35,7 +35,7 @@ class Answer {
   const std::shared_ptr<const std::string>& shared_cubin() const;
   const Digest& cubin_digest() const;
 
-  /// For which other problems this holds, and with which launches.
+  /// The other problems that this holds for, and their launches.
   const std::shared_ptr<const Rule>& rule() const;
 
   /// Every launch that the rule knows, also those that this problem leaves out.

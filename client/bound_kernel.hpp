@@ -32,7 +32,7 @@ class BoundKernel {
   BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<CubinModule> module);
 
   const Rule& rule() const { return *shared_->rule; }
-  /// For another rule of the same cubin.
+  /// The loaded cubin, to be shared with another rule of it.
   const std::shared_ptr<CubinModule>& module() const { return shared_->module; }
   /// What the caller passes: an argument's place here is its number. Extents are those of the asked problem.
   const std::vector<Parameter>& arguments() const { return shared_->arguments; }
@@ -47,8 +47,7 @@ class BoundKernel {
   /// arguments() or longer. False if the rule does not cover the dims. Allocates nothing.
   bool extents(std::span<const std::int64_t> dims, std::span<std::uint64_t> extents) const;
 
-  /// The same as launch() with everything but the arguments computed once. Absent if the rule does not cover
-  /// the dims.
+  /// A launch() with everything but the arguments computed once. Absent if the rule does not cover the dims.
   std::optional<PreparedLaunch> prepare(std::span<const std::int64_t> dims) const;
 
  private:
@@ -91,7 +90,7 @@ class BoundKernel {
 /// Cheap to copy, immutable, safe on many threads.
 class PreparedLaunch {
  public:
-  /// As BoundKernel::launch().
+  /// Works as BoundKernel::launch().
   void launch(std::span<const ArgumentValue> arguments, cuda::Stream stream) const;
 
  private:

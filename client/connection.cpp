@@ -52,7 +52,7 @@ ErrorCode code_of(grpc::StatusCode code) {
   }
 }
 
-// gRPC's own words if nobody listens; the daemon's own UNAVAILABLE has other words.
+// gRPC's own words if no daemon listens; the daemon's own UNAVAILABLE has other words.
 bool is_connect_failure(const grpc::Status& status) {
   const std::string& message = status.error_message();
   const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
@@ -87,7 +87,7 @@ std::string resolve_address(const std::string& given) {
 
 struct Connection::Impl {
   std::string address;
-  /// Who shares compilers fairly with others: this process.
+  /// The unit of fair sharing of compilers: this process.
   const std::string caller = std::to_string(::getpid());
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Cubind::Stub> stub;

@@ -31,8 +31,8 @@ class LoadedKernel {
   /// null or below its alignment: a misaligned vector load would take the whole context down. Then nothing
   /// was launched.
   void launch(const Arguments& arguments, cuda::Stream stream) const;
-  /// The same for another problem of the bucket, with the same cubin. Error(NotFound) where the answer's rule
-  /// does not cover it: then Client::get() it.
+  /// Launches another problem of the bucket with the same cubin. Error(NotFound) if the answer's rule does
+  /// not cover it: then Client::get() it.
   void launch(const Problem& problem, const Arguments& arguments, cuda::Stream stream) const;
 
  private:

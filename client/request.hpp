@@ -8,14 +8,14 @@
 
 namespace cubind {
 
-/// Without `have_artifacts`. Reads the current GPU where the query asks for it. Throws Error(InvalidArgument)
+/// Leaves out `have_artifacts`. Reads the current GPU if the query asks for it. Throws Error(InvalidArgument)
 /// for an unknown departure in `accept`, and the errors of current_gpu().
 v1::GetVariantRequest make_request(const Query& query);
 
 /// Invariance is more than reproducibility and includes it. `invariant_dim` empty: none is asked for.
 v1::Numerics make_numerics(bool reproducible, const std::string& invariant_dim);
 
-/// Of a tuning request too.
+/// Also used by tuning requests.
 void to_wire(const DeviceChoice& from, v1::Device& to);
 
 /// The part that two questions must share so that the rule of one's answer covers the other: everything but

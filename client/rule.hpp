@@ -1,4 +1,4 @@
-// For which problems an answer holds, and with which launches: what launching needs of a reply, without its
+// The problems that an answer holds for, and their launches: what launching needs of a reply, without its
 // messages.
 #pragma once
 
@@ -50,7 +50,7 @@ class RuleValues {
 /// Immutable, safe on many threads.
 class Rule {
  public:
-  /// Throws Error(InvalidArgument) if an expression does not parse or names what is not there,
+  /// Throws Error(InvalidArgument) if an expression does not parse or has an unknown name,
   /// Error(ResourceExhausted) for more than RuleValues::kCapacity names.
   explicit Rule(RuleParts parts);
 
@@ -65,8 +65,8 @@ class Rule {
   /// Why the asked problem itself has no plan; empty: it has one.
   std::string violation() const;
 
-  /// The same question for the values of the asked problem's dims, in their order: fills `values` where the
-  /// answer is yes. Allocates nothing.
+  /// Like plan_for(), for the values of the asked problem's dims in their order; fills `values` if the rule
+  /// covers them. Allocates nothing.
   bool evaluate(std::span<const std::int64_t> dims, RuleValues& values) const;
 
  private:

@@ -38,7 +38,7 @@ set(CUBIND_WARNINGS
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CUBIND_UNITY}>>:-Wno-subobject-linkage> # it takes a source for a header there
   $<$<BOOL:${CUBIND_WERROR}>:-Werror>)
 if(CUBIND_IS_PART)
-  # Whoever links the client has warnings of its own.
+  # A project that links the client chooses its own warnings.
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${CUBIND_WARNINGS}>")
   target_compile_features(cubind_options INTERFACE cxx_std_20)
 else()

@@ -25,7 +25,7 @@ endfunction()
 # cubind_precompile(name [LIBS ...] HEADERS ...): the header that PCH name stands for.
 function(cubind_precompile name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS;HEADERS")
-  set(source "${PROJECT_BINARY_DIR}/precompiled/${name}.cpp") # CMake compiles a header only beside a source
+  set(source "${PROJECT_BINARY_DIR}/precompiled/${name}.cpp") # CMake compiles a header only together with a source
   file(CONFIGURE OUTPUT "${source}" CONTENT "// ${name}\n")
   add_library(cubind_pch_${name} OBJECT "${source}")
   target_link_libraries(cubind_pch_${name} PRIVATE cubind_options ${arg_LIBS})

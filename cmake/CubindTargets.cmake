@@ -79,14 +79,14 @@ function(cubind_batches target sources)
   set(${sources} ${batches} PARENT_SCOPE)
 endfunction()
 
-# Packages the executable in a folder beside lib/. `ninja programs` builds all that a component has.
+# Packages the executable in a folder next to lib/. `ninja programs` builds all that a component has.
 function(cubind_ship target folder component)
   set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   install(TARGETS ${target} RUNTIME DESTINATION ${folder} COMPONENT ${component})
   set_property(GLOBAL APPEND PROPERTY CUBIND_SHIPPED_${component} ${target})
 endfunction()
 
-# Packages the shared library in lib/, where it finds others beside itself.
+# Packages the shared library in lib/, where it finds others next to itself.
 function(cubind_ship_library target)
   set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN" DEFINE_SYMBOL "")
   install(TARGETS ${target} LIBRARY DESTINATION lib COMPONENT programs)

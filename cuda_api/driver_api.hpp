@@ -32,7 +32,7 @@ std::vector<std::string> driver_candidates();
 std::shared_ptr<const DriverApi> find_driver(
     std::string& why, const std::vector<std::string>& candidates = driver_candidates());
 
-/// The same, but throws Error(FailedPrecondition) if there is no driver.
+/// Like find_driver(), but throws Error(FailedPrecondition) if there is no driver.
 std::shared_ptr<const DriverApi> load_driver(
     const std::vector<std::string>& candidates = driver_candidates());
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Configuring, building, testing, and what runs on a build.
 
-# configure PRESET [CMAKE ARGUMENTS]: makes build/PRESET if it is not there or older than the presets; ninja keeps it
+# configure PRESET [CMAKE ARGUMENTS]: makes build/PRESET if it is missing or older than the presets; ninja keeps it
 # current with the CMakeLists afterwards.
 configure() {
   local preset=$1
@@ -34,7 +34,7 @@ build() {
   ninja -C "build/$preset" -j "$CUBIND_JOBS" "$@"
 }
 
-# CTest's summary is the last thing printed: whoever reads only the end of the output sees the verdict.
+# CTest's summary is the last thing printed: a reader of only the end of the output sees the verdict.
 # CUBIND_TARGETS builds only those targets, for a run of one label.
 run_tests() {
   local preset=${CUBIND_PRESET:-dev}

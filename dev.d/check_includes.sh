@@ -1,5 +1,5 @@
 #!/bin/bash
-# Who may include whom. CMake's private links keep most of this; a header that needs no library is only caught here.
+# Which folder may include which. CMake's private links keep most of this; a header that needs no library is only caught here.
 # Prints each line that breaks a rule with the rule; exit status 1 if there is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."

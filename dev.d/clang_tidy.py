@@ -86,7 +86,7 @@ class Sources:
 
 
 def git(root: pathlib.Path, *arguments: str) -> str | None:
-    """What git prints; nothing where it fails or is not there."""
+    """What git prints; None if it fails or is missing."""
     try:
         run = subprocess.run(
             ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False

@@ -39,13 +39,13 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
                  "largest size of the database; at this size the service is read-only (default: no limit)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--socket", arguments.socket, "Unix socket (default: $XDG_RUNTIME_DIR/cubind/cubind.sock)");
-  app.add_option("--listen", arguments.listen, "TCP address host:port beside the socket; needs --insecure");
+  app.add_option("--listen", arguments.listen, "TCP address host:port besides the socket; needs --insecure");
   app.add_flag("--insecure", config.insecure,
-               "allow --listen without TLS and tokens: everybody who reaches the address may use it");
+               "allow --listen without TLS and tokens: everyone who reaches the address may use it");
   app.add_option("--kernels", arguments.kernels,
                  "folder of kernel specs; may be repeated (also CUBIND_KERNEL_PATH)");
   app.add_option("--headers", arguments.headers,
-                 "folder that the kernels' sources may read beside their own; may be repeated");
+                 "folder that the kernels' sources may also read; may be repeated");
   app.add_flag("--no-shipped-kernels", arguments.no_shipped_kernels,
                "leave out the specs that come with cubind");
   app.add_option("--tables", arguments.tables,
@@ -64,14 +64,14 @@ void add_daemon_options(CLI::App& app, DaemonArguments& arguments, Config& confi
 void add_agent_options(CLI::App& app, DaemonArguments& arguments) {
   app.add_flag("--no-local-agent", arguments.no_local_agent, "start no agent on this machine");
   app.add_option("--agent-program", arguments.agent_program,
-                 "executable of the local agent (default: beside cubind)");
+                 "executable of the local agent (default: next to cubind)");
   app.add_option("--gpus", arguments.agent.gpus,
                  "GPUs that the local agent may use (default: CUDA_VISIBLE_DEVICES)");
   app.add_option("--tune-when", arguments.agent.tune_when, "idle (default), always or never")
       ->check(CLI::IsMember({"idle", "always", "never"}));
   app.add_option("--memory-fraction", arguments.agent.memory_fraction,
                  "share of the free GPU memory that trials may use");
-  app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: one a core)");
+  app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: one per core)");
   app.add_option("--replay", arguments.agent.replay,
                  "play a table of recorded trials instead of measuring; may be repeated");
   app.add_option("--replay-faults", arguments.agent.replay_faults,
@@ -157,7 +157,7 @@ void check_listen(const std::string& listen) {
 void complete(Config& config, const DaemonArguments& arguments) {
   if (!arguments.listen.empty() && !config.insecure) {
     throw Error(ErrorCode::InvalidArgument, "--listen " + arguments.listen,
-                "TLS and tokens are not supported yet: --insecure lets in everybody who reaches the address");
+                "TLS and tokens are not supported yet; --insecure lets in everyone who reaches the address");
   }
   check_listen(arguments.listen);
   config.listen = arguments.listen;

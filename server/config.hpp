@@ -26,10 +26,10 @@ struct Config {
   std::string log_level = "info";
   std::optional<std::chrono::milliseconds> idle_verify{
       std::chrono::minutes(5)};          // after so long; absent: never
-  std::filesystem::path until_unlocked;  // the daemon ends when nobody holds a lock on it; empty: it stays
+  std::filesystem::path until_unlocked;  // the daemon ends when no process locks it; empty: it stays
 
   bool local_agent = true;
-  std::filesystem::path agent_program;  // empty: beside this executable
+  std::filesystem::path agent_program;  // empty: next to this executable
   std::vector<std::string> agent_arguments;
 
   std::chrono::milliseconds lease{15'000};

@@ -76,7 +76,7 @@ std::string offer_of(const AgentProfiles& agents) {
 }
 
 /// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a
-/// gigabyte. So a call that says it is compressed is refused, and whatever comes compressed all the same
+/// gigabyte. So a call that says it is compressed is refused, and whatever comes compressed nevertheless
 /// stays as it is.
 void refuse_compression(grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
@@ -233,7 +233,7 @@ void Daemon::Parts::tick() {
 }
 
 void Daemon::Parts::listen() {
-  // Not undone: the last user's clearing up would wait 10 s for connections that nobody reads from.
+  // Not undone: grpc_shutdown would wait 10 s for connections that no thread reads from.
   grpc_init();
   raise_descriptor_limit();
   grpc::EnableDefaultHealthCheckService(true);

@@ -68,7 +68,7 @@ class KernelLibrary {
     std::shared_ptr<const KernelEntry> entry;  // null: a table that lies among the specs
     /// The stamp of every file that was looked for, from just before it was read.
     std::map<std::filesystem::path, Stamp> stamps;
-    /// A file was written so lately that its next change may leave the stamp unchanged.
+    /// A file was written so recently that its next change may leave the stamp unchanged.
     bool unsettled = false;
   };
 

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
-/// Everybody who can write to the folder can replace the socket, and ranks would load foreign code. In a
-/// sticky folder (/tmp) nobody moves the files of others.
+/// A user who can write to the folder can replace the socket, and ranks would load foreign code. In a sticky
+/// folder (/tmp) users cannot move each other's files.
 void require_own_folder(const fs::path& folder) {
   struct stat link {};
   struct stat info {};

@@ -30,7 +30,7 @@ class SocketPlace {
 };
 
 /// While it lives, the files of this process are for its user alone (umask 0177): a socket that is bound
-/// meanwhile belongs to nobody else, not even until its mode is set. It holds for the whole process: no other
+/// meanwhile is closed to other users even before its mode is set. It holds for the whole process: no other
 /// thread may make a folder meanwhile.
 class PrivateBind {
  public:

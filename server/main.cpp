@@ -35,7 +35,7 @@ class Signals {
     return !ends_;
   }
 
-  /// With which a daemon ends that has not stopped in time.
+  /// Exit code used when shutdown times out.
   void set_exit_code(int code) { exit_code_ = code; }
 
  private:

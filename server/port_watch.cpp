@@ -21,7 +21,7 @@ enum class Finding { Answers, Silent, Unknown };
 /// HTTP/2's preface with an empty SETTINGS frame (RFC 9113, 3.4): the server answers with its own.
 constexpr std::string_view kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 
-/// Connecting proves nothing: the kernel queues connections that nobody accepts.
+/// Connecting proves nothing: the kernel queues connections before the daemon accepts them.
 Finding look(const std::string& path, std::chrono::milliseconds patience) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // The server needs one too.
@@ -67,7 +67,7 @@ void PortWatch::run() {
     lock.unlock();
     const Finding finding = look(options_.socket.string(), options_.patience);
     lock.lock();
-    // Without descriptors it is deaf for now. It is deaf for ever if it stays so when descriptors are free
+    // Without descriptors it is deaf for now. It is deaf forever if it stays so when descriptors are free
     // again.
     silent = finding == Finding::Silent ? silent + 1 : finding == Finding::Answers ? 0 : silent;
     if (silent >= options_.failures && !stopping_) {

@@ -13,10 +13,10 @@
 namespace cubind {
 
 /// Tries to lock the file for itself now and then, from a thread of its own. The kernel gives up the lock of
-/// a user that was killed, so nobody has to say goodbye.
+/// a user that was killed, so a user need not release it.
 class UserWatch {
  public:
-  /// `unused` is called once, from the thread, when nobody holds a lock on the file any more. From then on
+  /// `unused` is called once, from the thread, when no process locks the file any more. From then on
   /// this holds it, so that a new user waits for the end of this process. Throws Error if the file cannot be
   /// opened.
   UserWatch(const std::filesystem::path& file, std::chrono::milliseconds period,

@@ -1,4 +1,4 @@
-// Compiles winners without machine code before anybody asks: after the start, after an import, and when a GPU
+// Compiles winners without machine code ahead of requests: after the start, after an import, and when a GPU
 // of another class is offered.
 #pragma once
 

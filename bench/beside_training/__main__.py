@@ -67,7 +67,7 @@ def ask(daemon, problems):
 
 
 def timed_pairs(daemon, training, parts, control):
-    """(plain, beside): the rounds without misses, and with a part of them each."""
+    """Two lists of rounds: without misses, and with a part of them each."""
     plain, beside = [], []
     seconds = 2.0
     for index, part in enumerate(parts):

@@ -16,7 +16,7 @@ def check(status, what):
 
 
 def make_context():
-    """The first device's primary context becomes current. Who uses torch has it already."""
+    """The first device's primary context becomes current. Users of torch have it already."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     check(_cuda.cuInit(0), "cuInit")
     check(_cuda.cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")

@@ -95,7 +95,7 @@ class Daemon:
 
 
 class RunningDaemon(Daemon):
-    """One that somebody else started and ends, at `address`. What is tuned there already is not tuned
+    """One that the caller does not start or end, at `address`. What is tuned there already is not tuned
     again."""
 
     def __init__(self, bin_dir, address):

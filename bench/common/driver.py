@@ -34,8 +34,7 @@ def scratch_of(plan):
 
 
 class BoundPlan:
-    """The launches of a plan as one call. Who makes many unloads those that are done with: a module takes
-    memory."""
+    """The launches of a plan as one call. Unload those that are done with: a module takes memory."""
 
     def __init__(self):
         self.kernels, self.launches = [], []

@@ -1,4 +1,4 @@
-"""The kernel library beside torch, torch.compile, Triton, cuBLAS and cuDNN, interleaved in one run, kernel
+"""The kernel library and torch, torch.compile, Triton, cuBLAS and cuDNN, interleaved in one run, kernel
 times by CUPTI.
 
     python3 bench/kernels --bin DIR [--shipped | --daemon ADDRESS] [--kernels NAME...] [--shapes
@@ -7,7 +7,7 @@ times by CUPTI.
 Starts a daemon from DIR (the package's bin folder) and takes what it serves for each shape: with --shipped
 what its shipped table has, else each kernel is tuned first, from an empty store; --daemon asks a daemon that
 runs. Compares every element of every side with float64, and measures all sides in turn, with a cold L2,
-kernels on rows beside a copy of as many bytes. A failure is reported in FILE and stops nothing; problems that
+kernels on rows with a copy of as many bytes. A failure is reported in FILE and stops nothing; problems that
 the seconds do not suffice for are listed there as left out. Needs torch and Triton; with --shipped about four
 minutes on an H200. Exit status 1: a result is wrong or a side failed.
 """
@@ -79,7 +79,7 @@ class Bench:
         }
 
     def add_mma(self, sides, served):
-        """Beside a variant of another engine; its configuration."""
+        """Adds the side if the served variant has another engine; returns its configuration."""
         if served.plan.get("configuration", {}).get("ENGINE") == 0:
             return None
         here = sides.subject

@@ -1,10 +1,10 @@
-"""The attention kernel checked against float64 and timed beside torch's attention, without a daemon.
+"""The attention kernel checked against float64 and timed next to torch's attention, without a daemon.
 
     python3 bench/kernels/attention.py [--json FILE] [--pool 6] [--quick] [--passes forward]
 
 First each engine over edge lengths, grouped heads, both head sizes and types, causal or not: each output
 element within the spec's tolerance, nothing written beyond the outputs, the same bits twice. The
-configurations of a pool take turns. Then all valid configurations of larger problems by time, beside torch's
+configurations of a pool take turns. Then all valid configurations of larger problems by time, next to torch's
 flash and cuDNN backends. Needs torch and NVRTC. Exit status 1: a result is wrong; 3: a kernel did not end
 within 30 s, and the last line names it.
 """

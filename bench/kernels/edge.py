@@ -6,7 +6,7 @@ float64.
 Sizes are 1, odd, prime, one below and above the tiles, rows that no vector divides, empty problems, more than
 2^31 elements; values are random, or not finite in some rows, or so large that a square overflows float16.
 Each variant is run twice: outputs lie between guards, start as NaN, have to be within the spec's tolerance,
-and have the same bits both times. Each kernel has a process of its own, which is started anew behind a case
+and have the same bits both times. Each kernel has a process of its own, which is started again after a case
 that ended it, so that a fault stops nothing; FILE has all of it. Needs torch. Exit status 1: a case failed or
 ended its process.
 """
@@ -358,7 +358,7 @@ def main():
     )
     parser.add_argument("--kernels", nargs="+", choices=sorted(OPERATIONS), default=list(OPERATIONS))
     parser.add_argument("--variants", type=pathlib.Path, default=ROOT / "variants", help="the kernel specs")
-    parser.add_argument("--each", type=int, default=3, help="configurations of a problem beside its default")
+    parser.add_argument("--each", type=int, default=3, help="configurations of a problem besides its default")
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--output", type=pathlib.Path, required=True, help="file for the results")
     parser.add_argument("--one", type=pathlib.Path, help=argparse.SUPPRESS)

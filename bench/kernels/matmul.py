@@ -1,4 +1,4 @@
-"""Kernels around a matrix product checked against float64 and timed beside torch, without a daemon.
+"""Kernels around a matrix product checked against float64 and timed next to torch, without a daemon.
 
     python3 bench/kernels/matmul.py [--kernel matmul] [--json FILE] [--samples 8] [--limit N] [--quick]
 

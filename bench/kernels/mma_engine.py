@@ -1,5 +1,5 @@
-"""The `mma.sync` engine of matmul, beside a variant of another engine: the fastest of a sample of its
-configurations."""
+"""The `mma.sync` engine of matmul, timed next to a variant of another engine: the fastest of a sample of
+its configurations."""
 
 import random
 

@@ -52,7 +52,7 @@ def key_of(kernel, problem):
 
 
 def structured(kernel, problem):
-    """A flat problem as a record has it."""
+    """A flat problem in the form of a record."""
     fields = spec_of(kernel).fields["problem"]
     kinds = {kind: fields.get(kind, {}) for kind in ("dims", "types", "flags")}
     return {

@@ -83,7 +83,7 @@ def main():
         file.stem: file for file in sorted(ROOT.glob("variants/*/*.json")) if "launches" in file.read_text()
     }
     parser.add_argument("--kernels", nargs="+", choices=sorted(files), default=sorted(files))
-    parser.add_argument("--each", type=int, default=3, help="configurations of a problem beside its default")
+    parser.add_argument("--each", type=int, default=3, help="configurations of a problem besides its default")
     parser.add_argument("--seconds", type=float, default=100, help="no kernel is begun after so long")
     arguments = parser.parse_args()
     begun, failed = time.monotonic(), False

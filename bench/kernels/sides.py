@@ -1,4 +1,4 @@
-"""The calls that are measured at one problem, in turn: cubind's, those beside it, and a copy."""
+"""The calls that are measured at one problem, in turn: cubind's, those it is compared with, and a copy."""
 
 import random
 import traceback

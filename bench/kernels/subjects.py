@@ -1,4 +1,4 @@
-"""What is measured at a problem, by family: the buffers, the truth, and the calls beside cubind's.
+"""What is measured at a problem, by family: the buffers, the truth, and the calls to compare with.
 
 A subject has the kernel's `tensors` and `scalars` by name, the `outputs` among them, what a launch moves
 (`work_bytes`) and computes (`flops`), and `others`: by name a function that makes a call. A call fills the
@@ -18,7 +18,7 @@ def work(spec, problem, what):
 
 
 class Subject:
-    """`copied_bytes` is what a copy beside the calls reads, half of what the kernel moves, or nothing."""
+    """`copied_bytes` is what the copy next to the calls reads, half of what the kernel moves, or nothing."""
 
     copied_bytes = None
 

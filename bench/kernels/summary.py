@@ -1,4 +1,4 @@
-"""What the results of the bench amount to, beside what is aimed at.
+"""A summary of the bench's results, compared with the targets.
 
     python3 bench/kernels/summary.py FILE
 
@@ -28,7 +28,7 @@ def geometric_mean(values):
 
 
 def rows_summary(lines):
-    """Of the lines that have a copy beside them."""
+    """The summary of the lines that have a copy."""
     large = [line for line in lines if line["work_bytes"] >= LARGE_BYTES]
     shares = ratios(large, "vector_copy")
     return {

@@ -1,4 +1,4 @@
-"""The same operations in Triton, as its users write them, autotuned anew for each N and D.
+"""The same operations in Triton, as its users write them, autotuned for each N and D.
 
 A program takes one row or several in one pass with the next power of two as block, or goes over a row in
 blocks where it is long. Gradients of parameters are partial sums of persistent programs, added up by a second
@@ -41,7 +41,7 @@ def block_configurations():
 
 
 def launchable(configs, named, **_):
-    """Drops tiles beyond 64 elements a thread, which spill, and those below one; keeps at least the last."""
+    """Drops tiles beyond 64 elements per thread, which spill, and those below one; keeps one at least."""
     block = triton.next_power_of_2(named["D"])
     kept = [c for c in configs if 32 * c.num_warps <= c.kwargs["ROWS"] * block <= 2048 * c.num_warps]
     return kept or configs[-1:]

@@ -1,4 +1,4 @@
-"""A search under a budget beside the exhaustive one: a matmul of some 3,500 configurations, bf16, 4096^3.
+"""A search under a budget and the exhaustive one: a matmul of about 3,500 configurations, bf16, 4096^3.
 
     python3 bench/large_space --bin DIR [--trials 150] [--seeds 5] [--output FILE]
 

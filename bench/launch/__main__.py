@@ -1,4 +1,4 @@
-"""Host time of a launch from Python: cubind beside Triton and torch, and the time from import to the first
+"""Host time of a launch from Python: cubind, Triton and torch, and the time from import to the first
 launch.
 
     python3 bench/launch [--native PROGRAM] [--only-operators] [--json FILE]

@@ -1,4 +1,4 @@
-"""Host time of the operators of cubind.torch beside torch's own. The problems are those of the table that
+"""Host time of the operators of cubind.torch and of torch's own. The problems are those of the table that
 comes with cubind, for an H200, with the shortest kernels."""
 
 import math

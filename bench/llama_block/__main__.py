@@ -1,5 +1,5 @@
-"""A Llama block, forward and backward, and its training: cubind's operators beside torch, torch.compile and
-Liger-Kernel.
+"""A Llama block, forward and backward, and its training: cubind's operators compared with torch,
+torch.compile and Liger-Kernel.
 
     python3 bench/llama_block [--linear] [--json FILE]
 

@@ -35,7 +35,7 @@ SMALL = Sizes(hidden=64, heads=4, mlp=176, sequence=32, vocabulary=64, learning_
 
 @dataclasses.dataclass(frozen=True)
 class Operators:
-    """Of which a block is made.
+    """The parts of a block.
 
     rms_norm(x, weight), attend(q, k, v) causally with q, k, v of [1, heads, sequence, head], swiglu(gate,
     up), rotate(q, k, cos, sin), linear(x, weight).
@@ -72,7 +72,7 @@ TORCH = Operators(torch_rms_norm, torch_attend, torch_swiglu, torch_rotate, func
 
 
 class Block(torch.nn.Module):
-    """Attention with rotary positions, and a SwiGLU perceptron, each behind a norm and beside a residual
+    """Attention with rotary positions, and a SwiGLU perceptron, each behind a norm and with a residual
     connection."""
 
     def __init__(self, sizes, operators):

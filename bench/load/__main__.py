@@ -4,7 +4,7 @@
 usage: ./dev bench load [--seconds S] [--bin DIR] [LOAD...]
 
 A daemon with a store of its own holds the shipped table of the H200 and plays a recorded one. One process
-asks a question whose answer is known every 5 ms, and another asks for the status every 100 ms. Beside them
+asks a question whose answer is known every 5 ms, and another asks for the status every 100 ms. Meanwhile
 each load runs for S seconds (default 15):
 
   none         nothing
@@ -12,7 +12,7 @@ each load runs for S seconds (default 15):
                of 1000 such problems
   tables       2 callers import tables of 64 MiB, one that is no JSON and one with 100,000 records that are
                refused
-  jobs         4 callers list 60,000 jobs that have ended, and cancel jobs that there are not
+  jobs         4 callers list 60,000 jobs that have ended, and cancel jobs that do not exist
   failures     12,000 problems that the replay device must refuse are tuned, 1000 in a call
   connections  2000 connections are made and left alone
   streams      200 exports of everything are begun and not read

@@ -1,5 +1,5 @@
-"""Who calls the daemon: the probes whose answers are timed, and the loads beside them. Each process of the
-benchmark runs one."""
+"""Callers of the daemon: the probes whose answers are timed, and the loads. Each process of the benchmark
+runs one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KNOWN = {"dims": {"N": 4096, "D": 4096}, "types": {"T": "bf16"}}
 
 
 def messages():
-    """The messages of the Python package that was built beside the programs."""
+    """The messages of the Python package that was built with the programs."""
     built = [str(path) for path in (ROOT / "build").glob("*/python")]
     sys.path[:0] = [path for path in built if path not in sys.path]
     from cubind._schemas import cubind_pb2  # noqa: PLC0415 (the path is known only now)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Server CPU time of a GetVariant hit, beside a gRPC server that answers a constant message of the same size.
+"""Server CPU time of a GetVariant hit, compared with a gRPC server that answers a constant message as
+large.
 
 usage: ./dev bench lookup [--records N] [--seconds S] [--pairs P] [--under-way K]
        python3 bench/lookup ...             in the folder of a package made by ./dev package --with-tests

@@ -52,7 +52,7 @@ const char* fault_of(const GetVariantRequest& request, const GetVariantReply& re
   }
   const bool wanted = request.have_artifacts().empty();
   if (wanted == reply.artifact().zstd_cubin().empty()) {
-    return wanted ? "has no cubin" : "has a cubin that nobody needs";
+    return wanted ? "has no cubin" : "has a cubin that is not needed";
   }
   return reply.artifact().digest().size() == 32 ? nullptr : "names no cubin";
 }

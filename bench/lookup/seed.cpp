@@ -146,7 +146,7 @@ int run(int argc, char** argv) {
   const std::filesystem::path folder = argv[1];
   const auto variants = shipped_variants();
   if (!variants) {
-    throw Error(ErrorCode::NotFound, "variants", "are not beside this program");
+    throw Error(ErrorCode::NotFound, "variants", "are not next to this program");
   }
   const auto spec = load_kernel_spec((*variants / "rmsnorm" / "rmsnorm_forward.json").string());
   StoreOptions options;

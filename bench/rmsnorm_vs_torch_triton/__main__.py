@@ -1,4 +1,4 @@
-"""RMSNorm winners of cubind beside torch, Triton and copies, interleaved in one run, kernel times by CUPTI.
+"""RMSNorm winners of cubind, torch, Triton and copies, interleaved in one run, kernel times by CUPTI.
 
     python3 bench/rmsnorm_vs_torch_triton --winners DIR [--runs 3] [--json FILE]
 

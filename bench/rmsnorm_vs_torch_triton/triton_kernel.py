@@ -1,4 +1,4 @@
-"""RMSNorm in Triton, autotuned anew for each N and D, in two forms.
+"""RMSNorm in Triton, autotuned for each N and D, in two forms.
 
 `rmsnorm` is the kernel that its users write: a program a row, in one pass with the next power of two as block
 or in a loop over blocks; 48 configurations. `rmsnorm_tiled` gives a program several rows, in one pass; 36
@@ -35,7 +35,7 @@ def tiled_configurations():
 
 
 def launchable(configs, named, **_):
-    """Drops tiles beyond 64 elements a thread, which spill; keeps at least the last."""
+    """Drops tiles beyond 64 elements per thread, which spill; keeps at least the last."""
     block = triton.next_power_of_2(named["D"])
     kept = [
         c

@@ -9,7 +9,7 @@ problems, which differ in N alone:
       -o DIR/invariant/4096.cubin > DIR/invariant/4096.json
 
 Each variant gets the first N rows of one random input. Its rows are compared bit for bit with those that the
-variant of the largest N gives, and it is timed beside the other folder's variant of its problem. Needs torch.
+variant of the largest N gives, and it is timed with the other folder's variant of its problem. Needs torch.
 Exit status 1: rows of the folder `invariant` differ.
 """
 

@@ -11,7 +11,7 @@
      cubind_get(client, &query, &variant);
      cubind_load(variant, &kernel);               // into the current CUDA context
      cubind_bind(kernel, NULL, 0, &binding);
-     cubind_set_buffer(binding, "x", x);          // w, y likewise
+     cubind_set_buffer(binding, "x", x);          // and w, y
      cubind_set_float(binding, "eps", 1e-6);
      cubind_launch(binding, stream);              // as often as you like
 

@@ -14,7 +14,7 @@ struct cubind_client {
   cubind::Client client;
 };
 
-// With its texts, which the caller borrows.
+// Owns the texts that the caller borrows.
 struct cubind_variant {
   cubind::Answer answer;
   std::string problem, configuration, match;

@@ -120,7 +120,7 @@ class Reader {
     }
   }
 
-  /// Candidates beside options: the commands, and the next positional.
+  /// Candidates other than options: the commands, and the next positional.
   void add_words(Completion& found) const {
     for (const CommandHelp& below : path_.back()->commands) {
       found.candidates.push_back({below.name, below.text});

@@ -37,7 +37,7 @@ const char* exit_code_help() {
          "  5    a tuning job failed or was cancelled; get --on-miss wait got no measurement\n"
          "  6    --timeout passed\n"
          "  7    refused: a limit, a permission, no cubin that the driver loads, not supported\n"
-         "  130  Ctrl-C: detached, the jobs go on\n";
+         "  130  Ctrl-C: detached, the jobs continue\n";
 }
 
 }  // namespace cubind::ctl

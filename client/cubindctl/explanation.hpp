@@ -57,13 +57,13 @@ struct Explanation {
   std::vector<const TableTrial*> failed;
   std::vector<ExplainedFinalist> finalists;  // fastest first; empty: the table has no samples
   std::optional<Choice> choice;              // among the finalists, by their samples
-  /// The stored winner is not the one of these samples: it held its place as the winner of before, or the
+  /// The stored winner is not the one of these samples: it stayed as the previous winner, or the
   /// other failed the last check.
   bool chosen_otherwise = false;
   std::vector<std::string> remarks;
 };
 
-/// Of the finals: each block is a round's.
+/// The times of a trial's rounds of the finals: one block per round.
 RoundTimes rounds_of(const TableTrial& trial, const MeasureSettings& settings);
 
 /// The table must outlive the explanation, and have one device class with trials for the question. Throws

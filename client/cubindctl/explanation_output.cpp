@@ -188,7 +188,7 @@ std::string reason_of(const Explanation& explanation) {
   if (explanation.chosen_otherwise) {
     return "these samples alone would choose " +
            to_string(configuration_of(trial_of(explanation, explanation.finalists[choice.winner]))) +
-           ": the winner held its place as the one of before, or the other failed its last check";
+           ": the previous winner stayed, or the other failed its last check";
   }
   if (choice.rule == ChoiceRule::Fastest) {
     const ExplainedFinalist* next = runner_up(explanation);

@@ -171,7 +171,7 @@ void print_table(const std::vector<Answer>& answers) {
   table.print(std::cout, output_columns(), replay_prefix(answers.front().reply().device()));
 }
 
-// Prints beside the table, which a program may read.
+// To standard error: a program may read the table.
 void tell_why(const std::vector<Answer>& answers) {
   std::cout.flush();
   for (const Answer& answer : answers) {
@@ -187,7 +187,7 @@ bool has_open_job(const v1::GetVariantReply& reply) {
   return reply.job_state() == "no_device" || reply.job_state() == "waiting_for_idle_gpu";
 }
 
-// The measurement that a wait was for is not there and will not come by itself.
+// The awaited measurement is missing and will not come by itself.
 bool is_unmeasured(const Answer& answer) {
   const v1::GetVariantReply& reply = answer.reply();
   return !reply.why().empty() && reply.job_state() != "done";

@@ -25,7 +25,7 @@ OutputJson strings(const google::protobuf::RepeatedPtrField<std::string>& from);
 std::string state_name(v1::Job::State state);
 /// "measured"; of a message whose value may be newer than this program: its number.
 std::string evidence_name(v1::Evidence evidence);
-/// "wrong_result"; likewise.
+/// "wrong_result".
 std::string outcome_name(v1::Outcome outcome);
 /// ASCII letters alone.
 std::string lower_case(std::string name);

@@ -18,8 +18,8 @@ ExitCode run(const CommandLine& line) {
                     line.command);
 }
 
-/// All output has arrived, or the command has failed: a full disk must not leave half a table behind in
-/// silence.
+/// All output has arrived, or the command has failed: a full disk must not silently leave half a table
+/// behind.
 void flush_output() {
   if (!std::cout.flush() || std::ferror(stdout) != 0) {
     throw cubind::Error(cubind::ErrorCode::Internal, "standard output",

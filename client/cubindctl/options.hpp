@@ -23,7 +23,7 @@ struct TuneOptions {
   bool reproducible = false;
   std::string invariant_dim;
   std::uint64_t max_trials = 0;  // 0: not said
-  double max_seconds = 0;        // likewise
+  double max_seconds = 0;        // 0: not said
   std::uint32_t repeat = 0;      // choices as if nothing were known, and how good they are; 0: a record
   std::uint32_t top = 0;         // of the want list; 0: all
   bool wanted = false;           // the want list's problems

@@ -52,7 +52,7 @@ std::string times_text(const v1::Job& job, const Tally& tally) {
 // The line without its bar: the parts before and behind it.
 struct Words {
   std::string before, behind;
-  std::size_t least = kComfortable;  // the narrowest bar beside them
+  std::size_t least = kComfortable;  // the narrowest bar between them
   std::size_t size() const { return before.size() + behind.size(); }
 };
 
@@ -113,7 +113,7 @@ std::optional<double> time_left_ms(const v1::Job& job, const Tally& tally) {
   }
   const std::size_t others = tally.expected > tally.done ? tally.expected - tally.done - 1 : 0;
   if (!whole_ms || (share >= 1 && others == 0)) {
-    return std::nullopt;  // nobody knows how long the finalists take
+    return std::nullopt;  // how long the finalists take is unknown
   }
   return std::max(*whole_ms - job.elapsed_ms(), 0.0) + *whole_ms * static_cast<double>(others);
 }

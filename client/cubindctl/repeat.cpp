@@ -22,7 +22,7 @@ namespace cubind::ctl {
 namespace {
 
 constexpr std::uint32_t kRounds = 500;
-constexpr std::size_t kFastest = 16;  // that are measured beside the choices
+constexpr std::size_t kFastest = 16;  // measured together with the choices
 
 class Repeating {
  public:

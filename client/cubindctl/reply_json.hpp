@@ -8,7 +8,7 @@ namespace cubind::ctl {
 OutputJson json_of(const v1::Job& job);
 /// A job with its winner, where it has one.
 OutputJson json_of(const v1::TuneEvent& event);
-/// Of an event with a winner and `before`: of the time, and whether another configuration won.
+/// The change of the time, and whether another configuration won. The event has a winner and `before`.
 double change_percent(const v1::TuneEvent& event);
 bool winner_changed(const v1::TuneEvent& event);
 /// {"correct": 11, "runtime": 1}.

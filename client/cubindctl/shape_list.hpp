@@ -31,8 +31,9 @@ struct KernelShapes {
   std::vector<Shape> shapes;  // at least one; all with the same names; no two alike
 };
 
-/// By kernel, in the order in which the list names them first; at least one. Throws Error(InvalidArgument) at
-/// "shapes.json /problems/3/D", "shapes.jsonl line 4 /D" or "shapes.csv line 4, column 2 (D)".
+/// The shapes by kernel, in the order in which the list first names them; at least one. Throws
+/// Error(InvalidArgument) at "shapes.json /problems/3/D", "shapes.jsonl line 4 /D" or "shapes.csv line 4,
+/// column 2 (D)".
 using ShapeList = std::vector<KernelShapes>;
 ShapeList read_shape_list(std::string_view text, const std::string& file);
 

@@ -115,18 +115,18 @@ class Builder {
                  std::string(kProblemHelp) + "; repeatable");
     command->add_flag("--wanted", options->wanted,
                       "measure the problems that `cubindctl wanted` lists, each for its own device");
-    option(command, "--top", options->top, "N", "with --wanted: only the N most asked for")
+    option(command, "--top", options->top, "N", "with --wanted: only the N most wanted")
         ->check(CLI::Range(1, kMaxProblems).description(""));
     add_question(command, *options);
     option(command, "--max-trials", options->max_trials, "N",
            "configurations to try for each problem; default: all of up to 600, else 300")
         ->check(CLI::Range(std::uint64_t{1}, kMostTrials).description(""));
     option(command, "--max-seconds", options->max_seconds, "SECONDS",
-           "begin no further configuration of a problem after this time")
+           "start no further configuration of a problem after this time")
         ->check(CLI::Range(0.001, kMostSeconds).description(""));
     command->add_flag("--retune", options->retune, "measure fresh problems again");
     option(command, "--repeat", options->repeat, "K",
-           "choose K times as if nothing were known, then say how good the choices are")
+           "choose K times from scratch, then print how good the choices are")
         ->check(CLI::Range(2, 100).description(""));
     command->add_flag("--detach", options->detach, "print the jobs' ids and end");
     command->add_flag("--dry-run", options->dry_run,
@@ -170,7 +170,7 @@ class Builder {
                       "with --all-trials: every sample, not only each trial's time");
     command->add_flag("--replayed", options->replayed, "also results of the replay device");
     command->add_flag("--provisional", options->provisional,
-                      "also records that were measured beside other processes");
+                      "also records that were measured next to other processes");
   }
 
   void add_import() {
@@ -186,15 +186,15 @@ class Builder {
         add<TableCheckOptions>(*table, "check", "check tables against their schema and the kernel specs");
     option(check, "file", check_options->files, kFile, "table as `export` writes it")->required();
     add_repeated(check, "--kernels", check_options->kernels, kFolder,
-                 "folder of kernel specs, looked at before the shipped ones; repeatable");
+                 "folder of kernel specs, searched before the shipped ones; repeatable");
     check->add_flag("--allow-outdated", check_options->allow_outdated,
-                    "only warn of a source, reference or tolerance that has changed since");
+                    "only warn about a source, reference or tolerance that has changed since");
     auto [diff, diff_options] = add<TableDiffOptions>(
         *table, "diff", "compare two tables: records of one alone, changed winners, changed times");
     option(diff, "a", diff_options->a, kFile, "the table before")->required();
     option(diff, "b", diff_options->b, kFile, "the table after")->required();
     option(diff, "--fail-above", diff_options->fail_above, "PERCENT",
-           "end with exit code 1 if a record is slower in B by more, as in 2%");
+           "exit with 1 if a record is slower in B by more, as in 2%");
     auto [merge, merge_options] = add<TableMergeOptions>(
         *table, "merge", "merge tables into one; an imported record never replaces a measured one");
     option(merge, "file", merge_options->files, kFile, "table as `export` writes it")->required();
@@ -211,21 +211,21 @@ class Builder {
     auto* device = option(check, "--device", check_options->device, "LABEL",
                           "device class to count and compile for; default: the one that agents offer");
     auto* arch = add_repeated(check, "--arch", check_options->architectures, "ARCH",
-                              "architecture to compile for in its place, as in sm_80; repeatable");
+                              "architecture to compile for instead, as in sm_80; repeatable");
     arch->excludes(device);
     check->add_flag("--all", check_options->all,
                     "compile every valid configuration and list its registers and spills");
     auto [init, init_options] =
-        add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to begin with");
+        add<InitOptions>(*command, "init", "write a commented kernel spec with its sources to start from");
     option(init, "name", init_options->name, "NAME", "the kernel's name, and that of its files")->required();
-    option(init, "--dir", init_options->folder, kFolder, "folder to write to; default: this one");
+    option(init, "--dir", init_options->folder, kFolder, "folder to write to; default: the current one");
   }
 
   void add_wanted() {
     auto [command, options] = add<WantedOptions>(
-        app_, "wanted", "list problems that were asked for and started no job, most asked first");
+        app_, "wanted", "list problems that were asked for and started no job, most wanted first");
     option(command, "kernel", options->kernel, "KERNEL", "only this kernel");
-    option(command, "--top", options->top, "N", "only the N most asked for")
+    option(command, "--top", options->top, "N", "only the N most wanted")
         ->check(CLI::Range(1, 1000000).description(""));
   }
 
@@ -233,7 +233,7 @@ class Builder {
     add<DevicesOptions>(app_, "devices", "list the device classes with records or agents");
     add<StatusOptions>(app_, "status", "print the daemon's state");
     auto [health, options] = add<HealthOptions>(
-        app_, "health", "ask gRPC's health service whether the daemon serves; exit code 0 or 3");
+        app_, "health", "ask gRPC's health service whether the daemon serves; exits with 0 or 3");
     option(health, "--wait", options->wait_s, "SECONDS",
            "wait at most this long until the daemon serves and has its own agent, if it starts one")
         ->check(CLI::Range(0u, 3600u).description(""));
@@ -243,7 +243,7 @@ class Builder {
     auto [command, options] =
         add<JobsOptions>(app_, "jobs", "list or follow tuning jobs that have not ended");
     command->add_flag("--all", options->all, "also jobs that have ended");
-    option(command, "--watch", options->watch, "ID", "follow these jobs to their ends");
+    option(command, "--watch", options->watch, "ID", "follow these jobs until they end");
     auto [show, show_options] =
         add<JobsShowOptions>(*command, "show", "print one job, its outcomes and where its time went");
     option(show, "id", show_options->id, "ID", "as `cubindctl jobs --all` lists it")->required();
@@ -269,7 +269,7 @@ class Builder {
 
   void add_explain() {
     auto [command, options] = add<ExplainOptions>(
-        app_, "explain", "say why a problem's winner won: its best, its finalists, its failures");
+        app_, "explain", "explain why a problem's winner won: the fastest, the finalists, the failures");
     option(command, "subject", options->subject, "JOB|KERNEL",
            "a tuning job's id, or with --problem a kernel's name")
         ->required();

@@ -22,7 +22,7 @@ void tell_what_is_left_out(const v1::TableChunk& table) {
     return std::string(option) + (rows == 1 ? " takes it along" : " takes them along");
   };
   tell(table.replayed_left_out(), " of a replay device", taken_by("--replayed", table.replayed_left_out()));
-  tell(table.provisional_left_out(), " measured beside other processes",
+  tell(table.provisional_left_out(), " measured next to other processes",
        taken_by("--provisional", table.provisional_left_out()));
   tell(table.damaged_left_out(), " whose device class is damaged in the store",
        "the next tuning job for that device mends it, then export again");

@@ -50,7 +50,7 @@ std::string signed_percent(double percent) {
   return (is_zero ? "0.0" : percent > 0 ? "+" + text : text) + " %";
 }
 
-// The terms of a question beside the problem: the policy, and every term that is not the default.
+// The terms of a question other than the problem: the policy, and every term that is not the default.
 std::string terms(const TableRecord& record) {
   std::string text = record.context.policy;
   if (record.numerics != "tolerance") {

@@ -16,7 +16,7 @@ class TextTable {
  public:
   explicit TextTable(std::vector<std::string> columns);
 
-  /// As many cells as there are columns.
+  /// Adds a row with one cell per column.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.size() == 1; }
   /// Each line begins with `prefix`. `columns`: of the terminal, output_columns(); 0: there is none, and no

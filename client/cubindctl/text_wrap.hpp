@@ -11,8 +11,8 @@ namespace cubind::ctl {
 /// broken.
 std::string wrapped(const std::string& text, std::size_t columns, const std::string& prefix = {});
 
-/// The same for text that begins further right: its lines have room for `columns`, and each but the first
-/// begins with `under` in addition.
+/// Wraps text that begins further right: its lines have room for `columns`, and each but the first begins
+/// with `under` in addition.
 std::string wrapped_under(const std::string& text, std::size_t columns, const std::string& under);
 
 }  // namespace cubind::ctl

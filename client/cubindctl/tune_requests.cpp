@@ -37,7 +37,7 @@ void check_combination(const TuneOptions& options) {
   refuse(!options.invariant_dim.empty(), "--invariant", kOwn);
 }
 
-// The list's kernels, with the command line's in the place of one that the list does not name.
+// The list's kernels; the command line's where the list names none.
 void name_kernels(const TuneOptions& options, ShapeList& list) {
   for (KernelShapes& group : list) {
     if (group.kernel.empty()) {

@@ -16,7 +16,7 @@ struct KernelTune {
   std::string kernel_place;         // where a shape list first names the kernel; empty: the command line does
 };
 
-/// At least one, in the order in which the shape list names the kernels. Throws Error(InvalidArgument) for
+/// One request per kernel, in the order of the shape list; at least one. Throws Error(InvalidArgument) for
 /// options that contradict each other, and at the file's place for a fault of the shape list.
 std::vector<KernelTune> tune_requests(const TuneOptions& options);
 

@@ -15,8 +15,7 @@ using EventStream = std::function<void(Connection&, const OnTuneEvent&, std::sto
 
 /// Follows the stream with a progress bar on a terminal, plain lines elsewhere, and one JSON document at the
 /// end with
-/// --json. Ctrl-C ends the call, not the jobs, and prints their ids. `jobs`: how many are expected; 0: nobody
-/// knows.
+/// --json. Ctrl-C ends the call, not the jobs, and prints their ids. `jobs`: the expected number; 0: unknown.
 ExitCode follow(const CommonOptions& common, std::size_t jobs, const EventStream& stream);
 
 }  // namespace cubind::ctl

@@ -7,7 +7,7 @@ Needs grpcio and the stubs of schemas/cubind.proto, made by
 
     python -m grpc_tools.protoc -I . --python_out=STUBS --grpc_python_out=STUBS schemas/cubind.proto
 
-with STUBS on PYTHONPATH; the package has them beside this file. Exit code: 0, 1 if the daemon refuses or the
+with STUBS on PYTHONPATH; the package has them next to this file. Exit code: 0, 1 if the daemon refuses or the
 answer is damaged, 2 for wrong usage.
 """
 

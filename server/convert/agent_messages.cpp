@@ -156,7 +156,7 @@ void to_wire(const ArtifactRow& from, v1::ArtifactUpload& to) {
   cubind::to_wire(from.toolchain, *to.mutable_toolchain());
 }
 
-// Messages that stay near kWorkPageBytes: a row is small beside that.
+// Messages that stay near kWorkPageBytes: a row is small compared with that.
 class Pages {
  public:
   explicit Pages(std::string lease_id) : lease_id_(std::move(lease_id)) {}

@@ -16,7 +16,7 @@ WorkBatch batch_from_wire(const v1::Batch& batch);
 WorkResult result_from_wire(const v1::JobResult& result);
 CheckOutcome check_from_wire(const v1::CheckResult& result);
 
-/// Without the known work.
+/// Leaves out the known work.
 void to_wire(const Lease& lease, v1::LeaseGrant& to);
 /// The known work in pages of about 1 MiB, to be sent before the lease itself; none where nothing is known.
 std::vector<v1::LeaseGrant> known_work(const Lease& lease);

@@ -30,8 +30,8 @@ struct VariantQuestion {
 /// Throws InvalidArgument where a limit is passed.
 SearchBudget budget_of(const v1::TuneRequest& request);
 
-/// In terms of the question's spec; empty: the request lists none. Throws InvalidArgument where it lists
-/// too many, and for what does not go with them.
+/// The listed configurations in terms of the question's spec; empty: the request lists none. Throws
+/// InvalidArgument if it lists too many, and for options that contradict a list.
 std::vector<Configuration> listed_of(const v1::TuneRequest& request, const KernelSpec& spec);
 
 /// Thread-safe.

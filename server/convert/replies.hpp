@@ -14,7 +14,7 @@ namespace cubind {
 
 void to_wire(const Generation& from, v1::Generation& to);
 void to_wire(const DriverVersion& from, v1::DriverVersion& to);
-/// Without the bytes.
+/// Leaves out the bytes.
 void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
 /// The provenance of a record, without departures and without the facts that only an answer knows.
 void to_wire(const RecordRow& from, v1::Provenance& to);

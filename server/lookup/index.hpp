@@ -25,7 +25,7 @@ using Dims = std::span<const std::int64_t>;
 
 /// The records of one device class within a group.
 struct ClassRecords {
-  std::vector<RecordPtr> records;     // as the store orders them; read anew: last
+  std::vector<RecordPtr> records;     // in store order; a re-read record moves to the end
   std::vector<std::int64_t> dims;     // of each record's problem, record by record
   std::vector<std::size_t> dim_ends;  // where each record's end
   std::unordered_map<std::string, std::vector<RecordPtr>> by_problem;  // to_string(problem)
@@ -84,11 +84,11 @@ class Index {
   /// snapshot.
   std::uint64_t published() const { return published_; }
 
-  /// Reads everything anew: at start, after an import.
+  /// Reads everything again: at start, after an import.
   void load(Store& store);
   /// Classes that are known from now on.
   void add_devices(const std::vector<DeviceClass>& devices);
-  /// Reads the records of one question anew.
+  /// Reads the records of one question again.
   void refresh(Store& store, const RecordQuestion& question);
 
  private:

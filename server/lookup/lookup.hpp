@@ -26,7 +26,7 @@ struct Question {
   std::uint32_t power_limit_mw = 0;     // the caller's; 0: not said
   std::optional<std::string>
       toolchain;  // name of the one that would compile today; absent: makes nothing stale
-  /// The first valid configuration, where none of the spec's defaults is valid and somebody has looked for
+  /// The first valid configuration, if none of the spec's defaults is valid and the space was searched for
   /// it: that may take long.
   std::optional<Configuration> fallback = {};
 };
@@ -57,7 +57,7 @@ using CarryOver = std::function<std::optional<CarriedOver>(const RecordRow&, con
 inline constexpr double kNearestLimit = 2.0;
 
 /// The first of the spec's defaults that is valid for the asked problem, else the question's fallback;
-/// absent: there is none, or nobody has looked for one.
+/// absent: there is none, or the space was not searched.
 std::optional<Configuration> valid_default(const Question& question);
 
 /// At most `limit` candidates with records, then valid_default(). Each satisfies the constraints and launch

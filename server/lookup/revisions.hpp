@@ -16,7 +16,7 @@ class Revisions {
  public:
   explicit Revisions(std::size_t capacity = 100'000) : capacity_(capacity) {}
 
-  /// For rank_candidates(); borrows this and the question.
+  /// The argument of rank_candidates(); borrows this and the question.
   CarryOver for_question(const Question& question);
 
  private:

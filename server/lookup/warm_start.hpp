@@ -15,7 +15,7 @@ inline constexpr std::size_t kWarmStart = 32;  // configurations, at most
 using TriedFor = std::function<std::vector<Configuration>(const RecordRow&)>;
 
 /// At most kWarmStart configurations of today's spec, each once, whether they are valid for the problem or
-/// not: the winners of the four nearest problems, then what was fastest beside the winner for each of these,
+/// not: the winners of the four nearest problems, then the fastest after the winner for each of these,
 /// then what was next, and so on; where that is not enough, the winners of further problems. Another device
 /// class counts as two doublings of a dim. Records of a replay device do not count for a real one, nor the
 /// other way round.

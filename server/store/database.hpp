@@ -40,7 +40,7 @@ class Statement {
   }
 
   bool step();
-  /// For statements without rows.
+  /// Runs a statement without rows.
   void run();
 
   std::int64_t integer();

@@ -9,9 +9,9 @@
 
 namespace cubind::store {
 
-/// The store's id and its highest generation, in a file beside it (".NAME.generation"): a copy of the store
+/// The store's id and its highest generation, in a file next to it (".NAME.generation"): a copy of the store
 /// that is put back does not bring it along. Written after every change and never synced: where a power loss
-/// takes changes of the store back, their numbers were given out all the same. One thread.
+/// takes changes of the store back, their numbers were still given out. One thread.
 class GenerationMark {
  public:
   /// Throws where the file cannot be opened or made.

@@ -25,8 +25,8 @@ std::filesystem::path resolved(std::filesystem::path file);
 UniqueFd lock_file(const std::filesystem::path& path);
 
 /// Two bytes of a database's header say which formats its reader and its writer must know, and they are the
-/// same. Where the writer's alone is one that nobody knows, it is damaged and written anew: SQLite would open
-/// the file for reading alone. True if that was so.
+/// same. If only the writer's is unknown, it is damaged and written again: otherwise SQLite would open the
+/// file read-only. True if that was so.
 bool mend_write_version(const std::filesystem::path& path);
 
 /// Renames the database's files to "PATH.damaged-DATE" (its journal to "PATH.damaged-DATE-wal"), so that

@@ -11,8 +11,8 @@ namespace cubind::store {
 
 inline constexpr std::int64_t kApplicationId = 0x63756264;  // "cubd"
 
-/// A file with exactly the schema of all steps is a store of today, whatever the two numbers in its header
-/// say: they are damaged, and written anew. False: nothing was wrong with them, or it is another schema.
+/// A file with exactly the schema of all steps is a current store, whatever the two numbers in its header
+/// say: they are damaged, and written again. False: nothing was wrong with them, or it is another schema.
 bool mend_header(Database& database, std::span<const std::string> steps);
 
 /// Throws FailedPrecondition for a file of another application, and for a file of a newer cubind. Changes

@@ -109,7 +109,7 @@ void visit_columns(IsA<BlockConditions> auto& conditions, Visitor& visit) {
   visit("contended", conditions.contended);
 }
 
-/// Without trial and series, which say where a block belongs.
+/// Leaves out trial and series, which say where a block belongs.
 template <typename Visitor>
 void visit_columns(IsA<BlockRow> auto& row, Visitor& visit) {
   visit("stage", row.stage);
@@ -122,7 +122,7 @@ void visit_columns(IsA<BlockRow> auto& row, Visitor& visit) {
   visit("job", row.job_id);
 }
 
-/// Without trial and series.
+/// Leaves out trial and series.
 template <typename Visitor>
 void visit_columns(IsA<VerificationRow> auto& row, Visitor& visit) {
   visit("verification_digest", row.verification_digest);

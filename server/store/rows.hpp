@@ -17,7 +17,7 @@
 namespace cubind {
 
 /// A point in the table's history: `number` grows with every change of the records; `store_id` (16 random
-/// bytes) is redrawn when a store is created, rebuilt or restored, and then no number of before means
+/// bytes) is redrawn when a store is created, rebuilt or restored, and then no earlier number means
 /// anything.
 struct Generation {
   std::string store_id;
@@ -53,7 +53,7 @@ struct Blob {
   std::string zstd;  // one zstd frame of the cubin
 };
 
-/// Who wrote a trial. Imported trials are kept apart: they never stand in for a measurement of this store.
+/// Where a trial comes from. Imported trials are kept apart: they never replace a measurement of this store.
 enum class Origin : std::uint8_t { Worker = 0, Import = 1 };
 
 /// One configuration of one problem on one device class, and how its trial ended.
@@ -71,7 +71,7 @@ struct TrialRow {
   std::string detail;  // compile log, fault, constraint
   std::uint32_t fault_count = 0;
   ToolchainIdentity toolchain;
-  /// Of the trial's artifact: for a worker's trial read from it, for an imported one as the table said.
+  /// The trial's artifact: read from it for a worker's trial, as the table says for an imported one.
   Digest cubin;
   std::string architecture;
   std::vector<EntryResources> resources;

@@ -1,6 +1,5 @@
-// All SQL of cubind beside schemas/store.sql. PostgreSQL will want this file and the schema, nothing else.
-// Where a whole row is read or written its columns come from row_columns.hpp; the `leading` ones stand before
-// them.
+// All SQL of cubind except schemas/store*.sql; it is SQLite's dialect. A statement that reads or writes a
+// whole row takes its columns from row_columns.hpp, after the `leading` ones.
 #pragma once
 
 #include <algorithm>
@@ -142,7 +141,7 @@ inline const std::string kBlocks =
     select<BlockRow>("trial || '/' || series || '/' || stage || '/' || position", "blocks") +
     "WHERE series = ? AND trial = (SELECT id FROM trials WHERE key = ? AND origin = ?) ORDER BY stage, "
     "position";
-/// Of all trials of a group at once; the trial's key comes first.
+/// Rows of all trials of a group at once; the trial's key comes first.
 inline const std::string kOfGroup =
     "FROM trials t WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
     "t.driver_branch = ? AND t.origin = 'worker' AND t.series = ?";
@@ -152,7 +151,7 @@ inline const std::string kBlocksOfGroup =
            prefixed("b.", column_names<BlockRow>())) +
     " FROM (SELECT t.id, t.key " + kOfGroup +
     ") g JOIN blocks b ON b.trial = g.id WHERE b.series = ? ORDER BY g.key, b.stage, b.position";
-/// Screening's samples of the group's trials that worked, or that nobody verified.
+/// Screening's samples of the group's trials that worked or were not verified.
 inline const std::string kScreenedOfGroup =
     "SELECT t.key, b.samples_us FROM trials t JOIN blocks b ON b.trial = t.id AND "
     "b.series = t.series WHERE t.kernel = ? AND t.problem = ? AND t.device_class = ? AND t.policy = ? AND "
@@ -224,7 +223,7 @@ inline const std::string kSettleOutOfMemory = "UPDATE jobs SET needs_bytes = 0, 
 inline const std::string kAfterJob = "WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?";
 inline const std::string kJobsAfter = kJobColumns + kAfterJob;
 inline const std::string kJobAgesAfter = "SELECT id, created_at FROM jobs " + kAfterJob;
-// Of jobs that have ended the newest stay, and those whose record holds.
+// Ended jobs go, except the newest and those whose record is in force.
 inline const std::string kForgetJobs =
     "DELETE FROM jobs WHERE ended = 1 AND id NOT IN (SELECT job FROM records WHERE to_generation IS NULL) "
     "AND "
@@ -261,7 +260,7 @@ inline constexpr std::array kStatements{
     &kTrial,          &kPutTrial,     &kBlocks,     &kInsertBlock, &kVerifications,  &kPutVerification,
     &kCurrentRecords, &kInsertRecord, &kJob,        &kInsertJob,   &kWants,          &kInsertWant,
     &kInsertPin,      &kInsertBallast};
-/// Of the tables that answers come from: whether their indexes have what they have. "ok", or what is wrong.
+/// Check that the indexes of the tables that answers come from agree with them: "ok", or what is wrong.
 inline const std::string kCheckClasses = "PRAGMA integrity_check(device_classes)";
 inline const std::string kCheckBlobs = "PRAGMA integrity_check(blobs)";
 inline const std::string kCheckArtifacts = "PRAGMA integrity_check(artifacts)";

@@ -17,7 +17,7 @@ namespace {
 std::unique_ptr<store::WriterThread> open_writer(const StoreOptions& options, store::DamagedRows& damaged) {
   const bool was_ours = store::GenerationMark::was_set_for(options.path);
   if (was_ours && store::mend_write_version(options.path)) {
-    log_error(options.path.string() + ": a number of its header was damaged and has been written anew");
+    log_error(options.path.string() + ": a number of its header was damaged and has been written again");
   }
   try {
     return std::make_unique<store::WriterThread>(options, damaged);

@@ -56,7 +56,7 @@ class Store {
   /// Runs `body` in one transaction on the writer thread and waits until it is committed. An error of `body`
   /// rolls back and is thrown here.
   void write(const std::function<void(StoreWriter&)>& body);
-  /// The same without waiting; a failure is logged.
+  /// Like write() without waiting; a failure is logged.
   void write_behind(std::function<void(StoreWriter&)> body);
 
   /// Why the store takes no writes now; absent: it does. Ends with the first write that succeeds.

@@ -342,7 +342,7 @@ std::optional<std::uint64_t> StoreReader::pinned_generation(const std::string& j
   if (!query.bind(job).step()) {
     return std::nullopt;
   }
-  // The generation does not exist: the job is pinned anew.
+  // The generation does not exist: the job is pinned again.
   const std::int64_t pinned = query.integer();
   const bool exists = pinned >= 0 && static_cast<std::uint64_t>(pinned) <= generation().number;
   return exists ? std::optional(static_cast<std::uint64_t>(pinned)) : std::nullopt;

@@ -55,7 +55,7 @@ struct JobPage {
   std::optional<JobAge> last;  // of the page, a damaged row too; absent: the page is empty
 };
 
-/// For the status.
+/// The figures of the status.
 struct StoreCounts {
   std::uint64_t records = 0;  // current
   std::uint64_t artifacts = 0;
@@ -81,7 +81,7 @@ class StoreReader {
   bool has_blob(const Digest& cubin);
   std::optional<Blob> blob(const Digest& cubin);
 
-  /// By their digests.
+  /// The device classes by digest.
   std::map<Digest, DeviceClass> device_classes();
 
   std::vector<RecordRow> records(const RecordFilter& filter);
@@ -91,7 +91,7 @@ class StoreReader {
   std::vector<RecordRow> records_at(std::uint64_t generation);
 
   std::optional<TrialRow> trial(const Key& key);                 // a worker's
-  std::optional<TrialRow> trial_by_digest(const Digest& key);    // likewise
+  std::optional<TrialRow> trial_by_digest(const Digest& key);    // a worker's
   std::vector<TrialRow> trials(const TrialGroup& group);         // workers' alone
   std::vector<TrialRow> all_trials(const RecordFilter& filter);  // both origins; name_space does not apply
   /// Workers' trials that neither were correct nor stayed unverified, by kernel, problem and key.
@@ -106,14 +106,14 @@ class StoreReader {
   /// the least mean of the screening's samples first.
   std::vector<Configuration> fastest_screened(const TrialGroup& group, std::uint32_t series,
                                               std::size_t most);
-  /// Of the artifacts that the groups' trials name, whether they are stored or did not compile.
+  /// Keys of the artifacts that the groups' trials name, whether they are stored or did not compile.
   std::set<Digest> artifact_keys_of(std::span<const TrialGroup> groups);
   /// Those of them that are stored, each once.
   std::vector<ArtifactRow> artifacts_of(std::span<const TrialGroup> groups);
 
   std::optional<JobRow> job(const std::string& id);
   std::vector<JobRow> open_jobs();   // oldest first
-  std::vector<JobRow> ended_jobs();  // likewise
+  std::vector<JobRow> ended_jobs();  // oldest first
   /// The next `limit` jobs by age, oldest first, from behind that one on.
   JobPage jobs_after(const JobAge& age, std::size_t limit);
   /// The jobs that failed because memory was short, for each key only the latest.
@@ -121,7 +121,7 @@ class StoreReader {
   /// The series of the trials that jobs of this question share with those of other numerics and namespaces.
   std::uint32_t last_series(const RecordQuestion& question);
   std::vector<WantRow> wants();  // most asked first
-  /// Of a training job; absent: it has pinned none.
+  /// The generation that a training job has pinned; absent: none.
   std::optional<std::uint64_t> pinned_generation(const std::string& job);
 
  protected:

@@ -60,7 +60,7 @@ void StoreWriter::put_blob(const Blob& blob) {
   if (has_blob(blob.cubin)) {
     return;
   }
-  // A wrong digest here would hand out someone else's machine code for ever after.
+  // With a wrong digest here the store would serve another kernel's machine code forever.
   const std::string cubin = zstd_decompress(blob.zstd, blob.cubin_bytes);
   if (Digest::of(cubin) != blob.cubin) {
     throw Error(ErrorCode::InvalidArgument, "artifact " + blob.cubin.hex().substr(0, 16),
@@ -131,7 +131,7 @@ bool StoreWriter::put_trial(const TrialRow& trial) {
   require_digest(trial);
   TrialRow row = trial;
   if (known) {
-    // A row whose own full key does not have the digest is damaged, and written anew.
+    // A row whose own full key does not have the digest is damaged, and written again.
     if (Digest::of(known->full_key) == trial.key.digest) {
       store::require_full_key(trial.key, known->full_key, "trial");
     }
@@ -207,7 +207,7 @@ bool StoreWriter::put_record(const RecordRow& record) {
   const Key key = record_key(record.question);
   drop_want(record.question);
   for (const Rival& rival : rivals(record, key.digest)) {
-    // A measurement taken beside a foreign process never replaces one that had the GPU to itself.
+    // A measurement taken next to a foreign process never replaces one that had the GPU to itself.
     if (rival.record && record.provisional && !rival.record->provisional) {
       return false;
     }

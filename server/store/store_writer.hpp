@@ -44,7 +44,7 @@ class StoreWriter : public StoreReader {
   bool put_block(const BlockRow& block);
   void put_verification(const VerificationRow& verification);
   /// Appends in next_generation() and ends the row that it replaces. False: not stored, because there is a
-  /// better row (an uncontended one beside a provisional one) or the same imported row is known. Either way
+  /// better row (an uncontended one for a provisional one) or the same imported row is known. Either way
   /// the question is wanted no longer.
   bool put_record(const RecordRow& record);
 
@@ -52,8 +52,8 @@ class StoreWriter : public StoreReader {
   /// Forgets jobs that ended before that date, and of the others all but the last kMaxEndedJobs. A job whose
   /// record holds stays.
   void forget_jobs(const std::string& ended_before);
-  /// Ends damaged open jobs as failed, with the damage as their error: nobody can go on with them, and they
-  /// keep the next job with their key away.
+  /// Ends damaged open jobs as failed, with the damage as their error: no agent can continue them, and they
+  /// block the next job with their key.
   void fail_damaged_jobs();
   /// Above kMaxWants questions the one least asked for, of these the one longest ago, makes room.
   void count_want(const RecordQuestion& question, const std::string& now);

@@ -84,7 +84,7 @@ void WriterThread::set_up(const StoreOptions& options) {
   const std::filesystem::path& path = options.path;
   errors_as_damage([&] {
     if (mend_header(database_, schema_steps())) {
-      log_error(path.string() + ": the numbers of its header were damaged and have been written anew");
+      log_error(path.string() + ": the numbers of its header were damaged and have been written again");
     }
     // Checked before any other write, also of the journal's mode: a foreign file stays unchanged.
     require_ours(database_, schema_steps(), path.string());
@@ -106,11 +106,11 @@ void WriterThread::set_up(const StoreOptions& options) {
 /// A damaged index hides rows or leads to others, without an error: indexes are made of their tables again.
 void WriterThread::make_usable(const std::filesystem::path& path) {
   if (const auto damage = first_damage()) {
-    log_error(path.string() + " is damaged (" + *damage + "): its indexes are made anew");
+    log_error(path.string() + " is damaged (" + *damage + "): its indexes are rebuilt");
     try {
       database_.execute("REINDEX");
     } catch (const Error& error) {
-      log_error(path.string() + ": an index cannot be made anew: " + error.what());
+      log_error(path.string() + ": an index cannot be rebuilt: " + error.what());
     }
   }
   require_usable();
@@ -151,7 +151,7 @@ void WriterThread::insert_meta(const std::filesystem::path& path) {
       .run();
 }
 
-/// A copy in the place of the file or written over it gets a new id: its numbers of generations mean
+/// A copy that replaces the file or overwrites it gets a new id: its numbers of generations mean
 /// something else from here on.
 void WriterThread::redraw_if_restored(const std::filesystem::path& path) {
   const Generation found = generation();
@@ -161,7 +161,7 @@ void WriterThread::redraw_if_restored(const std::filesystem::path& path) {
   }
   const std::string id = random_store_id();
   database_.query(sql::kRedrawStoreId).bind(Statement::bytes(id), identity).run();
-  log_info(path.string() + ": is a copy of the earlier store: its generations are counted anew");
+  log_info(path.string() + ": is a copy of the earlier store: its generations get a new id");
 }
 
 std::string WriterThread::stored_identity() {

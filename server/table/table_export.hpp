@@ -25,11 +25,11 @@ struct ExportedTable {
   Table table;
   /// Records, and with all_trials trials, that lack `replayed` or `provisional` alone.
   std::uint32_t replayed_left_out = 0, provisional_left_out = 0;
-  /// Likewise, those whose device class is damaged in the store: a table describes its devices.
+  /// Those whose device class is damaged in the store, which a table could not describe.
   std::uint32_t damaged_left_out = 0;
 };
 
-/// The current records, and the trials behind them and beside them. If a question has a measured and an
+/// The current records, and the trials of their questions. If a question has a measured and an
 /// imported record of the same driver branch and toolchain major version, the measured one is exported.
 ExportedTable export_table(StoreReader& store, const ExportOptions& options);
 

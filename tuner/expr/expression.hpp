@@ -21,7 +21,7 @@
 //   or             = and { "||" and }
 //   and            = equality { "&&" equality }
 //   equality       = relation [ ( "==" | "!=" ) relation ]     ; no chain: a == b == c means two things
-//   relation       = sum [ ( "<" | "<=" | ">" | ">=" ) sum ]   ; likewise
+//   relation       = sum [ ( "<" | "<=" | ">" | ">=" ) sum ]   ; no chain
 //   sum            = product { ( "+" | "-" ) product }
 //   product        = unary { ( "*" | "/" | "%" ) unary }
 //   unary          = { "-" | "!" } primary
@@ -73,7 +73,7 @@ class ExpressionError : public Error {
   std::size_t column_;
 };
 
-/// Beyond these an expression is refused: they bound what a spec costs whoever reads it.
+/// Beyond these an expression is refused: they bound the cost of reading a spec.
 struct ExpressionLimits {
   std::size_t max_length = 4096;        // bytes of text
   std::size_t max_depth = 64;           // of nested parentheses, calls, unary operators and ?: branches

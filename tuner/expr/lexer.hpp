@@ -29,7 +29,7 @@ class Lexer {
   bool at(std::string_view op) const { return token_.kind == TokenKind::Operator && token_.text == op; }
   /// Throws ExpressionError (Syntax) if the next token is wrong.
   void advance();
-  /// For messages: `"x"` or `the end`.
+  /// The token in a message: `"x"` or `the end`.
   std::string describe() const;
 
  private:

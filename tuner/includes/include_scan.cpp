@@ -9,7 +9,7 @@ namespace {
 
 bool is_of_identifier(char c) { return is_letter(c) || is_digit(c) || c == '$'; }
 
-// Walks over a text as translation phase 2 leaves it: a backslash before a line end is not there. '\0' past
+// Walks over a text as translation phase 2 leaves it: without a backslash before a line end. '\0' past
 // the end.
 class Cursor {
  public:

@@ -45,7 +45,7 @@ std::string describe(const Floor& floor, const FloorWork& work, const FloorRates
 /// that is not listed gets a figure that no listed one reaches.
 std::uint32_t peak_flops_per_clock(std::uint32_t cc_major, std::uint32_t cc_minor);
 
-/// Bytes a second at the memory's peak; 0 if clock or bus width is not known.
+/// Bytes per second at the memory's peak; 0 if clock or bus width is not known.
 double peak_bytes_per_second(const FloorRates& rates);
 
 }  // namespace cubind::measure

@@ -18,7 +18,7 @@ struct BlockNeeds {
 std::optional<std::uint32_t> blocks_per_sm(std::uint32_t cc_major, std::uint32_t cc_minor,
                                            const BlockNeeds& block);
 
-/// Resident threads over the SM's limit, 0 to 1; absent likewise.
+/// Resident threads over the SM's limit, 0 to 1; absent as above.
 std::optional<double> occupancy(std::uint32_t cc_major, std::uint32_t cc_minor, const BlockNeeds& block);
 
 }  // namespace cubind::measure

@@ -9,10 +9,10 @@
 
 namespace cubind {
 
-/// Of at least one sample; the mean of the middle two where their number is even.
+/// `samples`: at least one. The mean of the middle two if their number is even.
 double median(std::span<const double> samples);
 double mean(std::span<const double> samples);
-/// Without the sixth of the least and the sixth of the largest: now and then one is several times the others.
+/// Leaves out the lowest and the highest sixth: now and then a sample is several times the others.
 double trimmed_mean(std::span<const double> samples);
 
 struct ConfidenceInterval {

@@ -31,7 +31,7 @@ std::optional<DType> parse_dtype(std::string_view spelling);
 /// Every printed spelling, for messages.
 std::vector<std::string> dtype_names();
 
-/// What to write in the place of an unknown spelling, to be appended to a message: `, did you mean "bf16"?`,
+/// What to write instead of an unknown spelling, to be appended to a message: `, did you mean "bf16"?`,
 /// or for a word that libraries disagree on the types that it may mean. `also`: further names that are known.
 std::string dtype_suggestion(std::string_view spelling, std::span<const std::string> also = {});
 

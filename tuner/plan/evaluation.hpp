@@ -38,7 +38,7 @@ inline std::int64_t evaluate(const BoundExpression& expression, const Expression
   }
 }
 
-/// Of a grid or a block, one to three: those that are not given are 1.
+/// The axes of a grid or block, one to three; the others are 1.
 inline std::array<std::int64_t, 3> evaluate_axes(const std::vector<BoundExpression>& expressions,
                                                  const std::string& base, std::string_view member,
                                                  std::span<const std::int64_t> values) {
@@ -49,7 +49,7 @@ inline std::array<std::int64_t, 3> evaluate_axes(const std::vector<BoundExpressi
   return result;
 }
 
-/// Of a buffer; throws Error(InvalidArgument) from 2^63 on.
+/// A buffer's size; throws Error(InvalidArgument) from 2^63 on.
 inline std::int64_t checked_bytes(std::int64_t elements, DType type, const std::string& place) {
   const auto size = static_cast<std::int64_t>(size_of(type));
   if (elements > std::numeric_limits<std::int64_t>::max() / size) {

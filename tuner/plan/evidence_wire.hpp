@@ -15,7 +15,7 @@ void to_wire(const EntryResources& from, v1::EntryResources& to);
 void to_wire(const BlockConditions& from, v1::ThrottleInfo& to);
 /// The timing of a provenance: its other fields stay as they are.
 void to_wire(const Timing& from, v1::Provenance& to);
-/// Without the digest, for which the message has no field.
+/// Leaves out the digest, for which the message has no field.
 void to_wire(const VerificationSummary& from, v1::VerificationSummary& to);
 /// Samples, conditions and the time that they were judged against.
 void to_wire(const SampleBlock& from, v1::SampleBlock& to);

@@ -52,7 +52,7 @@ struct Launch {
   bool operator==(const Launch&) const = default;
 };
 
-/// In launch order; launches with a zero in their grid are left out.
+/// The launches in order; those with a zero in their grid are left out.
 struct LaunchPlan {
   std::vector<Launch> launches;
   bool operator==(const LaunchPlan&) const = default;
@@ -133,7 +133,7 @@ class PlanEvaluator {
 /// The elements of a buffer of this shape; absent if an axis is negative or the count exceeds 2^63.
 std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
 
-/// Limits of every GPU that cubind serves: 1024 threads a block, grid 2^31-1 x 65535 x 65535, block z at
+/// Limits of every GPU that cubind serves: 1024 threads per block, grid 2^31-1 x 65535 x 65535, block z at
 /// most 64.
 inline constexpr std::uint32_t kMaxThreadsPerBlock = 1024;
 

@@ -66,7 +66,7 @@ class PlanProgram {
 
   /// Only valid where every check holds.
   LaunchPlan plan(std::span<const std::int64_t> values) const;
-  /// The same with the launches that a zero in their grid leaves out: every buffer has its extent in it.
+  /// Like plan(), with the launches that have a zero in their grid, so that every buffer's extent is in it.
   LaunchPlan plan_of_all(std::span<const std::int64_t> values) const;
   /// The numbers in the plan, one launch of the template and one of its parameters at a time. Nothing is
   /// allocated.

@@ -21,8 +21,8 @@ Configuration configuration_from_wire(const v1::Configuration& from, std::string
 LaunchPlan plan_from_wire(const v1::LaunchPlan& from, std::string_view field);
 LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view field);
 
-/// Of a rule: constraints, launches, static shared memory and the device constants. Intervals and own records
-/// are the service's business.
+/// The constraints, launches, static shared memory and device constants of a rule. The service adds intervals
+/// and the problems with records of their own.
 void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& to);
 PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view field);
 DeviceConstants device_constants_from_wire(const v1::Rule& from, std::string_view field);

@@ -25,8 +25,8 @@ class AdditiveKernel {
 
   static const Point& input(const Coordinates&, const Point& point) { return point; }
 
-  /// Of some lengths and orders those by which the targets are likeliest. A target for each input; neither is
-  /// empty. Costs thirty processes.
+  /// The kernel whose length and orders make the targets likeliest. One target per input, at least one. Costs
+  /// thirty processes.
   static AdditiveKernel likeliest(const Coordinates& coordinates, const std::vector<Point>& inputs,
                                   const std::vector<double>& targets);
 
@@ -34,15 +34,15 @@ class AdditiveKernel {
   /// of more than one value.
   AdditiveKernel(const Coordinates& coordinates, double length, const Orders& orders);
 
-  /// The same length with other orders.
+  /// A kernel of the same length with other orders.
   AdditiveKernel with(const Orders& orders) const;
 
   const Point& place(const Point& input) const { return input; }
-  /// From 0 to 1, which is what a configuration has with itself.
+  /// The similarity, from 0 to 1; a configuration has 1 with itself.
   double operator()(const Point& one, const Point& other) const;
 
  private:
-  // Of one tunable: by two positions, a Matern 5/2 kernel over their distance.
+  // A Matern 5/2 kernel over the distance of two positions of one tunable.
   struct Table {
     std::size_t axis = 0;
     std::size_t values = 0;

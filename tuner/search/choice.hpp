@@ -24,7 +24,7 @@ struct Contender {
 
 /// Why the winner won.
 enum class ChoiceRule : std::uint8_t {
-  Fastest,    // nobody tied with it
+  Fastest,    // no other tied with it
   Incumbent,  // of those that tied, as the others below
   Default,
   Registers,

@@ -137,7 +137,7 @@ void FinalRounds::judge(State& one, const State& leader) {
   const bool separated = ratio->interval.low > 1 || ratio->interval.high < 1;
   const bool tied = ratio->interval.low >= 1 - margin && ratio->interval.high <= 1 + margin;
   one.resolved = separated || tied;
-  // A finalist that is slower for certain, but by less than the tie margin, may still win as the incumbent or
+  // A finalist that is certainly slower, but by less than the tie margin, may still win as the incumbent or
   // the default.
   if (separated && ratio->ratio > 1 + margin) {
     one.running = false;
@@ -169,7 +169,7 @@ void FinalRounds::compare() {
   }
 }
 
-// Nobody was compared with the one that leads now.
+// No finalist was compared with the one that leads now.
 void FinalRounds::remove(std::size_t finalist) {
   if (leader() == finalist) {
     compared_at_ = 0;

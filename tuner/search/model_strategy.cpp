@@ -143,7 +143,7 @@ class Proposal {
     return std::nullopt;
   }
 
-  // Uniformly from those that were not tried, as long as that can be told in a few draws; then the next one
+  // Uniformly from those that were not tried, as long as a few draws find one; then the next one
   // behind a draw.
   std::optional<std::uint64_t> drawn() {
     std::optional<std::uint64_t> number;

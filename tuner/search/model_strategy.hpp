@@ -18,15 +18,15 @@
 
 namespace cubind {
 
-/// The same for every kernel. Chosen on the recorded spaces that `bench/search` replays.
+/// Settings for every kernel, chosen on the recorded spaces that `bench/search` replays.
 struct ModelSettings {
   std::size_t initial = 10;  // tried before a model is asked
   std::size_t drawn = 300;   // candidates drawn from the whole space
   std::size_t elite = 5;     // of the fastest so many all neighbours are candidates too
-  // For so many trials the process is additive, only every so many proposals are the trees', a candidate is
-  // to exceed the fastest one's speed by one of these shares, in turn, and the trees' deviation is
-  // multiplied. Who looks for the next percent alone does not leave a plateau, and few trials do not tell
-  // the trees how little they know. Then the best of what was found counts.
+  // For the first trials the process is additive, few proposals are the trees', a candidate is to exceed the
+  // fastest one's speed by one of these shares, in turn, and the trees' deviation is multiplied. Looking for
+  // the next percent alone never leaves a plateau, and few trials do not show the trees how little they know.
+  // Then the best of what was found counts.
   std::size_t bold = 100;
   std::size_t trees_every = 6;
   std::array<double, 3> margins = {0, 0.15, 0.3};

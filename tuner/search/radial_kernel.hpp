@@ -29,7 +29,7 @@ class RadialKernel {
 
   /// Where an input lies for operator().
   Input place(Input input) const;
-  /// From 0 to 1, which is what a place has with itself.
+  /// The similarity, from 0 to 1; a place has 1 with itself.
   double operator()(const Input& one, const Input& other) const;
 
   const std::vector<double>& weights() const { return weights_; }

@@ -16,10 +16,10 @@ namespace cubind {
 /// model does without the latest times. Not a number of the machine's, because the search depends on it.
 inline constexpr std::size_t kModelAhead = 8;
 
-/// Of the space as it was counted.
+/// The plan for the space as it was counted.
 SearchPlan plan_search(const ConfigurationSpace& space, const SearchBudget& budget);
 
-/// Of the hints a model tries so many. The other half of some thirty trials is its own.
+/// The number of hints that a model tries first. The other half of its first thirty trials is its own.
 inline constexpr std::size_t kModelHints = 16;
 
 /// `first`: what is tried before all else. `hints`: what was best elsewhere, the most promising first. Both

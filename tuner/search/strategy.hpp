@@ -29,7 +29,7 @@ class Strategy {
   /// once there) and each once; fewer only where no more are found. `history` is in the order of the trials.
   virtual std::vector<std::uint64_t> propose(std::span<const Observation> history, std::size_t count) = 0;
 
-  /// At least so many of the first proposals depend on no result, so that they can be asked for at once.
+  /// The number of first proposals that depend on no result, at least, so that they can be asked for at once.
   virtual std::size_t given() const { return 0; }
 };
 

@@ -17,7 +17,7 @@ Problem with_dim(Problem problem, std::size_t dim, std::int64_t value) {
   return problem;
 }
 
-// The values above 1 of the tunables that stand beside the dim in a grid expression.
+// The values above 1 of the tunables that occur with the dim in a grid expression.
 std::vector<std::int64_t> grid_tunables(const PlanTemplate& plan, std::string_view dim,
                                         const Configuration& configuration) {
   std::vector<std::int64_t> result;

@@ -28,7 +28,7 @@ struct TunableEffect {
   double worst_over_best = 1;    // of their mean times (geometric)
 };
 
-/// Of the tunables with at least two values among the timed, the one that explains most first. All
+/// The effects of the tunables with at least two values among the timed, the largest first. All
 /// configurations have the same tunables.
 std::vector<TunableEffect> tunable_effects(std::span<const TimedConfiguration> timed);
 

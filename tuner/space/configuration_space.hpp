@@ -51,7 +51,7 @@ class ConfigurationSpace {
   std::vector<std::int64_t> values(const Point& point) const;
   /// Absent where the configuration is not valid.
   std::optional<std::uint64_t> number(const Point& point) const;
-  /// The same by values in declared order of the axes, also where one is none of its axis.
+  /// The number by values in declared order of the axes; absent too if a value is not of its axis.
   std::optional<std::uint64_t> number_of_values(const std::vector<std::int64_t>& values) const;
 
   /// Each valid configuration with the same probability; absent where there is none. Throws
@@ -62,8 +62,8 @@ class ConfigurationSpace {
     Adjacent,  // one axis, to the value before or after it
     OneAxis,   // one axis, to any other of its values
   };
-  /// The valid configurations at that distance, by axis and value. Who is a neighbour has this one for a
-  /// neighbour.
+  /// The valid configurations at that distance, by axis and value. The
+  /// relation is symmetric.
   std::vector<std::uint64_t> neighbours(std::uint64_t number, Reach reach) const;
 
  private:

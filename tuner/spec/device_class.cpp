@@ -21,8 +21,8 @@ void require(bool known, std::string_view field, std::string_view name) {
               "the fact is missing, a device class needs it");
 }
 
-// Facts that no GPU can have: a slip of units, or nonsense that would become a class of its own and wait for
-// an agent for ever.
+// Facts that no GPU can have: wrong units, or nonsense that would become a class of its own and wait for
+// an agent forever.
 void require_range(std::uint64_t value, std::uint64_t low, std::uint64_t high, std::string_view field,
                    std::string_view name) {
   if (value >= low && value <= high) {

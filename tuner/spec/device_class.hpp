@@ -28,7 +28,7 @@ struct DeviceFacts {
 
 struct DeviceClass {
   Digest digest;      // the key
-  std::string full;   // the encoded key, stored beside it
+  std::string full;   // the encoded key, stored with it
   std::string label;  // "nvidia-h200", "replay-1a2b3c4d"; never a key
   DeviceFacts facts;
 };

@@ -26,7 +26,7 @@ struct ArgumentFault {
 std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem& problem,
                                            const std::vector<std::string>& symbols);
 
-/// The same of the launches of the spec's reference: "/reference/launches/0/arguments/3".
+/// Like argument_faults(), for the launches of the spec's reference: "/reference/launches/0/arguments/3".
 std::vector<ArgumentFault> reference_argument_faults(const KernelSpec& spec, const Problem& problem,
                                                      const std::vector<std::string>& symbols);
 

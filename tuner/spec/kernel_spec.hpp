@@ -139,7 +139,7 @@ struct Tolerance {
   std::string output = {};  // empty: of each output that has none of its own for this type
 };
 
-/// Of one output at one problem: every element satisfies |out - ref| <= atol + rtol * |ref|.
+/// The bounds of one output at one problem: every element satisfies |out - ref| <= atol + rtol * |ref|.
 struct ToleranceBounds {
   double rtol = 0;
   double atol = 0;
@@ -241,8 +241,8 @@ using OnLook = std::function<void(const std::filesystem::path&)>;
 /// then parses it. Nothing else of the file system counts. While the files that were named to `on_look` stay
 /// as they are, present or not, another call ends as this one does.
 ///
-/// `folders` limits what is read. A file outside of them is not there. Throws InvalidArgument for a `headers`
-/// folder that leads out of them.
+/// `folders` limits what is read. A file outside of them does not exist for it. Throws InvalidArgument for a
+/// `headers` folder that leads out of them.
 std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, const OnLook& on_look = {},
                                                    const SourceFolders& folders = {});
 

@@ -1,5 +1,5 @@
 // The keys: artifact, trial, record, interface, verification. Each key is its full canonical
-// encoding and the SHA-256 of it; the full key is stored beside the hash and compared on read. tests/golden
+// encoding and the SHA-256 of it; the full key is stored with the hash and compared on read. tests/golden
 // pins the encodings.
 #pragma once
 
@@ -44,8 +44,8 @@ struct ArtifactSource {
 
 ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
                                const Configuration& configuration, const std::string& architecture);
-/// Of the reference kernel: without the spec's defines, and without options that change results or depend on
-/// a tunable.
+/// The source of the reference kernel: without the spec's defines, and without options that change results or
+/// depend on a tunable.
 ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
                                          const std::string& architecture);
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain);
@@ -61,7 +61,7 @@ struct Policy {
   bool graph_launch = false;
   bool operator==(const Policy&) const = default;
 };
-/// By today's flush method, whichever it was asked for.
+/// The policy with the current flush method, whichever was asked for.
 Policy as_measured_today(Policy policy);
 /// "cold/3,stream".
 std::string to_string(const Policy& policy);
@@ -105,8 +105,8 @@ Key record_key(const RecordQuestion& question);
 
 /// Covers the reference (its source closure and launches) and the tolerance.
 Digest verification_digest(const KernelSpec& spec);
-/// For a record with these numerics. Invariant rows were compared with the default configurations, so it also
-/// covers everything that chooses and launches those: an edited default is another comparison.
+/// The digest for a record with these numerics. Invariant rows were compared with the default configurations,
+/// so it also covers what chooses and launches those: an edited default is another comparison.
 Digest verification_digest(const KernelSpec& spec, const Numerics& numerics);
 
 /// Covers everything that makes the configurations of a space and tells them apart: tunables, constraints,

@@ -9,8 +9,8 @@
 
 namespace cubind {
 
-/// The folders whose files may be read, and nothing else of the machine: a spec may have been written by
-/// somebody who may not read what its reader may. A link counts by what it leads to.
+/// The folders whose files may be read, and nothing else of the machine: the author of a spec
+/// may have fewer permissions than its reader. A link counts by what it leads to.
 class SourceFolders {
  public:
   /// Everything: a user's own command reads with his own rights.

@@ -12,7 +12,7 @@
 namespace cubind {
 namespace {
 
-// Looked at for a default: about 0.1 s, while somebody may wait for an answer.
+// Looked at for a default: about 0.1 s, while a caller may wait.
 constexpr std::uint64_t kMostSteps = 100'000;
 
 // Places without a file get the spec's.

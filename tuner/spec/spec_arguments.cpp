@@ -147,8 +147,8 @@ Role read_role(const JsonNode& node) {
   return kRoles[node.as_choice({"in", "out", "inout", "zero", "scratch"})];
 }
 
-// A buffer's shape is its extent, axis by axis. Of an extent that is given beside it, check_spec() says
-// whether it agrees.
+// A buffer's shape is its extent, axis by axis. check_spec() compares it with an extent that is
+// given too.
 void read_extent(const JsonNode& node, const SymbolTable& symbols, ArgumentSpec& argument) {
   if (const auto shape = node.find("shape")) {
     argument.shape = read_axes(*shape, symbols, SpecLimits::kShapeAxes);

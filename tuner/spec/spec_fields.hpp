@@ -47,7 +47,7 @@ struct SpecScopes {
 /// words.
 std::string read_name(const JsonNode& member, bool in_expressions = true);
 
-/// Of an expression in a spec.
+/// The limits of an expression in a spec.
 ExpressionLimits expression_limits();
 
 /// An expression over `symbols`, or an integer. artifact.* is refused as not supported yet.

@@ -17,7 +17,7 @@ bool is_hidden(const fs::path& path) { return path.filename().string().starts_wi
 
 using Unlisted = std::map<fs::path, std::error_code>;
 
-/// By what it leads to: the names of what lies outside are nobody's business here.
+/// By what it leads to: names outside the folder are not revealed.
 bool leads_out(const fs::path& folder, const fs::path& child) {
   std::error_code failed;
   return fs::is_symlink(child, failed) && !SourceFolders({folder}).holds_target(child);

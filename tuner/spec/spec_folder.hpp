@@ -13,8 +13,8 @@
 
 namespace cubind {
 
-/// The folder of shipped specs: ../variants beside the executable's folder, or that of the source tree it was
-/// built in; absent if there is neither.
+/// The folder of shipped specs: ../variants next to the executable's folder, or that of the source tree it
+/// was built in; absent if there is neither.
 std::optional<std::filesystem::path> shipped_variants();
 
 /// Every *.json of the folders and of their sub-folders but `tables`, without files and folders whose name

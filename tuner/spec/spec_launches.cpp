@@ -160,8 +160,8 @@ std::string read_option(const JsonNode& node, const KernelSpec& spec) {
                                 : canonical;
 }
 
-// Two options that contradict each other do so whatever the values: so each is looked at beside the others'
-// first.
+// Two options that contradict each other do so whatever the values: so each is checked with the first value
+// of the others.
 void check_options_together(const JsonNode& options, const KernelSpec& spec) {
   std::vector<std::string> first;
   for (const JsonNode& node : options.elements()) {
@@ -217,7 +217,7 @@ void read_reference(const JsonNode& root, const SpecScopes& scopes, KernelSpec& 
   }
   if (const auto expected = node.find("expected")) {
     expected->fail(
-        "not supported yet: inputs are drawn anew for each verification, so no file has their outputs; give "
+        "not supported yet: inputs are drawn again for each verification, so no file has their outputs; give "
         "a reference "
         "kernel, or \"default\"");
   }

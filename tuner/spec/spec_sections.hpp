@@ -30,7 +30,7 @@ void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec)
 /// /options, /defines, /headers, /arch_features.
 void read_compilation(const JsonNode& root, KernelSpec& spec);
 
-/// Refuses a shape that has another number of elements than the extent beside it, for any of some problems
+/// Refuses a shape that has another number of elements than its extent, for any of some problems
 /// that meet the constraints of a default configuration.
 void check_shapes(const JsonNode& root, const KernelSpec& spec);
 

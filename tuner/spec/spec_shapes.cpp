@@ -1,5 +1,5 @@
-// A shape that stands beside an extent has as many elements. Whether two expressions are equal cannot be told
-// from their text, so they are evaluated for problems that the spec takes; each plan evaluates them again for
+// A shape that is given with an extent has as many elements. Two expressions cannot be compared by their
+// text, so they are evaluated for problems that the spec takes; each plan evaluates them again for
 // its own.
 #include <optional>
 #include <set>

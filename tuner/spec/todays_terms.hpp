@@ -14,7 +14,7 @@ namespace cubind {
 /// is dropped.
 std::optional<Configuration> in_todays_terms(const KernelSpec& spec, const Configuration& recorded);
 
-/// The parts of a trial's key beside the spec and the configuration.
+/// The parts of a trial's key other than the spec and the configuration.
 struct TrialConditions {
   Problem problem;  // canonical
   Digest device_class;

@@ -27,7 +27,7 @@ DeviceFacts device_facts_from_wire(const v1::DeviceFacts& from);
 Policy policy_from_wire(const v1::Policy& from, std::string_view field = "policy");
 /// An invariant without its dim is refused.
 Numerics numerics_from_wire(const v1::Numerics& from, std::string_view field = "numerics");
-/// Puts `zstd_content` in the place of `content`.
+/// Replaces `content` by `zstd_content`.
 void compress_files(google::protobuf::RepeatedPtrField<v1::SourceFile>& files);
 /// Files as they are or compressed. Throws ResourceExhausted before it inflates more than 64 MiB.
 SpecBundle bundle_from_wire(const v1::SpecBundle& from);

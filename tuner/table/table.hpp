@@ -62,8 +62,8 @@ struct TableTrial {
   TableContext context;
   std::string timer;
   double tick_us = 0;
-  /// In the place of the samples, for people: the median of the finals' samples, else of the screening's, and
-  /// how many these were. An import does not keep it. 0: the table has the samples, or there were none.
+  /// For readers, instead of the samples: the median of the finals' samples, else of the screening's, and how
+  /// many these were. An import does not keep it. 0: the table has the samples, or there were none.
   double time_us = 0;
   std::uint32_t samples = 0;
   Outcome outcome = Outcome::Correct;
@@ -74,7 +74,7 @@ struct TableTrial {
   bool operator==(const TableTrial&) const = default;
 };
 
-/// In the order of the file.
+/// A table with its rows in the order of the file.
 struct Table {
   std::vector<TableDevice> devices;
   std::vector<TableRecord> records;

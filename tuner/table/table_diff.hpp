@@ -10,7 +10,7 @@ namespace cubind {
 struct RecordChange {
   TableRecord before, after;
   bool winner_changed() const { return before.context.configuration != after.context.configuration; }
-  /// Of the median; above 0: slower.
+  /// The change of the median; above 0: slower.
   double percent() const { return (after.timing.median_us / before.timing.median_us - 1) * 100; }
 };
 

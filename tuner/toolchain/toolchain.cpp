@@ -148,7 +148,8 @@ class Finder {
       }
     }
     if (!any) {
-      found_.tried.push_back(label + ": no libnvrtc.so.12 or later with its libnvrtc-builtins beside it in " +
+      found_.tried.push_back(label +
+                             ": no libnvrtc.so.12 or later with its libnvrtc-builtins next to it in " +
                              library_folders.front().string() + " and its like");
     }
   }
@@ -209,7 +210,7 @@ std::string Toolchain::name() const { return "nvrtc " + std::to_string(major) + 
 std::optional<std::string> Toolchain::read_header(const std::string& header) const {
   for (const fs::path& folder : include_folders) {
     std::error_code error;
-    // One that may not be read is not there: whoever includes it learns nothing else.
+    // One that may not be read counts as absent: its existence is not revealed.
     if (const fs::path file = folder / header;
         fs::is_regular_file(file, error) && ::faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) == 0) {
       return read_file(file, std::uint64_t{64} << 20);

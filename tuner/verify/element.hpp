@@ -13,7 +13,7 @@ namespace cubind::verify {
 /// `data` holds whole elements in the machine's byte order; `index` is below their number.
 double element_as_double(DType type, std::span<const std::byte> data, std::uint64_t index);
 
-/// For integer types.
+/// The element of an integer type.
 std::int64_t element_as_integer(DType type, std::span<const std::byte> data, std::uint64_t index);
 
 /// Rounds to the type, to nearest even; integers are rounded towards zero and saturate. Used to make test

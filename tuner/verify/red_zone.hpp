@@ -14,8 +14,8 @@
 
 namespace cubind::verify {
 
-/// On each side. More than the longest row of most problems, so that a row too many stays inside the
-/// allocation.
+/// The bytes on each side. More than the longest row of most problems, so that a row too many stays inside
+/// the allocation.
 inline constexpr std::size_t kRedZoneBytes = std::size_t{64} << 10;
 
 enum class ZoneSide : std::uint32_t { Front = 0, Back = 1 };

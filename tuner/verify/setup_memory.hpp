@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kAllocatorAlignment = 256;
 /// Whether allocators let a buffer of this size begin a page of the GPU's, as cudaMalloc does.
 bool begins_page(std::uint64_t payload);
 /// What lies in an allocation before the buffer when it is timed: a red zone, or for a large buffer a page,
-/// so that it begins one, as cudaMalloc has it.
+/// so that it begins one, as with cudaMalloc.
 std::uint64_t lead_bytes(std::uint64_t payload);
 /// One buffer's allocation: what lies before it, the buffer, the red zone behind it.
 std::uint64_t guarded_bytes(std::uint64_t payload);

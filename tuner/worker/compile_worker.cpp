@@ -21,7 +21,7 @@ constexpr int kKeptFreeBytes = 64 << 20;
 constexpr int kLargestHeapBlock = 32 << 20;
 
 // Memory that a compile frees stays for the next one, up to a bound. By default the heap shrinks after every
-// compile, and the kernel clears the same pages anew for the next.
+// compile, and the kernel clears the same pages again for the next.
 void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, kKeptFreeBytes);
   mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);  // larger ones are mapped, and unmapped when they are freed

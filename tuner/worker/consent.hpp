@@ -11,7 +11,7 @@ namespace cubind::worker {
 /// NVML's readings at one time.
 struct GpuUse {
   std::vector<std::uint32_t> processes{};              // with a context; empty also where NVML lists none
-  std::uint64_t memory_bytes = 0;                      // in use by anybody
+  std::uint64_t memory_bytes = 0;                      // in use by any process
   std::optional<std::uint32_t> utilization_percent{};  // of the last sample period
 };
 

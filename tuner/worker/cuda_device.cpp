@@ -226,7 +226,7 @@ v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
   }
 }
 
-// Binding lets scratch grow as far as any item needs. Beside others the item's faults show here.
+// Binding lets scratch grow as far as any item needs. If there are other items, this item's faults show here.
 std::optional<std::string> CudaDevice::run_first(const v1::MeasureTrials& request,
                                                  const v1::MeasureTrials::Item& item) {
   ProblemSetup& problem = setup(request.setup());
@@ -285,7 +285,7 @@ v1::DeviceReply CudaDevice::measure(const v1::MeasureTrials& request) {
   return done;
 }
 
-// `culprit`: whom an exception is about. Of several that are enqueued at once nobody knows.
+// `culprit`: the item that an exception is about. Unknown if several are enqueued at once.
 v1::DeviceReply CudaDevice::measured(const v1::MeasureTrials& request,
                                      const v1::MeasureTrials::Item*& culprit) {
   ProblemSetup& problem = setup(request.setup());

@@ -10,7 +10,7 @@
 namespace cubind::worker {
 namespace {
 
-// Opens the gate also when enqueuing fails: a stream that waits for ever would hang the worker.
+// Opens the gate also when enqueuing fails: a stream that waits forever would hang the worker.
 class GateOpener {
  public:
   GateOpener(std::uint32_t* gate, std::uint32_t count) : gate_(gate), count_(count) {}

@@ -7,7 +7,7 @@ namespace cubind::worker {
 void MemoryBudget::take(std::uint64_t bytes) {
   if (taken_ > limit_ || bytes > limit_ - taken_) {
     throw cuda::DriverError(api_, cuda::Result::OutOfMemory,
-                            std::to_string(bytes) + " bytes beside the " + std::to_string(taken_) +
+                            std::to_string(bytes) + " bytes in addition to the " + std::to_string(taken_) +
                                 " in use exceed the share of " + std::to_string(limit_) +
                                 " bytes (--memory-fraction)");
   }

@@ -46,7 +46,7 @@ std::optional<GpuLock> GpuLock::try_acquire(const std::filesystem::path& folder,
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Error(ErrorCode::FailedPrecondition, path.string(),
-                "stands in the place of a GPU's lock and is not a plain file");
+                "stands where a GPU's lock belongs and is not a plain file");
   }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
     return GpuLock(std::move(fd));

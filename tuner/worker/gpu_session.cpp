@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kUtilizationMemory{2000};
 // The time for which a worker that has just been killed may still hold its GPU.
 constexpr std::chrono::milliseconds kLockPatience{3000};
 
-// A configuration needs several requests, each of some 0.1 ms, and a reading takes 0.05 ms.
+// A configuration needs several requests, each of about 0.1 ms, and a reading takes 0.05 ms.
 constexpr std::chrono::milliseconds kStaysRead{5};
 
 // So long after its last work the clock of a GPU is still up.
@@ -77,7 +77,7 @@ void GpuSession::make_timer() {
     makers.cupti = [this] { return std::make_unique<CuptiTimer>(context_, *kernels_, *recorder_); };
   }
   makers.graph = [this] {
-    recorder_.reset();  // nobody reads what it would record
+    recorder_.reset();  // its records would not be read
     return std::make_unique<GraphTimer>(context_, *kernels_);
   };
   ChosenTimer chosen = choose_timer(request_.timer(), makers, timer_note_);

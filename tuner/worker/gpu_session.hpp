@@ -20,8 +20,8 @@
 
 namespace cubind::worker {
 
-/// Takes the GPU's lock at once, but memory and a context only with activate(): a GPU that somebody else uses
-/// is left alone until the agent decides otherwise. One thread.
+/// Takes the GPU's lock at once, but memory and a context only with activate(): a GPU that another process
+/// uses is left alone until the agent decides otherwise. One thread.
 class GpuSession {
  public:
   /// Throws Error(FailedPrecondition) without a driver, Error(NotFound) without that GPU, and Error(Aborted)
@@ -29,12 +29,12 @@ class GpuSession {
   explicit GpuSession(const v1::OpenDevice& request);
 
   void activate();
-  /// For the next job, with a context alone: what is free now is shared anew. Everything of the earlier job
+  /// For the next job, with a context alone: what is free now is shared again. Everything of the earlier job
   /// has been freed. Throws DriverError if the context is lost.
   void begin_anew();
   const v1::OpenDevice& request() const { return request_; }
   bool active() const { return timer_ != nullptr; }
-  /// Whether anybody else uses the GPU now.
+  /// Whether another process uses the GPU now.
   bool foreign_use();
   /// The last reading of foreign_use() where it is as good as one now.
   bool foreign_use_lately();
@@ -42,7 +42,7 @@ class GpuSession {
 
   DriverContext& context() { return context_; }
   const NvmlMonitor& monitor() const { return monitor_; }
-  /// With a context alone.
+  /// Requires a context.
   MemoryBudget& budget() { return *budget_; }
   OwnKernels& kernels() { return *kernels_; }
   Timer& timer() { return *timer_; }

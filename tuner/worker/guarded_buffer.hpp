@@ -36,7 +36,7 @@ class GuardedBuffer {
   /// Moves the buffer. Its content is undefined at a placement where it was not before; each place has a
   /// content of its own. `place` 0 is the first; others are counted round and round.
   void move(Placement placement, std::uint32_t place = 0);
-  /// In the place of those that it has; 0 gives their memory back. Not for scratch, which grows at its only
+  /// Replaces those that it has; 0 gives their memory back. Not for scratch, which grows at its only
   /// place. Throws DriverError(OutOfMemory).
   void set_further_places(MemoryBudget& budget, std::uint32_t count);
   /// From now on the minimal placement has an allocation of its own: what is at one placement stays while the

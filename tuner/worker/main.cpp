@@ -53,7 +53,7 @@ ExitCode run(const std::string& mode, int fd, const std::vector<std::string>& ar
 /// system's.
 extern "C" char* ctime(const time_t* /*time*/) noexcept {
   static thread_local char text[32];
-  std::strcpy(text, "Thu Jan  1 00:00:00 1970\n");  // whoever had it before may have written to it
+  std::strcpy(text, "Thu Jan  1 00:00:00 1970\n");  // an earlier caller may have written to it
   return text;
 }
 

@@ -26,7 +26,7 @@ class LoadedCubin {
 
   /// Throws Error(InvalidArgument) for a symbol that was not named at loading.
   cuda::Function function(const std::string& symbol) const;
-  /// In the order of `symbols`.
+  /// The loaded entries in the order of `symbols`.
   std::vector<v1::LoadedEntry> entries() const;
 
  private:

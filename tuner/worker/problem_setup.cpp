@@ -147,7 +147,7 @@ std::uint64_t ProblemSetup::spare_bytes() const {
   return (budget_.limit_bytes() - taken) / 4;
 }
 
-// Verifying and timing trials take turns: in the same memory each makes its inputs anew. They go on doing so
+// Verifying and timing trials take turns: in the same memory each makes its inputs again. They still do so
 // where memory is short, and where an inout buffer has its content restored from one copy.
 void ProblemSetup::part_inputs() {
   if (std::exchange(has_tried_to_part_, true)) {
@@ -250,7 +250,7 @@ void ProblemSetup::make_inputs(InputState wanted) {
   }
 }
 
-// A run with the other inputs may have written to these, far outside of its own buffers: nobody has looked.
+// A run with the other inputs may have written to these, far outside of its own buffers, unchecked.
 bool ProblemSetup::has_kept(const InputState& wanted) {
   const auto kept = kept_inputs_.find(wanted.placement);
   return kept != kept_inputs_.end() && kept->second == wanted.seed &&

@@ -38,7 +38,7 @@ class ProblemSetup {
   void prepare_verification(std::uint64_t input_seed);
   /// Buffers at the first of the setup's places in memory, and inputs for timing there and at the others.
   void prepare_timing();
-  /// Each buffer at the next of its places; after prepare_timing(). A plan has to be bound anew.
+  /// Each buffer at the next of its places; after prepare_timing(). A plan has to be bound again.
   void next_place();
   bool has_several_places() const { return places_ > 1; }
 

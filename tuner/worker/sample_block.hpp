@@ -31,7 +31,7 @@ struct SampleSteps {
 TimedWork timed_work(SampleSteps steps);
 
 /// Runs the work, as in a sample, until the SM clock is steady. `synchronize` waits for what is enqueued;
-/// `highest_mhz` is that of the device, 0 where nobody knows.
+/// `highest_mhz` is that of the device, 0 if unknown.
 WarmUpResult warm_up_with(const TimedWork& work, const std::function<void()>& synchronize,
                           const std::function<std::uint32_t()>& sm_mhz, const MeasureSettings& settings,
                           std::uint32_t highest_mhz = 0);

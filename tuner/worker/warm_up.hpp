@@ -14,7 +14,7 @@ namespace cubind::worker {
 /// Whether the last readings lie within a band. Pure.
 class SteadyClock {
  public:
-  /// `highest_mhz`: of the device; 0 where nobody knows.
+  /// `highest_mhz`: of the device; 0 if unknown.
   explicit SteadyClock(const MeasureSettings& settings, std::uint32_t highest_mhz = 0)
       : settings_(settings), highest_mhz_(highest_mhz) {}
   /// Takes a reading; says whether the clock is steady now, as it is once it is the highest.
@@ -32,8 +32,7 @@ struct WarmUpResult {
 };
 
 /// Calls `work` (which enqueues work and waits for it) for some milliseconds between readings of `sm_mhz`,
-/// until the clock is steady or the limit has passed. A reading of 0 means that nobody knows: then the limit
-/// decides.
+/// until the clock is steady or the limit has passed. A reading of 0 means unknown: then the limit decides.
 WarmUpResult warm_up(const std::function<void()>& work, const std::function<std::uint32_t()>& sm_mhz,
                      const MeasureSettings& settings, std::uint32_t highest_mhz = 0);
 

@@ -39,7 +39,7 @@ TEST_CASE("export says on standard error what it left out and which option takes
   CHECK(result.out == "{}\n");
   CHECK(result.err ==
         "left out 13 rows of a replay device: --replayed takes them along\n"
-        "left out 1 row measured beside other processes: --provisional takes it along\n");
+        "left out 1 row measured next to other processes: --provisional takes it along\n");
   const TempDir folder;
   const ProgramResult json = ctl(daemon, {"export", "--json", "-o", (folder.path() / "t.json").string()});
   CHECK(Json::parse(json.out)["replayed_left_out"] == 13);

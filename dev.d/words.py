@@ -1,0 +1,206 @@
+"""Finds turns that have a plainer equivalent, in pages, help texts, docstrings, comments and messages.
+
+    python dev.d/words.py [FILE...]
+
+Prints FILE:LINE: what was found and the better word. Without FILE it reads every tracked file except those
+below NOT_YET. Exit status 1 if anything was found, or if NOT_YET names a folder that is clean or gone.
+"""
+
+import io
+import pathlib
+import re
+import subprocess
+import sys
+import tokenize
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# Beginnings of paths whose prose is still to be mended. Remove an entry in the commit that mends it.
+NOT_YET = (
+    "dev.d/deps.sh",
+    "dev.d/package.sh",
+    "docs/python.md",
+    "docs/torch.md",
+    "python/",
+    "server/jobs/",
+    "server/service/",
+    "tests/",
+    "tuner/agent/",
+    "tuner/plan/answer.hpp",
+    "tuner/worker/replay_",
+)
+
+# Data; this list with its test; and what may not change with its comments: the sources of kernels, because
+# shipped tables are keyed by their digests, and the store's schema, which SQLite keeps as its text.
+SKIPPED = re.compile(
+    r"(bench/results|variants/tables|tests/golden)/|dev\.d/words(_test)?\.py$"
+    r"|variants/.*\.cuh?$|schemas/store\w*\.sql$"
+)
+
+NUMBER = r"(?:one|two|three|four|five|six|eight|ten|sixteen)"
+UNIT = r"(?:core|GPU|SM|second|minute|warp|block|thread|row|lane|tile|stream|agent|launch|problem|element|call|line)"
+
+# A turn as a regular expression, in which a space stands for any white space, and what to write instead.
+# Lower case in the turn also matches a capital.
+WORDS = [
+    (r"anew", "again"),
+    (r"beside", "next to, compared with, or in addition to"),
+    (r"somebody|nobody|anybody|everybody", "name the actor: a caller, a process, no client, everyone"),
+    (r"whoever|whomever", "name the actor: the caller that, a process that, anyone who"),
+    (r"(?-i:Who)\b(?![^.?]*\?)", "name the actor: the caller, the process"),
+    (r"(?-i:With|In|Of|By|To|From|For|At|On) (?:which|whom)\b(?![^.?]*\?)", "begin with the subject"),
+    (r"of the day", "drop it, or current"),
+    (r"over the list", "for the list"),
+    (r"as [\w']+(?: [\w']+)? ha(?:s|ve) it", "like, or as in"),
+    (r"likewise", "also, too, or the words themselves"),
+    (r"for ever", "forever"),
+    (r"for certain", "certainly, or beyond doubt"),
+    (r"at hand", "available, or current"),
+    (r"in the place of", "instead of"),
+    (r"needs not", "need not"),
+    (r"some \d[\d,.]*", "about"),
+    (r"of before", "previous, or earlier"),
+    (r"lately", "recently"),
+    (r"(?:is|are|was|were|been|being|be) told(?! apart)", "is reported, is notified, or gets"),
+    (rf"{NUMBER} an? {UNIT}", "per: one per core"),
+    (
+        rf"(?:threads|bytes|operations|elements|registers|samples|warps) an? {UNIT}",
+        "per: 256 threads per block",
+    ),
+    (r"that there (?:is|are) not", "that does not exist, or unknown"),
+    (r"(?:is|are|was|were) not there", "is missing, or does not exist"),
+    (r"all the same", "still, or nevertheless"),
+    (r"in silence", "silently"),
+    (r"a slip of", "a mistake in"),
+    (r"(?:thereof|therein|thereby|hereby|whereby|wherein)", "say what it refers to"),
+]
+
+
+def pattern_of(space):
+    turns = [turn.replace(" ", space) for turn, _ in WORDS]
+    each = "|".join(f"(?P<w{i}>{turn})" for i, turn in enumerate(turns))
+    return re.compile(rf"(?<![\w-])(?:{each})(?![\w-])", re.IGNORECASE)
+
+
+PATTERN = pattern_of(r"\s+")
+PERHAPS = pattern_of(r'[\s/*#"-]+')  # finds no less in the whole text, and fast
+
+C_LIKE = {".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".proto", ".inc"}
+WHOLE = {".sh", ".bash", ".sql", ".cmake", ".txt", ".yaml", ".yml", ".toml", ".fish", ".zsh"}
+WHOLE_NAMES = {"dev", "run", "Dockerfile"}
+C_PARTS = re.compile(
+    r"(?P<include>^[ \t]*#[ \t]*include[^\n]*)|(?P<comment>//[^\n]*|/\*.*?\*/)"
+    r'|R"(?P<tag>\w*)\((?P<raw>.*?)\)(?P=tag)"|(?P<string>"(?:\\.|[^"\\\n])*")|\'(?:\\.[^\']*|[^\'\\\n])\'',
+    re.DOTALL | re.MULTILINE,
+)
+MARKS = re.compile(r'(?m)^\s*(?:///?<?|#+|\*|--)|["*]')  # what separates words within a comment or literal
+
+
+def keep(text, spans):
+    """The text with everything outside the spans blanked: lines stay where they are."""
+    # What is left out must not look like the space between two words, but quotes and line ends may.
+    blank = re.sub(r"[^\s\"]", "\0", text)
+    parts, end = [], 0
+    for begin, stop in sorted(spans):
+        parts += [blank[end:begin], text[begin:stop]]
+        end = stop
+    text = "".join([*parts, blank[end:]])
+    return MARKS.sub(lambda mark: re.sub(r"[^\n]", " ", mark.group()), text)
+
+
+def is_prose(literal):
+    """A word by itself is a name or a key."""
+    return re.search(r"\s", literal) is not None
+
+
+def prose_of_c(text):
+    spans = []
+    for part in C_PARTS.finditer(text):
+        for name in ("comment", "raw", "string"):
+            if part.group(name) and is_prose(part.group(name)):
+                spans.append(part.span(name))
+    return keep(text, spans)
+
+
+def prose_of_python(text):
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1)}
+    spans = [
+        (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type in kinds and is_prose(token.string)
+    ]
+    return keep(text, spans)
+
+
+def prose_of_page(text):
+    """Without code: fenced blocks and what stands between backticks."""
+    code = re.compile(r"^```.*?^```|(`+)[^`\n]+\1", re.DOTALL | re.MULTILINE)
+    return code.sub(lambda match: re.sub(r"[^\n]", "\0", match.group()), text)
+
+
+def prose(path, text):
+    """The text's prose at its own places, the rest blanked; None for a file that has none."""
+    if path.suffix in C_LIKE:
+        return prose_of_c(text)
+    if path.suffix == ".py":
+        return prose_of_python(text)
+    if path.suffix == ".md":
+        return prose_of_page(text)
+    if path.suffix in WHOLE or path.name in WHOLE_NAMES or path.match("schemas/*.json"):
+        return keep(text, [(0, len(text))])
+    return None
+
+
+def findings(path, text):
+    """Line, words and the better ones, of each turn that the text should not have."""
+    found = []
+    if not PERHAPS.search(text):
+        return found
+    for match in PATTERN.finditer(prose(path, text) or ""):
+        line = text.count("\n", 0, match.start()) + 1
+        found.append((line, " ".join(match.group().split()), WORDS[int(match.lastgroup[1:])][1]))
+    return found
+
+
+def tracked():
+    run = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [name for name in run.stdout.split("\0") if name and not SKIPPED.match(name)]
+
+
+def report(name):
+    path = ROOT / name
+    if not path.is_file():
+        return 0
+    try:
+        text = path.read_text()
+    except UnicodeDecodeError:
+        return 0
+    found = findings(pathlib.PurePath(name), text)
+    for line, words, better in found:
+        print(f'{name}:{line}: "{words}": {better}')
+    return len(found)
+
+
+def main(arguments):
+    if arguments:
+        return 1 if sum([report(name) for name in arguments]) else 0
+    names = tracked()
+    bad = sum([report(name) for name in names if not name.startswith(NOT_YET)])
+    for entry in NOT_YET:
+        below = [ROOT / name for name in names if name.startswith(entry)]
+        if not any(findings(path, path.read_text(errors="replace")) for path in below if path.is_file()):
+            print(f"dev.d/words.py: NOT_YET has {entry}, which is clean or gone: remove it")
+            bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
