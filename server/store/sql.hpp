@@ -1,5 +1,5 @@
-// All SQL of cubind except schemas/store*.sql; it is SQLite's dialect. A statement that reads or writes a
-// whole row takes its columns from row_columns.hpp, after the `leading` ones.
+// All SQL of cubind except schemas/store*.sql, in SQLite's dialect. A statement that reads or writes a whole
+// row takes its columns from row_columns.hpp, after the `leading` ones.
 #pragma once
 
 #include <algorithm>
