@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from . import _address, _core
+from . import _address, _core, _switch
 from .answer import Answer
 from .client import Client
 from .embedded import EmbeddedDaemon
@@ -63,19 +63,27 @@ __version__ = _core.version  # of the package, its programs and its extension
 def connect(address: str | None = None, *, timeout: float = 30.0) -> Client:
     """A client of a daemon. Nothing is sent yet.
 
-    address: "unix:///path/to/socket" or "host:port"; "embedded" starts a private daemon in the user's cache
-        folder, which the user's processes share and which ends with the last of them; None: CUBIND_ADDRESS,
-        else the user's socket, else the system's, else, with CUBIND_EMBEDDED=1, the embedded daemon.
+    address: "unix:///path/to/socket" or "host:port"; "embedded" starts a private daemon, which the user's
+        processes share and which ends with the last of them; None: CUBIND_ADDRESS, else the user's daemon,
+        else the system's, else the private one. CUBIND_EMBEDDED=0 forbids the private daemon.
     timeout: seconds that a call may take.
 
-    Raises UnavailableError, which names the three ways to a daemon, where none is found; InvalidArgumentError
-    for an address of another form.
+    Raises UnavailableError, which says what was tried, if there is no daemon and the private one is forbidden
+    or does not start, or if CUBIND=0 turns cubind off; InvalidArgumentError for an address of another form.
     """
-    if address != "embedded":
-        found = _address.find_address(address)
-        if found is not None:
-            return Client(found, timeout)
-        if os.environ.get("CUBIND_EMBEDDED") != "1":
-            raise UnavailableError(f"no daemon was found: {_address.THREE_WAYS}")
-    daemon = EmbeddedDaemon()
+    if _switch.IS_OFF:
+        raise UnavailableError(f"{_switch.WHY_OFF}: unset it to use cubind")
+    found, tried = (None, "") if address == "embedded" else _address.find_address(address)
+    if found is not None:
+        return Client(found, timeout)
+    others = f"; no other daemon was found ({tried})" if tried else ""
+    if os.environ.get("CUBIND_EMBEDDED") == "0":
+        raise UnavailableError(
+            f"CUBIND_EMBEDDED=0 forbids a private daemon{others}: unset it, start a daemon with `cubind &`, or "
+            "name one by CUBIND_ADDRESS"
+        )
+    try:
+        daemon = EmbeddedDaemon()
+    except UnavailableError as error:
+        raise UnavailableError(f"{error.cause}{others}", error.field) from None
     return Client(daemon.address, timeout, _daemon=daemon)

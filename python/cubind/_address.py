@@ -11,8 +11,9 @@ from .errors import InvalidArgumentError
 SYSTEM_SOCKET = pathlib.Path("/run/cubind/cubind.sock")
 THREE_WAYS = (
     "start a daemon with `cubind &`, name one by CUBIND_ADDRESS (or cubind.connect(address)), "
-    'or let the package start a private one: cubind.connect("embedded") or CUBIND_EMBEDDED=1'
+    'or let the package start a private one: cubind.connect("embedded")'
 )
+_PROBE = 1.0  # seconds that a daemon has to take a connection
 
 
 def runtime_folder() -> pathlib.Path:
@@ -21,17 +22,38 @@ def runtime_folder() -> pathlib.Path:
     return pathlib.Path(runtime, "cubind") if runtime else pathlib.Path(f"/tmp/cubind-{os.getuid()}")
 
 
-def find_address(given: str | None) -> str | None:
-    """`given`, else CUBIND_ADDRESS, else the socket of the user's daemon or the system's, whichever exists;
-    else None."""
+def find_address(given: str | None) -> tuple[str | None, str]:
+    """`given`, else CUBIND_ADDRESS, else the socket on which the user's daemon listens, else the system's;
+    else None. And what was tried: "/run/cubind/cubind.sock: No such file or directory"."""
     address = given or os.environ.get("CUBIND_ADDRESS")
     if address:
         check_address(address)
-        return address
+        return address, ""
+    tried = []
     for socket in (runtime_folder() / "cubind.sock", SYSTEM_SOCKET):
-        if socket.exists():
-            return f"unix://{socket}"
-    return None
+        why_not = refusal(socket)
+        if not why_not:
+            return f"unix://{socket}", ""
+        tried.append(f"{socket}: {why_not}")
+    return None, "; ".join(tried)
+
+
+def refusal(path: pathlib.Path) -> str:
+    """Why nobody takes a connection at this socket; "" where a daemon does. The file alone says nothing: a
+    daemon that was killed leaves it behind."""
+    import socket  # only while a daemon is looked for
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PROBE)
+        try:
+            probe.connect(str(path))
+        except (BlockingIOError, TimeoutError):
+            return ""  # many connect at once
+        except ConnectionRefusedError:
+            return "the daemon of this socket has ended"
+        except OSError as error:
+            return os.strerror(error.errno) if error.errno else str(error)
+        return ""
 
 
 def check_address(address: str) -> None:

@@ -47,7 +47,7 @@ def complete_problem(interface: Interface, problem: Problem, given: Mapping[str,
     missing, and for an array whose shape contradicts the problem."""
     found: Problem = {}
     for name, array in given.items():
-        if name in interface.buffer_types and arrays.is_array(array):
+        if name in interface.buffer_types and not isinstance(array, (int, type(None))):
             _read(interface, name, arrays.facts_of(name, array), {**found, **problem}, found)
     complete = {**found, **problem}
     missing = [name for name in (*interface.dims, *interface.types) if name not in complete]

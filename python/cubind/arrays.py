@@ -85,13 +85,17 @@ def facts_of(name: str, array: Any) -> ArrayFacts:
     """Raises InvalidArgumentError at `argument NAME` for what lies not in GPU memory."""
     if is_torch(array):
         if not array.is_cuda:
-            raise _refused(name, f"the tensor lies on {array.device}, the kernel needs GPU memory")
+            raise _refused(
+                name, f"the tensor lies on {array.device}, the kernel needs GPU memory: pass .cuda()"
+            )
         dtype = _CANONICAL.get(str(array.dtype).removeprefix("torch."), str(array.dtype))
         return ArrayFacts(tuple(array.shape), dtype, array.is_contiguous(), array.device.index)
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
-        hint = "; use torch.from_dlpack or cupy.from_dlpack" if hasattr(array, "__dlpack__") else ""
-        raise _refused(name, f"a {type(array).__name__} is no array in GPU memory{hint}")
+        raise _refused(
+            name,
+            f"a {type(array).__name__} is no array in GPU memory: pass a tensor of torch or an array of CuPy",
+        )
     dtype = _BY_TYPESTR.get(interface["typestr"][1:], "")
     strides = interface.get("strides")
     contiguous = strides is None or tuple(strides) == _c_strides(

@@ -13,15 +13,16 @@ import subprocess
 import time
 
 from . import _address, programs
-from .errors import CubindError, UnavailableError
+from .errors import CubindError, NotFoundError, UnavailableError
 
 _PATIENCE = 60.0  # seconds until a started daemon listens
+_OTHER_FOLDERS = "XDG_RUNTIME_DIR names another folder for its socket, XDG_CACHE_HOME for its store"
 
 
 class EmbeddedDaemon:
     """The claim of this process on the user's private daemon, which is started if it is not there. Raises
-    UnavailableError with the end of the daemon's log if it does not come up, and where the folders of its
-    files cannot be written. Forked children share the claim."""
+    UnavailableError if the daemon does not start (with the end of its log), if its folders cannot be written,
+    or if its program is missing. Forked children share the claim."""
 
     def __init__(self, arguments: tuple[str, ...] = ()) -> None:
         try:
@@ -30,8 +31,7 @@ class EmbeddedDaemon:
             raise
         except OSError as error:
             raise UnavailableError(
-                f"the embedded daemon cannot have its files here: {error.strerror}; XDG_RUNTIME_DIR and "
-                "XDG_CACHE_HOME name other folders",
+                f"the private daemon cannot have its files here: {error.strerror}; {_OTHER_FOLDERS}",
                 str(error.filename or ""),
             ) from None
 
@@ -61,9 +61,17 @@ class EmbeddedDaemon:
 
     def _start(self, arguments: tuple[str, ...]) -> None:
         log_path = self._folder / "cubind.log"
+        try:
+            program = programs.program("cubind")
+        except NotFoundError as error:
+            raise UnavailableError(
+                f"the private daemon has no program, it {error.cause}: install cubind's wheel, or name the "
+                "folder of its programs by CUBIND_PROGRAMS",
+                error.field,
+            ) from None
         command = [
             *(
-                str(programs.program("cubind")),
+                str(program),
                 "--socket",
                 str(self._socket),
                 "--db",
@@ -88,22 +96,17 @@ class EmbeddedDaemon:
             if _listens(self._socket):
                 return
             time.sleep(0.01)
+        ended = process.poll()
         process.kill()
         process.wait()
+        what = f"did not listen within {_PATIENCE:.0f} s" if ended is None else "ended while it started"
         raise UnavailableError(
-            f"the embedded daemon did not start: {log.read_text()[-2000:].strip()}", str(log)
+            f"the private daemon {what}: {log.read_text()[-2000:].strip()}; {_OTHER_FOLDERS}", str(log)
         )
 
 
 def _listens(path: pathlib.Path) -> bool:
-    import socket  # only while one starts
-
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-        return True
+    return not _address.refusal(path)
 
 
 def _runtime_folder() -> pathlib.Path:

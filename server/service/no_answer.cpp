@@ -28,7 +28,8 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
       (resolution.refused_toolchain || resolution.compile)) {
     throw Error(ErrorCode::FailedPrecondition, "device.driver",
                 driver_text(*question.driver) + " cannot load the cubins of " + toolchain +
-                    ": it needs a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1));
+                    ": install a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1) +
+                    ", or an older NVRTC where the agent runs (the extra cubind[cuda12])");
   }
   if (!resolution.compile && compiles.job.empty() && !compiles.any_failed) {
     if (resolution.best_refused) {

@@ -12,6 +12,7 @@ import os
 import pathlib
 import pickle
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -449,17 +450,52 @@ class Processes(WithDaemon):
 
 
 class Addresses(unittest.TestCase):
-    def test_no_daemon_names_the_three_ways(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, XDG_RUNTIME_DIR=folder):
-            os.environ.pop("CUBIND_ADDRESS", None)
-            with self.assertRaises(cubind.UnavailableError) as caught:
-                cubind.connect()
-            for way in ("`cubind &`", "CUBIND_ADDRESS", 'connect("embedded")'):
-                self.assertIn(way, str(caught.exception))
-            with self.assertRaisesRegex(cubind.UnavailableError, "no daemon answers there"):
-                cubind.connect(f"unix://{folder}/none.sock").status()
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.folder, CUBIND_EMBEDDED="0"))
+        os.environ.pop("CUBIND_ADDRESS", None)
+        self.socket = pathlib.Path(self.folder, "cubind/cubind.sock")
+        self.socket.parent.mkdir()
+
+    def test_no_daemon_and_no_private_one_says_what_was_tried_and_what_to_do(self):
+        with self.assertRaises(cubind.UnavailableError) as caught:
+            cubind.connect()
+        for part in (
+            "CUBIND_EMBEDDED=0 forbids a private daemon",
+            f"no other daemon was found ({self.socket}: No such file or directory; /run/cubind/cubind.sock: ",
+            "`cubind &`",
+            "CUBIND_ADDRESS",
+        ):
+            self.assertIn(part, str(caught.exception))
+        with self.assertRaisesRegex(cubind.UnavailableError, "^CUBIND_EMBEDDED=0 forbids"):
+            cubind.connect("embedded")
+
+    def test_an_address_without_a_daemon_names_the_three_ways(self):
+        with self.assertRaisesRegex(cubind.UnavailableError, "no daemon answers there") as caught:
+            cubind.connect(f"unix://{self.folder}/none.sock").status()
+        for way in ("`cubind &`", "CUBIND_ADDRESS", 'connect("embedded")'):
+            self.assertIn(way, str(caught.exception))
         with self.assertRaisesRegex(cubind.InvalidArgumentError, "neither unix:///path"):
             cubind.connect("localhost")
+
+    def test_a_socket_counts_only_while_a_daemon_listens_there(self):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.socket))
+            with self.assertRaisesRegex(cubind.UnavailableError, "the daemon of this socket has ended"):
+                cubind.connect()
+            listener.listen(0)
+            for _ in range(4):  # more than the queue holds: nobody accepts here
+                with cubind.connect() as client:
+                    self.assertEqual(client.address, f"unix://{self.socket}")
+
+    def test_cubind_is_off_when_the_environment_says_so(self):
+        out = running.run_python(
+            "import cubind\n"
+            "try: cubind.connect('unix:///there')\n"
+            "except cubind.UnavailableError as error: print(error)",
+            CUBIND="0",
+        )
+        self.assertEqual(out.strip(), "CUBIND=0 turns cubind off: unset it to use cubind")
 
     def test_the_job_is_that_of_the_launcher(self):
         from cubind._ranks import job_id

@@ -15,7 +15,7 @@ import running
 # Prints a line when it is connected, and stays until its standard input ends.
 USER = """
 import sys, cubind
-client = cubind.connect("embedded", timeout=60)
+client = cubind.connect(*sys.argv[1:], timeout=60)
 print(client.status()["version"], flush=True)
 sys.stdin.read()
 client.status()
@@ -29,11 +29,13 @@ class Embedded(unittest.TestCase):
         self.environment = {
             **running.WITHOUT_DRIVER, "XDG_RUNTIME_DIR": str(self.folder / "run"), "XDG_CACHE_HOME": str(self.folder / "cache")
         }  # fmt: skip
+        for name in ("CUBIND_ADDRESS", "CUBIND_EMBEDDED"):
+            self.environment.pop(name, None)
         (self.folder / "run").mkdir()
 
-    def start(self):
+    def start(self, *address):
         process = subprocess.Popen(
-            [sys.executable, "-c", USER],
+            [sys.executable, "-c", USER, *address],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -49,8 +51,17 @@ class Embedded(unittest.TestCase):
         )
         return found.stdout.split()
 
+    def error_of(self, **environment):
+        """What connect() says when it fails."""
+        with (
+            mock.patch.dict(os.environ, {**self.environment, **environment}, clear=True),
+            self.assertRaises(cubind.UnavailableError) as caught,
+        ):
+            cubind.connect()
+        return str(caught.exception)
+
     def test_two_processes_share_one_and_nothing_remains_after_the_last(self):
-        first, second = self.start(), self.start()
+        first, second = self.start(), self.start("embedded")
         self.assertTrue(first.stdout.readline().strip())
         self.assertTrue(second.stdout.readline().strip())
         self.assertEqual(len(self.daemons()), 1)
@@ -61,12 +72,31 @@ class Embedded(unittest.TestCase):
         self.assertTrue(running.eventually(lambda: not self.daemons()))
         self.assertFalse((self.folder / "run/cubind/embedded/cubind.sock").exists())
 
-    def test_a_daemon_that_does_not_start_says_why(self):
+    def test_a_tune_may_follow_at_once(self):
+        # Without a GPU it is refused, but not before the agent has said why it has none.
+        out = running.run_python(
+            "import cubind\n"
+            "try: cubind.connect().tune([{'kernel': 'softmax_forward', 'N': 1, 'D': 1, 'T': 'f32'}])\n"
+            "except cubind.FailedPreconditionError as error: print(error)",
+            fake_driver=False,
+            **self.environment,
+        )
+        self.assertRegex(out, "no agent offers a GPU: .*; name a device class")
+
+    def test_a_daemon_that_does_not_start_says_why_and_what_to_do(self):
         (self.folder / "cache/cubind/embedded/store.db").mkdir(parents=True)
-        process = self.start()
-        process.stdin.close()
-        process.wait(running.PATIENCE)
-        self.assertNotEqual(process.returncode, 0)
+        error = self.error_of()
+        for part in (
+            f"{self.folder}/run/cubind/embedded/cubind.log: the private daemon ended while it started: ",
+            "store.db",
+            "XDG_CACHE_HOME",
+            f"no other daemon was found ({self.folder}/run/cubind/cubind.sock:",
+        ):
+            self.assertIn(part, error)
+
+    def test_a_package_without_programs_says_so(self):
+        error = self.error_of(CUBIND_PROGRAMS="", PATH=str(self.folder))
+        self.assertRegex(error, "^cubind: the private daemon has no program, it is not in .*CUBIND_PROGRAMS")
 
     def test_folders_that_cannot_be_written_are_an_error_of_cubind(self):
         (self.folder / "file").write_text("")

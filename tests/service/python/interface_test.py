@@ -57,6 +57,13 @@ class Problems(unittest.TestCase):
         with self.assertRaisesRegex(cubind.InvalidArgumentError, "problem.N: is missing: pass N=..., T=..."):
             complete_problem(RMSNORM, {"D": 64}, {"x": 0x1000})
 
+    def test_what_is_no_array_is_refused_by_its_name(self):
+        for wrong in ([1.0], 1.0, "x"):
+            with self.assertRaisesRegex(
+                cubind.InvalidArgumentError, "argument x: a .* is no array in GPU memory"
+            ):
+                complete_problem(RMSNORM, {}, {"x": wrong, "w": array(64)})
+
     def test_outputs_have_the_shape_of_their_like(self):
         problem, given = {"N": 8, "D": 64, "T": "f32"}, {"x": array(2, 4, 64)}
         self.assertEqual(output_shape(RMSNORM, "y", 512, problem, given), (2, 4, 64))
