@@ -29,6 +29,23 @@ class Torch:
     def __init__(self, fields: dict[str, Any], /) -> None: ...
     def is_quiet(self) -> bool: ...
 
+class RepeatedCalls:
+    """Calls of one kernel that need no check in Python: see python/extension/repeated_calls.hpp."""
+
+    def __init__(self, torch: Torch, /) -> None: ...
+    def launch(self, named: dict[str, Any], stream: int | None, /) -> Any: ...
+    def know(
+        self,
+        named: dict[str, Any],
+        kernel: Kernel,
+        dims: tuple[int, ...],
+        values: list[Any],
+        returned: list[Any],
+        until: float,
+        /,
+    ) -> None: ...
+    def clear(self) -> None: ...
+
 class OperatorCall:
     """A kernel as an operator calls it: see python/extension/operator_call.hpp."""
 

@@ -129,7 +129,9 @@ def stream_source(arrays: Sequence[Any]) -> tuple[Callable[[Any], int] | int, An
     handle. The default stream (0, None) where none of them is torch's or CuPy's."""
     for array in arrays:
         if is_torch(array):
-            return sys.modules["torch"]._C._cuda_getCurrentRawStream, array.device.index
+            from ._torch_private import stream_of  # torch is there
+
+            return stream_of, array.device.index
         cupy = sys.modules.get("cupy")
         if cupy is not None and isinstance(array, cupy.ndarray):
             return _cupy_stream, array.device.id

@@ -5,6 +5,7 @@
 #include "python/extension/launcher.hpp"
 #include "python/extension/operator_types.hpp"
 #include "python/extension/python_object.hpp"
+#include "python/extension/repeated_calls.hpp"
 
 namespace cubind::python {
 namespace {
@@ -67,6 +68,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {  //
     python::add_kernel_types(module.get());
     python::add_launcher_type(module.get());
     python::add_operator_types(module.get());
+    python::add_repeated_calls_type(module.get());
     if (PyModule_AddStringConstant(module.get(), "version", CUBIND_VERSION) != 0) {
       throw python::PythonError();
     }

@@ -14,10 +14,6 @@ std::vector<ShapePattern> patterns(const std::vector<std::string>& texts, std::s
   return all;
 }
 
-ArgumentValue address_of(const TensorView& view) {
-  return reinterpret_cast<cuda::DevicePtr>(view.data) + view.byte_offset;
-}
-
 }  // namespace
 
 ArgumentValue number_of(PyObject* object) {
@@ -141,7 +137,7 @@ bool OperatorCall::read_tensor(PyObject* tensor, std::size_t number, Problem& pr
   problem.values[number] = address_of(*view);
   const ShapePattern& pattern = inputs_[number];
   return *type == (pattern.is_float32() ? DType::F32 : problem.type) && *device == problem.device &&
-         pattern.match({view->shape, static_cast<std::size_t>(view->rank)}, problem.dims);
+         pattern.match(shape_of(*view), problem.dims);
 }
 
 std::shared_ptr<const OperatorCall::Variants> OperatorCall::find(const Problem& problem) const {
@@ -152,13 +148,13 @@ std::shared_ptr<const OperatorCall::Variants> OperatorCall::find(const Problem& 
 }
 
 bool OperatorCall::allocate(PyObject* like, Problem& problem, Outputs& outputs) const {
-  const std::span first(problem.first.shape, static_cast<std::size_t>(problem.first.rank));
+  const std::span first = shape_of(problem.first);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     std::vector<std::int64_t> shape = outputs_[i].shape(problem.dims, inputs_[0], first);
-    const DType type = outputs_[i].is_float32() ? DType::F32 : problem.type;
+    const Object& dtype = torch_->dtype(outputs_[i].is_float32() ? DType::F32 : problem.type);
     TorchAccess::Form& form = forms_[i];
-    if (!form.arguments || form.type != type || form.shape != shape) {
-      form = torch_->form(std::move(shape), type);
+    if (form.dtype.get() != dtype.get() || form.shape != shape) {
+      form = torch_->form(std::move(shape), dtype);
     }
     std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, form);
     if (!made) {
@@ -189,7 +185,7 @@ bool OperatorCall::run(const Known& known, PyObject* like, const Problem& proble
     }
     values[i] = cuda::DevicePtr{0};
     if (extents[i] > 0) {
-      const TorchAccess::Form bytes = torch_->form({static_cast<std::int64_t>(extents[i])}, DType::U8);
+      const TorchAccess::Form bytes = torch_->form({static_cast<std::int64_t>(extents[i])}, torch_->dtype(DType::U8));
       std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, bytes);
       values[i] = made ? address_of(made->view) : ArgumentValue();
       scratch.push_back(made ? std::move(made->tensor) : Object());

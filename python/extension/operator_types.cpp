@@ -301,6 +301,10 @@ PyCFunction fast_method(PyObject* (*function)(PyObject*, PyObject* const*, Py_ss
 
 }  // namespace
 
+std::shared_ptr<const TorchAccess> torch_access(PyObject* torch) {
+  return unbox<TorchPointer>(torch, torch_type, "Torch");
+}
+
 void add_operator_types(PyObject* module) {
   static PyMethodDef torch_methods[] = {
       {"is_quiet", torch_is_quiet, METH_NOARGS, "is_quiet(): whether nobody looks on at the operators."},

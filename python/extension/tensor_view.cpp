@@ -20,6 +20,14 @@ std::optional<int> device_of(const TensorView& view) {
   return view.device_type == TensorExchange::kCpu ? std::optional(-1) : std::nullopt;
 }
 
+cuda::DevicePtr address_of(const TensorView& view) {
+  return reinterpret_cast<cuda::DevicePtr>(view.data) + view.byte_offset;
+}
+
+std::span<const std::int64_t> shape_of(const TensorView& view) {
+  return {view.shape, static_cast<std::size_t>(view.rank)};
+}
+
 bool is_contiguous(const TensorView& view) {
   std::int64_t expected = 1;
   for (std::int32_t axis = view.rank - 1; axis >= 0; --axis) {

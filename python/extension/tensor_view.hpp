@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
+#include "cuda_api/driver_types.hpp"
 #include "tuner/plan/dtype.hpp"
 
 namespace cubind::python {
@@ -45,6 +47,10 @@ std::optional<DType> dtype_of(const TensorView& view);
 
 /// The number of the GPU, -1 for the CPU, absent for any other device.
 std::optional<int> device_of(const TensorView& view);
+
+cuda::DevicePtr address_of(const TensorView& view);
+
+std::span<const std::int64_t> shape_of(const TensorView& view);
 
 /// Whether the elements lie in C order without gaps.
 bool is_contiguous(const TensorView& view);

@@ -132,21 +132,28 @@ std::optional<cuda::Stream> TorchAccess::stream(const TensorView& view) const {
   return static_cast<cuda::Stream>(stream);
 }
 
-TorchAccess::Form TorchAccess::form(std::vector<std::int64_t> shape, DType type) const {
+Object TorchAccess::dtype_of(PyObject* tensor) const {
+  return Object::take(PyObject_GetAttr(tensor, dtype_.get()));
+}
+
+bool TorchAccess::is_dtype(PyObject* object) const {
+  return Py_TYPE(object) == Py_TYPE(dtype(DType::F32).get());
+}
+
+TorchAccess::Form TorchAccess::form(std::vector<std::int64_t> shape, Object dtype) const {
   Object size = tuple_of(shape);
   const Object strides = strides_of(shape);
-  Object arguments = Object::take(PyTuple_Pack(3, size.get(), strides.get(), dtype(type).get()));
-  return {std::move(shape), type, std::move(size), std::move(arguments)};
+  Object arguments = Object::take(PyTuple_Pack(3, size.get(), strides.get(), dtype.get()));
+  return {std::move(shape), std::move(dtype), std::move(size), std::move(arguments)};
 }
 
 // `form` may change meanwhile: the objects of it are shared first.
 std::optional<TorchAccess::Memory> TorchAccess::empty(PyObject* like, const TensorView& beside,
                                                       const Form& form) const {
-  const Object size = form.size;
-  const DType type = form.type;
+  const Object size = form.size, dtype = form.dtype;
   Object tensor = quick_empty(beside, Object(form.arguments));
   if (!tensor) {
-    tensor = new_empty(like, size, type);
+    tensor = new_empty(like, size, dtype);
   }
   const std::optional<TensorView> view = this->view(tensor.get());
   return view ? std::optional(Memory{std::move(tensor), *view}) : std::nullopt;
@@ -170,10 +177,10 @@ bool TorchAccess::is_current(const TensorView& view) const {
          integer_of(Object::take(PyObject_CallNoArgs(current_device_.get())).get()) == view.device_id;
 }
 
-Object TorchAccess::new_empty(PyObject* like, const Object& size, DType type) const {
+Object TorchAccess::new_empty(PyObject* like, const Object& size, const Object& dtype) const {
   const Object method = Object::take(PyObject_GetAttr(like, new_empty_.get()));
   const Object arguments = Object::take(PyTuple_Pack(1, size.get())), named = Object::take(PyDict_New());
-  if (PyDict_SetItem(named.get(), dtype_.get(), dtype(type).get()) != 0) {
+  if (PyDict_SetItem(named.get(), dtype_.get(), dtype.get()) != 0) {
     throw PythonError();
   }
   return Object::take(PyObject_Call(method.get(), arguments.get(), named.get()));

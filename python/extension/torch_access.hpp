@@ -39,26 +39,29 @@ class TorchAccess {
   /// The current stream of the tensor's GPU; absent where torch does not say. Null for the CPU.
   std::optional<cuda::Stream> stream(const TensorView& view) const;
 
-  /// What tensors of one shape and type are allocated by. Cheap to copy.
+  /// The dtypes of torch.
+  const Object& dtype(DType type) const { return dtypes_[static_cast<std::size_t>(type)]; }
+  Object dtype_of(PyObject* tensor) const;
+  bool is_dtype(PyObject* object) const;
+
+  /// What tensors of one shape and dtype are allocated by. Cheap to copy.
   struct Form {
     std::vector<std::int64_t> shape;
-    DType type;
-    Object size, arguments;
+    Object dtype, size, arguments;
   };
   struct Memory {
     Object tensor;
     TensorView view;
   };
 
-  Form form(std::vector<std::int64_t> shape, DType type) const;
+  Form form(std::vector<std::int64_t> shape, Object dtype) const;
 
   /// A new tensor in C order on the device of `like`; `beside` is the view of that. Absent where view() is.
   std::optional<Memory> empty(PyObject* like, const TensorView& beside, const Form& form) const;
 
  private:
-  const Object& dtype(DType type) const { return dtypes_[static_cast<std::size_t>(type)]; }
   Object quick_empty(const TensorView& beside, const Object& arguments) const;
-  Object new_empty(PyObject* like, const Object& size, DType type) const;
+  Object new_empty(PyObject* like, const Object& size, const Object& dtype) const;
   bool is_current(const TensorView& view) const;
 
   const TensorExchange* exchange_ = nullptr;

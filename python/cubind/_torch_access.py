@@ -1,0 +1,33 @@
+"""What the extension asks torch for, handed to it once. Import this only where torch has been imported."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from . import _core, _torch_private
+
+
+def fields(autocast: bool) -> dict[str, Any]:
+    """What _core.Torch is made of: see python/extension/torch_access.hpp. autocast: whether it counts as
+    somebody who looks on."""
+    return {
+        "exchange": _torch_private.exchange,
+        "plain": (torch.Tensor, torch.nn.Parameter),
+        "watchers": _torch_private.watchers(autocast),
+        "forward_ad": forward_ad,
+        "is_grad_enabled": torch.is_grad_enabled,
+        "current_device": _torch_private.current_device,
+        "device_count": torch.cuda.device_count,
+        "empty_strided": _torch_private.quick_allocation(),
+        "dtypes": {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "u8": torch.uint8},
+    }
+
+
+@functools.cache
+def access() -> _core.Torch:
+    """For launches of kernels, which autocast has nothing to do with."""
+    return _core.Torch(fields(autocast=False))

@@ -1,0 +1,149 @@
+"""What cubind uses of torch beyond its documented interface: all of it is here.
+
+torch may change any of it without notice. If a piece is missing, or torch is newer than the versions that
+cubind was tested with, is_known is False: then operators go by torch's dispatcher, which costs host time, and
+where that would not be safe by torch's own functions. Import this only where torch has been imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+_OLDEST, _NEWEST = (2, 5), (2, 13)  # versions of torch
+
+Watcher = Callable[[], Any]
+
+
+def _found(path: str) -> Any:
+    """torch.PATH, None if there is no such thing."""
+    found: Any = torch
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
+
+
+# ---- Who takes part in a call besides the operator; each takes a tenth of a microsecond or less ----
+
+_watchers: tuple[Watcher | None, ...] = (
+    _found("_C._len_torch_dispatch_stack"),
+    _found("_C._are_functorch_transforms_active"),
+    _found("_C._is_tracing"),
+)
+_autocast: Watcher | None = _found("_C._is_any_autocast_enabled")
+_function = type("_Probe", (torch.autograd.Function,), {})
+_missing = (
+    any(watcher is None for watcher in (*_watchers, _autocast))
+    or not hasattr(forward_ad, "_current_level")
+    or not hasattr(_function, "_backward_cls")
+)
+
+is_known = _OLDEST <= _version() <= _NEWEST and not _missing
+
+
+def watchers(autocast: bool) -> tuple[Watcher, ...]:
+    """Callables that return something true while a dispatch mode, a transform of torch.func, a tracer or,
+    with autocast, autocast is active; one that is always true unless is_known."""
+    if not is_known:
+        return (lambda: True,)
+    own = tuple(watcher for watcher in _watchers if watcher is not None)
+    return (*own, _autocast) if autocast and _autocast is not None else own
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func or a level of forward-mode gradients is active. True too if torch
+    does not say."""
+    active: Watcher | None = _watchers[1]
+    level: int = getattr(forward_ad, "_current_level", 0)
+    return level >= 0 or active is None or bool(active())
+
+
+# ---- Streams, devices and memory ----
+
+
+def _public_stream_of(device: int) -> int:
+    return torch.cuda.current_stream(device).cuda_stream if torch.backends.cuda.is_built() else 0
+
+
+# From a device's ordinal to its current stream.
+stream_of: Callable[[int], int] = _found("_C._cuda_getCurrentRawStream") or _public_stream_of
+current_device: Callable[[], int] = _found("_C._cuda_getDevice") or (lambda: -1)
+
+# A C interface to tensors. Without it, which torch has from 2.10 on, no call reads tensors without Python.
+exchange: Any = _found("Tensor.__dlpack_c_exchange_api__") if is_known else None
+
+
+def quick_allocation() -> tuple[Any, Any] | None:
+    """What compiled graphs allocate by, on the CPU and on a GPU, in half of the time of torch.empty()."""
+    found = tuple(_found(f"_C._dynamo.guards._empty_strided_{name}") for name in ("cpu", "cuda"))
+    return (found[0], found[1]) if all(found) else None
+
+
+# ---- Gradients ----
+
+
+def applied(
+    name: str, forward: Callable[..., Any], backward: Callable[..., Any], others: tuple[Any, ...] = ()
+) -> Callable[..., Any]:
+    """apply() of an autograd.Function, without the look for transforms, which the caller has taken. others:
+    the value of ctx.others. Only if is_known."""
+    body = {
+        "forward": staticmethod(forward),
+        "backward": staticmethod(backward),
+        "setup_context": staticmethod(torch.autograd.Function.setup_context),  # found at once: there is none
+    }
+    function: Any = type(name, (torch.autograd.Function,), body)
+    function._backward_cls.others = others
+    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    return apply
+
+
+# ---- Torch's own operators, of which it documents the functions alone; None where torch has none ----
+
+rms_norm: Any = _found("ops.aten._fused_rms_norm")
+rms_norm_backward: Any = _found("ops.aten._fused_rms_norm_backward")
+layer_norm: Any = _found("ops.aten.native_layer_norm")
+layer_norm_backward: Any = _found("ops.aten.native_layer_norm_backward")
+softmax_backward: Any = _found("ops.aten._softmax_backward_data")
+_flash_attention: Any = _found("ops.aten._scaled_dot_product_flash_attention")
+_flash_attention_backward: Any = _found("ops.aten._scaled_dot_product_flash_attention_backward")
+
+Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def flash_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The output and the logsumexp of each row; None if torch's flash attention does not take these."""
+    if not _takes(q, k, v, causal):
+        return None
+    o, lse, *_ = _flash_attention(q, k, v, 0.0, causal, False, scale=scale)
+    return (o, lse) if lse.shape == q.shape[:-1] else None
+
+
+def flash_attention_backward(
+    d_o: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
+) -> Three | None:
+    """The gradients of q, k and v; None as flash_attention(). The forward pass is computed once more: what it
+    hands to the backward pass differs from version to version."""
+    if not _takes(q, k, v, causal) or _flash_attention_backward is None:
+        return None
+    o, lse, *between, _ = _flash_attention(q, k, v, 0.0, causal, False, scale=scale)
+    sums, random = between[:4], between[4:]
+    dq, dk, dv = _flash_attention_backward(d_o, q, k, v, o, lse, *sums, 0.0, causal, *random, scale=scale)
+    return dq, dk, dv
+
+
+# A causal mask that is not square is another one for torch.
+def _takes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> bool:
+    if not (is_known and q.is_cuda) or _flash_attention is None or (causal and q.shape[2] != k.shape[2]):
+        return False
+    given = torch.backends.cuda.SDPAParams(q, k, v, None, 0.0, causal, q.shape[1] != k.shape[1])
+    return torch.backends.cuda.can_use_flash_attention(given)
