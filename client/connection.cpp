@@ -120,10 +120,9 @@ struct Connection::Impl {
       return;
     }
     if (is_connect_failure(status)) {
-      throw Error(
-          ErrorCode::Unavailable, address,
-          "no daemon answers there. Start one with `cubind` (it stays in the foreground; `cubind &` puts it "
-          "behind), or name another's address by CUBIND_ADDRESS");
+      throw Error(ErrorCode::Unavailable, address,
+                  "no daemon answers there. Start one with `cubind` (`cubind &` in the background), or name "
+                  "another daemon's address by CUBIND_ADDRESS");
     }
     throw Error(code_of(status.error_code()), "", status.error_message());
   }

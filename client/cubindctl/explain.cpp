@@ -111,8 +111,8 @@ ExitCode run(const ExplainOptions& options, const CommonOptions& common) {
   Explanation explanation = explain(table, *spec, asked.question);
   if (!has_samples) {
     explanation.remarks.emplace_back(
-        "how far the finalists lie apart is not told: with their samples the kernel's trials are more than a "
-        "table may hold");
+        "the differences between the finalists are left out: with all samples the kernel's trials exceed the "
+        "size of a table");
   }
   if (common.json) {
     print_json(json_of(explanation, asked.question));

@@ -30,10 +30,9 @@ std::string name_clash(const Connection& connection, const std::string& name, co
   const auto served = std::ranges::find_if(reply.kernels(), [&](const v1::Kernel& kernel) {
     return kernel.name() == name && is_in_force(kernel) && !is_one_file(kernel.file(), file);
   });
-  return served == reply.kernels().end()
-             ? ""
-             : quoted(name) + " is in force already, from " + served->file() +
-                   ": the daemon goes on with that one; give this kernel another name";
+  return served == reply.kernels().end() ? ""
+                                         : quoted(name) + " is already served from " + served->file() +
+                                               ": the daemon keeps that one; give this kernel another name";
 }
 
 }  // namespace cubind::ctl

@@ -19,7 +19,7 @@ void tell_what_is_left_out(const v1::TableChunk& table) {
     }
   };
   const auto taken_by = [](const char* option, std::uint32_t rows) {
-    return std::string(option) + (rows == 1 ? " takes it along" : " takes them along");
+    return std::string(option) + (rows == 1 ? " includes it" : " includes them");
   };
   tell(table.replayed_left_out(), " of a replay device", taken_by("--replayed", table.replayed_left_out()));
   tell(table.provisional_left_out(), " measured next to other processes",

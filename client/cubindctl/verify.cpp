@@ -13,7 +13,7 @@ namespace {
 v1::TuneRequest request_of(const VerifyOptions& options) {
   if (options.kernel.empty() && !options.problems.empty()) {
     throw Error(ErrorCode::InvalidArgument, "--problem",
-                "is of which kernel? Name it: `cubindctl verify KERNEL ...`");
+                "needs a kernel: `cubindctl verify KERNEL --problem ...`");
   }
   v1::TuneRequest request;
   request.set_kernel(options.kernel);

@@ -147,14 +147,15 @@ TEST_CASE("kernels check fails for an architecture that no agent compiles for an
 TEST_CASE("kernels init and kernels check warn of a name that the daemon serves from another file") {
   TinyDaemon daemon;
   TempDir folder;
-  const std::string clash = "\"" + std::string(kTinyKernel) + "\" is in force already, from " +
+  const std::string clash = "\"" + std::string(kTinyKernel) + "\" is already served from " +
                             (daemon.kernels() / "scale.json").string();
   const ProgramResult begun = ctl(daemon, {"kernels", "init", kTinyKernel, "--dir", folder.path()});
   CHECK(begun.exit_code == 0);
   CHECK_THAT(begun.out, Contains("warning: " + clash));
   const fs::path file = folder.path() / (std::string(kTinyKernel) + ".json");
   CHECK_THAT(ctl(daemon, {"kernels", "check", file}).out, Contains("warning: /name: " + clash));
-  CHECK_THAT(ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.json"}).out, !Contains("in force"));
+  CHECK_THAT(ctl(daemon, {"kernels", "check", daemon.kernels() / "scale.json"}).out,
+             !Contains("already served"));
   // A spec that has become broken leaves its last good version in force.
   replace_in(daemon.kernels() / "scale.json", "\"tunables\"", "\"tunable\"");
   CHECK_THAT(ctl(daemon, {"kernels", "check", file}).out, Contains("warning: /name: " + clash));

@@ -27,7 +27,7 @@ TEST_CASE("export prints the daemon's bytes unchanged or writes them to a file")
   CHECK(read_file(file) == table);
 }
 
-TEST_CASE("export says on standard error what it left out and which option takes it along") {
+TEST_CASE("export says on standard error what it left out and which option includes it") {
   FakeDaemon daemon;
   v1::TableChunk chunk;
   chunk.set_json("{}\n");
@@ -38,8 +38,8 @@ TEST_CASE("export says on standard error what it left out and which option takes
   const ProgramResult result = ctl(daemon, {"export"});
   CHECK(result.out == "{}\n");
   CHECK(result.err ==
-        "left out 13 rows of a replay device: --replayed takes them along\n"
-        "left out 1 row measured next to other processes: --provisional takes it along\n");
+        "left out 13 rows of a replay device: --replayed includes them\n"
+        "left out 1 row measured next to other processes: --provisional includes it\n");
   const TempDir folder;
   const ProgramResult json = ctl(daemon, {"export", "--json", "-o", (folder.path() / "t.json").string()});
   CHECK(Json::parse(json.out)["replayed_left_out"] == 13);
