@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .question import Asker, Question
 
 _OUTPUTS = ("out", "inout", "zero")
-_INPUTS = ("in", "inout")
+_MAY_BE_NULL = ("in", "inout", "scratch")  # without elements
 _MAX_VARIANTS = 64  # of one set of types, flags and device
 
 
@@ -216,7 +216,7 @@ class Kernel:
         made: list[Any] = []
         for (name, source, dtype, role), extent in zip(variant.parameters, extents):
             value = given.get(name)
-            if source == "buffer" and value is None and extent == 0 and role in _INPUTS:
+            if source == "buffer" and value is None and extent == 0 and role in _MAY_BE_NULL:
                 value = 0
             elif source == "buffer" and value is None:
                 elements = extent // arrays.ITEM_BYTES[dtype]

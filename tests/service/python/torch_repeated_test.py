@@ -4,9 +4,12 @@ driver, which reads no memory. Needs torch."""
 
 import contextlib
 import gc
+import json
 import multiprocessing
 import os
+import pathlib
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -22,6 +25,36 @@ from cubind import arrays
 
 EPS = 1e-6
 N, D = 4096, 4096
+
+# y has to be zero before each launch.
+COUNT = {
+    "name": "count",
+    "source": "count.cu",
+    "problem": {"dims": {"N": "elements"}, "types": {"T": ["f32"]}, "bucket": {"N": "pow2"}},
+    "tunables": {"THREADS": [128]},
+    "default": [{"THREADS": 128}],
+    "arguments": {
+        "x": {"buffer": "T", "shape": ["N"], "role": "in", "fill": "normal"},
+        "y": {"buffer": "T", "shape": ["N"], "role": "zero"},
+        "N": {"scalar": "i64", "expr": "N"},
+    },
+    "launches": [
+        {
+            "entry": "count<{T}>",
+            "arguments": ["x", "y", "N"],
+            "grid": ["cdiv(N, THREADS)"],
+            "block": ["THREADS"],
+        }
+    ],
+    "reference": "default",
+    "tolerance": {"f32": {"rtol": 1e-6, "atol": 0}},
+}
+COUNT_SOURCE = """
+template <typename T>
+__global__ void count(const T* x, T* y, long long N) {
+  if (threadIdx.x < N) y[threadIdx.x] += x[threadIdx.x];
+}
+"""
 
 
 def _on_gpu(facts_of):
@@ -39,7 +72,10 @@ def _on_gpu(facts_of):
 class Repeated(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.daemon = cls.enterClassContext(running.Daemon())
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        (folder / "count.json").write_text(json.dumps(COUNT))
+        (folder / "count.cu").write_text(COUNT_SOURCE)
+        cls.daemon = cls.enterClassContext(running.Daemon("--kernels", folder))
 
     def setUp(self):
         self.client = self.enterContext(cubind.connect(self.daemon.address, timeout=running.PATIENCE))
@@ -98,6 +134,25 @@ class Repeated(unittest.TestCase):
             second, again = self.launches_of(lambda: kernel(**named), 3)
         self.assertEqual(len(again), len(launches))
         self.assertEqual([(t.shape, t.dtype) for t in second], [(t.shape, t.dtype) for t in first])
+
+    def test_a_buffer_that_has_to_be_zero_is_cleared(self):
+        kernel = self.client.kernel("count")
+        x = torch.ones(100_000)
+        kernel(x=x)
+        with self.longer_ways(0, kernel):
+            for _ in range(10):
+                y = kernel(x=x)
+                self.assertEqual(y.count_nonzero(), 0)
+                y.fill_(1)  # what is allocated next may have this memory
+                del y
+
+    def test_an_input_without_elements_may_be_left_out(self):
+        kernel = self.client.kernel("matmul", M=16, N=D, K=D)
+        named = {"a": self.x[:16], "b": self.x}
+        _, launches = self.launches_of(lambda: kernel(**named), 3)
+        with self.longer_ways(0, kernel):
+            c, again = self.launches_of(lambda: kernel(**named), 3)
+        self.assertEqual((len(again), c.shape), (len(launches), (16, D)))
 
     def test_whatever_differs_goes_the_longer_way(self):
         named = {"x": self.x, "w": self.w, "y": self.y, "eps": EPS}
