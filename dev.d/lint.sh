@@ -20,6 +20,7 @@ lint() { # lint [--all]
   check_format || failed+=(clang-format)
   check_comments || failed+=(comments)
   .deps/venv/bin/python dev.d/words.py || failed+=(words)
+  .deps/venv/bin/python dev.d/links.py || failed+=(links)
   dev.d/check_includes.sh || failed+=(includes)
   check_python || failed+=(ruff)
   check_own_tests || failed+=("tests in dev.d")
@@ -50,10 +51,11 @@ check_comments() {
 # Python files, and the page of the docs that one of them makes.
 check_python() { .deps/venv/bin/python dev.d/spec_reference.py --check && .deps/venv/bin/ruff check --quiet . && .deps/venv/bin/ruff format --check --quiet .; }
 
-# What decides which files clang-tidy is run on, what the word list finds, and what the tag of a wheel says.
+# What decides which files clang-tidy is run on, what the checks of pages find, and what the tag of a wheel says.
 check_own_tests() {
-  .deps/venv/bin/python dev.d/clang_tidy_test.py --quiet && .deps/venv/bin/python dev.d/words_test.py --quiet &&
-    bash dev.d/wheel_test.sh
+  local test
+  for test in clang_tidy words links; do .deps/venv/bin/python "dev.d/${test}_test.py" --quiet || return; done
+  bash dev.d/wheel_test.sh
 }
 
 # Precompiled headers are g++'s and of no use to clang-tidy; with --all each file stands alone and must include what it uses.
