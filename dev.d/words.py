@@ -166,7 +166,7 @@ def findings(path, text):
 
 
 def tracked():
-    """Names of the files that are ours, from the root: git's, or all but what is built in a tree without git."""
+    """Our files from the root: those of git, or without git all but what is built."""
     command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode == 0:
