@@ -1,15 +1,17 @@
 """Host time of a launch from Python: cubind, Triton and torch, and the time from import to the first
 launch.
 
-    python3 bench/launch [--native PROGRAM] [--only-operators] [--json FILE]
+    python3 bench/launch [--only calls|operators] [--native PROGRAM] [--json FILE]
 
 Needs the package `cubind` with torch and Triton, and a GPU; the plain kernel in a CUDA graph needs CuPy.
-`--native` is launch_native, which measures the same in C++ (cuLaunchKernel alone, prepared launches, distinct
-sizes, threads). The kernels are so short that the GPU is never waited for.
+`--only calls` measures bound and unbound calls of one kernel, and Triton's call; `--only operators` measures
+cubind.torch. `--native` is launch_native, which measures the same in C++ (cuLaunchKernel alone, prepared
+launches, distinct sizes, threads). The kernels are so short that the host never waits for the GPU.
 Times are microseconds: the median over rounds of the mean of one round. Exit status 1: a result is wrong.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
@@ -199,15 +201,20 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--native", type=pathlib.Path, help="the program launch_native")
-    parser.add_argument("--only-operators", action="store_true", help="measure cubind.torch alone")
+    parser.add_argument("--only", choices=("calls", "operators"), help="measure these alone")
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
     options = parser.parse_args()
     client = cubind.connect()
     tune_unless_known(client)
-    results = {"operators": operators.operator_times(say)}
-    right = operators.are_right(results["operators"])
-    if not options.only_operators:
-        right = launch_times(client, results) and right
+    results = {}
+    right = True
+    if options.only != "calls":
+        results["operators"] = operators.operator_times(say)
+        right = operators.are_right(results["operators"])
+    if options.only != "operators":
+        right = call_times(client, results) and right
+    if options.only is None:
+        graph_and_size_times(client, results)
         if options.native:
             say("native")
             native = subprocess.run([options.native], capture_output=True, text=True, check=True, timeout=120)
@@ -220,27 +227,40 @@ def main():
     return 0 if right else 1
 
 
-def launch_times(client, results):
-    """Adds the host times of launches, graphs and distinct sizes. Whether the launch gave the right
-    values."""
-    kernel = client.kernel("rmsnorm_forward", D=D, T="bf16")
+def call_times(client, results):
+    """Adds the host times of calls. Whether they gave the right values."""
+    kernel = client.kernel("rmsnorm_forward")
     x, w, y = arrays()
-    bound = kernel.bind(x=x, w=w, y=y, eps=EPS, N=N)
+    bound = kernel.bind(x=x, w=w, y=y, eps=EPS)
     bound()
     right = is_right(y, x, w)
+    for _ in range(2):  # the second call repeats the first
+        right = right and is_right(kernel(x=x, w=w, eps=EPS), x, w)
     stream = torch.cuda.current_stream().cuda_stream
-    fixed = kernel.bind(x=x, w=w, y=y, eps=EPS, N=N, stream=stream)
-    launches = {
-        "bound_launch": bound.launch,
-        "bound_call": bound,
-        "bound_launch_other_arrays": lambda: bound.launch(x, w, y),
-        "bound_launch_fixed_stream": fixed.launch,
-        "kernel_call": lambda: kernel(x=x, w=w, y=y, eps=EPS, N=N),
-        "triton_autotuned": lambda: triton_kernel.rmsnorm(x, w, y, EPS),
-    }
-    results |= host_times(launches)
+    fixed = kernel.bind(x=x, w=w, y=y, eps=EPS, stream=stream)
+    # More sizes than a kernel keeps calls: Python checks each again.
+    sizes = itertools.cycle([x[:n] for n in range(17, 128)])
+    results |= host_times(
+        {
+            "bound_launch": bound.launch,
+            "bound_call": bound,
+            "bound_launch_other_arrays": lambda: bound.launch(x, w, y),
+            "bound_launch_fixed_stream": fixed.launch,
+            "kernel_call": lambda: kernel(x=x, w=w, y=y, eps=EPS),
+            "kernel_call_that_allocates": lambda: kernel(x=x, w=w, eps=EPS),
+            "kernel_call_of_another_size": lambda: kernel(x=next(sizes), w=w, eps=EPS),
+            "triton_autotuned": lambda: triton_kernel.rmsnorm(x, w, y, EPS),
+        }
+    )
+    return right
+
+
+def graph_and_size_times(client, results):
+    """Adds the times of kernels in a CUDA graph, and of sizes that were not seen before."""
+    x, w, y = arrays()
+    bound = client.kernel("rmsnorm_forward").bind(x=x, w=w, y=y, eps=EPS)
     say("graphs")
-    in_graph = {"bound": bound.launch, "triton": launches["triton_autotuned"]}
+    in_graph = {"bound": bound.launch, "triton": lambda: triton_kernel.rmsnorm(x, w, y, EPS)}
     if (plain := plain_launch(bound, x, w, y)) is not None:
         in_graph["plain"] = plain
     results["graph_us_a_kernel"] = graph_times(in_graph)
@@ -248,7 +268,6 @@ def launch_times(client, results):
     say("distinct sizes")
     results["distinct_sizes"] = distinct_sizes(client, client.kernel("rmsnorm_forward"), bound)
     say(str(results["distinct_sizes"]))
-    return right
 
 
 if __name__ == "__main__":
