@@ -96,7 +96,7 @@ void place_descriptors(const ChildPlan& plan) {
   }
   reset_signals(plan);
   for (std::size_t i = 0; i < plan.limit_count; ++i) {
-    // By the system call: the C library's wrapper is prlimit, which some sanitizers intercept.
+    // The system call is used directly: some sanitizers intercept the C library's wrapper.
     if (::syscall(SYS_prlimit64, 0, plan.limits[i].resource, &plan.limits[i].value, nullptr) != 0) {
       fail_in_child(plan, Setrlimit, errno);
     }

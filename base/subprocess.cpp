@@ -42,7 +42,7 @@ struct Subprocess::State {
 
   explicit State(pid_t child) : pid(child), pid_fd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0))) {}
 
-  // With the lock held.
+  // Requires the lock.
   bool has_ended() const {
     siginfo_t info{};
     int result = 0;

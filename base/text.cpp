@@ -43,7 +43,7 @@ void append_escaped(std::string& out, char c) {
   }
 }
 
-// Of the sequence that the text begins with; 0 if it is not UTF-8 (RFC 3629, table 3-7 of Unicode).
+// The length of the sequence at the text's beginning; 0 if it is not UTF-8 (RFC 3629, table 3-7 of Unicode).
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned first = byte(0);

@@ -22,7 +22,7 @@ namespace cubind {
 namespace {
 
 constexpr const char* kSystemSocket = "/run/cubind/cubind.sock";
-// By default a channel tries an absent daemon again after 1 s first, and in the end every two minutes.
+// A channel's default is to retry an absent daemon first after 1 s and later every two minutes.
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLastReconnectMs = 2000;
 

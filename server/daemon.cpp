@@ -154,7 +154,7 @@ struct Daemon::Parts {
   std::shared_ptr<IdleVerification> idle_verification;  // null: stale records stay
   std::atomic<bool> deaf{false};
   std::string address;
-  // On the job thread:
+  // Used on the job thread:
   std::string offer;
   std::chrono::steady_clock::time_point next_recovery{};
   bool stopped = false;

@@ -75,7 +75,7 @@ std::shared_ptr<const KernelSpec> spec_of(const std::string& name, const v1::Lis
               "its spec lies on the daemon's machine: run explain there, or where the file is");
 }
 
-// With samples where the table may hold them: they alone tell how far the finalists lie apart.
+// The table has samples if they fit: only they show the differences between finalists.
 Table trials_of(const Connection& connection, const Asked& asked, const CommonOptions& common,
                 bool& has_samples) {
   v1::ExportTableRequest request;

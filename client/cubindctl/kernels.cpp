@@ -12,7 +12,7 @@
 namespace cubind::ctl {
 namespace {
 
-/// With their defaults: "CAUSAL=0".
+/// The flags with their defaults: "CAUSAL=0".
 std::string flags_of(const v1::Kernel& kernel) {
   std::vector<std::string> flags;
   for (const v1::NamedValue& flag : kernel.flags()) {

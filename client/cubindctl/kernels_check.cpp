@@ -178,7 +178,7 @@ class AllConfigurations {
   bool any_failed_ = false;
 };
 
-// In terms of the command line.
+// Errors are in terms of the command line.
 v1::CheckKernelReply checked(const Connection& connection, const CheckOptions& options,
                              const v1::CheckKernelRequest& request, const CommonOptions& common) {
   std::vector<std::string> places;

@@ -56,7 +56,7 @@ struct Words {
   std::size_t size() const { return before.size() + behind.size(); }
 };
 
-// From the longest form to the shortest.
+// The forms of the words, the longest first.
 std::vector<Words> choices_of_words(const v1::TuneEvent& event, const Tally& tally) {
   const v1::Job& job = event.job();
   const std::string replayed = replay_prefix(job.device());

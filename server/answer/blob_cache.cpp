@@ -57,7 +57,7 @@ void BlobCache::keep(std::shared_ptr<const CachedBlob> blob) {
 }
 
 void BlobCache::make_room() {
-  // At most one round: what others use meanwhile does not keep it going.
+  // One round at most, even if others use entries meanwhile.
   std::size_t chances = entries_.size();
   while (bytes_ > max_bytes_) {
     if (chances > 0 && entries_.back()->used_.exchange(false)) {

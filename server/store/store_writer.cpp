@@ -276,7 +276,7 @@ std::uint64_t StoreWriter::pin_generation(const std::string& job, std::uint64_t 
   return generation;
 }
 
-// Also where it was counted while an earlier flush method was today's.
+// Drops wants that were counted under earlier flush methods, too.
 void StoreWriter::drop_want(RecordQuestion question) {
   for (std::uint32_t method = 1; method <= kFlushMethod; ++method) {
     question.policy.flush_method = method;

@@ -45,7 +45,7 @@ const NamedFunction* function_named(std::string_view name) {
   return found == kFunctions.end() ? nullptr : &*found;
 }
 
-/// For Python's words for operators, which stand where C has signs.
+/// What to write instead of Python's words for operators.
 std::string spelled_in_c(std::string_view word) {
   return word == "and" ? ": write &&" : word == "or" ? ": write ||" : "";
 }

@@ -12,8 +12,8 @@ struct PeakRate {
   std::uint32_t flops_per_clock;
 };
 
-// From the vendor's data sheets: dense tensor throughput at the narrowest type, over SMs and boost clock. Too
-// high a figure only makes the floor lower.
+// Figures of the vendor's data sheets: dense tensor throughput at the narrowest type, over SMs and boost
+// clock. Too high a figure only makes the floor lower.
 constexpr std::array<PeakRate, 8> kPeakRates{{
     {75, 2048},    // Turing: int8
     {80, 4096},    // A100: int8 624 TOP/s

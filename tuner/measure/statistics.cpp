@@ -43,7 +43,7 @@ class DrawnLocation {
     counts_.resize(samples.size());
   }
 
-  /// As many indices as there are samples.
+  /// `drawn`: as many indices as there are samples.
   double of(std::span<const std::size_t> drawn) {
     if (kind_ == Location::Mean) {
       return mean_of(drawn);
@@ -94,7 +94,7 @@ void require_pairs(std::span<const double> a, std::span<const double> b) {
   }
 }
 
-// Of the standard normal distribution, by bisection.
+// The quantile of the standard normal distribution, by bisection.
 double normal_quantile(double probability) {
   double low = -10, high = 10;
   for (int step = 0; step < 60; ++step) {

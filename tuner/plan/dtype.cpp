@@ -19,8 +19,7 @@ struct TypeFacts {
   bool floating;
 };
 
-// In the order of the enumerators. NVRTC knows int8_t and its like only with a header: the plain C++ types
-// are printed.
+// In the order of the enumerators. NVRTC knows int8_t only with a header, so the plain C++ types are printed.
 constexpr std::array<TypeFacts, 10> kTypes{{
     {DType::F64, "f64", "double", 8, true},
     {DType::F32, "f32", "float", 4, true},

@@ -13,7 +13,7 @@ namespace {
 constexpr double kRoundness =
     4;  // how much more than in a scaled coordinate a round value differs from others
 constexpr double kLengths[] = {0.3, 0.5, 0.8, 1.2, 2, 3};  // of a tunable's whole list
-// From tunables that act on their own to what only all of them together give.
+// Weights of the interactions by order, from independent tunables to interactions of all.
 constexpr Orders kOrders[] = {
     {0.5, 0.5, 0, 0}, {0.2, 0.8, 0, 0}, {0.1, 0.4, 0.5, 0}, {0.3, 0.3, 0.3, 0.1}, {0, 0.1, 0.3, 0.6}};
 

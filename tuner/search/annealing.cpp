@@ -9,7 +9,7 @@ constexpr double kTemperature = 0.1;  // a step to one slower by this share is t
 constexpr double kFar = 0.6;          // share of the steps that change one tunable to any of its values
 constexpr int kDraws = 400;
 
-// To any value of one tunable, or of each tunable to the value before, the same or the one behind.
+// A step to any value of one tunable, or of each tunable to a neighbouring value or none.
 Point beside(Point point, const std::vector<Axis>& axes, Random& random) {
   if (random.uniform() < kFar) {
     const std::size_t axis = random.below(axes.size());

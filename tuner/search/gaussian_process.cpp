@@ -45,7 +45,7 @@ std::vector<double> GaussianProcess<Kernel>::shared(const Input& place) const {
   return result;
 }
 
-// By Cholesky's factor: of each input the part of what is shared with it that no input before it has told.
+// Solves with Cholesky's factor: leaves of each covariance what the inputs before it do not explain.
 template <typename Kernel>
 void GaussianProcess<Kernel>::reduce(std::vector<double>& shared) const {
   for (std::size_t i = 0; i < shared.size(); ++i) {

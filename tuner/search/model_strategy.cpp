@@ -19,8 +19,8 @@ constexpr std::size_t kLeastKnown = 2;           // times that a model needs
 constexpr std::size_t kLeastWeighed = 4;         // times by which a kernel is found once for several trials
 constexpr std::uint64_t kMostScanned = 100'000;  // numbers looked at for one that was not tried
 
-// Of each tunable the value in the middle of its list; where these are not valid together, the nearest of
-// some draws. Absent where nothing is valid.
+// The configuration of each tunable's middle value; if it is not valid, the nearest of some draws. Absent if
+// nothing is valid.
 std::optional<std::uint64_t> middle_of(const ConfigurationSpace& space, std::uint64_t seed,
                                        std::size_t draws) {
   Point middle;
@@ -164,7 +164,7 @@ class Proposal {
 
   // ---- By annealing and models ----
 
-  // By the number of the trial, so that the history tells which of its trials were steps of the walk.
+  // Depends on the trial's number alone, so that the history shows which trials were steps of the walk.
   bool is_step(std::size_t trial) const {
     const ModelSettings& settings = strategy_.settings_;
     return trial >= settings.initial && trial < settings.walked && trial % settings.step_every == 2;
@@ -246,7 +246,7 @@ class Proposal {
     return observation.outcome == Outcome::Correct && !observation.time_us;
   }
 
-  // By the trials that are over, up to a multiple of some: a job that is resumed finds the same.
+  // Depends on the finished trials up to a multiple of some: a job that is resumed finds the same.
   template <typename Kernel>
   Kernel kernel() {
     const auto over = static_cast<std::size_t>(std::ranges::find_if(history_, under_way) - history_.begin());
@@ -286,7 +286,7 @@ class Proposal {
     return known.first(std::min(known.size(), most));
   }
 
-  // Of the shares of what the first one reaches.
+  // Logarithms of the shares of what the first one reaches.
   static std::vector<double> logarithms(std::span<const Known> known) {
     std::vector<double> result;
     for (const Known& one : known) {

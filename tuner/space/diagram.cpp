@@ -208,7 +208,7 @@ class DiagramBuilder {
     }
   }
 
-  // For each state its node, or kDead, and for each node its count.
+  // The node of each state, or kDead, and the count of each node.
   std::pair<std::vector<std::uint32_t>, std::vector<std::uint64_t>> reduce_level(
       std::size_t level, const std::vector<std::uint32_t>& node_below,
       const std::vector<std::uint64_t>& counts_below) {

@@ -17,13 +17,13 @@ bool is_hidden(const fs::path& path) { return path.filename().string().starts_wi
 
 using Unlisted = std::map<fs::path, std::error_code>;
 
-/// By what it leads to: names outside the folder are not revealed.
+/// A link counts by its target: names outside the folder are not revealed.
 bool leads_out(const fs::path& folder, const fs::path& child) {
   std::error_code failed;
   return fs::is_symlink(child, failed) && !SourceFolders({folder}).holds_target(child);
 }
 
-/// Also a link that leads nowhere: whether what it names is there is for the reader to find out.
+/// True for a link to a missing file too: the reader finds out.
 bool is_spec(const fs::directory_entry& item) {
   std::error_code failed;
   return item.path().extension() == ".json" && (item.is_symlink(failed) || item.is_regular_file(failed));

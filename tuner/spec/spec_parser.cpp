@@ -49,7 +49,7 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   root.expect_keys({"$schema", "name", "description", "source", "headers", "problem", "specialize",
                     "tunables", "constraints", "default", "arguments", "launches", "reference", "tolerance",
                     "work", "options", "defines", "arch_features", "baseline"});
-  // For readers and editors: not kept.
+  // Keys for readers and editors are not kept.
   root.string_or("$schema", "");
   root.string_or("description", "");
   root.string_or("baseline", "");

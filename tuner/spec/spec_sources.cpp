@@ -134,7 +134,7 @@ class FolderReader {
   std::map<std::string, std::string> files_;  // sorted by path, as a bundle is
 };
 
-/// By their names alone: whether they are there is not told.
+/// Checks the names alone: whether the folders exist is not revealed.
 void require_headers_within(const KernelSpec& spec, const SourceFolders& folders) {
   std::error_code failed;
   const fs::path beside = fs::canonical(fs::path(spec.file).parent_path(), failed);

@@ -182,7 +182,7 @@ class Finder {
     }
   }
 
-  // The same libraries found again by another way, /usr/local/cuda and CUDA_HOME for one.
+  // A toolchain may be found twice, by /usr/local/cuda and CUDA_HOME for example.
   Toolchain* find_known(const Toolchain& toolchain) {
     const auto found = std::ranges::find_if(found_.toolchains, [&](const Toolchain& other) {
       return other.nvrtc_digest == toolchain.nvrtc_digest &&

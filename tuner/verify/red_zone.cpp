@@ -3,7 +3,7 @@
 namespace cubind::verify {
 namespace {
 
-// The same arithmetic as in tuner/worker/device_kernels.cu, where a test compares them byte by byte.
+// This is the arithmetic of tuner/worker/device_kernels.cu; a test compares them byte by byte.
 std::uint32_t zone_word(Zone zone, std::uint32_t word) {
   std::uint32_t hash = word * 0x9e3779b1U + static_cast<std::uint32_t>(zone.side) * 0x85ebca6bU;
   hash ^= hash >> 15;

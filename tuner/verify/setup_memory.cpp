@@ -26,8 +26,7 @@ constexpr std::uint64_t kSmallPlacesBytes = std::uint64_t{64} << 20;
 // Primes: going round in equal steps then comes to all places.
 constexpr std::array<std::uint32_t, 14> kPlaceCounts = {251, 127, 61, 31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2};
 
-// From a place of a small buffer to the next: they begin anywhere within these bytes, in steps of so many, as
-// what allocators give does.
+// Small buffers begin anywhere within kOffsetsBytes, in steps of kOffsetStep, as with an allocator.
 constexpr std::uint64_t kOffsetsBytes = 4096;
 constexpr std::uint64_t kOffsetStep = 512;
 

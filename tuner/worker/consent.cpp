@@ -9,8 +9,8 @@ namespace {
 // Memory that an idle GPU shows as used (its driver's own structures), and the overhead of our own
 // allocations and modules. A foreign CUDA context on a large GPU alone takes more than this.
 constexpr std::uint64_t kUnexplainedBytes = std::uint64_t{256} << 20;
-// On a GPU that is busy less is enough. Not nothing: who works has a context, and a GPU without one shows as
-// busy what a worker did that has just ended.
+// The limit on a busy GPU. It is not 0: a process that works has a context, and a GPU without one still shows
+// as busy what a worker did that has just ended.
 constexpr std::uint64_t kUnexplainedBusyBytes = std::uint64_t{16} << 20;
 constexpr std::uint32_t kBusyPercent = 5;
 

@@ -48,8 +48,8 @@ void compare_outputs(ProblemSetup& setup, v1::VerificationResult& result) {
   }
 }
 
-// From the other poison: an integer output that is never written has another value now. Outputs of the same
-// bits as in the first run have been compared.
+// Runs from the other poison: an integer output that is never written has another value now. Outputs with the
+// same bits as in the first run need no comparison.
 void run_again(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan,
                v1::VerificationResult& result) {
   const std::vector<std::uint64_t> first = setup.output_hashes();
