@@ -44,7 +44,9 @@ std::string read_command(pid_t pid) {
     return name;
   }
   std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
-  std::string command((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  // A process that ends meanwhile fails the read, which iterators of the stream would throw.
+  std::string command;
+  std::getline(file, command);
   std::ranges::replace(command, '\0', ' ');
   return command;
 }
