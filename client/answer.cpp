@@ -24,7 +24,7 @@ RuleParts rule_parts(const v1::GetVariantReply& reply) {
     parts.own_records.push_back(problem_from_wire(problem, "rule.own_records"));
   }
   parts.plan = plan_template_from_wire(reply.rule(), "rule");
-  parts.device = device_constants_from_wire(reply.rule(), "rule");
+  parts.device = device_constants_from_wire(reply.rule().device_constants(), "rule");
   return parts;
 }
 

@@ -159,6 +159,11 @@ class AllConfigurations {
       std::cout << "    does not compile: " << configuration << ": " << one_line(one.error()) << std::endl;
       return;
     }
+    if (!one.constraint().empty()) {
+      std::cout << "    cannot be launched: " << configuration << ": " << one_line(one.constraint())
+                << std::endl;
+      return;
+    }
     std::vector<std::string> registers, spilled, shared;  // of the entries, in the order of the launches
     for (const v1::EntryResources& entry : one.artifact().entries()) {
       registers.push_back(std::to_string(entry.registers()));

@@ -176,6 +176,9 @@ OutputJson json_of(const v1::CheckKernelReply::CompiledConfiguration& compiled) 
       {"configuration", json_of(configuration_from_wire(compiled.configuration(), "configuration"))}};
   if (compiled.error().empty()) {
     json["artifact"] = json_of(compiled.artifact());
+    if (!compiled.constraint().empty()) {
+      json["constraint"] = compiled.constraint();
+    }
   } else {
     json["error"] = compiled.error();
   }

@@ -302,7 +302,7 @@ CheckOutcome check_from_wire(const v1::CheckResult& wire) {
   outcome.outcome = outcome_from_wire(wire.outcome(), "check.outcome");
   outcome.log = wire.log();
   for (const v1::SpecFault& fault : wire.faults()) {
-    outcome.faults.push_back({fault.pointer(), fault.cause()});
+    outcome.faults.push_back({fault.pointer(), fault.cause(), fault.is_limit()});
   }
   outcome.artifact.architecture = wire.info().architecture();
   outcome.artifact.cubin_bytes = wire.info().cubin_bytes();
@@ -372,6 +372,7 @@ void to_wire(const CheckOrder& order, v1::CheckOrder& to) {
   to_wire(order.problem, *to.mutable_problem());
   to_wire(order.configuration, *to.mutable_configuration());
   to.set_architecture(order.architecture);
+  to_wire(order.constants, *to.mutable_device_constants());
   to.set_with_reference(order.with_reference);
 }
 

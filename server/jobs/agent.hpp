@@ -9,7 +9,7 @@
 #include "server/lookup/index.hpp"
 #include "server/store/rows.hpp"
 #include "tuner/spec/device_class.hpp"
-#include "tuner/spec/entry_parameters.hpp"
+#include "tuner/spec/entry_faults.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
@@ -70,6 +70,7 @@ struct CheckOrder {
   Problem problem;
   Configuration configuration;
   std::string architecture;
+  DeviceConstants constants;    // for the plan
   bool with_reference = false;  // the reference kernel, where there is one, is compiled too
 };
 
@@ -77,7 +78,7 @@ struct CheckOrder {
 struct CheckOutcome {
   Outcome outcome = Outcome::Correct;
   std::string log;
-  std::vector<ArgumentFault> faults;
+  std::vector<EntryFault> faults;
   ArtifactRow artifact;  // key and toolchain digests may be empty
 };
 

@@ -122,10 +122,13 @@ void evaluate_all(const KernelSpec& spec, const Problem& problem) {
 }
 
 /// The first fault is the error's own, each other one has a line with its place.
-Error to_error(const KernelSpec& spec, const std::vector<ArgumentFault>& faults) {
-  std::string cause = faults.front().cause;
-  for (std::size_t i = 1; i < faults.size(); ++i) {
-    cause += "\n" + spec.file + " " + faults[i].pointer + ": " + faults[i].cause;
+Error to_error(const KernelSpec& spec, const CheckOrder& order, const std::vector<EntryFault>& faults) {
+  std::string cause;
+  for (const EntryFault& fault : faults) {
+    cause += (cause.empty() ? "" : "\n" + spec.file + " " + fault.pointer + ": ") + fault.cause;
+    if (fault.is_limit) {
+      cause += " (" + to_string(order.configuration) + " at " + to_string(order.problem) + ")";
+    }
   }
   return {ErrorCode::InvalidArgument, spec.file + " " + faults.front().pointer, cut_utf8(cause, kMaxLog)};
 }
@@ -329,7 +332,7 @@ void CheckCall::order_default(const Problem& problem, const Target& target) {
   }
   const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
   if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {
-    orders_.push_back({"", spec_->bundle, problem, *first, target.architecture, true});
+    orders_.push_back({"", spec_->bundle, problem, *first, target.architecture, target.constants, true});
   }
 }
 
@@ -337,7 +340,7 @@ void CheckCall::order_part(const Problem& problem, const Target& target) {
   for (const Configuration& configuration : valid_from(*spec_, problem, target.constants, request_.first(),
                                                        request_.count(), [this] { go_on(); })) {
     to_wire(configuration, *reply_.add_configurations()->mutable_configuration());
-    orders_.push_back({"", spec_->bundle, problem, configuration, target.architecture});
+    orders_.push_back({"", spec_->bundle, problem, configuration, target.architecture, target.constants});
   }
 }
 
@@ -394,7 +397,7 @@ void CheckCall::default_compiled(const CheckOrder& order, const CheckOutcome& ou
                               to_string(order.configuration) + ": " + cut_utf8(outcome.log, kMaxLog);
     failure_ = to_status(Error(ErrorCode::InvalidArgument, spec_->file + " /source", cause));
   } else if (!outcome.faults.empty()) {
-    failure_ = to_status(to_error(*spec_, outcome.faults));
+    failure_ = to_status(to_error(*spec_, order, outcome.faults));
   } else {
     v1::ArtifactInfo& info = *reply_.add_compiled();
     to_wire(outcome.artifact, info);
@@ -407,9 +410,12 @@ void CheckCall::part_compiled(std::size_t index, const CheckOutcome& outcome) {
   auto& compiled = *reply_.mutable_configurations(static_cast<int>(index));
   if (outcome.outcome != Outcome::Correct) {
     compiled.set_error(cut_utf8(outcome.log, kMaxLog));
-  } else if (!outcome.faults.empty()) {
-    compiled.set_error(to_error(*spec_, outcome.faults).what());
+  } else if (!std::ranges::all_of(outcome.faults, &EntryFault::is_limit)) {
+    compiled.set_error(to_error(*spec_, orders_[index], outcome.faults).what());
   } else {
+    if (!outcome.faults.empty()) {
+      compiled.set_constraint(outcome.faults.front().pointer + ": " + outcome.faults.front().cause);
+    }
     to_wire(outcome.artifact, *compiled.mutable_artifact());
     compiled.mutable_artifact()->set_architecture(orders_[index].architecture);
     compiled.mutable_artifact()->clear_key();

@@ -4,7 +4,7 @@
 #include "tuner/agent/compile_source.hpp"
 #include "tuner/agent/kernel_build.hpp"
 #include "tuner/plan/wire.hpp"
-#include "tuner/spec/entry_parameters.hpp"
+#include "tuner/spec/entry_faults.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -31,29 +31,44 @@ std::vector<CompileSource::Wanted> all_wanted(const v1::LeaseGrant& lease, const
   return wanted;
 }
 
-void tell(const std::vector<ArgumentFault>& faults, v1::CheckResult& result) {
-  for (const ArgumentFault& fault : faults) {
+void tell(const std::vector<EntryFault>& faults, v1::CheckResult& result) {
+  for (const EntryFault& fault : faults) {
     v1::SpecFault& told = *result.add_faults();
     told.set_pointer(fault.pointer);
     told.set_cause(fault.cause);
+    told.set_is_limit(fault.is_limit);
   }
 }
 
+// Where no plan can be made, only arguments are compared: the caller has counted the valid configurations.
+std::vector<EntryFault> faults_of(const Compiled& compiled, const PlanTemplate& launches,
+                                  const v1::CheckOrder& order, const Problem& problem,
+                                  const Configuration& configuration) {
+  LaunchPlan plan;
+  if (!order.device_constants().empty()) {
+    const PlanEvaluator evaluator(launches, problem, configuration,
+                                  device_constants_from_wire(order.device_constants(), "check"));
+    plan = evaluator.evaluate(problem, configuration).plan.value_or(LaunchPlan{});
+  }
+  return entry_faults(launches, plan, compiled_entries(compiled.cubin, compiled.entries, compiled.symbols));
+}
+
 // Without it no configuration of a job is ever verified.
-void check_reference(const KernelBuild& build, const Problem& problem, const std::string& architecture,
+void check_reference(const KernelBuild& build, const Problem& problem, const v1::CheckOrder& order,
                      CompileSource& artifacts, v1::CheckResult& result) {
   if (build.spec()->reference.kind != ReferenceSpec::Kind::Kernel) {
     return;
   }
-  const ArtifactSource source = reference_artifact_source(*build.spec(), problem, architecture);
+  const ArtifactSource source = reference_artifact_source(*build.spec(), problem, order.architecture());
   const Compiled& compiled =
       artifacts.get({artifact_key(source, build.reference_identity()), build.reference_identity(),
                      [&build, source] { return build.reference_request(source); }, CompilePriority::Check});
   if (compiled.outcome != v1::CORRECT) {
-    tell({{"/reference/source", "does not compile for " + architecture + ": " + compiled.log}}, result);
+    tell({{"/reference/source", "does not compile for " + order.architecture() + ": " + compiled.log}},
+         result);
     return;
   }
-  tell(reference_argument_faults(*build.spec(), problem, compiled.symbols), result);
+  tell(faults_of(compiled, build.spec()->reference_template(problem), order, problem, {}), result);
 }
 
 // Nobody stores what a check compiles.
@@ -128,9 +143,11 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
     if (compiled.outcome != v1::CORRECT) {
       return result;
     }
-    tell(argument_faults(*build.spec(), problem, compiled.symbols), result);
+    tell(faults_of(compiled, build.spec()->plan_template(problem, configuration), order, problem,
+                   configuration),
+         result);
     if (order.with_reference()) {
-      check_reference(build, problem, order.architecture(), artifacts, result);
+      check_reference(build, problem, order, artifacts, result);
     }
     *result.mutable_info() = upload_of(compiled).info();
     result.mutable_info()->clear_zstd_cubin();

@@ -111,21 +111,25 @@ const Compiled& CompileSource::get(const Wanted& wanted) {
   return finish(wanted.key.digest);
 }
 
-const std::string& CompileSource::cubin(const Wanted& wanted) {
-  get(wanted);
-  Compiled& artifact = done_.at(wanted.key.digest);
+const std::string& CompileSource::kept_cubin(const Digest& key) {
+  Compiled& artifact = done_.at(key);
   if (!artifact.cubin.empty()) {
     return artifact.cubin;
   }
-  if (const auto known = compiles_.find(wanted.key.digest);
+  if (const auto known = compiles_.find(key);
       known && Digest::of(known->reply.cubin()) == artifact.cubin_digest) {
     artifact.cubin = known->reply.cubin();
-    return artifact.cubin;
-  }
-  if (auto bytes = channel_.fetch_cubin(artifact.cubin_digest);
-      bytes && Digest::of(*bytes) == artifact.cubin_digest) {
+  } else if (auto bytes = channel_.fetch_cubin(artifact.cubin_digest);
+             bytes && Digest::of(*bytes) == artifact.cubin_digest) {
     artifact.cubin = std::move(*bytes);
-    return artifact.cubin;
+  }
+  return artifact.cubin;
+}
+
+const std::string& CompileSource::cubin(const Wanted& wanted) {
+  get(wanted);
+  if (const std::string& kept = kept_cubin(wanted.key.digest); !kept.empty()) {
+    return kept;
   }
   start(wanted);
   const Compiled& again = finish(wanted.key.digest);

@@ -54,6 +54,8 @@ class CompileSource {
   const Compiled& get(const Wanted& wanted);
   /// Bytes of an artifact whose outcome is CORRECT; compiled again if the daemon has lost them.
   const std::string& cubin(const Wanted& wanted);
+  /// The same without compiling: empty if the daemon has lost them. For a key that get() has answered.
+  const std::string& kept_cubin(const Digest& key);
   /// For a key that get() has answered.
   const Compiled& known(const Digest& key) const { return done_.at(key); }
   /// Frees the bytes of a stored artifact; they can be fetched.

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "tuner/measure/margins.hpp"
-#include "tuner/spec/entry_parameters.hpp"
+#include "tuner/spec/entry_faults.hpp"
 
 namespace cubind {
 namespace {
@@ -79,14 +79,20 @@ void TrialBench::want(const Candidate& candidate) {
   artifacts_.want(device_.wanted(candidate));
 }
 
-// The spec is wrong, whatever the configuration: nothing of it is launched.
-void TrialBench::check_arguments(const Compiled& compiled) const {
-  const auto faults = argument_faults(*input_.spec, input_.problem, compiled.symbols);
-  if (faults.empty()) {
-    return;
+// Arguments that do not fit are the spec's fault, whatever the configuration: nothing of it is launched.
+std::string TrialBench::exceeded_limit(const Candidate& candidate, const Problem& problem,
+                                       const LaunchPlan& plan, std::string_view cubin) const {
+  const Compiled& compiled = artifact(candidate);
+  const CompiledEntries entries = compiled_entries(cubin, compiled.entries, compiled.symbols);
+  std::string limit;
+  for (const EntryFault& fault :
+       entry_faults(input_.spec->plan_template(problem, candidate.configuration), plan, entries)) {
+    if (!fault.is_limit) {
+      throw Error(ErrorCode::InvalidArgument, input_.spec->file + " " + fault.pointer, fault.cause);
+    }
+    limit = limit.empty() ? fault.pointer + ": " + fault.cause : limit;
   }
-  throw Error(ErrorCode::InvalidArgument, input_.spec->file + " " + faults.front().pointer,
-              faults.front().cause);
+  return limit;
 }
 
 Attempt TrialBench::compile(const Candidate& candidate) {
@@ -95,11 +101,18 @@ Attempt TrialBench::compile(const Candidate& candidate) {
     return out(candidate, v1::COMPILE);
   }
   const Compiled& compiled = artifacts_.get(device_.wanted(candidate));
-  if (compiled.outcome == v1::CORRECT) {
-    check_arguments(compiled);
+  if (compiled.outcome != v1::CORRECT) {
+    reject(candidate, v1::COMPILE, compiled.log);
+    return Attempt::Out;
+  }
+  // A trial with results was launched before: its bytes need not be fetched for this.
+  const std::string_view cubin =
+      header ? std::string_view() : artifacts_.kept_cubin(candidate.artifact_key.digest);
+  const std::string limit = exceeded_limit(candidate, input_.problem, candidate.plan, cubin);
+  if (limit.empty()) {
     return Attempt::Done;
   }
-  reject(candidate, v1::COMPILE, compiled.log);
+  reject(candidate, v1::CONSTRAINT, limit);
   return Attempt::Out;
 }
 
@@ -206,6 +219,14 @@ Attempt TrialBench::verify(const Candidate& candidate, const DeviceSetup& setup,
   const bool verifies_anew = !stored && header && header->outcome() == v1::WRONG_RESULT;
   if (!verifies_anew && settled(candidate)) {
     return Attempt::Out;
+  }
+  if (setup.number != DeviceSetup::kMain) {
+    const std::string limit = exceeded_limit(candidate, setup.problem, setup.plan,
+                                             artifacts_.kept_cubin(candidate.artifact_key.digest));
+    if (!limit.empty()) {
+      reject(candidate, v1::CONSTRAINT, to_string(setup.problem) + ": " + limit);
+      return Attempt::Out;
+    }
   }
   const std::vector<v1::OutputParts> hashed =
       rows_ ? std::vector<v1::OutputParts>{rows_->rows_at(setup.problem)} : std::vector<v1::OutputParts>{};

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tuner/agent/row_invariance.hpp"
@@ -87,7 +88,10 @@ class TrialBench {
   void learn_tick(double tick_us);
 
  private:
-  void check_arguments(const Compiled& compiled) const;
+  /// The launch limit of a compiled entry that the candidate's plan exceeds at the problem; empty: none.
+  /// Throws if arguments do not fit. If `cubin` is empty, symbols alone are compared.
+  std::string exceeded_limit(const Candidate& candidate, const Problem& problem, const LaunchPlan& plan,
+                             std::string_view cubin) const;
   /// Whether the stored results put the trial out; settled() also acts on it.
   bool is_settled(const Candidate& candidate) const;
   bool settled(const Candidate& candidate);

@@ -5,7 +5,7 @@
 #include "tuner/agent/trial_log.hpp"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
-#include "tuner/spec/entry_parameters.hpp"
+#include "tuner/spec/entry_faults.hpp"
 
 namespace cubind {
 namespace {
@@ -33,6 +33,16 @@ bool exceeds_threads(const v1::DeviceReply& loaded, const LaunchPlan& plan, std:
     }
   }
   return false;
+}
+
+void require_launchable(const JobInput& input, const PlanTemplate& launches, const LaunchPlan& plan,
+                        const Compiled& compiled, const std::string& cubin) {
+  const auto faults =
+      entry_faults(launches, plan, compiled_entries(cubin, compiled.entries, compiled.symbols));
+  if (!faults.empty()) {
+    throw Error(ErrorCode::InvalidArgument, input.spec->file + " " + faults.front().pointer,
+                faults.front().cause);
+  }
 }
 
 v1::DeviceReply taken_by_others() {
@@ -73,6 +83,8 @@ ReferenceLaunch TrialDevice::default_reference(const Problem& problem) {
                 "no default configuration to compare with");
   }
   ReferenceLaunch reference{"default", artifacts_.cubin(wanted(*candidate)), {}};
+  require_launchable(input_, input_.spec->plan_template(problem, candidate->configuration), candidate->plan,
+                     artifacts_.known(candidate->artifact_key.digest), reference.cubin);
   reference.plan = plan_with_symbols(*candidate, candidate->plan);
   return reference;
 }
@@ -91,18 +103,15 @@ ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->reference.source,
                 "the reference does not compile: " + compiled.log);
   }
-  const auto faults = reference_argument_faults(*input_.spec, problem, compiled.symbols);
-  if (!faults.empty()) {
-    throw Error(ErrorCode::InvalidArgument, input_.spec->file + " " + faults.front().pointer,
-                faults.front().cause);
-  }
-  const PlanEvaluator evaluator(input_.spec->reference_template(problem), problem, Configuration{},
-                                input_.constants);
+  const PlanTemplate launches = input_.spec->reference_template(problem);
+  const PlanEvaluator evaluator(launches, problem, Configuration{}, input_.constants);
   const PlanResult plan = evaluator.evaluate(problem, Configuration{});
   if (!plan.plan) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->file + " /reference/launches", plan.violation);
   }
-  return {"kernel", artifacts_.cubin(want), with_symbols(*plan.plan, compiled.entries, compiled.symbols)};
+  const std::string& cubin = artifacts_.cubin(want);
+  require_launchable(input_, launches, *plan.plan, compiled, cubin);
+  return {"kernel", cubin, with_symbols(*plan.plan, compiled.entries, compiled.symbols)};
 }
 
 LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const {

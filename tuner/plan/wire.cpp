@@ -293,12 +293,7 @@ void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& 
   for (const LaunchTemplate& launch : from.launches) {
     to_wire(launch, *to.add_launches());
   }
-  to.clear_device_constants();
-  for (const auto& [name, value] : kDeviceConstants) {
-    v1::NamedValue& added = *to.add_device_constants();
-    added.set_name(std::string(name));
-    added.set_value(device.*value);
-  }
+  to_wire(device, *to.mutable_device_constants());
   to.set_max_threads_per_block(kMaxThreadsPerBlock);
   to.set_max_shared_bytes(static_cast<std::uint64_t>(device.shared_optin));
   to.set_static_shared_bytes(from.static_shared_bytes);
@@ -314,8 +309,17 @@ PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view fiel
   return to;
 }
 
-DeviceConstants device_constants_from_wire(const v1::Rule& from, std::string_view field) {
-  const auto values = values_from_wire(from.device_constants(), field, "device_constants");
+void to_wire(const DeviceConstants& from, DeviceConstantsWire& to) {
+  to.Clear();
+  for (const auto& [name, value] : kDeviceConstants) {
+    v1::NamedValue& added = *to.Add();
+    added.set_name(std::string(name));
+    added.set_value(from.*value);
+  }
+}
+
+DeviceConstants device_constants_from_wire(const DeviceConstantsWire& from, std::string_view field) {
+  const auto values = values_from_wire(from, field, "device_constants");
   DeviceConstants to;
   for (const auto& [name, member_of] : kDeviceConstants) {
     bool found = false;

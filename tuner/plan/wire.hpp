@@ -25,7 +25,11 @@ LaunchTemplate launch_from_wire(const v1::LaunchTemplate& from, std::string_view
 /// and the problems with records of their own.
 void to_wire(const PlanTemplate& from, const DeviceConstants& device, v1::Rule& to);
 PlanTemplate plan_template_from_wire(const v1::Rule& from, std::string_view field);
-DeviceConstants device_constants_from_wire(const v1::Rule& from, std::string_view field);
+
+using DeviceConstantsWire = google::protobuf::RepeatedPtrField<v1::NamedValue>;
+void to_wire(const DeviceConstants& from, DeviceConstantsWire& to);
+/// `field` is that of the message that holds them, as `device_constants`.
+DeviceConstants device_constants_from_wire(const DeviceConstantsWire& from, std::string_view field);
 
 v1::Role to_wire(Role role);
 

@@ -59,62 +59,48 @@ std::string_view without_qualifiers(std::string_view type) {
   return type;
 }
 
-struct KnownType {
-  std::string_view name;
-  std::size_t bytes = 0;
-  bool is_integer = false;
-  bool is_unsigned = false;
-};
+constexpr std::array<ElementType, 18> kElementTypes = {{{"double", 8},
+                                                        {"float", 4},
+                                                        {"__half", 2},
+                                                        {"__nv_bfloat16", 2},
+                                                        {"__nv_fp8_e4m3", 1},
+                                                        {"__nv_fp8_e5m2", 1},
+                                                        {"bool", 1, true},
+                                                        {"char", 1, true},
+                                                        {"signed char", 1, true},
+                                                        {"unsigned char", 1, true, true},
+                                                        {"short", 2, true},
+                                                        {"unsigned short", 2, true, true},
+                                                        {"int", 4, true},
+                                                        {"unsigned int", 4, true, true},
+                                                        {"long", 8, true},
+                                                        {"unsigned long", 8, true, true},
+                                                        {"long long", 8, true},
+                                                        {"unsigned long long", 8, true, true}}};
 
-constexpr std::array<KnownType, 18> kKnownTypes = {{{"double", 8},
-                                                    {"float", 4},
-                                                    {"__half", 2},
-                                                    {"__nv_bfloat16", 2},
-                                                    {"__nv_fp8_e4m3", 1},
-                                                    {"__nv_fp8_e5m2", 1},
-                                                    {"bool", 1, true},
-                                                    {"char", 1, true},
-                                                    {"signed char", 1, true},
-                                                    {"unsigned char", 1, true, true},
-                                                    {"short", 2, true},
-                                                    {"unsigned short", 2, true, true},
-                                                    {"int", 4, true},
-                                                    {"unsigned int", 4, true, true},
-                                                    {"long", 8, true},
-                                                    {"unsigned long", 8, true, true},
-                                                    {"long long", 8, true},
-                                                    {"unsigned long long", 8, true, true}}};
+constexpr std::size_t kPointerBytes = 8;
 
-const KnownType* known(std::string_view name) {
-  const auto found = std::ranges::find(kKnownTypes, name, &KnownType::name);
-  return found == kKnownTypes.end() ? nullptr : &*found;
+EntryParameter parameter_of(const std::string& type) {
+  EntryParameter parameter{type};
+  std::string_view rest = without_qualifiers(type);
+  while (rest.ends_with('&')) {
+    parameter.is_pointer = true;
+    rest.remove_suffix(1);
+  }
+  if (!parameter.is_pointer && rest.ends_with('*')) {
+    parameter.is_pointer = true;
+    rest.remove_suffix(1);
+  }
+  const auto* const found = std::ranges::find(kElementTypes, without_qualifiers(rest), &ElementType::name);
+  parameter.element = found == kElementTypes.end() ? nullptr : &*found;
+  return parameter;
 }
 
-bool is_element(const KnownType& type, DType element) {
+bool is_element(const ElementType& type, DType element) {
   if (type.bytes != size_of(element)) {
     return false;
   }
   return is_floating(element) ? type.name == cuda_name(element) || type.is_unsigned : type.is_integer;
-}
-
-bool fits(const std::string& parameter, const ArgumentSpec& argument, DType element) {
-  std::string_view type = without_qualifiers(parameter);
-  const bool is_pointer = type.ends_with('*');
-  if (is_pointer) {
-    type.remove_suffix(1);
-    type = without_qualifiers(type);
-  }
-  const KnownType* value = known(type);
-  if (is_pointer != argument.buffer) {
-    return !is_pointer && !value;  // a type of the kernel's own may hold a pointer
-  }
-  return !value || (is_pointer && argument.role == Role::Scratch) || is_element(*value, element);
-}
-
-std::string described(const ArgumentSpec& argument, DType element) {
-  const std::string type(to_string(element)), spelled(cuda_name(element));
-  return argument.name + (argument.buffer ? " is a buffer of " : " is a scalar ") + type + " (" + spelled +
-         (argument.buffer ? "*)" : ")");
 }
 
 }  // namespace
@@ -134,43 +120,44 @@ std::optional<std::vector<std::string>> parameter_types(const std::string& symbo
   return std::nullopt;
 }
 
-namespace {
-
-std::vector<ArgumentFault> faults_of(const std::vector<LaunchSpec>& launches, const std::string& place,
-                                     const KernelSpec& spec, const Problem& problem,
-                                     const std::vector<std::string>& symbols) {
-  std::vector<ArgumentFault> faults;
-  for (std::size_t i = 0; i < std::min(symbols.size(), launches.size()); ++i) {
-    const std::vector<std::string>& passed = launches[i].arguments;
-    const std::string list = place + std::to_string(i) + "/arguments";
-    const auto types = parameter_types(symbols[i]);
-    if (types && types->size() != passed.size()) {
-      faults.push_back({list, "has " + std::to_string(passed.size()) + ", the entry takes " +
-                                  std::to_string(types->size()) + ": (" + join(*types, ", ") + ")"});
-      continue;
-    }
-    for (std::size_t j = 0; types && j < passed.size(); ++j) {
-      const ArgumentSpec& argument = *spec.argument(passed[j]);
-      const DType element = spec.element_type(argument, problem);
-      if (!fits((*types)[j], argument, element)) {
-        faults.push_back({list + "/" + std::to_string(j),
-                          described(argument, element) + ", the entry's parameter is " + (*types)[j]});
-      }
-    }
+std::optional<std::vector<EntryParameter>> entry_parameters(const std::string& symbol,
+                                                            const CubinEntry* entry) {
+  const auto types = parameter_types(symbol);
+  const auto* const sizes = entry && entry->parameter_bytes ? &*entry->parameter_bytes : nullptr;
+  if (!types && !sizes) {
+    return std::nullopt;
   }
-  return faults;
+  std::vector<EntryParameter> parameters(sizes ? sizes->size() : types->size());
+  if (types && types->size() == parameters.size()) {
+    std::ranges::transform(*types, parameters.begin(), parameter_of);
+  }
+  for (std::size_t i = 0; sizes && i < parameters.size(); ++i) {
+    parameters[i].bytes = (*sizes)[i];
+  }
+  return parameters;
 }
 
-}  // namespace
-
-std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem& problem,
-                                           const std::vector<std::string>& symbols) {
-  return faults_of(spec.launches, "/launches/", spec, problem, symbols);
+bool fits(const EntryParameter& parameter, const ParameterTemplate& argument) {
+  const bool is_buffer = argument.source == ParameterSource::Buffer;
+  if (parameter.bytes != 0 && parameter.bytes != (is_buffer ? kPointerBytes : size_of(argument.type))) {
+    return false;
+  }
+  if (parameter.type.empty()) {
+    return true;
+  }
+  if (parameter.is_pointer != is_buffer) {
+    return !parameter.is_pointer && !parameter.element;  // a type of the kernel's own may hold a pointer
+  }
+  const bool is_compared = parameter.element && !(is_buffer && argument.role == Role::Scratch);
+  return !is_compared || is_element(*parameter.element, argument.type);
 }
 
-std::vector<ArgumentFault> reference_argument_faults(const KernelSpec& spec, const Problem& problem,
-                                                     const std::vector<std::string>& symbols) {
-  return faults_of(spec.reference.launches, "/reference/launches/", spec, problem, symbols);
+std::string to_string(const EntryParameter& parameter) {
+  if (parameter.bytes == 0 || parameter.is_pointer || parameter.element) {
+    return parameter.type;
+  }
+  return (parameter.type.empty() ? "" : parameter.type + " ") + "of " + std::to_string(parameter.bytes) +
+         (parameter.bytes == 1 ? " byte" : " bytes");
 }
 
 }  // namespace cubind

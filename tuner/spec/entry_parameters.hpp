@@ -1,12 +1,14 @@
-// Compares the arguments of a spec's launches with the parameters of the compiled entries, as far as mangled
-// names tell.
+// The parameters of a compiled entry: their types from the symbol, their sizes from the cubin.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "tuner/spec/kernel_spec.hpp"
+#include "tuner/plan/launch_plan.hpp"
+#include "tuner/spec/cubin_entries.hpp"
 
 namespace cubind {
 
@@ -14,20 +16,32 @@ namespace cubind {
 /// Absent for a symbol without types: extern "C".
 std::optional<std::vector<std::string>> parameter_types(const std::string& symbol);
 
-struct ArgumentFault {
-  std::string pointer;  // "/launches/0/arguments/3"
-  std::string cause;
-  bool operator==(const ArgumentFault&) const = default;
+/// A type that arguments of a spec can have. Static.
+struct ElementType {
+  std::string_view name;
+  std::size_t bytes = 0;
+  bool is_integer = false;
+  bool is_unsigned = false;
 };
 
-/// Compares number, pointer or value, and element type. Unsigned integers of the element's size and void fit
-/// any element. Types that cubind does not know and scratch buffers are not compared. `symbols`: the lowered
-/// names of the spec's launches, in their order.
-std::vector<ArgumentFault> argument_faults(const KernelSpec& spec, const Problem& problem,
-                                           const std::vector<std::string>& symbols);
+struct EntryParameter {
+  std::string type;                      // empty: the symbol does not tell
+  std::uint32_t bytes = 0;               // 0: the cubin does not tell
+  bool is_pointer = false;               // or a reference
+  const ElementType* element = nullptr;  // of the value, or of the first pointer's target; null: another type
+};
 
-/// Like argument_faults(), for the launches of the spec's reference: "/reference/launches/0/arguments/3".
-std::vector<ArgumentFault> reference_argument_faults(const KernelSpec& spec, const Problem& problem,
-                                                     const std::vector<std::string>& symbols);
+/// Absent: neither tells how many there are. `entry` may be null.
+std::optional<std::vector<EntryParameter>> entry_parameters(const std::string& symbol,
+                                                            const CubinEntry* entry);
+
+/// Compares size, pointer or value, and element type. Unsigned integers of the element's size and void fit
+/// any element. Of a type that cubind does not know, and of all parameters of an extern "C" entry, only the
+/// size is compared: there, a pointer or a reference instead of a scalar of 8 bytes is not seen. What a
+/// scratch buffer points to is not compared.
+bool fits(const EntryParameter& parameter, const ParameterTemplate& argument);
+
+/// "float const*", "uint3 of 12 bytes", "of 12 bytes"
+std::string to_string(const EntryParameter& parameter);
 
 }  // namespace cubind

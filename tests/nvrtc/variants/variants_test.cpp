@@ -10,6 +10,7 @@
 #include "tests/support/paths.hpp"
 #include "tuner/agent/kernel_build.hpp"
 #include "tuner/spec/device_class.hpp"
+#include "tuner/spec/entry_faults.hpp"
 #include "tuner/spec/space.hpp"
 #include "tuner/spec/spec_folder.hpp"
 
@@ -72,6 +73,26 @@ class Compiler {
   WorkerProcess worker_{toolchain_};
 };
 
+/// Each entry is told whole by its cubin, and takes what the launches pass.
+void compare(const v1::CompileReply& reply, const PlanTemplate& launches, const Problem& problem,
+             const Configuration& configuration, const DeviceConstants& device) {
+  const std::vector<std::string> symbols(reply.entry_symbols().begin(), reply.entry_symbols().end());
+  std::vector<std::string> names;
+  for (const LaunchTemplate& launch : launches.launches) {
+    names.push_back(launch.entry);
+  }
+  const CompiledEntries entries = compiled_entries(reply.cubin(), names, symbols);
+  for (const std::string& name : names) {
+    REQUIRE(entries.at(name).parameters);
+    CHECK(std::ranges::all_of(*entries.at(name).parameters,
+                              [](const EntryParameter& one) { return one.bytes > 0; }));
+  }
+  const PlanResult planned =
+      PlanEvaluator(launches, problem, configuration, device).evaluate(problem, configuration);
+  REQUIRE(planned.plan);
+  CHECK(entry_faults(launches, *planned.plan, entries) == std::vector<EntryFault>{});
+}
+
 void compile_all(const DeviceConstants& device) {
   Compiler compiler;
   for (const auto& [name, spec] : shipped_specs()) {
@@ -80,9 +101,11 @@ void compile_all(const DeviceConstants& device) {
     const auto configuration = default_configuration(*spec, problem, device);
     REQUIRE(configuration);
     CHECK(std::ranges::find(spec->defaults, *configuration) != spec->defaults.end());
-    compiler.kernel(spec, problem, *configuration, device);
+    compare(compiler.kernel(spec, problem, *configuration, device),
+            spec->plan_template(problem, *configuration), problem, *configuration, device);
     if (spec->reference.kind == ReferenceSpec::Kind::Kernel) {
-      compiler.reference(spec, problem, device);
+      compare(compiler.reference(spec, problem, device), spec->reference_template(problem), problem, {},
+              device);
     }
   }
 }

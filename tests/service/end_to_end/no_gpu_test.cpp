@@ -127,17 +127,26 @@ TEST_CASE("checking a kernel whose entry takes other types than the spec passes 
   }
 }
 
-TEST_CASE("checking a kernel with C names compiles it and compares no types") {
+TEST_CASE("checking a kernel with C names compares the number and the sizes of its arguments") {
   WithoutGpu machine;
   v1::CheckKernelRequest request = check_request(machine.folder.path() / "kernels");
-  request.mutable_files(0)->set_content("extern \"C\" __global__ void plain(int only) {}");
   std::string& spec = *request.mutable_spec_json();
   const std::string entry = "scale<{T}, {THREADS}, {VECTOR}, {K}>";
   spec.replace(spec.find(entry), entry.size(), "plain");
   Json json = Json::parse(spec);
   json["defines"] = {"FACTOR={K}"};
   request.set_spec_json(json.dump());
-  CHECK(machine.daemon.connect().check_kernel(request, kPatience).compiled_size() == 1);
+  const auto check = [&](const std::string& parameters) {
+    request.mutable_files(0)->set_content("extern \"C\" __global__ void plain(" + parameters + ") {}");
+    return machine.daemon.connect().check_kernel(request, kPatience).compiled_size();
+  };
+  CHECK(check("const float* x, float* y, long long n") == 1);
+  CHECK_THROWS_WITH(check("int only"),
+                    "scale.json /launches/0/arguments: has 3, the entry takes 1: (of 4 bytes)");
+  CHECK_THROWS_WITH(
+      check("const float* x, float* y, int n"),
+      "scale.json /launches/0/arguments/2: N is a scalar i64 (long long), the entry's parameter "
+      "is of 4 bytes");
 }
 
 TEST_CASE("checking a kernel that does not compile says what the compiler said") {

@@ -105,11 +105,11 @@ TEST_CASE("a rule carries a plan template and the device constants") {
   v1::Rule message;
   to_wire(sent_template(), device, message);
   CHECK(plan_template_from_wire(message, "rule") == sent_template());
-  CHECK(device_constants_from_wire(message, "rule") == device);
+  CHECK(device_constants_from_wire(message.device_constants(), "rule") == device);
   CHECK(message.max_threads_per_block() == 1024);
   CHECK(message.max_shared_bytes() == 232448);
   message.mutable_device_constants()->RemoveLast();
-  CHECK_THAT(refusal([&] { device_constants_from_wire(message, "rule"); }),
+  CHECK_THAT(refusal([&] { device_constants_from_wire(message.device_constants(), "rule"); }),
              Catch::StartsWith("rule.device_constants: \"device.cc\" is missing"));
 }
 

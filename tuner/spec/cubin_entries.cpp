@@ -1,0 +1,202 @@
+#include "tuner/spec/cubin_entries.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+namespace cubind {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "cubins are read in their own byte order");
+
+constexpr std::string_view kElf64 =
+    "\x7f"
+    "ELF\x02\x01";
+constexpr std::uint16_t kCudaMachine = 190;
+constexpr std::size_t kHeaderBytes = 64;
+constexpr std::size_t kSectionBytes = 64;
+constexpr std::string_view kEntrySection = ".nv.info.";
+
+template <typename Number>
+Number number_at(std::string_view bytes, std::size_t at) {
+  Number value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+/// Absent: it reaches beyond the bytes.
+std::optional<std::string_view> part(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
+  if (offset > bytes.size() || size > bytes.size() - offset) {
+    return std::nullopt;
+  }
+  return bytes.substr(offset, size);
+}
+
+/// The sections of an ELF file with their names.
+class Sections {
+ public:
+  explicit Sections(std::string_view cubin) : cubin_(cubin) {
+    if (cubin.size() < kHeaderBytes || !cubin.starts_with(kElf64) ||
+        number_at<std::uint16_t>(cubin, 18) != kCudaMachine ||
+        number_at<std::uint16_t>(cubin, 58) != kSectionBytes) {
+      return;
+    }
+    const std::uint64_t count = number_at<std::uint16_t>(cubin, 60);
+    const auto headers = part(cubin, number_at<std::uint64_t>(cubin, 40), count * kSectionBytes);
+    const std::uint64_t names = number_at<std::uint16_t>(cubin, 62);
+    if (!headers || names >= count) {
+      return;
+    }
+    headers_ = *headers;
+    names_ = content(names).value_or(std::string_view{});
+  }
+
+  std::size_t count() const { return headers_.size() / kSectionBytes; }
+
+  std::string_view name(std::size_t index) const {
+    const auto at = number_at<std::uint32_t>(header(index), 0);
+    const std::string_view rest = at < names_.size() ? names_.substr(at) : std::string_view{};
+    return rest.substr(0, rest.find('\0'));
+  }
+
+  std::optional<std::string_view> content(std::size_t index) const {
+    return part(cubin_, number_at<std::uint64_t>(header(index), 24),
+                number_at<std::uint64_t>(header(index), 32));
+  }
+
+ private:
+  std::string_view header(std::size_t index) const {
+    return headers_.substr(index * kSectionBytes, kSectionBytes);
+  }
+
+  std::string_view cubin_, headers_, names_;
+};
+
+struct CubinParameter {
+  std::uint32_t position = 0, offset = 0, bytes = 0;
+};
+
+/// Collects the attributes of an entry.
+class EntryReader {
+ public:
+  /// False: the attribute is known and its value is not.
+  bool take(std::uint8_t number, std::uint16_t value, std::string_view content) {
+    switch (number) {
+      case 0x17:
+      case 0x45:
+        return take_parameter(number == 0x45, content);
+      case 0x19:
+        all_bytes_ = value;
+        return true;
+      case 0x05:
+        return take_max_threads(content);
+      case 0x10:
+        return take(content, entry_.block);
+      case 0x3d:
+        return take(content, entry_.cluster);
+      case 0x3e:
+        is_in_clusters_ = true;
+        return true;
+      case 0x5b:
+        entry_.grid_counts_clusters = true;
+        return true;
+      default:
+        return true;
+    }
+  }
+
+  CubinEntry entry() {
+    entry_.parameter_bytes = parameter_bytes();
+    entry_.wants_launch_clusters = is_in_clusters_ && !entry_.cluster;
+    return std::move(entry_);
+  }
+
+ private:
+  static bool take(std::string_view content, std::optional<Dim3>& extents) {
+    if (content.size() != 12) {
+      return false;
+    }
+    extents = {number_at<std::uint32_t>(content, 0), number_at<std::uint32_t>(content, 4),
+               number_at<std::uint32_t>(content, 8)};
+    return extents->x > 0 && extents->y > 0 && extents->z > 0;
+  }
+
+  bool take_max_threads(std::string_view content) {
+    std::optional<Dim3> extents;
+    if (!take(content, extents) || std::max({extents->x, extents->y, extents->z}) > kMaxThreadsPerBlock) {
+      return false;
+    }
+    entry_.max_threads = std::uint64_t{extents->x} * extents->y * extents->z;
+    return true;
+  }
+
+  bool take_parameter(bool is_large, std::string_view content) {
+    if (content.size() != 12) {
+      return false;
+    }
+    const auto word = number_at<std::uint32_t>(content, 8);
+    parameters_.push_back({number_at<std::uint16_t>(content, 4), number_at<std::uint16_t>(content, 6),
+                           is_large ? word & 0xffff : word >> 18});
+    return true;
+  }
+
+  // A number that a later compiler writes for another kind of parameter would leave a gap.
+  std::optional<std::vector<std::uint32_t>> parameter_bytes() {
+    std::ranges::sort(parameters_, {}, &CubinParameter::position);
+    std::vector<std::uint32_t> bytes;
+    std::uint32_t end = 0;
+    for (const CubinParameter& parameter : parameters_) {
+      if (parameter.position != bytes.size() || parameter.offset < end || parameter.bytes == 0) {
+        return std::nullopt;
+      }
+      bytes.push_back(parameter.bytes);
+      end = parameter.offset + parameter.bytes;
+    }
+    return end == all_bytes_ ? std::optional(std::move(bytes)) : std::nullopt;
+  }
+
+  CubinEntry entry_;
+  std::vector<CubinParameter> parameters_;
+  std::uint32_t all_bytes_ = 0;
+  bool is_in_clusters_ = false;
+};
+
+std::optional<CubinEntry> read_entry(std::string_view section) {
+  EntryReader reader;
+  for (std::size_t at = 0; at < section.size();) {
+    const auto attribute = part(section, at, 4);
+    if (!attribute) {
+      return std::nullopt;
+    }
+    const auto format = static_cast<std::uint8_t>((*attribute)[0]);
+    const auto number = static_cast<std::uint8_t>((*attribute)[1]);
+    const auto value = number_at<std::uint16_t>(*attribute, 2);
+    const auto content = part(section, at + 4, format == 4 ? value : 0);
+    if (format == 0 || format > 4 || !content || !reader.take(number, value, *content)) {
+      return std::nullopt;
+    }
+    at += 4 + content->size();
+  }
+  return reader.entry();
+}
+
+}  // namespace
+
+CubinEntries read_cubin_entries(std::string_view cubin) {
+  CubinEntries entries;
+  const Sections sections(cubin);
+  for (std::size_t i = 0; i < sections.count(); ++i) {
+    const std::string_view name = sections.name(i);
+    const auto content = sections.content(i);
+    if (!name.starts_with(kEntrySection) || !content) {
+      continue;
+    }
+    if (const auto entry = read_entry(*content)) {
+      entries.insert_or_assign(std::string(name.substr(kEntrySection.size())), *entry);
+    }
+  }
+  return entries;
+}
+
+}  // namespace cubind

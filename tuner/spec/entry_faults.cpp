@@ -1,0 +1,125 @@
+#include "tuner/spec/entry_faults.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace cubind {
+namespace {
+
+std::string to_string(const Dim3& extents) {
+  return std::to_string(extents.x) + " x " + std::to_string(extents.y) + " x " + std::to_string(extents.z);
+}
+
+std::uint64_t product(const Dim3& extents) { return std::uint64_t{extents.x} * extents.y * extents.z; }
+
+std::string described(const ParameterTemplate& argument) {
+  const bool is_buffer = argument.source == ParameterSource::Buffer;
+  const std::string type(to_string(argument.type)), spelled(cuda_name(argument.type));
+  return argument.name + (is_buffer ? " is a buffer of " : " is a scalar ") + type + " (" + spelled +
+         (is_buffer ? "*)" : ")");
+}
+
+std::string list_of(const std::vector<EntryParameter>& parameters) {
+  std::vector<std::string> all;
+  for (const EntryParameter& parameter : parameters) {
+    all.push_back(to_string(parameter));
+  }
+  return join(all, ", ");
+}
+
+void compare_arguments(const LaunchTemplate& launch, const std::string& place,
+                       const std::vector<EntryParameter>& parameters, std::vector<EntryFault>& faults) {
+  const std::string list = place + "/arguments";
+  if (parameters.size() != launch.parameters.size()) {
+    faults.push_back({list, "has " + std::to_string(launch.parameters.size()) + ", the entry takes " +
+                                std::to_string(parameters.size()) + ": (" + list_of(parameters) + ")"});
+    return;
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!fits(parameters[i], launch.parameters[i])) {
+      faults.push_back(
+          {list + "/" + std::to_string(i),
+           described(launch.parameters[i]) + ", the entry's parameter is " + to_string(parameters[i])});
+    }
+  }
+}
+
+std::string block_fault(const Dim3& block, const CubinEntry& limits) {
+  if (limits.block && *limits.block != block) {
+    return "the entry is compiled for blocks of " + to_string(*limits.block) + " threads and no others";
+  }
+  if (limits.max_threads != 0 && product(block) > limits.max_threads) {
+    return "the entry is compiled for at most " + std::to_string(limits.max_threads) +
+           " threads per block (__launch_bounds__)";
+  }
+  return "";
+}
+
+std::string grid_fault(const Dim3& grid, const CubinEntry& limits) {
+  if (limits.wants_launch_clusters) {
+    return "the entry wants a cluster size from its launch, which cubind does not pass: give it to "
+           "__cluster_dims__";
+  }
+  if (!limits.cluster || limits.grid_counts_clusters) {
+    return "";
+  }
+  const Dim3& cluster = *limits.cluster;
+  if (grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0) {
+    return "";
+  }
+  return "the entry is compiled for clusters of " + to_string(cluster) +
+         " blocks, and the grid must be a multiple of that along each axis";
+}
+
+void compare_limits(const Launch& launch, const std::string& place, const CubinEntry& limits,
+                    std::vector<EntryFault>& faults) {
+  if (const std::string cause = block_fault(launch.block, limits); !cause.empty()) {
+    faults.push_back(
+        {place + "/block",
+         launch.entry + " is launched with blocks of " + to_string(launch.block) + " threads, " + cause,
+         true});
+  }
+  if (const std::string cause = grid_fault(launch.grid, limits); !cause.empty()) {
+    faults.push_back({place + "/grid",
+                      launch.entry + " is launched with a grid of " + to_string(launch.grid) + ", " + cause,
+                      true});
+  }
+}
+
+}  // namespace
+
+CompiledEntries compiled_entries(std::string_view cubin, const std::vector<std::string>& entries,
+                                 const std::vector<std::string>& symbols) {
+  const CubinEntries read = read_cubin_entries(cubin);
+  CompiledEntries compiled;
+  for (std::size_t i = 0; i < std::min(entries.size(), symbols.size()); ++i) {
+    const auto found = read.find(symbols[i]);
+    const CubinEntry* entry = found == read.end() ? nullptr : &found->second;
+    compiled.insert_or_assign(
+        entries[i], CompiledEntry{entry_parameters(symbols[i], entry), entry ? *entry : CubinEntry{}});
+  }
+  return compiled;
+}
+
+std::vector<EntryFault> entry_faults(const PlanTemplate& launches, const LaunchPlan& plan,
+                                     const CompiledEntries& entries) {
+  std::vector<EntryFault> faults;
+  auto planned = plan.launches.begin();  // those with a zero in their grid are not in it
+  for (std::size_t i = 0; i < launches.launches.size(); ++i) {
+    const LaunchTemplate& launch = launches.launches[i];
+    const std::string place = launches.place + "/launches/" + std::to_string(i);
+    const auto entry = entries.find(launch.entry);
+    const bool is_launched = planned != plan.launches.end() && planned->entry == launch.entry;
+    if (entry != entries.end() && entry->second.parameters) {
+      compare_arguments(launch, place, *entry->second.parameters, faults);
+    }
+    if (entry != entries.end() && is_launched) {
+      compare_limits(*planned, place, entry->second.limits, faults);
+    }
+    planned += is_launched ? 1 : 0;
+  }
+  return faults;
+}
+
+}  // namespace cubind
