@@ -106,8 +106,9 @@ struct Daemon::Parts {
         kernels(config.kernels, clock, config.headers),
         artifacts(*store),
         pins(*store, index),
-        answerer(artifacts),
         blobs(*store, config.cache_bytes),
+        entries(blobs),
+        answerer(artifacts, entries),
         replies(kReplyCacheBytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
@@ -136,8 +137,9 @@ struct Daemon::Parts {
   KernelLibrary kernels;
   ArtifactFinder artifacts;
   Pins pins;
-  Answerer answerer;
   BlobCache blobs;
+  ArtifactEntries entries;
+  Answerer answerer;
   ReplyCache replies;
   QuestionReader questions;
   Scheduler scheduler;

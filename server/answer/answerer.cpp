@@ -104,14 +104,21 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
       resolution.best_refused = resolution.best_refused.value_or(candidate.match);
       return true;
     }
+    FoundArtifact found = artifacts_.find(question, candidate.configuration, candidate.record.get());
+    if (found.artifact) {
+      std::string why;
+      resolution.answer = complete(question, candidate, *found.artifact, index, why);
+      if (!resolution.answer) {
+        resolution.unlaunchable = resolution.unlaunchable.empty() ? why : resolution.unlaunchable;
+        return true;
+      }
+    }
     if (std::exchange(first, false)) {
       resolution.hit = is_hit(candidate, accepted.has_value());
     }
     resolution.any_record = resolution.any_record || candidate.record;
-    FoundArtifact found = artifacts_.find(question, candidate.configuration, candidate.record.get());
-    if (found.artifact) {
-      resolution.answer = complete(question, candidate, *found.artifact, index);
-      return !resolution.answer;
+    if (resolution.answer) {
+      return false;
     }
     if (found.refused_toolchain) {
       resolution.refused_toolchain = found.refused_toolchain;
@@ -120,17 +127,31 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
       return true;  // today's compile would have other bits again
     }
     const Digest key = compile_key(question, candidate.configuration);
-    if (!resolution.compile && !failed.contains(key)) {
+    const bool compiles = !failed.contains(key);
+    if (!resolution.compile && compiles) {
       resolution.compile = compile_order(question, candidate.configuration, key);
     }
-    return true;
+    return candidate.record || !compiles;  // the next default is for one that cannot be used
   };
   visit_candidates(question, index, revisions_.for_question(question), consider);
   return resolution;
 }
 
+std::string Answerer::fault_of(const ServedAnswer& answer) {
+  const RecordRow* record = answer.candidate.record.get();
+  const Question& question = answer.question;
+  if (record && record->cubin == answer.artifact.cubin && record->question.problem == question.key.problem) {
+    return "";  // these bytes were launched so when they were measured
+  }
+  const auto faults = entry_faults(answer.plan_template, answer.plan, *entries_.of(answer.artifact));
+  return faults.empty() ? ""
+                        : question.spec->file + " " + faults.front().pointer + ": " + faults.front().cause +
+                              " (" + to_string(answer.candidate.configuration) + ")";
+}
+
 std::optional<ServedAnswer> Answerer::complete(const Question& question, const AnswerCandidate& candidate,
-                                               const ArtifactRow& artifact, const IndexSnapshot& index) {
+                                               const ArtifactRow& artifact, const IndexSnapshot& index,
+                                               std::string& why) {
   ServedAnswer answer;
   answer.question = question;
   answer.candidate = candidate;
@@ -143,10 +164,15 @@ std::optional<ServedAnswer> Answerer::complete(const Question& question, const A
   const PlanEvaluator evaluator(answer.plan_template, problem, candidate.configuration,
                                 device_constants(question.device.facts));
   PlanResult result = evaluator.evaluate(problem, candidate.configuration);
+  why = result.plan ? "" : question.spec->file + ": " + result.violation;
   if (!result.plan) {
     return std::nullopt;
   }
   answer.plan = std::move(*result.plan);
+  why = fault_of(answer);
+  if (!why.empty()) {
+    return std::nullopt;
+  }
   add_rule(answer, index, revisions_.for_question(question));
   if (const RecordRow* record = candidate.record.get()) {
     const DeviceClass* device = index.device(record->question.device_class);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/answer/artifact_entries.hpp"
 #include "server/answer/artifact_finder.hpp"
 #include "server/jobs/scheduler.hpp"
 #include "server/lookup/revisions.hpp"
@@ -41,12 +42,15 @@ struct Resolution {
   std::optional<CompileOrder> compile;           // of a better one, or of the only one, that has none
   std::optional<std::string> refused_toolchain;  // the driver cannot load its cubins
   std::optional<Match> best_refused;             // by `accept`
+  /// Why the best candidate that has an artifact cannot be launched: its plan exceeds a limit of the
+  /// artifact, or passes arguments that the entries do not take. Empty: none was passed over for that.
+  std::string unlaunchable;
 };
 
 /// Thread-safe.
 class Answerer {
  public:
-  explicit Answerer(ArtifactFinder& artifacts) : artifacts_(artifacts) {}
+  Answerer(ArtifactFinder& artifacts, ArtifactEntries& entries) : artifacts_(artifacts), entries_(entries) {}
 
   /// Answers from the snapshot's generation. `accepted` absent: every departure is accepted, and a hit is an
   /// answer that departs no further than the bucket. `failed` holds the single-flight keys of failed
@@ -58,10 +62,15 @@ class Answerer {
   std::vector<AnswerCandidate> candidates(const Question& question, const IndexSnapshot& index);
 
  private:
+  /// Absent: it cannot be launched, and `why` says why.
   std::optional<ServedAnswer> complete(const Question& question, const AnswerCandidate& candidate,
-                                       const ArtifactRow& artifact, const IndexSnapshot& index);
+                                       const ArtifactRow& artifact, const IndexSnapshot& index,
+                                       std::string& why);
+  /// What the artifact does not allow of the plan; empty: nothing.
+  std::string fault_of(const ServedAnswer& answer);
 
   ArtifactFinder& artifacts_;
+  ArtifactEntries& entries_;
   Revisions revisions_;
 };
 

@@ -262,14 +262,35 @@ std::optional<CarriedOver> carry_over(const KernelSpec& spec, const RecordRow& r
   return carried;
 }
 
-std::optional<Configuration> valid_default(const Question& question) {
+namespace {
+
+/// Calls `visit` until it returns false.
+void visit_defaults(const Question& question, const std::function<bool(const Configuration&)>& visit) {
   const DeviceConstants constants = device_constants(question.device.facts);
+  bool is_any_valid = false;
   for (const Configuration& configuration : question.spec->defaults) {
-    if (!violation(*question.spec, question.key.problem, configuration, constants)) {
-      return configuration;
+    if (violation(*question.spec, question.key.problem, configuration, constants)) {
+      continue;
+    }
+    is_any_valid = true;
+    if (!visit(configuration)) {
+      return;
     }
   }
-  return question.fallback;
+  if (!is_any_valid && question.fallback) {
+    visit(*question.fallback);
+  }
+}
+
+}  // namespace
+
+std::optional<Configuration> valid_default(const Question& question) {
+  std::optional<Configuration> first;
+  visit_defaults(question, [&](const Configuration& configuration) {
+    first = configuration;
+    return false;
+  });
+  return first;
 }
 
 void visit_candidates(const Question& question, const IndexSnapshot& index, const CarryOver& carry,
@@ -292,9 +313,9 @@ void visit_candidates(const Question& question, const IndexSnapshot& index, cons
       }
     }
   }
-  if (auto configuration = valid_default(question)) {
-    visit({Match{Departure::Default}, Evidence::None, nullptr, std::move(*configuration)});
-  }
+  visit_defaults(question, [&](const Configuration& configuration) {
+    return visit({Match{Departure::Default}, Evidence::None, nullptr, configuration});
+  });
 }
 
 std::vector<AnswerCandidate> rank_candidates(const Question& question, const IndexSnapshot& index,

@@ -60,8 +60,8 @@ inline constexpr double kNearestLimit = 2.0;
 /// absent: there is none, or the space was not searched.
 std::optional<Configuration> valid_default(const Question& question);
 
-/// At most `limit` candidates with records, then valid_default(). Each satisfies the constraints and launch
-/// limits of the asked problem; others are skipped.
+/// At most `limit` candidates with records, then valid_default() and the valid defaults after it. Each
+/// satisfies the constraints and launch limits of the asked problem; others are skipped.
 ///
 /// A record of the problem itself has no departure; one of its bucket `bucket` (the largest measured problem
 /// first); others within kNearestLimit `nearest_problem`; one of another device class `other_device`.

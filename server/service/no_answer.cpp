@@ -23,6 +23,10 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
                      const CompileAttempts& compiles, const std::string& leaves_none) {
   const std::string where = "kernel " + question.key.kernel;
   const std::string what = to_string(question.key.problem) + " on " + question.device.label;
+  if (!resolution.compile && !resolution.unlaunchable.empty()) {
+    throw Error(ErrorCode::FailedPrecondition, where,
+                "no acceptable configuration can be launched for " + what + ": " + resolution.unlaunchable);
+  }
   const std::string toolchain = resolution.refused_toolchain.value_or(newest_toolchain(agents));
   if (question.driver && !toolchain.empty() && !current_toolchain(agents, question.driver) &&
       (resolution.refused_toolchain || resolution.compile)) {

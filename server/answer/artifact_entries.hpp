@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "server/answer/blob_cache.hpp"
+#include "tuner/spec/entry_faults.hpp"
+
+namespace cubind {
+
+/// What cubins tell of their artifacts' entries. Each is read once and kept in RAM. Thread-safe.
+class ArtifactEntries {
+ public:
+  explicit ArtifactEntries(BlobCache& blobs) : blobs_(blobs) {}
+
+  /// Of a cubin that is lost or cannot be read, what the symbols tell.
+  std::shared_ptr<const CompiledEntries> of(const ArtifactRow& artifact);
+
+ private:
+  struct Known {
+    Digest cubin;
+    std::shared_ptr<const CompiledEntries> entries;
+  };
+
+  BlobCache& blobs_;
+  std::mutex mutex_;
+  std::unordered_map<Digest, Known> known_;  // guarded by mutex_; by artifact key
+};
+
+}  // namespace cubind
