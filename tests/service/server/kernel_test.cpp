@@ -162,6 +162,37 @@ TEST_CASE("arguments that do not fit the compiled entries are told with their pl
         "mine.json /launches/0/arguments/0: does not fit\nmine.json /launches/0/arguments/3: does not fit");
 }
 
+v1::CheckResult beyond_a_limit(const v1::CheckOrder& order) {
+  v1::CheckResult result = answer(order, v1::CORRECT, "");
+  v1::SpecFault& fault = *result.add_faults();
+  fault.set_pointer("/launches/0/block");
+  fault.set_cause("too many threads");
+  fault.set_is_limit(true);
+  return result;
+}
+
+TEST_CASE("a limit that the default exceeds is an error and of a part of the configurations it is not") {
+  CheckFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::CheckKernelRequest request = check_vector_add();
+  v1::CheckKernelReply reply;
+  auto whole = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
+  const v1::CheckOrder order = agent.wait_for_check();
+  CHECK(order.device_constants_size() == 4);
+  agent.send_check(beyond_a_limit(order));
+  const grpc::Status status = whole.get();
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(status.error_message(),
+             StartsWith("mine.json /launches/0/block: too many threads (THREADS=") && Contains(" at N=4096"));
+  request.set_count(1);
+  auto part = std::async(std::launch::async, [&] { return daemon.check(request, reply); });
+  agent.send_check(beyond_a_limit(agent.wait_for_check()));
+  REQUIRE(part.get().ok());
+  CHECK(reply.configurations(0).constraint() == "/launches/0/block: too many threads");
+  CHECK(reply.configurations(0).error().empty());
+  CHECK(reply.configurations(0).has_artifact());
+}
+
 TEST_CASE("a spec that does not parse is refused with file pointer and cause") {
   CheckFixture daemon;
   v1::CheckKernelRequest request = check_vector_add();
