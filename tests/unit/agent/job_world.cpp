@@ -129,8 +129,9 @@ std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chro
     return reply;
   }
   reply.set_outcome(v1::CORRECT);
-  reply.set_cubin(entry + (more ? more(entry) : ""));
   const std::string symbol = mangled ? mangled(entry) : "_Z" + entry;
+  const std::string bytes = cubin ? cubin(entry, symbol) : "";
+  reply.set_cubin(bytes.empty() ? entry + (more ? more(entry) : "") : bytes);
   reply.add_entry_symbols(symbol);
   v1::EntryResources& resources = *reply.add_resources();
   resources.set_entry_symbol(symbol);

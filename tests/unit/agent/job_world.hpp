@@ -18,7 +18,7 @@
 
 namespace cubind::test {
 
-/// The cubin is the text of the entry, with more behind it where the test says so.
+/// The cubin is the text of the entry, with more behind it or other bytes where the test says so.
 class MemoryCompiler final : public Compiler {
  public:
   std::uint64_t submit(v1::CompileRequest request, CompilePriority priority) override;
@@ -28,6 +28,7 @@ class MemoryCompiler final : public Compiler {
 
   std::function<bool(const std::string& entry)> refuses;
   std::function<std::string(const std::string& entry)> more;
+  std::function<std::string(const std::string& entry, const std::string& symbol)> cubin;  // empty: the text
   std::function<std::string(const std::string& entry)> mangled;  // its symbol; by default one without types
   std::function<bool(const std::string& entry)> is_killed;       // at its deadline, by the parent
   std::atomic<bool> is_stuck{false};                             // nothing is ever ready
