@@ -11,6 +11,7 @@
 #include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/worker/compile_log.hpp"
 #include "tuner/worker/compile_ptx.hpp"
+#include "tuner/worker/missing_header.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -52,11 +53,6 @@ std::string cut(std::string text, std::uint64_t max_bytes) {
   return text;
 }
 
-// NVRTC is handed files and no folders, which its own words for a missing one do not tell.
-constexpr std::string_view kNoFolders = "(no directories in search list)";
-constexpr std::string_view kSearched =
-    "(not in the spec's folder, its \"headers\" or the CUDA toolkit; there is no C++ standard library, but "
-    "<cuda/std/...> where the toolkit has CCCL)";
 // Names of the C++ standard library that kernels often have, and what NVIDIA's headers call the same.
 constexpr std::array<std::array<std::string_view, 2>, 3> kMissing = {
     {{"INFINITY", "CUDART_INF_F"}, {"NAN", "CUDART_NAN_F"}, {"FLT_MAX", "CUDART_MAX_NORMAL_F"}}};
@@ -71,9 +67,9 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 }
 
 /// What NVRTC says of a source, in words that a reader of the spec knows.
-std::string readable(const std::string& log, const std::string& source_name) {
+std::string readable(const std::string& log, const std::string& source_name, const NvrtcLibrary& library) {
   std::string text = replaced(parse_compile_log(log).messages, kProgramName, source_name);
-  text = replaced(std::move(text), kNoFolders, kSearched);
+  text = explain_missing_headers(text, library.major(), library.minor());
   for (const auto& [name, constant] : kMissing) {
     const std::string undefined = "identifier " + quoted(name) + " is undefined";
     std::string told = undefined;
@@ -215,7 +211,7 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   const std::uint64_t max_log = request.max_log_bytes() != 0 ? request.max_log_bytes() : kDefaultLogBytes;
   const std::string log = program.log(kRawLogBytes).text;
   if (status != NvrtcStatus::Success) {
-    const std::string messages = readable(log, request.source_name());
+    const std::string messages = readable(log, request.source_name(), library_);
     set_failed(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
     reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
     return;

@@ -244,6 +244,13 @@ TEST_CASE("for a file that is not there the message says where it was looked for
                                    "\"headers\" or the CUDA toolkit"));
 }
 
+TEST_CASE("for a header of the toolkit that is missing the message names the package that brings it") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply = worker.compile(compile_request("#include <cuda/std/limits>\n", {"k"}));
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(), Contains("`pip install 'nvidia-cuda-cccl"));
+}
+
 TEST_CASE("for a constant of the C++ standard library the message names that of the toolkit") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply =
