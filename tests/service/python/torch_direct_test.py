@@ -23,6 +23,7 @@ from cubind.torch import (
     _layer_norm,
     _layer_norm_linear,
     _linear,
+    _operator,
     _rms_norm,
     _softmax,
     _variants,
@@ -119,7 +120,7 @@ class Calls(torch_launches.OnFakeDriver):
             with self.subTest(name):
                 longer()
                 with mock.patch.object(
-                    _variants.Operator, "launch", side_effect=AssertionError("the longer way")
+                    _operator.Operator, "launch", side_effect=AssertionError("the longer way")
                 ):
                     longer()
 
@@ -140,9 +141,12 @@ class Calls(torch_launches.OnFakeDriver):
         for _ in range(3):  # of another bucket
             self.assertIsNone(_rms_norm._call.launch(x[:8], w, 1e-6))
 
-    def test_step_forgets(self):
+    def test_step_keeps_answers_that_are_final_and_forgets_those_of_another_client(self):
         x, w = ones(SIZE, SIZE), ones(SIZE)
         _rms_norm._forward_cuda(x, w, 1e-6)
+        operators.step()
+        self.assertIsNotNone(_rms_norm._call.launch(x, w, 1e-6))
+        operators.use(self.other_client())
         self.assertIsNotNone(_rms_norm._call.launch(x, w, 1e-6))
         operators.step()
         self.assertIsNone(_rms_norm._call.launch(x, w, 1e-6))
