@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMaxCalls = 64;  // of one kernel
 constexpr std::size_t kMaxNamed = 32, kMaxValues = 32;
 
-// An argument of the call at hand. Both objects are borrowed from the call's keywords.
+// An argument of the current call. Both objects are borrowed from the call's keywords.
 struct Item {
   PyObject* name = nullptr;
   PyObject* object = nullptr;

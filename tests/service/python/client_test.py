@@ -362,7 +362,7 @@ class Launching(WithDaemon):
                 "y": on_gpu(1, self.y),
             },
             "argument z: .*it takes x, y": {"z": self.x},
-            "cannot allocate an array of f32 beside a FakeArray": {"y": None},
+            "cannot allocate an array of f32 next to a FakeArray": {"y": None},
             "problem.N: is missing: pass N=": {"N": None},
         }
         for message, change in wrong.items():
@@ -484,7 +484,7 @@ class Addresses(unittest.TestCase):
             with self.assertRaisesRegex(cubind.UnavailableError, "the daemon of this socket has ended"):
                 cubind.connect()
             listener.listen(0)
-            for _ in range(4):  # more than the queue holds: nobody accepts here
+            for _ in range(4):  # more than the queue holds: the test accepts none
                 with cubind.connect() as client:
                     self.assertEqual(client.address, f"unix://{self.socket}")
 
