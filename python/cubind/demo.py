@@ -99,18 +99,20 @@ def _offered(status: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _wheels(gpu: dict[str, dict[str, Any]] | None) -> list[str]:
     """NVIDIA's wheels with NVRTC and its headers: the newest release whose cubins the driver loads."""
-    names = ["nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-crt"]
+    names = ["nvidia-cuda-nvrtc", "nvidia-cuda-runtime"]
     if gpu is None:
         return [f"{name}>=13,<14" for name in names]
     major, minor = divmod(gpu["driver"]["cuda"] // 10, 100)
-    if major >= 13:
-        return [f"{name}>=13,<{major}.{minor + 1}" for name in names]
-    return [f"{name}-cu12<12.{minor + 1}" for name in names[:2]]
+    if major < 13:
+        return [f"{name}-cu12<12.{minor + 1}" for name in names]
+    return [f"{name}>=13,<{major}.{minor + 1}" for name in names]
 
 
-def _cuda_folder() -> pathlib.Path:
+def _cuda_folder(wheels: list[str]) -> pathlib.Path:
+    """Where the wheels lie: machines that share the cache may have other drivers."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / "demo-cuda"
+    name = f"demo-cuda-below-{wheels[0].rpartition('<')[2]}"
+    return (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / name
 
 
 def _with_packages(folder: pathlib.Path) -> dict[str, str]:
@@ -120,7 +122,7 @@ def _with_packages(folder: pathlib.Path) -> dict[str, str]:
 
 def _download(wheels: list[str], output: _Output) -> pathlib.Path:
     """Installs the wheels into a folder of the user's cache, at once or not at all."""
-    folder = _cuda_folder()
+    folder = _cuda_folder(wheels)
     output.say(
         "NVRTC, NVIDIA's run-time compiler, is not in this Python's environment or in /usr/local/cuda.\n"
         f"pip downloads it to {folder} (60 MB, unpacked 150 MB): {' '.join(wheels)}"
@@ -158,8 +160,8 @@ def _daemon_with_nvrtc(
 ) -> Iterator[tuple[Client, dict[str, Any]]]:
     """A client of a started daemon that can compile, and its status."""
     wheels, environments = _wheels(gpu), [programs.environment()]
-    if _cuda_folder().is_dir():
-        environments.append(_with_packages(_cuda_folder()))
+    if _cuda_folder(wheels).is_dir():
+        environments.append(_with_packages(_cuda_folder(wheels)))
     while True:
         with (
             tempfile.TemporaryDirectory(prefix="cubind-demo-") as folder,

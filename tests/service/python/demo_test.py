@@ -122,10 +122,12 @@ class Demo(unittest.TestCase):
         self.without_nvrtc()
         status, out, err = self.run_demo()
         self.assertEqual((status, err), (0, ""))
-        self.assertIn(f"pip downloads it to {self.folder}/cache/cubind/demo-cuda", out)
+        self.assertIn(f"pip downloads it to {self.folder}/cache/cubind/demo-cuda-below-14", out)
         self.assertIn("nvidia-cuda-nvrtc>=13,<14", (self.folder / "pip.log").read_text())
         self.assertIn("Done", out)
-        self.assertEqual([path.name for path in (self.folder / "cache/cubind").iterdir()], ["demo-cuda"])
+        self.assertEqual(
+            [path.name for path in (self.folder / "cache/cubind").iterdir()], ["demo-cuda-below-14"]
+        )
         (self.folder / "pip.log").unlink()
         self.start_tuning("--no-download").terminate()
         self.assertFalse((self.folder / "pip.log").exists())
