@@ -97,7 +97,7 @@ carry_licences() {
   done
 }
 
-copy_tree() { # copy_tree FROM TO: nothing if FROM is not there
+copy_tree() { # copy_tree FROM TO: nothing if FROM does not exist
   [ -e "$1" ] || return 0
   mkdir -p "$(dirname "$2")"
   cp -rL --preserve=mode,timestamps "$1" "$2"

@@ -52,7 +52,7 @@ class Lookup:
         self.settled = settled
         self.answer: Any = None
         self.error: CubindError | None = None
-        self.has_waiter = False  # somebody has waited for it
+        self.has_waiter = False  # a caller has waited for it
         self.not_before = 0.0  # time.monotonic() seconds
 
     @property
@@ -92,11 +92,11 @@ class Asker:
         self.failure: CubindError | None = None  # of the daemon, since its last answer
         self._delay = 0.0
         self._retry_at = 0.0
-        self._is_silent = False  # somebody waited in vain since the last answer
+        self._is_silent = False  # a caller waited in vain since the last answer
         self._has_warned = False
 
     def after_fork(self) -> None:
-        """In the child, which has neither the thread nor anybody who waits."""
+        """In the child, which has neither the thread nor waiting callers."""
         self._start_over()
 
     def submit(self, lookup: Lookup) -> None:
@@ -150,7 +150,7 @@ class Asker:
             self._wake()
 
     def drop(self, lookup: Lookup) -> None:
-        """Nobody wants the answer any more."""
+        """The answer is no longer wanted."""
         with self._changed:
             if lookup in self._pending:
                 self._pending.remove(lookup)

@@ -18,7 +18,7 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.use_local_subchannel_pool", 1),
 ]
-# gRPC's own words if nobody listens; the daemon's own UNAVAILABLE has other words.
+# gRPC's own words if no daemon listens; the daemon's own UNAVAILABLE has other words.
 _CONNECT_FAILURE = re.compile(
     r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing"
 )
@@ -31,7 +31,7 @@ _abandoned: list[Any] = []
 
 
 class Connection:
-    """One channel, made when it is first needed, and made anew in a forked child. Safe on many threads."""
+    """One channel, made when it is first needed, and made again in a forked child. Safe on many threads."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -55,7 +55,7 @@ class Connection:
             channel.close()
 
     def unary(self, name: str, request: Any, reply: Any, timeout: float | None) -> Any:
-        """One request, one reply of the message class `reply`. timeout: seconds, None waits for ever."""
+        """One request, one reply of the message class `reply`. timeout: seconds, None waits forever."""
         call = self._call(name, "unary_unary", reply)
         return self._checked(lambda: call(request, timeout=timeout))
 

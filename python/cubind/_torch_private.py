@@ -31,7 +31,7 @@ def _version() -> tuple[int, ...]:
     return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
 
 
-# ---- Who takes part in a call besides the operator; each takes a tenth of a microsecond or less ----
+# ---- What takes part in a call besides the operator; each takes a tenth of a microsecond or less ----
 
 _watchers: tuple[Watcher | None, ...] = (
     _found("_C._len_torch_dispatch_stack"),

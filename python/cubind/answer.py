@@ -84,7 +84,7 @@ class Answer:
         return self._dims
 
     def rule(self) -> _core.Rule:
-        """For which problems this holds, and with which launches: what launching needs."""
+        """The problems that this holds for, and their launches: what launching needs."""
         return self._rule
 
     def covers(self, dims: tuple[int, ...]) -> bool:

@@ -46,7 +46,7 @@ def strict(on: bool = True) -> None:
     """Raise CubindError when a kernel is missing, instead of using torch's own function.
 
     A call then waits for the daemon's answer, up to the client's timeout. The default is True in a job of
-    several ranks (WORLD_SIZE above 1), which must not diverge in silence, else False.
+    several ranks (WORLD_SIZE above 1), which must not diverge silently, else False.
 
     on: False uses torch's own function again.
     """

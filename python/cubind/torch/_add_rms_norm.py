@@ -71,7 +71,7 @@ def _bare_cuda(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, ep
     return y, total
 
 
-# The sum goes to the norm and on to whoever adds to it next: its gradient is that of both.
+# The sum goes to the norm and on to the next addition: its gradient is that of both.
 def _backward_formula(
     dy: torch.Tensor, dsum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> Two:

@@ -141,7 +141,7 @@ class Dispatched:
             call.native.differentiate(_differentiated(self._name, call, gradients), own)
 
     def __call__(self, *inputs: Any) -> Any:
-        """Through the dispatcher, unless that is the same as the kernel itself and nobody needs gradients."""
+        """Through the dispatcher, unless the kernel itself does the same and no gradients are needed."""
         if not torch.is_grad_enabled() and is_direct(*inputs[: self._tensors]):
             return self._cuda(*inputs)
         return self._operator(*inputs)

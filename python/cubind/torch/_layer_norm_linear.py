@@ -25,7 +25,7 @@ _forward = Operator(
 )
 
 
-# By whether there is a bias. The weight is as torch has it: [N, K].
+# By whether there is a bias. The weight is like torch's: [N, K].
 def _call(has_bias: bool) -> Call:
     return _forward.call(
         ("M* K", "K", "K", "N K", *(("N",) if has_bias else ())),

@@ -149,7 +149,7 @@ def rms_norm(
         torch.finfo(input.dtype).eps.
 
     Torch's own function is used, with its gradients, for what the kernels are not made for: the CPU, another
-    type, several normalized dims, no weight, autocast, tensor subclasses; while the kernel is not there yet;
+    type, several normalized dims, no weight, autocast, tensor subclasses; while the kernel is not ready yet;
     and with one warning if there is no GPU, driver, daemon or variant. With strict(True) the call waits for
     the kernel, and raises CubindError if there is none.
 

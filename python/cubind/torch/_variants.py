@@ -42,7 +42,7 @@ class Settings:
         _fork.watch(self)
 
     def after_fork(self) -> None:
-        """In the child, where nobody connects."""
+        """In the child, where no thread connects."""
         self._connecting = threading.Lock()
         self._guard = threading.Lock()  # of client
 
