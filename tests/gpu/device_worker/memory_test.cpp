@@ -77,7 +77,7 @@ TEST_CASE("scratch that does not fit is the trial's lack of memory and the next 
   CHECK(right.outcome() == v1::CORRECT);
 }
 
-TEST_CASE("the share of the free memory that trials may use is told") {
+TEST_CASE("the share of the free memory that trials may use is reported") {
   v1::OpenDevice open;
   open.set_memory_fraction(0.5);
   DeviceWorkerProcess worker(open);
@@ -109,7 +109,7 @@ TEST_CASE("opened for the next job a worker frees what the earlier one had and k
   CHECK(worker.ask(large_problem(1 << 20).prepare()).outcome() == v1::CORRECT);
 }
 
-TEST_CASE("a second tuner on the same GPU is told that it is taken") {
+TEST_CASE("a second tuner on the same GPU gets an error that it is taken") {
   DeviceWorkerProcess first;
   WorkerProcess second({"device", "--fd", "3"});
   const v1::DeviceReply reply = second.ask(open_request());
@@ -148,7 +148,7 @@ TEST_CASE("the facts of the GPU are complete") {
   CHECK_THAT(worker.info().driver().version(), Contains("."));
 }
 
-TEST_CASE("our own work is not foreign use and the rule in force is told") {
+TEST_CASE("our own work is not foreign use and the rule in force is reported") {
   DeviceWorkerProcess worker;
   REQUIRE(worker.ask(large_problem(std::uint64_t{2} << 30).prepare()).outcome() == v1::CORRECT);
   const v1::DeviceReply probed = worker.ask(Requests::probe());

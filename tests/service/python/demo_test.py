@@ -149,6 +149,20 @@ class Demo(unittest.TestCase):
         )
         self.assertEqual(list((self.folder / "cache/cubind").iterdir()), [])
 
+    def test_the_example_program_understands_what_it_is_told_on_a_gpu(self):
+        """Without a daemon it fails as it does for every problem, and not for its options."""
+        nobody = f"unix://{self.folder}/nobody.sock"
+        code = (
+            "from types import SimpleNamespace as Client; from cubind import demo\n"
+            f"demo._check_on_gpu(Client(address='{nobody}'), [{{'N': 8, 'D': 16, 'T': 'bf16'}}], demo._Output(False))"
+        )
+        result = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=self.environment
+        )
+        self.assertIn("DemoError: rmsnorm-example failed", result.stderr)
+        self.assertIn(nobody, result.stderr)
+        self.assertNotIn("usage", result.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

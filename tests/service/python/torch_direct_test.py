@@ -93,7 +93,7 @@ def described(outputs):
 
 
 def placed(launch, tensors):
-    """The launch, with the numbers of those tensors in the place of their addresses, and nothing for another
+    """The launch, with the numbers of those tensors instead of their addresses, and nothing for another
     one's."""
     numbers = {tensor.data_ptr(): number for number, tensor in enumerate(tensors)}
     parameters = [numbers.get(value, value if value < 1 << 32 else None) for value in launch.parameters]

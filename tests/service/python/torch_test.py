@@ -1,4 +1,4 @@
-"""The modules of cubind.torch, models that get them, and kernels that are not there; on the CPU. Needs
+"""The modules of cubind.torch, models that get them, and missing kernels; on the CPU. Needs
 torch."""
 
 import contextlib
@@ -115,7 +115,7 @@ class Names(unittest.TestCase):
 
 
 class Missing(unittest.TestCase):
-    """A kernel that is not there."""
+    """A missing kernel."""
 
     def setUp(self):
         self.addCleanup(operators.use, None)

@@ -34,7 +34,7 @@ std::vector<v1::TuneEvent> events_of(DaemonFixture& daemon, const std::string& j
 
 }  // namespace
 
-TEST_CASE("a choice as if nothing were known is told and changes no record") {
+TEST_CASE("a choice as if nothing were known is reported and changes no record") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   daemon.tune(left_alone(tune_vector_add({4096})));

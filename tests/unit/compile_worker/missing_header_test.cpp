@@ -16,7 +16,7 @@ bool names(const std::string& text, const std::string& part) { return text.find(
 
 }  // namespace
 
-TEST_CASE("a missing header of the toolkit is told with the packages of the release that bring it") {
+TEST_CASE("a missing header of the toolkit is reported with the packages of the release that bring it") {
   const std::string cccl = explain_missing_headers(line("cuda/std/limits"), 13, 0);
   CHECK(names(cccl, "\"cuda/std/limits\" (not in the spec's folder"));
   CHECK(names(cccl, "`pip install 'nvidia-cuda-cccl==13.*'` or `apt install cuda-cccl-13-0`"));

@@ -81,7 +81,7 @@ TEST_CASE("inputs for verifying and for timing are made once where there is memo
   CHECK(host.fills_of_trials(3) == 0);
 }
 
-TEST_CASE("where memory is short the inputs are made anew at each turn") {
+TEST_CASE("where memory is short the inputs are made again at each turn") {
   SetupOnHost host(4 * kBytes + (std::uint64_t{3} << 20));
   const std::uint64_t taken = host.budget.taken_bytes();
   host.setup->prepare_verification(0);
@@ -89,13 +89,14 @@ TEST_CASE("where memory is short the inputs are made anew at each turn") {
   CHECK(host.budget.taken_bytes() < taken + (2 << 20));
 }
 
-TEST_CASE("an inout buffer is restored from one copy and its problem has all inputs made anew") {
+TEST_CASE("an inout buffer is restored from one copy and its problem has all inputs made again") {
   SetupOnHost host(kPlenty, v1::INOUT);
   host.fills_of_trials(1);
   CHECK(host.fills_of_trials(1) == 4);
 }
 
-TEST_CASE("kept inputs that a run with the others has changed are made anew and nobody is blamed") {
+TEST_CASE(
+    "kept inputs that a run with the others has changed are made again and no configuration is blamed") {
   SetupOnHost host;
   host.setup->prepare_timing();
   const cuda::DevicePtr timed = test::last_filled();
@@ -118,7 +119,7 @@ TEST_CASE("an input that a run has changed is named at either placement") {
   CHECK(host.setup->find_damage() == "w: the input was overwritten");
 }
 
-TEST_CASE("a byte behind a buffer is told with the buffer's name") {
+TEST_CASE("a byte behind a buffer is reported with the buffer's name") {
   SetupOnHost host;
   host.setup->prepare_verification(1);
   host.setup->poison(verify::kFirstPoison);
@@ -128,7 +129,7 @@ TEST_CASE("a byte behind a buffer is told with the buffer's name") {
   CHECK(damage->starts_with("w: 1 byte"));
 }
 
-TEST_CASE("after a wrong result the inputs of both placements are made anew") {
+TEST_CASE("after a wrong result the inputs of both placements are made again") {
   SetupOnHost host;
   host.fills_of_trials(1);
   host.setup->distrust();
@@ -161,7 +162,7 @@ TEST_CASE("a block of samples begins where the one before ended") {
   CHECK(places.size() == 61);
 }
 
-TEST_CASE("after a wrong result the inputs of every place are made anew") {
+TEST_CASE("after a wrong result the inputs of every place are made again") {
   SetupOnHost host(kEnoughForPlaces);
   host.setup->prepare_timing();
   CHECK_FALSE(host.damage_at_next_place());

@@ -226,7 +226,7 @@ TEST_CASE("editing a launch expression changes the trial key only") {
   CHECK(edited.verification() == Question().verification());
 }
 
-TEST_CASE("a shape is in no key, beside an extent or in its place") {
+TEST_CASE("a shape is in no key, with an extent or instead of one") {
   Question shaped;
   shaped.builder.json["arguments"]["x"]["shape"] = {"N", "D"};
   shaped.builder.json["arguments"]["y"].erase("extent");

@@ -40,7 +40,7 @@ TEST_CASE("recorded outputs take the place of a reference's buffers") {
   CHECK(setup_bytes(request) == 4000 + kGuard + 2000);
 }
 
-TEST_CASE("trials take the flush of twice the L2 beside the setup") {
+TEST_CASE("trials take the flush of twice the L2 in addition to the setup") {
   const v1::PrepareProblem request = one_buffer(v1::IN);
   CHECK(trial_bytes(request, 50 << 20) == setup_bytes(request) + (100 << 20) + 2 * kWorkspaceBytes);
   CHECK(trial_bytes(request, 0) == setup_bytes(request) + (64 << 20) + 2 * kWorkspaceBytes);
@@ -110,7 +110,7 @@ TEST_CASE("each buffer comes to all places, and two of them to all pairs of plac
   CHECK(place_at(5, 3, 1) == 0);
 }
 
-TEST_CASE("a large buffer begins a page at each place as cudaMalloc has it") {
+TEST_CASE("a large buffer begins a page at each place as with cudaMalloc") {
   constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
   CHECK(lead_bytes(kPage / 2 - 1) == kRedZoneBytes);
   CHECK(lead_bytes(kPage / 2) == kPage);
