@@ -225,7 +225,9 @@ def _shipped(client: Client, problem: dict[str, Any]) -> Answer:
 
 def _check_on_gpu(client: Client, problems: list[dict[str, Any]], output: _Output) -> None:
     """The example program launches each winner and checks every element."""
-    options = [f"--problem={','.join(f'{n}={v}' for n, v in problem.items())}" for problem in problems]
+    options: list[str] = []
+    for problem in problems:
+        options += ["--problem", ",".join(f"{name}={value}" for name, value in problem.items())]
     output.say("\nThe example program launches each winner and checks every element: rmsnorm-example")
     command = [programs.program("rmsnorm-example"), "--address", client.address, *options]
     status = subprocess.run(command, env=programs.environment()).returncode
