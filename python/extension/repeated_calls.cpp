@@ -189,7 +189,7 @@ Object returned(const Call& call, const std::array<TorchAccess::Memory, kMaxValu
 
 // Py_NotImplemented where the call repeats none: then nothing was launched.
 Object launch(RepeatedCalls& repeated, PyObject* named, PyObject* stream) {
-  const Object other = Object::share(Py_NotImplemented);
+  Object other = Object::share(Py_NotImplemented);
   Items items;
   const auto given = repeated.calls.empty() ? std::nullopt : read(*repeated.torch, named, items);
   // Kept: Python runs while memory is allocated.
