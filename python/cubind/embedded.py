@@ -120,6 +120,11 @@ def _runtime_folder() -> pathlib.Path:
 
 def _cache_folder() -> pathlib.Path:
     base = os.environ.get("XDG_CACHE_HOME")
-    folder = (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / "embedded"
+    try:
+        folder = (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / "embedded"
+    except RuntimeError:
+        raise UnavailableError(
+            f"the private daemon has no folder for its store: the user has no home; {_OTHER_FOLDERS}"
+        ) from None
     folder.mkdir(parents=True, exist_ok=True)
     return folder
