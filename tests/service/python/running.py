@@ -106,15 +106,20 @@ class FakeDriver:
 
 def run_python(code, *arguments, fake_driver=True, **environment):
     """Runs a program of its own. Its output as text; fails the test where it fails."""
+    return run_python_for_both(["-c", code, *arguments], fake_driver, **environment).stdout
+
+
+def run_python_for_both(arguments, fake_driver=True, **environment):
+    """The same by Python's own arguments; the result has stdout and stderr."""
     result = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, *arguments],
         env={**(os.environ if fake_driver else WITHOUT_DRIVER), **environment},
         capture_output=True,
         text=True,
         timeout=PATIENCE * 2,
     )
     assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
-    return result.stdout
+    return result
 
 
 def eventually(question, seconds=PATIENCE):
