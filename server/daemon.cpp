@@ -26,7 +26,7 @@
 #include "server/service/table_call.hpp"
 #include "server/store/store.hpp"
 #include "server/user_watch.hpp"
-#include "server/warm_up.hpp"
+#include "server/prebuild.hpp"
 
 namespace cubind {
 namespace {
@@ -174,7 +174,7 @@ void Daemon::Parts::prepare() {
     scheduler.load();
   });
   import_tables();
-  context.warm_up = [this] { warm_up(context); };
+  context.prebuild = [this] { prebuild(context); };
   if (config.idle_verify) {
     IdleVerificationOptions options;
     options.idle = *config.idle_verify;
@@ -209,8 +209,8 @@ void Daemon::Parts::import_tables() {
 void Daemon::Parts::agents_changed() {
   fleet.set(scheduler.agents());
   const std::string now = offer_of(scheduler.agents());
-  if (std::exchange(offer, now) != now && context.warm_up && !now.empty()) {
-    context.warm_up();
+  if (std::exchange(offer, now) != now && context.prebuild && !now.empty()) {
+    context.prebuild();
   }
 }
 

@@ -83,7 +83,7 @@ struct CheckOutcome {
 
 /// How far a leased job is.
 struct WorkProgress {
-  std::string phase;
+  std::string stage;
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
   double best_us = 0;
   JobState state = JobState::Running;  // or WaitingForIdleGpu

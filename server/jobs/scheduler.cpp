@@ -19,7 +19,7 @@ std::string fresh_id() {
 // What chooses as if nothing were known is another job than the one that stores a record.
 Digest key_of(const TuneOrder& order) {
   const Digest key = job_key(order.question);
-  return order.fresh ? Digest::of(std::string(key.view()) + "fresh") : key;
+  return order.from_scratch ? Digest::of(std::string(key.view()) + "fresh") : key;
 }
 
 }  // namespace
@@ -113,9 +113,9 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
       row.kind = JobKind::Tune;
       row.key = key_of(order);
       row.question = order.question;
-      row.fresh = order.fresh;
+      row.from_scratch = order.from_scratch;
       row.rounds = order.rounds;
-      row.retune = retune || order.fresh || power_limit_has_changed(order.question);
+      row.retune = retune || order.from_scratch || power_limit_has_changed(order.question);
       row.for_bucket = order.for_bucket;
       row.listed = order.listed;
       row.note = order.listed.empty() ? "" : "measures the best of an earlier search again";
@@ -214,7 +214,7 @@ void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   job.row = std::move(row);
   job.smaller.reset();
   job.needs_bytes = 0;
-  job.phase.clear();
+  job.stage.clear();
   job.not_before = {};
   jobs_.tell(job);
 }

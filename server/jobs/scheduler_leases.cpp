@@ -247,7 +247,7 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   row.state = JobState::Running;
   row.fence += 1;
   row.series = lease.job.series;
-  row.warm_start = lease.job.warm_start;
+  row.hints = lease.job.hints;
   lease.job.state = row.state;
   lease.job.fence = lease.fence = row.fence;
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
@@ -306,7 +306,7 @@ void Scheduler::announce_next() {
 void Scheduler::requeue(OpenJob& job, const std::string& reason) {
   jobs_.end_lease(job);
   job.row.interruptions += 1;
-  job.phase.clear();
+  job.stage.clear();
   if (job.row.interruptions >= options_.interruption_limit) {
     end(job, JobState::Failed,
         "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " +
@@ -323,7 +323,7 @@ void Scheduler::requeue(OpenJob& job, const std::string& reason) {
 
 void Scheduler::wait_for_idle_gpu(OpenJob& job) {
   jobs_.end_lease(job);
-  job.phase.clear();
+  job.stage.clear();
   job.row.state = JobState::WaitingForIdleGpu;
   const auto later = clock_.steady_now() + options_.idle_retry;
   for (OpenJob& other : jobs_.all()) {

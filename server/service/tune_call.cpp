@@ -55,7 +55,7 @@ std::vector<TuneCall::Asked> TuneCall::tunings(const v1::TuneRequest& request,
     put_longest_first(questions, budget);
   }
   const auto snapshot = context_.index.snapshot();
-  const bool anew = request.retune() || request.fresh() || request.listed_size() > 0;
+  const bool anew = request.retune() || request.from_scratch() || request.listed_size() > 0;
   std::vector<Asked> asked;
   for (const Question& question : questions) {
     refuse_to_go_on(context_, left_);
@@ -66,7 +66,7 @@ std::vector<TuneCall::Asked> TuneCall::tunings(const v1::TuneRequest& request,
     // A miss noted it in the place of its job: it may shrink as that would have.
     const bool for_bucket = request.has_wanted() && stands_for_bucket(question, context_.answerer, *snapshot);
     asked.push_back({question, std::move(settled), for_bucket, budget, nullptr,
-                     listed_of(request, *question.spec), request.rounds(), request.fresh()});
+                     listed_of(request, *question.spec), request.rounds(), request.from_scratch()});
   }
   return asked;
 }
@@ -122,7 +122,7 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
     for (std::size_t i = first; i < end; ++i) {
       if (const Asked& one = (*asked)[i]; !one.fresh) {
         orders.push_back({one.question.key, one.question.device, one.for_bucket, one.budget, one.listed,
-                          one.rounds, one.fresh_choice, !detach_});
+                          one.rounds, one.from_scratch, !detach_});
       }
     }
     const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);

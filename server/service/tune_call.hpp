@@ -42,7 +42,7 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
     RecordPtr before;  // that is measured again; null: the problem is tuned
     std::vector<Configuration> listed;
     std::uint32_t rounds = 0;
-    bool fresh_choice = false;  // as if nothing were known
+    bool from_scratch = false;  // as if nothing were known
   };
   /// On the background thread: it reads specs and the store.
   void look_for_fresh(const v1::TuneRequest& request);

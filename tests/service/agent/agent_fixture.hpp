@@ -71,8 +71,8 @@ struct AgentFixture {
     }
     return all;
   }
-  void wait_for_phase(const std::string& phase) {
-    REQUIRE(daemon.find([&](const auto& message) { return message.progress().phase() == phase; }));
+  void wait_for_stage(const std::string& stage) {
+    REQUIRE(daemon.find([&](const auto& message) { return message.progress().stage() == stage; }));
   }
 
   TempDir folder;

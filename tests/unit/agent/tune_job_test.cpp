@@ -332,10 +332,10 @@ TEST_CASE("a spec that cannot be parsed fails the job with its place") {
   CHECK(result.error().find("simulated.json") != std::string::npos);
 }
 
-TEST_CASE("progress names every phase") {
+TEST_CASE("progress names every stage") {
   World world({});
   world.run();
-  CHECK(world.channel.phases ==
+  CHECK(world.channel.stages ==
         std::set<std::string>{"compiling", "verifying", "screening", "finalists", "commit"});
 }
 
