@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/answer/artifact_finder.hpp"
-#include "server/jobs/scheduler.hpp"
+#include "server/jobs/orders.hpp"
 #include "server/lookup/revisions.hpp"
 
 namespace cubind {

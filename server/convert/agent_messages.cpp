@@ -319,7 +319,7 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_lease_id(lease.id);
   to.set_fence(lease.fence);
   to.set_job_id(lease.job.id);
-  to.set_kind(static_cast<v1::Job::Kind>(lease.job.kind));
+  to.set_kind(to_wire(lease.job.kind));
   to_wire(lease.spec, *to.mutable_spec());
   to_wire(question.problem, *to.mutable_problem());
   to_wire(lease.facts, *to.mutable_facts());

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,11 @@ struct AgentProfile {
   std::uint32_t compile_jobs = 1;
   std::string no_device_because;  // without devices
 };
+
+/// The devices of all agents.
+inline auto devices_of(std::span<const AgentProfile> agents) {
+  return agents | std::views::transform(&AgentProfile::devices) | std::views::join;
+}
 
 /// A job handed to an agent, with everything that is known: nothing of it is measured, compiled or verified
 /// again.

@@ -64,21 +64,19 @@ void Scheduler::agent_left(std::uint64_t agent) {
 }
 
 void Scheduler::store_offered_classes() {
-  std::vector<DeviceClass> fresh;
+  std::vector<DeviceClass> unknown;
   const auto snapshot = index_.snapshot();
-  for (const auto& [id, agent] : agents_) {
-    for (const OfferedDevice& offered : agent.profile.devices) {
-      if (!snapshot->device(offered.device.digest)) {
-        fresh.push_back(offered.device);
-      }
+  for (const OfferedDevice& offered : devices_of(agents_)) {
+    if (!snapshot->device(offered.device.digest)) {
+      unknown.push_back(offered.device);
     }
   }
-  if (fresh.empty()) {
+  if (unknown.empty()) {
     return;
   }
-  index_.add_devices(fresh);
-  store_.write_behind([fresh](StoreWriter& writer) {
-    std::ranges::for_each(fresh, [&](const DeviceClass& device) { writer.put_device_class(device); });
+  index_.add_devices(unknown);
+  store_.write_behind([unknown](StoreWriter& writer) {
+    std::ranges::for_each(unknown, [&](const DeviceClass& device) { writer.put_device_class(device); });
   });
 }
 

@@ -212,8 +212,8 @@ void Scheduler::measure_again_when_idle(const RecordQuestion& question, const De
   }
   JobRow row;
   row.kind = JobKind::Tune;
-  row.key = job_key(question);
   row.question = question;
+  row.key = tuning_key(row);
   try {
     enqueue(std::move(row), device);
   } catch (const Error& error) {

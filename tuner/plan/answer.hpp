@@ -14,11 +14,9 @@ namespace cubind {
 
 /// One way in which an answer departs from the question, mildest first: the order ranks candidates.
 enum class Departure : std::uint8_t {
-  Bucket,         // the bucket's representative (or its largest measured problem) was measured, not the asked
-                  /// problem
-  Stale,          // measured under another driver branch, toolchain, power limit or flush method
-  OtherRevision,  // the source has changed since: the configuration is carried over, compiled from the new
-                  /// source
+  Bucket,  // measured on the bucket's representative, or its largest measured problem, not on the asked one
+  Stale,   // measured under another driver branch, toolchain, power limit or flush method
+  OtherRevision,    // the source has changed since: the configuration is compiled from the new one
   NearestProblem,   // measured on the nearest problem with the same types and flags, outside of the bucket
   OtherDevice,      // measured on another device class
   PredictedWinner,  // chosen by the cost model; nothing was measured
