@@ -32,12 +32,15 @@ struct AgentFixture {
     set_faults(faults);
     SubprocessOptions options;
     options.program = (bin_dir() / "cubind-agent").string();
-    options.arguments = {
-        "--address",         daemon.address(), "--replay",       (folder.path() / "table.json").string(),
-        "--replay-faults",   faults_file(),    "--compile-jobs", "2",
-        "--run-deadline-ms", "1000",           "--idle-poll-ms", "50"};
+    options.arguments = {"--address",         daemon.address(),
+                         "--replay",          (folder.path() / "table.json").string(),
+                         "--worker",          faulty_worker().string(),
+                         "--compile-jobs",    "2",
+                         "--run-deadline-ms", "1000",
+                         "--idle-poll-ms",    "50"};
     options.arguments.insert(options.arguments.end(), more.begin(), more.end());
     options.environment = agent_environment();
+    options.environment.push_back("CUBIND_REPLAY_FAULTS=" + faults_file());
     agent.emplace(Subprocess::spawn(options));
   }
 

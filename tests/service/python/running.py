@@ -42,7 +42,7 @@ class Daemon(contextlib.AbstractContextManager):
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,
-            env=WITHOUT_DRIVER,
+            env=WITHOUT_DRIVER | self._faulty_worker(),
         )
         ctl = [PROGRAMS / "cubindctl", "--address", self.address, "health", "--wait", "30"]
         try:
@@ -53,8 +53,13 @@ class Daemon(contextlib.AbstractContextManager):
 
     def _tiny_arguments(self):
         subprocess.run([TINY_FILES, self.folder], check=True)
-        files = {"--kernels": "kernels", "--replay": "table.json", "--replay-faults": "faults.json"}
+        files = {"--kernels": "kernels", "--replay": "table.json"}
         return [part for option, file in files.items() for part in (option, self.folder / file)]
+
+    def _faulty_worker(self):
+        """Its replay device takes time and holds a lock, as faults.json says."""
+        worker = pathlib.Path(TINY_FILES).parent / "faulty" / "cubind-worker"
+        return {"CUBIND_WORKER": str(worker), "CUBIND_REPLAY_FAULTS": str(self.folder / "faults.json")}
 
     def __exit__(self, *_):
         self.process.terminate()
