@@ -13,7 +13,7 @@ Problem = dict[str, "int | str"]
 
 _SOURCES = ("buffer", "value", "caller")
 _ROLES = ("none", "in", "out", "inout", "zero", "scratch")
-_SHORT = {"PREDICTED_WINNER": "predicted", "DEFAULT_CONFIGURATION": "default"}
+_SHORT = {"DEFAULT_CONFIGURATION": "default"}
 
 
 def messages() -> Any:

@@ -33,18 +33,15 @@ struct Ranked {
   double size = 0;      // of the measured problem
 };
 
-/// Measured, provisional, imported, predicted. A replay device's own class holds only replayed and imported
+/// Measured, provisional, imported. A replay device's own class holds only replayed and imported
 /// records.
 int evidence_rank(const RecordRow& record) {
   switch (record.evidence) {
     case Evidence::Measured:
     case Evidence::Replayed:
-      return record.provisional ? 3 : 4;
+      return record.provisional ? 2 : 3;
     case Evidence::Imported:
-      return 2;
-    case Evidence::Predicted:
       return 1;
-    case Evidence::Reported:
     case Evidence::None:
       return 0;
   }

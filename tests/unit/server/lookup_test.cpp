@@ -112,25 +112,23 @@ TEST_CASE("candidates rank by their worst departure then by count") {
   CHECK(ranked[1].match.has(Departure::Stale));
 }
 
-TEST_CASE("at equal match evidence decides measured then provisional then imported then predicted") {
+TEST_CASE("at equal match evidence decides measured then provisional then imported") {
   LookupFixture f;
   // Of another toolchain: beside a measurement of its own the store keeps no provisional one.
   RecordRow provisional = f.record(4096, h200_class(), {}, "nvrtc 12.8");
   provisional.provisional = true;
   RecordRow imported = f.record(4096);
   imported.evidence = Evidence::Imported;
-  RecordRow predicted = f.record(4096);
-  predicted.evidence = Evidence::Predicted;
-  f.add({predicted, imported, provisional, f.record(4096)});
+  f.add({imported, provisional, f.record(4096)});
   const auto ranked = f.rank(f.ask(4096));
-  REQUIRE(ranked.size() == 5);
-  for (int i = 0; i < 4; ++i) {
+  REQUIRE(ranked.size() == 4);
+  for (int i = 0; i < 3; ++i) {
     CHECK(ranked[i].match.exact());
   }
   CHECK((ranked[0].evidence == Evidence::Measured && !ranked[0].record->provisional));
   CHECK((ranked[1].evidence == Evidence::Measured && ranked[1].record->provisional));
   CHECK(ranked[2].evidence == Evidence::Imported);
-  CHECK(ranked[3].evidence == Evidence::Predicted);
+  CHECK(ranked[3].match == Match{Departure::Default});
 }
 
 TEST_CASE("a milder match goes before better evidence") {
@@ -139,14 +137,6 @@ TEST_CASE("a milder match goes before better evidence") {
   imported.evidence = Evidence::Imported;
   f.add({imported, f.record(3000)});
   CHECK(f.best(f.ask(4096)).evidence == Evidence::Imported);
-}
-
-TEST_CASE("what clients reported never answers for a cubind kernel") {
-  LookupFixture f;
-  RecordRow reported = f.record(4096);
-  reported.evidence = Evidence::Reported;
-  f.add({reported});
-  CHECK(f.best(f.ask(4096)).match == Match{Departure::Default});
 }
 
 TEST_CASE("a replayed class never answers for a real one nor the other way round") {
