@@ -1,5 +1,5 @@
-// A replay device that fails, waits and takes memory as a file says (tests/support/replay_faults.hpp), so that
-// everything above a device can be tested without one.
+// A replay device that fails, waits and takes memory as a file says (tests/support/replay_faults.hpp): what
+// stands above a device is tested with it.
 #pragma once
 
 #include <memory>

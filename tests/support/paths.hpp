@@ -15,7 +15,8 @@ std::filesystem::path source_dir();
 /// The folder with cubind, cubind-agent, cubind-worker and cubindctl.
 std::filesystem::path bin_dir();
 
-/// A cubind-worker whose replay device fails as a test wants (tests/support/faulty_device.hpp). Packages have none.
+/// A cubind-worker whose replay device fails as a test wants (tests/support/faulty_device.hpp). Packages have
+/// none.
 std::filesystem::path faulty_worker();
 
 /// A folder whose lib/ (or lib64/) holds NVRTC: $CUBIND_CUDA_HOME, else the one found when the build was

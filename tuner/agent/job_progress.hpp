@@ -13,10 +13,10 @@
 
 namespace cubind {
 
-/// The reports to the daemon while a job runs, and the time that the job spends at each of its stages. A report
-/// is sent at once if the state changes or a stage is reached for the first time. Otherwise a change of stage
-/// (each configuration goes through three) is reported at most fifty times a second, and everything else ten
-/// times. Used from the job's thread.
+/// The reports to the daemon while a job runs, and the time that the job spends at each of its stages. A
+/// report is sent at once if the state changes or a stage is reached for the first time. Otherwise a change
+/// of stage (each configuration goes through three) is reported at most fifty times a second, and everything
+/// else ten times. Used from the job's thread.
 class JobProgress {
  public:
   JobProgress(JobChannel& channel, const Clock& clock);
