@@ -90,7 +90,7 @@ class Found {
 }  // namespace
 
 std::vector<Configuration> search_hints(const Question& question, const IndexSnapshot& index,
-                                      const TriedFor& tried_for) {
+                                        const TriedFor& tried_for) {
   const RecordGroup* group = index.group(question.key);
   if (!group) {
     return {};

@@ -20,6 +20,6 @@ using TriedFor = std::function<std::vector<Configuration>(const RecordRow&)>;
 /// class counts as two doublings of a dim. Records of a replay device do not count for a real one, nor the
 /// other way round.
 std::vector<Configuration> search_hints(const Question& question, const IndexSnapshot& index,
-                                      const TriedFor& tried_for);
+                                        const TriedFor& tried_for);
 
 }  // namespace cubind

@@ -1,5 +1,5 @@
-// cubind-worker with a replay device that fails as CUBIND_REPLAY_FAULTS says. An agent runs it if CUBIND_WORKER
-// names it.
+// cubind-worker with a replay device that fails as CUBIND_REPLAY_FAULTS says. An agent runs it if
+// CUBIND_WORKER names it.
 #include "tests/support/faulty_device.hpp"
 #include "tuner/worker/modes.hpp"
 

@@ -121,8 +121,7 @@ TEST_CASE("a search begins with its neighbour's winner and then with what was sc
   f.submit(4096);
   f.scheduler->agent_joined(agent_with(), f.link);
   REQUIRE(f.link.leases.size() == 1);
-  CHECK(f.link.leases[0].job.hints ==
-        std::vector{with_threads(128), with_threads(256), with_threads(512)});
+  CHECK(f.link.leases[0].job.hints == std::vector{with_threads(128), with_threads(256), with_threads(512)});
 }
 
 TEST_CASE("a job that fails while it is granted comes back with its error") {
