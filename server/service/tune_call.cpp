@@ -12,6 +12,7 @@
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
