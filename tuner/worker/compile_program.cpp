@@ -93,13 +93,13 @@ void check_text(const std::string& name, const std::string& text) {
   }
 }
 
-struct WarmUp {
+struct FirstCompile {
   NvrtcStatus status = NvrtcStatus::Fault;
   std::string error;  // where there is no cubin
 };
 
-WarmUp warm_up(const NvrtcLibrary& library, std::vector<std::string> options) {
-  NvrtcProgram program(library, "warm_up.cu", "__global__ void warm_up(float* x) { x[0] = 1.0f; }\n", {});
+FirstCompile first_compile(const NvrtcLibrary& library, std::vector<std::string> options) {
+  NvrtcProgram program(library, "first.cu", "__global__ void first(float* x) { x[0] = 1.0f; }\n", {});
   options.insert(options.end(), {"--gpu-architecture=sm_80", "--std=c++17", "--ptxas-options=-v"});
   const NvrtcStatus status = program.compile(options);
   const bool is_whole = status == NvrtcStatus::Success && !program.cubin().empty();
@@ -110,13 +110,13 @@ WarmUp warm_up(const NvrtcLibrary& library, std::vector<std::string> options) {
 
 ProgramCompiler::ProgramCompiler(const NvrtcLibrary& library) : library_(library) {
   standing_options_ = {"--no-cache", "--no-source-include", kFixedSeed, kMinimal};
-  WarmUp first = warm_up(library_, standing_options_);
+  FirstCompile first = first_compile(library_, standing_options_);
   if (first.status == NvrtcStatus::InvalidOption) {
     // Only NVRTC 12.8 and later know all of them; without them the closed doors of the process remain.
     std::erase_if(standing_options_, [&](const std::string& option) {
-      return warm_up(library_, {option}).status == NvrtcStatus::InvalidOption;
+      return first_compile(library_, {option}).status == NvrtcStatus::InvalidOption;
     });
-    first = warm_up(library_, standing_options_);
+    first = first_compile(library_, standing_options_);
   }
   knows_minimal_ = std::erase(standing_options_, kMinimal) > 0;
   if (!first.error.empty()) {

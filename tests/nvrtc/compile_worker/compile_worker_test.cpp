@@ -336,7 +336,7 @@ TEST_CASE("the builtins are opened first so that a library opened by path finds 
   const WorkerProcess wrong(toolchain.nvrtc.string(), toolchain.nvrtc.string() + ".builtins");
   CHECK_THAT(wrong.hello().error(), Contains(toolchain.nvrtc.string() + ".builtins"));
   const WorkerProcess good(toolchain);
-  CHECK(good.hello().error().empty());  // the warm-up compile went through
+  CHECK(good.hello().error().empty());  // the first compile went through
 }
 
 TEST_CASE("a library that is no NVRTC is named in the hello") {
