@@ -93,7 +93,7 @@ void ScreenStage::again(const Candidate& candidate) {
 }
 
 const Candidate* ScreenStage::next() {
-  progress_.stage("choosing");
+  progress_.unreported_stage("choosing");
   return proposals_.next();
 }
 

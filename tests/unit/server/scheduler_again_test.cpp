@@ -217,6 +217,7 @@ TEST_CASE("a budget and the times of stages outlive the daemon") {
 
 TEST_CASE("a choice as if nothing were known outlives the daemon as a job of its own") {
   SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with("never"), f.link);  // its device class is known from then on
   const TuneOrder order{.question = f.question(4096), .device = h200_class(), .from_scratch = true};
   const std::string id = f.scheduler->submit_tunes({order}, false).at(0).job.id;
   f.scheduler = f.make();
