@@ -15,7 +15,7 @@ from .. import _core, _fork
 from .._asking import Asker, Lookup, warn
 from .._loading import load
 from .._switch import IS_OFF
-from ..errors import CubindError, FailedPreconditionError, InvalidArgumentError
+from ..errors import CubindError, DataLossError, FailedPreconditionError, InvalidArgumentError
 from ..question import Question
 from ._access import access
 from ._variants import TYPES, Call, Found, Key, Loaded, settings
@@ -190,7 +190,11 @@ class Operator:
         problem = {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
         client = settings.connected()
         self.asked += 1
-        return Found(client, client.ask(self.name, problem, Question(), gpu=device))
+        try:
+            return Found(client, client.ask(self.name, problem, Question(), gpu=device))
+        except DataLossError as error:
+            cause = f"the daemon's answer is wrong ({error}): start one of this version, {_core.version}"
+            raise DataLossError(cause, client.address) from None
 
     # On the background thread. The next call loads the variant: it has the CUDA context, and it knows whether
     # a graph is captured.
@@ -241,6 +245,8 @@ class Operator:
         if settings.strict:
             self._forget_the_rest()
             return
+        if not (self._variants or self._lookups or self._renewals):
+            return
         self._take_renewals()
         self._renew()
         now = time.monotonic()
@@ -258,7 +264,10 @@ class Operator:
     def forget_missing(self) -> None:
         """A call looks again for what was missing."""
         with self._lock:
-            for lookup in (*(lookup for lookup, _ in self._lookups.values()), *(r[2] for r in self._renewals)):
+            for lookup in (
+                *(lookup for lookup, _ in self._lookups.values()),
+                *(r[2] for r in self._renewals),
+            ):
                 asker.drop(lookup)
             self._lookups.clear()
             self._renewals.clear()
