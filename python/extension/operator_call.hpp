@@ -47,9 +47,9 @@ class OperatorCall {
     std::vector<int> order;  // the value of each of the kernel's arguments, -1: scratch memory
   };
 
-  /// Sets the variants for tensors of this type on this GPU (-1: the CPU) with these values of the known dims;
-  /// they are tried in their order. An empty list says that there is none, so that a call need not look for
-  /// one. Throws Error(InvalidArgument) if a variant does not fit.
+  /// Sets the variants for tensors of this type on this GPU (-1: the CPU) with these values of the known
+  /// dims; they are tried in their order. An empty list says that there is none, so that a call need not look
+  /// for one. Throws Error(InvalidArgument) if a variant does not fit.
   void know(DType type, int device, std::span<const std::int64_t> known, std::vector<Variant> variants);
   /// Undoes know(): whether there is a variant is not known any more.
   void forget(DType type, int device, std::span<const std::int64_t> known);

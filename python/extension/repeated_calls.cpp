@@ -92,7 +92,8 @@ struct Made {
   bool returned = false;
 };
 
-// The source of an argument of the kernel: a number in `given` or `made`, or neither: a buffer without elements.
+// The source of an argument of the kernel: a number in `given` or `made`, or neither: a buffer without
+// elements.
 struct Source {
   std::optional<std::size_t> given, made;
 };
