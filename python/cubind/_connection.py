@@ -3,12 +3,13 @@ imports it at the first call: importing gRPC takes longer than everything else o
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import _fork
+from . import _fork, _wire
 from ._address import THREE_WAYS
 from .errors import DataLossError, DeadlineExceededError, UnavailableError, make_error
 
@@ -30,6 +31,14 @@ _FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
 # Channels of a parent process: never closed here, since closing one waits for threads that a fork does not
 # copy.
 _abandoned: list[Any] = []
+
+
+def import_grpc() -> None:
+    """Imports now what the first call would import. An import by another thread holds up all threads."""
+    with contextlib.suppress(ImportError):  # which the first call will raise
+        import grpc  # noqa: F401
+
+        _wire.messages()
 
 
 class Connection:

@@ -13,6 +13,7 @@ import torch
 
 from .. import _core, _fork
 from .._asking import Asker, Lookup, warn
+from .._connection import import_grpc
 from .._loading import load
 from .._switch import IS_OFF
 from ..errors import CubindError, DataLossError, FailedPreconditionError, InvalidArgumentError
@@ -25,6 +26,8 @@ _ALIGNED = 16  # bytes: what no kernel asks more than
 _RETRY_AFTER = 1.0  # seconds from one step() that asks again for what was missing to the next
 
 asker = Asker()
+if not IS_OFF:
+    import_grpc()  # by the background thread, a call would wait for longer than 50 ms
 
 
 def is_capturing() -> bool:

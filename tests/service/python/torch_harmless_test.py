@@ -25,7 +25,8 @@ SLACK = 0.95  # seconds above 50 ms, on a machine that does other things too; th
 TIMEOUT = 4.0
 
 OFF = """
-import cubind, cubind.torch as operators, torch
+import sys, cubind, cubind.torch as operators, torch
+assert "grpc" not in sys.modules
 from cubind.torch import _dispatch, _operator
 _dispatch._are_plain = lambda tensors: True
 cubind.connect = _operator.asker.submit = None  # nobody may call them
@@ -49,7 +50,8 @@ print(done.replaced, done.kept, operators.wait(), operators.report())
 """
 
 REPORT = """
-import cubind.torch as operators, torch
+import sys, cubind.torch as operators, torch
+assert "grpc" in sys.modules  # its import by another thread would hold up the first call
 from cubind.torch import _dispatch
 _dispatch._are_plain = lambda tensors: True
 operators.softmax(torch.randn(4, 8))
