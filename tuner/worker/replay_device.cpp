@@ -101,17 +101,17 @@ v1::DeviceReply ReplayDevice::prepare(const v1::PrepareProblem& request) {
 }
 
 v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
-  const Setup& place = setup(request.setup());
+  const Setup& prepared = setup(request.setup());
   const Configuration configuration = configuration_from_wire(request.configuration(), "configuration");
   Loaded loaded;
   std::ranges::copy_n(
       request.trial_key().begin(),
       static_cast<std::ptrdiff_t>(std::min(request.trial_key().size(), loaded.key.bytes.size())),
       reinterpret_cast<char*>(loaded.key.bytes.data()));
-  loaded.trial = table_.find(place.kernel, place.problem, configuration);
+  loaded.trial = table_.find(prepared.kernel, prepared.problem, configuration);
   if (!loaded.trial) {
-    table_.require(place.kernel, place.problem);
-    return reply_of(v1::LAUNCH, "not recorded: " + place.kernel + " at " + to_string(place.problem) +
+    table_.require(prepared.kernel, prepared.problem);
+    return reply_of(v1::LAUNCH, "not recorded: " + prepared.kernel + " at " + to_string(prepared.problem) +
                                     " with " + to_string(configuration));
   }
   v1::DeviceReply reply = reply_of(v1::CORRECT);
@@ -126,16 +126,16 @@ v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
 
 v1::DeviceReply ReplayDevice::verify(const v1::VerifyTrial& request) {
   const Loaded& trial = loaded(request.trial());
-  const Setup& place = setup(request.setup());
+  const Setup& prepared = setup(request.setup());
   v1::DeviceReply reply = reply_of(v1::CORRECT);
   v1::VerificationResult& result = *reply.mutable_verification();
   result.set_outcome(v1::CORRECT);
-  result.set_reference(place.reference);
+  result.set_reference(prepared.reference);
   result.set_same_bits(true);
   result.set_after_timing(request.after_timing());
   // If the table has no verification of this trial on a problem, the recording did not need one.
   for (const VerificationResult& recorded : trial.trial->verifications) {
-    if (recorded.problem != place.problem || recorded.after_timing != request.after_timing()) {
+    if (recorded.problem != prepared.problem || recorded.after_timing != request.after_timing()) {
       continue;
     }
     result.set_outcome(to_wire(recorded.outcome));
