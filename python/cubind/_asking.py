@@ -248,12 +248,13 @@ def _is_not_yet(error: CubindError | None) -> bool:
 _warned: set[str] = set()
 
 
-def warn(message: str) -> None:
-    """A RuntimeWarning, the first time that the message is given. Never an exception: the caller computes
-    without cubind."""
-    if message in _warned:
+def warn(message: str, about: str = "") -> None:
+    """A RuntimeWarning, the first time for what it is about, by default for the message. Never an exception:
+    the caller computes without cubind."""
+    about = about or message
+    if about in _warned:
         return
-    _warned.add(message)
+    _warned.add(about)
     try:
         warnings.warn(f"cubind: {message}", RuntimeWarning, stacklevel=2)
     except RuntimeWarning as error:  # python -W error

@@ -66,6 +66,7 @@ class Operator:
             Key, tuple[Lookup, tuple[int, ...]]
         ] = {}  # under way, or with an error; their dims
         self._renewals: list[tuple[Key, tuple[int, ...], Lookup]] = []  # of variants in use
+        self._reopened: set[Key] = set()  # by step(): nobody waits for them again
         self._retried_at = 0.0
 
     def call(
@@ -184,6 +185,7 @@ class Operator:
             if entry is not None:
                 return entry[0]
             lookup = Lookup(lambda: self._ask(key, dims), lambda done: self._settled(key, done))
+            lookup.has_waiter = key in self._reopened
             self._lookups[key] = lookup, dims
         asker.submit(lookup)
         return lookup
@@ -203,12 +205,12 @@ class Operator:
     # a graph is captured.
     def _settled(self, key: Key, lookup: Lookup) -> None:
         if lookup.error is not None:
-            warn(f"{self.name}: torch's own operator is used: {lookup.error}")
+            about = f"{self.name} {lookup.error.code}"
+            warn(f"{self.name}: torch's own operator is used: {lookup.error}", about)
             return
         with self._lock:
             if key not in self._variants:
-                for call in self._calls.get(key[2], ()):
-                    call.forget(key)
+                self._untell_calls(key)
 
     # The answered lookup of the key, loaded. None if another thread has taken it, or if it cannot be loaded.
     def _take(self, key: Key) -> Loaded | None:
@@ -241,6 +243,11 @@ class Operator:
         for call in self._calls.get(key[2], ()):
             call.know(key, variants)
 
+    # With _lock held.
+    def _untell_calls(self, key: Key) -> None:
+        for call in self._calls.get(key[2], ()):
+            call.forget(key)
+
     # ---- Between two steps ----
 
     def step(self) -> None:
@@ -250,12 +257,11 @@ class Operator:
             return
         if not (self._variants or self._lookups or self._renewals):
             return
-        self._take_renewals()
-        self._renew()
+        self.renew()
         now = time.monotonic()
         if now - self._retried_at >= _RETRY_AFTER:
             self._retried_at = now
-            self.retry()
+            self._reopen()
 
     # All ranks of a job ask again at the same call.
     def _forget_the_rest(self) -> None:
@@ -278,7 +284,9 @@ class Operator:
             for key, known in self._variants.items():
                 self._tell_calls(key, known)
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Takes over the answers for variants in use, and asks again for those that may have changed."""
+        self._take_renewals()
         under_way = {(key, dims) for key, dims, _ in self._renewals}
         for key, known in self._variants.items():
             for one in known:
@@ -305,14 +313,25 @@ class Operator:
             except CubindError as error:
                 warn(f"{self.name}: an earlier variant stays in use: {error}")
 
+    # The next call asks again for what had an error of its own, perhaps with other dims, and does not wait.
+    def _reopen(self) -> None:
+        for key in self._take_failed():
+            self._reopened.add(key)
+            with self._lock:
+                if key not in self._variants:
+                    self._untell_calls(key)
+
     def retry(self) -> None:
         """Asks again for what had an error of its own."""
+        for key, dims in self._take_failed().items():
+            self._submit(key, dims)
+
+    def _take_failed(self) -> dict[Key, tuple[int, ...]]:
         with self._lock:
             failed = {key: dims for key, (lookup, dims) in self._lookups.items() if lookup.error is not None}
             for key in failed:
                 del self._lookups[key]
-        for key, dims in failed.items():
-            self._submit(key, dims)
+        return failed
 
     def take_all(self) -> bool:
         """Loads what has been answered. Whether there is a kernel for everything that was asked for."""
@@ -409,7 +428,7 @@ def wait(timeout: float = 60.0) -> bool:
             "nothing can be loaded while a CUDA graph is captured: call it before", "cubind.torch.wait()"
         )
     for operator in operators():
-        operator.step()
+        operator.renew()
         operator.retry()
     asker.wait(timeout)
     complete = True

@@ -90,8 +90,8 @@ class Harmless(unittest.TestCase):
         self.driver = running.FakeDriver(3)
 
     def leave(self):
-        operators.use(None)
         operators.strict(True)  # drops all questions
+        operators.use(None)
         operators.step()
         operators.strict(False)
 
@@ -175,7 +175,9 @@ class Harmless(unittest.TestCase):
     def test_another_daemon_takes_over_what_the_first_one_owes(self):
         self.daemon.process.kill()
         self.daemon.process.wait(running.PATIENCE)
-        self.assertTrue(self.call(SIZE)[1])
+        with warnings.catch_warnings(action="ignore"):
+            self.assertTrue(self.call(SIZE)[1])
+            self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
         with running.Daemon() as daemon, cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
             operators.use(client)
             self.assertTrue(operators.wait(running.PATIENCE), operators.report())
@@ -206,6 +208,37 @@ class Harmless(unittest.TestCase):
         )
         self.assertTrue(operators.wait(running.PATIENCE))
         self.assertFalse(self.call(SIZE)[1])
+
+    def test_an_error_of_one_problem_is_told_once_and_is_not_that_of_another_one(self):
+        ask, errors = self.client.ask, []
+
+        def refuse(kernel, problem, *others, **named):
+            if problem["N"] == 4:
+                errors.append(cubind.NotFoundError(f"nothing for {len(errors)}", "problem"))
+                raise errors[-1]
+            return ask(kernel, problem, *others, **named)
+
+        with warnings.catch_warnings(record=True) as caught, mock.patch.object(self.client, "ask", refuse):
+            warnings.simplefilter("always")
+            for _ in range(3):
+                self.assertTrue(self.call(SIZE)[1])
+                self.assertFalse(operators.wait(running.PATIENCE))
+            self.assertIn("nothing for", operators.report())
+            _rms_norm._forward._retried_at = 0.0  # as if a second had passed
+            operators.step()
+            x, w = self.tensors(SIZE)
+            x = x.repeat(100, 1)
+            with torch.no_grad():
+                operators.rms_norm(x, (SIZE,), w, 1e-6)
+                self.assertTrue(running.eventually(self.is_loaded_after_a_call(x, w)))
+        self.assertEqual(len(caught), 2)  # for each pass
+
+    def is_loaded_after_a_call(self, x, w):
+        def call():
+            operators.rms_norm(x, (SIZE,), w, 1e-6)
+            return bool(self.driver.launches())
+
+        return call
 
     def test_nothing_is_asked_or_loaded_while_a_graph_is_captured(self):
         capturing = functools.partial(mock.patch.object, _operator, "is_capturing", return_value=True)
