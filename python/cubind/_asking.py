@@ -136,10 +136,12 @@ class Asker:
             return not self._pending
 
     def hurry(self) -> None:
-        """Asks a daemon that failed again, unless the last attempt was a moment ago."""
+        """Asks a daemon that failed again, but no sooner than ten times the first delay after the last time:
+        an attempt may start a private daemon."""
         with self._changed:
-            self._retry_at = min(self._retry_at, self._attempted_at + self._first_delay)
-            self._wake()
+            if self.failure is not None:
+                self._retry_at = min(self._retry_at, self._attempted_at + 10 * self._first_delay)
+                self._wake()
 
     def start_anew(self) -> None:
         """Another daemon is asked from now on: what the last one has not answered too."""

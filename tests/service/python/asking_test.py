@@ -123,16 +123,15 @@ class Asking(unittest.TestCase):
         self.assertEqual((first.answer, second.answer), ("answer", "other"))
 
     def test_each_failure_doubles_the_delay_and_hurry_shortens_it(self):
-        self.asker = Asker(PATIENCE, first_delay=0.1)
+        self.asker = Asker(PATIENCE, first_delay=0.01)
         attempts = []
         lookup = self.submit(lambda: attempts.append(time.monotonic()) or self.fail_())
-        self.assertTrue(running.eventually(lambda: len(attempts) == 4))
-        delays = [b - a for a, b in itertools.pairwise(attempts)]
-        self.assertTrue(delays[0] >= 0.1 and delays[1] >= 0.2 and delays[2] >= 0.4, delays)
-        before = len(attempts)
-        self.asker.hurry()  # the next one was due after 0.8 s
-        self.assertTrue(running.eventually(lambda: len(attempts) > before))
-        self.assertLess(attempts[before] - attempts[before - 1], 0.7)
+        self.assertTrue(running.eventually(lambda: len(attempts) == 8))
+        for number, (before, after) in enumerate(itertools.pairwise(attempts)):
+            self.assertGreaterEqual(after - before, 0.01 * 2**number)
+        self.asker.hurry()  # the next one was due after 1.28 s, and is after 0.1 s
+        self.assertTrue(running.eventually(lambda: len(attempts) > 8))
+        self.assertLess(attempts[8] - attempts[7], 1.0)
         self.asker.drop(lookup)
 
     def fail_(self):
