@@ -82,7 +82,7 @@ def faults(wheel, folder):
     for program in sorted((folder / "cubind/_programs/bin").iterdir()):
         error = start_error(program, folder)
         if error:
-            yield f"{program.name} does not start beside another libstdc++ in LD_LIBRARY_PATH: {error.strip()}"
+            yield f"{program.name} does not start with another libstdc++ in LD_LIBRARY_PATH: {error.strip()}"
     mib = wheel.stat().st_size / 2**20
     if mib > MAX_MIB:
         yield f"it has {mib:.0f} MiB, more than {MAX_MIB}"

@@ -66,7 +66,7 @@ class Operator:
             Key, tuple[Lookup, tuple[int, ...]]
         ] = {}  # under way, or with an error; their dims
         self._renewals: list[tuple[Key, tuple[int, ...], Lookup]] = []  # of variants in use
-        self._reopened: set[Key] = set()  # by step(): nobody waits for them again
+        self._reopened: set[Key] = set()  # by step(): no call waits for them again
         self._retried_at = 0.0
 
     def call(
