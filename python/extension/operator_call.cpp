@@ -109,6 +109,17 @@ OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
   return outcome;
 }
 
+bool OperatorCall::is_missing(std::span<PyObject* const> arguments) const {
+  Problem problem;
+  if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem)) {
+    return false;
+  }
+  const std::shared_ptr<const Variants> variants = find(problem);
+  const bool missing = variants != nullptr && variants->empty();
+  counts_[static_cast<std::size_t>(Outcome::Missing)] += missing ? 1 : 0;
+  return missing;
+}
+
 bool OperatorCall::run_any(const Variants& variants, PyObject* like, Problem& problem,
                            Outputs& outputs) const {
   const std::optional<cuda::Stream> stream = torch_->stream(problem.first);

@@ -69,6 +69,9 @@ class OperatorCall {
   Outcome launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
                  Outputs& outputs) const;
 
+  /// Whether launch() would have the outcome Missing, which then counts as one.
+  bool is_missing(std::span<PyObject* const> arguments) const;
+
   /// How many calls of launch() had this outcome; of Launched and Missing alone.
   std::uint64_t count(Outcome outcome) const { return counts_[static_cast<std::size_t>(outcome)]; }
 

@@ -222,6 +222,13 @@ PyObject* operator_launch(PyObject* self, PyObject* const* given, Py_ssize_t cou
   });
 }
 
+PyObject* operator_is_missing(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return guarded([&] {
+    const OperatorCall& call = unbox<Operator>(self).call;
+    return Object::share(call.is_missing({given, static_cast<std::size_t>(count)}) ? Py_True : Py_False);
+  });
+}
+
 // The one int of a tuple or list, absent for anything else.
 std::optional<std::int64_t> only_size(PyObject* sizes) {
   PyObject* only = nullptr;  // borrowed
@@ -362,6 +369,8 @@ void add_operator_types(PyObject* module) {
       {"launch", fast_method(operator_launch), METH_FASTCALL,
        "launch(*arguments): the output, or a tuple of them; NotImplemented if there is no kernel; None if "
        "the call is not as simple."},
+      {"is_missing", fast_method(operator_is_missing), METH_FASTCALL,
+       "is_missing(*arguments): whether launch() would give NotImplemented."},
       {"direct", fast_method(operator_direct), METH_FASTCALL,
        "direct(sizes, *arguments): the first output, with gradients; NotImplemented and None as launch(), "
        "None also if a tensor is not plain or a dispatch mode is active. sizes: a sequence that has to be "

@@ -135,7 +135,7 @@ def add_rms_norm(
     """
     tensors = (input, residual, weight)
     if (
-        not IS_OFF
+        _may_be_there(tensors, eps)
         and input.shape == residual.shape
         and input.dtype == residual.dtype
         and input.shape[-1:] == weight.shape
@@ -150,6 +150,14 @@ def add_rms_norm(
             return results[0], results[1]
     total = input + residual
     return rms_norm(total, weight.shape, weight, eps), total
+
+
+# False: it is known that there is no kernel.
+def _may_be_there(tensors: tuple[torch.Tensor, ...], eps: float | None) -> bool:
+    if IS_OFF or is_dynamo_compiling():
+        return not IS_OFF
+    needs = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return not (_call if needs else _bare_call).is_missing(*tensors, 0.0 if eps is None else eps)
 
 
 # has_rstd: by the kernel that stores the rows' scales too.

@@ -230,11 +230,11 @@ def _plain(
 ) -> torch.Tensor | None:
     if type(q) not in PLAIN or q.is_nested or q.dim() != 4 or q.shape != k.shape:
         return None
+    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         key, _ = _problem(q, k, is_causal)
         if not _backward.knows(key):
-            return None
-    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+            return NotImplemented if _calls[is_causal].is_missing(q, k, v, factor) else None
     return _calls[is_causal].direct(None, q, k, v, factor)
 
 

@@ -137,6 +137,13 @@ class Dispatched:
             return
         self._apply = private.applied(self._name, forward, backward)
         for call in calls:
+            self.differentiate_call(call, saved, gradients)
+
+    def differentiate_call(
+        self, call: Call, saved: tuple[int, ...], gradients: Callable[..., Gradients]
+    ) -> None:
+        """Gives a call gradients of its own, as differentiate() says."""
+        if private.is_known:  # else no call is direct
             own = tuple(i if i < self._tensors else i - self._tensors + call.inputs for i in saved)
             call.native.differentiate(_differentiated(self._name, call, gradients), own)
 

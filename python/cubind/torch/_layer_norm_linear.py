@@ -154,11 +154,12 @@ def layer_norm_linear(
     layer_norm() and linear() are used as rms_norm() says. DTensors are accepted.
     """
     tensors = (input, norm_weight, norm_bias, weight)
-    if not IS_OFF and not is_dynamo_compiling():
+    y: Any = NotImplemented if IS_OFF else None
+    if y is None and not is_dynamo_compiling():
         y = _direct(tensors, bias, eps)
-        if y is not None and y is not NotImplemented:
-            return y
-    if not IS_OFF and input.shape[-1:] == norm_weight.shape == norm_bias.shape == weight.shape[1:]:
+    if isinstance(y, torch.Tensor):
+        return y
+    if y is None and input.shape[-1:] == norm_weight.shape == norm_bias.shape == weight.shape[1:]:
         direct = is_direct(*tensors, bias)
         if (direct or applies(*tensors, bias)) and (is_compiling() or _is_there(*tensors, bias)):
             needs = any(tensor is not None and tensor.requires_grad for tensor in (*tensors, bias))

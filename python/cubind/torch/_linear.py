@@ -35,6 +35,20 @@ def _call(transpose_a: bool, transpose_b: bool, has_bias: bool) -> Call:
 _calls = {flags: _call(*flags) for flags in itertools.product((False, True), repeat=3)}
 
 
+# linear() of any number of dims, by whether there is a bias.
+def _rows_call(has_bias: bool) -> Call:
+    return _matmul.call(
+        ("M* K", "N K", *(("N",) if has_bias else ())),
+        ("M* N",),
+        known=("N", "K"),
+        flags=(0, 1, int(has_bias)),
+        without=() if has_bias else ("bias",),
+    )
+
+
+_rows_calls = (_rows_call(False), _rows_call(True))
+
+
 # (M, N, K) of the product.
 def _sizes(a: torch.Tensor, b: torch.Tensor, transpose_a: bool, transpose_b: bool) -> tuple[int, int, int]:
     return (
@@ -103,6 +117,23 @@ _operator = Dispatched(
 _operator.differentiate((0, 1), _gradients, *_calls.values())
 
 
+def _rows_gradients(ctx: Any, dy: torch.Tensor) -> Gradients:
+    x, weight = ctx.saved_tensors
+    rows, slopes = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
+    dx = dweight = dbias = None
+    if ctx.needs_input_grad[0]:
+        dx = _operator(slopes, weight, None, False, False).view(x.shape)
+    if ctx.needs_input_grad[1]:
+        dweight = _operator(slopes, rows, None, True, False)
+    if any(ctx.needs_input_grad[2:]):
+        dbias = slopes.sum(0)
+    return dx, dweight, dbias
+
+
+for _one in _rows_calls:
+    _operator.differentiate_call(_one, (0, 1), _rows_gradients)
+
+
 def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """torch.nn.functional.linear, by cubind's kernel for products on a GPU.
 
@@ -111,7 +142,7 @@ def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None 
     Torch's own function is used as rms_norm() says. DTensors are accepted.
     """
     y: Any = NotImplemented if IS_OFF else None
-    if y is None and input.dim() == 2 and not is_dynamo_compiling():
+    if y is None and not is_dynamo_compiling():
         y = _direct(input, weight, bias)
     if y is None:
         y = _longer(input, weight, bias)
@@ -156,10 +187,10 @@ def linear_gradients(x: torch.Tensor, weight: torch.Tensor) -> list[Need]:
     return needs
 
 
-def _direct(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor | None:
+def _direct(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor | None:
     if bias is None:
-        return _calls[False, True, False].direct(None, rows, weight)
-    return _calls[False, True, True].direct(None, rows, weight, bias)
+        return _rows_calls[False].direct(None, x, weight)
+    return _rows_calls[True].direct(None, x, weight, bias)
 
 
 class Linear(torch.nn.Linear):

@@ -132,7 +132,8 @@ class Call:
     """A kernel with given values of its flags, called without a line of Python if its variant is known and
     the tensors are as it takes them. launch(*tensors, *numbers) gives the output, a tuple if there are
     several; NotImplemented if there is no kernel; None if the call is not as simple. direct(sizes, *tensors,
-    *numbers) too, with gradients if they are needed, but the first output alone (see _core.pyi)."""
+    *numbers) too, with gradients if they are needed, but the first output alone (see _core.pyi).
+    is_missing(*tensors, *numbers): whether they would give NotImplemented."""
 
     def __init__(
         self, native: _core.OperatorCall, inputs: int, numbers: int, arguments: tuple[str, ...]
@@ -142,6 +143,7 @@ class Call:
         self.numbers = numbers
         self.launch = native.launch
         self.direct = native.direct
+        self.is_missing = native.is_missing
         self._arguments = arguments
 
     def know(self, key: Key, variants: tuple[Loaded, ...]) -> None:

@@ -372,6 +372,7 @@ class Functions(torch_launches.OnFakeDriver):
             "softmax": (lambda: operators.softmax(x), (x,)),
             "linear": (lambda: operators.linear(tall, matrix), (tall, matrix)),
             "linear with a bias": (lambda: operators.linear(tall, matrix, w), (tall, matrix, w)),
+            "linear of three dims": (lambda: operators.linear(tall.view(2, 8, SIZE), matrix, w), (tall, matrix, w)),
             "weighted_sum": (lambda: operators.weighted_sum(x, w), (x, w)),
             "add_rms_norm": (lambda: operators.add_rms_norm(x, x, w, 1e-6)[0], (x, w)),
             "layer_norm_linear": (lambda: operators.layer_norm_linear(tall, w, w, matrix), (tall, w, matrix)),
