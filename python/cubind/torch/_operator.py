@@ -119,8 +119,10 @@ class Operator:
 
     def available(self, key: Key, dims: tuple[int, ...]) -> bool:
         """Whether there is a kernel for it now; raises as launch() does."""
-        known = self._variants.get(key, ())
-        if any(loaded.extents(dims) is not None for loaded in known) or self._find(key, dims) is not None:
+        if any(loaded.extents(dims) is not None for loaded in self._variants.get(key, ())):
+            return True
+        found = self._find(key, dims)  # perhaps for other dims, of which another call has asked
+        if found is not None and found.extents(dims) is not None:
             return True
         self.fallbacks += 1
         return False

@@ -233,6 +233,16 @@ class Harmless(unittest.TestCase):
                 self.assertTrue(running.eventually(self.is_loaded_after_a_call(x, w)))
         self.assertEqual(len(caught), 2)  # for each pass
 
+    def test_an_answer_for_other_rows_leaves_a_call_to_torch(self):
+        self.call(SIZE)
+        self.assertTrue(_operator.asker.wait(running.PATIENCE))
+        x, w = self.tensors(SIZE)
+        x = x.repeat(100, 1)
+        with mock.patch.object(self.client, "ask", side_effect=cubind.NotFoundError("nothing", "problem")):
+            y = operators.rms_norm(x, (SIZE,), w, 1e-6)
+        self.assertIs(type(y.grad_fn), type(functional.rms_norm(x, (SIZE,), w, 1e-6).grad_fn))
+        self.assertFalse(self.call(SIZE)[1])
+
     def is_loaded_after_a_call(self, x, w):
         def call():
             operators.rms_norm(x, (SIZE,), w, 1e-6)
