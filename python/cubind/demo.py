@@ -242,7 +242,9 @@ def _show(client: Client, status: dict[str, Any], replayed: bool, output: _Outpu
     sizes = _REPLAYED if replayed else _MEASURED
     problems = [{"N": N, "D": D, "T": "bf16"} for N, D in sizes]
     played = ", which plays the measurements of an H200" if replayed else ""
-    output.say(f"cubind {status['version']} with {status['toolchains'][0]}. Its device: {device}{played}.")
+    output.say(
+        f"cubind {status['version']} with {', '.join(status['toolchains'])}. Its device: {device}{played}."
+    )
 
     output.say(f"\nTuning {_KERNEL} for {len(problems)} problems: client.tune([...])")
     began = time.monotonic()

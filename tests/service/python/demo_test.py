@@ -51,10 +51,18 @@ class Demo(unittest.TestCase):
         return process
 
     def start_tuning(self, *arguments):
-        process = self.start(*arguments)
-        while "Tuning" not in process.stdout.readline():
-            self.assertIsNone(process.poll())
-        return process
+        """A demo that tunes, and what it has printed before."""
+        process, printed = self.start(*arguments), ""
+        while "Tuning" not in printed:
+            line = process.stdout.readline()
+            self.assertTrue(line, "it has ended")
+            printed += line
+        return process, printed
+
+    def stop(self, process):
+        process.terminate()
+        process.wait(running.PATIENCE)
+        self.assert_nothing_is_left()
 
     def run_demo(self, *arguments):
         process = self.start(*arguments)
@@ -106,7 +114,7 @@ class Demo(unittest.TestCase):
     def test_it_can_be_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number):
-                process = self.start_tuning()
+                process, _ = self.start_tuning()
                 process.send_signal(number)
                 out, err = process.communicate(timeout=running.PATIENCE)
                 self.assertEqual((process.returncode, err), (128 + number, ""))
@@ -114,22 +122,23 @@ class Demo(unittest.TestCase):
                 self.assert_nothing_is_left()
 
     def test_a_daemon_of_a_demo_that_was_killed_ends(self):
-        self.start_tuning().kill()
+        process, _ = self.start_tuning()
+        process.kill()
         found = ["pgrep", "-f", str(self.folder / "tmp")]
         self.assertTrue(running.eventually(lambda: subprocess.run(found, capture_output=True).stdout == b""))
 
     def test_without_nvrtc_it_downloads_one_for_itself_and_keeps_it(self):
         self.without_nvrtc()
-        status, out, err = self.run_demo()
-        self.assertEqual((status, err), (0, ""))
-        self.assertIn(f"pip downloads it to {self.folder}/cache/cubind/demo-cuda-below-14", out)
+        process, printed = self.start_tuning()
+        self.stop(process)
+        self.assertIn(f"pip downloads it to {self.folder}/cache/cubind/demo-cuda-below-14", printed)
         self.assertIn("nvidia-cuda-nvrtc>=13,<14", (self.folder / "pip.log").read_text())
-        self.assertIn("Done", out)
-        self.assertEqual(
-            [path.name for path in (self.folder / "cache/cubind").iterdir()], ["demo-cuda-below-14"]
-        )
+        kept = [path.name for path in (self.folder / "cache/cubind").iterdir()]
+        self.assertEqual(kept, ["demo-cuda-below-14"])
         (self.folder / "pip.log").unlink()
-        self.start_tuning("--no-download").terminate()
+        process, printed = self.start_tuning("--no-download")
+        self.stop(process)
+        self.assertRegex(printed, r"cubind \S+ with .*nvrtc 13\.\d+\. Its device")
         self.assertFalse((self.folder / "pip.log").exists())
 
     def test_no_download_says_how_to_install_nvrtc(self):
