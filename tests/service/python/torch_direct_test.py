@@ -12,6 +12,7 @@ import torch_found  # first: it looks for a Python with torch
 # isort: split
 import cubind
 import cubind.torch as operators
+import running
 import torch
 import torch_launches
 from cubind import _core
@@ -198,6 +199,32 @@ class Calls(torch_launches.OnFakeDriver):
             with self.subTest(name):
                 result, launches = self.launches_of(functools.partial(launch, *arguments), 5)
                 self.assertEqual((result, launches), (None, []))
+
+
+class Missing(unittest.TestCase):
+    def setUp(self):
+        operators.strict()
+        operators.use(cubind.Client(f"unix://{running.SOURCE}/no.sock", timeout=2))
+        operators.step()  # forgets the answers of another client
+        operators.strict(False)
+        self.addCleanup(operators.use, None)
+        self.addCleanup(operators.strict, False)  # drops the questions
+        self.enterContext(warnings.catch_warnings(action="ignore"))
+
+    def test_operators_compute_by_torch_and_look_for_a_kernel_once(self):
+        for name, (call, inputs, longer) in calls().items():
+            with self.subTest(name):
+                self.assertIsNone(call.launch(*inputs))
+                first = several(longer())
+                self.assertIs(call.launch(*inputs), NotImplemented)
+                self.assertTrue(call.is_missing(*inputs))
+                with mock.patch.object(
+                    _operator.Operator, "launch", side_effect=AssertionError("the longer way")
+                ):
+                    second = several(longer())
+                for a, b in zip(first, second):
+                    self.assertTrue(a.isfinite().all())
+                    torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
 class Quiet(TorchDispatchMode):
