@@ -12,8 +12,8 @@ Needs the package `cubind` with its programs, torch and a GPU. Each run is a pro
     wrong      at the middle another one takes its place, which answers everything wrongly
 
 From the middle on each step asks for kernels of sizes that were not met before. The runs of a round follow
-each other. It prints, for each, how far its losses are from those of `torch`, and the median and the slowest
-step in milliseconds before and after the middle.
+each other. It prints, for each, how far its losses are from those of `torch` (the mean of 20 steps), and the
+median and the slowest step in milliseconds before and after the middle.
 Exit status 1: losses differ, a step after the middle is slower than the slowest before by more than 50 ms, or
 the median step of `off` or `absent` is above that of `torch` by more than 2 %.
 """
@@ -41,6 +41,7 @@ wrong_daemon = importlib.import_module("wrong_daemon")
 LOST = ("killed", "stopped", "wrong")
 MODES = ("torch", "off", "absent", *LOST)
 TOLERANCE = 0.05  # between losses: bf16 rounds to 1 / 256, and cubind's kernels round otherwise
+WINDOW = 20  # steps whose mean loss is compared: single batches are easy or hard
 ALLOWED_MS = 50  # what a step may take longer
 ALLOWED_SHARE = 0.02  # what the median step of torch's own operators may take longer
 # Of this the wrong daemon has an answer.
@@ -114,14 +115,21 @@ def train(mode, steps):
     return json.loads(printed) | {"warnings": warnings}
 
 
+def smooth(losses):
+    """The means of WINDOW steps that follow each other."""
+    return [statistics.fmean(losses[i : i + WINDOW]) for i in range(len(losses) - WINDOW + 1)]
+
+
 def summary(mode, runs, theirs):
     """The figures of a mode over its rounds. theirs: the runs of torch alone, in the same rounds."""
-    differences = [
-        abs(a - b) for run, other in zip(runs, theirs) for a, b in zip(run["losses"], other["losses"])
-    ]
-    figures = {"loss_difference": max(differences)}
+    pairs = [(run["losses"], other["losses"]) for run, other in zip(runs, theirs)]
+    figures = {
+        "loss_difference": max(abs(a - b) for pair in pairs for a, b in zip(*map(smooth, pair))),
+        "loss_difference_of_one_step": max(abs(a - b) for pair in pairs for a, b in zip(*pair)),
+    }
     for part in ("before", "after"):
-        figures[f"median_ms_{part}"] = statistics.median(statistics.median(run[part]) for run in runs)
+        # Of the round that other work on the machine disturbed least.
+        figures[f"median_ms_{part}"] = min(statistics.median(run[part]) for run in runs)
         figures[f"slowest_ms_{part}"] = max(max(run[part]) for run in runs)
     figures["slower_by_ms"] = max(max(run["after"]) - max(run["before"]) for run in runs)
     if mode in LOST:
