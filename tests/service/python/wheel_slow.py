@@ -120,7 +120,7 @@ class Wheel(unittest.TestCase):
         )
         result = self.check(next(unpacked.glob("*.whl")))
         self.assertEqual(result.returncode, 1)
-        self.assertIn("cubind does not start beside another libstdc++", result.stderr)
+        self.assertIn("cubind does not start with another libstdc++", result.stderr)
 
     def test_daemon_and_client_run_beside_a_broken_libstdcxx(self):
         broken = self.folder / "broken"
