@@ -120,7 +120,7 @@ v1::DeviceReply ReplayDevice::load(const v1::LoadTrial& request) {
     entry.set_entry_symbol(symbol);
     entry.set_max_threads_per_block(kMaxThreadsPerBlock);
   }
-  loaded_[request.trial()] = std::move(loaded);
+  loaded_[request.trial()] = loaded;
   return reply;
 }
 
