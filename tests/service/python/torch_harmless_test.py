@@ -3,6 +3,7 @@ driver takes the launches; tensors lie on the CPU. Needs torch."""
 
 import functools
 import signal
+import threading
 import time
 import unittest
 import warnings
@@ -16,7 +17,7 @@ import cubind.torch as operators
 import running
 import torch
 import wrong_daemon
-from cubind import _asking
+from cubind import _asking, _core
 from cubind.torch import _dispatch, _operator, _rms_norm, _variants
 from torch.nn import functional
 
@@ -293,6 +294,18 @@ class Harmless(unittest.TestCase):
             self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
             operators.step()
             self.assertFalse(self.call(SIZE)[1])
+
+
+class Devices(unittest.TestCase):
+    def test_a_gpu_is_described_by_its_number_whatever_thread_asks(self):
+        running.FakeDriver(0)
+        found = []
+        thread = threading.Thread(target=lambda: found.append(_core.gpu(0)))  # without a context
+        thread.start()
+        thread.join()
+        self.assertEqual(found, [_core.gpu()])
+        with self.assertRaisesRegex(cubind.FailedPreconditionError, "1 GPUs, and none has number 3"):
+            _core.gpu(3)
 
 
 class Alone(unittest.TestCase):
