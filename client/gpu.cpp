@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -37,27 +38,23 @@ const Libraries& libraries() {
   return opened;
 }
 
-cuda::DeviceOrdinal current_device(const cuda::DriverApi& driver) {
-  const std::vector<cuda::DeviceOrdinal> visible = cuda::visible_devices(driver);
-  if (visible.empty()) {
-    fail_without_gpu("the driver shows this process no GPU");
-  }
-  cuda::Context context = nullptr;
-  cuda::DeviceOrdinal device = visible.front();
-  if (driver.ctx_get_current(&context) == cuda::Result::Success && context != nullptr) {
-    cuda::check(driver, driver.ctx_get_device(&device), "cuCtxGetDevice");
-  }
-  return device;
-}
-
-}  // namespace
-
-Gpu current_gpu() {
+const cuda::DriverApi& driver_api() {
   const Libraries& opened = libraries();
   if (!opened.driver) {
     fail_without_gpu(opened.why_no_driver);
   }
-  const cuda::DeviceOrdinal device = current_device(*opened.driver);
+  return *opened.driver;
+}
+
+std::vector<cuda::DeviceOrdinal> devices() {
+  std::vector<cuda::DeviceOrdinal> visible = cuda::visible_devices(driver_api());
+  if (visible.empty()) {
+    fail_without_gpu("the driver shows this process no GPU");
+  }
+  return visible;
+}
+
+Gpu facts_of(cuda::DeviceOrdinal device) {
   static std::mutex mutex;
   static std::map<cuda::DeviceOrdinal, Gpu> known;  // guarded by mutex
   {
@@ -66,10 +63,32 @@ Gpu current_gpu() {
       return found->second;
     }
   }
-  const Gpu gpu{cuda::read_device_facts(*opened.driver, opened.nvml.get(), device),
-                cuda::read_driver_version(*opened.driver, opened.nvml.get())};
+  const cuda::NvmlApi* nvml = libraries().nvml.get();
+  const Gpu gpu{cuda::read_device_facts(driver_api(), nvml, device),
+                cuda::read_driver_version(driver_api(), nvml)};
   const std::lock_guard lock(mutex);
   return known.emplace(device, gpu).first->second;
+}
+
+}  // namespace
+
+Gpu current_gpu() {
+  const cuda::DriverApi& driver = driver_api();
+  cuda::DeviceOrdinal device = devices().front();
+  cuda::Context context = nullptr;
+  if (driver.ctx_get_current(&context) == cuda::Result::Success && context != nullptr) {
+    cuda::check(driver, driver.ctx_get_device(&device), "cuCtxGetDevice");
+  }
+  return facts_of(device);
+}
+
+Gpu gpu_at(std::size_t ordinal) {
+  const std::vector<cuda::DeviceOrdinal> visible = devices();
+  if (ordinal >= visible.size()) {
+    fail_without_gpu("the driver shows this process " + std::to_string(visible.size()) +
+                     " GPUs, and none has number " + std::to_string(ordinal));
+  }
+  return facts_of(visible[ordinal]);
 }
 
 bool has_gpu() {

@@ -1,6 +1,8 @@
 // The GPU of the current process, as a question to the daemon describes it.
 #pragma once
 
+#include <cstddef>
+
 #include "client/query.hpp"
 
 namespace cubind {
@@ -9,6 +11,9 @@ namespace cubind {
 /// The facts are kept as long as the process lives. Throws Error(FailedPrecondition) without a driver or
 /// without a device; the message says how to ask for one by its label. Safe on many threads.
 Gpu current_gpu();
+
+/// A visible device by its number, whatever the current context is.
+Gpu gpu_at(std::size_t ordinal);
 
 /// Whether there is a driver and a device.
 bool has_gpu();

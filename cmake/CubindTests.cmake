@@ -48,5 +48,7 @@ function(cubind_add_test)
     TEST_PREFIX "${arg_NAME}: "
     EXTRA_ARGS -w NoTests
     # What may take longest begins first, so that it does not run alone at the end.
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT} ${arg_PROPERTIES})
+    # The line is that of skip_test() in tests/support/skip.hpp.
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT} SKIP_REGULAR_EXPRESSION "test skipped: "
+               ${arg_PROPERTIES})
 endfunction()

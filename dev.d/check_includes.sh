@@ -24,7 +24,7 @@ except='(tuner/worker|tests/nvrtc)/.*|tests/unit/device_worker/fake_cupti.cpp' f
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
-above='daemon|warm_up|listener|port_watch|user_watch|agent_process|config|main'
+above='daemon|prebuild|listener|port_watch|user_watch|agent_process|config|main'
 except='' forbid 'server/store stands below the rest of the server' "server/([a-z_]+\.hpp|(table|lookup|jobs|answer|convert|service)/)" server/store
 except='' forbid 'server/table and server/lookup stand on server/store alone' "server/([a-z_]+\.hpp|(jobs|answer|convert|service)/)" \
   server/table server/lookup

@@ -4,8 +4,8 @@
 
 The platform: `auditwheel show` must find no newer tag than the name has, so that every binary loads with the
 glibc and the C++ runtime of that platform. The Python: the extension must need no symbol that is younger than
-the CPython in the name. The programs must start where LD_LIBRARY_PATH has a libstdc++ that cannot be loaded.
-The size: pip installs it in seconds.
+the CPython in the name. The programs and their libraries must find every function where LD_LIBRARY_PATH has a
+libstdc++ that cannot be loaded. The size: pip installs it in seconds.
 """
 
 import os
@@ -59,14 +59,14 @@ def unpack(wheel, folder):
 
 
 def start_error(program, folder):
-    """The loader's message if a program does not start because LD_LIBRARY_PATH has a broken libstdc++."""
+    """The loader's message if a program does not start where LD_LIBRARY_PATH has a broken libstdc++, or if a
+    library lacks a function."""
     broken = folder / "broken"
     broken.mkdir(exist_ok=True)
     (broken / "libstdc++.so.6").write_text("no library")
-    result = subprocess.run(
-        [program, "--help"], env={"LD_LIBRARY_PATH": str(broken)}, capture_output=True, text=True
-    )
-    return result.stderr if "error while loading" in result.stderr else ""
+    environment = {"LD_LIBRARY_PATH": str(broken), "LD_BIND_NOW": "1"}
+    result = subprocess.run([program, "--help"], env=environment, capture_output=True, text=True)
+    return result.stderr if re.search("error while loading|symbol lookup error", result.stderr) else ""
 
 
 def faults(wheel, folder):
@@ -82,7 +82,7 @@ def faults(wheel, folder):
     for program in sorted((folder / "cubind/_programs/bin").iterdir()):
         error = start_error(program, folder)
         if error:
-            yield f"{program.name} takes libstdc++ from LD_LIBRARY_PATH: {error.strip()}"
+            yield f"{program.name} does not start with another libstdc++ in LD_LIBRARY_PATH: {error.strip()}"
     mib = wheel.stat().st_size / 2**20
     if mib > MAX_MIB:
         yield f"it has {mib:.0f} MiB, more than {MAX_MIB}"

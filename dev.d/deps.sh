@@ -40,7 +40,7 @@ missing_packages() {
 install_packages() {
   local as_root=()
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || die "these packages are missing and neither root nor sudo is at hand: $*"
+    command -v sudo >/dev/null || die "these packages are missing and neither root nor sudo is available: $*"
     as_root=(sudo)
   fi
   say "installing $*"
@@ -98,7 +98,7 @@ arrange_cuda12() {
   cp -rl "$site"/cuda_nvrtc/{include,lib} "$site"/cuda_runtime/{include,lib} .deps/cuda12/
 }
 
-# start_wheels GROUP: install_wheels beside what follows. await_wheels prints what it said and ends where it failed.
+# start_wheels GROUP: install_wheels while the next commands run. await_wheels prints what it said and ends where it failed.
 start_wheels() {
   WHEELS_LOG=$(mktemp)
   (install_wheels "$1") >"$WHEELS_LOG" 2>&1 &

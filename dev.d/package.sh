@@ -63,13 +63,14 @@ carry_libraries() {
 }
 
 # libstdc++.so.6 from Debian's own objects. The one that Debian links needs glibc 2.36, for arc4random alone. This one needs
-# glibc 2.34, and lacks the symbols that only programs built by GCC 4 refer to.
+# glibc 2.34, and lacks what libstdc++ keeps for programs that were built by GCC 4. libstdc++.a has the two functions that
+# libstdc++_pic.a refers to and leaves out, std::istream::ignore(long) and that of std::wistream.
 make_runtime() {
   local archive
   archive=$(g++ -print-file-name=libstdc++_pic.a)
   g++ -std=c++20 -O2 -fPIC -shared -nodefaultlibs -fuse-ld=bfd -o "$1/libstdc++.so.6" dev.d/libstdcxx.cpp \
-    -Wl,-soname,libstdc++.so.6 -Wl,--version-script="${archive%.a}.map" -Wl,-z,relro -Wl,--gc-sections -Wl,-O1 \
-    -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lm -lc -lgcc_s -lgcc
+    -Wl,-soname,libstdc++.so.6 -Wl,--version-script="${archive%.a}.map" -Wl,-z,defs -Wl,-z,relro -Wl,--gc-sections -Wl,-O1 \
+    -Wl,--whole-archive "$archive" -Wl,--no-whole-archive "$(g++ -print-file-name=libstdc++.a)" -lm -lc -lgcc_s -lgcc
 }
 
 # What others need the libraries for: the programs, and the library that other projects link.
@@ -97,7 +98,7 @@ carry_licences() {
   done
 }
 
-copy_tree() { # copy_tree FROM TO: nothing if FROM is not there
+copy_tree() { # copy_tree FROM TO: nothing if FROM does not exist
   [ -e "$1" ] || return 0
   mkdir -p "$(dirname "$2")"
   cp -rL --preserve=mode,timestamps "$1" "$2"

@@ -37,6 +37,9 @@ class Findings(unittest.TestCase):
         text = 'def f():\n    """Line.\n\n    Made anew."""\n    return 1  # beside it\n'
         self.assertEqual(found("a.py", text), [(4, "anew"), (5, "beside")])
 
+    def test_code_within_a_comment_is_left_out(self):
+        self.assertEqual(found("a.hpp", "// `beside` is the view beside it\n"), [(1, "beside")])
+
     def test_code_on_a_page_is_left_out(self):
         self.assertEqual(found("a.md", "`one a core`\n```\nbeside\n```\nOne a core.\n"), [(5, "One a core")])
 

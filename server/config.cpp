@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 struct AgentArguments {
   std::string gpus, tune_when, memory_fraction, compile_jobs;
   std::vector<std::string> replay;
-  std::string replay_faults;
 };
 
 struct DaemonArguments {
@@ -74,8 +73,6 @@ void add_agent_options(CLI::App& app, DaemonArguments& arguments) {
   app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: one per core)");
   app.add_option("--replay", arguments.agent.replay,
                  "play a table of recorded trials instead of measuring; may be repeated");
-  app.add_option("--replay-faults", arguments.agent.replay_faults,
-                 "faults and pace of the replayed device, for tests");
 }
 
 std::vector<std::string> pass_through(const AgentArguments& options) {
@@ -92,9 +89,6 @@ std::vector<std::string> pass_through(const AgentArguments& options) {
   add("--compile-jobs", options.compile_jobs);
   for (const std::string& table : options.replay) {
     add("--replay", absolute_path(table).string());
-  }
-  if (!options.replay_faults.empty()) {
-    add("--replay-faults", absolute_path(options.replay_faults).string());
   }
   return arguments;
 }

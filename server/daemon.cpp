@@ -20,13 +20,13 @@
 #include "server/convert/limits.hpp"
 #include "server/listener.hpp"
 #include "server/port_watch.hpp"
+#include "server/prebuild.hpp"
 #include "server/service/cubind_service.hpp"
 #include "server/service/idle_verification.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/service/table_call.hpp"
 #include "server/store/store.hpp"
 #include "server/user_watch.hpp"
-#include "server/warm_up.hpp"
 
 namespace cubind {
 namespace {
@@ -59,10 +59,10 @@ StoreOptions store_options(const Config& config) {
 /// drivers, and the toolchains.
 std::string offer_of(const AgentProfiles& agents) {
   std::vector<std::string> parts;
+  for (const OfferedDevice& device : devices_of(agents)) {
+    parts.push_back(device.device.digest.hex() + device.driver.version);
+  }
   for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      parts.push_back(device.device.digest.hex() + device.driver.version);
-    }
     for (const OfferedToolchain& toolchain : agent.toolchains) {
       parts.push_back(toolchain.name);
     }
@@ -176,7 +176,7 @@ void Daemon::Parts::prepare() {
     scheduler.load();
   });
   import_tables();
-  context.warm_up = [this] { warm_up(context); };
+  context.prebuild = [this] { prebuild(context); };
   if (config.idle_verify) {
     IdleVerificationOptions options;
     options.idle = *config.idle_verify;
@@ -211,8 +211,8 @@ void Daemon::Parts::import_tables() {
 void Daemon::Parts::agents_changed() {
   fleet.set(scheduler.agents());
   const std::string now = offer_of(scheduler.agents());
-  if (std::exchange(offer, now) != now && context.warm_up && !now.empty()) {
-    context.warm_up();
+  if (std::exchange(offer, now) != now && context.prebuild && !now.empty()) {
+    context.prebuild();
   }
 }
 

@@ -1,7 +1,6 @@
 #include "server/fleet.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 
@@ -51,11 +50,7 @@ void Fleet::set(AgentProfiles agents) {
 
 std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexSnapshot& index) {
   std::map<Digest, DeviceClass> classes = index.devices();
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      classes.emplace(device.device.digest, device.device);
-    }
-  }
+  classes.merge(offered_classes(agents));
   std::vector<DeviceClass> known;
   for (auto& [digest, device] : classes) {
     known.push_back(std::move(device));
@@ -85,13 +80,16 @@ DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClas
   return found.front();
 }
 
-DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field) {
-  std::map<Digest, DeviceClass> offered;
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      offered.emplace(device.device.digest, device.device);
-    }
+std::map<Digest, DeviceClass> offered_classes(const AgentProfiles& agents) {
+  std::map<Digest, DeviceClass> classes;
+  for (const OfferedDevice& device : devices_of(agents)) {
+    classes.emplace(device.device.digest, device.device);
   }
+  return classes;
+}
+
+DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field) {
+  const std::map<Digest, DeviceClass> offered = offered_classes(agents);
   if (offered.empty()) {
     throw Error(ErrorCode::FailedPrecondition, field,
                 no_gpu_because(agents) +
@@ -122,7 +120,7 @@ std::string no_gpu_because(const AgentProfiles& agents) {
   return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + join(reasons, "; "));
 }
 
-std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
+std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,
                                                   const std::optional<DriverVersion>& driver,
                                                   const std::string& architecture) {
   std::optional<OfferedToolchain> newest;
@@ -139,12 +137,11 @@ std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
   return newest;
 }
 
-std::optional<OfferedDevice> offered_device(const AgentProfiles& agents, const Digest& device_class) {
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      if (device.device.digest == device_class) {
-        return device;
-      }
+std::optional<OfferedDevice> offered_device(std::span<const AgentProfile> agents,
+                                            const Digest& device_class) {
+  for (const OfferedDevice& device : devices_of(agents)) {
+    if (device.device.digest == device_class) {
+      return device;
     }
   }
   return std::nullopt;

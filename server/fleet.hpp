@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,9 @@ std::vector<DeviceClass> known_devices(const AgentProfiles& agents, const IndexS
 DeviceClass resolve_label(const std::string& label, const std::vector<DeviceClass>& known,
                           const std::string& field);
 
+/// The classes that agents offer, by digest.
+std::map<Digest, DeviceClass> offered_classes(const AgentProfiles& agents);
+
 /// The one class that agents offer. Throws FailedPrecondition if there is none, InvalidArgument with the list
 /// if there are several.
 DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& field);
@@ -50,12 +55,12 @@ std::string no_gpu_because(const AgentProfiles& agents);
 
 /// The newest toolchain that compiles for the architecture (empty: any) and whose cubins the driver loads
 /// (absent: any); absent if no agent offers one.
-std::optional<OfferedToolchain> current_toolchain(const AgentProfiles& agents,
+std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,
                                                   const std::optional<DriverVersion>& driver,
                                                   const std::string& architecture = "");
 
 /// An agent's device of this class: the first.
-std::optional<OfferedDevice> offered_device(const AgentProfiles& agents, const Digest& device_class);
+std::optional<OfferedDevice> offered_device(std::span<const AgentProfile> agents, const Digest& device_class);
 
 /// The driver of an agent's device of this class.
 std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class);

@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -104,21 +105,23 @@ def measure(runs, root):
         await_end_of_daemon(folder)
     os.environ.update(folders[serving])
     daemon = cubind.EmbeddedDaemon()
-    caches = [{"TRITON_CACHE_DIR": str(root / name)} for name in ("triton", "triton_results")]
-    caches[1]["TRITON_CACHE_AUTOTUNING"] = "1"
+    triton = {"TRITON_CACHE_DIR": str(root / "triton")}
+    results = {"TRITON_CACHE_DIR": str(root / "triton_results"), "TRITON_CACHE_AUTOTUNING": "1"}
+    first_result(TRITON, triton)
+    shutil.copytree(triton["TRITON_CACHE_DIR"], results["TRITON_CACHE_DIR"])
+    first_result(TRITON, results)
     sides = {
         "cubind_daemon": (CUBIND.replace("ADDRESS", repr(daemon.address)), {}),
         "cubind_private": (CUBIND.replace("ADDRESS", '"embedded"'), folders[private]),
-        "triton_compiled": (TRITON, caches[0]),
-        "triton_cached_results": (TRITON, caches[1]),
+        "triton_compiled": (TRITON, triton),
+        "triton_cached_results": (TRITON, results),
         "torch": (TORCH, {}),
     }
-    for name in ("triton_compiled", "triton_cached_results"):
-        print(f"{name}, caches empty: {first_result(*sides[name]):.0f} ms", flush=True)
     times = {name: [] for name in sides}
-    for _ in range(runs):
+    for run in range(runs):
         for name, side in sides.items():
             times[name].append(first_result(*side))
+        print(run, {name: round(values[-1]) for name, values in times.items()}, flush=True)
         await_end_of_daemon(private)
     daemon.close()
     return times

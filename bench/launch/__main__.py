@@ -227,15 +227,39 @@ def main():
     return 0 if right else 1
 
 
+def repeats_are_right(kernel):
+    """Whether calls that repeat an earlier one give the right values: with other values in the same arrays,
+    on another stream, in a CUDA graph, and on every GPU whichever is the current one."""
+    right = []
+    for device in range(torch.cuda.device_count()):
+        x, w, _ = (array.to(f"cuda:{device}") for array in arrays())
+        for _ in range(2):
+            right.append(is_right(kernel(x=x, w=w, eps=EPS), x, w))
+        with torch.cuda.device(device):
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(10_000_000)  # another stream would read x before it is written
+                x.normal_()
+                y = kernel(x=x, w=w, eps=EPS)
+            stream.synchronize()
+            right.append(is_right(y, x, w))
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                y = kernel(x=x, w=w, eps=EPS)
+            x.normal_()
+            graph.replay()
+            right.append(is_right(y, x, w))
+    say(f"repeated calls: {right.count(True)} of {len(right)} are right")
+    return all(right)
+
+
 def call_times(client, results):
     """Adds the host times of calls. Whether they gave the right values."""
     kernel = client.kernel("rmsnorm_forward")
     x, w, y = arrays()
     bound = kernel.bind(x=x, w=w, y=y, eps=EPS)
     bound()
-    right = is_right(y, x, w)
-    for _ in range(2):  # the second call repeats the first
-        right = right and is_right(kernel(x=x, w=w, eps=EPS), x, w)
+    right = is_right(y, x, w) and repeats_are_right(kernel)
     stream = torch.cuda.current_stream().cuda_stream
     fixed = kernel.bind(x=x, w=w, y=y, eps=EPS, stream=stream)
     # More sizes than a kernel keeps calls: Python checks each again.

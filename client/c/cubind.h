@@ -15,12 +15,12 @@
      cubind_set_float(binding, "eps", 1e-6);
      cubind_launch(binding, stream);              // as often as you like
 
-   The interface is stable within a soname: names and numbers stay as they are, and a struct grows at its end alone. Its `size`, which
-   the caller sets, says what the caller knows of it.
+   The interface is stable within a soname: names and numbers stay as they are, and a struct grows only at its end. The
+   caller sets `size` to the size of the struct that it knows.
 
-   What can fail returns a cubind_code, and leaves what it would have written as it was. Handles are opaque; each is freed by the
-   function of its type, which takes NULL too. A handle stays good when those that it was made from are freed. Texts and arrays belong
-   to the handle that gave them. A client, a variant and a kernel may be used by many threads at a time, a binding by one. */
+   A function that can fail returns a cubind_code, and on failure leaves its outputs unchanged. Handles are opaque; the function of its
+   type frees each, and takes NULL too. A handle stays valid when those that it was made from are freed. Texts and arrays belong to the
+   handle that gave them. A client, a variant and a kernel may be used by many threads at a time, a binding by one. */
 #ifndef CUBIND_H
 #define CUBIND_H
 
@@ -70,11 +70,11 @@ typedef enum cubind_code {
 /* "INVALID_ARGUMENT"; "UNKNOWN" for a number that is none of the above. */
 CUBIND_API const char* cubind_code_name(cubind_code code);
 
-/* What was wrong, where, and what would be right: of the last call on this thread that failed. Good until the next one fails. "" where
-   none has. */
+/* The message of the last call on this thread that failed: what was wrong, where, and what would be right. It is valid until the next
+   call fails; "" if none has. */
 CUBIND_API const char* cubind_last_error(void);
 
-/* Of the library: "0.1.0". */
+/* The library's version: "0.1.0". */
 CUBIND_API const char* cubind_version(void);
 
 /* ---- Asking ---- */
@@ -84,25 +84,25 @@ CUBIND_API const char* cubind_version(void);
 CUBIND_API cubind_code cubind_connect(const char* address, uint32_t timeout_ms, cubind_client** client);
 CUBIND_API void cubind_client_free(cubind_client* client);
 
-/* Calls made so far. */
+/* The number of calls that the client has made. */
 CUBIND_API uint64_t cubind_client_calls(const cubind_client* client);
 
-/* cubind_query.on_miss: for a question that no measurement answers. */
+/* cubind_query.on_miss: what to do if no measurement answers. */
 enum {
-  CUBIND_SERVE = 0, /* the best there is */
+  CUBIND_SERVE = 0, /* return the best answer available */
   CUBIND_WAIT = 1,  /* wait for the tuning job, within the timeout */
-  CUBIND_FAIL = 2   /* CUBIND_NOT_FOUND */
+  CUBIND_FAIL = 2   /* return CUBIND_NOT_FOUND */
 };
 
 /* cubind_query.flags */
 enum {
-  CUBIND_NO_TUNING = 1,    /* a miss starts no tuning job behind the answer */
+  CUBIND_NO_TUNING = 1,    /* a miss starts no tuning job */
   CUBIND_WARM_L2 = 2,      /* measured with a warm L2 cache */
   CUBIND_GRAPH = 4,        /* measured as a CUDA graph */
   CUBIND_REPRODUCIBLE = 8  /* only variants whose bits do not change from run to run */
 };
 
-/* What may be NULL or 0 has its default then. */
+/* A field that is NULL or 0 has its default. */
 typedef struct cubind_query {
   size_t size;
   const char* kernel;        /* "rmsnorm_forward" */
@@ -111,7 +111,7 @@ typedef struct cubind_query {
   const char* accept;        /* tolerated departures, "bucket+stale" or "exact"; NULL: all */
   const char* invariant_dim; /* "N": only variants whose rows have the same bits for each size of it */
   const char* name_space;
-  const char* job;           /* the training job, whose ranks all get the answers of one generation */
+  const char* job;           /* the training job: all its ranks get the answers of one generation */
   int32_t on_miss;
   uint32_t flags;
 } cubind_query;
@@ -123,7 +123,7 @@ typedef struct cubind_query {
 CUBIND_API cubind_code cubind_get(cubind_client* client, const cubind_query* query, cubind_variant** variant);
 CUBIND_API void cubind_variant_free(cubind_variant* variant);
 
-/* ---- What a variant says ---- */
+/* ---- Variants ---- */
 
 CUBIND_API const char* cubind_variant_problem(const cubind_variant* variant);       /* "N=4096,D=4096,T=bf16": its dims are in
                                                                                         the order of cubind_bind() */
@@ -132,13 +132,13 @@ CUBIND_API const char* cubind_variant_match(const cubind_variant* variant);     
 CUBIND_API const char* cubind_variant_evidence(const cubind_variant* variant);      /* "measured", "none", ... */
 CUBIND_API double cubind_variant_time_us(const cubind_variant* variant);            /* microseconds; 0: nothing was measured */
 
-/* The cubin, and how many bytes it has. */
+/* The cubin; `size` receives its number of bytes. */
 CUBIND_API const void* cubind_variant_cubin(const cubind_variant* variant, size_t* size);
 
 /* One launch of a variant's plan. */
 typedef struct cubind_launch_info {
   size_t size;
-  const char* symbol;    /* of the function in the cubin */
+  const char* symbol;    /* the function's name in the cubin */
   uint32_t grid[3];      /* blocks */
   uint32_t block[3];     /* threads */
   uint64_t shared_bytes; /* dynamic shared memory */
@@ -149,7 +149,7 @@ typedef struct cubind_launch_info {
 enum {
   CUBIND_BUFFER = 0, /* the caller's device memory */
   CUBIND_VALUE = 1,  /* `value`, computed for this problem */
-  CUBIND_SCALAR = 2  /* a number of the caller's */
+  CUBIND_SCALAR = 2  /* a number that the caller passes */
 };
 
 /* cubind_parameter.role */
@@ -159,7 +159,7 @@ enum {
   CUBIND_ROLE_OUT = 2,
   CUBIND_ROLE_INOUT = 3,
   CUBIND_ROLE_ZERO = 4,   /* the caller clears it before each launch */
-  CUBIND_ROLE_SCRATCH = 5 /* it only has to be there */
+  CUBIND_ROLE_SCRATCH = 5 /* the caller passes memory with any content */
 };
 
 typedef struct cubind_parameter {
@@ -173,7 +173,7 @@ typedef struct cubind_parameter {
   int64_t value;         /* of CUBIND_VALUE; converted to `type` at the launch */
 } cubind_parameter;
 
-/* In launch order; a launch without blocks is none of them. */
+/* The number of launches, in their order; a launch without blocks does not count. */
 CUBIND_API size_t cubind_variant_launches(const cubind_variant* variant);
 CUBIND_API cubind_code cubind_variant_launch(const cubind_variant* variant, size_t launch, cubind_launch_info* info);
 CUBIND_API cubind_code cubind_variant_parameter(const cubind_variant* variant, size_t launch, size_t parameter,
@@ -186,30 +186,30 @@ CUBIND_API cubind_code cubind_variant_parameter(const cubind_variant* variant, s
 CUBIND_API cubind_code cubind_load(const cubind_variant* variant, cubind_kernel** kernel);
 CUBIND_API void cubind_kernel_free(cubind_kernel* kernel);
 
-/* The driver's handles, for who launches by themselves; `launch` counts as in cubind_variant_launch(). They are good as long as the
-   kernel. */
+/* The driver's handles, for callers that launch by themselves; `launch` counts as in cubind_variant_launch(). They are valid as long as
+   the kernel. */
 CUBIND_API cubind_code cubind_kernel_module(const cubind_kernel* kernel, struct CUmod_st** module);
 CUBIND_API cubind_code cubind_kernel_function(const cubind_kernel* kernel, size_t launch,
                                               struct CUfunc_st** function);
 
 /* Computes everything of a launch but the arguments. dims: another problem of the bucket by its dims, in the order of
-   cubind_variant_problem(); NULL: the variant's own. CUBIND_NOT_FOUND where the answer does not reach these dims: then ask for them. */
+   cubind_variant_problem(); NULL: the variant's own. CUBIND_NOT_FOUND if the answer does not cover these dims: then ask for them. */
 CUBIND_API cubind_code cubind_bind(const cubind_kernel* kernel, const int64_t* dims, size_t count,
                                    cubind_binding** binding);
 CUBIND_API void cubind_binding_free(cubind_binding* binding);
 
-/* What the caller sets: buffers, with the bytes that they need for the binding's dims, and scalars. */
+/* The arguments that the caller sets: buffers, with the bytes that they need for the binding's dims, and scalars. */
 CUBIND_API size_t cubind_binding_arguments(const cubind_binding* binding);
 CUBIND_API cubind_code cubind_binding_argument(const cubind_binding* binding, size_t argument,
                                                cubind_parameter* info);
 
-/* By the names of the kernel spec; a scalar is converted to its parameter's type at the launch. */
+/* Set an argument by its name in the kernel spec; a scalar is converted to its parameter's type at the launch. */
 CUBIND_API cubind_code cubind_set_buffer(cubind_binding* binding, const char* name, const void* device_memory);
 CUBIND_API cubind_code cubind_set_float(cubind_binding* binding, const char* name, double value);
 CUBIND_API cubind_code cubind_set_integer(cubind_binding* binding, const char* name, int64_t value);
 
-/* Enqueues the launches on the stream (NULL: the default stream). CUBIND_INVALID_ARGUMENT, with nothing launched, where an argument is
-   missing, an integer does not fit, or an address is NULL or below its alignment. Allocates nothing and takes no lock. */
+/* Enqueues the launches on the stream (NULL: the default stream). If an argument is missing, an integer does not fit, or an address is
+   NULL or misaligned, it launches nothing and returns CUBIND_INVALID_ARGUMENT. Allocates nothing and takes no lock. */
 CUBIND_API cubind_code cubind_launch(const cubind_binding* binding, struct CUstream_st* stream);
 
 #ifdef __cplusplus

@@ -131,6 +131,7 @@ class Explaining {
     std::uint64_t fixed = 0, dynamic = 0;
     for (const EntryResources& entry : one.trial->resources) {
       one.registers = std::max(one.registers, entry.registers);
+      one.tensor_cores = one.tensor_cores || entry.tensor_cores;
       one.spilled_bytes = std::max(one.spilled_bytes, entry.spill_store_bytes + entry.spill_load_bytes);
       fixed = std::max<std::uint64_t>(fixed, entry.static_shared_bytes);
     }

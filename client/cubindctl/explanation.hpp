@@ -31,6 +31,7 @@ struct ExplainedTrial {
   std::uint32_t samples = 0;
   std::uint32_t registers = 0;  // the largest of its entries, as the two that follow
   std::uint32_t spilled_bytes = 0;
+  bool tensor_cores = false;                                 // one of its entries uses them
   std::uint64_t shared_bytes = 0;                            // static and dynamic
   std::optional<double> occupancy;                           // the smallest of its launches
   std::optional<double> bytes_per_second, flops_per_second;  // of the spec's `work`

@@ -71,15 +71,15 @@ void print_winner(std::ostream& out, const Explanation& explanation) {
 
 void print_best(std::ostream& out, const Explanation& explanation, std::size_t columns) {
   TextTable table({">TIME_US", ">SAMPLES", ">ROOFLINE", ">GB/S", ">TFLOP/S", ">REGISTERS", ">SHARED_B",
-                   ">SPILLED_B", ">OCCUPANCY", "NOTE", "CONFIGURATION"});
+                   ">SPILLED_B", ">OCCUPANCY", "TENSOR_CORES", "NOTE", "CONFIGURATION"});
   for (std::size_t i = 0; i < std::min(kBest, explanation.timed.size()); ++i) {
     const ExplainedTrial& one = explanation.timed[i];
     table.add({fixed(one.time_us, 2), std::to_string(one.samples), or_dash(one.roofline_share, 0),
                one.bytes_per_second ? fixed(*one.bytes_per_second * 1e-9, 0) : "-",
                one.flops_per_second ? fixed(*one.flops_per_second * 1e-12, 2) : "-",
                std::to_string(one.registers), std::to_string(one.shared_bytes),
-               std::to_string(one.spilled_bytes), or_dash(one.occupancy, 0), notes_of(one),
-               to_string(configuration_of(one))});
+               std::to_string(one.spilled_bytes), or_dash(one.occupancy, 0), one.tensor_cores ? "yes" : "no",
+               notes_of(one), to_string(configuration_of(one))});
   }
   if (!table.empty()) {
     out << "\nthe fastest\n";
@@ -148,7 +148,8 @@ OutputJson trial_json(const ExplainedTrial& one) {
                      {"samples", one.samples},
                      {"registers", one.registers},
                      {"shared_bytes", one.shared_bytes},
-                     {"spilled_bytes", one.spilled_bytes}};
+                     {"spilled_bytes", one.spilled_bytes},
+                     {"tensor_cores", one.tensor_cores}};
   add_known(json, "occupancy", one.occupancy);
   add_known(json, "bytes_per_second", one.bytes_per_second);
   add_known(json, "flops_per_second", one.flops_per_second);

@@ -86,6 +86,7 @@ class AnswerPrinter {
       line("launch", launch.entry + " grid " + dim_text(launch.grid) + " block " + dim_text(launch.block) +
                          " shared " + std::to_string(launch.shared_bytes) + " B");
     }
+    line("tensor cores", tensor_cores_text());
     line("cubin", reply_.artifact().architecture() + ", " + size_text(answer_.cubin().size()) + ", " +
                       reply_.artifact().toolchain() + ", sha256 " + answer_.cubin_digest().hex());
     if (!reply_.job_id().empty()) {
@@ -118,6 +119,24 @@ class AnswerPrinter {
               provenance_.measured_at();
     }
     return text + "; generation " + std::to_string(provenance_.generation().number());
+  }
+
+  // "yes", "no", or the launches whose entries use them.
+  std::string tensor_cores_text() const {
+    const std::vector<Launch>& launches = answer_.plan().launches;
+    std::vector<std::string> with;
+    for (const Launch& launch : launches) {
+      const auto uses_them = [&](const v1::EntryResources& entry) {
+        return entry.entry_symbol() == launch.entry_symbol && entry.tensor_cores();
+      };
+      if (std::ranges::any_of(reply_.artifact().entries(), uses_them)) {
+        with.push_back(launch.entry);
+      }
+    }
+    if (with.empty()) {
+      return "no";
+    }
+    return with.size() == launches.size() ? "yes" : "in " + join(with, ", ");
   }
 
   // Times and gain are those of the measured problem, which may differ from the asked one.

@@ -31,8 +31,8 @@ std::string state_name(v1::Job::State state) {
 }
 
 std::string evidence_name(v1::Evidence evidence) {
-  const bool known = evidence >= 0 && evidence <= static_cast<int>(Evidence::Measured);
-  return known ? std::string(to_string(static_cast<Evidence>(evidence))) : std::to_string(evidence);
+  const std::string name = lower_case(v1::Evidence_Name(evidence));
+  return name.empty() ? std::to_string(evidence) : name;
 }
 
 std::string outcome_name(v1::Outcome outcome) {

@@ -88,7 +88,8 @@ void print(const v1::CheckKernelReply& reply) {
     for (const v1::EntryResources& entry : artifact.entries()) {
       std::cout << "    " << entry.entry_symbol() << ": " << entry.registers() << " registers, "
                 << entry.static_shared_bytes() << " B static shared, "
-                << entry.spill_store_bytes() + entry.spill_load_bytes() << " B spilled\n";
+                << entry.spill_store_bytes() + entry.spill_load_bytes() << " B spilled, "
+                << (entry.tensor_cores() ? "tensor cores" : "no tensor cores") << "\n";
     }
   }
   for (const std::string& warning : reply.warnings()) {
@@ -105,7 +106,7 @@ class AllConfigurations {
       : connection_(connection),
         common_(common),
         request_(std::move(request)),
-        width_(std::max(11, 6 * entries)) {
+        width_(std::max(13, 6 * entries)) {
     request_.set_count(kPage);
   }
 
@@ -114,7 +115,7 @@ class AllConfigurations {
     *request_.add_problems() = report.problem();
     if (!common_.json) {
       std::cout << "  " << problem_text(report) << ":\n";
-      print({"REGISTERS", "SPILLED_B", "SHARED_B", "CUBIN_B"}, "CONFIGURATION");
+      print({"REGISTERS", "SPILLED_B", "SHARED_B", "TENSOR_CORES", "CUBIN_B"}, "CONFIGURATION");
     }
     OutputJson compiled = OutputJson::array();
     for (std::uint64_t first = 0; first < report.valid(); first += kPage) {
@@ -164,13 +165,15 @@ class AllConfigurations {
                 << std::endl;
       return;
     }
-    std::vector<std::string> registers, spilled, shared;  // of the entries, in the order of the launches
+    std::vector<std::string> registers, spilled, shared,
+        tensor_cores;  // of the entries, as they are launched
     for (const v1::EntryResources& entry : one.artifact().entries()) {
       registers.push_back(std::to_string(entry.registers()));
       spilled.push_back(std::to_string(entry.spill_store_bytes() + entry.spill_load_bytes()));
       shared.push_back(std::to_string(entry.static_shared_bytes()));
+      tensor_cores.emplace_back(entry.tensor_cores() ? "yes" : "no");
     }
-    print({join(registers, ","), join(spilled, ","), join(shared, ","),
+    print({join(registers, ","), join(spilled, ","), join(shared, ","), join(tensor_cores, ","),
            std::to_string(one.artifact().cubin_bytes())},
           configuration);
   }

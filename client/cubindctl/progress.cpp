@@ -58,7 +58,7 @@ std::string detail_of(const v1::Job& job) {
     return job.error();
   }
   if (!has_ended(job.state()) && !job.phase().empty()) {
-    return phase_of(job);
+    return stage_of(job);
   }
   return job.note();
 }
@@ -99,7 +99,7 @@ void Progress::event(const v1::TuneEvent& event) {
   } else if (terminal_.columns) {
     draw(event);
   } else if (said_.emplace(job.id(), state_text(job)).second) {
-    // Phases alternate while a job compiles ahead of its measurements: each is printed once.
+    // Stages alternate while a job compiles ahead of its measurements: each is printed once.
     line(replay_prefix(job.device()) + subject(job) + ": " + state_text(job) + " (job " + job.id() + ")");
   }
 }

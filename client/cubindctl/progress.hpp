@@ -19,7 +19,7 @@ struct Terminal {
 };
 
 /// A terminal's line is drawn again with each event and never wraps; elsewhere there is a line when a job
-/// starts, when its phase changes and when it ends. Lines about a replay device begin with "replayed: ". One
+/// starts, when its stage changes and when it ends. Lines about a replay device begin with "replayed: ". One
 /// thread. What others wrote moves no cursor.
 class Progress {
  public:
@@ -47,7 +47,7 @@ class Progress {
   const Terminal terminal_;
   const std::size_t expected_;
   std::vector<v1::TuneEvent> jobs_;
-  std::set<std::pair<std::string, std::string>> said_;  // job and phase that a plain line has told
+  std::set<std::pair<std::string, std::string>> said_;  // job and stage that a plain line has told
   std::string drawn_;                                   // the line on the terminal; empty: there is none
 };
 

@@ -91,11 +91,11 @@ std::string state_text(const v1::Job& job) {
     case v1::Job::QUEUED:
       return "queued";
     default:
-      return phase_of(job).empty() ? "running" : phase_of(job);
+      return stage_of(job).empty() ? "running" : stage_of(job);
   }
 }
 
-std::string phase_of(const v1::Job& job) {
+std::string stage_of(const v1::Job& job) {
   const bool in_the_midst = 0 < job.configurations_done() && job.configurations_done() < job.configurations();
   const bool prepares = job.phase() == "compiling" || job.phase() == "verifying";
   return job.kind() == v1::Job::TUNE && in_the_midst && prepares ? "screening" : job.phase();

@@ -25,12 +25,12 @@ std::string bar_text(const v1::TuneEvent& event, const Tally& tally, std::size_t
 /// "replayed: " for a replay device, else empty.
 std::string replay_prefix(const std::string& device);
 
-/// The state of a job that has not ended: its phase, or the reason for its wait.
+/// The state of a job that has not ended: its stage, or the reason for its wait.
 std::string state_text(const v1::Job& job);
 
-/// The phase of a running job; empty: none is known. Between its first and its last configuration a tuning
+/// The stage of a running job; empty: none is known. Between its first and its last configuration a tuning
 /// job compiles, verifies and samples one after the other: all of it is "screening".
-std::string phase_of(const v1::Job& job);
+std::string stage_of(const v1::Job& job);
 
 /// The time that the rest of all jobs will take, as the configurations so far and the ended jobs took, ms;
 /// absent while too little is known.

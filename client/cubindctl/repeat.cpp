@@ -32,7 +32,7 @@ class Repeating {
   void choose(std::uint32_t number, std::uint32_t count) {
     for (const KernelTune& tune : tunes_) {
       v1::TuneRequest request = tune.request;
-      request.set_fresh(true);
+      request.set_from_scratch(true);
       with_places(tune, [&] { run(request); });
     }
     if (!common_.json) {

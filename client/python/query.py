@@ -100,7 +100,7 @@ def problem_of(problem):
 
 def match_of(provenance):
     """The departures as `cubindctl get` prints them."""
-    short = {cubind_pb2.PREDICTED_WINNER: "predicted", cubind_pb2.DEFAULT_CONFIGURATION: "default"}
+    short = {cubind_pb2.DEFAULT_CONFIGURATION: "default"}
     names = [short.get(d) or cubind_pb2.Departure.Name(d).lower() for d in provenance.departures]
     return "+".join(names) or "exact"
 

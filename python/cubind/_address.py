@@ -39,8 +39,8 @@ def find_address(given: str | None) -> tuple[str | None, str]:
 
 
 def refusal(path: pathlib.Path) -> str:
-    """Why nobody takes a connection at this socket; "" where a daemon does. The file alone says nothing: a
-    daemon that was killed leaves it behind."""
+    """Why no daemon takes a connection at this socket; "" if one does. The file alone says nothing: a daemon
+    that was killed leaves it behind."""
     import socket  # only while a daemon is looked for
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -3,14 +3,15 @@ imports it at the first call: importing gRPC takes longer than everything else o
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import _fork
+from . import _fork, _wire
 from ._address import THREE_WAYS
-from .errors import UnavailableError, make_error
+from .errors import DataLossError, DeadlineExceededError, UnavailableError, make_error
 
 _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -18,10 +19,12 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.use_local_subchannel_pool", 1),
 ]
-# gRPC's own words if nobody listens; the daemon's own UNAVAILABLE has other words.
+# gRPC's own words if no daemon listens; the daemon's own UNAVAILABLE has other words.
 _CONNECT_FAILURE = re.compile(
     r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing"
 )
+# gRPC's own words if the daemon ends during a call.
+_CONNECTION_LOSS = re.compile(r"Socket closed|Connection reset|Broken pipe|recvmsg|GOAWAY")
 # "problem.dims.N: is 0, must be ..." begins with the field's path.
 _FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
 
@@ -30,8 +33,16 @@ _FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
 _abandoned: list[Any] = []
 
 
+def import_grpc() -> None:
+    """Imports now what the first call would import. An import by another thread holds up all threads."""
+    with contextlib.suppress(ImportError):  # which the first call will raise
+        import grpc  # noqa: F401
+
+        _wire.messages()
+
+
 class Connection:
-    """One channel, made when it is first needed, and made anew in a forked child. Safe on many threads."""
+    """One channel, made when it is first needed, and made again in a forked child. Safe on many threads."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -55,16 +66,16 @@ class Connection:
             channel.close()
 
     def unary(self, name: str, request: Any, reply: Any, timeout: float | None) -> Any:
-        """One request, one reply of the message class `reply`. timeout: seconds, None waits for ever."""
+        """One request, one reply of the message class `reply`. timeout: seconds, None waits forever."""
         call = self._call(name, "unary_unary", reply)
-        return self._checked(lambda: call(request, timeout=timeout))
+        return self._checked(lambda: call(request, timeout=timeout), timeout)
 
     def stream(self, name: str, request: Any, reply: Any, timeout: float | None) -> Iterator[Any]:
         """One request, replies until the daemon ends them. Closing the iterator cancels the call."""
         call = self._call(name, "unary_stream", reply)
         replies = call(request, timeout=timeout)
         try:
-            while (message := self._checked(lambda: next(replies, None))) is not None:
+            while (message := self._checked(lambda: next(replies, None), timeout)) is not None:
                 yield message
         finally:
             replies.cancel()
@@ -72,7 +83,7 @@ class Connection:
     def upload(self, name: str, requests: Iterable[Any], reply: Any, timeout: float | None) -> Any:
         """Many requests, one reply."""
         call = self._call(name, "stream_unary", reply)
-        return self._checked(lambda: call(iter(requests), timeout=timeout))
+        return self._checked(lambda: call(iter(requests), timeout=timeout), timeout)
 
     def _call(self, name: str, kind: str, reply: Any) -> Callable[..., Any]:
         call = self._calls.get(name)
@@ -93,17 +104,26 @@ class Connection:
             response_deserializer=reply.FromString,
         )
 
-    def _checked(self, call: Callable[[], Any]) -> Any:
+    def _checked(self, call: Callable[[], Any], timeout: float | None) -> Any:
         import grpc
 
         try:
             return call()
         except grpc.RpcError as error:
             status: Any = error
-            raise self._error(int(status.code().value[0]), status.details() or "") from None
+            raise self._error(int(status.code().value[0]), status.details() or "", timeout) from None
 
-    def _error(self, number: int, details: str) -> Exception:
+    def _error(self, number: int, details: str, timeout: float | None) -> Exception:
         if number == 14 and _CONNECT_FAILURE.search(details):
             return UnavailableError(f"no daemon answers there: {THREE_WAYS}", field=self.address)
+        if number == 14 and _CONNECTION_LOSS.search(details):
+            return UnavailableError(f"the daemon ended during the call: {THREE_WAYS}", field=self.address)
+        if (
+            number == 4 and details == "Deadline Exceeded"
+        ):  # gRPC's own words; the daemon says what it waits for
+            cause = f"no answer within {timeout:g} s: `cubindctl health` says whether the daemon lives"
+            return DeadlineExceededError(cause, field=self.address)
+        if number == 13 and "deserializing" in details:
+            return DataLossError("the reply is no message of cubind: another service answers", self.address)
         found = _FIELD.fullmatch(details) if number == 3 else None
         return make_error(number, found[1], found[2]) if found else make_error(number, "", details)

@@ -1,5 +1,5 @@
-"""Objects with locks, in forked children: a lock that another thread of the parent held would stay locked for
-ever."""
+"""Objects with locks, in forked children: a lock that another thread of the parent held would stay locked
+forever."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Cubins in CUDA contexts. They stay loaded as long as the process lives: launches may be under way, and a
-CUDA graph that was captured holds its kernels for ever."""
+CUDA graph that was captured holds its kernels forever."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def read_shapes(
     if isinstance(shapes, (str, os.PathLike)):
         placed = _read_file(pathlib.Path(shapes))
     elif isinstance(shapes, Mapping):
-        raise InvalidArgumentError("one problem stands in a list too: [{...}]", "shapes")
+        raise InvalidArgumentError("is one problem: pass a list of problems, [{...}]", "shapes")
     else:
         placed = [(f"shapes[{index}]", shape) for index, shape in enumerate(shapes)]
     return [_shape(place, shape, kernel) for place, shape in placed]
@@ -37,11 +37,11 @@ def read_shapes(
 
 def _shape(place: str, shape: Any, kernel: str | None) -> Shape:
     if not isinstance(shape, Mapping):
-        raise InvalidArgumentError(f'{shape!r} is no mapping like {{"N": 4096, "T": "bf16"}}', place)
+        raise InvalidArgumentError(f'{shape!r} is not a mapping like {{"N": 4096, "T": "bf16"}}', place)
     problem = dict(shape)
     name = problem.pop("kernel", kernel)
     if not name:
-        raise InvalidArgumentError('has no "kernel", and none is given', place)
+        raise InvalidArgumentError('has no "kernel": name it there, or for all problems by kernel=', place)
     return Shape(place, name, problem)
 
 

@@ -1,4 +1,4 @@
-"""What the extension asks torch for, handed to it once. Import this only where torch has been imported."""
+"""What the extension asks torch for, handed to it once. Import this only after torch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import functools
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad
 
 from . import _core, _torch_private
 
 
 def fields(autocast: bool) -> dict[str, Any]:
     """What _core.Torch is made of: see python/extension/torch_access.hpp. autocast: whether it counts as
-    somebody who looks on."""
+    a watcher."""
     return {
         "exchange": _torch_private.exchange,
         "plain": (torch.Tensor, torch.nn.Parameter),
         "watchers": _torch_private.watchers(autocast),
-        "forward_ad": forward_ad,
+        "forward_ad": _torch_private.forward_levels,
         "is_grad_enabled": torch.is_grad_enabled,
         "current_device": _torch_private.current_device,
         "device_count": torch.cuda.device_count,
@@ -28,6 +27,6 @@ def fields(autocast: bool) -> dict[str, Any]:
 
 
 @functools.cache
-def access() -> _core.Torch:
-    """For launches of kernels, which autocast has nothing to do with."""
-    return _core.Torch(fields(autocast=False))
+def access() -> _core.Torch | None:
+    """For launches of kernels, which autocast has nothing to do with. None if torch shows no tensors to C."""
+    return _core.Torch(fields(autocast=False)) if _torch_private.exchange is not None else None

@@ -2,11 +2,12 @@
 
 torch may change any of it without notice. If a piece is missing, or torch is newer than the versions that
 cubind was tested with, is_known is False: then operators go by torch's dispatcher, which costs host time, and
-where that would not be safe by torch's own functions. Import this only where torch has been imported.
+where that would not be safe by torch's own functions. Import this only after torch.
 """
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ def _version() -> tuple[int, ...]:
     return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
 
 
-# ---- Who takes part in a call besides the operator; each takes a tenth of a microsecond or less ----
+# ---- What takes part in a call besides the operator; each takes a tenth of a microsecond or less ----
 
 _watchers: tuple[Watcher | None, ...] = (
     _found("_C._len_torch_dispatch_stack"),
@@ -43,6 +44,11 @@ _missing = (
     any(watcher is None for watcher in (*_watchers, _autocast))
     or not hasattr(forward_ad, "_current_level")
     or not hasattr(_function, "_backward_cls")
+)
+
+# Its _current_level is below 0 unless forward-mode gradients are taken.
+forward_levels: Any = (
+    forward_ad if hasattr(forward_ad, "_current_level") else types.SimpleNamespace(_current_level=0)
 )
 
 is_known = _OLDEST <= _version() <= _NEWEST and not _missing
@@ -61,8 +67,7 @@ def is_transformed() -> bool:
     """Whether a transform of torch.func or a level of forward-mode gradients is active. True too if torch
     does not say."""
     active: Watcher | None = _watchers[1]
-    level: int = getattr(forward_ad, "_current_level", 0)
-    return level >= 0 or active is None or bool(active())
+    return forward_levels._current_level >= 0 or active is None or bool(active())
 
 
 # ---- Streams, devices and memory ----

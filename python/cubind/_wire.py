@@ -13,7 +13,7 @@ Problem = dict[str, "int | str"]
 
 _SOURCES = ("buffer", "value", "caller")
 _ROLES = ("none", "in", "out", "inout", "zero", "scratch")
-_SHORT = {"PREDICTED_WINNER": "predicted", "DEFAULT_CONFIGURATION": "default"}
+_SHORT = {"DEFAULT_CONFIGURATION": "default"}
 
 
 def messages() -> Any:
@@ -183,7 +183,7 @@ def _plain_one(field: Any, value: Any) -> Any:
 
 
 def table_rows(text: str) -> list[dict[str, Any]]:
-    """The records of a table, one flat dict each, with the label of the device in the place of its class."""
+    """The records of a table, one flat dict each, with the label of the device instead of its class."""
     table = json.loads(text)
     labels = {device["class"]: device["label"] for device in table["devices"]}
     return [{**record, "device": labels[record["device"]]} for record in table["records"]]

@@ -71,8 +71,8 @@ def is_array(value: Any) -> bool:
 
 
 def readable(value: Any) -> Any:
-    """The value; in the place of an array in GPU memory that has __dlpack__ alone, a view of it by torch or
-    CuPy, where one of them is loaded."""
+    """The value; instead of an array in GPU memory that has __dlpack__ alone, a view of it by torch or CuPy,
+    if one of them is loaded."""
     if isinstance(value, (int, float)) or is_array(value) or not hasattr(value, "__dlpack_device__"):
         return value
     libraries = [sys.modules[name] for name in ("torch", "cupy") if sys.modules.get(name) is not None]
@@ -82,7 +82,7 @@ def readable(value: Any) -> Any:
 
 
 def facts_of(name: str, array: Any) -> ArrayFacts:
-    """Raises InvalidArgumentError at `argument NAME` for what lies not in GPU memory."""
+    """Raises InvalidArgumentError at `argument NAME` for anything outside GPU memory."""
     if is_torch(array):
         if not array.is_cuda:
             raise _refused(
@@ -129,7 +129,7 @@ def stream_source(arrays: Sequence[Any]) -> tuple[Callable[[Any], int] | int, An
     handle. The default stream (0, None) where none of them is torch's or CuPy's."""
     for array in arrays:
         if is_torch(array):
-            from ._torch_private import stream_of  # torch is there
+            from ._torch_private import stream_of  # torch has been imported
 
             return stream_of, array.device.index
         cupy = sys.modules.get("cupy")
@@ -152,7 +152,7 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str, zero: bool) -> Any:
     cupy = sys.modules.get("cupy")
     if cupy is None or not isinstance(like, cupy.ndarray) or dtype in ("bf16", "e4m3", "e5m2"):
         raise InvalidArgumentError(
-            f"cannot allocate an array of {dtype} beside a {type(like).__name__}: pass it", field="arguments"
+            f"cannot allocate an array of {dtype} next to a {type(like).__name__}: pass it", field="arguments"
         )
     with like.device:
         return (cupy.zeros if zero else cupy.empty)(shape, dtype=_TORCH[dtype])

@@ -40,7 +40,7 @@ class Client:
     def __init__(self, address: str, timeout: float = 30.0, _daemon: EmbeddedDaemon | None = None) -> None:
         self.address = address
         self.timeout = timeout
-        self._daemon = _daemon  # which lives as long as somebody holds this
+        self._daemon = _daemon  # which lives as long as this object
         self._connection = Connection(address)
         self._answers: dict[Any, tuple[Held, ...]] = {}
         self._gpus: dict[Any, dict[str, dict[str, Any]]] = {}
@@ -313,7 +313,8 @@ class Client:
     def _describe_gpu(self, device: Any, gpu: Any) -> None:
         facts = self._gpus.get(gpu)
         if facts is None:
-            facts = _core.gpu()
+            # The calling thread need not have the device as its current one.
+            facts = _core.gpu(gpu) if isinstance(gpu, int) else _core.gpu()
             if gpu is not None:
                 self._gpus[gpu] = facts
         for name, value in facts["facts"].items():

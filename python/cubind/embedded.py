@@ -1,8 +1,8 @@
 """A private daemon, shared by the processes of the user and ended when the last of them has left.
 
 Each process holds a shared lock on a file as long as it uses the daemon. The daemon (`cubind --until-unlocked
-FILE`) looks once a second whether it could lock the file for itself; then nobody is left, and it ends. The
-kernel releases the lock of a process that was killed."""
+FILE`) tries once a second to lock the file for itself. If it can, no process is left, and it ends. The kernel
+releases the lock of a process that was killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHER_FOLDERS = "XDG_RUNTIME_DIR names another folder for its socket, XDG_CACHE
 
 
 class EmbeddedDaemon:
-    """The claim of this process on the user's private daemon, which is started if it is not there. Raises
+    """The claim of this process on the user's private daemon, which is started if none runs. Raises
     UnavailableError if the daemon does not start (with the end of its log), if its folders cannot be written,
     or if its program is missing. Forked children share the claim."""
 
@@ -120,6 +120,11 @@ def _runtime_folder() -> pathlib.Path:
 
 def _cache_folder() -> pathlib.Path:
     base = os.environ.get("XDG_CACHE_HOME")
-    folder = (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / "embedded"
+    try:
+        folder = (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / "embedded"
+    except RuntimeError:
+        raise UnavailableError(
+            f"the private daemon has no folder for its store: the user has no home; {_OTHER_FOLDERS}"
+        ) from None
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -51,7 +51,7 @@ class BoundKernel:
     allocated.
 
     bound() launches on the current stream of the arrays' library. bound(x2, w2), or bound(x=x2), launches
-    with other arrays in the place of those bound; they must have the same shapes, types and device, of which
+    with other arrays instead of those bound; they must have the same shapes, types and device, of which
     only the pointers' alignment is checked. `bound.launch` is the same callable, a little faster.
 
     arguments: the names of what it takes, in its order. answer: the variant. values: what is bound, in that
@@ -173,9 +173,12 @@ class Kernel:
         if self._repeated is None:
             if not any(map(arrays.is_torch, call.values)):
                 return
-            from ._torch_access import access  # torch is there
+            from ._torch_access import access  # torch has been imported
 
-            self._repeated = _core.RepeatedCalls(access())
+            torch = access()
+            if torch is None:
+                return
+            self._repeated = _core.RepeatedCalls(torch)
         variant = call.variant
         self._repeated.know(named, variant.loaded, call.dims, call.values, call.made, variant.until)
 

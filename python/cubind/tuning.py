@@ -102,23 +102,42 @@ def _progress(total: int, wanted: bool) -> Iterator[Callable[[Any, bool], None]]
     try:
         from tqdm.auto import tqdm  # where installed
     except ImportError:
-        yield _print_end
+        yield _line_printer()
         return
     with tqdm(total=total, unit="problem") as bar:
 
         def show(event: Any, ended: bool) -> None:
-            bar.set_postfix_str(f"{event.job.kernel} {event.job.phase}", refresh=True)
+            bar.set_postfix_str(f"{event.job.kernel} {_wait(event.job) or event.job.phase}", refresh=True)
             bar.update(1 if ended else 0)
 
         yield show
 
 
-def _print_end(event: Any, ended: bool) -> None:
-    if ended:
+def _wait(job: Any) -> str:
+    """What the job waits for; "" if it does not."""
+    state = _wire.messages().Job.State.Name(job.state)
+    return {
+        "NO_DEVICE": f"waits: no agent offers {job.device}",
+        "WAITING_FOR_IDLE_GPU": "waits: another process uses the GPU",
+    }.get(state, "")
+
+
+def _line_printer() -> Callable[[Any, bool], None]:
+    told: set[tuple[str, str]] = set()  # each wait of a job is printed once
+
+    def show(event: Any, ended: bool) -> None:
+        text = _end(event) if ended else _wait(event.job)
+        if not text or (event.job.id, text) in told:
+            return
+        told.add((event.job.id, text))
         problem = ",".join(f"{name}={value}" for name, value in _wire.problem_of(event.job.problem).items())
-        time = (
-            f"{event.provenance.median_us:.2f} us"
-            if event.provenance.samples
-            else event.job.error or "no winner"
-        )
-        print(f"{event.job.kernel} {problem}: {time}", file=sys.stderr)
+        print(f"{event.job.kernel} {problem}: {text}", file=sys.stderr)
+
+    return show
+
+
+def _end(event: Any) -> str:
+    if event.provenance.samples:
+        return f"{event.provenance.median_us:.2f} us"
+    error: str = event.job.error
+    return error or "no winner"

@@ -9,8 +9,8 @@
 
 namespace cubind::python {
 
-/// A builtin function f(*arguments, **by_name): the arguments in the order of `kernel.arguments()`, and in
-/// the place of any that is left out the value in `bound`, which is kept alive. `stream` is an int, or is
+/// A builtin function f(*arguments, **by_name): the arguments in the order of `kernel.arguments()`, and for
+/// each that is left out the value in `bound`, which is kept alive. `stream` is an int, or is
 /// called with `device` for one at each launch.
 Object make_launcher(PreparedLaunch launch, const BoundKernel& kernel, PyObject* bound, PyObject* stream,
                      PyObject* device);

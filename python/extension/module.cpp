@@ -24,10 +24,31 @@ PyObject* decompress(PyObject*, PyObject* arguments) {
   });
 }
 
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+  ~WithoutGil() { PyEval_RestoreThread(state_); }
+
+ private:
+  PyThreadState* state_;
+};
+
+// Other threads of Python run meanwhile: starting NVML takes long.
+Gpu read_gpu(int ordinal) {
+  const WithoutGil others_run;
+  return ordinal < 0 ? current_gpu() : gpu_at(static_cast<std::size_t>(ordinal));
+}
+
 // The fields of v1.DeviceFacts and v1.DriverVersion.
-PyObject* gpu(PyObject*, PyObject*) {
+PyObject* gpu(PyObject*, PyObject* arguments) {
+  int ordinal = -1;
+  if (PyArg_ParseTuple(arguments, "|i", &ordinal) == 0) {
+    return nullptr;
+  }
   return guarded([&] {
-    const Gpu gpu = current_gpu();
+    const Gpu gpu = read_gpu(ordinal);
     const cuda::DeviceFacts& facts = gpu.facts;
     return Object::take(Py_BuildValue(
         "{s:{s:s,s:I,s:I,s:I,s:I,s:K,s:K,s:K,s:I,s:s,s:I,s:I},s:{s:I,s:s}}", "facts", "name",
@@ -44,8 +65,9 @@ PyObject* gpu(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"decompress", decompress, METH_VARARGS,
      "decompress(frame, size): the content of a zstd frame, `size` bytes."},
-    {"gpu", gpu, METH_NOARGS,
-     "gpu(): facts and driver of the current GPU, as v1.DeviceFacts and v1.DriverVersion."},
+    {"gpu", gpu, METH_VARARGS,
+     "gpu(ordinal=-1): facts and driver of a GPU, -1: of the current one, as v1.DeviceFacts and "
+     "v1.DriverVersion."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -59,17 +59,25 @@ OperatorCall::OperatorCall(std::shared_ptr<const TorchAccess> torch, const Opera
 void OperatorCall::know(DType type, int device, std::span<const std::int64_t> known,
                         std::vector<Variant> variants) {
   std::ranges::for_each(variants, [this](const Variant& variant) { check(variant); });
+  Variants all;
+  for (Variant& variant : variants) {
+    all.push_back({std::move(variant)});
+  }
+  variants_.insert_or_assign(key_of(type, device, known), std::make_shared<const Variants>(std::move(all)));
+}
+
+void OperatorCall::forget(DType type, int device, std::span<const std::int64_t> known) {
+  variants_.erase(key_of(type, device, known));
+}
+
+OperatorCall::Key OperatorCall::key_of(DType type, int device, std::span<const std::int64_t> known) const {
   if (known.size() != known_.size()) {
     throw Error(ErrorCode::InvalidArgument, "operator",
                 "expected the values of " + std::to_string(known_.size()) + " dims");
   }
   Key key{type, device, {}};
   std::ranges::copy(known, key.known.begin());
-  Variants all;
-  for (Variant& variant : variants) {
-    all.push_back({std::move(variant)});
-  }
-  variants_.insert_or_assign(key, std::make_shared<const Variants>(std::move(all)));
+  return key;
 }
 
 void OperatorCall::check(const Variant& variant) const {
@@ -82,24 +90,42 @@ void OperatorCall::check(const Variant& variant) const {
   }
 }
 
-bool OperatorCall::launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
-                          Outputs& outputs) const {
+OperatorCall::Outcome OperatorCall::launch(std::span<PyObject* const> arguments,
+                                           std::optional<std::int64_t> last, Outputs& outputs) const {
   Problem problem;
   if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem) ||
       (last && *last != problem.dims[dims_ - 1])) {
-    return false;
+    return Outcome::NotSimple;
   }
   const std::shared_ptr<const Variants> variants =
       find(problem);  // kept: Python runs while memory is allocated
   if (variants == nullptr) {
+    return Outcome::NotSimple;
+  }
+  const Outcome outcome = variants->empty()                                         ? Outcome::Missing
+                          : run_any(*variants, arguments.front(), problem, outputs) ? Outcome::Launched
+                                                                                    : Outcome::NotSimple;
+  ++counts_[static_cast<std::size_t>(outcome)];
+  return outcome;
+}
+
+bool OperatorCall::is_missing(std::span<PyObject* const> arguments) const {
+  Problem problem;
+  if (variants_.empty() || arguments.size() != this->arguments() || !read(arguments, problem)) {
     return false;
   }
+  const std::shared_ptr<const Variants> variants = find(problem);
+  const bool missing = variants != nullptr && variants->empty();
+  counts_[static_cast<std::size_t>(Outcome::Missing)] += missing ? 1 : 0;
+  return missing;
+}
+
+bool OperatorCall::run_any(const Variants& variants, PyObject* like, Problem& problem,
+                           Outputs& outputs) const {
   const std::optional<cuda::Stream> stream = torch_->stream(problem.first);
-  if (!stream || !allocate(arguments.front(), problem, outputs)) {
-    return false;
-  }
-  return std::ranges::any_of(
-      *variants, [&](const Known& known) { return run(known, arguments.front(), problem, *stream); });
+  return stream && allocate(like, problem, outputs) && std::ranges::any_of(variants, [&](const Known& known) {
+           return run(known, like, problem, *stream);
+         });
 }
 
 bool OperatorCall::read(std::span<PyObject* const> arguments, Problem& problem) const {
@@ -185,7 +211,8 @@ bool OperatorCall::run(const Known& known, PyObject* like, const Problem& proble
     }
     values[i] = cuda::DevicePtr{0};
     if (extents[i] > 0) {
-      const TorchAccess::Form bytes = torch_->form({static_cast<std::int64_t>(extents[i])}, torch_->dtype(DType::U8));
+      const TorchAccess::Form bytes =
+          torch_->form({static_cast<std::int64_t>(extents[i])}, torch_->dtype(DType::U8));
       std::optional<TorchAccess::Memory> made = torch_->empty(like, problem.first, bytes);
       values[i] = made ? address_of(made->view) : ArgumentValue();
       scratch.push_back(made ? std::move(made->tensor) : Object());

@@ -47,16 +47,33 @@ class OperatorCall {
     std::vector<int> order;  // the value of each of the kernel's arguments, -1: scratch memory
   };
 
-  /// The variants for tensors of this type on this GPU (-1: the CPU) with these values of the known dims;
-  /// they are tried in their order. Throws Error(InvalidArgument) where one does not fit.
+  /// Sets the variants for tensors of this type on this GPU (-1: the CPU) with these values of the known
+  /// dims; they are tried in their order. An empty list says that there is none, so that a call need not look
+  /// for one. Throws Error(InvalidArgument) if a variant does not fit.
   void know(DType type, int device, std::span<const std::int64_t> known, std::vector<Variant> variants);
+  /// Undoes know(): whether there is a variant is not known any more.
+  void forget(DType type, int device, std::span<const std::int64_t> known);
   void clear() { variants_.clear(); }
+  bool is_empty() const { return variants_.empty(); }
 
-  /// Allocates the outputs and launches on the current stream of the tensors' GPU. False where that is not as
-  /// simple: no variant is known, a tensor is not contiguous, has no elements or does not fit to the others,
-  /// a number is none, an address is not aligned. Then nothing was launched. `last`: the value that the last
-  /// dim has to have.
-  bool launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last, Outputs& outputs) const;
+  enum class Outcome {
+    Launched,
+    Missing,  // know() said that there is no variant
+    // No know(); or a tensor is not contiguous, has no elements or does not fit the others, a number is none,
+    // or an address is not aligned.
+    NotSimple,
+  };
+
+  /// Allocates the outputs and launches on the current stream of the tensors' GPU. Unless the outcome is
+  /// Launched, nothing was launched. `last`: the value that the last dim has to have.
+  Outcome launch(std::span<PyObject* const> arguments, std::optional<std::int64_t> last,
+                 Outputs& outputs) const;
+
+  /// Whether launch() would have the outcome Missing, which then counts as one.
+  bool is_missing(std::span<PyObject* const> arguments) const;
+
+  /// How many calls of launch() had this outcome; of Launched and Missing alone.
+  std::uint64_t count(Outcome outcome) const { return counts_[static_cast<std::size_t>(outcome)]; }
 
  private:
   using Dims = std::array<std::int64_t, kMaxDims>;
@@ -78,6 +95,8 @@ class OperatorCall {
   using Variants = std::vector<Known>;
   struct Problem;
 
+  Key key_of(DType type, int device, std::span<const std::int64_t> known) const;
+  bool run_any(const Variants& variants, PyObject* like, Problem& problem, Outputs& outputs) const;
   bool read(std::span<PyObject* const> arguments, Problem& problem) const;
   bool read_tensor(PyObject* tensor, std::size_t number, Problem& problem) const;
   std::shared_ptr<const Variants> find(const Problem& problem) const;
@@ -91,6 +110,7 @@ class OperatorCall {
   std::vector<std::size_t> known_;                              // numbers of dims
   mutable std::array<TorchAccess::Form, kMaxOutputs> forms_{};  // of the outputs of the last call
   std::map<Key, std::shared_ptr<const Variants>> variants_;
+  mutable std::array<std::uint64_t, 3> counts_{};
 };
 
 }  // namespace cubind::python

@@ -104,12 +104,12 @@ int init_operator(PyObject* self, PyObject* arguments, PyObject*) {
   return set_up(guarded([&] {
     const OperatorLayout layout{texts_of(dims), texts_of(inputs), texts_of(outputs), texts_of(known),
                                 static_cast<std::size_t>(numbers)};
-    set_boxed(self, std::make_unique<Operator>(
-                        Operator{OperatorCall(unbox<TorchPointer>(torch, torch_type, "Torch"), layout),
-                                 {},
-                                 {},
-                                 Object::share(constants),
-                                 Object::take(PyUnicode_InternFromString("to_save"))}));
+    set_boxed(self,
+              std::make_unique<Operator>(Operator{OperatorCall(torch_access(torch), layout),
+                                                  {},
+                                                  {},
+                                                  Object::share(constants),
+                                                  Object::take(PyUnicode_InternFromString("to_save"))}));
     return Object::share(Py_None);
   }));
 }
@@ -126,6 +126,14 @@ std::vector<OperatorCall::Variant> variants_of(PyObject* pairs) {
   return variants;
 }
 
+DType dtype_named(const char* name) {
+  const std::optional<DType> dtype = parse_dtype(name);
+  if (!dtype) {
+    throw Error(ErrorCode::InvalidArgument, name, "is no type");
+  }
+  return *dtype;
+}
+
 PyObject* operator_know(PyObject* self, PyObject* arguments) {
   PyObject *known = nullptr, *variants = nullptr;
   const char* type = nullptr;
@@ -134,12 +142,31 @@ PyObject* operator_know(PyObject* self, PyObject* arguments) {
     return nullptr;
   }
   return guarded([&] {
-    const std::optional<DType> dtype = parse_dtype(type);
-    if (!dtype) {
-      throw Error(ErrorCode::InvalidArgument, type, "is no type");
-    }
-    unbox<Operator>(self).call.know(*dtype, device, numbers_of<std::int64_t>(known), variants_of(variants));
+    unbox<Operator>(self).call.know(dtype_named(type), device, numbers_of<std::int64_t>(known),
+                                    variants_of(variants));
     return Object::share(Py_None);
+  });
+}
+
+PyObject* operator_forget(PyObject* self, PyObject* arguments) {
+  PyObject* known = nullptr;
+  const char* type = nullptr;
+  int device = 0;
+  if (PyArg_ParseTuple(arguments, "siO", &type, &device, &known) == 0) {
+    return nullptr;
+  }
+  return guarded([&] {
+    unbox<Operator>(self).call.forget(dtype_named(type), device, numbers_of<std::int64_t>(known));
+    return Object::share(Py_None);
+  });
+}
+
+PyObject* operator_counts(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const OperatorCall& call = unbox<Operator>(self).call;
+    using enum OperatorCall::Outcome;
+    return Object::take(Py_BuildValue("KK", static_cast<unsigned long long>(call.count(Launched)),
+                                      static_cast<unsigned long long>(call.count(Missing))));
   });
 }
 
@@ -176,14 +203,29 @@ Object tuple_of(const OperatorCall& call, const OperatorCall::Outputs& outputs) 
   return tuple;
 }
 
+using Outcome = OperatorCall::Outcome;
+
+// NotImplemented is a promise: without another look, torch's own takes its place.
+Object not_launched(Outcome outcome) {
+  return Object::share(outcome == Outcome::Missing ? Py_NotImplemented : Py_None);
+}
+
 PyObject* operator_launch(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return guarded([&] {
     const OperatorCall& call = unbox<Operator>(self).call;
     OperatorCall::Outputs outputs;
-    if (!call.launch({given, static_cast<std::size_t>(count)}, std::nullopt, outputs)) {
-      return Object::share(Py_None);
+    const Outcome outcome = call.launch({given, static_cast<std::size_t>(count)}, std::nullopt, outputs);
+    if (outcome != Outcome::Launched) {
+      return not_launched(outcome);
     }
     return call.outputs() == 1 ? outputs[0] : tuple_of(call, outputs);
+  });
+}
+
+PyObject* operator_is_missing(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return guarded([&] {
+    const OperatorCall& call = unbox<Operator>(self).call;
+    return Object::share(call.is_missing({given, static_cast<std::size_t>(count)}) ? Py_True : Py_False);
   });
 }
 
@@ -245,7 +287,7 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
   return guarded([&]() -> Object {
     Operator& op = unbox<Operator>(self);
     const TorchAccess& torch = op.call.torch();
-    if (count != static_cast<Py_ssize_t>(op.call.arguments()) + 1) {
+    if (op.call.is_empty() || count != static_cast<Py_ssize_t>(op.call.arguments()) + 1) {
       return Object::share(Py_None);
     }
     const std::span<PyObject* const> arguments(given + 1, op.call.arguments());
@@ -258,8 +300,12 @@ PyObject* operator_direct(PyObject* self, PyObject* const* given, Py_ssize_t cou
     }
     const bool needs_gradients = torch.needs_gradients(tensors);
     OperatorCall::Outputs outputs;
-    if ((needs_gradients && !op.differentiated) || !op.call.launch(arguments, last, outputs)) {
+    if (needs_gradients && !op.differentiated) {
       return Object::share(Py_None);
+    }
+    const Outcome outcome = op.call.launch(arguments, last, outputs);
+    if (outcome != Outcome::Launched) {
+      return not_launched(outcome);
     }
     return needs_gradients ? with_gradients(op, arguments, outputs) : outputs[0];
   });
@@ -307,21 +353,28 @@ std::shared_ptr<const TorchAccess> torch_access(PyObject* torch) {
 
 void add_operator_types(PyObject* module) {
   static PyMethodDef torch_methods[] = {
-      {"is_quiet", torch_is_quiet, METH_NOARGS, "is_quiet(): whether nobody looks on at the operators."},
+      {"is_quiet", torch_is_quiet, METH_NOARGS,
+       "is_quiet(): whether no autocast, dispatch mode, transform or tracer is active."},
       {nullptr, nullptr, 0, nullptr}};
   static PyMethodDef methods[] = {
       {"know", operator_know, METH_VARARGS,
-       "know(type, device, known, variants): (kernel, order) of those that are known from now on."},
+       "know(type, device, known, variants): sets the (kernel, order) pairs of these tensors; none of them: "
+       "there is no kernel."},
+      {"forget", operator_forget, METH_VARARGS, "forget(type, device, known): undoes know()."},
+      {"counts", operator_counts, METH_NOARGS, "counts(): (launches, calls that found no kernel)."},
       {"clear", operator_clear, METH_NOARGS, "clear(): no variant is known any more."},
       {"differentiate", operator_differentiate, METH_VARARGS,
        "differentiate(differentiated, saved): where gradients are needed direct() calls "
        "differentiated(others)(*tensors). others: the constants and numbers. saved: numbers of tensors."},
       {"launch", fast_method(operator_launch), METH_FASTCALL,
-       "launch(*arguments): the output, or a tuple of them; None where no known variant does it as simply."},
+       "launch(*arguments): the output, or a tuple of them; NotImplemented if there is no kernel; None if "
+       "the call is not as simple."},
+      {"is_missing", fast_method(operator_is_missing), METH_FASTCALL,
+       "is_missing(*arguments): whether launch() would give NotImplemented."},
       {"direct", fast_method(operator_direct), METH_FASTCALL,
-       "direct(sizes, *arguments): the first output, with gradients; None where launch() gives None, a "
-       "tensor is not "
-       "plain or somebody looks on. sizes: a sequence that has to be that of the last dim, or None."},
+       "direct(sizes, *arguments): the first output, with gradients; NotImplemented and None as launch(), "
+       "None also if a tensor is not plain or a dispatch mode is active. sizes: a sequence that has to be "
+       "that of the last dim, or None."},
       {"forward", fast_method(operator_forward), METH_FASTCALL,
        "forward(ctx, *tensors): that of direct()'s autograd.Function."},
       {nullptr, nullptr, 0, nullptr}};

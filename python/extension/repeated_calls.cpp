@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMaxCalls = 64;  // of one kernel
 constexpr std::size_t kMaxNamed = 32, kMaxValues = 32;
 
-// An argument of the call at hand. Both objects are borrowed from the call's keywords.
+// An argument of the current call. Both objects are borrowed from the call's keywords.
 struct Item {
   PyObject* name = nullptr;
   PyObject* object = nullptr;
@@ -53,7 +53,7 @@ bool same_part(PyObject* a, PyObject* b) {
 
 // What an argument was, and has to be again.
 struct Given {
-  enum class Kind : std::uint8_t { Tensor, Number, Part };
+  enum class Kind : std::uint8_t { Tensor, Address, Number, Part };
 
   Object name;
   Kind kind = Kind::Number;
@@ -68,6 +68,8 @@ struct Given {
     switch (kind) {
       case Kind::Tensor:
         return item.view && fits(*item.view);
+      case Kind::Address:
+        return PyLong_Check(item.object) != 0;
       case Kind::Number:
         return is_number(item.object);
       case Kind::Part:
@@ -90,7 +92,8 @@ struct Made {
   bool returned = false;
 };
 
-// The source of an argument of the kernel: a number in `given` or `made`, or neither: a buffer without elements.
+// The source of an argument of the kernel: a number in `given` or `made`, or neither: a buffer without
+// elements.
 struct Source {
   std::optional<std::size_t> given, made;
 };
@@ -189,7 +192,7 @@ Object returned(const Call& call, const std::array<TorchAccess::Memory, kMaxValu
 
 // Py_NotImplemented where the call repeats none: then nothing was launched.
 Object launch(RepeatedCalls& repeated, PyObject* named, PyObject* stream) {
-  const Object other = Object::share(Py_NotImplemented);
+  Object other = Object::share(Py_NotImplemented);
   Items items;
   const auto given = repeated.calls.empty() ? std::nullopt : read(*repeated.torch, named, items);
   // Kept: Python runs while memory is allocated.
@@ -220,26 +223,35 @@ Object launch(RepeatedCalls& repeated, PyObject* named, PyObject* stream) {
 
 // ---- What is kept of a call ----
 
-// Absent for what may be another value in a call that looks the same.
-std::optional<Given> given_of(const TorchAccess& torch, const Item& item, bool is_argument) {
+bool is_part(const TorchAccess& torch, PyObject* object) {
+  return is_exactly(object, PyLong_Type) || is_exactly(object, PyBool_Type) ||
+         is_exactly(object, PyUnicode_Type) || torch.is_dtype(object);
+}
+
+// `parameter`: null for a part of the problem. Absent for what may be another value in a call that looks the
+// same, and for what is converted.
+std::optional<Given> given_of(const TorchAccess& torch, const Item& item, const Parameter* parameter) {
   Given given;
   given.name = Object::share(item.name);
-  if (item.view) {
+  bool is_simple = false;
+  if (parameter == nullptr) {
+    given.kind = Given::Kind::Part;
+    given.part = Object::share(item.object);
+    is_simple = is_part(torch, item.object);
+  } else if (parameter->source != ParameterSource::Buffer) {
+    given.kind = Given::Kind::Number;
+    is_simple = is_number(item.object);
+  } else if (item.view) {
     given.kind = Given::Kind::Tensor;
     given.tensor = *item.view;
     const auto shape = shape_of(*item.view);
     given.shape.assign(shape.begin(), shape.end());
-    return is_contiguous(*item.view) ? std::optional(given) : std::nullopt;
+    is_simple = is_contiguous(*item.view);
+  } else {
+    given.kind = Given::Kind::Address;
+    is_simple = PyLong_Check(item.object) != 0;
   }
-  if (is_argument) {
-    given.kind = Given::Kind::Number;
-    return is_number(item.object) ? std::optional(given) : std::nullopt;
-  }
-  given.kind = Given::Kind::Part;
-  given.part = Object::share(item.object);
-  const bool is_fixed = is_exactly(item.object, PyLong_Type) || is_exactly(item.object, PyBool_Type) ||
-                        is_exactly(item.object, PyUnicode_Type) || torch.is_dtype(item.object);
-  return is_fixed ? std::optional(given) : std::nullopt;
+  return is_simple ? std::optional(std::move(given)) : std::nullopt;
 }
 
 bool contains(PyObject* list, PyObject* object) {
@@ -276,9 +288,8 @@ std::optional<Source> source_of(const TorchAccess& torch, const Parameter& param
 bool add_given(const TorchAccess& torch, std::span<const Item> items, Call& call) {
   const std::vector<Parameter>& parameters = call.kernel.arguments();
   for (const Item& item : items) {
-    const std::string name = text_of(item.name);
-    auto given =
-        given_of(torch, item, std::ranges::find(parameters, name, &Parameter::name) != parameters.end());
+    const auto parameter = std::ranges::find(parameters, text_of(item.name), &Parameter::name);
+    auto given = given_of(torch, item, parameter == parameters.end() ? nullptr : &*parameter);
     if (!given) {
       return false;
     }

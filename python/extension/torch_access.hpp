@@ -19,7 +19,7 @@ class TorchAccess {
   /// The fields of a mapping. Throws PythonError where one is missing.
   ///   exchange          torch.Tensor.__dlpack_c_exchange_api__; None where torch has none: no tensor is read
   ///   plain             the types whose instances are tensors and nothing more
-  ///   watchers          callables: one that returns what is true has somebody look on at the operators
+  ///   watchers          callables: one that returns a true value watches the operators
   ///   forward_ad        the module of forward-mode gradients; its _current_level is below 0 without any
   ///   empty_strided     callables of sizes, strides and a dtype: for the CPU, for the current GPU. None
   ///                     where torch has none: then new_empty() makes tensors, which takes longer
@@ -29,7 +29,7 @@ class TorchAccess {
   explicit TorchAccess(PyObject* fields);
 
   bool is_plain(PyObject* object) const;
-  /// Nobody looks on: no watcher, no forward-mode gradients.
+  /// Nothing watches: no watcher, no forward-mode gradients.
   bool is_quiet() const;
   /// Gradients are recorded, and one of the tensors needs them.
   bool needs_gradients(std::span<PyObject* const> tensors) const;

@@ -9,7 +9,7 @@
 
 #include "server/answer/artifact_entries.hpp"
 #include "server/answer/artifact_finder.hpp"
-#include "server/jobs/scheduler.hpp"
+#include "server/jobs/orders.hpp"
 #include "server/lookup/revisions.hpp"
 
 namespace cubind {

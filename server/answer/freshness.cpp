@@ -9,7 +9,7 @@ namespace {
 /// The validators of a new measurement. Absent: the next agent is unknown.
 std::optional<RecordRow> made_by_tuning(const Question& question, const AgentProfiles& agents) {
   for (const AgentProfile& agent : agents) {
-    const auto device = offered_device({agent}, question.key.device_class);
+    const auto device = offered_device({&agent, 1}, question.key.device_class);
     if (!device) {
       continue;
     }
@@ -18,7 +18,7 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
     made.timing.power_limit_mw = device->device.facts.power_limit_mw;
     // An agent measures with its own toolchains, whatever others offer for compiling.
     if (const auto toolchain =
-            current_toolchain({agent}, device->driver, architecture(device->device.facts, false))) {
+            current_toolchain({&agent, 1}, device->driver, architecture(device->device.facts, false))) {
       made.toolchain.name = toolchain->name;
     }
     return made;

@@ -225,7 +225,7 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
 
 WorkProgress progress_from_wire(const v1::Progress& wire) {
   WorkProgress progress;
-  progress.phase = wire.phase();
+  progress.stage = wire.stage();
   progress.configurations = wire.configurations();
   progress.configurations_done = wire.configurations_done();
   progress.nvrtc_calls = wire.nvrtc_calls();
@@ -319,7 +319,7 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_lease_id(lease.id);
   to.set_fence(lease.fence);
   to.set_job_id(lease.job.id);
-  to.set_kind(static_cast<v1::Job::Kind>(lease.job.kind));
+  to.set_kind(to_wire(lease.job.kind));
   to_wire(lease.spec, *to.mutable_spec());
   to_wire(question.problem, *to.mutable_problem());
   to_wire(lease.facts, *to.mutable_facts());
@@ -327,13 +327,13 @@ void to_wire(const Lease& lease, v1::LeaseGrant& to) {
   to.set_gpu_uuid(lease.gpu_uuid);
   to_wire(question.policy, *to.mutable_policy());
   to_wire(question.numerics, *to.mutable_numerics());
-  to.set_job_key(bytes_of(lease.job.fresh ? Digest::of(lease.job.id) : job_key(question)));
+  to.set_job_key(bytes_of(lease.job.from_scratch ? Digest::of(lease.job.id) : job_key(question)));
   to.set_lease_ms(lease.lease_ms);
   if (lease.incumbent) {
     to.set_incumbent_trial(bytes_of(lease.incumbent->trial));
     to_wire(lease.incumbent->configuration, *to.mutable_incumbent());
   }
-  for (const Configuration& configuration : lease.job.warm_start) {
+  for (const Configuration& configuration : lease.job.hints) {
     to_wire(configuration, *to.add_hints());
   }
   for (const Configuration& configuration : lease.job.listed) {

@@ -95,12 +95,12 @@ std::vector<Configuration> listed_of(const v1::TuneRequest& request, const Kerne
     }
   };
   check_count(request.listed_size(), kMaxListed, "listed");
-  refuse(request.listed_size() > 0 && (request.problems_size() != 1 || request.fresh()), "listed",
-         "goes with one problem, and without `fresh`");
+  refuse(request.listed_size() > 0 && (request.problems_size() != 1 || request.from_scratch()), "listed",
+         "goes with one problem, and without `from_scratch`");
   refuse(request.rounds() > 0 && request.listed_size() == 0, "rounds", "goes with `listed`");
   refuse(request.rounds() > kMaxRounds, "rounds",
          std::to_string(request.rounds()) + " is above the limit of " + std::to_string(kMaxRounds));
-  refuse(request.fresh() && request.has_wanted(), "fresh", "does not go with `wanted`");
+  refuse(request.from_scratch() && request.has_wanted(), "from_scratch", "does not go with `wanted`");
   std::vector<Configuration> listed;
   for (int i = 0; i < request.listed_size(); ++i) {
     const std::string field = element("listed", i);

@@ -88,16 +88,29 @@ void to_wire(const ServedAnswer& from, v1::GetVariantReply& to) {
   to.set_device_class(bytes_of(from.question.device.digest));
 }
 
+static_assert(static_cast<int>(JobKind::Tune) == v1::Job::TUNE);
+static_assert(static_cast<int>(JobKind::CompileWinner) == v1::Job::COMPILE_WINNER);
+v1::Job::Kind to_wire(JobKind from) { return static_cast<v1::Job::Kind>(from); }
+
+static_assert(static_cast<int>(JobState::Queued) == v1::Job::QUEUED);
+static_assert(static_cast<int>(JobState::Running) == v1::Job::RUNNING);
+static_assert(static_cast<int>(JobState::NoDevice) == v1::Job::NO_DEVICE);
+static_assert(static_cast<int>(JobState::WaitingForIdleGpu) == v1::Job::WAITING_FOR_IDLE_GPU);
+static_assert(static_cast<int>(JobState::Done) == v1::Job::DONE);
+static_assert(static_cast<int>(JobState::Failed) == v1::Job::FAILED);
+static_assert(static_cast<int>(JobState::Cancelled) == v1::Job::CANCELLED);
+v1::Job::State to_wire(JobState from) { return static_cast<v1::Job::State>(from); }
+
 void to_wire(const JobEvent& from, v1::Job& to) {
   const JobRow& job = from.job;
   to.set_id(job.id);
-  to.set_kind(static_cast<v1::Job::Kind>(job.kind));
+  to.set_kind(to_wire(job.kind));
   to.set_kernel(job.question.kernel);
   to_wire(job.question.problem, *to.mutable_problem());
   to.set_device(from.device);
   to.set_device_class(bytes_of(job.question.device_class));
-  to.set_state(static_cast<v1::Job::State>(job.state));
-  to.set_phase(from.phase);
+  to.set_state(to_wire(job.state));
+  to.set_phase(from.stage);
   to.set_configurations(job.configurations);
   to.set_configurations_done(job.configurations_done);
   to.set_nvrtc_calls(job.nvrtc_calls);

@@ -20,6 +20,8 @@ void to_wire(const ArtifactRow& from, v1::ArtifactInfo& to);
 void to_wire(const RecordRow& from, v1::Provenance& to);
 /// The whole reply but the job and the cubin's bytes.
 void to_wire(const ServedAnswer& from, v1::GetVariantReply& to);
+v1::Job::Kind to_wire(JobKind from);
+v1::Job::State to_wire(JobState from);
 void to_wire(const JobEvent& from, v1::Job& to);
 /// `generation` is that of a finished job's record.
 void to_wire(const JobEvent& from, const Generation& generation, v1::TuneEvent& to);

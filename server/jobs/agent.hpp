@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,11 @@ struct AgentProfile {
   std::string no_device_because;  // without devices
 };
 
+/// The devices of all agents.
+inline auto devices_of(std::span<const AgentProfile> agents) {
+  return agents | std::views::transform(&AgentProfile::devices) | std::views::join;
+}
+
 /// A job handed to an agent, with everything that is known: nothing of it is measured, compiled or verified
 /// again.
 struct Lease {
@@ -84,7 +91,7 @@ struct CheckOutcome {
 
 /// How far a leased job is.
 struct WorkProgress {
-  std::string phase;
+  std::string stage;
   std::uint32_t configurations = 0, configurations_done = 0, nvrtc_calls = 0;
   double best_us = 0;
   JobState state = JobState::Running;  // or WaitingForIdleGpu

@@ -22,7 +22,7 @@ class Failures {
   Failures(KernelLibrary& kernels, const JoinedAgents& agents, const Clock& clock, std::chrono::minutes pause)
       : kernels_(kernels), agents_(agents), clock_(clock), pause_(pause) {}
 
-  /// A job has ended: in success or by somebody's will, its key has not failed.
+  /// A job has ended: if it succeeded or was cancelled, its key has not failed.
   void note(const JobRow& ended);
   /// The error of the key's failure while it holds. That exactly the problem did not fit says nothing to who
   /// asks for its bucket.

@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "server/jobs/latest_measurement.hpp"
 #include "server/kernel_library.hpp"
-#include "server/lookup/warm_start.hpp"
+#include "server/lookup/hints.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -106,7 +106,7 @@ std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reade
   const RecordQuestion& question = record.question;
   return reader.fastest_screened({question.kernel, question.problem, question.device_class, question.policy,
                                   driver_branch(record.driver.version)},
-                                 reader.last_series(question), kWarmStart);
+                                 reader.last_series(question), kMostHints);
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ std::vector<Configuration> tried_for(const RecordRow& record, StoreReader& reade
 void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* device, Store& store,
                  const IndexSnapshot& index) {
   lease.spec = kernel.spec->bundle;
-  if (!device || lease.job.fresh) {
+  if (!device || lease.job.from_scratch) {
     return;
   }
   lease.incumbent = incumbent(lease, *device, index);
@@ -126,8 +126,8 @@ void fill_search(Lease& lease, const KernelEntry& kernel, const OfferedDevice* d
   question.key = lease.job.question;
   question.device = device->device;
   store.read([&](StoreReader& reader) {
-    lease.job.warm_start =
-        warm_start(question, index, [&](const RecordRow& record) { return tried_for(record, reader); });
+    lease.job.hints =
+        search_hints(question, index, [&](const RecordRow& record) { return tried_for(record, reader); });
   });
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <ranges>
 
 #include "server/jobs/agent.hpp"
 
@@ -16,6 +17,14 @@ struct JoinedAgent {
 };
 
 using JoinedAgents = std::map<std::uint64_t, JoinedAgent>;  // by the number that the scheduler gave it
+
+/// The devices of all agents. `agents` must outlive the range.
+inline auto devices_of(const JoinedAgents& agents) {
+  const auto devices = [](const JoinedAgent& agent) -> const std::vector<OfferedDevice>& {
+    return agent.profile.devices;
+  };
+  return agents | std::views::values | std::views::transform(devices) | std::views::join;
+}
 
 /// Whether one of the offered devices is as asked: `fits` is called with its agent's number and the device.
 template <typename Fits>

@@ -9,7 +9,7 @@ namespace cubind {
 /// `work`: good for comparing problems of one kernel and for nothing else. 0 where the spec does not say it.
 double nominal_seconds(const KernelSpec& spec, const Problem& problem);
 
-/// Seconds of a job that tries some 150 configurations, by the same measure: good for putting jobs in an
+/// Seconds of a job that tries about 150 configurations, by the same measure: good for putting jobs in an
 /// order. The same for all problems where the spec does not say its work.
 double nominal_job_seconds(const KernelSpec& spec, const Problem& problem);
 

@@ -95,7 +95,7 @@ double OpenJobs::leased_ms(const OpenJob& job) const {
 
 JobEvent OpenJobs::event(const OpenJob& job) const {
   JobEvent event{
-      job.row, job.device.label, job.phase, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
+      job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
       nullptr};
   event.job.elapsed_ms += leased_ms(job);
   return event;

@@ -29,7 +29,7 @@ struct HeldLease {
 struct OpenJob {
   JobRow row;
   DeviceClass device;
-  std::string phase;
+  std::string stage;
   double best_us = 0;
   std::chrono::steady_clock::time_point not_before{};  // after an interruption
   /// Measured in the place of the question's, which does not fit into the GPU's memory. Not stored: after a

@@ -13,8 +13,8 @@
 namespace cubind {
 
 /// Each is answered once: by its agent, or with an error where that leaves before. An agent gets a few at a
-/// time, and of these one caller never has all: whoever sends sources that compile for ever waits for
-/// himself.
+/// time, and of these one caller never has all: a caller whose sources never
+/// finish only delays itself.
 class PendingChecks {
  public:
   using Done = std::function<void(const CheckOutcome&, const std::string& error)>;
@@ -26,7 +26,7 @@ class PendingChecks {
   std::optional<CheckOrder> begin_next(std::uint64_t agent, unsigned limit);
   /// Nothing happens where the id is not known.
   void finish(const std::string& id, const CheckOutcome& outcome);
-  /// Nobody waits for it. The agent that compiles it; absent: none does.
+  /// The caller has left. Returns the agent that compiles it; absent: none does.
   std::optional<std::uint64_t> drop(const std::string& id);
   void agent_left(std::uint64_t agent);
 

@@ -11,15 +11,9 @@
 namespace cubind {
 namespace {
 
-std::string fresh_id() {
+std::string new_job_id() {
   const std::string seed = read_file("/proc/sys/kernel/random/uuid");
   return Digest::of(seed).hex().substr(0, 16);
-}
-
-// What chooses as if nothing were known is another job than the one that stores a record.
-Digest key_of(const TuneOrder& order) {
-  const Digest key = job_key(order.question);
-  return order.fresh ? Digest::of(std::string(key.view()) + "fresh") : key;
 }
 
 }  // namespace
@@ -111,11 +105,11 @@ std::vector<JobEvent> Scheduler::submit_tunes(const std::vector<TuneOrder>& orde
     for (const TuneOrder& order : orders) {
       JobRow row;
       row.kind = JobKind::Tune;
-      row.key = key_of(order);
       row.question = order.question;
-      row.fresh = order.fresh;
+      row.from_scratch = order.from_scratch;
+      row.key = tuning_key(row);
       row.rounds = order.rounds;
-      row.retune = retune || order.fresh || power_limit_has_changed(order.question);
+      row.retune = retune || order.from_scratch || power_limit_has_changed(order.question);
       row.for_bucket = order.for_bucket;
       row.listed = order.listed;
       row.note = order.listed.empty() ? "" : "measures the best of an earlier search again";
@@ -162,7 +156,7 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
         ErrorCode::ResourceExhausted, "job queue",
         "holds " + std::to_string(jobs_.all().size()) + " jobs, its limit: wait until some have ended");
   }
-  row.id = fresh_id();
+  row.id = new_job_id();
   row.created_at = clock_.wall_text();
   store_.write([&](StoreWriter& writer) {
     row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
@@ -214,7 +208,7 @@ void Scheduler::begin_anew(OpenJob& job, const JobRow& asked) {
   job.row = std::move(row);
   job.smaller.reset();
   job.needs_bytes = 0;
-  job.phase.clear();
+  job.stage.clear();
   job.not_before = {};
   jobs_.tell(job);
 }
@@ -402,17 +396,15 @@ bool Scheduler::only_when_idle(const JobRow& row) const {
 bool Scheduler::power_limit_has_changed(const RecordQuestion& question) const {
   const RecordPtr record = latest_measurement(question, *index_.snapshot());
   bool other = false;
-  for (const auto& [id, agent] : agents_) {
-    for (const OfferedDevice& device : agent.profile.devices) {
-      const std::uint32_t limit = device.device.facts.power_limit_mw;
-      if (!record || device.device.digest != question.device_class || limit == 0) {
-        continue;
-      }
-      if (record->timing.power_limit_mw == 0 || record->timing.power_limit_mw == limit) {
-        return false;
-      }
-      other = true;
+  for (const OfferedDevice& device : devices_of(agents_)) {
+    const std::uint32_t limit = device.device.facts.power_limit_mw;
+    if (!record || device.device.digest != question.device_class || limit == 0) {
+      continue;
     }
+    if (record->timing.power_limit_mw == 0 || record->timing.power_limit_mw == limit) {
+      return false;
+    }
+    other = true;
   }
   return other;
 }

@@ -17,6 +17,7 @@
 #include "server/jobs/failures.hpp"
 #include "server/jobs/job_event.hpp"
 #include "server/jobs/open_jobs.hpp"
+#include "server/jobs/orders.hpp"
 #include "server/jobs/pending_checks.hpp"
 #include "server/jobs/placement.hpp"
 #include "server/lookup/index.hpp"
@@ -39,33 +40,6 @@ struct SchedulerOptions {
   std::uint32_t compile_leases = 4;  // of one agent at a time
   std::chrono::days job_memory{30};  // older ended jobs are forgotten
   std::uint32_t forget_after = 500;  // jobs that have ended
-};
-
-/// A job that compiles configurations and measures nothing.
-struct CompileOrder {
-  RecordQuestion question;
-  DeviceClass device;
-  Digest key;  // single-flight: of source, configuration, architecture and driver
-  std::vector<Configuration> configurations;
-  std::string architecture;
-  std::uint32_t driver_cuda = 0;
-};
-
-/// A job that measures.
-struct TuneOrder {
-  RecordQuestion question;
-  DeviceClass device;
-  /// The problem represents its bucket: if it does not fit into the GPU's memory, the job measures a smaller
-  /// one that does. Otherwise the job measures exactly this problem.
-  bool for_bucket = false;
-  /// Absent: a miss, which takes any search; a new job gets the default budget.
-  std::optional<SearchBudget> budget = {};
-  /// The record is measured again: nothing but these and the default is tried, while nobody else uses the
-  /// GPU.
-  std::vector<Configuration> listed = {};
-  std::uint32_t rounds = 0;  // with `listed`: as in JobRow
-  bool fresh = false;        // likewise; such a job has a key of its own
-  bool awaited = false;      // somebody waits for the job; see Scheduler::await
 };
 
 class Scheduler {

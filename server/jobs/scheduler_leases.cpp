@@ -64,21 +64,19 @@ void Scheduler::agent_left(std::uint64_t agent) {
 }
 
 void Scheduler::store_offered_classes() {
-  std::vector<DeviceClass> fresh;
+  std::vector<DeviceClass> unknown;
   const auto snapshot = index_.snapshot();
-  for (const auto& [id, agent] : agents_) {
-    for (const OfferedDevice& offered : agent.profile.devices) {
-      if (!snapshot->device(offered.device.digest)) {
-        fresh.push_back(offered.device);
-      }
+  for (const OfferedDevice& offered : devices_of(agents_)) {
+    if (!snapshot->device(offered.device.digest)) {
+      unknown.push_back(offered.device);
     }
   }
-  if (fresh.empty()) {
+  if (unknown.empty()) {
     return;
   }
-  index_.add_devices(fresh);
-  store_.write_behind([fresh](StoreWriter& writer) {
-    std::ranges::for_each(fresh, [&](const DeviceClass& device) { writer.put_device_class(device); });
+  index_.add_devices(unknown);
+  store_.write_behind([unknown](StoreWriter& writer) {
+    std::ranges::for_each(unknown, [&](const DeviceClass& device) { writer.put_device_class(device); });
   });
 }
 
@@ -247,7 +245,7 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   row.state = JobState::Running;
   row.fence += 1;
   row.series = lease.job.series;
-  row.warm_start = lease.job.warm_start;
+  row.hints = lease.job.hints;
   lease.job.state = row.state;
   lease.job.fence = lease.fence = row.fence;
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
@@ -306,7 +304,7 @@ void Scheduler::announce_next() {
 void Scheduler::requeue(OpenJob& job, const std::string& reason) {
   jobs_.end_lease(job);
   job.row.interruptions += 1;
-  job.phase.clear();
+  job.stage.clear();
   if (job.row.interruptions >= options_.interruption_limit) {
     end(job, JobState::Failed,
         "interrupted " + std::to_string(job.row.interruptions) + " times in a row, the last time because " +
@@ -323,7 +321,7 @@ void Scheduler::requeue(OpenJob& job, const std::string& reason) {
 
 void Scheduler::wait_for_idle_gpu(OpenJob& job) {
   jobs_.end_lease(job);
-  job.phase.clear();
+  job.stage.clear();
   job.row.state = JobState::WaitingForIdleGpu;
   const auto later = clock_.steady_now() + options_.idle_retry;
   for (OpenJob& other : jobs_.all()) {

@@ -34,7 +34,7 @@ bool Scheduler::progress(std::uint64_t agent, const std::string& lease_id, std::
   if (!job) {
     return false;
   }
-  job->phase = progress.phase;
+  job->stage = progress.stage;
   job->best_us = progress.best_us;
   job->row.configurations = progress.configurations;
   job->row.configurations_done = progress.configurations_done;
@@ -80,7 +80,7 @@ void Scheduler::give_up(OpenJob& job, const Error& error) {
   }
   // No interruption: however long a disk was full, the job goes on as soon as there is room.
   jobs_.end_lease(job);
-  job.phase.clear();
+  job.stage.clear();
   try_later(job);
   job.row.state = JobState::Queued;
   log_info("job " + job.row.id + " is queued until the store takes writes: " + error.what());
@@ -123,7 +123,7 @@ void Scheduler::complete_tune(OpenJob& job, WorkResult& result) {
   row.finished_at = clock_.wall_text();
   RecordRow& record = result.record;
   const bool is_tune = row.kind == JobKind::Tune;
-  const bool has_record = is_tune && !row.fresh;
+  const bool has_record = is_tune && !row.from_scratch;
   store_.write([&](StoreWriter& writer) {
     if (is_tune) {
       complete_record(job, row, record, writer);
@@ -177,7 +177,7 @@ bool Scheduler::move_to_more_room(OpenJob& job, const WorkResult& result) {
   jobs_.end_lease(job);
   job.needs_bytes = result.needs_bytes;
   job.row.state = JobState::Queued;
-  job.phase.clear();
+  job.stage.clear();
   jobs_.tell(job);
   return true;
 }
@@ -202,7 +202,7 @@ void Scheduler::measure_smaller(OpenJob& job, const WorkResult& result) {
   store_.read([&](StoreReader& reader) {
     job.row.series = reader.last_series(job.measured()) + (job.row.retune ? 1 : 0);
   });
-  job.phase.clear();
+  job.stage.clear();
   jobs_.tell(job);
 }
 
@@ -212,8 +212,8 @@ void Scheduler::measure_again_when_idle(const RecordQuestion& question, const De
   }
   JobRow row;
   row.kind = JobKind::Tune;
-  row.key = job_key(question);
   row.question = question;
+  row.key = tuning_key(row);
   try {
     enqueue(std::move(row), device);
   } catch (const Error& error) {

@@ -33,18 +33,15 @@ struct Ranked {
   double size = 0;      // of the measured problem
 };
 
-/// Measured, provisional, imported, predicted. A replay device's own class holds only replayed and imported
+/// Measured, provisional, imported. A replay device's own class holds only replayed and imported
 /// records.
 int evidence_rank(const RecordRow& record) {
   switch (record.evidence) {
     case Evidence::Measured:
     case Evidence::Replayed:
-      return record.provisional ? 3 : 4;
+      return record.provisional ? 2 : 3;
     case Evidence::Imported:
-      return 2;
-    case Evidence::Predicted:
       return 1;
-    case Evidence::Reported:
     case Evidence::None:
       return 0;
   }
@@ -107,17 +104,17 @@ class Ranking {
   /// Those of the problem and its bucket, measured on the question's own class, best first: whatever else
   /// speaks against them, they precede what others() gives.
   std::vector<Ranked> own() {
-    if (const ClassRecords* records = index_.records(question_.key)) {
-      consider_class(question_.key.device_class, *records,
-                     [&](Dims dims) { return in_bucket(bucket_, dims); });
-    }
+    consider_own();
     return take();
   }
 
   /// Those of neighbouring problems and other classes, best first.
   std::vector<Ranked> others() {
     const RecordGroup* group = index_.group(question_.key);
-    for (const auto& [device_class, records] : group ? *group : RecordGroup{}) {
+    if (!group) {
+      return {};
+    }
+    for (const auto& [device_class, records] : *group) {
       const bool same_device = device_class == question_.key.device_class;
       consider_class(device_class, *records, [&](Dims dims) {
         return in_bucket(bucket_, dims) ? !same_device : is_near(question_.key.problem, dims);
@@ -129,10 +126,7 @@ class Ranking {
   /// The view of a problem of the bucket without a record of its own.
   RecordPtr bucket_leader() {
     asks_for_bucket_ = true;
-    if (const ClassRecords* records = index_.records(question_.key)) {
-      consider_class(question_.key.device_class, *records,
-                     [&](Dims dims) { return in_bucket(bucket_, dims); });
-    }
+    consider_own();
     std::erase_if(ranked_, [](const Ranked& item) { return !item.match.has(Departure::Bucket); });
     if (ranked_.empty()) {
       return nullptr;
@@ -160,6 +154,13 @@ class Ranking {
   std::vector<Ranked> take() {
     std::ranges::sort(ranked_, leads);
     return std::exchange(ranked_, {});
+  }
+
+  void consider_own() {
+    if (const ClassRecords* records = index_.records(question_.key)) {
+      consider_class(question_.key.device_class, *records,
+                     [&](Dims dims) { return in_bucket(bucket_, dims); });
+    }
   }
 
   void consider_class(const Digest& device_class, const ClassRecords& records,

@@ -28,7 +28,7 @@ void AgentStream::OnReadDone(bool ok) {
       self->finish(grpc::Status::OK);
       return;
     }
-    self->heard_ = self->context_.clock.steady_now();
+    self->last_received_ = self->context_.clock.steady_now();
     const grpc::Status status = guarded([&] { self->handle(); });
     if (!status.ok()) {
       self->leave();
@@ -107,14 +107,14 @@ void AgentStream::end_if_silent() {
   if (finished_ || agent_ == 0) {
     return;
   }
-  if (context_.clock.steady_now() - heard_ >= limit) {
+  if (context_.clock.steady_now() - last_received_ >= limit) {
     const std::string reason = "the agent said nothing for " + std::to_string(limit.count()) + " ms";
     log_warning(reason + ": it is taken for lost");
     leave();
     finish({grpc::StatusCode::UNAVAILABLE, reason});
     return;
   }
-  context_.jobs.post_at(heard_ + limit, [weak = weak_from_this()] {
+  context_.jobs.post_at(last_received_ + limit, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
       self->end_if_silent();
     }

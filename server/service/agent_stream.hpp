@@ -53,7 +53,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::D
   v1::AgentMessage message_;
   // On the job thread:
   std::uint64_t agent_ = 0;  // 0: has not said hello
-  std::chrono::steady_clock::time_point heard_{};
+  std::chrono::steady_clock::time_point last_received_{};
   std::deque<v1::DaemonMessage> waiting_;
   v1::DaemonMessage writing_;
   bool is_writing_ = false;

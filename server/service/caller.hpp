@@ -1,4 +1,4 @@
-// Who calls, as far as a fair share asks for it.
+// The caller of a call: the unit of fair sharing.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

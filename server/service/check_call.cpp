@@ -64,12 +64,7 @@ std::optional<DeviceClass> device_of(const v1::CheckKernelRequest& request, cons
   if (!request.device().empty()) {
     return resolve_label(request.device(), known, "device");
   }
-  std::map<Digest, DeviceClass> offered;
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      offered.emplace(device.device.digest, device.device);
-    }
-  }
+  const std::map<Digest, DeviceClass> offered = offered_classes(agents);
   return offered.size() == 1 && request.architectures().empty() ? std::optional(offered.begin()->second)
                                                                 : std::nullopt;
 }

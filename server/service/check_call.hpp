@@ -44,7 +44,7 @@ class CheckCall final : public grpc::ServerUnaryReactor, public std::enable_shar
   void choose_targets();
   void check_part() const;
   void warn_about_spec();
-  /// A problem for which an expression fails is told in its report; the others go on.
+  /// A problem for which an expression fails has the error in its report; the others go on.
   void count(const Problem& problem);
   void count_for_all(const Problem& problem);
   /// Throws the first fault where every problem has one.

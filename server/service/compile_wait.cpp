@@ -102,7 +102,7 @@ void CompileWait::ended(const Digest& key, const JobEvent& event) {
   if (event.job.state == JobState::NoDevice) {
     given_up_ = true;
   } else {
-    // Also after success: a present artifact is found, and an absent one must not be asked for for ever.
+    // Also after success: a present artifact is found, and an absent one must not be asked for forever.
     failed_.insert(key);
     error_ = event.job.error;
   }

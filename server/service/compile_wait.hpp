@@ -41,15 +41,15 @@ class CompileWait {
   /// Neither function is called any more.
   void stop();
 
-  /// Keys of what needs not be compiled again for this call.
+  /// Artifact keys that already failed during this call.
   const std::set<Digest>& failed() const { return failed_; }
   CompileAttempts attempts() const { return {job_, error_, !failed_.empty()}; }
 
  private:
   /// An agent is there, or on its way, whose cubins the caller's driver may load.
   bool may_succeed_soon(const Question& question) const;
-  /// There is no agent, or none whose cubins the driver loads: the job waits for one, nobody waits for the
-  /// job.
+  /// There is no agent, or none whose cubins the driver loads: the job waits for one, and no call waits for
+  /// the job.
   void leave_to_an_agent(const Resolution& resolution);
   /// Absent: it was not taken (a full queue or disk).
   std::optional<JobEvent> submit(const CompileOrder& order);

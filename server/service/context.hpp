@@ -44,7 +44,7 @@ struct ServiceContext {
   std::atomic<std::uint64_t> hits{0};  // but for those that the replies count
   std::atomic<std::uint64_t> misses{0};
   /// Queues compiles of winners for the classes that agents offer; from any thread.
-  std::function<void()> warm_up = {};
+  std::function<void()> prebuild = {};
 };
 
 /// Throws Unavailable while the daemon shuts down.

@@ -8,16 +8,14 @@
 namespace cubind {
 namespace {
 
-std::set<Digest> offered_classes(const AgentProfiles& agents) {
-  std::set<Digest> offered;
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      if (may_measure(device)) {
-        offered.insert(device.device.digest);
-      }
+std::set<Digest> measurable_classes(const AgentProfiles& agents) {
+  std::set<Digest> classes;
+  for (const OfferedDevice& device : devices_of(agents)) {
+    if (may_measure(device)) {
+      classes.insert(device.device.digest);
     }
   }
-  return offered;
+  return classes;
 }
 
 }  // namespace
@@ -32,7 +30,7 @@ void IdleVerification::tick() {
   for (const JobEvent& event : context_.scheduler.open_jobs()) {
     busy.insert(event.job.question.device_class);
   }
-  for (const Digest& device_class : offered_classes(*context_.fleet.agents())) {
+  for (const Digest& device_class : measurable_classes(*context_.fleet.agents())) {
     ClassState& state = classes_.try_emplace(device_class, ClassState{.busy = now}).first->second;
     if (busy.contains(device_class) && !state.occupied) {
       state.busy = now;
@@ -76,7 +74,10 @@ void IdleVerification::submit(const Digest& device_class, const MeasuredRecord& 
   tried_.insert(record.record->id);
   const RecordQuestion& question = record.question.key;
   try {
-    const TuneOrder order{question, record.question.device, false, {}, record.best};
+    const TuneOrder order{.question = question,
+                          .device = record.question.device,
+                          .budget = SearchBudget{},
+                          .listed = record.best};
     const JobEvent job = context_.scheduler.submit_tunes({order}, true).front();
     log_info("measures a stale record again: " + question.kernel + " at " + to_string(question.problem));
     const std::uint64_t watch = context_.scheduler.watch(

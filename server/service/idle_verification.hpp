@@ -1,4 +1,4 @@
-// Stale records are measured again by themselves, while nobody else has work for their GPU.
+// Stale records are measured again while no other job needs their GPU.
 #pragma once
 
 #include <chrono>

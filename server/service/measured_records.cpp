@@ -72,8 +72,8 @@ void refuse_what_records_have(const v1::TuneRequest& request) {
   refuse(request.numerics().kind() != v1::Numerics::TOLERANCE, "numerics", own);
   refuse(!request.namespace_().empty(), "namespace", own);
   refuse(request.max_trials() > 0 || request.max_seconds() > 0, "max_trials", "nothing is searched");
-  refuse(request.fresh() || request.listed_size() > 0, request.fresh() ? "fresh" : "listed",
-         "what is measured is the record's best");
+  refuse(request.from_scratch() || request.listed_size() > 0,
+         request.from_scratch() ? "from_scratch" : "listed", "what is measured is the record's best");
   if (request.kernel().empty() && request.problems_size() > 0) {
     throw Error(ErrorCode::InvalidArgument, "kernel", "is missing: `problems` are of one kernel");
   }

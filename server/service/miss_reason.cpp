@@ -11,10 +11,8 @@ namespace {
 
 std::string without_device(const std::string& wanted, const AgentProfiles& agents) {
   std::set<std::string> offered;
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      offered.insert(device.device.label);
-    }
+  for (const OfferedDevice& device : devices_of(agents)) {
+    offered.insert(device.device.label);
   }
   if (!offered.empty()) {
     return "no agent offers " + wanted + " for measurements (offered: " + join(offered, ", ") + ")";

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/interrupt.hpp"
 #include "server/answer/freshness.hpp"
+#include "server/convert/replies.hpp"
 #include "server/jobs/job_times.hpp"
 #include "server/service/first_agent.hpp"
 #include "server/service/status.hpp"
@@ -36,16 +37,14 @@ JobTimes read_job_times(Store& store) {
 std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
   const std::string problem = question.key.kernel + " " + to_string(question.key.problem);
   bool refused = false;
-  for (const AgentProfile& agent : agents) {
-    for (const OfferedDevice& device : agent.devices) {
-      if (device.device.digest != question.device.digest) {
-        continue;
-      }
-      if (device.recorded.empty() || std::ranges::binary_search(device.recorded, problem)) {
-        return "";
-      }
-      refused = true;
+  for (const OfferedDevice& device : devices_of(agents)) {
+    if (device.device.digest != question.device.digest) {
+      continue;
     }
+    if (device.recorded.empty() || std::ranges::binary_search(device.recorded, problem)) {
+      return "";
+    }
+    refused = true;
   }
   return refused ? "the replayed table holds no recording of it" : "";
 }
@@ -89,7 +88,7 @@ void add_open_jobs(const Scheduler& scheduler, const std::vector<Question>& ques
     if (const auto job = scheduler.find_open(questions[i].key)) {
       v1::PlannedProblem& planned = *reply.mutable_problems(static_cast<int>(i));
       planned.set_job_id(job->job.id);
-      planned.set_job_state(static_cast<v1::Job::State>(job->job.state));
+      planned.set_job_state(to_wire(job->job.state));
     }
   }
 }

@@ -8,7 +8,7 @@ namespace {
 
 grpc::Slice in_one_piece(std::string_view request, const grpc::Slice& head) {
   grpc::Slice bytes(request.size() + head.size());
-  auto* at = const_cast<std::uint8_t*>(bytes.begin());  // nobody else has it yet
+  auto* at = const_cast<std::uint8_t*>(bytes.begin());  // not shared yet
   std::memcpy(at, request.data(), request.size());
   std::memcpy(at + request.size(), head.begin(), head.size());
   return bytes;

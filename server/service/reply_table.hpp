@@ -15,7 +15,7 @@
 
 namespace cubind {
 
-/// Not thread-safe. Open addressing with linear probing; a reply that was found lately gets a second chance
+/// Not thread-safe. Open addressing with linear probing; a reply that was found recently gets a second chance
 /// when room is made.
 class ReplyTable {
  public:

@@ -16,8 +16,8 @@ ImportReport import_table_text(ServiceContext& context, const std::string& text,
   context.store.write(
       [&](StoreWriter& writer) { report = import_table(writer, table, file, name_space, interrupt); });
   context.jobs.run([&] { context.index.load(context.store); });
-  if (context.warm_up) {
-    context.warm_up();
+  if (context.prebuild) {
+    context.prebuild();
   }
   return report;
 }

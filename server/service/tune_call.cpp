@@ -12,6 +12,7 @@
 #include "server/service/status.hpp"
 #include "server/service/wanted.hpp"
 #include "server/store/store.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind {
 namespace {
@@ -55,7 +56,7 @@ std::vector<TuneCall::Asked> TuneCall::tunings(const v1::TuneRequest& request,
     put_longest_first(questions, budget);
   }
   const auto snapshot = context_.index.snapshot();
-  const bool anew = request.retune() || request.fresh() || request.listed_size() > 0;
+  const bool anew = request.retune() || request.from_scratch() || request.listed_size() > 0;
   std::vector<Asked> asked;
   for (const Question& question : questions) {
     refuse_to_go_on(context_, left_);
@@ -63,10 +64,16 @@ std::vector<TuneCall::Asked> TuneCall::tunings(const v1::TuneRequest& request,
     if (settled) {
       fresh.push_back(question.key);
     }
-    // A miss noted it in the place of its job: it may shrink as that would have.
+    // A wanted problem stands for a miss, so it may shrink to fit like a miss's job.
     const bool for_bucket = request.has_wanted() && stands_for_bucket(question, context_.answerer, *snapshot);
-    asked.push_back({question, std::move(settled), for_bucket, budget, nullptr,
-                     listed_of(request, *question.spec), request.rounds(), request.fresh()});
+    asked.push_back({.question = question,
+                     .fresh = std::move(settled),
+                     .for_bucket = for_bucket,
+                     .budget = budget,
+                     .before = nullptr,
+                     .listed = listed_of(request, *question.spec),
+                     .rounds = request.rounds(),
+                     .from_scratch = request.from_scratch()});
   }
   return asked;
 }
@@ -75,8 +82,9 @@ std::vector<TuneCall::Asked> TuneCall::verifications(const v1::TuneRequest& requ
   context_.kernels.reload();
   std::vector<Asked> asked;
   for (MeasuredRecord& one : measured_records(context_, record_wishes_of(context_, request))) {
-    asked.push_back(
-        {std::move(one.question), std::nullopt, false, {}, std::move(one.record), std::move(one.best)});
+    asked.push_back({.question = std::move(one.question),
+                     .before = std::move(one.record),
+                     .listed = std::move(one.best)});
   }
   if (asked.empty() && request.problems_size() > 0) {
     throw Error(ErrorCode::NotFound, "problems",
@@ -121,8 +129,14 @@ void TuneCall::submit_slice(std::shared_ptr<const std::vector<Asked>> asked, std
     std::vector<TuneOrder> orders;
     for (std::size_t i = first; i < end; ++i) {
       if (const Asked& one = (*asked)[i]; !one.fresh) {
-        orders.push_back({one.question.key, one.question.device, one.for_bucket, one.budget, one.listed,
-                          one.rounds, one.fresh_choice, !detach_});
+        orders.push_back({.question = one.question.key,
+                          .device = one.question.device,
+                          .for_bucket = one.for_bucket,
+                          .budget = one.budget,
+                          .listed = one.listed,
+                          .rounds = one.rounds,
+                          .from_scratch = one.from_scratch,
+                          .awaited = !detach_});
       }
     }
     const std::vector<JobEvent> jobs = context_.scheduler.submit_tunes(orders, retune);
@@ -208,11 +222,11 @@ void TuneCall::watch_job(const std::string& id) {
   if (const DeviceClass* device = snapshot->device(ended.job.question.device_class)) {
     ended.device = device->label;
   }
-  const ClassRecords* records = snapshot->records(ended.job.question);
-  for (const RecordPtr& record : records ? records->records : std::vector<RecordPtr>{}) {
-    if (record->job_id == id) {
-      ended.record = record;
-    }
+  if (const ClassRecords* records = snapshot->records(ended.job.question)) {
+    const auto& all = records->records;
+    const auto made =
+        std::ranges::find_if(all, [&](const RecordPtr& record) { return record->job_id == id; });
+    ended.record = made == all.end() ? nullptr : *made;
   }
   v1::TuneEvent event;
   to_wire(ended, snapshot->generation(), event);

@@ -36,13 +36,13 @@ class TuneCall final : public grpc::ServerWriteReactor<v1::TuneEvent>,
   static std::shared_ptr<TuneCall> make(ServiceContext& context);
   struct Asked {
     Question question;
-    std::optional<AnswerCandidate> fresh;  // there is nothing left to tune
+    std::optional<AnswerCandidate> fresh = {};  // there is nothing left to tune
     bool for_bucket = false;
-    SearchBudget budget;
-    RecordPtr before;  // that is measured again; null: the problem is tuned
-    std::vector<Configuration> listed;
+    SearchBudget budget = {};
+    RecordPtr before = nullptr;  // that is measured again; null: the problem is tuned
+    std::vector<Configuration> listed = {};
     std::uint32_t rounds = 0;
-    bool fresh_choice = false;  // as if nothing were known
+    bool from_scratch = false;  // as if nothing were known
   };
   /// On the background thread: it reads specs and the store.
   void look_for_fresh(const v1::TuneRequest& request);

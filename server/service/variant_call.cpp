@@ -319,8 +319,8 @@ std::string VariantCall::why() const {
 }
 
 // A repeated question is looked up again in four cases: the answer started a job or a compile; a better one
-// failed to compile and may be tried anew; the question keeps a training job's pin alive; or the reply leaves
-// the cubin to GetArtifact, and each question checks that the cubin is still there.
+// failed to compile and may be tried again; the question keeps a training job's pin alive; or the reply
+// leaves the cubin to GetArtifact, and each question checks that the cubin is still there.
 bool VariantCall::stays_the_answer(const ServedAnswer& answer, bool has_cubin) const {
   return resolution_.hit && !resolution_.compile && !job_ && compile_wait_.failed().empty() &&
          asked_.job.empty() && (has_cubin || caller_has(answer.artifact.cubin));

@@ -203,7 +203,7 @@ Database::~Database() {
 }
 
 Statement Database::query(const std::string& sql) {
-  sqlite3_stmt*& statement = statements_[&sql];
+  sqlite3_stmt*& statement = statements_[sql];
   if (!statement) {
     const int code = sqlite3_prepare_v3(connection_, sql.c_str(), static_cast<int>(sql.size() + 1),
                                         SQLITE_PREPARE_PERSISTENT, &statement, nullptr);

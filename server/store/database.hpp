@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -102,7 +102,7 @@ class Database {
   /// A statement's wait for another process's lock; 5 s at first.
   void set_patience(std::chrono::milliseconds patience);
 
-  /// Prepared once per text. `sql` must be a constant: its address is the cache's key.
+  /// Prepared once per text. Its result is used before the next query of the same text.
   Statement query(const std::string& sql);
   /// One or more statements without results.
   void execute(const std::string& sql);
@@ -112,7 +112,7 @@ class Database {
 
  private:
   sqlite3* connection_ = nullptr;
-  std::map<const std::string*, sqlite3_stmt*> statements_;
+  std::unordered_map<std::string, sqlite3_stmt*> statements_;
 };
 
 }  // namespace cubind::store

@@ -221,9 +221,9 @@ void visit_columns(IsA<JobRow> auto& job, Visitor& visit) {
   visit("needs_bytes", job.needs_bytes);
   visit("max_trials", job.budget.max_trials);
   visit("max_seconds", job.budget.max_seconds);
-  visit("warm_start", job.warm_start);
+  visit("warm_start", job.hints);
   visit("stages", job.stages);
-  visit("fresh", job.fresh);
+  visit("fresh", job.from_scratch);
   visit("rounds", job.rounds);
 }
 

@@ -32,15 +32,11 @@ void require_full_key(const Key& key, const std::string& stored, std::string_vie
   }
 }
 
-void throw_with_place(const Error& error, Statement& row, std::string_view table) {
-  if (error.code() != ErrorCode::DataLoss) {
-    throw;
-  }
+Error damage_in(std::string_view table, Statement& row, const Error& error) {
   const std::string column = error.where().empty() ? row.column() : error.where();
-  throw Error(
-      ErrorCode::DataLoss,
-      "store, table " + std::string(table) + ", row " + valid_utf8(row.row_name()) + ", column " + column,
-      error.cause());
+  return {ErrorCode::DataLoss,
+          "store, table " + std::string(table) + ", row " + valid_utf8(row.row_name()) + ", column " + column,
+          error.cause()};
 }
 
 ToolchainIdentity read_toolchain(Statement& row) {
@@ -131,7 +127,7 @@ JobRow read_job(Statement& row) {
   JobRow job;
   read_columns(row, job);
   const bool holds_sum = row.flag();
-  if (job.kind == JobKind::Tune && !has_ended(job.state) && job.key != job_key(job.question)) {
+  if (job.kind == JobKind::Tune && !has_ended(job.state) && job.key != tuning_key(job)) {
     throw Error(ErrorCode::DataLoss, "key", "is not that of the row's other columns");
   }
   require_sum(holds_sum);

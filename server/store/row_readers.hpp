@@ -27,8 +27,8 @@ WantRow read_want(Statement& row);
 RecordRow read_record(Statement& row);
 JobRow read_job(Statement& row);
 
-/// The exception in a catch block: damage gets table, row and column, anything else is unchanged.
-[[noreturn]] void throw_with_place(const Error& error, Statement& row, std::string_view table);
+/// The error of damage, with table, row and column.
+Error damage_in(std::string_view table, Statement& row, const Error& error);
 
 /// The row as `read` makes it. An error of damage names table, row and column.
 template <typename Read>
@@ -36,7 +36,10 @@ auto read_row(Statement& row, std::string_view table, Read read) {
   try {
     return read(row);
   } catch (const Error& error) {
-    throw_with_place(error, row, table);
+    if (error.code() != ErrorCode::DataLoss) {
+      throw;
+    }
+    throw damage_in(table, row, error);
   }
 }
 

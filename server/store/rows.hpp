@@ -195,10 +195,15 @@ struct JobRow {
   bool for_bucket = false;  // a miss started it: a smaller problem of the bucket may be measured in its place
   std::uint64_t needs_bytes = 0;  // failed because it lacked memory: the need of its trials
   SearchBudget budget;
-  bool fresh = false;                     // as if nothing were known; its record is not stored
-  std::uint32_t rounds = 0;               // of the finalists, exactly; 0: until they separate or tie
-  std::vector<Configuration> warm_start;  // what its search begins with; set with the first lease
-  std::vector<StageTime> stages;          // of the leases that have ended
+  bool from_scratch = false;         // as if nothing were known; its record is not stored
+  std::uint32_t rounds = 0;          // of the finalists, exactly; 0: until they separate or tie
+  std::vector<Configuration> hints;  // what its search begins with; set with the first lease
+  std::vector<StageTime> stages;     // of the leases that have ended
 };
+
+/// The key of a job that tunes.
+inline Digest tuning_key(const JobRow& job) {
+  return job.from_scratch ? from_scratch_key(job.question) : job_key(job.question);
+}
 
 }  // namespace cubind

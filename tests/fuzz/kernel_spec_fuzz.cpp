@@ -1,4 +1,4 @@
-// A spec of any bytes beside sources that are there: refused with file and JSON pointer, or usable.
+// A spec of any bytes with sources that exist: refused with file and JSON pointer, or usable.
 #include <algorithm>
 #include <cstdint>
 #include <string>

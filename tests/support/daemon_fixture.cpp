@@ -81,9 +81,6 @@ void Daemon::spawn() {
   if (!options_.replay.empty()) {
     add("--replay", options_.replay);
   }
-  if (!options_.faults.empty()) {
-    add("--replay-faults", options_.faults);
-  }
   child.arguments.insert(child.arguments.end(), options_.arguments.begin(), options_.arguments.end());
   const std::string folder = options_.folder.string();
   child.environment = {environment_of("PATH"), "HOME=" + folder, "XDG_RUNTIME_DIR=" + folder};
@@ -91,6 +88,10 @@ void Daemon::spawn() {
     child.environment.push_back(environment_of("CUBIND_CUDA_HOME"));
   } else {
     child.environment.push_back("CUBIND_CUDA_HOME=" + options_.cuda_home.string());
+  }
+  if (!options_.faults.empty()) {
+    child.environment.push_back("CUBIND_WORKER=" + faulty_worker().string());
+    child.environment.push_back("CUBIND_REPLAY_FAULTS=" + options_.faults.string());
   }
   if (!options_.failpoints.empty()) {
     child.environment.push_back("CUBIND_FAILPOINTS=" + options_.failpoints);

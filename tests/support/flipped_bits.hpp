@@ -24,7 +24,7 @@ inline std::size_t wanted_flips(std::size_t otherwise) {
   return variable ? std::strtoul(variable, nullptr, 10) : otherwise;
 }
 
-/// CUBIND_SEED, so that several runs beside each other make other flips.
+/// CUBIND_SEED, so that several runs at a time make other flips.
 inline std::uint64_t wanted_seed(std::uint64_t otherwise) {
   const char* variable = std::getenv("CUBIND_SEED");
   return variable ? std::strtoull(variable, nullptr, 10) : otherwise;
@@ -58,7 +58,7 @@ class StoreImage {
  private:
   static constexpr std::size_t kPage = 4096;
 
-  // A row's zeros stand beside what is not zero, free space does not.
+  // A row's zeros stand next to what is not zero, free space does not.
   bool is_used(std::size_t at) const {
     constexpr std::size_t kBeside = 8;
     const std::size_t from = at - std::min(at, kBeside);

@@ -8,7 +8,7 @@
 namespace cubind::test {
 
 std::optional<int> health_of(const std::string& address) {
-  // A connection of its own: a shared one waits before it tries a server again that was not there.
+  // A connection of its own: a shared one waits before it tries a server again that was missing.
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   grpc::GenericStub stub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));

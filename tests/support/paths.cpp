@@ -37,6 +37,8 @@ fs::path bin_dir() {
   return root ? *root / "bin" : fs::path(CUBIND_BUILT_BIN);
 }
 
+fs::path faulty_worker() { return bin_dir().parent_path() / "tests" / "faulty" / "cubind-worker"; }
+
 std::optional<fs::path> cuda_home() { return first_existing("CUBIND_CUDA_HOME", CUBIND_BUILT_CUDA); }
 
 std::optional<fs::path> cuda12_home() {

@@ -15,6 +15,10 @@ std::filesystem::path source_dir();
 /// The folder with cubind, cubind-agent, cubind-worker and cubindctl.
 std::filesystem::path bin_dir();
 
+/// A cubind-worker whose replay device fails as a test wants (tests/support/faulty_device.hpp). Packages have
+/// none.
+std::filesystem::path faulty_worker();
+
 /// A folder whose lib/ (or lib64/) holds NVRTC: $CUBIND_CUDA_HOME, else the one found when the build was
 /// configured, else none. main() exports it as CUBIND_CUDA_HOME, so that child processes find the same.
 std::optional<std::filesystem::path> cuda_home();

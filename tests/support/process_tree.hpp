@@ -23,7 +23,7 @@ struct ProcessId {
 /// Children, their children and so on; parents before their children. Zombies are left out.
 std::vector<ProcessId> descendants(pid_t root);
 
-/// False for one that has ended, also where nobody has reaped it.
+/// False for one that has ended, also if it was not reaped.
 bool is_running(const ProcessId& process);
 
 /// Processor time of all its threads so far; zero where there is no such process.

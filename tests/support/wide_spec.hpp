@@ -1,4 +1,4 @@
-// Kernel specs with more combinations than anybody can list.
+// Kernel specs with more combinations than can be listed.
 #pragma once
 
 #include <string>

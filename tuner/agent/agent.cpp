@@ -31,7 +31,7 @@ struct Agent::Work {
   JobStop stop;
   std::unique_ptr<LeaseChannel> channel;  // none for a check
   milliseconds heartbeat{1000};
-  steady_clock::time_point heard{};
+  steady_clock::time_point last_sent{};
   std::string lease_id;  // or the check's id
   std::string gpu_uuid;  // of a tuning job
   std::atomic<bool> wants_gpu{true};
@@ -193,7 +193,7 @@ void Agent::begin(const v1::LeaseGrant& lease) {
   auto work = std::make_shared<Work>();
   work->lease_id = lease.lease_id();
   work->heartbeat = milliseconds(std::max<std::uint32_t>(lease.lease_ms() / 3, 50));
-  work->heard = steady_clock::now();
+  work->last_sent = steady_clock::now();
   work->gpu_uuid = lease.gpu_uuid();
   work->channel = std::make_unique<LeaseChannel>(*stream_, lease, work->stop);
   const std::lock_guard lock(mutex_);
@@ -358,10 +358,10 @@ void Agent::send_heartbeats() {
   say_it_is_there();
   const auto now = steady_clock::now();
   for (const auto& work : works()) {
-    if (!work->channel || work->done || now - work->heard < work->heartbeat) {
+    if (!work->channel || work->done || now - work->last_sent < work->heartbeat) {
       continue;
     }
-    work->heard = now;
+    work->last_sent = now;
     work->channel->heartbeat();
   }
 }

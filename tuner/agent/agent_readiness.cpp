@@ -9,7 +9,7 @@
 
 namespace cubind {
 
-// Those of the toolchains that the jobs of the devices will take. Nobody waits for them here.
+// The compilers of the toolchains that the jobs of the devices will take. Does not wait for them.
 void Agent::get_compilers_ready() {
   std::map<const Tool*, std::size_t> gpus;
   for (const auto& place : places_) {

@@ -19,11 +19,11 @@ namespace cubind {
 /// opens its GPU. The results are in the cache when the job asks. Works in a thread of its own until it is
 /// done or destroyed.
 ///
-/// A job that nobody waits for is compiled in the background, whatever the priority.
+/// A job that no caller waits for is compiled in the background, whatever the priority.
 class AheadCompiles {
  public:
   struct Urgency {
-    CompilePriority priority = CompilePriority::Ahead;  // where somebody waits for the job
+    CompilePriority priority = CompilePriority::Ahead;  // if a caller waits for the job
     std::size_t window = 32;  // so many are under way; a request with CUDA's 16-bit headers has 1.6 MB
   };
   /// `device`: facts and driver. Both references must outlive this object.

@@ -30,7 +30,7 @@ struct Candidate {
   bool must_compete() const { return incumbent || is_default || listed; }
 };
 
-/// The configurations that a job has come to, with their keys: none is made before somebody asks for it. Two
+/// The configurations that a job has come to, with their keys: each is made when it is first asked for. Two
 /// that make the same machine code and launches are one candidate, and the one that was asked for first, the
 /// default before all others, represents both. Used from the job's thread.
 class Candidates {
@@ -67,7 +67,7 @@ class Candidates {
 std::optional<Candidate> candidate_at(const JobInput& input, const KernelBuild& build, const Problem& problem,
                                       const Configuration& configuration);
 
-/// Likewise for the default configuration of that problem.
+/// The candidate of the default configuration of that problem.
 std::optional<Candidate> default_at(const JobInput& input, const KernelBuild& build, const Problem& problem);
 
 /// The plan of a configuration for a problem; absent where a constraint or launch limit excludes it.

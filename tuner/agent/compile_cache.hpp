@@ -18,9 +18,9 @@
 
 namespace cubind {
 
-/// One toolchain's compiles, shared by all jobs: each artifact key is compiled once, whoever asks for it and
-/// however many at a time. Results are kept from job to job, the last used ones up to a number of bytes. What
-/// ended without NVRTC's word (a deadline, a lost worker) is told to those who wait for it and is not kept.
+/// One toolchain's compiles, shared by all jobs: each artifact key is compiled once, even if several jobs
+/// ask for it at a time. Results are kept from job to job, the last used ones up to a number of bytes. What
+/// ended without NVRTC's word (a deadline, a lost worker) goes to the jobs that wait for it and is not kept.
 /// Thread-safe.
 class CompileCache {
  public:
@@ -40,7 +40,7 @@ class CompileCache {
 
   /// Begins the compile unless the key is known or under way; then its priority rises to this one. `request`
   /// is called only if the compile begins. Each call is followed by one give_up(), which ends a compile that
-  /// nobody else wants.
+  /// no other job wants.
   void want(const Digest& key, CompilePriority priority, const std::function<v1::CompileRequest()>& request);
   void give_up(const Digest& key);
   /// The compile of a wanted key rises to this priority.

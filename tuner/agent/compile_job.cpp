@@ -95,7 +95,7 @@ v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbo
   }
 
   v1::Progress progress;
-  progress.set_phase("compiling");
+  progress.set_stage("compiling");
   progress.set_state(v1::Job::RUNNING);
   progress.set_configurations(static_cast<std::uint32_t>(wanted.size()));
   v1::JobResult result;

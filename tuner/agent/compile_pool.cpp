@@ -155,7 +155,7 @@ CompileResult CompilePool::Implementation::take(const std::deque<CompileResult>:
   return result;
 }
 
-// Probes are kept: somebody waits for each.
+// Probes are kept: a thread waits for each.
 void CompilePool::Implementation::drop_all() {
   const auto is_request = [](const auto& entry) { return entry.second.request.has_value(); };
   std::erase_if(awaited_.waiting, is_request);

@@ -53,7 +53,7 @@ struct CompileResult {
 /// Of the pool so far.
 struct CompilePoolCounts {
   std::uint64_t compiles = 0;     // finished requests
-  std::uint64_t nvrtc_calls = 0;  // nvrtcCompileProgram calls, as the workers count them; warm-ups excluded
+  std::uint64_t nvrtc_calls = 0;  // nvrtcCompileProgram calls, as the workers count them; but for their first
   std::uint64_t workers_started = 0;
   std::uint64_t workers_lost = 0;  // crashed, killed or timed out
 };

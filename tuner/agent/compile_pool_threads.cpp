@@ -14,8 +14,8 @@ constexpr std::chrono::milliseconds kBetweenLooks{20};
 
 }  // namespace
 
-// Whoever is told of an outcome may ask for more at once: by then the thread counts as one that waits, so
-// that no other starts a worker for it.
+// A completion may submit more work, so this thread is marked idle first; otherwise a worker would be started
+// needlessly.
 void CompilePool::Implementation::serve(CompileLane& lane) {
   std::optional<CompileProcess> process;
   while (std::optional<CompileLane::Job> job = next_job(lane, process)) {
@@ -154,7 +154,7 @@ void CompilePool::Implementation::tell(CompileLane::Job& job, CompileLane& lane,
   }
 }
 
-// False: nobody has raised it.
+// False: its priority was not raised.
 bool CompilePool::Implementation::begin_anew_if_raised(CompileLane::Job& job) {
   const std::lock_guard lock(mutex_);
   const auto run = run_in_background_.extract(job.id);
@@ -166,7 +166,7 @@ bool CompilePool::Implementation::begin_anew_if_raised(CompileLane::Job& job) {
   return true;
 }
 
-// What ails the workers is told to the next request, which starts one anew. None is kept any more.
+// The next request gets the workers' error and starts one again. None is kept any more.
 void CompilePool::Implementation::tell_no_worker(CompileLane::Job& job, CompileLane& lane,
                                                  const std::string& cause) {
   if (!job.request && !job.probe) {
@@ -212,8 +212,8 @@ bool CompilePool::Implementation::is_stopping() const {
   return stopping_;
 }
 
-// Its worker is to stop: nobody wants the request any more, or it is wanted sooner than in the background.
-// A probe never is: somebody waits for it.
+// Its worker is to stop: the request is no longer wanted, or is wanted sooner than in the background. A probe
+// never is: a thread waits for it.
 bool CompilePool::Implementation::is_withdrawn(const CompileLane::Job& job) const {
   const std::lock_guard lock(mutex_);
   const auto running = run_in_background_.find(job.id);

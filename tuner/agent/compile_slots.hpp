@@ -4,11 +4,11 @@
 
 namespace cubind {
 
-/// Who waits for a compile, the more urgent ones last. Checks and questions each have a slot that those
+/// What waits for a compile, the more urgent last. Checks and questions each have a slot that those
 /// before them cannot take: a source that keeps its compiler busy until the deadline does not keep those
 /// waiting who are more in a hurry. Compiles ahead leave one of several slots to the job that runs.
 enum class CompilePriority {
-  Background,  // a job that nobody waits for
+  Background,  // a job that no caller waits for
   Ahead,       // a configuration of the job that comes next
   Tuning,      // a configuration, ahead of the device
   Reference,   // a tuning job cannot go on without it

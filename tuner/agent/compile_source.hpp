@@ -46,7 +46,7 @@ class CompileSource {
     Key key;
     ToolchainIdentity toolchain;
     std::function<v1::CompileRequest()> request;
-    CompilePriority priority = CompilePriority::Tuning;  // while somebody waits for the job
+    CompilePriority priority = CompilePriority::Tuning;  // while a caller waits for the job
   };
   /// Starts the compile unless the artifact is known or under way.
   void want(const Wanted& wanted);
@@ -73,10 +73,10 @@ class CompileSource {
   struct Running {
     Key key;
     ToolchainIdentity toolchain;
-    CompilePriority priority;  // that it has where somebody waits for the job
+    CompilePriority priority;  // that it has if a caller waits for the job
   };
   void start(const Wanted& wanted);
-  /// Compiles of a job that nobody waited for leave the background when somebody does.
+  /// Compiles of a job leave the background when a caller begins to wait for it.
   void raise_if_awaited();
   Compiled& finish(const Digest& key);
 

@@ -20,7 +20,7 @@ class Compiler {
   virtual std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) = 0;
   /// Where it has not begun, it goes before those of a lower priority from now on.
   virtual void raise(std::uint64_t id, CompilePriority priority) = 0;
-  /// Nobody will wait for this one.
+  /// The request is no longer wanted.
   virtual void abandon(std::uint64_t id) = 0;
 };
 

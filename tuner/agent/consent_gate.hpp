@@ -12,7 +12,7 @@ namespace cubind {
 /// When the agent may measure.
 enum class TuneWhen : std::uint8_t {
   Idle,    // while no foreign process uses the GPU
-  Always,  // beside them; such a record is provisional
+  Always,  // also while they do; such a record is provisional
   Never,   // no device is offered
 };
 

@@ -98,9 +98,6 @@ LocalDevice open_replay(const AgentOptions& options, const std::string& table, S
   LocalDevice device;
   device.open.set_memory_fraction(options.memory_fraction);
   device.worker_arguments = {"--replay", absolute_path(table).string()};
-  if (!options.replay_faults.empty()) {
-    device.worker_arguments.insert(device.worker_arguments.end(), {"--faults", options.replay_faults});
-  }
   const WorkerStarter starter(spawner, options.worker_program.string(), device.worker_arguments, {});
   WorkerLink link(starter);
   JobStop stop;

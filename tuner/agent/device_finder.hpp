@@ -20,7 +20,7 @@ struct LocalDevice {
   v1::OfferedDevice offer;
   v1::OpenDevice open;
   std::vector<std::string> worker_arguments;    // after `device --fd N`
-  std::vector<std::string> worker_environment;  // beside this process's own
+  std::vector<std::string> worker_environment;  // in addition to this process's own
 };
 
 /// This machine's devices as this agent's options select them, or why there are none.

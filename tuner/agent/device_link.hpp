@@ -30,7 +30,7 @@ class DeviceLink {
     std::string death;  // "exit code 134", "signal 11 (Segmentation fault)", "no answer within 20000 ms"
   };
   /// `meanwhile`, unless it is empty, is called once when the worker has the request, and does not count for
-  /// the deadline. After an Error of it the worker has to be ended: nobody has read its reply.
+  /// the deadline. After an Error of it the worker has to be ended: its reply was not read.
   virtual CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline,
                           const std::function<void()>& meanwhile) = 0;
 

@@ -90,7 +90,7 @@ std::optional<std::map<std::size_t, double>> FinalStage::measure(
 }
 
 std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& finalists) {
-  progress_.phase("finalists");
+  progress_.stage("finalists");
   const RoundPlan plan = plan_of(finalists);
   FinalRounds rounds(finalists.size(), context_, plan.most_rounds);
   std::uint32_t at_least = 0;
@@ -104,7 +104,7 @@ std::vector<Finalist> FinalStage::run(const std::vector<const Candidate*>& final
     const std::uint32_t round = next_round(running, at_least);
     if (const auto times = measure(round, finalists, plan.samples, rounds)) {
       rounds.add_round(round, *times);
-      progress_.phase("finalists");
+      progress_.stage("finalists");
       at_least = round + 1;
     }
   }

@@ -25,7 +25,7 @@ class GpuPlace {
 
   /// No job, and no worker of ours but a spare one.
   bool is_idle();
-  /// Sees to it that a spare worker is there while the device is idle. Beside one that measures none waits.
+  /// Keeps a spare worker while the device is idle. While a worker measures, no spare one waits.
   void keep_spare();
   /// Ends the worker that a job has left open. Nothing happens while a job uses it.
   void end_left_worker();

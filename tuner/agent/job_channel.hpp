@@ -34,7 +34,7 @@ class JobChannel {
   /// names it without bytes.
   virtual void put_artifact(const v1::ArtifactInfo& info, const std::string& zstd_cubin) = 0;
 
-  /// Somebody waits for the job; may become true while it runs. Throws nothing.
+  /// Whether a caller waits for the job; may become true while it runs. Throws nothing.
   virtual bool is_awaited() const { return true; }
 };
 

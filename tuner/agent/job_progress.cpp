@@ -6,7 +6,7 @@ namespace cubind {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenReports{100};
-constexpr std::chrono::milliseconds kBetweenPhases{20};
+constexpr std::chrono::milliseconds kBetweenStages{20};
 
 }  // namespace
 
@@ -15,7 +15,7 @@ JobProgress::JobProgress(JobChannel& channel, const Clock& clock)
   progress_.set_state(v1::Job::RUNNING);
 }
 
-void JobProgress::stage(std::string_view stage) {
+void JobProgress::unreported_stage(std::string_view stage) {
   const auto now = clock_.steady_now();
   auto at = std::ranges::find(stages_, stage_, [](const auto& one) { return one.first; });
   if (at == stages_.end()) {
@@ -27,7 +27,7 @@ void JobProgress::stage(std::string_view stage) {
 }
 
 void JobProgress::add_stages(v1::JobResult& result) {
-  stage(stage_);
+  unreported_stage(stage_);
   for (const auto& [stage, time] : stages_) {
     v1::StageTime& to = *result.add_stages();
     to.set_stage(stage);
@@ -35,13 +35,13 @@ void JobProgress::add_stages(v1::JobResult& result) {
   }
 }
 
-void JobProgress::phase(std::string_view phase) {
-  stage(phase);
-  if (progress_.phase() == phase) {
+void JobProgress::stage(std::string_view stage) {
+  unreported_stage(stage);
+  if (progress_.stage() == stage) {
     return send_if_due(kBetweenReports);
   }
-  progress_.set_phase(std::string(phase));
-  told_phases_.emplace(phase).second ? send() : send_if_due(kBetweenPhases);
+  progress_.set_stage(std::string(stage));
+  reported_stages_.emplace(stage).second ? send() : send_if_due(kBetweenStages);
 }
 
 void JobProgress::state(v1::Job::State state) {
@@ -49,7 +49,7 @@ void JobProgress::state(v1::Job::State state) {
     return;
   }
   const bool waits = state == v1::Job::WAITING_FOR_IDLE_GPU;
-  stage(waits ? std::string_view("waiting_for_idle_gpu") : std::string_view(progress_.phase()));
+  unreported_stage(waits ? std::string_view("waiting_for_idle_gpu") : std::string_view(progress_.stage()));
   progress_.set_state(state);
   send();
 }

@@ -14,17 +14,18 @@
 namespace cubind {
 
 /// The reports to the daemon while a job runs, and the time that the job spends at each of its stages. A
-/// phase is a stage that callers are told of (v1::Job::phase). A report goes out at once where the state
-/// changes or a phase is come to for the first time, else fifty times a second at most for a change of the
-/// phase (each configuration goes through three) and ten times for the rest. Used from the job's thread.
+/// report is sent at once if the state changes or a stage is reached for the first time. Otherwise a change
+/// of stage (each configuration goes through three) is reported at most fifty times a second, and everything
+/// else ten times. Used from the job's thread.
 class JobProgress {
  public:
   JobProgress(JobChannel& channel, const Clock& clock);
 
-  /// compiling, verifying, screening, finalists, commit: a stage() that is reported.
-  void phase(std::string_view phase);
-  /// The time from now on is spent at this stage (see StageTime). WAITING_FOR_IDLE_GPU is one by itself.
+  /// The time from now on is spent at this stage (see StageTime), which callers are told (v1::Job::phase):
+  /// compiling, verifying, screening, finalists or commit.
   void stage(std::string_view stage);
+  /// A stage that is only timed: opening or choosing. state() times waiting_for_idle_gpu.
+  void unreported_stage(std::string_view stage);
   void state(v1::Job::State state);
   void total(std::uint32_t configurations);
   void done(std::uint32_t configurations);
@@ -41,7 +42,7 @@ class JobProgress {
   const Clock& clock_;
   v1::Progress progress_;
   std::chrono::steady_clock::time_point sent_{};
-  std::set<std::string, std::less<>> told_phases_;
+  std::set<std::string, std::less<>> reported_stages_;
   std::vector<std::pair<std::string, std::chrono::duration<double, std::milli>>> stages_;
   std::string stage_;
   std::chrono::steady_clock::time_point since_;

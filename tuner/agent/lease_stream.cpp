@@ -74,7 +74,7 @@ struct LeaseStream::State {
 };
 
 void LeaseStream::State::read() {
-  // Blocks until the daemon is there. Nobody else writes before its first message has come.
+  // Blocks until the daemon is there. No other thread writes before its first message has come.
   v1::AgentMessage first;
   *first.mutable_hello() = hello;
   stream->Write(first);
@@ -97,7 +97,7 @@ void LeaseStream::State::read() {
 }
 
 // Why nothing more is read. A message that does not parse ends the reading as well: the daemon knows nothing
-// of that, and Finish() would wait for it for ever. A daemon that has ended the stream has its words here
+// of that, and Finish() would wait for it forever. A daemon that has ended the stream has its words here
 // already.
 std::string LeaseStream::State::end() {
   std::atomic<bool> gave_up{false};
@@ -149,7 +149,7 @@ LeaseStream::LeaseStream(const std::string& address, const v1::Hello& hello,
 
 void LeaseStream::start() {
   state_->context.set_wait_for_ready(true);
-  // It comes with the first message, which the reader sends: nobody else waits for an absent daemon.
+  // It comes with the first message, which the reader sends: no other thread waits for an absent daemon.
   state_->context.set_initial_metadata_corked(true);
   state_->stream = state_->agents->Serve(&state_->context);
   state_->reader = std::thread([state = state_.get()] { state->read(); });

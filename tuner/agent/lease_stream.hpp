@@ -38,7 +38,7 @@ class LeaseStream {
   /// first, and what `stop` throws when it is requested first, except that a job which is handed back still
   /// waits for acknowledgements for some seconds.
   v1::Ack wait_for(std::uint64_t sequence, const JobStop& stop);
-  /// Nobody waits for the message any more.
+  /// The acknowledgement is no longer awaited.
   void forget(std::uint64_t sequence);
 
   /// The cubin's bytes, checked against the digest; absent if the daemon does not have them. This and

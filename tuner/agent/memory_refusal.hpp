@@ -10,7 +10,7 @@
 namespace cubind {
 
 /// The device memory that the trials of a problem take: the default configuration, the reference and what the
-/// device worker needs beside them. A configuration with more scratch may lack memory by itself. Absent: no
+/// device worker needs in addition. A configuration with more scratch may lack memory by itself. Absent: no
 /// configuration is valid. Pure.
 std::optional<std::uint64_t> needed_bytes(const JobInput& input, const Problem& problem);
 
@@ -21,7 +21,7 @@ class MemoryRefusal {
  public:
   MemoryRefusal(const v1::LeaseGrant& lease, const JobInput& input, const v1::DeviceInfo& device);
 
-  /// Absent: the problem fits, or nobody knows, or the job is for exactly this problem: then the device is
+  /// Absent: the problem fits, or that is unknown, or the job is for exactly this problem: then the device is
   /// asked.
   std::optional<v1::JobResult> foreseen() const;
   /// The device has refused the problem, in spite of the estimate.

@@ -51,7 +51,8 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
   app.add_option("--address", options.address, "the daemon: unix:///PATH or HOST:PORT")
       ->envname("CUBIND_ADDRESS");
   app.add_option("--id", options.agent_id, "name in the daemon's lists (default: HOST-PID)");
-  app.add_option("--worker", worker, "cubind-worker (default: beside this executable)");
+  app.add_option("--worker", worker, "cubind-worker (default: beside this executable)")
+      ->envname("CUBIND_WORKER");
   app.add_option("--gpus", options.gpus,
                  "UUIDs or indices, separated by commas (default: CUDA_VISIBLE_DEVICES)")
       ->delimiter(',');
@@ -65,8 +66,6 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
       ->check(CLI::IsMember({"cupti", "graph"}));
   app.add_option("--replay", options.replay,
                  "offer a replay device that plays this table of recorded trials; may be repeated");
-  app.add_option("--replay-faults", options.replay_faults, "JSON file of faults for the replay device")
-      ->envname("CUBIND_REPLAY_FAULTS");
   app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: one a core)")
       ->check(CLI::Range(1u, 1024u));
   app.add_option("--compile-deadline-ms", times.compile, "deadline of one compile")

@@ -24,7 +24,6 @@ struct AgentOptions {
   double memory_fraction = 0;       // 0: the device worker's default
   std::string timer;                // "", "cupti" or "graph"
   std::vector<std::string> replay;  // tables; then GPUs are offered only where `gpus` names some
-  std::string replay_faults;        // of tests
 
   unsigned compile_jobs = 1;
   std::chrono::milliseconds compile_deadline{30'000};

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/key_encoder.hpp"
 #include "tuner/plan/plan_program.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
@@ -13,7 +14,7 @@ namespace cubind {
 namespace {
 
 std::uint64_t buffer_seed(const Digest& job_key, const std::string& name) {
-  const Digest digest = Digest::of(std::string(job_key.view()) + "buffer " + name);
+  const Digest digest = KeyEncoder("buffer-seed", 1).field("job", job_key).field("buffer", name).digest();
   std::uint64_t seed = 0;
   std::memcpy(&seed, digest.bytes.data(), sizeof(seed));
   return seed;

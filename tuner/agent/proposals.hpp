@@ -32,7 +32,7 @@ class Proposals {
   const Candidate* next();
   void observe(const Candidate& candidate, Outcome outcome, std::optional<double> time_us);
 
-  /// How many will be tried in all; 0: nobody knows.
+  /// How many will be tried in all; 0: unknown.
   std::uint64_t expected() const { return plan_.trials; }
   SearchSummary summary() const;
   /// Those that were handed out, in that order.

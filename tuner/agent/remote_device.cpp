@@ -70,7 +70,7 @@ void RemoteDevice::restart() {
 }
 
 // The worker of an earlier job may have died meanwhile, or its context fail, and a spare one is useless where
-// the GPU was reset or divided anew after it had initialised the driver: then a fresh one is opened. Another
+// the GPU was reset or repartitioned after it had initialised the driver: then a fresh one is opened. Another
 // tuner that holds the GPU holds it for a fresh one too.
 DeviceLink::CallResult RemoteDevice::send_open() {
   v1::DeviceRequest request;

@@ -30,7 +30,7 @@ struct DeviceDeadlines {
 
 /// A device worker and its state for the length of one job: opened when first needed, ended with this object.
 /// leave_open() lets the worker outlive it, so that the job's result need not wait for the worker's end. The
-/// next job's object finds it at the link and opens it anew: the worker keeps its context and frees what the
+/// next job's object finds it at the link and opens it again: the worker keeps its context and frees what the
 /// earlier job had.
 ///
 /// After a sticky fault, a death or a deadline the worker is gone, and the next request begins with a fresh
@@ -59,7 +59,7 @@ class RemoteDevice {
   void release(std::uint32_t setup);
   /// Whether there was any.
   bool release_all();
-  /// Likewise for a trial.
+  /// Loads a trial.
   v1::DeviceReply load(std::uint32_t trial, const std::function<v1::LoadTrial()>& make);
   /// Done once, while the worker is at the next request. What it throws comes from that request, and ends the
   /// worker.

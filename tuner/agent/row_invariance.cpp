@@ -7,7 +7,7 @@
 namespace cubind {
 namespace {
 
-// The smaller sizes, beside the measured problem and the tails of its bucket.
+// The smaller sizes, in addition to the measured problem and the tails of its bucket.
 constexpr std::uint32_t kFirstSetup = 1u << 16;
 // The number of sizes to try for one that the kernel takes.
 constexpr std::int64_t kMaxSteps = 4096;

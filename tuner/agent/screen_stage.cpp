@@ -17,7 +17,7 @@ ScreenStage::ScreenStage(const JobInput& input, Proposals& proposals, TrialBench
       settings_(settings) {}
 
 Attempt ScreenStage::verify(const Candidate& candidate) {
-  progress_.phase("verifying");
+  progress_.stage("verifying");
   failpoint("agent.verify");
   return bench_.verify(candidate, {DeviceSetup::kMain, input_.problem, candidate.plan}, false);
 }
@@ -39,7 +39,7 @@ Attempt ScreenStage::screen(const Candidate& candidate) {
     if (step.verdict == ScreenVerdict::Survivor) {
       break;
     }
-    progress_.phase("screening");
+    progress_.stage("screening");
     failpoint("agent.screen");
     TrialBench::Screen block = bench_.screen(candidate, position, step.samples, best_us_.value_or(0));
     if (block.attempt != Attempt::Done) {
@@ -56,7 +56,7 @@ Attempt ScreenStage::screen(const Candidate& candidate) {
 }
 
 Attempt ScreenStage::try_one(const Candidate& candidate) {
-  progress_.phase("compiling");
+  progress_.stage("compiling");
   failpoint("agent.compile");
   const Attempt compiled = bench_.compile(candidate);
   progress_.nvrtc_calls(artifacts_.nvrtc_calls());
@@ -93,7 +93,7 @@ void ScreenStage::again(const Candidate& candidate) {
 }
 
 const Candidate* ScreenStage::next() {
-  progress_.stage("choosing");
+  progress_.unreported_stage("choosing");
   return proposals_.next();
 }
 

@@ -8,7 +8,7 @@
 
 namespace cubind {
 
-/// A device worker that is started before anybody needs it. It initialises the driver and waits: no context,
+/// A device worker that is started before a job needs it. It initialises the driver and waits: no context,
 /// no lock on the GPU, no question of consent. The next job goes on with it and opens the GPU in half the
 /// time. It ends with this object. One thread at a time.
 class SpareWorker {

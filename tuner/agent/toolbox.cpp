@@ -63,8 +63,7 @@ Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : se
 
 std::string Toolbox::no_nvrtc(std::string_view separator) const {
   return "no NVRTC 12 or 13 works on this machine: name a CUDA toolkit by CUBIND_CUDA_HOME, or install the "
-         "Python "
-         "wheel nvidia-cuda-nvrtc, and start the agent again. Searched:" +
+         "Python wheel nvidia-cuda-nvrtc, and start the agent again. Searched:" +
          std::string(separator) + join(searched_, separator);
 }
 

@@ -338,7 +338,7 @@ std::optional<TrialBench::Round> TrialBench::stored_round(std::uint32_t round,
   return result;
 }
 
-// If a worker died over several trials, nobody knows which one killed it: then they are measured one by one.
+// If a worker died over several trials, it is unknown which one killed it: then they are measured one by one.
 TrialDevice::Measured TrialBench::measure_round(const std::vector<const Candidate*>& order,
                                                 std::uint32_t samples) {
   const TrialDevice::Sampling how{.stage = v1::SampleBlock::FINAL};

@@ -27,7 +27,7 @@ bool exceeds_threads(const v1::DeviceReply& loaded, const LaunchPlan& plan, std:
         continue;
       }
       detail = launch.entry + ": a block of " + std::to_string(threads) + " threads, but with " +
-               std::to_string(entry.registers()) + " registers a thread at most " +
+               std::to_string(entry.registers()) + " registers per thread at most " +
                std::to_string(entry.max_threads_per_block()) + " can be launched";
       return true;
     }

@@ -60,7 +60,7 @@ class TrialDevice {
   struct Measured {
     v1::DeviceReply reply;
     const Candidate* culprit =
-        nullptr;  // whom the reply's outcome is about; null: all were measured, or nobody knows
+        nullptr;  // that the reply's outcome is about; null: all were measured, or it is unknown
   };
   /// As MeasureTrials has them.
   struct Sampling {
@@ -80,8 +80,8 @@ class TrialDevice {
   CompileSource::Wanted wanted_reference(const Problem& problem) const;
   ReferenceLaunch reference_for(const Problem& problem);
   ReferenceLaunch default_reference(const Problem& problem);
-  /// Replies foreign use if the problem does not fit beside a process that the job gives way to. If a problem
-  /// fills the memory, setups beside it are dropped, and prepared again when they are next needed.
+  /// Replies foreign use if the problem does not fit next to a process that the job gives way to. If a
+  /// problem fills the memory, other setups are dropped, and prepared again when they are next needed.
   v1::DeviceReply prepare(const DeviceSetup& setup);
   v1::DeviceReply prepare_beside_others(const DeviceSetup& setup);
   v1::PrepareProblem setup_request(const DeviceSetup& setup);

@@ -34,7 +34,7 @@ class TrialLog {
   /// and are otherwise ignored.
   struct Comparable {
     std::string timer;              // the job's: none of another timer
-    bool alone_on_the_gpu = false;  // none that was measured beside a foreign process
+    bool alone_on_the_gpu = false;  // none that was measured next to a foreign process
   };
   TrialLog(const v1::LeaseGrant& lease, const JobInput& input, Comparable comparable,
            CompileSource& artifacts, JobChannel& channel, const Clock& clock);

@@ -77,12 +77,12 @@ v1::JobResult TuneJob::search(const v1::LeaseGrant& lease) {
   const KernelBuild& build = *kept;
   RemoteDevice remote(parts_.device, options_.open, parts_.stop, options_.deadlines);
   JobProgress progress(parts_.channel, parts_.clock);
-  progress.phase("compiling");
-  progress.stage("opening");
+  progress.stage("compiling");
+  progress.unreported_stage("opening");
   ConsentGate consent({options_.when, lease.only_when_idle(), options_.idle_poll}, remote, progress,
                       parts_.stop);
   consent.enter();
-  progress.stage("choosing");
+  progress.unreported_stage("choosing");
   const JobInput input = make_job_input(lease, build.spec(), remote.info(), [this] { parts_.stop.check(); });
   const MemoryRefusal memory(lease, input, remote.info());
   if (auto refused = memory.foreseen()) {
@@ -129,10 +129,10 @@ v1::JobResult TuneJob::measure(const v1::LeaseGrant& lease, const JobInput& inpu
   }
   const RoundContext context{input.job_key, bench.tick_us(), settings};
   std::vector<Finalist> finalists = FinalStage(bench, log, progress, context).run(chosen);
-  progress.phase("verifying");
+  progress.stage("verifying");
   WinnerCheck check(input, bench);
   const auto choice = choose_verified(finalists, bench, check, context);
-  progress.phase("commit");
+  progress.stage("commit");
   progress.nvrtc_calls(artifacts.nvrtc_calls());
   progress.send();
   failpoint("agent.commit");

@@ -35,7 +35,7 @@ class WorkerLink final : public DeviceLink {
   CallResult receive(std::chrono::steady_clock::time_point until);
   CallResult gone(bool timed_out, const std::string& what);
   void go_on_with(WorkerProcess worker);  // with mutex_ held
-  void check_wanted() const;              // likewise
+  void check_wanted() const;              // with mutex_ held
 
   const WorkerStarter& starter_;
   SpareWorker* spare_;

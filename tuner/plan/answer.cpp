@@ -1,28 +1,49 @@
 #include "tuner/plan/answer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
+
+#include "base/error.hpp"
 
 namespace cubind {
 namespace {
 
-// In the order of the enumerators.
-constexpr std::array<std::string_view, kDepartureCount> kDepartures = {
-    "bucket", "stale", "other_revision", "nearest_problem", "other_device", "predicted", "default"};
-constexpr std::array<std::string_view, 6> kEvidence = {"none",     "predicted", "replayed",
-                                                       "imported", "reported",  "measured"};
-constexpr std::array<std::string_view, 9> kOutcomes = {"correct",      "constraint",    "compile",
-                                                       "launch",       "runtime",       "timeout",
-                                                       "wrong_result", "out_of_memory", "unverified"};
+template <typename Enum>
+using Named = std::pair<Enum, std::string_view>;
+
+// Mildest first.
+constexpr auto kDepartures = std::to_array<Named<Departure>>({{Departure::Bucket, "bucket"},
+                                                              {Departure::Stale, "stale"},
+                                                              {Departure::OtherRevision, "other_revision"},
+                                                              {Departure::NearestProblem, "nearest_problem"},
+                                                              {Departure::OtherDevice, "other_device"},
+                                                              {Departure::Default, "default"}});
+constexpr auto kEvidence = std::to_array<Named<Evidence>>({{Evidence::None, "none"},
+                                                           {Evidence::Replayed, "replayed"},
+                                                           {Evidence::Imported, "imported"},
+                                                           {Evidence::Measured, "measured"}});
+constexpr auto kOutcomes = std::to_array<Named<Outcome>>({{Outcome::Correct, "correct"},
+                                                          {Outcome::Constraint, "constraint"},
+                                                          {Outcome::Compile, "compile"},
+                                                          {Outcome::Launch, "launch"},
+                                                          {Outcome::Runtime, "runtime"},
+                                                          {Outcome::Timeout, "timeout"},
+                                                          {Outcome::WrongResult, "wrong_result"},
+                                                          {Outcome::OutOfMemory, "out_of_memory"},
+                                                          {Outcome::Unverified, "unverified"}});
 
 template <typename Enum, std::size_t N>
-std::optional<Enum> find(const std::array<std::string_view, N>& names, std::string_view name) {
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i] == name) {
-      return static_cast<Enum>(i);
-    }
-  }
-  return std::nullopt;
+std::string_view name_of(const std::array<Named<Enum>, N>& names, Enum value) {
+  const auto found = std::ranges::find(names, value, &Named<Enum>::first);
+  return found == names.end() ? throw Error(ErrorCode::Internal, "enumerator", "has no name") : found->second;
+}
+
+template <typename Enum, std::size_t N>
+std::optional<Enum> find(const std::array<Named<Enum>, N>& names, std::string_view name) {
+  const auto found = std::ranges::find(names, name, &Named<Enum>::second);
+  return found == names.end() ? std::nullopt : std::optional(found->first);
 }
 
 std::uint8_t bit(Departure departure) {
@@ -31,15 +52,13 @@ std::uint8_t bit(Departure departure) {
 
 }  // namespace
 
-std::string_view to_string(Departure departure) {
-  return kDepartures.at(static_cast<std::size_t>(departure));
-}
-std::string_view to_string(Evidence evidence) { return kEvidence.at(static_cast<std::size_t>(evidence)); }
-std::string_view to_string(Outcome outcome) { return kOutcomes.at(static_cast<std::size_t>(outcome)); }
+std::string_view to_string(Departure departure) { return name_of(kDepartures, departure); }
+std::string_view to_string(Evidence evidence) { return name_of(kEvidence, evidence); }
+std::string_view to_string(Outcome outcome) { return name_of(kOutcomes, outcome); }
 
-std::optional<Departure> parse_departure(std::string_view name) { return find<Departure>(kDepartures, name); }
-std::optional<Evidence> parse_evidence(std::string_view name) { return find<Evidence>(kEvidence, name); }
-std::optional<Outcome> parse_outcome(std::string_view name) { return find<Outcome>(kOutcomes, name); }
+std::optional<Departure> parse_departure(std::string_view name) { return find(kDepartures, name); }
+std::optional<Evidence> parse_evidence(std::string_view name) { return find(kEvidence, name); }
+std::optional<Outcome> parse_outcome(std::string_view name) { return find(kOutcomes, name); }
 
 Match::Match(std::initializer_list<Departure> departures) {
   for (const Departure departure : departures) {
@@ -58,9 +77,9 @@ std::size_t Match::count() const { return static_cast<std::size_t>(std::popcount
 
 std::vector<Departure> Match::departures() const {
   std::vector<Departure> members;
-  for (std::size_t i = 0; i < kDepartureCount; ++i) {
-    if (has(static_cast<Departure>(i))) {
-      members.push_back(static_cast<Departure>(i));
+  for (const auto& [departure, name] : kDepartures) {
+    if (has(departure)) {
+      members.push_back(departure);
     }
   }
   return members;
@@ -78,8 +97,8 @@ std::strong_ordering Match::operator<=>(const Match& other) const {
 
 Match all_departures() {
   Match all;
-  for (std::size_t i = 0; i < kDepartureCount; ++i) {
-    all.add(static_cast<Departure>(i));
+  for (const auto& [departure, name] : kDepartures) {
+    all.add(departure);
   }
   return all;
 }

@@ -14,26 +14,20 @@ namespace cubind {
 
 /// One way in which an answer departs from the question, mildest first: the order ranks candidates.
 enum class Departure : std::uint8_t {
-  Bucket,         // the bucket's representative (or its largest measured problem) was measured, not the asked
-                  /// problem
-  Stale,          // measured under another driver branch, toolchain, power limit or flush method
-  OtherRevision,  // the source has changed since: the configuration is carried over, compiled from the new
-                  /// source
-  NearestProblem,   // measured on the nearest problem with the same types and flags, outside of the bucket
-  OtherDevice,      // measured on another device class
-  PredictedWinner,  // chosen by the cost model; nothing was measured
-  Default,          // the spec's default configuration, or the first valid one
+  Bucket,  // measured on the bucket's representative, or its largest measured problem, not on the asked one
+  Stale,   // measured under another driver branch, toolchain, power limit or flush method
+  OtherRevision,   // the source has changed since: the configuration is compiled from the new one
+  NearestProblem,  // measured on the nearest problem with the same types and flags, outside of the bucket
+  OtherDevice,     // measured on another device class
+  Default = 6,     // the spec's default configuration, or the first valid one
 };
-inline constexpr std::size_t kDepartureCount = 7;
 
 /// The evidence of an answer, weakest first. Only Measured is ever called a measurement.
 enum class Evidence : std::uint8_t {
-  None,       // nothing: a default configuration
-  Predicted,  // the cost model's estimate
-  Replayed,   // the replay device played it back: never answers for a real device class
-  Imported,   // came in with a table: never replaces a measurement, never an incumbent
-  Reported,   // timed in a client's process, which is named; never answers for a cubind kernel
-  Measured,   // measured by a device worker of ours
+  None = 0,      // nothing: a default configuration
+  Replayed = 2,  // the replay device played it back: never answers for a real device class
+  Imported = 3,  // came in with a table: never replaces a measurement, never an incumbent
+  Measured = 5,  // measured by a device worker of ours
 };
 
 /// How a trial ended. A tuning failure is data, not an exception.
@@ -49,9 +43,9 @@ enum class Outcome : std::uint8_t {
   Unverified,   // it ran, its first sample was too slow to win, and so nobody looked at its results
 };
 
-/// "bucket", "stale", "other_revision", "nearest_problem", "other_device", "predicted", "default".
+/// "bucket", "stale", "other_revision", "nearest_problem", "other_device", "default".
 std::string_view to_string(Departure departure);
-/// "none", "predicted", "replayed", "imported", "reported", "measured".
+/// "none", "replayed", "imported", "measured".
 std::string_view to_string(Evidence evidence);
 /// "correct", "constraint", "compile", "launch", "runtime", "timeout", "wrong_result", "out_of_memory",
 /// "unverified".

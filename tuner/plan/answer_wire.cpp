@@ -12,12 +12,15 @@ namespace {
 // The messages number the enumerators from 1, since 0 is "unspecified".
 constexpr int kWireOffset = 1;
 static_assert(static_cast<int>(Departure::Bucket) + kWireOffset == v1::BUCKET);
+static_assert(static_cast<int>(Departure::OtherDevice) + kWireOffset == v1::OTHER_DEVICE);
 static_assert(static_cast<int>(Departure::Default) + kWireOffset == v1::DEFAULT_CONFIGURATION);
 static_assert(static_cast<int>(Outcome::Correct) + kWireOffset == v1::CORRECT);
 static_assert(static_cast<int>(Outcome::Unverified) + kWireOffset == v1::UNVERIFIED);
 static_assert(static_cast<int>(OnMiss::Serve) == v1::SERVE && static_cast<int>(OnMiss::Fail) == v1::FAIL);
-static_assert(static_cast<int>(Evidence::None) == v1::NONE &&
-              static_cast<int>(Evidence::Measured) == v1::MEASURED);
+static_assert(static_cast<int>(Evidence::None) == v1::NONE);
+static_assert(static_cast<int>(Evidence::Replayed) == v1::REPLAYED);
+static_assert(static_cast<int>(Evidence::Imported) == v1::IMPORTED);
+static_assert(static_cast<int>(Evidence::Measured) == v1::MEASURED);
 
 }  // namespace
 
@@ -38,14 +41,14 @@ OnMiss on_miss_from_wire(v1::OnMiss from, std::string_view field) {
 }
 
 Departure departure_from_wire(v1::Departure from, std::string_view field) {
-  if (from < v1::BUCKET || from > v1::DEFAULT_CONFIGURATION) {
+  if (!v1::Departure_IsValid(from) || from == v1::DEPARTURE_UNSPECIFIED) {
     refuse_unknown(field, "departure", from);
   }
   return static_cast<Departure>(from - kWireOffset);
 }
 
 Evidence evidence_from_wire(v1::Evidence from, std::string_view field) {
-  if (from < v1::NONE || from > v1::MEASURED) {
+  if (!v1::Evidence_IsValid(from)) {
     refuse_unknown(field, "evidence", from);
   }
   return static_cast<Evidence>(from);

@@ -169,8 +169,6 @@ std::string_view to_string(Fill::Kind kind) {
       return "choice";
     case Fill::Kind::Offsets:
       return "offsets";
-    case Fill::Kind::File:
-      return "file";
   }
   throw Error(ErrorCode::Internal, "fill", "unknown kind");
 }

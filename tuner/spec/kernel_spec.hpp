@@ -81,12 +81,10 @@ struct Fill {
     Permutation,  // none: 0 to elements - 1 in random order
     Choice,   // count, Zipf exponent s (0): k in [0, count) with probability proportional to 1 / (k + 1)^s
     Offsets,  // total: elements ascending values from 0 to total, the ends included; the parts are ragged
-    File,     // refused so far
   };
   Kind kind = Kind::Normal;
   std::vector<double> parameters;  // without the value of `expression`
   std::string expression;  // Choice: of the count, Offsets: of the total, over dims and flags; else empty
-  std::string file;
   bool operator==(const Fill&) const = default;
 };
 

@@ -364,4 +364,8 @@ Digest space_digest(const KernelSpec& spec, const Problem& problem, const Device
 
 Digest job_key(const RecordQuestion& question) { return record_key(question).digest; }
 
+Digest from_scratch_key(const RecordQuestion& question) {
+  return KeyEncoder("from-scratch-job", 1).field("job", job_key(question)).digest();
+}
+
 }  // namespace cubind

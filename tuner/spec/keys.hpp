@@ -116,5 +116,7 @@ Digest space_digest(const KernelSpec& spec, const Problem& problem, const Device
 
 /// Seeds rounds and inputs: the record key of the job.
 Digest job_key(const RecordQuestion& question);
+/// Of a job that chooses as if nothing were known: another job than the one that stores a record.
+Digest from_scratch_key(const RecordQuestion& question);
 
 }  // namespace cubind

@@ -37,16 +37,16 @@ std::vector<double> read_numbers(const JsonNode& node,
 
 Fill plain_fill(const JsonNode& node, std::string_view name) {
   if (name == "normal") {
-    return {Fill::Kind::Normal, {0, 1}, "", ""};
+    return {Fill::Kind::Normal, {0, 1}, ""};
   }
   if (name == "uniform") {
-    return {Fill::Kind::Uniform, {0, 1}, "", ""};
+    return {Fill::Kind::Uniform, {0, 1}, ""};
   }
   if (name == "iota") {
-    return {Fill::Kind::Iota, {0, 1}, "", ""};
+    return {Fill::Kind::Iota, {0, 1}, ""};
   }
   if (name == "permutation") {
-    return {Fill::Kind::Permutation, {}, "", ""};
+    return {Fill::Kind::Permutation, {}, ""};
   }
   const std::string example = name == "constant" ? "{\"constant\": 1}"
                               : name == "choice" ? "{\"choice\": {\"count\": \"E\", \"zipf\": 1.2}}"
@@ -62,14 +62,14 @@ Fill read_fill_object(const JsonNode& node, const SpecScopes& scopes) {
   node.expect_keys({"normal", "uniform", "constant", "iota", "permutation", "choice", "offsets", "file"});
   const JsonNode fill = node.members().front();
   if (fill.key() == "constant") {
-    return {Fill::Kind::Constant, {fill.as_number()}, "", ""};
+    return {Fill::Kind::Constant, {fill.as_number()}, ""};
   }
   if (fill.key() == "normal") {
     fill.expect_keys({"mean", "stddev"});
     if (fill.number_or("stddev", 1) < 0) {
       fill.at("stddev").fail("must not be negative");
     }
-    return {Fill::Kind::Normal, read_numbers(fill, {{"mean", 0}, {"stddev", 1}}), "", ""};
+    return {Fill::Kind::Normal, read_numbers(fill, {{"mean", 0}, {"stddev", 1}}), ""};
   }
   if (fill.key() == "uniform") {
     fill.expect_keys({"low", "high"});
@@ -77,15 +77,15 @@ Fill read_fill_object(const JsonNode& node, const SpecScopes& scopes) {
     if (range[0] >= range[1]) {
       fill.fail("low must be below high");
     }
-    return {Fill::Kind::Uniform, range, "", ""};
+    return {Fill::Kind::Uniform, range, ""};
   }
   if (fill.key() == "iota") {
     fill.expect_keys({"start", "step"});
-    return {Fill::Kind::Iota, read_numbers(fill, {{"start", 0}, {"step", 1}}), "", ""};
+    return {Fill::Kind::Iota, read_numbers(fill, {{"start", 0}, {"step", 1}}), ""};
   }
   if (fill.key() == "permutation") {
     fill.expect_keys({});
-    return {Fill::Kind::Permutation, {}, "", ""};
+    return {Fill::Kind::Permutation, {}, ""};
   }
   if (fill.key() == "choice") {
     fill.expect_keys({"count", "zipf"});
@@ -93,10 +93,10 @@ Fill read_fill_object(const JsonNode& node, const SpecScopes& scopes) {
     if (zipf < 0) {
       fill.at("zipf").fail("must not be negative");
     }
-    return {Fill::Kind::Choice, {zipf}, read_expression(fill.at("count"), scopes.problem), ""};
+    return {Fill::Kind::Choice, {zipf}, read_expression(fill.at("count"), scopes.problem)};
   }
   fill.expect_keys({"total"});
-  return {Fill::Kind::Offsets, {}, read_expression(fill.at("total"), scopes.problem), ""};
+  return {Fill::Kind::Offsets, {}, read_expression(fill.at("total"), scopes.problem)};
 }
 
 Fill read_fill(const JsonNode& node, const SpecScopes& scopes) {
@@ -189,7 +189,7 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
     if (may_be_integer(argument, spec)) {
       node.fail("an integer input needs a fill, as in \"fill\": {\"choice\": {\"count\": 8}}");
     }
-    argument.fill = {Fill::Kind::Normal, {0, 1}, "", ""};
+    argument.fill = {Fill::Kind::Normal, {0, 1}, ""};
   }
   if (const auto timed = node.find("timed")) {
     if (argument.role != Role::Zero) {

@@ -51,6 +51,10 @@ Policy policy_from_wire(const v1::Policy& from, std::string_view field) {
   return {from.warm_l2(), kFlushMethod, from.graph_launch()};
 }
 
+static_assert(static_cast<int>(Numerics::Kind::Tolerance) == v1::Numerics::TOLERANCE);
+static_assert(static_cast<int>(Numerics::Kind::Reproducible) == v1::Numerics::REPRODUCIBLE);
+static_assert(static_cast<int>(Numerics::Kind::Invariant) == v1::Numerics::INVARIANT);
+
 void to_wire(const Numerics& from, v1::Numerics& to) {
   to.set_kind(static_cast<v1::Numerics::Kind>(from.kind));
   to.set_invariant_dim(from.invariant_dim);

@@ -14,8 +14,6 @@ int strength(const TableRecord& record) {
       return record.provisional ? 2 : 3;
     case Evidence::Replayed:
       return 1;
-    case Evidence::Reported:
-    case Evidence::Predicted:
     case Evidence::None:
       return 0;
   }

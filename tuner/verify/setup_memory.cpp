@@ -18,13 +18,13 @@ constexpr double kDefaultFraction = 0.9;
 // What a GPU maps at once. cudaMalloc gives a buffer of about half a page or more pages of its own.
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
-// All places of a problem together, unless one alone takes more.
-constexpr std::uint64_t kPlacesBytes = std::uint64_t{4} << 30;
-// There are more where they are small: the less a buffer holds, the more its place changes a kernel's time.
-constexpr std::uint64_t kMostLargePlaces = 31;
-constexpr std::uint64_t kSmallPlacesBytes = std::uint64_t{64} << 20;
-// Primes: going round in equal steps then comes to all places.
-constexpr std::array<std::uint32_t, 14> kPlaceCounts = {251, 127, 61, 31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2};
+// All slots of a problem together, unless one alone takes more.
+constexpr std::uint64_t kSlotsBytes = std::uint64_t{4} << 30;
+// There are more where they are small: the less a buffer holds, the more its slot changes a kernel's time.
+constexpr std::uint64_t kMostLargeSlots = 31;
+constexpr std::uint64_t kSmallSlotsBytes = std::uint64_t{64} << 20;
+// Primes: going round in equal steps then comes to all slots.
+constexpr std::array<std::uint32_t, 14> kSlotCounts = {251, 127, 61, 31, 29, 23, 19, 17, 13, 11, 7, 5, 3, 2};
 
 // Small buffers begin anywhere within kOffsetsBytes, in steps of kOffsetStep, as with an allocator.
 constexpr std::uint64_t kOffsetsBytes = 4096;
@@ -63,7 +63,7 @@ std::uint64_t guarded_bytes(std::uint64_t payload) {
   return lead_bytes(payload) + payload + kRedZoneBytes + kAllocatorAlignment;
 }
 
-std::uint64_t further_place_bytes(std::uint64_t payload) {
+std::uint64_t further_slot_bytes(std::uint64_t payload) {
   return begins_page(payload) ? rounded_up(payload, kPage) : rounded_up(payload, kOffsetsBytes) + kOffsetStep;
 }
 
@@ -85,32 +85,32 @@ std::uint64_t setup_bytes(const v1::PrepareProblem& request) {
   return total;
 }
 
-std::uint64_t place_bytes(const v1::PrepareProblem& request) {
+std::uint64_t slot_bytes(const v1::PrepareProblem& request) {
   std::uint64_t total = 0;
   for (const v1::BufferSpec& buffer : request.buffers()) {
-    total += buffer.role() == v1::SCRATCH ? 0 : further_place_bytes(payload_bytes(buffer));
+    total += buffer.role() == v1::SCRATCH ? 0 : further_slot_bytes(payload_bytes(buffer));
   }
   return total;
 }
 
-std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spare_bytes) {
+std::uint32_t timing_slots(const v1::PrepareProblem& request, std::uint64_t spare_bytes) {
   if (request.policy().warm_l2() || request.policy().graph_launch()) {
     return 1;
   }
-  const std::uint64_t each = std::max<std::uint64_t>(place_bytes(request), 1);
+  const std::uint64_t each = std::max<std::uint64_t>(slot_bytes(request), 1);
   const std::uint64_t wanted =
-      std::max(std::min(kPlacesBytes / each, kMostLargePlaces), kSmallPlacesBytes / each);
+      std::max(std::min(kSlotsBytes / each, kMostLargeSlots), kSmallSlotsBytes / each);
   const std::uint64_t most = std::min(wanted, 1 + spare_bytes / each);
-  const auto* const count = std::ranges::find_if(kPlaceCounts, [&](std::uint32_t n) { return n <= most; });
-  return count == kPlaceCounts.end() ? 1 : *count;
+  const auto* const count = std::ranges::find_if(kSlotCounts, [&](std::uint32_t n) { return n <= most; });
+  return count == kSlotCounts.end() ? 1 : *count;
 }
 
-std::uint32_t place_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t places) {
-  if (places < 2) {
+std::uint32_t slot_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t slots) {
+  if (slots < 2) {
     return 0;
   }
-  const std::uint32_t shift = buffer % (places - 1);
-  return (sample % places * (1 + shift) + sample / places * shift) % places;
+  const std::uint32_t shift = buffer % (slots - 1);
+  return (sample % slots * (1 + shift) + sample / slots * shift) % slots;
 }
 
 std::uint64_t flush_bytes(std::uint64_t l2_bytes) { return std::max(2 * l2_bytes, kLeastFlush); }

@@ -21,27 +21,27 @@ bool begins_page(std::uint64_t payload);
 std::uint64_t lead_bytes(std::uint64_t payload);
 /// One buffer's allocation: what lies before it, the buffer, the red zone behind it.
 std::uint64_t guarded_bytes(std::uint64_t payload);
-/// What one further place takes. It has no red zones: they would change a kernel's time. Small buffers, side
-/// by side in one allocation, begin at another offset from a page of 4 KiB at each place.
-std::uint64_t further_place_bytes(std::uint64_t payload);
+/// What one further slot takes. It has no red zones: they would change a kernel's time. Small buffers, side
+/// by side in one allocation, begin at another offset from a page of 4 KiB at each slot.
+std::uint64_t further_slot_bytes(std::uint64_t payload);
 
 /// The allocations of preparing the problem: each buffer, a second copy of the outputs for the reference, the
 /// pristine content of an `inout`, recorded outputs. A scratch buffer is as large as the request says. Throws
 /// Error(InvalidArgument) for a type that is not known.
 std::uint64_t setup_bytes(const v1::PrepareProblem& request);
 
-/// The buffers at one more place.
-std::uint64_t place_bytes(const v1::PrepareProblem& request);
+/// The buffers at one more slot.
+std::uint64_t slot_bytes(const v1::PrepareProblem& request);
 
-/// At how many places in memory samples of the problem are taken, where `spare_bytes` are left for further
-/// ones. Where buffers lie changes the time of a kernel by some per cent, and so does a place that was used
+/// At how many slots in memory samples of the problem are taken, where `spare_bytes` are left for further
+/// ones. Where buffers lie changes the time of a kernel by some per cent, and so does a slot that was used
 /// just before; the more they hold, the less. One where the L2 is to stay warm, and where a graph keeps the
 /// addresses; else a prime number.
-std::uint32_t timing_places(const v1::PrepareProblem& request, std::uint64_t spare_bytes);
-/// Where a buffer of the problem lies for a sample below `places` squared. Each comes to all places before it
-/// is at one again. Of more than three places, two buffers lie at each pair of them once: how far they are
+std::uint32_t timing_slots(const v1::PrepareProblem& request, std::uint64_t spare_bytes);
+/// Where a buffer of the problem lies for a sample below `slots` squared. Each comes to all slots before it
+/// is at one again. Of more than three slots, two buffers lie at each pair of them once: how far they are
 /// from each other changes a kernel's time as well.
-std::uint32_t place_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t places);
+std::uint32_t slot_at(std::uint32_t sample, std::uint32_t buffer, std::uint32_t slots);
 
 /// The buffer that flushes an L2 of this size.
 std::uint64_t flush_bytes(std::uint64_t l2_bytes);

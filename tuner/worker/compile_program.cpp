@@ -11,6 +11,7 @@
 #include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/worker/compile_log.hpp"
 #include "tuner/worker/compile_ptx.hpp"
+#include "tuner/worker/missing_header.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -52,11 +53,6 @@ std::string cut(std::string text, std::uint64_t max_bytes) {
   return text;
 }
 
-// NVRTC is handed files and no folders, which its own words for a missing one do not tell.
-constexpr std::string_view kNoFolders = "(no directories in search list)";
-constexpr std::string_view kSearched =
-    "(not in the spec's folder, its \"headers\" or the CUDA toolkit; there is no C++ standard library, but "
-    "<cuda/std/...> where the toolkit has CCCL)";
 // Names of the C++ standard library that kernels often have, and what NVIDIA's headers call the same.
 constexpr std::array<std::array<std::string_view, 2>, 3> kMissing = {
     {{"INFINITY", "CUDART_INF_F"}, {"NAN", "CUDART_NAN_F"}, {"FLT_MAX", "CUDART_MAX_NORMAL_F"}}};
@@ -71,9 +67,9 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 }
 
 /// What NVRTC says of a source, in words that a reader of the spec knows.
-std::string readable(const std::string& log, const std::string& source_name) {
+std::string readable(const std::string& log, const std::string& source_name, const NvrtcLibrary& library) {
   std::string text = replaced(parse_compile_log(log).messages, kProgramName, source_name);
-  text = replaced(std::move(text), kNoFolders, kSearched);
+  text = explain_missing_headers(text, library.major(), library.minor());
   for (const auto& [name, constant] : kMissing) {
     const std::string undefined = "identifier " + quoted(name) + " is undefined";
     std::string told = undefined;
@@ -97,13 +93,13 @@ void check_text(const std::string& name, const std::string& text) {
   }
 }
 
-struct WarmUp {
+struct FirstCompile {
   NvrtcStatus status = NvrtcStatus::Fault;
   std::string error;  // where there is no cubin
 };
 
-WarmUp warm_up(const NvrtcLibrary& library, std::vector<std::string> options) {
-  NvrtcProgram program(library, "warm_up.cu", "__global__ void warm_up(float* x) { x[0] = 1.0f; }\n", {});
+FirstCompile first_compile(const NvrtcLibrary& library, std::vector<std::string> options) {
+  NvrtcProgram program(library, "first.cu", "__global__ void first(float* x) { x[0] = 1.0f; }\n", {});
   options.insert(options.end(), {"--gpu-architecture=sm_80", "--std=c++17", "--ptxas-options=-v"});
   const NvrtcStatus status = program.compile(options);
   const bool is_whole = status == NvrtcStatus::Success && !program.cubin().empty();
@@ -114,13 +110,13 @@ WarmUp warm_up(const NvrtcLibrary& library, std::vector<std::string> options) {
 
 ProgramCompiler::ProgramCompiler(const NvrtcLibrary& library) : library_(library) {
   standing_options_ = {"--no-cache", "--no-source-include", kFixedSeed, kMinimal};
-  WarmUp first = warm_up(library_, standing_options_);
+  FirstCompile first = first_compile(library_, standing_options_);
   if (first.status == NvrtcStatus::InvalidOption) {
     // Only NVRTC 12.8 and later know all of them; without them the closed doors of the process remain.
     std::erase_if(standing_options_, [&](const std::string& option) {
-      return warm_up(library_, {option}).status == NvrtcStatus::InvalidOption;
+      return first_compile(library_, {option}).status == NvrtcStatus::InvalidOption;
     });
-    first = warm_up(library_, standing_options_);
+    first = first_compile(library_, standing_options_);
   }
   knows_minimal_ = std::erase(standing_options_, kMinimal) > 0;
   if (!first.error.empty()) {
@@ -215,7 +211,7 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   const std::uint64_t max_log = request.max_log_bytes() != 0 ? request.max_log_bytes() : kDefaultLogBytes;
   const std::string log = program.log(kRawLogBytes).text;
   if (status != NvrtcStatus::Success) {
-    const std::string messages = readable(log, request.source_name());
+    const std::string messages = readable(log, request.source_name(), library_);
     set_failed(reply, cut(messages.empty() ? program.error_text() : messages, max_log));
     reply.set_worker_ends(status == NvrtcStatus::OutOfMemory || status == NvrtcStatus::Fault);
     return;

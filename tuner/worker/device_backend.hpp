@@ -39,8 +39,7 @@ class DeviceBackend {
 /// Initialises the driver and NVML. Where that fails open() tries again, and its error names what was tried.
 std::unique_ptr<DeviceBackend> make_cuda_device();
 
-/// `arguments` are those of the command line after the descriptor: `--replay TABLE` and what else the replay
-/// device takes.
+/// `arguments`: --replay TABLE.
 std::unique_ptr<DeviceBackend> make_replay_device(const std::vector<std::string>& arguments);
 
 }  // namespace cubind::worker

@@ -57,12 +57,13 @@ v1::DeviceReply answer_or_fault(const std::string& frame, DeviceBackend& device)
 
 // A worker may wait for days as a spare one, which its name among the processes says. What it replays is read
 // as it is when it is wanted.
-std::unique_ptr<DeviceBackend> device_when_wanted(int fd, const std::vector<std::string>& arguments) {
+std::unique_ptr<DeviceBackend> device_when_wanted(int fd, const std::vector<std::string>& arguments,
+                                                  const MakeReplay& make_replay) {
   ::prctl(PR_SET_NAME, "cubind-spare");
   std::unique_ptr<DeviceBackend> device = arguments.empty() ? make_cuda_device() : nullptr;
   wait_readable(fd, SteadyDeadline::max());
   ::prctl(PR_SET_NAME, "cubind-worker");
-  return device ? std::move(device) : make_replay_device(arguments);
+  return device ? std::move(device) : make_replay(arguments);
 }
 
 }  // namespace
@@ -78,12 +79,12 @@ ExitCode serve_device(int fd, DeviceBackend& device) {
   return ExitCode::Done;
 }
 
-ExitCode run_device_worker(int fd, const std::vector<std::string>& arguments) {
+ExitCode run_device_worker(int fd, const std::vector<std::string>& arguments, const MakeReplay& make_replay) {
   if (!arguments.empty() && arguments.front() != "--replay") {
     throw Error(ErrorCode::InvalidArgument, "cubind-worker device",
                 "unknown option \"" + arguments.front() + "\"; --replay TABLE must come first");
   }
-  return serve_device(fd, *device_when_wanted(fd, arguments));
+  return serve_device(fd, *device_when_wanted(fd, arguments, make_replay));
 }
 
 }  // namespace cubind::worker

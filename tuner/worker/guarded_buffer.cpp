@@ -24,20 +24,20 @@ GuardedBuffer::GuardedBuffer(MemoryBudget& budget, const v1::BufferSpec& spec, D
   move(Placement::Aligned);
 }
 
-void GuardedBuffer::move(Placement placement, std::uint32_t place) {
+void GuardedBuffer::move(Placement placement, std::uint32_t slot) {
   const bool minimal = placement == Placement::Minimal && align_ < verify::kAllocatorAlignment;
-  place_ = place % (1 + static_cast<std::uint32_t>(further_.size()));
+  slot_ = slot % (1 + static_cast<std::uint32_t>(further_.size()));
   const DeviceMemory& first = placement == Placement::Minimal && minimal_.bytes() > 0 ? minimal_ : memory_;
   const std::uint64_t lead = minimal ? verify::kRedZoneBytes + align_ : verify::lead_bytes(bytes_);
-  address_ = place_ == 0 ? first.address() + lead : further_[place_ - 1];
+  address_ = slot_ == 0 ? first.address() + lead : further_[slot_ - 1];
   placement_ = placement;
 }
 
-void GuardedBuffer::set_further_places(MemoryBudget& budget, std::uint32_t count) {
+void GuardedBuffer::set_further_slots(MemoryBudget& budget, std::uint32_t count) {
   further_.clear();
   further_memory_.clear();
   const bool together = !verify::begins_page(bytes_);
-  const std::uint64_t step = together ? verify::further_place_bytes(bytes_) : bytes_;
+  const std::uint64_t step = together ? verify::further_slot_bytes(bytes_) : bytes_;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (i == 0 || !together) {
       further_memory_.emplace_back(budget, together ? count * step : step);

@@ -1,4 +1,4 @@
-// A buffer of a problem on the device, at its first place between two red zones, and at further places.
+// A buffer of a problem on the device, at its first slot between two red zones, and at further slots.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,12 @@ class GuardedBuffer {
   cuda::DevicePtr address() const { return address_; }
   TypedAddress typed() const { return {address_, type_}; }
 
-  /// Moves the buffer. Its content is undefined at a placement where it was not before; each place has a
-  /// content of its own. `place` 0 is the first; others are counted round and round.
-  void move(Placement placement, std::uint32_t place = 0);
+  /// Moves the buffer. Its content is undefined at a placement where it was not before; each slot has a
+  /// content of its own. `slot` 0 is the first; others are counted round and round.
+  void move(Placement placement, std::uint32_t slot = 0);
   /// Replaces those that it has; 0 gives their memory back. Not for scratch, which grows at its only
-  /// place. Throws DriverError(OutOfMemory).
-  void set_further_places(MemoryBudget& budget, std::uint32_t count);
+  /// slot. Throws DriverError(OutOfMemory).
+  void set_further_slots(MemoryBudget& budget, std::uint32_t count);
   /// From now on the minimal placement has an allocation of its own: what is at one placement stays while the
   /// buffer is at the other. Throws DriverError(OutOfMemory).
   void part_placements(MemoryBudget& budget);
@@ -46,8 +46,8 @@ class GuardedBuffer {
   /// allocation if need be; throws DriverError(OutOfMemory) where that does not fit, and is empty then.
   void fit(MemoryBudget& budget, std::uint64_t bytes);
 
-  /// Whether it lies between its zones, as at the first place.
-  bool has_zones() const { return place_ == 0; }
+  /// Whether it lies between its zones, as at the first slot.
+  bool has_zones() const { return slot_ == 0; }
   ZoneOnDevice front_zone() const;
   ZoneOnDevice back_zone() const;
 
@@ -62,9 +62,9 @@ class GuardedBuffer {
   Placement placement_ = Placement::Aligned;
   DeviceMemory memory_;
   DeviceMemory minimal_;                      // of the minimal placement, once it is parted
-  std::vector<DeviceMemory> further_memory_;  // of small buffers one holds all places
-  std::vector<cuda::DevicePtr> further_;      // the places after the first
-  std::uint32_t place_ = 0;
+  std::vector<DeviceMemory> further_memory_;  // of small buffers one holds all slots
+  std::vector<cuda::DevicePtr> further_;      // the slots after the first
+  std::uint32_t slot_ = 0;
   cuda::DevicePtr address_ = 0;
 };
 

@@ -13,9 +13,9 @@ TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedCubin
   const Policy policy = policy_from_wire(setup.request().policy(), "policy");
   auto bound = std::make_shared<std::optional<BoundPlan>>(setup.bind(cubin, plan));
   SampleSteps steps;
-  if (setup.has_several_places()) {
+  if (setup.has_several_slots()) {
     steps.move = [&setup, &cubin, &plan, bound] {
-      setup.next_place();
+      setup.next_slot();
       bound->emplace(setup.bind(cubin, plan));
     };
   }

@@ -12,7 +12,7 @@
 namespace cubind::worker {
 
 /// The work of one sample under the setup's policy; after prepare_timing(). Each is at the setup's next
-/// place: at one and the same, what the last sample left in the caches of addresses makes short kernels up to
+/// slot: at one and the same, what the last sample left in the caches of addresses makes short kernels up to
 /// a fifth faster. All arguments must outlive the work. Throws Error(InvalidArgument) for a flush method
 /// that does not exist and for a plan without launches.
 TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,

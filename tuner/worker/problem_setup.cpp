@@ -128,17 +128,17 @@ void ProblemSetup::prepare_verification(std::uint64_t input_seed) {
 void ProblemSetup::prepare_timing() {
   part_inputs();
   make_inputs({0, Placement::Aligned});
-  make_places();
-  if (!places_are_filled_) {
-    fill_places();
+  make_slots();
+  if (!slots_are_filled_) {
+    fill_slots();
   }
 }
 
-void ProblemSetup::next_place() {
+void ProblemSetup::next_slot() {
   for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
-    buffers_[i].variant.move(Placement::Aligned, verify::place_at(sample_, i, places_));
+    buffers_[i].variant.move(Placement::Aligned, verify::slot_at(sample_, i, slots_));
   }
-  sample_ = (sample_ + 1) % (places_ * places_);
+  sample_ = (sample_ + 1) % (slots_ * slots_);
 }
 
 // Configurations may still need memory for their scratch.
@@ -178,21 +178,21 @@ void ProblemSetup::part_inputs() {
   }
 }
 
-// One place is no fault.
-void ProblemSetup::make_places() {
-  if (places_ > 0) {
+// One slot is no fault.
+void ProblemSetup::make_slots() {
+  if (slots_ > 0) {
     return;
   }
   const auto set_all = [this](std::uint32_t further) {
     for (Buffer& buffer : buffers_) {
       if (buffer.variant.role() != v1::SCRATCH) {
-        buffer.variant.set_further_places(budget_, further);
+        buffer.variant.set_further_slots(budget_, further);
       }
     }
-    places_ = 1 + further;
+    slots_ = 1 + further;
   };
   try {
-    set_all(verify::timing_places(request_, spare_bytes()) - 1);
+    set_all(verify::timing_slots(request_, spare_bytes()) - 1);
   } catch (const cuda::DriverError& error) {
     if (error.result() != cuda::Result::OutOfMemory) {
       throw;
@@ -201,12 +201,12 @@ void ProblemSetup::make_places() {
   }
 }
 
-void ProblemSetup::fill_places() {
-  for (std::uint32_t place = 1; place < places_; ++place) {
+void ProblemSetup::fill_slots() {
+  for (std::uint32_t slot = 1; slot < slots_; ++slot) {
     for (Buffer& buffer : buffers_) {
       buffer.variant.move(Placement::Aligned);
       const cuda::DevicePtr first = buffer.variant.address();
-      buffer.variant.move(Placement::Aligned, place);
+      buffer.variant.move(Placement::Aligned, slot);
       if (has_inputs(buffer.variant.role())) {
         copy_on_device(context_, buffer.variant.address(), first, buffer.variant.bytes());
       }
@@ -215,7 +215,7 @@ void ProblemSetup::fill_places() {
   for (Buffer& buffer : buffers_) {
     buffer.variant.move(Placement::Aligned);
   }
-  places_are_filled_ = true;
+  slots_are_filled_ = true;
 }
 
 void ProblemSetup::make_inputs(InputState wanted) {

@@ -33,14 +33,14 @@ class ProblemSetup {
 
   const v1::PrepareProblem& request() const { return request_; }
 
-  /// Buffers at their place, inputs of this seed, and the reference's outputs for them. Throws
+  /// Buffers at their slot, inputs of this seed, and the reference's outputs for them. Throws
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
-  /// Buffers at the first of the setup's places in memory, and inputs for timing there and at the others.
+  /// Buffers at the first of the setup's slots in memory, and inputs for timing there and at the others.
   void prepare_timing();
-  /// Each buffer at the next of its places; after prepare_timing(). A plan has to be bound again.
-  void next_place();
-  bool has_several_places() const { return places_ > 1; }
+  /// Each buffer at the next of its slots; after prepare_timing(). A plan has to be bound again.
+  void next_slot();
+  bool has_several_slots() const { return slots_ > 1; }
 
   /// Before a run under verification: outputs poisoned, `inout` restored, `zero` cleared, scratch poisoned.
   void poison(std::byte value);
@@ -69,7 +69,7 @@ class ProblemSetup {
     inputs_of_.reset();
     kept_inputs_.clear();
     reference_of_.reset();
-    places_are_filled_ = false;
+    slots_are_filled_ = false;
   }
 
  private:
@@ -93,8 +93,8 @@ class ProblemSetup {
   bool has_kept(const InputState& wanted);
   void part_inputs();
   std::uint64_t spare_bytes() const;
-  void make_places();
-  void fill_places();
+  void make_slots();
+  void fill_slots();
   void make_input(Buffer& buffer, std::uint64_t input_seed);
   std::vector<const GuardedBuffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
@@ -113,14 +113,14 @@ class ProblemSetup {
   v1::PrepareProblem request_;  // without the bytes of cubin, files and expected outputs, once those are used
   std::vector<Buffer> buffers_;
   std::unique_ptr<LoadedCubin> reference_cubin_;
-  std::optional<InputState> inputs_of_;  // at the first place
+  std::optional<InputState> inputs_of_;  // at the first slot
   bool has_tried_to_part_ = false, are_parted_ = false;
   std::map<Placement, std::uint64_t> kept_inputs_;  // their seeds, where the placements are parted
   /// By seed, of what it made: that does not change.
   std::map<std::uint64_t, std::vector<std::uint64_t>> input_hashes_;
-  std::uint32_t places_ = 0;  // 0: not made yet
-  std::uint32_t sample_ = 0;  // the next, below the square of places_
-  bool places_are_filled_ = false;
+  std::uint32_t slots_ = 0;   // 0: not made yet
+  std::uint32_t sample_ = 0;  // the next, below the square of slots_
+  bool slots_are_filled_ = false;
   std::optional<std::uint64_t> reference_of_;  // input seed that the reference's outputs belong to
 };
 

@@ -18,7 +18,7 @@ namespace cubind::worker {
 
 /// Each enqueues on the context's stream.
 struct SampleSteps {
-  std::function<void()> move;     // to other memory; empty: all samples are taken at one place
+  std::function<void()> move;     // to other memory; empty: all samples are taken at one slot
   std::function<void()> restore;  // `inout` buffers and untimed clears; empty: the plan needs none
   std::function<void()> flush;    // of the L2, `flush_kernels` kernels; empty: it stays warm
   std::function<void()> run;      // `kernels` kernels, which are timed

@@ -12,10 +12,12 @@ from ._attention import scaled_dot_product_attention
 from ._layer_norm import LayerNorm, layer_norm
 from ._layer_norm_linear import layer_norm_linear
 from ._linear import Linear, linear
+from ._operator import asker, forget_missing, step, wait
 from ._replace import Replacement, replace
+from ._report import report
 from ._rms_norm import RMSNorm, rms_norm
 from ._softmax import softmax
-from ._variants import settings, step
+from ._variants import settings
 from ._weighted_sum import weighted_sum
 
 __all__ = [
@@ -28,24 +30,37 @@ __all__ = [
     "layer_norm_linear",
     "linear",
     "replace",
+    "report",
     "rms_norm",
     "scaled_dot_product_attention",
     "softmax",
     "step",
     "strict",
     "use",
+    "wait",
     "weighted_sum",
 ]
 
 
 def strict(on: bool = True) -> None:
-    """on: whether a kernel that is not there raises CubindError, where otherwise torch's formula takes its
-    place with one warning.
-    The default: in a job of several ranks (WORLD_SIZE above 1), which must not diverge in silence."""
+    """Raise CubindError when a kernel is missing, instead of using torch's own function.
+
+    A call then waits for the daemon's answer, up to the client's timeout. The default is True in a job of
+    several ranks (WORLD_SIZE above 1), which must not diverge silently, else False.
+
+    on: False uses torch's own function again.
+    """
     settings.strict = on
+    forget_missing()
 
 
-def use(client: Client) -> None:
-    """client: by which the operators ask a daemon. The default: cubind.connect(), when the first kernel is
-    needed."""
-    settings.client = client
+def use(client: Client | None) -> None:
+    """Ask this client's daemon for kernels.
+
+    The default is cubind.connect(), when the first kernel is needed. Kernels in use stay until step() or
+    wait().
+
+    client: as cubind.connect() makes one; None: the default again.
+    """
+    settings.use(client)
+    asker.start_anew()

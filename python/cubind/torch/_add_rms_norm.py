@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.nn import functional
 
+from .. import _torch_private as private
+from .._switch import IS_OFF
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, statistics, stream_of, wide
-from ._rms_norm import backward_formula, launch_backward, rms_norm
-from ._variants import Operator, has_kernel
+from ._operator import Operator, is_there
+from ._rms_norm import backward_formula, backward_need, launch_backward, rms_norm
+from ._variants import has_kernel
 
 _forward = Operator(
     "rmsnorm_fused_forward",
@@ -19,7 +23,7 @@ _forward = Operator(
 )
 _INPUTS = ("N* D", "N* D", "D")
 _call = _forward.call(_INPUTS, ("N* D", "N* D", "N* f32"), known=("D",), numbers=1, flags=(1, 1))
-# For who needs no gradients.
+# Without gradients.
 _bare_call = _forward.call(
     _INPUTS, ("N* D", "N* D"), known=("D",), numbers=1, flags=(1, 0), without=("rstd",)
 )
@@ -30,8 +34,11 @@ Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 def _formula(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Three:
     total = (x + residual).contiguous()
+    if private.rms_norm is not None and total.dtype == weight.dtype:
+        y, scales = private.rms_norm(total, weight.shape, weight, eps)
+        return y, total, scales.squeeze(-1)
     rstd = torch.rsqrt(wide(total).square().mean(-1) + eps)
-    return torch.nn.functional.rms_norm(total, weight.shape, weight, eps), total, rstd
+    return functional.rms_norm(total, weight.shape, weight, eps), total, rstd
 
 
 def _launch(
@@ -50,17 +57,21 @@ def _launch(
 
 
 def _forward_cuda(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Three:
-    outputs = _call.launch(x, residual, weight, eps) or _launch(x, residual, weight, eps, True)
-    return outputs or _formula(x, residual, weight, eps)
+    outputs = _call.launch(x, residual, weight, eps)
+    if outputs is None:
+        outputs = _launch(x, residual, weight, eps, True)
+    return outputs if isinstance(outputs, tuple) else _formula(x, residual, weight, eps)
 
 
 def _bare_cuda(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> Two:
-    outputs = _bare_call.launch(x, residual, weight, eps) or _launch(x, residual, weight, eps, False)
-    y, total, *_ = outputs or _formula(x, residual, weight, eps)
+    outputs = _bare_call.launch(x, residual, weight, eps)
+    if outputs is None:
+        outputs = _launch(x, residual, weight, eps, False)
+    y, total, *_ = outputs if isinstance(outputs, tuple) else _formula(x, residual, weight, eps)
     return y, total
 
 
-# The sum goes to the norm and on to whoever adds to it next: its gradient is that of both.
+# The sum goes to the norm and on to the next addition: its gradient is that of both.
 def _backward_formula(
     dy: torch.Tensor, dsum: torch.Tensor, total: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> Two:
@@ -120,17 +131,40 @@ def add_rms_norm(
     input: [..., D]; bf16, f16 or f32. residual: of input's shape and type. weight: [D], of input's type. eps:
         None is torch.finfo(input.dtype).eps.
 
-    input + residual and rms_norm() of it are used as rms_norm() says. So are DTensors taken.
+    input + residual and rms_norm() of it are used as rms_norm() says. DTensors are accepted.
     """
     tensors = (input, residual, weight)
-    if input.shape == residual.shape and input.dtype == residual.dtype and input.shape[-1:] == weight.shape:
+    if (
+        _may_be_there(tensors, eps)
+        and input.shape == residual.shape
+        and input.dtype == residual.dtype
+        and input.shape[-1:] == weight.shape
+    ):
         used_eps = torch.finfo(input.dtype).eps if eps is None else eps
-        if not is_dynamo_compiling() and is_direct(*tensors):
-            if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-                return _operator.direct(True, *tensors, used_eps)[:2]
-            return _bare_cuda(*tensors, used_eps)
-        if applies(*tensors):
-            normalized, total, _ = _operator(*tensors, used_eps)
-            return normalized, total
+        direct = not is_dynamo_compiling() and is_direct(*tensors)
+        needs = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        if (direct or applies(*tensors)) and (is_compiling() or _is_there(*tensors, needs or not direct)):
+            if direct and not needs:
+                return _bare_cuda(*tensors, used_eps)
+            results = _operator.direct(True, *tensors, used_eps) if direct else _operator(*tensors, used_eps)
+            return results[0], results[1]
     total = input + residual
     return rms_norm(total, weight.shape, weight, eps), total
+
+
+# False: it is known that there is no kernel.
+def _may_be_there(tensors: tuple[torch.Tensor, ...], eps: float | None) -> bool:
+    if IS_OFF or is_dynamo_compiling():
+        return not IS_OFF
+    needs = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return not (_call if needs else _bare_call).is_missing(*tensors, 0.0 if eps is None else eps)
+
+
+# has_rstd: by the kernel that stores the rows' scales too.
+def _is_there(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, has_rstd: bool) -> bool:
+    if not has_kernel(x, residual, weight):
+        return False
+    features = weight.shape[0]
+    key = (x.dtype, x.get_device(), (1, int(has_rstd)), (features,))
+    dims = (x.numel() // features, features)
+    return is_there(has_rstd, (_forward, key, dims), backward_need(x, features))

@@ -7,12 +7,24 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional
+from torch.compiler import is_compiling
+from torch.nn import functional
 
+from .. import _torch_private as private
+from .._switch import IS_OFF
 from ._access import PLAIN
-from ._dispatch import HALF, Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
+from ._dispatch import (
+    HALF,
+    Dispatched,
+    Gradients,
+    applies,
+    contiguous_like,
+    is_direct,
+    stream_of,
+    wide,
+)
 from ._dtensor import are_distributed, run_locally
-from ._variants import Operator
+from ._operator import Operator, is_there
 
 _DIMS = ("B", "HQ", "HKV", "SQ", "SK", "D")
 _HEAD_SIZES = (64, 128)
@@ -61,6 +73,9 @@ def _scores(q: torch.Tensor, k: torch.Tensor, causal: bool, scale: float) -> tor
 def _formula(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    known = private.flash_attention(q, k, v, causal, scale)
+    if known is not None:
+        return known[0].contiguous(), known[1].contiguous()
     scores = _scores(q, k, causal, scale)
     lse = scores.logsumexp(-1)
     o = _weights(scores, lse) @ _spread(v, q)
@@ -82,6 +97,9 @@ def _backward_formula(
     causal: bool,
     scale: float,
 ) -> Three:
+    known = private.flash_attention_backward(d_o, q, k, v, causal, scale)
+    if known is not None:
+        return known[0].contiguous(), known[1].contiguous(), known[2].contiguous()
     weights = _weights(_scores(q, k, causal, scale), lse)
     grad = wide(d_o)
     slopes = grad @ _spread(v, q).transpose(-2, -1)
@@ -108,9 +126,9 @@ def _forward_cuda(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     outputs = _calls[causal].launch(q, k, v, scale)
-    if outputs is not None:
+    if outputs is not None and outputs is not NotImplemented:
         return outputs
-    if _has_kernel(q, k, v):
+    if outputs is None and _has_kernel(q, k, v):
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         o, lse = torch.empty_like(q), _lse_like(q)
         key, dims = _problem(q, k, causal)
@@ -130,9 +148,9 @@ def _backward_cuda(
     scale: float,
 ) -> Three:
     gradients = _backward_calls[causal].launch(q, k, v, o, d_o, lse, scale)
-    if gradients is not None:
+    if gradients is not None and gradients is not NotImplemented:
         return gradients
-    if _has_kernel(q, k, v, o, d_o):
+    if gradients is None and _has_kernel(q, k, v, o, d_o):
         q, k, v, o, d_o = (t.contiguous() for t in (q, k, v, o, d_o))
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         key, dims = _problem(q, k, causal)
@@ -199,14 +217,11 @@ def _is_ours(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool,
     )
 
 
-# The formulas of the operators store all scores; torch's own attention does not, so it is chosen before an
-# operator is called. A compiler traces the operator whatever there is.
 def _is_there(q: torch.Tensor, k: torch.Tensor, is_causal: bool, needs_gradients: bool) -> bool:
-    if torch.compiler.is_compiling():
-        return True
     key, dims = _problem(q, k, is_causal)
-    needs_gradients = needs_gradients and torch.is_grad_enabled()
-    return _forward.available(key, dims) and (not needs_gradients or _backward.available(key, dims))
+    if not is_there(needs_gradients, (_forward, key, dims), (_backward, key, dims)):
+        return False
+    return not (needs_gradients and torch.is_grad_enabled()) or _backward.available(key, dims)
 
 
 # As many queries and heads of them as of keys, by kernels that are known; None where they are not.
@@ -215,11 +230,11 @@ def _plain(
 ) -> torch.Tensor | None:
     if type(q) not in PLAIN or q.is_nested or q.dim() != 4 or q.shape != k.shape:
         return None
+    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         key, _ = _problem(q, k, is_causal)
         if not _backward.knows(key):
-            return None
-    factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
+            return NotImplemented if _calls[is_causal].is_missing(q, k, v, factor) else None
     return _calls[is_causal].direct(None, q, k, v, factor)
 
 
@@ -238,35 +253,52 @@ def scaled_dot_product_attention(
     query: [B, HQ, SQ, D]; key, value: [B, HKV, SK, D]; bf16 or f16, D of 64 or 128. scale: None is 1 /
     sqrt(D). enable_gqa: HQ may be a multiple of HKV.
 
-    torch's own is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p, and with
-    is_causal where there are not as many keys as queries. A compiled graph that meets a missing kernel stores
-    all scores.
+    Torch's own function is used as rms_norm() says, for other sizes and types, with attn_mask or dropout_p,
+    and with is_causal if there are not as many keys as queries.
 
     DTensors give one as rms_norm() says; batches and heads may be sharded.
     """
-    if attn_mask is None and dropout_p == 0 and not torch.compiler.is_compiling():
+    plain = attn_mask is None and dropout_p == 0
+    o: Any = None if plain and not IS_OFF else NotImplemented
+    if o is None and not is_compiling():
         o = _plain(query, key, value, is_causal, scale)
-        if o is not None:
-            return o
+    if o is None:
+        o = _longer(query, key, value, is_causal, scale, enable_gqa)
+    if o is not NotImplemented:
+        return o
+    return functional.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+# NotImplemented: torch's own function takes its place.
+def _longer(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Any:
     needs = query.requires_grad or key.requires_grad or value.requires_grad
     if (
-        attn_mask is not None
-        or dropout_p > 0
-        or not applies(query, key, value)
+        not applies(query, key, value)
         or not _is_ours(query, key, value, is_causal, enable_gqa)
-        or not _is_there(query, key, is_causal, needs)
+        or not (is_compiling() or _is_there(query, key, is_causal, needs))
     ):
-        if attn_mask is None and dropout_p == 0 and are_distributed(query, key, value):
-            call = functools.partial(
-                scaled_dot_product_attention, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
-            )
-            heads = {"query": query, "key": key, "value": value}
-            return run_locally("scaled_dot_product_attention", call, heads, 2, features=value.shape[-1])
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        if not are_distributed(query, key, value):
+            return NotImplemented
+        call = functools.partial(
+            scaled_dot_product_attention, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
         )
+        heads = {"query": query, "key": key, "value": value}
+        return run_locally("scaled_dot_product_attention", call, heads, 2, features=value.shape[-1])
     factor = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     if is_direct(query, key, value):
         o = _calls[is_causal].direct(None, query, key, value, factor)
-        return o if o is not None else _operator.direct(needs, query, key, value, is_causal, factor)[0]
+        return (
+            o
+            if isinstance(o, torch.Tensor)
+            else _operator.direct(needs, query, key, value, is_causal, factor)[0]
+        )
     return _operator(query, key, value, is_causal, factor)[0]

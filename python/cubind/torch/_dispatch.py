@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad
 
+from .. import _torch_private as private
 from ..errors import InvalidArgumentError
 from ._access import PLAIN, access
 from ._variants import Call
@@ -16,8 +16,7 @@ library = torch.library.Library("cubind", "DEF")
 
 HALF = (torch.bfloat16, torch.float16)
 
-# From a device's ordinal to its current stream; a build of torch without CUDA has none, and calls none.
-stream_of: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0)
+stream_of = private.stream_of
 
 
 def wide(tensor: torch.Tensor) -> torch.Tensor:
@@ -44,7 +43,7 @@ def applies(*tensors: torch.Tensor | None) -> bool:
     if torch.compiler.is_compiling():  # which looks at the devices itself
         return True
     check_one_device(tensors)
-    return not (forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active())
+    return not private.is_transformed()
 
 
 def _are_plain(tensors: tuple[torch.Tensor | None, ...]) -> bool:
@@ -69,7 +68,7 @@ def check_one_device(tensors: tuple[torch.Tensor | None, ...]) -> None:
 
 def is_quiet() -> bool:
     """Whether a call of the kernel itself does what a call through the dispatcher would: no compiler,
-    autocast, dispatch mode, transform or tracer looks on. The dispatcher takes more host time than the
+    autocast, dispatch mode, transform or tracer is active. The dispatcher takes more host time than the
     launch."""
     return not torch.compiler.is_compiling() and access.is_quiet()
 
@@ -134,13 +133,22 @@ class Dispatched:
             return (*gradients(ctx, *slopes[:outputs]), *(None for _ in ctx.others))
 
         torch.library.register_autograd(self._name, backward, setup_context=save, lib=library)
-        self._apply = _applied(self._name, forward, backward)
+        if not private.is_known:  # then no call is direct
+            return
+        self._apply = private.applied(self._name, forward, backward)
         for call in calls:
+            self.differentiate_call(call, saved, gradients)
+
+    def differentiate_call(
+        self, call: Call, saved: tuple[int, ...], gradients: Callable[..., Gradients]
+    ) -> None:
+        """Gives a call gradients of its own, as differentiate() says."""
+        if private.is_known:  # else no call is direct
             own = tuple(i if i < self._tensors else i - self._tensors + call.inputs for i in saved)
             call.native.differentiate(_differentiated(self._name, call, gradients), own)
 
     def __call__(self, *inputs: Any) -> Any:
-        """Through the dispatcher, unless that is the same as the kernel itself and nobody needs gradients."""
+        """Through the dispatcher, unless the kernel itself does the same and no gradients are needed."""
         if not torch.is_grad_enabled() and is_direct(*inputs[: self._tensors]):
             return self._cuda(*inputs)
         return self._operator(*inputs)
@@ -150,20 +158,6 @@ class Dispatched:
         return self._apply(*inputs) if needs_gradients and torch.is_grad_enabled() else self._cuda(*inputs)
 
 
-# Below Function.apply(), which looks for transforms: is_quiet() has. others: the value of ctx.others.
-def _applied(
-    name: str, forward: Callable[..., Any], backward: Callable[..., Any], others: tuple[Any, ...] = ()
-) -> Callable[..., Any]:
-    body = {
-        "forward": staticmethod(forward),
-        "backward": staticmethod(backward),
-        "setup_context": staticmethod(torch.autograd.Function.setup_context),  # found at once: there is none
-    }
-    function = type(name, (torch.autograd.Function,), body)
-    function._backward_cls.others = others
-    return super(torch.autograd.Function, function).apply
-
-
 # From a call's constants and numbers to a Function's apply(), whose inputs are the operator's first ones.
 def _differentiated(
     name: str, call: Call, gradients: Callable[..., Gradients]
@@ -171,4 +165,4 @@ def _differentiated(
     def backward(ctx: Any, slope: torch.Tensor) -> Gradients:
         return gradients(ctx, slope)[: call.inputs]
 
-    return lambda others: _applied(name, call.native.forward, backward, others)
+    return lambda others: private.applied(name, call.native.forward, backward, others)

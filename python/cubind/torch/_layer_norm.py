@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
-import torch.nn.functional
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.nn import functional
 
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, statistics, stream_of, wide
+from .. import _torch_private as private
+from .._switch import IS_OFF
+from ._dispatch import (
+    HALF,
+    Dispatched,
+    Gradients,
+    applies,
+    contiguous_like,
+    is_direct,
+    statistics,
+    stream_of,
+    wide,
+)
 from ._dtensor import are_distributed, run_locally
-from ._variants import Operator, has_kernel
+from ._operator import Need, Operator, is_there
+from ._variants import has_kernel
 
 _forward = Operator("layernorm_forward", ("N", "D"), ("x", "w", "b", "y", "mean", "rstd", "eps"))
 _backward = Operator("layernorm_backward", ("N", "D"), ("x", "w", "dy", "mean", "rstd", "dx", "dw", "db"))
@@ -21,8 +35,16 @@ _backward_call = _backward.call(("N* D", "D", "N* D", _ROW, _ROW), ("N* D", "D",
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
+# On the CPU torch keeps the statistics of narrow types in the narrow type.
+def _has_statistics(x: torch.Tensor) -> bool:
+    return x.is_cuda or x.dtype not in HALF
+
+
 def _formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
-    y = torch.nn.functional.layer_norm(x, weight.shape, weight, bias, eps)
+    if private.layer_norm is not None and _has_statistics(x) and x.dtype == weight.dtype == bias.dtype:
+        y, mean, rstd = private.layer_norm(x.contiguous(), weight.shape, weight, bias, eps)
+        return y, mean.squeeze(-1), rstd.squeeze(-1)
+    y = functional.layer_norm(x, weight.shape, weight, bias, eps)
     mean = wide(x).mean(-1)
     variance = (wide(x) - mean.unsqueeze(-1)).square().mean(-1)
     return y.contiguous(), mean, torch.rsqrt(variance + eps)
@@ -31,6 +53,11 @@ def _formula(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: flo
 def _backward_formula(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
 ) -> Three:
+    if private.layer_norm_backward is not None and _has_statistics(x) and x.dtype == weight.dtype == dy.dtype:
+        given = (dy.contiguous(), x.contiguous(), weight.shape, mean.unsqueeze(-1), rstd.unsqueeze(-1))
+        # The bias is not read.
+        dx, dw, db = private.layer_norm_backward(*given, weight, weight, [True, True, True])
+        return dx, dw, db
     grad, scale = wide(dy), rstd.unsqueeze(-1)
     normed, scaled = (wide(x) - mean.unsqueeze(-1)) * scale, grad * weight
     share = (scaled * normed).mean(-1, keepdim=True)
@@ -42,9 +69,9 @@ def _backward_formula(
 
 def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
     outputs = _call.launch(x, weight, bias, eps)
-    if outputs is not None:
+    if outputs is not None and outputs is not NotImplemented:
         return outputs
-    if has_kernel(x, weight, bias):
+    if outputs is None and has_kernel(x, weight, bias):
         x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
         y, mean, rstd = torch.empty_like(x), statistics(x), statistics(x)
         features, device = weight.shape[0], x.get_device()
@@ -58,9 +85,9 @@ def _backward_cuda(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
 ) -> Three:
     gradients = _backward_call.launch(x, weight, dy, mean, rstd)
-    if gradients is not None:
+    if gradients is not None and gradients is not NotImplemented:
         return gradients
-    if has_kernel(x, weight, dy):
+    if gradients is None and has_kernel(x, weight, dy):
         dy, x, weight = dy.contiguous(), x.contiguous(), weight.contiguous()
         dx, dw, db = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
         features, device = weight.shape[0], x.get_device()
@@ -69,6 +96,11 @@ def _backward_cuda(
         if _backward.launch(key, dims, stream_of(device), arguments):
             return dx, dw, db
     return _backward_formula(dy, x, weight, mean, rstd)
+
+
+def backward_need(x: torch.Tensor, features: int) -> Need:
+    """The kernel of the backward pass."""
+    return _backward, (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
 
 
 def _fake(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> Three:
@@ -115,12 +147,24 @@ def layer_norm(
     input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight, bias: [D], of input's type. eps: added
         to the variance.
 
-    torch's own formula is used as rms_norm() says, and without a weight or a bias. So are DTensors taken.
+    Torch's own function is used as rms_norm() says, and without a weight or a bias. DTensors are accepted.
     """
-    if not is_dynamo_compiling():
+    y: Any = NotImplemented if IS_OFF else None
+    if y is None and not is_dynamo_compiling():
         y = _call.direct(normalized_shape, input, weight, bias, eps)
-        if y is not None:
-            return y
+    if y is None:
+        y = _longer(input, normalized_shape, weight, bias, eps)
+    return y if y is not NotImplemented else functional.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+# NotImplemented: torch's own function takes its place.
+def _longer(
+    input: torch.Tensor,
+    normalized_shape: list[int] | tuple[int, ...] | torch.Size,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    eps: float,
+) -> Any:
     if (
         weight is None
         or bias is None
@@ -128,21 +172,31 @@ def layer_norm(
         or not weight.shape == bias.shape == tuple(normalized_shape)
         or input.shape[-1:] != weight.shape
     ):
-        return torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
-    if is_direct(input, weight, bias):
-        needs = input.requires_grad or weight.requires_grad or bias.requires_grad
-        return _operator.direct(needs, input, weight, bias, eps)[0]
-    if not applies(input, weight, bias):
-        if are_distributed(input, weight, bias):
-            return run_locally(
-                "layer_norm",
-                lambda x, w, b: layer_norm(x, w.shape, w, b, eps),
-                {"input": input},
-                1,
-                {"weight": weight, "bias": bias},
-            )
-        return torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
-    return _operator(input, weight, bias, eps)[0]
+        return NotImplemented
+    direct = is_direct(input, weight, bias)
+    if not direct and not applies(input, weight, bias):
+        if not are_distributed(input, weight, bias):
+            return NotImplemented
+        return run_locally(
+            "layer_norm",
+            lambda x, w, b: layer_norm(x, w.shape, w, b, eps),
+            {"input": input},
+            1,
+            {"weight": weight, "bias": bias},
+        )
+    needs = input.requires_grad or weight.requires_grad or bias.requires_grad
+    if not (is_compiling() or _is_there(input, weight, bias, needs)):
+        return NotImplemented
+    run = functools.partial(_operator.direct, needs) if direct else _operator
+    return run(input, weight, bias, eps)[0]
+
+
+def _is_there(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, needs_gradients: bool) -> bool:
+    if not has_kernel(x, weight, bias):
+        return False
+    features = weight.shape[0]
+    key, dims = (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
+    return is_there(needs_gradients, (_forward, key, dims), backward_need(x, features))
 
 
 class LayerNorm(torch.nn.LayerNorm):

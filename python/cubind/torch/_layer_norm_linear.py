@@ -3,16 +3,19 @@ product, by their own operators."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
-import torch.nn.functional
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.nn import functional
 
+from .._switch import IS_OFF
 from ._dispatch import Dispatched, Gradients, applies, is_direct, statistics, stream_of
-from ._layer_norm import layer_norm
-from ._linear import linear
-from ._variants import Call, Operator, has_kernel
+from ._layer_norm import backward_need, layer_norm
+from ._linear import linear, linear_gradients
+from ._operator import Operator, is_there
+from ._variants import Call, has_kernel
 
 _forward = Operator(
     "layernorm_linear",
@@ -22,7 +25,7 @@ _forward = Operator(
 )
 
 
-# By whether there is a bias. The weight is as torch has it: [N, K].
+# By whether there is a bias. The weight is like torch's: [N, K].
 def _call(has_bias: bool) -> Call:
     return _forward.call(
         ("M* K", "K", "K", "N K", *(("N",) if has_bias else ())),
@@ -48,7 +51,7 @@ def _formula(
     eps: float,
 ) -> Three:
     normalized, mean, rstd = torch.ops.cubind.layer_norm(x, gamma, beta, eps)  # whose kernel may be there
-    return torch.nn.functional.linear(normalized, weight, bias), mean, rstd
+    return functional.linear(normalized, weight, bias), mean, rstd
 
 
 def _cuda(
@@ -61,9 +64,9 @@ def _cuda(
 ) -> Three:
     others = (gamma, beta, weight) if bias is None else (gamma, beta, weight, bias)
     known = _calls[bias is not None].launch(x, *others, eps)
-    if known is not None:
+    if known is not None and known is not NotImplemented:
         return known
-    if has_kernel(x, *others) and weight.numel() > 0:
+    if known is None and has_kernel(x, *others) and weight.numel() > 0:
         outputs = _launch(x, gamma, beta, weight, bias, eps)
         if outputs is not None:
             return outputs
@@ -148,20 +151,34 @@ def layer_norm_linear(
     input: [..., K]; bf16, f16 or f32. norm_weight, norm_bias: [K]; weight: [N, K]; bias: [N]; all of input's
         type. eps: added to the variance. The result: [..., N].
 
-    layer_norm() and linear() are used as rms_norm() says. So are DTensors taken.
+    layer_norm() and linear() are used as rms_norm() says. DTensors are accepted.
     """
     tensors = (input, norm_weight, norm_bias, weight)
-    if not is_dynamo_compiling():
+    y: Any = NotImplemented if IS_OFF else None
+    if y is None and not is_dynamo_compiling():
         y = _direct(tensors, bias, eps)
-        if y is not None:
-            return y
-    if input.shape[-1:] == norm_weight.shape == norm_bias.shape == weight.shape[1:]:
-        if is_direct(*tensors, bias):
+    if isinstance(y, torch.Tensor):
+        return y
+    if y is None and input.shape[-1:] == norm_weight.shape == norm_bias.shape == weight.shape[1:]:
+        direct = is_direct(*tensors, bias)
+        if (direct or applies(*tensors, bias)) and (is_compiling() or _is_there(*tensors, bias)):
             needs = any(tensor is not None and tensor.requires_grad for tensor in (*tensors, bias))
-            return _operator.direct(needs, *tensors, bias, eps)[0]
-        if applies(*tensors, bias):
-            return _operator(*tensors, bias, eps)[0]
+            run = functools.partial(_operator.direct, needs) if direct else _operator
+            return run(*tensors, bias, eps)[0]
     return linear(layer_norm(input, norm_weight.shape, norm_weight, norm_bias, eps), weight, bias)
+
+
+def _is_there(
+    x: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> bool:
+    tensors = (x, gamma, beta, weight) if bias is None else (x, gamma, beta, weight, bias)
+    if not has_kernel(*tensors) or weight.numel() == 0:
+        return False
+    N, K = weight.shape
+    key, rows = (x.dtype, x.get_device(), (1, int(bias is not None), 0), (N, K)), x.reshape(-1, K)
+    ahead = (backward_need(x, K), *linear_gradients(rows, weight))
+    needs = any(tensor.requires_grad for tensor in tensors)
+    return is_there(needs, (_forward, key, (rows.shape[0], N, K)), *ahead)
 
 
 def _direct(tensors: tuple[torch.Tensor, ...], bias: torch.Tensor | None, eps: float) -> torch.Tensor | None:

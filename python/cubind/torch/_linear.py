@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
 import torch
-import torch.nn.functional
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.nn import functional
 
+from .._switch import IS_OFF
 from ._dispatch import Dispatched, Gradients, applies, is_direct, stream_of
 from ._dtensor import are_distributed, run_locally
-from ._variants import TYPES, Call, Operator
+from ._operator import Need, Operator, is_there
+from ._variants import TYPES, Call, has_kernel
 
 _FLAGS = ("TRANSPOSE_A", "TRANSPOSE_B", "BIAS")
 _matmul = Operator("matmul", ("M", "N", "K"), ("a", "b", "bias", "c"), _FLAGS)
@@ -30,6 +33,20 @@ def _call(transpose_a: bool, transpose_b: bool, has_bias: bool) -> Call:
 
 
 _calls = {flags: _call(*flags) for flags in itertools.product((False, True), repeat=3)}
+
+
+# linear() of any number of dims, by whether there is a bias.
+def _rows_call(has_bias: bool) -> Call:
+    return _matmul.call(
+        ("M* K", "N K", *(("N",) if has_bias else ())),
+        ("M* N",),
+        known=("N", "K"),
+        flags=(0, 1, int(has_bias)),
+        without=() if has_bias else ("bias",),
+    )
+
+
+_rows_calls = (_rows_call(False), _rows_call(True))
 
 
 # (M, N, K) of the product.
@@ -54,11 +71,11 @@ def _cuda(
 ) -> torch.Tensor:
     others = (b,) if bias is None else (b, bias)
     known = _calls[transpose_a, transpose_b, bias is not None].launch(a, *others)
-    if known is not None:
+    if known is not None and known is not NotImplemented:
         return known
     same = all(other.dtype == a.dtype and other.device == a.device for other in others)
     M, N, K = _sizes(a, b, transpose_a, transpose_b)
-    if a.dtype in TYPES and same and M * N * K > 0:
+    if known is None and a.dtype in TYPES and same and M * N * K > 0:
         a, b = a.contiguous(), b.contiguous()
         c, device = a.new_empty(M, N), a.get_device()
         key = (a.dtype, device, (int(transpose_a), int(transpose_b), int(bias is not None)), (N, K))
@@ -100,37 +117,80 @@ _operator = Dispatched(
 _operator.differentiate((0, 1), _gradients, *_calls.values())
 
 
+def _rows_gradients(ctx: Any, dy: torch.Tensor) -> Gradients:
+    x, weight = ctx.saved_tensors
+    rows, slopes = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
+    dx = dweight = dbias = None
+    if ctx.needs_input_grad[0]:
+        dx = _operator(slopes, weight, None, False, False).view(x.shape)
+    if ctx.needs_input_grad[1]:
+        dweight = _operator(slopes, rows, None, True, False)
+    if any(ctx.needs_input_grad[2:]):
+        dbias = slopes.sum(0)
+    return dx, dweight, dbias
+
+
+for _one in _rows_calls:
+    _operator.differentiate_call(_one, (0, 1), _rows_gradients)
+
+
 def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """torch.nn.functional.linear, by cubind's kernel for products on a GPU.
 
     input: [..., K]; bf16, f16 or f32. weight: [N, K], bias: [N], of the same type.
 
-    torch's own formula is used as rms_norm() says. So are DTensors taken.
+    Torch's own function is used as rms_norm() says. DTensors are accepted.
     """
-    if input.dim() == 2 and not is_dynamo_compiling():
-        product = _direct(input, weight, bias)
-        if product is not None:
-            return product
+    y: Any = NotImplemented if IS_OFF else None
+    if y is None and not is_dynamo_compiling():
+        y = _direct(input, weight, bias)
+    if y is None:
+        y = _longer(input, weight, bias)
+    return y if y is not NotImplemented else functional.linear(input, weight, bias)
+
+
+# NotImplemented: torch's own function takes its place.
+def _longer(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> Any:
     if weight.dim() != 2 or input.shape[-1:] != weight.shape[-1:] or not applies(input, weight, bias):
-        if are_distributed(input, weight, bias):
-            parameters = {"weight": weight, "bias": bias}
-            return run_locally("linear", linear, {"input": input}, 1, parameters, weight.shape[0])
-        return torch.nn.functional.linear(input, weight, bias)
+        if not are_distributed(input, weight, bias):
+            return NotImplemented
+        parameters = {"weight": weight, "bias": bias}
+        return run_locally("linear", linear, {"input": input}, 1, parameters, weight.shape[0])
     rows = input.reshape(-1, input.shape[-1])
-    if is_direct(rows, weight, bias):
-        product = _direct(rows, weight, bias)
-        if product is None:
-            needs = rows.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
-            product = _operator.direct(needs, rows, weight, bias, False, True)
-    else:
-        product = _operator(rows, weight, bias, False, True)
-    return product.view(*input.shape[:-1], weight.shape[0])
+    direct = is_direct(rows, weight, bias)
+    y: Any = _direct(rows, weight, bias) if direct else None
+    if y is None and (is_compiling() or _is_there(rows, weight, bias)):
+        needs = rows.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+        run = functools.partial(_operator.direct, needs) if direct else _operator
+        y = run(rows, weight, bias, False, True)
+    return y.view(*input.shape[:-1], weight.shape[0]) if isinstance(y, torch.Tensor) else NotImplemented
 
 
-def _direct(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor | None:
+def _is_there(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
+    if not has_kernel(x, weight, *(() if bias is None else (bias,))) or weight.numel() == 0:
+        return False
+    needs = x.requires_grad or weight.requires_grad
+    (M, K), N = x.shape, weight.shape[0]
+    key = (x.dtype, x.get_device(), (0, 1, int(bias is not None)), (N, K))
+    return is_there(needs, (_matmul, key, (M, N, K)), *linear_gradients(x, weight))
+
+
+def linear_gradients(x: torch.Tensor, weight: torch.Tensor) -> list[Need]:
+    """The products that are the gradients of linear(): dy [M, N] times the weight [N, K] for x [M, K], and
+    the turned dy times x for the weight."""
+    (M, K), N, device = x.shape, weight.shape[0], x.get_device()
+    needs: list[Need] = []
+    if x.requires_grad:
+        needs.append((_matmul, (x.dtype, device, (0, 0, 0), (K, N)), (M, K, N)))
+    if weight.requires_grad:
+        needs.append((_matmul, (x.dtype, device, (1, 0, 0), (K, M)), (N, K, M)))
+    return needs
+
+
+def _direct(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor | None:
     if bias is None:
-        return _calls[False, True, False].direct(None, rows, weight)
-    return _calls[False, True, True].direct(None, rows, weight, bias)
+        return _rows_calls[False].direct(None, x, weight)
+    return _rows_calls[True].direct(None, x, weight, bias)
 
 
 class Linear(torch.nn.Linear):

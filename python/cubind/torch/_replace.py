@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import torch
 
+from .._switch import IS_OFF, WHY_OFF
 from ._layer_norm import LayerNorm
 from ._linear import Linear
 from ._rms_norm import RMSNorm, rms_norm
@@ -49,7 +50,7 @@ def replace(
 ) -> Replacement:
     """Replaces the model's RMSNorm and LayerNorm modules (torch's, and the RMSNorms of `transformers` that
     compute the same) in place. Parameters, buffers, hooks and state dicts stay as they are: a module gets
-    another class.
+    another class. With CUBIND=0 nothing is replaced.
 
     linear: torch's Linear modules too. cuBLAS is as fast or faster at many sizes, so measure first.
     dry_run: says what it would do. verbose: prints it. Replacement.undo() takes it back.
@@ -64,6 +65,9 @@ def replace(
         if new is None:
             if why:
                 done.kept.append((name, original.__name__, why))
+            continue
+        if IS_OFF:
+            done.kept.append((name, original.__name__, WHY_OFF))
             continue
         done.replaced.append((name, original.__name__))
         if not dry_run:

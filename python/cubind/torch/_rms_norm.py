@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.nn import functional
 
+from .. import _torch_private as private
+from .._switch import IS_OFF
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, library, stream_of, wide
 from ._dtensor import are_distributed, run_locally
-from ._variants import TYPES, Operator, has_kernel
+from ._operator import Need, Operator, is_there
+from ._variants import TYPES, has_kernel
 
 _forward = Operator("rmsnorm_forward", ("N", "D"), ("x", "w", "y", "eps"))
 _backward = Operator("rmsnorm_backward", ("N", "D"), ("x", "w", "dy", "rstd", "dx", "dw"))
@@ -20,7 +23,7 @@ _DEFAULT_EPS = {dtype: torch.finfo(dtype).eps for dtype in TYPES}
 
 
 def _formula(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    return torch.nn.functional.rms_norm(x, weight.shape, weight, eps)
+    return functional.rms_norm(x, weight.shape, weight, eps)
 
 
 def _backward_formula(
@@ -32,7 +35,11 @@ def _backward_formula(
 def backward_formula(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """dx and dw. rstd: one for each row."""
+    """dx and dw as torch computes them. rstd: one for each row."""
+    if x.is_cuda and private.rms_norm_backward is not None and x.dtype == weight.dtype == dy.dtype:
+        given = (dy.contiguous(), x.contiguous(), weight.shape, rstd.unsqueeze(-1))
+        dx, dw = private.rms_norm_backward(*given, weight, [True, True])
+        return dx, dw
     grad, scale = wide(dy), rstd.unsqueeze(-1)
     normed, scaled = wide(x) * scale, grad * weight
     dx = scale * (scaled - normed * (scaled * normed).mean(-1, keepdim=True))
@@ -43,9 +50,9 @@ def backward_formula(
 # The backward pass reads the rows' scales once more: the forward kernel does not store them.
 def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     y = _call.launch(x, weight, eps)
-    if y is not None:
+    if y is not None and y is not NotImplemented:
         return y
-    if has_kernel(x, weight):
+    if y is None and has_kernel(x, weight):
         x, weight = x.contiguous(), weight.contiguous()
         y = torch.empty_like(x)
         features, device = weight.shape[0], x.get_device()
@@ -58,23 +65,22 @@ def _forward_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Te
 def _backward_cuda(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    if has_kernel(x, weight) and dy.dtype == x.dtype:
-        x = x.contiguous()
-        norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
-        rstd = torch.rsqrt(norm.square() / weight.shape[0] + eps)
-        gradients = launch_backward(dy, x, weight, rstd)
-        if gradients is not None:
-            return gradients
-    return _backward_formula(dy, x, weight, eps)
+    if not (has_kernel(x, weight) and dy.dtype == x.dtype):
+        return _backward_formula(dy, x, weight, eps)
+    x = x.contiguous()
+    norm = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
+    rstd = torch.rsqrt(norm.square() / weight.shape[0] + eps)
+    gradients = launch_backward(dy, x, weight, rstd)
+    return gradients if gradients is not None else backward_formula(dy, x, weight, rstd)
 
 
 def launch_backward(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """dx and dw by the kernel; None where there is none. rstd: one for each row, in float32."""
+    """dx and dw by the kernel; None if there is none. rstd: one for each row, in float32."""
     gradients = _backward_call.launch(x, weight, dy, rstd)
     if gradients is not None:
-        return gradients
+        return gradients if gradients is not NotImplemented else None
     if not (has_kernel(x, weight) and dy.dtype == x.dtype):
         return None
     dy, x, weight, rstd = dy.contiguous(), x.contiguous(), weight.contiguous(), rstd.contiguous()
@@ -83,6 +89,11 @@ def launch_backward(
     key, dims = (x.dtype, device, (), (features,)), (x.numel() // features, features)
     launched = _backward.launch(key, dims, stream_of(device), (x, weight, dy, rstd, dx, dw))
     return (dx, dw) if launched else None
+
+
+def backward_need(x: torch.Tensor, features: int) -> Need:
+    """The kernel of launch_backward()."""
+    return _backward, (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
 
 
 def _fake(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -109,7 +120,7 @@ def _vmap(info: Any, in_dims: tuple[Any, ...], x: torch.Tensor, weight: torch.Te
     x = x.movedim(x_dim, 0) if x_dim is not None else x.expand(info.batch_size, *x.shape)
     weight = weight.movedim(weight_dim, 0)
     shape = (info.batch_size, *(1,) * (x.dim() - 2), weight.shape[-1])
-    return torch.nn.functional.rms_norm(x, weight.shape[-1:], None, eps) * weight.reshape(shape), 0
+    return functional.rms_norm(x, weight.shape[-1:], None, eps) * weight.reshape(shape), 0
 
 
 _operator = Dispatched(
@@ -137,37 +148,59 @@ def rms_norm(
     input: [..., D]; bf16, f16 or f32. normalized_shape: [D]. weight: [D], of input's type. eps: None is
         torch.finfo(input.dtype).eps.
 
-    torch's own formula is used, without a warning, for what the kernels are not made for: the CPU, another
-    type, several normalized dims, no weight, autocast, tensor subclasses; and with one warning where no GPU,
-    driver, daemon or variant is there. With strict(True) the latter raises CubindError.
+    Torch's own function is used, with its gradients, for what the kernels are not made for: the CPU, another
+    type, several normalized dims, no weight, autocast, tensor subclasses; while the kernel is not ready yet;
+    and with one warning if there is no GPU, driver, daemon or variant. With strict(True) the call waits for
+    the kernel, and raises CubindError if there is none.
 
-    A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError where
+    A DTensor gives one with its placements: each rank runs on its own rows. Raises InvalidArgumentError if
     the last dim or a weight is sharded, and for tensors of several GPUs.
     """
-    if not is_dynamo_compiling():
+    y: Any = NotImplemented if IS_OFF else None
+    if y is None and not is_dynamo_compiling():
         given = _DEFAULT_EPS.get(input.dtype) if eps is None and weight is not None else eps
         y = _call.direct(normalized_shape, input, weight, given)
-        if y is not None:
-            return y
+    if y is None:
+        y = _longer(input, normalized_shape, weight, eps)
+    return y if y is not NotImplemented else functional.rms_norm(input, normalized_shape, weight, eps)
+
+
+# NotImplemented: torch's own function takes its place.
+def _longer(
+    input: torch.Tensor,
+    normalized_shape: list[int] | tuple[int, ...] | torch.Size,
+    weight: torch.Tensor | None,
+    eps: float | None,
+) -> Any:
     if (
         weight is None
         or len(normalized_shape) != 1
         or weight.shape != tuple(normalized_shape)
         or input.shape[-1:] != weight.shape
     ):
-        return torch.nn.functional.rms_norm(input, normalized_shape, weight, eps)
+        return NotImplemented
     direct = is_direct(input, weight)
     if not direct and not applies(input, weight):
-        if are_distributed(input, weight):
-            return run_locally(
-                "rms_norm", lambda x, w: rms_norm(x, w.shape, w, eps), {"input": input}, 1, {"weight": weight}
-            )
-        return torch.nn.functional.rms_norm(input, normalized_shape, weight, eps)
-    if eps is None:
-        eps = torch.finfo(input.dtype).eps
+        if not are_distributed(input, weight):
+            return NotImplemented
+        return run_locally(
+            "rms_norm", lambda x, w: rms_norm(x, w.shape, w, eps), {"input": input}, 1, {"weight": weight}
+        )
+    needs = input.requires_grad or weight.requires_grad
+    if not (is_compiling() or _is_there(input, weight, needs)):
+        return NotImplemented
+    used_eps = torch.finfo(input.dtype).eps if eps is None else eps
     if not direct:
-        return _operator(input, weight, eps)
-    return _operator.direct(input.requires_grad or weight.requires_grad, input, weight, eps)
+        return _operator(input, weight, used_eps)
+    return _operator.direct(needs, input, weight, used_eps)
+
+
+def _is_there(x: torch.Tensor, weight: torch.Tensor, needs_gradients: bool) -> bool:
+    if not has_kernel(x, weight):
+        return False
+    features = weight.shape[0]
+    key, dims = (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
+    return is_there(needs_gradients, (_forward, key, dims), backward_need(x, features))
 
 
 class RMSNorm(torch.nn.RMSNorm):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.nn import functional
 
+from .. import _torch_private as private
+from .._switch import IS_OFF
 from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
 from ._dtensor import are_distributed, run_locally
-from ._variants import TYPES, Operator
+from ._operator import Operator, is_there
+from ._variants import has_kernel
 
 _forward = Operator("softmax_forward", ("N", "D"), ("x", "y"))
 _backward = Operator("softmax_backward", ("N", "D"), ("y", "dy", "dx"))
@@ -19,19 +22,22 @@ _backward_call = _backward.call(("N* D", "N* D"), ("N* D",), known=("D",))
 
 
 def _formula(x: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.softmax(x, -1).contiguous()
+    return functional.softmax(x, -1).contiguous()
 
 
 def _backward_formula(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if private.softmax_backward is not None:
+        dx: torch.Tensor = private.softmax_backward(dy, y, -1, y.dtype)
+        return dx.contiguous()
     weighted = wide(dy) * wide(y)
     return (weighted - wide(y) * weighted.sum(-1, keepdim=True)).to(y.dtype).contiguous()
 
 
 def _forward_cuda(x: torch.Tensor) -> torch.Tensor:
     y = _call.launch(x)
-    if y is not None:
+    if y is not None and y is not NotImplemented:
         return y
-    if x.dtype in TYPES and x.numel() > 0:
+    if y is None and has_kernel(x):
         x = x.contiguous()
         y = torch.empty_like(x)
         features, device = x.shape[-1], x.get_device()
@@ -43,9 +49,9 @@ def _forward_cuda(x: torch.Tensor) -> torch.Tensor:
 
 def _backward_cuda(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     dx = _backward_call.launch(y, dy)
-    if dx is not None:
+    if dx is not None and dx is not NotImplemented:
         return dx
-    if y.dtype in TYPES and dy.dtype == y.dtype and y.numel() > 0:
+    if dx is None and has_kernel(y, dy):
         dy, y = dy.contiguous(), y.contiguous()
         dx = torch.empty_like(y)
         features, device = y.shape[-1], y.get_device()
@@ -75,19 +81,30 @@ def softmax(input: torch.Tensor, dim: int | None = -1, dtype: torch.dtype | None
 
     input: [..., D]; bf16, f16 or f32. dim: the last one.
 
-    torch's own formula is used as rms_norm() says, over another dim, and with another dtype. So are DTensors
-    taken.
+    Torch's own function is used as rms_norm() says, over another dim, and with another dtype. DTensors are
+    accepted.
     """
-    if dim == -1 and dtype is None and not is_dynamo_compiling():
+    y: Any = NotImplemented if IS_OFF else None
+    if y is None and dim == -1 and dtype is None and not is_dynamo_compiling():
         y = _call.direct(None, input)
-        if y is not None:
-            return y
+    if y is None:
+        y = _longer(input, dim, dtype)
+    return y if y is not NotImplemented else functional.softmax(input, dim, dtype=dtype)
+
+
+# NotImplemented: torch's own function takes its place.
+def _longer(input: torch.Tensor, dim: int | None, dtype: torch.dtype | None) -> Any:
     if input.dim() == 0 or dim not in (-1, input.dim() - 1) or dtype is not None:
-        return torch.nn.functional.softmax(input, dim, dtype=dtype)
-    if is_direct(input):
-        return _operator.direct(input.requires_grad, input)
-    if applies(input):
-        return _operator(input)
-    if are_distributed(input):
-        return run_locally("softmax", softmax, {"input": input}, 1)
-    return torch.nn.functional.softmax(input, dim)
+        return NotImplemented
+    direct = is_direct(input)
+    if (direct or applies(input)) and (is_compiling() or _is_there(input)):
+        return _operator.direct(input.requires_grad, input) if direct else _operator(input)
+    return run_locally("softmax", softmax, {"input": input}, 1) if are_distributed(input) else NotImplemented
+
+
+def _is_there(x: torch.Tensor) -> bool:
+    if not has_kernel(x):
+        return False
+    features = x.shape[-1]
+    key, dims = (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
+    return is_there(x.requires_grad, (_forward, key, dims), (_backward, key, dims))

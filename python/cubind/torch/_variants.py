@@ -1,31 +1,26 @@
-"""The variants behind the operators: found once, launched without a look at the daemon, replaced only by
-step()."""
+"""Loaded variants, and how an operator calls them without a line of Python."""
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import os
 import threading
-import warnings
-import weakref
+import time
 from typing import Any
 
 import torch
 
 from .. import _core, _fork, connect
-from .._loading import load
-from ..client import Client, Question
-from ..errors import CubindError, InvalidArgumentError
-from ._access import access
+from ..client import Client
+from ..errors import InvalidArgumentError, UnavailableError
+from ..question import Held
 
-_MAX_VARIANTS = 64  # of one key
-_ALIGNED = 16  # bytes: what no kernel asks more than
 TYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
 
 
 def has_kernel(x: torch.Tensor, *others: torch.Tensor) -> bool:
-    """Whether variants take `x` and what goes with it: a type of theirs, the same for all on one GPU, and
-    not empty."""
+    """Whether variants take `x` and what goes with it: a type of theirs, the same for all on one GPU, and not
+    empty."""
     same = all(other.dtype == x.dtype and other.device == x.device for other in others)
     return x.dtype in TYPES and same and x.numel() > 0
 
@@ -36,23 +31,59 @@ Key = tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
 
 
 class Settings:
-    """strict: a kernel that is not there raises, where otherwise torch's formula takes its place with one
-    warning; by default only in a job of several ranks, which must not diverge in silence. client: None
-    connects when the first kernel is needed."""
+    """strict: a kernel that is missing raises CubindError, and calls wait for the daemon's answer; otherwise
+    torch's own function takes its place. client: who is asked; None: cubind.connect(), when the first kernel
+    is needed."""
 
     def __init__(self) -> None:
         self.strict = int(os.environ.get("WORLD_SIZE", "1")) > 1
         self.client: Client | None = None
+        self.after_fork()
+        _fork.watch(self)
+
+    def after_fork(self) -> None:
+        """In the child, where no thread connects."""
+        self._connecting = threading.Lock()
+        self._guard = threading.Lock()  # of client
+
+    def use(self, client: Client | None) -> None:
+        """Another client, from now on."""
+        with self._guard:
+            self.client = client
+
+    def connected(self) -> Client:
+        """The client. Connecting may take as long as a private daemon takes to start."""
+        with self._connecting:
+            if self.client is not None:
+                return self.client
+            try:
+                made = connect()
+            except UnavailableError as error:
+                raise UnavailableError(error.cause, error.field or "cubind.connect()") from None
+            with self._guard:  # use() may have come in between
+                self.client = self.client or made
+                return self.client
 
 
 settings = Settings()
 
 
-class _Loaded:
-    """A loaded variant. order: the place of each of its parameters in the operator's arguments, -1 for a
-    scratch buffer; None where they are the operator's arguments as they stand."""
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """An answer and who gave it."""
 
-    def __init__(self, kernel: _core.Kernel, arguments: tuple[str, ...]) -> None:
+    client: Client
+    held: Held
+
+
+class Loaded:
+    """A loaded variant. order: the place of each of its parameters in the operator's arguments, -1 for a
+    scratch buffer; None if they are the operator's arguments as they stand. found: the answer, and dims those
+    that it was asked for."""
+
+    def __init__(
+        self, kernel: _core.Kernel, arguments: tuple[str, ...], found: Found, dims: tuple[int, ...]
+    ) -> None:
         parameters = kernel.parameters()
         names = tuple(parameter[0] for parameter in parameters)
         for name, _, _, role in parameters:
@@ -61,14 +92,21 @@ class _Loaded:
                     f"the operator has no such argument (it has {', '.join(arguments)})", name
                 )
         self.kernel = kernel
+        self.found = found
+        self.dims = dims
         self.names = names
         self.launch = kernel.launch
         self.extents = kernel.extents
         self.order = None if names == arguments else order_of(names, arguments)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the client would give the same answer again."""
+        return self.found.client is settings.client and self.found.held.until > time.monotonic()
+
     def arguments_for(self, dims: tuple[int, ...], given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """The given ones in the variant's order, with scratch buffers; None where the variant does not hold
-        for these dims."""
+        """The given ones in the variant's order, with scratch buffers; None if the variant does not hold for
+        these dims."""
         order = self.order
         if order is None:
             return given
@@ -91,10 +129,11 @@ def _scratch(like: torch.Tensor, extent: int) -> torch.Tensor | int:
 
 
 class Call:
-    """A kernel with given values of its flags, called without a line of Python where its variant is known and
-    the tensors are as it takes them. launch(*tensors, *numbers) gives the output, a tuple where there are
-    several, or None; direct(sizes, *tensors,
-    *numbers) too, with gradients where they are needed, but the first output alone (see _core.pyi)."""
+    """A kernel with given values of its flags, called without a line of Python if its variant is known and
+    the tensors are as it takes them. launch(*tensors, *numbers) gives the output, a tuple if there are
+    several; NotImplemented if there is no kernel; None if the call is not as simple. direct(sizes, *tensors,
+    *numbers) too, with gradients if they are needed, but the first output alone (see _core.pyi).
+    is_missing(*tensors, *numbers): whether they would give NotImplemented."""
 
     def __init__(
         self, native: _core.OperatorCall, inputs: int, numbers: int, arguments: tuple[str, ...]
@@ -104,150 +143,16 @@ class Call:
         self.numbers = numbers
         self.launch = native.launch
         self.direct = native.direct
+        self.is_missing = native.is_missing
         self._arguments = arguments
 
-    def know(self, key: Key, variants: tuple[_Loaded, ...]) -> None:
-        """The variants of the key, from now on."""
+    def know(self, key: Key, variants: tuple[Loaded, ...]) -> None:
+        """The variants of the key, from now on; none of them: there is no kernel."""
         dtype, device, _, known = key
         pairs = [(one.kernel, order_of(one.names, self._arguments)) for one in variants]
         self.native.know(TYPES[dtype], device, known, pairs)
 
-
-class Operator:
-    """Launches one kernel. dims, flags: the spec's names. arguments: the spec's names in the order in which
-    launch() is given them, a tensor first; scratch buffers are none of them. Safe on many threads."""
-
-    def __init__(
-        self, kernel: str, dims: tuple[str, ...], arguments: tuple[str, ...], flags: tuple[str, ...] = ()
-    ) -> None:
-        self._name = kernel
-        self._dims = dims
-        self._flags = flags
-        self._arguments = arguments
-        self._variants: dict[Key, tuple[_Loaded, ...]] = {}
-        self._calls: dict[tuple[int, ...], list[Call]] = {}  # by the values of the flags
-        self._failed: set[Key] = set()  # since the last step()
-        self._lock = threading.Lock()
-        _operators.add(self)
-        _fork.watch(self)
-
-    def call(
-        self,
-        inputs: tuple[str, ...],
-        outputs: tuple[str, ...],
-        known: tuple[str, ...],
-        numbers: int = 0,
-        flags: tuple[int, ...] = (),
-        constants: tuple[Any, ...] = (),
-        without: tuple[str, ...] = (),
-    ) -> Call:
-        """A call of its variants with these flags, for the operator's arguments but those that it does
-        without. inputs, outputs: the tensors' shapes in the kernel's dims. known: the dims in its keys.
-        numbers: how many arguments follow the tensors.
-        constants: what the backward pass has to know besides."""
-        arguments = tuple(name for name in self._arguments if name not in without)
-        native = _core.OperatorCall(access, self._dims, inputs, outputs, known, numbers, constants)
-        call = Call(native, len(inputs), numbers, arguments)
-        self._calls.setdefault(flags, []).append(call)
-        return call
-
-    def after_fork(self) -> None:
-        """In the child, which has no CUDA context."""
-        self._lock = threading.Lock()
-        self._forget_variants()
-
-    def forget(self) -> None:
-        """What was found and what was missed."""
-        with self._lock:
-            self._forget_variants()
-            self._failed = set()
-
-    def _forget_variants(self) -> None:
-        self._variants = {}
-        for calls in self._calls.values():
-            for call in calls:
-                call.native.clear()
-
-    def launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
-        """Launches on the stream. False where there is no kernel for it, for a reason that was warned of
-        once; raises it with settings.strict."""
-        try:
-            return self._launch(key, dims, stream, arguments)
-        except InvalidArgumentError:
-            # A view may begin at an address that vectors cannot be read from; a copy of it does not.
-            aligned = tuple(map(_aligned, arguments))
-            if all(a is b for a, b in zip(aligned, arguments)):
-                raise
-            return self._launch(key, dims, stream, aligned)
-
-    def knows(self, key: Key) -> bool:
-        """Whether a variant of the key is loaded."""
-        return key in self._variants
-
-    def available(self, key: Key, dims: tuple[int, ...]) -> bool:
-        """Whether there is a kernel for it; False, warned of and raised as launch() says."""
-        known = self._variants.get(key, ())
-        return any(loaded.extents(dims) is not None for loaded in known) or self._ask(key, dims) is not None
-
-    def _launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
-        for loaded in self._variants.get(key, ()):
-            ordered = loaded.arguments_for(dims, arguments)
-            if ordered is not None and loaded.launch(dims, stream, *ordered):
-                return True
-        found = self._ask(key, dims)
-        if found is None:
-            return False
-        ordered = found.arguments_for(dims, arguments)
-        return ordered is not None and found.launch(dims, stream, *ordered)
-
-    def _ask(self, key: Key, dims: tuple[int, ...]) -> _Loaded | None:
-        if not settings.strict and key in self._failed:
-            return None
-        try:
-            loaded = self._load(key, dims)
-        except CubindError as error:
-            if settings.strict:
-                raise
-            self._failed.add(key)
-            warn_once(f"{self._name}: torch's own formula is used: {error}")
-            return None
-        with self._lock:
-            known = (loaded, *self._variants.get(key, ()))[:_MAX_VARIANTS]
-            self._variants[key] = known
-            for call in self._calls.get(key[2], ()):
-                call.know(key, known)
-        return loaded
-
-    def _load(self, key: Key, dims: tuple[int, ...]) -> _Loaded:
-        dtype, device, flags, _ = key
-        with _lock:
-            if settings.client is None:
-                settings.client = connect()
-        problem = {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
-        with torch.cuda.device(device) if torch.cuda.is_available() else contextlib.nullcontext():
-            answer = settings.client.ask(self._name, problem, Question(), gpu=device).answer
-            return _Loaded(load(answer, device), self._arguments)
-
-
-def _aligned(argument: Any) -> Any:
-    is_misaligned = isinstance(argument, torch.Tensor) and argument.data_ptr() % _ALIGNED
-    return argument.clone() if is_misaligned else argument
-
-
-_operators: weakref.WeakSet[Operator] = weakref.WeakSet()
-_lock = threading.Lock()
-_warned: set[str] = set()
-
-
-def step() -> None:
-    """Between two training steps: takes over what has been tuned since, and asks again for kernels that were
-    not there. The operators' variants change nowhere else."""
-    for operator in _operators:
-        operator.forget()
-
-
-def warn_once(message: str) -> None:
-    """A warning, the first time that it is given."""
-    if message not in _warned:
-        _warned.add(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=5)
+    def forget(self, key: Key) -> None:
+        """Whether there is a kernel is not known any more."""
+        dtype, device, _, known = key
+        self.native.forget(TYPES[dtype], device, known)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
+from torch.compiler import is_compiling, is_dynamo_compiling
 
-from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of, wide
+from .._switch import IS_OFF
+from ._dispatch import Dispatched, Gradients, applies, contiguous_like, is_direct, stream_of
 from ._dtensor import are_distributed, run_locally
-from ._variants import Operator, has_kernel
+from ._operator import Operator, is_there
+from ._variants import has_kernel
 
 _forward = Operator("weighted_sum_forward", ("N", "D"), ("x", "w", "y"))
 _backward = Operator("weighted_sum_backward", ("N", "D"), ("x", "w", "dy", "dx", "dw"))
@@ -25,15 +27,14 @@ def _formula(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 def _backward_formula(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> Two:
     dx = dy.unsqueeze(-1) * weight
-    dw = (wide(dy).unsqueeze(-1) * wide(x)).reshape(-1, weight.shape[0]).sum(0)
-    return dx.contiguous(), dw.to(weight.dtype)
+    return dx.contiguous(), x.reshape(-1, weight.shape[0]).t().mv(dy.reshape(-1))
 
 
 def _forward_cuda(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     y = _call.launch(x, weight)
-    if y is not None:
+    if y is not None and y is not NotImplemented:
         return y
-    if has_kernel(x, weight):
+    if y is None and has_kernel(x, weight):
         x, weight = x.contiguous(), weight.contiguous()
         y = x.new_empty(x.shape[:-1])
         features, device = weight.shape[0], x.get_device()
@@ -45,9 +46,9 @@ def _forward_cuda(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 def _backward_cuda(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> Two:
     gradients = _backward_call.launch(x, weight, dy)
-    if gradients is not None:
+    if gradients is not None and gradients is not NotImplemented:
         return gradients
-    if has_kernel(x, weight, dy):
+    if gradients is None and has_kernel(x, weight, dy):
         dy, x, weight = dy.contiguous(), x.contiguous(), weight.contiguous()
         dx, dw = torch.empty_like(x), torch.empty_like(weight)
         features, device = weight.shape[0], x.get_device()
@@ -89,22 +90,35 @@ def weighted_sum(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
     input: [..., D]; bf16, f16 or f32. weight: [D], of input's type. The result: [...].
 
-    torch.matmul is used as rms_norm() says. So are DTensors taken.
+    torch.matmul is used as rms_norm() says. DTensors are accepted.
     """
-    if not is_dynamo_compiling():
+    y: Any = NotImplemented if IS_OFF else None
+    if y is None and not is_dynamo_compiling():
         y = _call.direct(None, input, weight)
-        if y is not None:
-            return y
+    if y is None:
+        y = _longer(input, weight)
+    return y if y is not NotImplemented else torch.matmul(input, weight)
+
+
+# NotImplemented: torch's own function takes its place.
+def _longer(input: torch.Tensor, weight: torch.Tensor) -> Any:
     if weight.dim() != 1 or input.shape[-1:] != weight.shape:
-        return torch.matmul(input, weight)
-    if is_direct(input, weight):
-        return _operator.direct(input.requires_grad or weight.requires_grad, input, weight)
-    if applies(input, weight):
-        return _operator(input, weight)
-    if are_distributed(input, weight):
-        column = run_locally("weighted_sum", _column, {"input": input}, 1, {"weight": weight}, 1)
-        return column.squeeze(-1)
-    return torch.matmul(input, weight)
+        return NotImplemented
+    direct, needs = is_direct(input, weight), input.requires_grad or weight.requires_grad
+    if (direct or applies(input, weight)) and (is_compiling() or _is_there(input, weight, needs)):
+        return _operator.direct(needs, input, weight) if direct else _operator(input, weight)
+    if not are_distributed(input, weight):
+        return NotImplemented
+    column = run_locally("weighted_sum", _column, {"input": input}, 1, {"weight": weight}, 1)
+    return column.squeeze(-1)
+
+
+def _is_there(x: torch.Tensor, weight: torch.Tensor, needs_gradients: bool) -> bool:
+    if not has_kernel(x, weight):
+        return False
+    features = weight.shape[0]
+    key, dims = (x.dtype, x.get_device(), (), (features,)), (x.numel() // features, features)
+    return is_there(needs_gradients, (_forward, key, dims), (_backward, key, dims))
 
 
 def _column(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

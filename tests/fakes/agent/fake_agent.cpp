@@ -192,9 +192,9 @@ v1::CheckOrder FakeAgent::wait_for_check() {
   return state_->must_take("check", [](const v1::DaemonMessage& item) { return item.has_check(); }).check();
 }
 
-void FakeAgent::send_progress(const v1::LeaseGrant& lease, const std::string& phase, v1::Job::State state) {
+void FakeAgent::send_progress(const v1::LeaseGrant& lease, const std::string& stage, v1::Job::State state) {
   v1::AgentMessage message = message_for(lease);
-  message.mutable_progress()->set_phase(phase);
+  message.mutable_progress()->set_stage(stage);
   message.mutable_progress()->set_state(state);
   state_->send(message);
 }

@@ -33,7 +33,7 @@ class FakeAgent {
   void wait_for_drain();
   v1::CheckOrder wait_for_check();
 
-  void send_progress(const v1::LeaseGrant& lease, const std::string& phase,
+  void send_progress(const v1::LeaseGrant& lease, const std::string& stage,
                      v1::Job::State state = v1::Job::RUNNING);
   /// True: acknowledged. False: the lease was ended instead.
   bool send_batch(const v1::LeaseGrant& lease, const v1::Batch& batch);

@@ -1,4 +1,4 @@
-// LoadedKernel on a GPU. The module is PTX, which the driver takes in the place of a cubin, so that no
+// LoadedKernel on a GPU. The module is PTX, which the driver takes instead of a cubin, so that no
 // compiler is needed.
 #include "client/kernel.hpp"
 

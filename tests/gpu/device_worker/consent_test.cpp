@@ -34,7 +34,7 @@ TEST_CASE("a process that takes memory of the GPU is foreign use for as long as 
   CHECK_FALSE(is_foreign(worker, false));
 }
 
-TEST_CASE("a foreign process is told with each reply to a request that uses the GPU") {
+TEST_CASE("a foreign process is reported with each reply to a request that uses the GPU") {
   const Requests problem = row_problem();
   const v1::LaunchPlan plan = row_plan(problem, "right");
   DeviceWorkerProcess worker;

@@ -123,7 +123,7 @@ extern "C" __global__ void vector_read(const float* x, const float* w, float* y,
   to[3] = v.w * w[column + 3];
 }
 
-// A vector load that the compiler cannot narrow, one element beside its alignment.
+// A vector load that the compiler cannot narrow, one element off its alignment.
 extern "C" __global__ void misaligned_read(const float* x, const float* w, float* y, long long rows,
                                            long long columns) {
   ROW_AND_COLUMN;

@@ -77,7 +77,7 @@ TEST_CASE("scratch that does not fit is the trial's lack of memory and the next 
   CHECK(right.outcome() == v1::CORRECT);
 }
 
-TEST_CASE("the share of the free memory that trials may use is told") {
+TEST_CASE("the share of the free memory that trials may use is reported") {
   v1::OpenDevice open;
   open.set_memory_fraction(0.5);
   DeviceWorkerProcess worker(open);
@@ -109,7 +109,7 @@ TEST_CASE("opened for the next job a worker frees what the earlier one had and k
   CHECK(worker.ask(large_problem(1 << 20).prepare()).outcome() == v1::CORRECT);
 }
 
-TEST_CASE("a second tuner on the same GPU is told that it is taken") {
+TEST_CASE("a second tuner on the same GPU gets an error that it is taken") {
   DeviceWorkerProcess first;
   WorkerProcess second({"device", "--fd", "3"});
   const v1::DeviceReply reply = second.ask(open_request());
@@ -148,7 +148,7 @@ TEST_CASE("the facts of the GPU are complete") {
   CHECK_THAT(worker.info().driver().version(), Contains("."));
 }
 
-TEST_CASE("our own work is not foreign use and the rule in force is told") {
+TEST_CASE("our own work is not foreign use and the rule in force is reported") {
   DeviceWorkerProcess worker;
   REQUIRE(worker.ask(large_problem(std::uint64_t{2} << 30).prepare()).outcome() == v1::CORRECT);
   const v1::DeviceReply probed = worker.ask(Requests::probe());
@@ -159,20 +159,20 @@ TEST_CASE("our own work is not foreign use and the rule in force is told") {
 }
 
 // The kernel stops the device where its input is not what the fill makes.
-TEST_CASE("samples take turns among 31 places that all have the inputs") {
+TEST_CASE("samples take turns among 31 slots that all have the inputs") {
   DeviceWorkerProcess worker;
   Requests problem = row_problem({.fill = "constant", .parameters = {2}});
   problem.buffer("z", "f32", v1::INOUT, 1 << 20).buffer("scratch", "u8", v1::SCRATCH, 16);
   const v1::LaunchPlan plan = row_plan(problem, "right_of_twos");
   REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);
-  const std::uint64_t one_place = worker.ask(Requests::load(plan)).allocated_bytes();
-  const std::uint64_t each = verify::place_bytes(problem.prepare().prepare());
+  const std::uint64_t one_slot = worker.ask(Requests::load(plan)).allocated_bytes();
+  const std::uint64_t each = verify::slot_bytes(problem.prepare().prepare());
   std::uint64_t allocated = 0;
   for (int block = 0; block < 3; ++block) {
     const v1::DeviceReply reply = worker.ask(Requests::measure(plan, 40, false));
     INFO(reply.DebugString());
     CHECK(reply.measured(0).outcome() == v1::CORRECT);
-    CHECK(reply.allocated_bytes() >= one_place + 30 * each);
+    CHECK(reply.allocated_bytes() >= one_slot + 30 * each);
     CHECK((block == 0 || reply.allocated_bytes() == allocated));
     allocated = reply.allocated_bytes();
   }
@@ -180,7 +180,7 @@ TEST_CASE("samples take turns among 31 places that all have the inputs") {
   CHECK(worker.ask(Requests::release()).allocated_bytes() + 31 * each <= allocated);
 }
 
-TEST_CASE("places that would not leave memory for the trials are not made") {
+TEST_CASE("slots that would not leave memory for the trials are not made") {
   constexpr std::uint64_t kBytes = std::uint64_t{40} << 20;
   DeviceWorkerProcess worker;
   v1::DeviceRequest open = open_request();

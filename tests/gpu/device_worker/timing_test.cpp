@@ -59,7 +59,7 @@ TEST_CASE("CUPTI times kernels where it is and its tick is small") {
   CHECK(info.tick_us() <= 1.1);
 }
 
-TEST_CASE("a kernel of a microsecond is told from the launch around it by both timers") {
+TEST_CASE("a kernel of a microsecond is distinguished from the launch around it by both timers") {
   Requests problem = row_problem();
   problem.problem().mutable_policy()->set_warm_l2(true);
   const v1::LaunchPlan plan = row_plan(problem, "right");
@@ -206,7 +206,7 @@ TEST_CASE("each of several items has its own times") {
   CHECK(median(reply.measured(1)) == Approx(4 * median(reply.measured(0))).epsilon(0.1));
 }
 
-TEST_CASE("of several items the one whose first run faults is told") {
+TEST_CASE("of several items the one whose first run faults is reported") {
   const Requests problem = row_problem();
   DeviceWorkerProcess worker;
   REQUIRE(worker.ask(problem.prepare()).outcome() == v1::CORRECT);

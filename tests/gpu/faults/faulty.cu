@@ -1,4 +1,4 @@
-// y = 2 * x. The configurations with FAULT=0 are right, and of two the one with more threads a block is faster, by far
+// y = 2 * x. The configurations with FAULT=0 are right, and of two the one with more threads per block is faster, by far
 // more than noise. Each other value of FAULT is a defect, and without it the fastest of all. tests/support/fault_table
 // has what becomes of them.
 
@@ -45,7 +45,7 @@ __device__ int large[17'000'000] = {1};  // 68 MB; the limit is 64 MiB
 extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, unsigned long);
 #endif
 
-constexpr int kClocks = 20'000;  // of a block with 256 threads: some 10 us
+constexpr int kClocks = 20'000;  // of a block with 256 threads: about 10 us
 
 __device__ void take_a_while() {
   const long long start = clock64();

@@ -135,7 +135,7 @@ TEST_CASE("a source that overflows the compiler's stack is the outcome of its co
   CHECK(result_of(pool, good()).reply.outcome() == v1::CORRECT);
 }
 
-TEST_CASE("a crash of the compiler is no loss of a worker by somebody else") {
+TEST_CASE("a crash of the compiler is no loss of a worker from outside") {
   CompilePool pool(newest());
   const std::uint64_t bad = pool.submit(endless());
   kill(busy_worker(pool), SIGSEGV);
@@ -171,7 +171,7 @@ TEST_CASE("a worker that dies while it is idle fails nothing") {
   CHECK(pool.counts().workers_lost == 1);
 }
 
-TEST_CASE("a worker that stands still until the deadline is told from one that computes") {
+TEST_CASE("a worker that stands still until the deadline is distinguished from one that computes") {
   CompilePoolOptions options = newest();
   options.deadline = 1s;
   CompilePool pool(options);

@@ -199,7 +199,7 @@ TEST_CASE("who is more in a hurry has a slot that others cannot keep busy") {
   pool.cancel_all();
 }
 
-TEST_CASE("a compile in the background has a worker in the idle class and holds up nobody") {
+TEST_CASE("a compile in the background has a worker in the idle class and holds up no other") {
   CompilePoolOptions options = newest(1 + CompileSlots::kReserved);
   options.slots = std::make_shared<CompileSlots>(1);
   CompilePool pool(options);
@@ -211,7 +211,7 @@ TEST_CASE("a compile in the background has a worker in the idle class and holds 
   pool.cancel_all();
 }
 
-TEST_CASE("a compile in the background begins anew in another process when somebody waits for it") {
+TEST_CASE("a compile in the background starts again in another process when a caller waits for it") {
   CompilePool pool(newest());
   const std::uint64_t raised = pool.submit(endless(), CompilePriority::Background);
   const pid_t before = started_worker(0);
@@ -221,7 +221,7 @@ TEST_CASE("a compile in the background begins anew in another process when someb
   pool.cancel(raised);
 }
 
-TEST_CASE("a compile that waits behind one in the background leaves it when somebody waits for it") {
+TEST_CASE("a compile that waits behind one in the background leaves it when a caller waits for it") {
   CompilePool pool(newest());
   pool.submit(endless(), CompilePriority::Background);
   const std::uint64_t raised = pool.submit(good(), CompilePriority::Background);

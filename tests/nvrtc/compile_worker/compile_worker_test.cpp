@@ -244,6 +244,13 @@ TEST_CASE("for a file that is not there the message says where it was looked for
                                    "\"headers\" or the CUDA toolkit"));
 }
 
+TEST_CASE("for a header of the toolkit that is missing the message names the package that brings it") {
+  WorkerProcess worker(any_toolchain());
+  const v1::CompileReply reply = worker.compile(compile_request("#include <cuda/std/limits>\n", {"k"}));
+  CHECK(reply.outcome() == v1::COMPILE);
+  CHECK_THAT(reply.log(), Contains("`pip install 'nvidia-cuda-cccl"));
+}
+
 TEST_CASE("for a constant of the C++ standard library the message names that of the toolkit") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply =
@@ -329,7 +336,7 @@ TEST_CASE("the builtins are opened first so that a library opened by path finds 
   const WorkerProcess wrong(toolchain.nvrtc.string(), toolchain.nvrtc.string() + ".builtins");
   CHECK_THAT(wrong.hello().error(), Contains(toolchain.nvrtc.string() + ".builtins"));
   const WorkerProcess good(toolchain);
-  CHECK(good.hello().error().empty());  // the warm-up compile went through
+  CHECK(good.hello().error().empty());  // the first compile went through
 }
 
 TEST_CASE("a library that is no NVRTC is named in the hello") {

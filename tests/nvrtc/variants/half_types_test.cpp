@@ -1,4 +1,4 @@
-// The 16-bit types of variants/common beside those of the toolkit, whose headers take longer to compile.
+// The 16-bit types of variants/common and those of the toolkit, whose headers take longer to compile.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -72,7 +72,7 @@ TEST_CASE("the kernels' 16-bit types are compiled for sm_75 too") {
   compiled(worker, compile_request(own_types() + kConvert, kEntries), "sm_75");
 }
 
-TEST_CASE("the kernels' 16-bit types say that the toolkit's cannot stand beside them") {
+TEST_CASE("the kernels' 16-bit types say that the toolkit's cannot be used with them") {
   const Toolchain& toolchain = toolchains().front();
   WorkerProcess worker(toolchain);
   const auto both = compile_request_with_headers("#include <cuda_bf16.h>\n" + own_types() + kConvert,

@@ -25,7 +25,7 @@ class AgentDaemon {
   void send(const v1::DaemonMessage& message);
   /// Closes the stream, as a daemon that dies.
   void hang_up();
-  /// Ends, so that nobody listens at the address, and starts again.
+  /// Ends, so that the address is free, and starts again.
   void leave();
   void come_back();
   /// Ends the next stream at its hello with FAILED_PRECONDITION and this text.

@@ -32,12 +32,15 @@ struct AgentFixture {
     set_faults(faults);
     SubprocessOptions options;
     options.program = (bin_dir() / "cubind-agent").string();
-    options.arguments = {
-        "--address",         daemon.address(), "--replay",       (folder.path() / "table.json").string(),
-        "--replay-faults",   faults_file(),    "--compile-jobs", "2",
-        "--run-deadline-ms", "1000",           "--idle-poll-ms", "50"};
+    options.arguments = {"--address",         daemon.address(),
+                         "--replay",          (folder.path() / "table.json").string(),
+                         "--worker",          faulty_worker().string(),
+                         "--compile-jobs",    "2",
+                         "--run-deadline-ms", "1000",
+                         "--idle-poll-ms",    "50"};
     options.arguments.insert(options.arguments.end(), more.begin(), more.end());
     options.environment = agent_environment();
+    options.environment.push_back("CUBIND_REPLAY_FAULTS=" + faults_file());
     agent.emplace(Subprocess::spawn(options));
   }
 
@@ -71,8 +74,8 @@ struct AgentFixture {
     }
     return all;
   }
-  void wait_for_phase(const std::string& phase) {
-    REQUIRE(daemon.find([&](const auto& message) { return message.progress().phase() == phase; }));
+  void wait_for_stage(const std::string& stage) {
+    REQUIRE(daemon.find([&](const auto& message) { return message.progress().stage() == stage; }));
   }
 
   TempDir folder;

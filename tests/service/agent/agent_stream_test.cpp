@@ -55,7 +55,7 @@ TEST_CASE("no more batches are sent before the first one was acknowledged than m
 TEST_CASE("SIGTERM hands the lease back within five seconds") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
-  fixture.wait_for_phase("screening");
+  fixture.wait_for_stage("screening");
   const auto began = steady_clock::now();
   fixture.agent->send_signal(SIGTERM);
   const auto result = fixture.daemon.result(seconds(5));
@@ -101,7 +101,7 @@ TEST_CASE("SIGTERM ends an agent whose daemon is not there") {
 TEST_CASE("a draining daemon gets its leases back and the agent stays") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
-  fixture.wait_for_phase("screening");
+  fixture.wait_for_stage("screening");
   v1::DaemonMessage drain;
   drain.mutable_drain();
   fixture.daemon.send(drain);
@@ -117,7 +117,7 @@ void measure_for_second_lease(AgentFixture& fixture) {
   second.set_lease_id("lease-2");
   fixture.grant(second);
   REQUIRE(fixture.daemon.find([](const auto& message) {
-    return message.lease_id() == "lease-2" && message.progress().phase() == "screening";
+    return message.lease_id() == "lease-2" && message.progress().stage() == "screening";
   }));
 }
 
@@ -126,7 +126,7 @@ bool is_of_first_lease(const v1::AgentMessage& message) { return message.lease_i
 TEST_CASE("a lease that was ended is dropped at once and nothing more is sent for it") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
-  fixture.wait_for_phase("screening");
+  fixture.wait_for_stage("screening");
   v1::DaemonMessage end;
   end.mutable_end_lease()->set_lease_id("lease-1");
   fixture.daemon.send(end);
@@ -151,7 +151,7 @@ TEST_CASE("an agent comes back to a daemon that was away for several heartbeats"
 TEST_CASE("an agent whose stream breaks drops its jobs and comes back") {
   AgentFixture fixture(kSlow);
   fixture.grant(fixture.lease());
-  fixture.wait_for_phase("screening");
+  fixture.wait_for_stage("screening");
   fixture.daemon.forget();
   fixture.daemon.hang_up();
   REQUIRE(fixture.daemon.hello());

@@ -73,7 +73,7 @@ TEST_CASE("a job that is granted again with what is stored in pages measures not
   CHECK(fixture.stored().blocks_size() == 0);
 }
 
-TEST_CASE("an idle agent offers its free memory anew when it has changed noticeably and not before") {
+TEST_CASE("an idle agent offers its free memory again when it has changed noticeably and not before") {
   AgentFixture fixture(R"({"free_memory_bytes": 1000000000})", {"--memory-poll-ms", "20"});
   REQUIRE(fixture.daemon.hello());
   const auto offers = [](const auto& message) { return message.has_devices(); };
@@ -146,7 +146,7 @@ std::vector<ProcessId> compilers_of(pid_t agent, std::size_t wanted) {
   return compilers(agent);
 }
 
-// The first that was not there before; absent: none came.
+// The first that did not exist before; absent: none came.
 std::optional<ProcessId> next_compiler(pid_t agent, const std::vector<ProcessId>& before) {
   const auto limit = std::chrono::steady_clock::now() + seconds(30);
   while (std::chrono::steady_clock::now() < limit) {
@@ -173,7 +173,7 @@ TEST_CASE("an agent that offers a device starts its compilers before a job comes
   CHECK(compilers_of(fixture.agent->pid(), wanted).size() == wanted);
 }
 
-TEST_CASE("compilers of a job that nobody waits for are in the idle class until somebody does") {
+TEST_CASE("compilers of a job that no caller waits for are in the idle class until one does") {
   AgentFixture fixture;
   v1::LeaseGrant lease = fixture.lease();
   lease.set_nobody_waits(true);

@@ -208,7 +208,7 @@ TEST_CASE("what is wrong with a question is said by its field") {
   CHECK(variant == nullptr);
 }
 
-TEST_CASE("a daemon that is not there is an error with the way to start one, on this thread alone") {
+TEST_CASE("a missing daemon is an error with the way to start one, on this thread alone") {
   cubind_client* client = nullptr;
   REQUIRE(cubind_connect("unix:///nowhere/cubind.sock", 1000, &client) == CUBIND_OK);
   cubind_query query = CUBIND_QUERY_INIT;

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 const std::string kHeading = "## From C";
 
-// A prefix with the library, and a project of its own beside it. Both go with the fixture.
+// A prefix with the library, and a project of its own next to it. Both go with the fixture.
 class Project {
  public:
   Project() : folder_(make_temporary()) {

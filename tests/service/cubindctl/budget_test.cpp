@@ -76,7 +76,7 @@ TEST_CASE_METHOD(BudgetFixture, "verify measures a record again and says what ha
   CHECK(ctl(daemon, {"verify", "--problem", "N=1"}).exit_code == 2);
 }
 
-TEST_CASE("tune --repeat says what each choice costs beside the best") {
+TEST_CASE("tune --repeat says what each choice costs compared with the best") {
   TinyDaemon daemon{{.problems = {tiny_problem(2)}}};
   const Json repeated =
       ctl_json(daemon, {"tune", kTinyKernel, "--problem", text_of(tiny_problem(2)), "--repeat", "2"});

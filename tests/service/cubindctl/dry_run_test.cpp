@@ -50,7 +50,8 @@ TEST_CASE_METHOD(DryRunFixture, "a dry run estimates from what earlier jobs of t
   CHECK(plan["estimate_ms"].get<double>() == Approx(took));
 }
 
-TEST_CASE_METHOD(DryRunFixture, "what is fresh is told and costs nothing unless it is to be measured again") {
+TEST_CASE_METHOD(DryRunFixture,
+                 "what is fresh is reported and costs nothing unless it is to be measured again") {
   REQUIRE(ctl(daemon, tune(tiny_problem(2))).exit_code == 0);
   const Json plan = ctl_json(daemon, tune(tiny_problem(2), {"--dry-run"}));
   CHECK(plan["fresh"] == 1);

@@ -54,6 +54,24 @@ TEST_CASE_METHOD(GetFixture, "get says which other problem was measured") {
              Catch::Contains("measured: nvidia-h200 at N=4096,D=4096,T=f16, driver 580.159.04"));
 }
 
+TEST_CASE_METHOD(GetFixture, "get says which launches use the tensor cores") {
+  std::vector<std::string> symbols;
+  daemon_.scripts.get_variant = [&](const v1::GetVariantRequest&) {
+    v1::GetVariantReply reply = sample_reply(kProblem, "cubin");
+    for (const std::string& symbol : symbols) {
+      v1::EntryResources& entry = *reply.mutable_artifact()->add_entries();
+      entry.set_entry_symbol(symbol);
+      entry.set_tensor_cores(true);
+    }
+    return reply;
+  };
+  CHECK_THAT(get({"--device", "nvidia-h200"}).out, Catch::Contains("  tensor cores  no\n"));
+  symbols = {"_Z6finish"};
+  CHECK_THAT(get({"--device", "nvidia-h200"}).out, Catch::Contains("  tensor cores  in finish<256>\n"));
+  symbols = {"_Z6finish", "_Z10scale_rows"};
+  CHECK_THAT(get({"--device", "nvidia-h200"}).out, Catch::Contains("  tensor cores  yes\n"));
+}
+
 TEST_CASE_METHOD(GetFixture, "get writes the cubin beside the printed answer") {
   const std::string file = (folder_.path() / "k.cubin").string();
   CHECK(get({"--device", "nvidia-h200", "-o", file}).exit_code == 0);

@@ -133,6 +133,7 @@ TEST_CASE("kernels check with all compiles every valid configuration page by pag
       entry.set_registers(40);
       entry.set_spill_store_bytes(8);
       one.set_constraint(i == 4 ? "/launches/0/block: too large" : "");
+      entry.set_tensor_cores(i == 19);
     }
     return reply;
   };
@@ -141,9 +142,11 @@ TEST_CASE("kernels check with all compiles every valid configuration page by pag
   const ProgramResult result = ctl(daemon, check);
   CHECK(result.exit_code == 1);  // one does not compile
   CHECK(pages == std::vector<std::uint64_t>{0, 16});
-  CHECK_THAT(result.out, Catch::Contains("40          8          0          0  X=19\n") &&
-                             Catch::Contains("does not compile: X=3: too much shared data\n") &&
-                             Catch::Contains("cannot be launched: X=4: /launches/0/block: too large\n"));
+  CHECK_THAT(result.out,
+             Catch::Contains("40            8            0          yes            0  X=19\n") &&
+                 Catch::Contains("40            8            0           no            0  X=18\n") &&
+                 Catch::Contains("does not compile: X=3: too much shared data\n") &&
+                 Catch::Contains("cannot be launched: X=4: /launches/0/block: too large\n"));
 }
 
 TEST_CASE("kernels check of a spec that does not parse ends with 2 and the pointer") {

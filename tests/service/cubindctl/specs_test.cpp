@@ -120,7 +120,7 @@ TEST_CASE("kernels check with all lists the registers of each entry") {
   const std::string out =
       ctl(daemon, {"kernels", "check", spec, "--problem", text_of(tiny_problem(2)), "--all"}).out;
   const std::string row = out.substr(out.find("CUBIN_B  CONFIGURATION\n"));
-  CHECK(std::regex_search(row, std::regex(R"(\n +\d+,\d+ +0,0 +0,0 +\d+  THREADS=)")));
+  CHECK(std::regex_search(row, std::regex(R"(\n +\d+,\d+ +0,0 +0,0 +no,no +\d+  THREADS=)")));
 }
 
 TEST_CASE("a fault of a problem is told at the option that gives it") {

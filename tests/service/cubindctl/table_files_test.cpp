@@ -12,7 +12,7 @@ namespace {
 struct TableFiles {
   TinyDaemon daemon{{.problems = {tiny_problem(2), tiny_problem(3)}}};
 
-  // No command of `table` finds a daemon here; the others are told of it.
+  // No command of `table` finds a daemon here; the others get its address.
   ProgramResult ctl(std::vector<std::string> arguments, bool with_daemon = false) const {
     ProgramRun run;
     run.program = "cubindctl";

@@ -117,7 +117,8 @@ TEST_CASE_METHOD(TuneFixture,
   CHECK(calls.size() == 4);
 }
 
-TEST_CASE_METHOD(TuneFixture, "what the daemon refuses of a problem is told at its place in the shape list") {
+TEST_CASE_METHOD(TuneFixture,
+                 "what the daemon refuses of a problem is reported at its place in the shape list") {
   daemon.scripts.tune = [](const v1::TuneRequest&, const Scripts::Emit&) {
     throw Error(ErrorCode::InvalidArgument, "problems[1].dims", "\"D\" is missing");
   };
@@ -131,7 +132,7 @@ TEST_CASE_METHOD(TuneFixture, "what the daemon refuses of a problem is told at i
 }
 
 TEST_CASE_METHOD(TuneFixture,
-                 "a kernel that the daemon does not know is told where the shape list names it") {
+                 "a kernel that the daemon does not know is reported where the shape list names it") {
   daemon.scripts.plan_tune = [](const v1::TuneRequest& request) -> v1::PlanTuneReply {
     if (request.kernel() == "sclae") {
       throw Error(ErrorCode::NotFound, "kernel", "\"sclae\" is not known");

@@ -25,7 +25,7 @@ TEST_CASE("wrong usage ends with 2 and says what is wrong") {
   CHECK(ctl("unix:///nowhere", {}).exit_code == 2);
 }
 
-TEST_CASE("a command that there is not is told with the nearest one") {
+TEST_CASE("an unknown command is reported with the nearest one") {
   const ProgramResult result =
       ctl("unix:///nowhere", {"--timeout", "5", "tunee", "scale", "--problem", "N=1"});
   CHECK(result.exit_code == 2);
@@ -38,12 +38,12 @@ TEST_CASE("a command that there is not is told with the nearest one") {
   CHECK_THAT(ctl("unix:///nowhere", {"xyzzyx"}).err, Catch::Contains("is not a command (known: \"tune\""));
 }
 
-TEST_CASE("an option that there is not is no unknown command") {
+TEST_CASE("an unknown option is no unknown command") {
   CHECK_THAT(ctl("unix:///nowhere", {"--bogus", "status"}).err, !Catch::Contains("is not a command"));
   CHECK_THAT(ctl("unix:///nowhere", {"status", "more"}).err, !Catch::Contains("is not a command"));
 }
 
-TEST_CASE("an option or a word that there is not is told by itself") {
+TEST_CASE("an unknown option or word is reported by itself") {
   const auto complaint = [](std::vector<std::string> words) {
     const ProgramResult result = ctl("unix:///nowhere", std::move(words));
     CHECK(result.exit_code == 2);
@@ -63,7 +63,7 @@ TEST_CASE("an option or a word that there is not is told by itself") {
   CHECK(complaint({"get", "k"}) == "cubindctl get: --problem is required");
 }
 
-TEST_CASE("a value that is none of an option's choices is told with them") {
+TEST_CASE("a value that is none of an option's choices is reported with them") {
   const auto complaint = [](const char* option, const char* value) {
     return ctl("unix:///nowhere", {"get", "k", "--problem", "N=1", option, value}).err;
   };

@@ -111,21 +111,21 @@ TEST_CASE("a retune measures again") {
   CHECK(last.nvrtc_calls() == 0);  // the artifacts are known
 }
 
-TEST_CASE("the events of a job tell its phases and its outcomes") {
+TEST_CASE("the events of a job tell its stages and its outcomes") {
   TinyDaemon daemon({.pace_us = 20'000});
   const Connection connection = daemon->connect();
-  std::set<std::string> phases;
+  std::set<std::string> stages;
   v1::TuneEvent last;
   connection.tune(
       tune_request({tiny_problem(2)}),
       [&](const v1::TuneEvent& event) {
-        phases.insert(event.job().phase());
+        stages.insert(event.job().phase());
         last = event;
       },
       {}, std::nullopt);
-  CHECK(phases.contains("verifying"));
-  CHECK(phases.contains("screening"));
-  CHECK(phases.contains("finalists"));
+  CHECK(stages.contains("verifying"));
+  CHECK(stages.contains("screening"));
+  CHECK(stages.contains("finalists"));
   CHECK(last.job().state() == v1::Job::DONE);
   CHECK(last.job().configurations_done() == kTinyConfigurations);
   REQUIRE(last.outcomes_size() == 2);

@@ -25,7 +25,7 @@ constexpr milliseconds kRunDeadline{1500};
 constexpr milliseconds kCompileDeadline{60'000}, kShortCompileDeadline{3000};
 constexpr milliseconds kSlack{30'000};  // of a machine with other work
 
-/// In the place of the agent's program: gives it a deadline, and a full disk if it is to have one.
+/// Runs instead of the agent's program: gives it a deadline, and a full disk if it is to have one.
 constexpr const char* kAgent = R"sh(#!/bin/sh
 folder=$(dirname "$0")
 if [ -e "$folder/disk_full" ]; then
@@ -107,7 +107,7 @@ class FaultyDaemon {
       std::this_thread::sleep_for(milliseconds(20));
     }
   }
-  /// False: it is not there.
+  /// False: it does not exist.
   bool kill_process(const std::string& word) const {
     const auto found = find_process(daemon_.pid(), word);
     return found && ::kill(found->pid, SIGKILL) == 0;

@@ -182,7 +182,7 @@ TEST_CASE("a foreign process on the GPU ends the wait of those who ask and the j
   CHECK(configuration_from_wire(later.configuration(), "configuration") == kFavourite);
 }
 
-TEST_CASE("what was measured beside a foreign process is provisional until the GPU is idle") {
+TEST_CASE("what was measured next to a foreign process is provisional until the GPU is idle") {
   // The favourite's two blocks of screening and three of its rounds.
   TinyDaemon daemon({.edit_table = favour,
                      .faults = fault("measure", "contended", R"(, "times": 5)"),

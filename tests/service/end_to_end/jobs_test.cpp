@@ -57,7 +57,7 @@ TEST_CASE("a detached job is listed while it runs and after it has ended") {
   CHECK(job->configurations() == kTinyConfigurations);
 }
 
-TEST_CASE("the watcher of an ended job is told its winner") {
+TEST_CASE("the watcher of an ended job gets its winner") {
   TinyDaemon daemon;
   const Connection connection = daemon->connect();
   const auto ended = tune(connection, {tiny_problem(2)});

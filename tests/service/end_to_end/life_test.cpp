@@ -48,7 +48,7 @@ TEST_CASE("a kernel of a --kernels folder is listed with its tunables") {
   CHECK(kernel->tunables_size() == 2);
 }
 
-TEST_CASE("a broken spec is told with file and cause and stops nothing") {
+TEST_CASE("a broken spec is reported with file and cause and stops nothing") {
   TinyDaemon daemon({}, false);
   write_file_atomic(daemon.kernels() / "broken.json", R"({"name": "broken"})");
   daemon->start();
@@ -249,7 +249,7 @@ ProcessId spare_of(TinyDaemon& daemon) {
   return *spare;
 }
 
-TEST_CASE("a job goes on with the spare worker and none waits beside it") {
+TEST_CASE("a job goes on with the spare worker and none waits next to it") {
   TinyDaemon daemon({.hold = true});
   const ProcessId spare = spare_of(daemon);
   v1::TuneRequest request = tune_request({tiny_problem(2)});

@@ -9,8 +9,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// Of f32 the representative takes 256 MiB a buffer: x, y and the reference's y are 768 MiB, beside the
-// 102 MiB of flush and workspace. Half way down its bucket it is 576 MiB.
+// Of f32 the representative takes 256 MiB a buffer: x, y and the reference's y are 768 MiB, in addition to
+// the 102 MiB of flush and workspace. Half way down its bucket it is 576 MiB.
 const Problem kAsked = tiny_problem(2, 60'000'000);
 const Problem kRepresentative = tiny_problem(2, 1 << 26);
 const Problem kSmaller = tiny_problem(2, (1 << 25) + (1 << 24));

@@ -12,7 +12,7 @@
 namespace cubind::test {
 namespace {
 
-// The daemon's file, opened beside it.
+// The daemon's file, opened while it runs.
 class OpenStore {
  public:
   explicit OpenStore(const std::filesystem::path& path) {

@@ -26,8 +26,8 @@ constexpr std::size_t kDaemonTarget = 0, kDeviceTarget = 2;
 
 const std::string kStoring = "store.batch", kAcknowledging = "daemon.acknowledge";
 
-/// By phase. The kills of a cell take them in turns.
-const std::array<std::vector<KillPlace>, kPhases.size()> kPlaces = {{
+/// By stage. The kills of a cell take them in turns.
+const std::array<std::vector<KillPlace>, kStages.size()> kPlaces = {{
     {{.points = {"agent.compile"}, .passes = 4, .goes_on = true}},
     {{.points = {"agent.verify"}, .passes = 3, .goes_on = true}},
     {{.points = {kStoring}, .passes = 6},
@@ -154,7 +154,7 @@ void KillCampaign::kill_at(const KillPlace& place, KilledJob& job, const std::fu
 }
 
 const KillPlace& KillCampaign::place_of(const KillCell& cell) const {
-  const std::vector<KillPlace>& places = kPlaces[cell.phase];
+  const std::vector<KillPlace>& places = kPlaces[cell.stage];
   const std::size_t turn = (cell.target + round_) % places.size();
   const bool is_gone = cell.target == kDeviceTarget && places[turn].is_behind;
   return places[is_gone ? (turn + 1) % places.size() : turn];

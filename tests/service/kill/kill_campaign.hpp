@@ -15,14 +15,14 @@
 
 namespace cubind::test {
 
-inline constexpr std::array<const char*, 5> kPhases = {"compiling", "verifying", "screening", "finalists",
+inline constexpr std::array<const char*, 5> kStages = {"compiling", "verifying", "screening", "finalists",
                                                        "commit"};
 /// Words of the command lines of the processes that are killed. The first one is the daemon itself.
 inline constexpr std::array<const char*, 4> kTargets = {"cubind", "cubind-agent", "cubind-worker device",
                                                         "cubind-worker compile"};
 
 struct KillCell {
-  std::size_t phase = 0, target = 0;
+  std::size_t stage = 0, target = 0;
   auto operator<=>(const KillCell&) const = default;
 };
 
@@ -55,7 +55,7 @@ struct KillPlace {
 /// A daemon whose device takes its time, and whose processes are held at failpoints.
 class KillCampaign {
  public:
-  /// What varies within a phase is drawn from `seed`. `round` says which places of a phase are taken.
+  /// What varies within a stage is drawn from `seed`. `round` says which places of a stage are taken.
   KillCampaign(std::vector<Problem> problems, std::uint64_t seed, std::size_t round);
 
   /// Tunes the next problem, kills once on the way, waits until the job has ended.

@@ -1,5 +1,5 @@
-// Five kills, one in each phase and at least one of each process; CUBIND_KILLS sets more. The acceptance run
-// is CUBIND_KILLS=200: ten kills for each of five phases and four processes.
+// Five kills, one in each stage and at least one of each process; CUBIND_KILLS sets more. The acceptance run
+// is CUBIND_KILLS=200: ten kills for each of five stages and four processes.
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
@@ -14,11 +14,11 @@
 namespace cubind::test {
 namespace {
 
-constexpr std::size_t kCells = kPhases.size() * kTargets.size();
+constexpr std::size_t kCells = kStages.size() * kTargets.size();
 
 std::size_t wanted_kills() {
   const char* variable = std::getenv("CUBIND_KILLS");
-  const std::size_t wanted = variable ? std::strtoul(variable, nullptr, 10) : kPhases.size();
+  const std::size_t wanted = variable ? std::strtoul(variable, nullptr, 10) : kStages.size();
   return std::max<std::size_t>(wanted, 1);
 }
 
@@ -34,12 +34,12 @@ std::vector<Problem> problems_of_a_round(std::size_t kills) {
 }
 
 // Each cell once in kCells kills.
-KillCell cell_of(std::size_t kill) { return {kill % kPhases.size(), kill % kTargets.size()}; }
-static_assert(std::gcd(kPhases.size(), kTargets.size()) == 1);
+KillCell cell_of(std::size_t kill) { return {kill % kStages.size(), kill % kTargets.size()}; }
+static_assert(std::gcd(kStages.size(), kTargets.size()) == 1);
 
 struct Tally {
   std::map<KillCell, std::size_t> kills;
-  std::map<std::size_t, std::size_t> most_repeated;  // by phase
+  std::map<std::size_t, std::size_t> most_repeated;  // by stage
   std::map<std::string, std::size_t> places;
   std::size_t missed = 0, measured = 0, stored = 0, repeated = 0;
   std::chrono::milliseconds longest_gone{0};
@@ -51,13 +51,13 @@ void print(const Tally& tally) {
     std::cout << std::setw(24) << target;
   }
   std::cout << std::setw(18) << "blocks repeated" << '\n';
-  for (std::size_t phase = 0; phase < kPhases.size(); ++phase) {
-    std::cout << std::left << std::setw(16) << kPhases[phase] << std::right;
+  for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
+    std::cout << std::left << std::setw(16) << kStages[stage] << std::right;
     for (std::size_t target = 0; target < kTargets.size(); ++target) {
-      const auto found = tally.kills.find({phase, target});
+      const auto found = tally.kills.find({stage, target});
       std::cout << std::setw(24) << (found == tally.kills.end() ? 0 : found->second);
     }
-    const auto repeated = tally.most_repeated.find(phase);
+    const auto repeated = tally.most_repeated.find(stage);
     std::cout << std::setw(11) << "at most" << std::setw(7)
               << (repeated == tally.most_repeated.end() ? 0 : repeated->second) << '\n';
   }
@@ -73,7 +73,7 @@ void print(const Tally& tally) {
 
 void check_job(const KilledJob& job, const std::map<std::string, std::string>& winners) {
   INFO(to_string(job.problem) << ", " << kTargets[job.cell.target] << " killed while "
-                              << kPhases[job.cell.phase]);
+                              << kStages[job.cell.stage]);
   INFO(job.last.job().error());
   CHECK(job.last.job().state() == v1::Job::DONE);
   CHECK(job.orphans.empty());
@@ -99,7 +99,7 @@ void check_evidence(const std::vector<KilledJob>& jobs, KillCampaign& campaign, 
   for (const KilledJob& job : jobs) {
     const KillEvidence& one = evidence[to_string(job.problem)];
     INFO(to_string(job.problem) << ", " << kTargets[job.cell.target] << " killed while "
-                                << kPhases[job.cell.phase]);
+                                << kStages[job.cell.stage]);
     CHECK(one.stored >= kTinyConfigurations);
     for (const std::string& fault : one.faults) {
       FAIL_CHECK(fault);
@@ -108,7 +108,7 @@ void check_evidence(const std::vector<KilledJob>& jobs, KillCampaign& campaign, 
     tally.measured += one.measured;
     tally.stored += one.stored;
     tally.repeated += one.repeated;
-    std::size_t& most = tally.most_repeated[job.cell.phase];
+    std::size_t& most = tally.most_repeated[job.cell.stage];
     if (job.killed) {
       most = std::max(most, one.repeated);
     }

@@ -20,7 +20,7 @@ struct Case {
 
 std::filesystem::path golden() { return source_dir() / "tests/golden/malformed"; }
 
-// A manifest beside the folder of its files: specs.json and specs/.
+// A manifest next to the folder of its files: specs.json and specs/.
 std::vector<Case> cases_of(const std::string& kind) {
   const std::filesystem::path manifest = golden() / (kind + ".json");
   std::vector<Case> cases;

@@ -210,8 +210,8 @@ class Tuning(WithDaemon):
                 with self.assertRaisesRegex(cubind.InvalidArgumentError, re.escape(told)):
                     self.client.tune(path, kernel="scale", progress=False)
         given = {
-            "shapes: one problem stands in a list too": PROBLEM,
-            "shapes[0]: 'N=1' is no mapping": ["N=1"],
+            "shapes: is one problem: pass a list": PROBLEM,
+            "shapes[0]: 'N=1' is not a mapping": ["N=1"],
             'shapes[1]: "K" is missing': [PROBLEM, {"N": 8, "T": "f32"}],
         }
         for told, shapes in given.items():
@@ -244,6 +244,23 @@ class Tuning(WithDaemon):
         ):
             (result,) = self.client.tune([{"N": 4096, "K": 79, "T": "f32"}], kernel="scale")
         self.assertEqual(said.getvalue(), f"scale N=4096,K=79,T=f32: {result.error}\n")
+
+    def test_a_job_that_waits_says_for_what_once(self):
+        messages = cubind._wire.messages()
+        event = messages.TuneEvent()
+        event.job.id, event.job.kernel, event.job.device = "1", "scale", "nvidia-h200"
+        event.job.problem.dims.add(name="N", value=4096)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            show = cubind.tuning._line_printer()
+            for state in ("QUEUED", "NO_DEVICE", "NO_DEVICE", "WAITING_FOR_IDLE_GPU", "RUNNING"):
+                event.job.state = messages.Job.State.Value(state)
+                show(event, False)
+        self.assertEqual(
+            said.getvalue(),
+            "scale N=4096: waits: no agent offers nvidia-h200\n"
+            "scale N=4096: waits: another process uses the GPU\n",
+        )
 
     def test_a_table_is_a_frame_where_that_is_asked_for(self):
         pandas = types.SimpleNamespace(DataFrame=lambda rows: ("frame", rows))
@@ -362,7 +379,7 @@ class Launching(WithDaemon):
                 "y": on_gpu(1, self.y),
             },
             "argument z: .*it takes x, y": {"z": self.x},
-            "cannot allocate an array of f32 beside a FakeArray": {"y": None},
+            "cannot allocate an array of f32 next to a FakeArray": {"y": None},
             "problem.N: is missing: pass N=": {"N": None},
         }
         for message, change in wrong.items():
@@ -484,7 +501,7 @@ class Addresses(unittest.TestCase):
             with self.assertRaisesRegex(cubind.UnavailableError, "the daemon of this socket has ended"):
                 cubind.connect()
             listener.listen(0)
-            for _ in range(4):  # more than the queue holds: nobody accepts here
+            for _ in range(4):  # more than the queue holds: the test accepts none
                 with cubind.connect() as client:
                     self.assertEqual(client.address, f"unix://{self.socket}")
 

@@ -38,15 +38,19 @@ class FakeTensor(running.FakeArray):
 
 
 def fake_torch():
+    """Modules by their names."""
     torch = types.ModuleType("torch")
     torch.Tensor = FakeTensor
     torch.bfloat16 = "torch.bfloat16"
     torch.randn = lambda *shape, device, dtype: FakeTensor(*shape, dtype=dtype)
     torch.ones_like = torch.empty_like = lambda x: FakeTensor(*x.shape, dtype=x.dtype)
     torch.empty = lambda shape, dtype, device: FakeTensor(*shape, dtype=dtype)
-    torch._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 0x77)
     torch.cuda = types.SimpleNamespace(device=lambda device: contextlib.nullcontext())
-    return torch
+    return {
+        "torch": torch,
+        "cubind._torch_private": types.SimpleNamespace(stream_of=lambda device: 0x77),
+        "cubind._torch_access": types.SimpleNamespace(access=lambda: None),
+    }
 
 
 def python_blocks(page):
@@ -63,7 +67,7 @@ class Examples(unittest.TestCase):
         # As programs.environment() gives it.
         programs = {"VIRTUAL_ENV": sys.prefix, **running.WITHOUT_DRIVER, **places}
         with (
-            mock.patch.dict(sys.modules, torch=fake_torch()),
+            mock.patch.dict(sys.modules, fake_torch()),
             mock.patch.dict(os.environ, places),
             mock.patch("cubind.programs.environment", lambda: programs),
         ):

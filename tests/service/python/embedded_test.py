@@ -98,6 +98,10 @@ class Embedded(unittest.TestCase):
         error = self.error_of(CUBIND_PROGRAMS="", PATH=str(self.folder))
         self.assertRegex(error, "^cubind: the private daemon has no program, it is not in .*CUBIND_PROGRAMS")
 
+    def test_a_user_without_a_home_is_told_to_name_a_folder(self):
+        with mock.patch("pathlib.Path.home", side_effect=RuntimeError):
+            self.assertIn("the user has no home; XDG_RUNTIME_DIR", self.error_of(XDG_CACHE_HOME=""))
+
     def test_folders_that_cannot_be_written_are_an_error_of_cubind(self):
         (self.folder / "file").write_text("")
         for name in ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME"):

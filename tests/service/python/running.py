@@ -42,7 +42,7 @@ class Daemon(contextlib.AbstractContextManager):
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,
-            env=WITHOUT_DRIVER,
+            env=WITHOUT_DRIVER | self._faulty_worker(),
         )
         ctl = [PROGRAMS / "cubindctl", "--address", self.address, "health", "--wait", "30"]
         try:
@@ -53,8 +53,13 @@ class Daemon(contextlib.AbstractContextManager):
 
     def _tiny_arguments(self):
         subprocess.run([TINY_FILES, self.folder], check=True)
-        files = {"--kernels": "kernels", "--replay": "table.json", "--replay-faults": "faults.json"}
+        files = {"--kernels": "kernels", "--replay": "table.json"}
         return [part for option, file in files.items() for part in (option, self.folder / file)]
+
+    def _faulty_worker(self):
+        """Its replay device takes time and holds a lock, as faults.json says."""
+        worker = pathlib.Path(TINY_FILES).parent / "faulty" / "cubind-worker"
+        return {"CUBIND_WORKER": str(worker), "CUBIND_REPLAY_FAULTS": str(self.folder / "faults.json")}
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -106,15 +111,20 @@ class FakeDriver:
 
 def run_python(code, *arguments, fake_driver=True, **environment):
     """Runs a program of its own. Its output as text; fails the test where it fails."""
+    return run_python_for_both(["-c", code, *arguments], fake_driver, **environment).stdout
+
+
+def run_python_for_both(arguments, fake_driver=True, **environment):
+    """The same by Python's own arguments; the result has stdout and stderr."""
     result = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, *arguments],
         env={**(os.environ if fake_driver else WITHOUT_DRIVER), **environment},
         capture_output=True,
         text=True,
         timeout=PATIENCE * 2,
     )
     assert result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
-    return result.stdout
+    return result
 
 
 def eventually(question, seconds=PATIENCE):

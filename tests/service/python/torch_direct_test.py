@@ -12,6 +12,7 @@ import torch_found  # first: it looks for a Python with torch
 # isort: split
 import cubind
 import cubind.torch as operators
+import running
 import torch
 import torch_launches
 from cubind import _core
@@ -23,6 +24,7 @@ from cubind.torch import (
     _layer_norm,
     _layer_norm_linear,
     _linear,
+    _operator,
     _rms_norm,
     _softmax,
     _variants,
@@ -92,7 +94,7 @@ def described(outputs):
 
 
 def placed(launch, tensors):
-    """The launch, with the numbers of those tensors in the place of their addresses, and nothing for another
+    """The launch, with the numbers of those tensors instead of their addresses, and nothing for another
     one's."""
     numbers = {tensor.data_ptr(): number for number, tensor in enumerate(tensors)}
     parameters = [numbers.get(value, value if value < 1 << 32 else None) for value in launch.parameters]
@@ -119,7 +121,7 @@ class Calls(torch_launches.OnFakeDriver):
             with self.subTest(name):
                 longer()
                 with mock.patch.object(
-                    _variants.Operator, "launch", side_effect=AssertionError("the longer way")
+                    _operator.Operator, "launch", side_effect=AssertionError("the longer way")
                 ):
                     longer()
 
@@ -140,9 +142,12 @@ class Calls(torch_launches.OnFakeDriver):
         for _ in range(3):  # of another bucket
             self.assertIsNone(_rms_norm._call.launch(x[:8], w, 1e-6))
 
-    def test_step_forgets(self):
+    def test_step_keeps_answers_that_are_final_and_forgets_those_of_another_client(self):
         x, w = ones(SIZE, SIZE), ones(SIZE)
         _rms_norm._forward_cuda(x, w, 1e-6)
+        operators.step()
+        self.assertIsNotNone(_rms_norm._call.launch(x, w, 1e-6))
+        operators.use(self.other_client())
         self.assertIsNotNone(_rms_norm._call.launch(x, w, 1e-6))
         operators.step()
         self.assertIsNone(_rms_norm._call.launch(x, w, 1e-6))
@@ -194,6 +199,32 @@ class Calls(torch_launches.OnFakeDriver):
             with self.subTest(name):
                 result, launches = self.launches_of(functools.partial(launch, *arguments), 5)
                 self.assertEqual((result, launches), (None, []))
+
+
+class Missing(unittest.TestCase):
+    def setUp(self):
+        operators.strict()
+        operators.use(cubind.Client(f"unix://{running.SOURCE}/no.sock", timeout=2))
+        operators.step()  # forgets the answers of another client
+        operators.strict(False)
+        self.addCleanup(operators.use, None)
+        self.addCleanup(operators.strict, False)  # drops the questions
+        self.enterContext(warnings.catch_warnings(action="ignore"))
+
+    def test_operators_compute_by_torch_and_look_for_a_kernel_once(self):
+        for name, (call, inputs, longer) in calls().items():
+            with self.subTest(name):
+                self.assertIsNone(call.launch(*inputs))
+                first = several(longer())
+                self.assertIs(call.launch(*inputs), NotImplemented)
+                self.assertTrue(call.is_missing(*inputs))
+                with mock.patch.object(
+                    _operator.Operator, "launch", side_effect=AssertionError("the longer way")
+                ):
+                    second = several(longer())
+                for a, b in zip(first, second):
+                    self.assertTrue(a.isfinite().all())
+                    torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
 class Quiet(TorchDispatchMode):
@@ -368,6 +399,7 @@ class Functions(torch_launches.OnFakeDriver):
             "softmax": (lambda: operators.softmax(x), (x,)),
             "linear": (lambda: operators.linear(tall, matrix), (tall, matrix)),
             "linear with a bias": (lambda: operators.linear(tall, matrix, w), (tall, matrix, w)),
+            "linear of three dims": (lambda: operators.linear(tall.view(2, 8, SIZE), matrix, w), (tall, matrix, w)),
             "weighted_sum": (lambda: operators.weighted_sum(x, w), (x, w)),
             "add_rms_norm": (lambda: operators.add_rms_norm(x, x, w, 1e-6)[0], (x, w)),
             "layer_norm_linear": (lambda: operators.layer_norm_linear(tall, w, w, matrix), (tall, w, matrix)),

@@ -53,8 +53,7 @@ class Launches(torch_launches.OnFakeDriver):
     def test_another_answer_is_taken_over_at_step_alone(self):
         w, x = torch.ones(4096, dtype=torch.bfloat16), torch.ones(4096, 4096, dtype=torch.bfloat16)
         self.rms_norm(x, w)
-        other = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
-        self.addCleanup(other.close)
+        other = self.other_client()
         operators.use(other)
         self.rms_norm(x, w)
         self.assertEqual(other.calls, 0)

@@ -19,13 +19,18 @@ def _daemon():
 
 class OnFakeDriver(unittest.TestCase):
     def setUp(self):
-        operators.step()
         operators.strict()
         self.addCleanup(operators.strict, False)
         self.daemon = _daemon()
-        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
-        self.addCleanup(self.client.close)
+        self.client = self.other_client()
         operators.use(self.client)
+        operators.step()  # forgets the answers of another client
+
+    def other_client(self):
+        """Another client of the same daemon."""
+        client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(client.close)
+        return client
 
     def launches_of(self, call, parameters):
         """What `call` returns, and its launches, with the first `parameters` of each: no launch may have

@@ -166,7 +166,8 @@ class Repeated(unittest.TestCase):
             "another type": {**{k: v.half() for k, v in named.items() if k != "eps"}, "eps": EPS},
             "more axes": {**named, "x": self.x.view(1, N, D)},
             "another subclass": {**named, "x": self.x.as_subclass(type("Own", (torch.Tensor,), {}))},
-            "an array of NumPy's kind of scalars": {**named, "eps": torch.tensor(EPS)},
+            "a tensor for a scalar": {**named, "eps": torch.tensor(EPS)},
+            "an address for a tensor": {**named, "y": 0x10000},
             "another type by its name": {**named, "D": D, "T": torch.bfloat16},
         }
         for name, other in others.items():
@@ -181,6 +182,10 @@ class Repeated(unittest.TestCase):
                 self.kernel(
                     **named, N=int("4096"), T=kind if kind is torch.bfloat16 else "".join(("bf", "16"))
                 )
+        with self.longer_ways(2):  # a tensor for a number is converted each time
+            for _ in range(2):
+                _, launch = self.launch(**{**named, "eps": torch.tensor(0.5)})
+                self.assertEqual(launch.parameters[4], 0x3F000000)
         with self.assertRaisesRegex(cubind.InvalidArgumentError, "argument x: .* with N = 4095"):
             self.kernel(**named, N=4095, T=torch.bfloat16)
 
@@ -194,6 +199,8 @@ class Repeated(unittest.TestCase):
             "not aligned": {"y": odd},
             "missing": {"x": None},
             "not an array": {"w": [1.0]},
+            "no address": {"w": 1.5},
+            "no aligned address": {"w": 3},
             "no number": {"eps": "much"},
             "unknown": {"z": self.x},
             "too large for an int": {"eps": 10**30},
@@ -210,6 +217,7 @@ class Repeated(unittest.TestCase):
             name: message(self.client.kernel("rmsnorm_forward"), change) for name, change in wrong.items()
         }
         self.kernel(**named)
+        self.kernel(**{**named, "w": self.w.data_ptr()})
         for name, change in wrong.items():
             with self.subTest(name):
                 said, launches = self.launches_of(lambda change=change: message(self.kernel, change), 5)

@@ -1,4 +1,4 @@
-"""The modules of cubind.torch, models that get them, and kernels that are not there; on the CPU. Needs
+"""The modules of cubind.torch, models that get them, and missing kernels; on the CPU. Needs
 torch."""
 
 import contextlib
@@ -14,7 +14,8 @@ import cubind
 import cubind.torch as operators
 import running
 import torch
-from cubind.torch import _rms_norm, _variants
+from cubind import _asking
+from cubind.torch import _rms_norm
 
 
 class Batches(unittest.TestCase):
@@ -114,13 +115,13 @@ class Names(unittest.TestCase):
 
 
 class Missing(unittest.TestCase):
-    """A kernel that is not there."""
+    """A missing kernel."""
 
     def setUp(self):
-        self.addCleanup(setattr, _variants.settings, "strict", False)
-        self.addCleanup(setattr, _variants.settings, "client", None)
-        operators.step()
-        _variants._warned.clear()
+        self.addCleanup(operators.use, None)
+        self.addCleanup(operators.strict, False)
+        operators.strict(False)
+        _asking._warned.clear()
         operators.use(cubind_client_of_nobody())
 
     def launch(self):
@@ -133,8 +134,13 @@ class Missing(unittest.TestCase):
             self.assertEqual([self.launch(), self.launch()], [False, False])
             operators.step()
             self.assertFalse(self.launch())
+            self.assertFalse(operators.wait(timeout=running.PATIENCE))
         self.assertEqual(len(caught), 1)
-        self.assertIn("torch's own formula is used", str(caught[0].message))
+        for told in ("torch's own operators are used", "no.sock", "CUBIND=0"):
+            self.assertIn(told, str(caught[0].message))
+        self.assertRegex(
+            operators.report(), r"rmsnorm_forward: asked \d, launched 0, torch's own 3 \(unix:.*no.sock"
+        )
 
     def test_strict_raises(self):
         operators.strict()

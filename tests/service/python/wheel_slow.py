@@ -1,9 +1,10 @@
-"""./dev wheel, and what it makes in a virtual environment that has nothing else: programs, the embedded
-daemon, the error where no GPU is, answers of a daemon that replays a recorded table. Downloads grpcio and
-protobuf."""
+"""./dev wheel, and what it makes in virtual environments that have nothing else: programs, the embedded
+daemon, the demo, the extras, answers of a daemon that replays a recorded table, the error without a GPU.
+Downloads grpcio, protobuf and NVIDIA's wheels."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import unittest
 import venv
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
+CHECK = SOURCE / "dev.d/check_wheel.py"
 REPLAY = SOURCE / "tests/golden/replay/rmsnorm_h200.json"
 
 EMBEDDED = """
@@ -36,6 +38,39 @@ assert client.get("rmsnorm_forward", N=3000, D=4096, T="bf16", device=device).ma
 assert client.calls == 1
 """
 
+# A kernel with headers of each wheel of an extra: the runtime's, crt/ and CCCL.
+SPEC = """{
+  "name": "limit",
+  "source": "limit.cu",
+  "problem": {"dims": {"N": "elements"}, "types": {"T": ["f32"]}, "bucket": {"N": "pow2"}},
+  "tunables": {"THREADS": [128]},
+  "default": [{"THREADS": 128}],
+  "arguments": {"y": {"buffer": "T", "shape": ["N"], "role": "out"}, "N": {"scalar": "i64", "expr": "N"}},
+  "launches": [{"entry": "limit<{THREADS}>", "arguments": ["y", "N"], "grid": ["cdiv(N, THREADS)"],
+                "block": ["THREADS"]}],
+  "reference": "default",
+  "tolerance": {"f32": {"rtol": 1e-6, "atol": 1e-7}}
+}
+"""
+KERNEL = """
+#include <cuda_fp16.h>
+#include <mma.h>
+
+#include <cuda/std/limits>
+
+template <int THREADS>
+__global__ void limit(float* y, long long N) {
+  const long long i = static_cast<long long>(blockIdx.x) * THREADS + threadIdx.x;
+  if (i < N) y[i] = cuda::std::numeric_limits<float>::max();
+}
+"""
+# Other CPythons; a version manager may have a name on PATH that runs nothing.
+PYTHONS = [
+    name
+    for name in (f"python3.{minor}" for minor in (10, 12, 13, 14))
+    if shutil.which(name) and subprocess.run([name, "--version"], capture_output=True).returncode == 0
+]
+
 
 class Wheel(unittest.TestCase):
     @classmethod
@@ -55,10 +90,94 @@ class Wheel(unittest.TestCase):
         result = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=300)
         self.assertEqual(result.returncode, 0, result.stderr)
 
-    def test_the_tag_names_no_newer_glibc_than_ubuntu_22_04_has(self):
-        tag = self.wheel.stem.split("-")
-        self.assertEqual(tag[2:4], ["cp311", "abi3"])
-        self.assertLessEqual(int(tag[4].split("_")[2]), 35)
+    def check(self, wheel):
+        return subprocess.run([sys.executable, CHECK, wheel], capture_output=True, text=True)
+
+    def test_the_tag_is_what_the_binaries_need(self):
+        self.assertEqual(self.wheel.stem.split("-")[2:], ["cp310", "abi3", "manylinux_2_34_x86_64"])
+        self.assertEqual(self.check(self.wheel).returncode, 0)
+
+    def test_a_wheel_that_promises_more_is_refused(self):
+        for tags, fault in (
+            ("cp310-abi3-manylinux_2_28_x86_64", "auditwheel says manylinux_2_34_x86_64, the name"),
+            ("cp32-abi3-manylinux_2_34_x86_64", "_core.abi3.so needs Py"),
+        ):
+            with self.subTest(tags):
+                other = self.folder / f"cubind-0.0.0-{tags}.whl"
+                shutil.copy(self.wheel, other)
+                result = self.check(other)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(fault, result.stderr)
+
+    def test_programs_that_take_libstdcxx_from_the_environment_are_refused(self):
+        unpacked = self.folder / "unpacked"
+        subprocess.run([sys.executable, "-m", "wheel", "unpack", "-d", unpacked, self.wheel], check=True)
+        (programs,) = unpacked.glob("cubind-*/cubind/_programs/bin")
+        command = ["patchelf", "--set-rpath", "$ORIGIN/../lib", programs / "cubind"]  # DT_RUNPATH
+        subprocess.run(command, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "wheel", "pack", "-d", unpacked, programs.parents[2]], check=True
+        )
+        result = self.check(next(unpacked.glob("*.whl")))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cubind does not start with another libstdc++", result.stderr)
+
+    def test_daemon_and_client_run_beside_a_broken_libstdcxx(self):
+        broken = self.folder / "broken"
+        broken.mkdir()
+        (broken / "libstdc++.so.6").write_text("no library")
+        environment = {**self.environment, "LD_LIBRARY_PATH": str(broken)}
+        environment["CUBIND_CUDA_HOME"] = str(SOURCE / ".deps/cuda")
+        daemon = subprocess.Popen([self.bin / "cubind", "--replay", REPLAY], env=environment)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.terminate)
+        for arguments in (
+            ["health", "--wait", "60"],
+            ["tune", "rmsnorm_forward", "--problem", "N=4096,D=4096,T=bf16", "--max-trials", "4"],
+            ["get", "rmsnorm_forward", "--problem", "N=4096,D=4096,T=bf16"],
+        ):
+            subprocess.run([self.bin / "cubindctl", *arguments], check=True, env=environment, timeout=300)
+
+    @unittest.skipUnless(PYTHONS, "no CPython 3.10, 3.12, 3.13 or 3.14 is on PATH")
+    def test_the_demo_runs_on_every_other_cpython(self):
+        environment = {**self.environment, "CUBIND_CUDA_HOME": str(SOURCE / ".deps/cuda")}
+        for name in PYTHONS:
+            with self.subTest(name):
+                folder = self.folder / name
+                subprocess.run([name, "-m", "venv", folder], check=True)
+                subprocess.run([folder / "bin/pip", "install", "--quiet", self.wheel], check=True)
+                command = [folder / "bin/python", "-m", "cubind.demo", "--replay", "--no-download"]
+                result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertIn("The daemon has stopped. Done.", result.stdout)
+
+    def test_the_extras_bring_nvrtc_and_every_header(self):
+        kernels = self.folder / "kernels"
+        kernels.mkdir()
+        (kernels / "limit.json").write_text(SPEC)
+        (kernels / "limit.cu").write_text(KERNEL)
+        environment = {**self.environment, "HOME": str(self.folder), "PATH": "/usr/bin:/bin"}
+        for extra in ("cuda12", "cuda13"):
+            environment["VIRTUAL_ENV"] = str(self.folder / extra)
+            with self.subTest(extra):
+                venv.create(self.folder / extra, with_pip=True)
+                binaries = self.folder / extra / "bin"
+                subprocess.run([binaries / "pip", "install", "--quiet", f"{self.wheel}[{extra}]"], check=True)
+                address = f"unix://{self.folder}/{extra}.sock"
+                daemon = subprocess.Popen(
+                    [
+                        *(binaries / "cubind", "--socket", self.folder / f"{extra}.sock"),
+                        *("--db", self.folder / f"{extra}.db", "--kernels", kernels),
+                    ],
+                    env=environment,
+                )
+                self.addCleanup(daemon.wait)
+                self.addCleanup(daemon.terminate)
+                ctl = [binaries / "cubindctl", "--address", address]
+                subprocess.run([*ctl, "health", "--wait", "60"], check=True)
+                check = [*ctl, "kernels", "check", kernels / "limit.json", "--arch", "sm_90"]
+                result = subprocess.run(check, capture_output=True, text=True, timeout=300)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_the_embedded_daemon_and_the_error_without_a_gpu(self):
         self.run_python(EMBEDDED)

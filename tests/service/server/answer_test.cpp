@@ -149,7 +149,7 @@ TEST_CASE("an ambiguous label is an error that lists the classes") {
   CHECK(status.error_message().find("132 SMs") != std::string::npos);
 }
 
-TEST_CASE("another device class gets the winner compiled for it and is told so") {
+TEST_CASE("another device class gets the winner compiled for it and the answer says so") {
   TunedDaemon daemon;
   v1::DeviceFacts a100 = h200_facts();
   a100.set_name("NVIDIA A100");

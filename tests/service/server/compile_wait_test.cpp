@@ -87,7 +87,7 @@ TEST_CASE("after compile_wait the best candidate that has an artifact is served"
   CHECK(got.reply.provenance().departures(0) == v1::DEFAULT_CONFIGURATION);
 }
 
-TEST_CASE("an answer in the place of a candidate that failed to compile is looked up again each time") {
+TEST_CASE("an answer instead of a candidate that failed to compile is looked up again each time") {
   BetterIsNotCompiled daemon;
   daemon.request.set_compile_wait_ms(20000);
   auto call = std::async(std::launch::async, [&] { return daemon.get(daemon.request); });

@@ -144,7 +144,7 @@ TEST_CASE("a kernel that does not compile is refused with its file and the compi
   CHECK_THAT(status.error_message(), Contains("is undefined"));
 }
 
-TEST_CASE("arguments that do not fit the compiled entries are told with their places and types") {
+TEST_CASE("arguments that do not fit the compiled entries are reported with their places and types") {
   CheckFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());
   v1::CheckKernelReply reply;
@@ -217,7 +217,7 @@ TEST_CASE("a tolerance that a problem has not is refused before a job meets it")
              StartsWith("mine.json /tolerance/f32/atol: \"N - 4097\" is -1 for N=4096"));
 }
 
-TEST_CASE("a problem for which an expression fails is told and the others are checked") {
+TEST_CASE("a problem for which an expression fails is reported and the others are checked") {
   CheckFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());
   v1::CheckKernelRequest request = check_vector_add();

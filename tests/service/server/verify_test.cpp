@@ -1,4 +1,4 @@
-// Records that are measured again: when somebody asks, and by themselves.
+// Records that are measured again: on request, and by themselves.
 #include <catch2/catch.hpp>
 
 #include <chrono>
@@ -176,7 +176,7 @@ TEST_CASE("a Tune makes a search of the job that only measures a record again") 
   CHECK(daemon.agent.tune(search));
 }
 
-TEST_CASE("what each record has of its own is refused beside verify") {
+TEST_CASE("what each record has of its own is refused with verify") {
   DaemonFixture daemon;
   const auto error_of = [&](const v1::TuneRequest& request) {
     grpc::Status status;
@@ -216,7 +216,7 @@ TEST_CASE("stale records are measured again by themselves and each once when no 
   CHECK_FALSE(is_same(updated.wait_for_lease().problem(), lease.problem()));
 }
 
-TEST_CASE("stale records stay where the daemon is told to leave them") {
+TEST_CASE("stale records stay where the daemon has an option to leave them") {
   Measured daemon;
   daemon.config().idle_verify.reset();
   daemon.restart();

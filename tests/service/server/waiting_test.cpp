@@ -17,7 +17,7 @@ v1::GetVariantRequest waiting(std::int64_t n) {
   return request;
 }
 
-/// An agent that measures as it is told, beside one that compiles by itself.
+/// An agent that measures as scripted, and one that compiles by itself.
 struct MeasuredByHand : DaemonFixture {
   MeasuredByHand() : agent(address(), measures_only()), compiler(address(), compiling_hello()) {}
   static v1::Hello measures_only() {
@@ -49,7 +49,7 @@ TEST_CASE("256 waiters for one cold key cause one job and get byte-identical rep
   CHECK(daemon.jobs(true).size() == 1);
 }
 
-TEST_CASE_METHOD(MeasuredByHand, "an agent hears whether somebody waits for its job, at once or later") {
+TEST_CASE_METHOD(MeasuredByHand, "an agent learns whether a caller waits for its job, at once or later") {
   const Got miss = get(vector_add(4096));
   REQUIRE(miss.status.ok());
   const v1::LeaseGrant unawaited = agent.wait_for_lease();
@@ -173,7 +173,7 @@ TEST_CASE("tune never starts no job and the miss is counted in the want list") {
   CHECK(agent.tuned() == 0);
 }
 
-TEST_CASE("who waits for what no job may be started for is told why and a hit tells nothing") {
+TEST_CASE("a wait for which no job may be started gets the reason and a hit gets none") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   v1::GetVariantRequest request = waiting(4096);
@@ -188,7 +188,7 @@ TEST_CASE("who waits for what no job may be started for is told why and a hit te
   DaemonFixture::eventually([&] { return daemon.get(request).reply.why().empty(); });
 }
 
-TEST_CASE("a miss whose job has failed lately is told the error of that job") {
+TEST_CASE("a miss whose job has failed recently gets the error of that job") {
   MeasuredByHand daemon;
   auto call = std::async(std::launch::async, [&] { return daemon.get(waiting(4096)); });
   v1::JobResult failed;
@@ -211,7 +211,7 @@ TEST_CASE("what is wanted of a bucket is wanted no longer when its representativ
   CHECK(daemon.status().misses_wanted() == 0);
 }
 
-TEST_CASE("a miss whose job has failed lately starts none and is counted in the want list") {
+TEST_CASE("a miss whose job has failed recently starts none and is counted in the want list") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   v1::GetVariantRequest request = vector_add(4096);

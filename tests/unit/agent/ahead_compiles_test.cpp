@@ -54,14 +54,14 @@ TEST_CASE_METHOD(AheadFixture, "all that a search tries before it needs a result
   CHECK(world.compiler.compiled.size() == 14);
 }
 
-TEST_CASE_METHOD(AheadFixture, "a job that nobody waits for is compiled in the background") {
+TEST_CASE_METHOD(AheadFixture, "a job that no caller waits for is compiled in the background") {
   world.channel.frame.set_nobody_waits(true);
   compile_ahead(CompilePriority::Tuning);
   CHECK(world.compiler.submitted == std::vector(25, CompilePriority::Background));
 }
 
 TEST_CASE_METHOD(AheadFixture,
-                 "a job that somebody waits for is compiled with the priority that was asked for") {
+                 "a job that a caller waits for is compiled with the priority that was asked for") {
   const auto priority = GENERATE(CompilePriority::Ahead, CompilePriority::Tuning);
   compile_ahead(priority);
   CHECK(world.compiler.submitted == std::vector(25, priority));

@@ -16,7 +16,7 @@ TEST_CASE("compiles ahead leave one of several slots to the job that runs") {
   CHECK_FALSE(slots.try_take(CompilePriority::Question));
 }
 
-TEST_CASE("a single slot serves compiles ahead while nobody else wants it") {
+TEST_CASE("a single slot serves compiles ahead while no other compile wants it") {
   CompileSlots slots(1);
   CHECK(slots.try_take(CompilePriority::Ahead));
   CHECK_FALSE(slots.try_take(CompilePriority::Tuning));

@@ -35,7 +35,7 @@ TEST_CASE("a foreign process before the job makes it wait and the GPU's memory i
   CHECK_FALSE(result.provenance().contended());
 }
 
-TEST_CASE("a foreign process that appears ends the block and what was seen beside it is not kept") {
+TEST_CASE("a foreign process that appears ends the block and what was seen meanwhile is not kept") {
   World world({.foreign = foreign_during(40, 43)});
   const v1::JobResult result = world.run();
   CHECK(waited(world.channel));
@@ -52,7 +52,7 @@ TEST_CASE("a foreign process that is seen once is waited for once") {
   CHECK(world.device.starts == 2);
 }
 
-TEST_CASE("with always samples are taken beside others and the record is provisional") {
+TEST_CASE("with always samples are taken next to others and the record is provisional") {
   World world({.foreign = [] { return true; }, .answers_beside_others = true});
   world.options.when = TuneWhen::Always;
   const v1::JobResult result = world.run();
@@ -62,7 +62,7 @@ TEST_CASE("with always samples are taken beside others and the record is provisi
   CHECK(result.provenance().provisional());
 }
 
-TEST_CASE("a provisional record is measured again without what was measured beside others") {
+TEST_CASE("a provisional record is measured again without what was measured next to others") {
   World world({.foreign = [] { return true; }, .answers_beside_others = true});
   world.options.when = TuneWhen::Always;
   REQUIRE(world.run().provenance().provisional());
@@ -77,7 +77,7 @@ TEST_CASE("a provisional record is measured again without what was measured besi
   CHECK_FALSE(again.provenance().provisional());
 }
 
-TEST_CASE("a job for an idle GPU alone is handed back at once where somebody else uses it") {
+TEST_CASE("a job for an idle GPU alone is handed back at once where another process uses it") {
   World world({.foreign = [] { return true; }, .answers_beside_others = true});
   world.options.when = TuneWhen::Always;
   world.channel.frame.set_only_when_idle(true);

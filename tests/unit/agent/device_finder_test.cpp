@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// Writes, and then says nothing for as long as nobody kills it.
+// Writes, and then says nothing for as long as it is not killed.
 Subprocess silent_child() {
   SubprocessOptions options;
   options.program = "/bin/sh";

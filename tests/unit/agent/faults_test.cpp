@@ -41,7 +41,7 @@ TEST_CASE(
   CHECK(world.channel.trial(configuration(3, 2))->fault_count() == 2);
 }
 
-TEST_CASE("a fault that leaves the context alone is repeated in a fresh worker all the same") {
+TEST_CASE("a fault that leaves the context alone is repeated in a fresh worker nevertheless") {
   World world({.outcome = failing(v1::LAUNCH, "measure", times(1000)), .sticky = false});
   world.run();
   CHECK(world.channel.trial(configuration(3, 2))->fault_count() == 2);

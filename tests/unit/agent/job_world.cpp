@@ -187,7 +187,7 @@ void MemoryChannel::store(v1::Batch batch) {
 
 void MemoryChannel::progress(const v1::Progress& progress) {
   told.push_back(progress);
-  phases.insert(progress.phase());
+  stages.insert(progress.stage());
 }
 
 std::optional<std::string> MemoryChannel::fetch_cubin(const Digest& digest) {

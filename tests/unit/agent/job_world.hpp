@@ -72,7 +72,7 @@ class MemoryChannel final : public JobChannel {
   std::map<std::string, v1::ArtifactUpload> artifacts;
   std::map<std::string, std::string> cubins;
   std::vector<v1::Progress> told;
-  std::set<std::string> phases;
+  std::set<std::string> stages;
   int fetched = 0;
   int put = 0;
   v1::LeaseGrant frame;  // what every lease of the job has

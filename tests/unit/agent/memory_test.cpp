@@ -72,7 +72,7 @@ TEST_CASE("a lease for the smaller problem is measured to its end under that pro
   CHECK(to_string(problem_from_wire(result.measured_problem(), "measured")) == "N=640,T=f32");
 }
 
-// A device that is refused once because somebody else has taken it, who stays for a few looks.
+// A device that is refused once because another process has taken it, which stays for a few looks.
 struct TakenWorld : World {
   TakenWorld() : World({.answers_beside_others = true}) {
     device.behaviour().refuses_to_prepare = [this](const Problem&) {
@@ -89,14 +89,14 @@ struct TakenWorld : World {
   int stays_ = 0;
 };
 
-TEST_CASE("memory that somebody else has taken is waited for and the bucket's own problem is measured") {
+TEST_CASE("memory that another process has taken is waited for and the bucket's own problem is measured") {
   TakenWorld world;
   const v1::JobResult result = world.run();
   REQUIRE(result.status() == v1::JobResult::DONE);
   CHECK(to_string(problem_from_wire(result.measured_problem(), "measured")) == "N=1024,T=f32");
 }
 
-TEST_CASE("a job for an idle GPU alone is handed back where somebody else has taken the memory") {
+TEST_CASE("a job for an idle GPU alone is handed back where another process has taken the memory") {
   TakenWorld world;
   world.channel.frame.set_only_when_idle(true);
   CHECK(world.run().status() == v1::JobResult::INTERRUPTED);
@@ -119,7 +119,7 @@ TEST_CASE("a job that a device refuses with memory enough is put off by time and
   CHECK(result.needs_bytes() == 0);
 }
 
-TEST_CASE("a tail that does not fit beside the measured problem is verified in its place") {
+TEST_CASE("a tail that does not fit next to the measured problem is verified in its place") {
   LimitedWorld world(bytes_for(1024), false);
   REQUIRE(world.run().status() == v1::JobResult::DONE);
   CHECK(world.device.verified.contains("A=3,B=2 at N=257,T=f32 after"));

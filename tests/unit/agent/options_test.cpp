@@ -13,7 +13,7 @@ std::optional<AgentOptions> parsed(std::vector<const char*> arguments) {
   return parse_agent_options(static_cast<int>(arguments.size()), arguments.data(), exit_code);
 }
 
-TEST_CASE("a GPU is tuned on while it is idle unless the agent is told otherwise") {
+TEST_CASE("a GPU is tuned on while it is idle unless the agent has another option") {
   CHECK(parsed({})->tune_when == TuneWhen::Idle);
   CHECK(parsed({"--tune-when", "always"})->tune_when == TuneWhen::Always);
   CHECK(parsed({"--tune-when", "never"})->tune_when == TuneWhen::Never);

@@ -12,7 +12,7 @@
 namespace cubind {
 namespace {
 
-// Answers what it is told, CORRECT otherwise; keeps the requests.
+// Answers as scripted, CORRECT otherwise; keeps the requests.
 class ScriptedLink final : public DeviceLink {
  public:
   void start() override { ++starts; }
@@ -172,7 +172,7 @@ TEST_CASE_METHOD(Fixture, "work for meanwhile waits until a worker is open") {
   CHECK(done_at == std::vector<std::size_t>{2});
 }
 
-TEST_CASE_METHOD(Fixture, "a worker whose reply nobody read because work meanwhile failed is ended") {
+TEST_CASE_METHOD(Fixture, "a worker whose reply was not read because work meanwhile failed is ended") {
   prepare();
   remote.meanwhile([] { throw Error(ErrorCode::Aborted, "lease", "broken"); });
   CHECK_THROWS_AS(remote.verify({}), Error);
@@ -219,7 +219,7 @@ TEST_CASE("the worker ends with its RemoteDevice") {
   CHECK(link.stops == 1);
 }
 
-TEST_CASE("a worker that is left open serves the next job, which opens it anew") {
+TEST_CASE("a worker that is left open serves the next job, which opens it again") {
   ScriptedLink link;
   JobStop stop;
   {

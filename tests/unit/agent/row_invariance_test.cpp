@@ -17,7 +17,7 @@ struct InvariantWorld : World {
 
 std::int64_t rows(const Problem& problem) { return problem.dim("N").value(); }
 
-// What the device needs for the trials of one problem of n rows and nothing beside it: as setup_memory
+// What the device needs for the trials of one problem of n rows and nothing else: as setup_memory
 // reckons.
 std::uint64_t room_for_one(std::uint64_t n) {
   constexpr std::uint64_t kGuard = 2 * (64 << 10) + 256;

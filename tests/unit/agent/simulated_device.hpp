@@ -1,4 +1,4 @@
-// A device in memory: samples are a pure function of trial, stage and k, kernels fail as they are told.
+// A device in memory: samples are a pure function of trial, stage and k, kernels fail as scripted.
 #pragma once
 
 #include <functional>
@@ -24,9 +24,9 @@ struct Behaviour {
   std::function<bool(const Configuration&)> damages = {};               // writes outside of its buffers
   std::function<std::uint32_t(const Configuration&)> max_threads = {};  // of a block; 0: not told
   std::function<bool()> foreign = {};
-  bool answers_beside_others = false;  // foreign use is seen, and requests are answered all the same
+  bool answers_beside_others = false;  // foreign use is seen, and requests are answered nevertheless
   std::function<bool(const Configuration&)> bits_differ = {};
-  /// What the bits of the first elements of an output depend on beside their place: 0 where on nothing.
+  /// What the bits of the first elements of an output depend on besides their place: 0 where on nothing.
   std::function<std::uint64_t(const Configuration&, const Problem&, std::uint64_t elements)> row_bits = {};
   bool sticky = true;  // faults lose the context
   bool dies = false;   // faults take the worker with them, without a reply

@@ -148,7 +148,7 @@ TEST_CASE("a block of more threads than its registers allow is an outcome and is
   REQUIRE(trial);
   CHECK(trial->outcome() == v1::CONSTRAINT);
   CHECK_THAT(trial->detail(),
-             Catch::Contains("a block of 32 threads, but with 255 registers a thread at most 31"));
+             Catch::Contains("a block of 32 threads, but with 255 registers per thread at most 31"));
   CHECK_FALSE(world.channel.blocks.contains({trial->trial_key(), v1::SampleBlock::SCREEN, 0}));
 }
 
@@ -332,10 +332,10 @@ TEST_CASE("a spec that cannot be parsed fails the job with its place") {
   CHECK(result.error().find("simulated.json") != std::string::npos);
 }
 
-TEST_CASE("progress names every phase") {
+TEST_CASE("progress names every stage") {
   World world({});
   world.run();
-  CHECK(world.channel.phases ==
+  CHECK(world.channel.stages ==
         std::set<std::string>{"compiling", "verifying", "screening", "finalists", "commit"});
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("a date in UTC is one that the calendar has") {
   }
 }
 
-TEST_CASE("a manual clock moves only when it is told to") {
+TEST_CASE("a manual clock moves only when it is advanced") {
   test::ManualClock clock;
   const auto start = clock.steady_now();
   CHECK(clock.wall_text() == "2026-01-01T00:00:00.000Z");

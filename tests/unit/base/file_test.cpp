@@ -67,7 +67,7 @@ TEST_CASE("a write that cannot replace its target leaves nothing behind") {
   CHECK(missing->where() == (folder.path() / "none" / "f").string());
 }
 
-TEST_CASE("an unreadable file is told with its path and the reason of the system") {
+TEST_CASE("an unreadable file is reported with its path and the reason of the system") {
   const auto error = error_of([] { read_file("/nonexistent/x"); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::NotFound);

@@ -52,7 +52,7 @@ TEST_CASE("getters give values of their type") {
   CHECK(root().at("none").is_null());
 }
 
-TEST_CASE("a wrong type is told with the right one") {
+TEST_CASE("a wrong type is reported with the right one") {
   CHECK(refusal_of([] { root().at("name").as_int64(); }) ==
         "rmsnorm.json /name: expected an integer, found a string");
   CHECK(refusal_of([] { root().at("tunables").as_string(); }) ==
@@ -83,7 +83,7 @@ TEST_CASE("an integer can be held to a range") {
   CHECK(refusal_of([&] { three.as_int64(4, 9); }) == "rmsnorm.json /tunables/VECTOR/2: 3 is below 4");
 }
 
-TEST_CASE("a missing member or element is told at its parent") {
+TEST_CASE("a missing member or element is reported at its parent") {
   CHECK(refusal_of([] { root().at("launches"); }) == "rmsnorm.json: the key \"launches\" is missing");
   CHECK(refusal_of([] { root().at("texts").at(2); }) ==
         "rmsnorm.json /texts: the element 2 is missing, there are 2");
@@ -113,7 +113,7 @@ TEST_CASE("an optional member has a fallback only where it is absent") {
         "rmsnorm.json /name: expected an integer, found a string");
 }
 
-TEST_CASE("an unexpected key is told at its own place with the nearest known one") {
+TEST_CASE("an unexpected key is reported at its own place with the nearest known one") {
   const OrderedJson spec = parse_json_strict(R"({"name": "a", "tunabels": {}})", "s.json");
   CHECK(refusal_of([&] {
           JsonNode(spec, "s.json").expect_keys({"name", "tunables"});
@@ -124,7 +124,7 @@ TEST_CASE("an unexpected key is told at its own place with the nearest known one
   CHECK(refusal_of([&] { JsonNode(spec, "s.json").expect_keys({"name", "tunabels", "x"}); }) == "");
 }
 
-TEST_CASE("a choice outside the list is told with the list") {
+TEST_CASE("a choice outside the list is reported with the list") {
   CHECK(root().at("name").as_choice({"layer", "rms"}) == 1);
   CHECK(refusal_of([] {
           root().at("name").as_choice({"rmsn", "layer"});

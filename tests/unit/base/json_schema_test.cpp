@@ -34,7 +34,7 @@ std::string message(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("all violations are told in the order of the document") {
+TEST_CASE("all violations are reported in the order of the document") {
   const OrderedJson document = parse_json_strict(
       R"({"name": "RMS", "role": 3, "tunables": {"V": [1, 2, 3, 4, 5, 6, 7, 8, 9, "10", 11, "12"], "W": []}, "x": 1})",
       "s.json");
@@ -57,7 +57,7 @@ TEST_CASE("a document that satisfies its schema passes") {
         "");
 }
 
-TEST_CASE("a violation is told at its JSON pointer with what would be right") {
+TEST_CASE("a violation is reported at its JSON pointer with what would be right") {
   CHECK(message(R"({"name": "rms", "tunables": {"V": [1, "x"]}})") ==
         "s.json /tunables/V/1: expected integer, found \"x\"");
   CHECK(message(R"({"name": 3, "tunables": {}})") == "s.json /name: expected string, found 3");
@@ -75,17 +75,17 @@ TEST_CASE("a violation without an explanation of ours keeps the place and the va
         "s.json /tunables/V: Array should contain no fewer than 1 elements, found an array");
 }
 
-TEST_CASE("a missing key is told at the object that lacks it") {
+TEST_CASE("a missing key is reported at the object that lacks it") {
   CHECK(message(R"({"name": "rms"})") == "s.json: the key \"tunables\" is missing");
 }
 
-TEST_CASE("an unknown key is told at its own pointer") {
+TEST_CASE("an unknown key is reported at its own pointer") {
   CHECK(message(R"({"name": "rms", "tunables": {}, "tunabels": {}})") ==
         "s.json /tunabels: unexpected key, did you mean \"tunables\"?");
   CHECK(message(R"({"name": "rms", "tunables": {}, "q/x": {}})") == "s.json /q~1x: unexpected key");
 }
 
-TEST_CASE("the deepest violation of an anyOf is told") {
+TEST_CASE("the deepest violation of an anyOf is reported") {
   CHECK(message(R"({"name": "rms", "tunables": {}, "either": {"edges": 3}})")
             .starts_with("s.json /either/edges: "));
   CHECK(message(R"({"name": "rms", "tunables": {}, "either": 3})").starts_with("s.json /either: "));

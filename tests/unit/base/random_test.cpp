@@ -49,7 +49,7 @@ TEST_CASE("a seed becomes the state through SplitMix64") {
   }
 }
 
-TEST_CASE("a shuffle is pinned for ever") {
+TEST_CASE("a shuffle is pinned forever") {
   std::vector<int> items(10);
   std::iota(items.begin(), items.end(), 0);
   Random(Digest::of("job")).shuffle(std::span(items));

@@ -79,7 +79,7 @@ struct Hanging {
 
 }  // namespace
 
-TEST_CASE("the exit code of a child is told again and again") {
+TEST_CASE("the exit code of a child can be read again and again") {
   Subprocess process = Subprocess::spawn(child({"exit", "7"}));
   const ExitStatus status = process.wait();
   CHECK(status.code == 7);
@@ -90,7 +90,7 @@ TEST_CASE("the exit code of a child is told again and again") {
   CHECK(process.try_wait()->code == 7);
 }
 
-TEST_CASE("the signal that ended a child is told") {
+TEST_CASE("the signal that ended a child is reported") {
   Hanging hanging;
   hanging.process->kill_group();
   const ExitStatus status = hanging.process->wait();
@@ -209,7 +209,7 @@ TEST_CASE("standard streams go where the options say") {
   CHECK(silent.wait().success());
 }
 
-TEST_CASE("a program that is not there or not executable is told with its path") {
+TEST_CASE("a missing program or one that is not executable is reported with its path") {
   SubprocessOptions options;
   options.program = "/nonexistent/worker";
   const auto missing = error_of([&] { Subprocess::spawn(options); });

@@ -66,7 +66,7 @@ TEST_CASE("a bomb stops at the limit") {
 
 // Some bits of a frame mean nothing (the reserved one of its first byte, for example): flipping them may
 // pass.
-TEST_CASE("damage never changes the content in silence") {
+TEST_CASE("damage never changes the content silently") {
   const std::string bytes = sample(5000);
   const std::string frame = zstd_compress(bytes);
   std::size_t detected = 0;

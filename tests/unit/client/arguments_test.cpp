@@ -95,7 +95,7 @@ TEST_CASE("a buffer without elements need not be given") {
   CHECK_THROWS_WITH(pack_argument(bias, ArgumentValue()), Catch::Contains("argument bias: is missing"));
 }
 
-TEST_CASE("a buffer in the place of a scalar is refused and so is the reverse") {
+TEST_CASE("a buffer instead of a scalar is refused and so is the reverse") {
   CHECK(message_of(sample_plan().launches[0], all_arguments().buffer("alpha", cuda::DevicePtr{16})) ==
         "argument alpha: is a scalar of type f32, a buffer was given");
   CHECK(message_of(sample_plan().launches[0], all_arguments().scalar("x", 1)) ==

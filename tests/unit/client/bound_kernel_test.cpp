@@ -43,7 +43,7 @@ TEST_CASE("dims that the rule does not cover are not launched") {
   CHECK(recorded().launches.empty());
 }
 
-TEST_CASE("the extents of other dims are told without a launch") {
+TEST_CASE("the extents of other dims are computed without a launch") {
   std::array<std::uint64_t, 4> extents{};
   REQUIRE(bound_sample().extents(BoundDims{1000, 4096}, extents));
   CHECK(extents == std::array<std::uint64_t, 4>{1000 * 4096 * 2, 1000 * 4096 * 2, 0, 4000});

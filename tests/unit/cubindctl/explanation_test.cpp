@@ -71,6 +71,24 @@ TEST_CASE_METHOD(Recorded, "a trial shows its resources and the rates of the spe
   CHECK(*best.flops_per_second * best.time_us * 1e-6 == Approx(4.0 * 16384 * 4096));
 }
 
+TEST_CASE_METHOD(Recorded, "a trial shows whether it uses the tensor cores") {
+  const auto best_row = [&] {
+    std::ostringstream out;
+    print(out, explained(), question, 0);
+    const std::string text = out.str().substr(out.str().find("TENSOR_CORES"));
+    const std::size_t row = text.find('\n') + 1;
+    return text.substr(row, text.find('\n', row) - row);
+  };
+  CHECK_FALSE(explained().timed.front().tensor_cores);
+  CHECK_THAT(best_row(), Contains("  no  "));
+  const TableTrial* best = explained().timed.front().trial;
+  const auto same =
+      std::ranges::find_if(table.trials, [&](const TableTrial& trial) { return &trial == best; });
+  same->resources.back().tensor_cores = true;
+  CHECK_THAT(best_row(), Contains("  yes  "));
+  CHECK(json_of(explained(), question)["best"][0]["tensor_cores"] == true);
+}
+
 TEST_CASE_METHOD(Recorded, "the share of the roofline is told only where the memory's clock is known") {
   const Explanation unknown = explained();
   CHECK_FALSE(unknown.timed.front().roofline_share);

@@ -111,7 +111,7 @@ TEST_CASE("a scalar of the caller has no value") {
   CHECK(alpha.dump() == R"({"name":"alpha","kind":"scalar","type":"f32"})");
 }
 
-TEST_CASE("match and evidence and where it comes from are told") {
+TEST_CASE("match and evidence and where it comes from are shown") {
   const OutputJson json = json_of(sample_answer());
   CHECK(json["match"] == "exact");
   CHECK(json["provenance"]["evidence"] == "measured");
@@ -126,7 +126,7 @@ TEST_CASE("digests and store ids are printed in hex") {
   CHECK(json_of(generation)["store_id"] == "d4000a");
 }
 
-TEST_CASE("where nothing was measured no measurement is told") {
+TEST_CASE("where nothing was measured no measurement is shown") {
   v1::Provenance provenance;
   provenance.set_evidence(v1::NONE);
   CHECK_FALSE(json_of(provenance).contains("time_us"));

@@ -19,7 +19,7 @@ TEST_CASE("what passes a plain output moves no cursor and comes in whole charact
   CHECK(out.str().ends_with("\x1b"));
 }
 
-TEST_CASE("escape sequences of our own pass beside a plain output") {
+TEST_CASE("escape sequences of our own pass around a plain output") {
   std::ostringstream out;
   const PlainOutput plain(out);
   std::ostream terminal(terminal_buffer(out));

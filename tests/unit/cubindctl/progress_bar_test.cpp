@@ -65,8 +65,8 @@ TEST_CASE("no rest is told before it can be known") {
 
 TEST_CASE("what a job compiles and verifies while it screens is told as screening") {
   v1::Job job = halfway().job();
-  for (const char* phase : {"compiling", "verifying", "screening"}) {
-    job.set_phase(phase);
+  for (const char* stage : {"compiling", "verifying", "screening"}) {
+    job.set_phase(stage);
     job.set_configurations_done(50);
     CHECK(state_text(job) == "screening");
   }

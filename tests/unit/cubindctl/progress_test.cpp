@@ -8,7 +8,7 @@
 namespace cubind::ctl {
 namespace {
 
-v1::TuneEvent event(v1::Job::State state, const std::string& phase = "",
+v1::TuneEvent event(v1::Job::State state, const std::string& stage = "",
                     const std::string& device = "nvidia-h200") {
   const v1::GetVariantReply reply =
       test::sample_reply({{{"N", 1024}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""}, "cubin");
@@ -18,7 +18,7 @@ v1::TuneEvent event(v1::Job::State state, const std::string& phase = "",
   *event.mutable_job()->mutable_problem() = reply.problem();
   event.mutable_job()->set_device(device);
   event.mutable_job()->set_state(state);
-  event.mutable_job()->set_phase(phase);
+  event.mutable_job()->set_phase(stage);
   event.mutable_job()->set_configurations(96);
   event.mutable_job()->set_configurations_done(48);
   event.mutable_job()->set_elapsed_ms(6100);
@@ -31,7 +31,7 @@ v1::TuneEvent event(v1::Job::State state, const std::string& phase = "",
 
 }  // namespace
 
-TEST_CASE("of a job that runs its phase is told and of one that has ended what else is to be known") {
+TEST_CASE("of a job that runs its stage is told and of one that has ended what else is to be known") {
   v1::Job job = event(v1::Job::RUNNING, "screening").job();
   job.set_note("9 GiB are needed");
   CHECK(detail_of(job) == "screening");
@@ -43,7 +43,7 @@ TEST_CASE("of a job that runs its phase is told and of one that has ended what e
   CHECK(detail_of(job) == "no configuration survived");
 }
 
-TEST_CASE("plain lines tell each phase once and the winner at the end") {
+TEST_CASE("plain lines tell each stage once and the winner at the end") {
   std::ostringstream out;
   Progress progress(out, {}, 1);
   progress.event(event(v1::Job::QUEUED));

@@ -56,7 +56,7 @@ TEST_CASE("true and false are flags") {
   CHECK(list[0].shapes[0].problem.dim("CAUSAL") == 1);
 }
 
-TEST_CASE("what is no integer and no type is told at its own place") {
+TEST_CASE("what is no integer and no type is reported at its own place") {
   CHECK(message(R"({"problems": [{"N": 1}, {"N": 2}, {"N": 3}, {"N": null}]})") ==
         "shapes.json /problems/3/N: expected an integer, a type in quotes, or true or false, found null");
   CHECK(message(R"({"problems": [{"D": "4096"}]})") ==
@@ -116,7 +116,7 @@ TEST_CASE("the three formats of a shape list say the same") {
   }
 }
 
-TEST_CASE("a fault in JSON lines is told with line and pointer") {
+TEST_CASE("a fault in JSON lines is reported with line and pointer") {
   CHECK(message("{\"N\": 1}\n\n{\"N\": null}", "shapes.jsonl") ==
         "shapes.jsonl line 3 /N: expected an integer, a type in quotes, or true or false, found null");
   CHECK_THAT(message("{\"N\": 1}\n{\"N\": }", "shapes.jsonl"),
@@ -127,7 +127,7 @@ TEST_CASE("a fault in JSON lines is told with line and pointer") {
   CHECK_THAT(message("{\"problems\": [{\"N\": 1}]}", "shapes.jsonl"), Catch::Contains("is a .json file"));
 }
 
-TEST_CASE("a list that is no object is told with what one looks like") {
+TEST_CASE("a list that is no object is reported with what one looks like") {
   CHECK(message("[{\"N\": 1}]", "shapes.json") ==
         "shapes.json: expected an object with \"problems\", as in {\"kernel\": \"scale\", \"problems\": "
         "[...]}, "
@@ -173,7 +173,7 @@ TEST_CASE("in a list for several kernels each problem names its own") {
                 "shapes.jsonl") == "shapes.jsonl line 3: has the names M, line 2 has N");
 }
 
-TEST_CASE("a fault in a CSV cell is told with line and column") {
+TEST_CASE("a fault in a CSV cell is reported with line and column") {
   CHECK_THAT(
       message("N,T\n1,bf16\n2,bf166\n", "shapes.csv"),
       Catch::StartsWith("shapes.csv line 3, column 2 (T): \"bf166\" is neither an integer, a type, nor") &&
@@ -206,7 +206,7 @@ TEST_CASE("quotes and spaces and a byte order mark are no part of a CSV cell") {
         std::string::npos);
 }
 
-TEST_CASE("quotes that do not match are told at their cell") {
+TEST_CASE("quotes that do not match are reported at their cell") {
   CHECK(message("N,T\n1,\"bf16\n", "shapes.csv") ==
         "shapes.csv line 2, column 2: the quoted cell does not end");
   CHECK_THAT(message("N,T\n1,b\"f16\n", "shapes.csv"),

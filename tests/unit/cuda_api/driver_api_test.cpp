@@ -19,7 +19,7 @@ TEST_CASE("no driver is absent and told in one sentence without the paths that w
   CHECK(why == "no NVIDIA driver is here: libcuda_of_nobody.so.1 was not found");
 }
 
-TEST_CASE("a driver that is there and does not load is told with the loader's words") {
+TEST_CASE("a driver that is there and does not load is reported with the loader's words") {
   const TempDir folder;
   const std::string broken = (folder.path() / "libcuda.so.1").string();
   write_file_atomic(broken, "no library");
@@ -74,7 +74,7 @@ TEST_CASE("NVML is asked and never told to change a clock or anything else") {
   }
 }
 
-TEST_CASE("errors that lose the context are told from those that do not") {
+TEST_CASE("errors that lose the context are distinguished from those that do not") {
   for (const int code : {214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999}) {
     CHECK(is_sticky(Result{code}));
   }

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kOurContext = 600 * kMiB;
 
-TEST_CASE("a GPU with nobody on it is free") { CHECK_FALSE(Consent({}).is_foreign({}, 0, true)); }
+TEST_CASE("a GPU without processes is free") { CHECK_FALSE(Consent({}).is_foreign({}, 0, true)); }
 
 TEST_CASE("a listed process is foreign before we have a context") {
   const GpuUse busy{.processes = {4711}};

@@ -75,7 +75,7 @@ TEST_CASE("a record has its kernel's times and its place in the order of launche
   CHECK(records[0].end_ns - records[0].start_ns == 7);
 }
 
-TEST_CASE("CUPTI gets buffers of zeros and is told so, and more than one where records are many") {
+TEST_CASE("CUPTI gets buffers of zeros and knows it, and more than one where records are many") {
   Fake fake;
   CHECK(fake.state().gives_zeros);
   const FakeCupti before = fake.state();

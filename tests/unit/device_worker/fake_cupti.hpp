@@ -1,4 +1,4 @@
-// What the fake libcupti does and is told; shared by it and its test.
+// What the fake libcupti does and is given; shared by it and its test.
 #pragma once
 
 #include <cstddef>

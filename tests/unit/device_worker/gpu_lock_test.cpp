@@ -70,7 +70,7 @@ TEST_CASE("a lock can be taken by other users whatever the umask of the first wa
   CHECK((info.st_mode & 0777) == 0644);
 }
 
-TEST_CASE("a link or a pipe in the place of a lock is refused") {
+TEST_CASE("a link or a pipe instead of a lock is refused") {
   const TempDir folder;
   write_file_atomic(folder.path() / "victim", "x");
   std::filesystem::create_symlink("victim", folder.path() / "cubind-GPU-1.lock");

@@ -41,16 +41,16 @@ TEST_CASE("a large buffer and its red zones stay inside its allocation at each p
   }
 }
 
-TEST_CASE("further places have memory of their own and are counted round and round") {
+TEST_CASE("further slots have memory of their own and are counted round and round") {
   const std::uint64_t bytes = GENERATE(as<std::uint64_t>(), kMebibyte, 5000);
   BufferOnHost host(bytes, v1::IN);
   const cuda::DevicePtr first = host.buffer->address();
-  host.buffer->set_further_places(host.budget, 2);
+  host.buffer->set_further_slots(host.budget, 2);
   std::vector<cuda::DevicePtr> addresses;
-  for (const std::uint32_t place : {0u, 1u, 2u}) {
-    host.buffer->move(Placement::Aligned, place);
+  for (const std::uint32_t slot : {0u, 1u, 2u}) {
+    host.buffer->move(Placement::Aligned, slot);
     addresses.push_back(host.buffer->address());
-    CHECK(host.buffer->has_zones() == (place == 0));
+    CHECK(host.buffer->has_zones() == (slot == 0));
   }
   CHECK(addresses.front() == first);
   std::ranges::sort(addresses);
@@ -60,27 +60,27 @@ TEST_CASE("further places have memory of their own and are counted round and rou
   CHECK(host.buffer->address() == first);
 }
 
-TEST_CASE("places that are given back free their memory") {
+TEST_CASE("slots that are given back free their memory") {
   BufferOnHost host(kMebibyte, v1::IN);
   const std::uint64_t taken = host.budget.taken_bytes();
-  host.buffer->set_further_places(host.budget, 3);
+  host.buffer->set_further_slots(host.budget, 3);
   CHECK(host.budget.taken_bytes() == taken + 3 * kMebibyte);
-  host.buffer->set_further_places(host.budget, 2);
+  host.buffer->set_further_slots(host.budget, 2);
   CHECK(host.budget.taken_bytes() == taken + 2 * kMebibyte);
-  host.buffer->set_further_places(host.budget, 0);
+  host.buffer->set_further_slots(host.budget, 0);
   CHECK(host.budget.taken_bytes() == taken);
 }
 
-TEST_CASE("the places of a small buffer share an allocation") {
+TEST_CASE("the slots of a small buffer share an allocation") {
   constexpr std::uint64_t kSmall = 8192;
   BufferOnHost host(kSmall, v1::IN);
   const std::uint64_t taken = host.budget.taken_bytes();
-  host.buffer->set_further_places(host.budget, 250);
-  CHECK(host.budget.taken_bytes() == taken + 250 * verify::further_place_bytes(kSmall));
+  host.buffer->set_further_slots(host.budget, 250);
+  CHECK(host.budget.taken_bytes() == taken + 250 * verify::further_slot_bytes(kSmall));
   host.buffer->move(Placement::Aligned, 1);
   const cuda::DevicePtr first = host.buffer->address();
   host.buffer->move(Placement::Aligned, 250);
-  CHECK(host.buffer->address() == first + 249 * verify::further_place_bytes(kSmall));
+  CHECK(host.buffer->address() == first + 249 * verify::further_slot_bytes(kSmall));
 }
 
 TEST_CASE("scratch that shrinks below a large buffer lies behind its red zone alone again") {

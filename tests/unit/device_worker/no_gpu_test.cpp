@@ -49,7 +49,7 @@ TEST_CASE("a request before open is answered and the worker lives on") {
   CHECK(worker.wait().code == static_cast<int>(ExitCode::Done));
 }
 
-TEST_CASE("opening a GPU that is not there says what was tried or what is visible") {
+TEST_CASE("opening a GPU that is missing says what was tried or what is visible") {
   auto [ours, theirs] = make_socket_pair();
   Subprocess worker = start({"device", "--fd", "3"}, theirs.get());
   theirs.reset();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kPlenty = std::uint64_t{64} << 20;
-constexpr std::uint64_t kEnoughForPlaces = std::uint64_t{256} << 20;
+constexpr std::uint64_t kEnoughForSlots = std::uint64_t{256} << 20;
 
 v1::BufferSpec buffer_spec(const std::string& name, v1::Role role) {
   v1::BufferSpec buffer;
@@ -60,8 +60,8 @@ struct SetupOnHost {
     });
   }
   /// Moves on; absent: the inputs are there.
-  std::optional<std::string> damage_at_next_place() {
-    setup->next_place();
+  std::optional<std::string> damage_at_next_slot() {
+    setup->next_slot();
     return setup->find_damage();
   }
   static void overwrite(cuda::DevicePtr address) {
@@ -81,7 +81,7 @@ TEST_CASE("inputs for verifying and for timing are made once where there is memo
   CHECK(host.fills_of_trials(3) == 0);
 }
 
-TEST_CASE("where memory is short the inputs are made anew at each turn") {
+TEST_CASE("where memory is short the inputs are made again at each turn") {
   SetupOnHost host(4 * kBytes + (std::uint64_t{3} << 20));
   const std::uint64_t taken = host.budget.taken_bytes();
   host.setup->prepare_verification(0);
@@ -89,13 +89,14 @@ TEST_CASE("where memory is short the inputs are made anew at each turn") {
   CHECK(host.budget.taken_bytes() < taken + (2 << 20));
 }
 
-TEST_CASE("an inout buffer is restored from one copy and its problem has all inputs made anew") {
+TEST_CASE("an inout buffer is restored from one copy and its problem has all inputs made again") {
   SetupOnHost host(kPlenty, v1::INOUT);
   host.fills_of_trials(1);
   CHECK(host.fills_of_trials(1) == 4);
 }
 
-TEST_CASE("kept inputs that a run with the others has changed are made anew and nobody is blamed") {
+TEST_CASE(
+    "kept inputs that a run with the others has changed are made again and no configuration is blamed") {
   SetupOnHost host;
   host.setup->prepare_timing();
   const cuda::DevicePtr timed = test::last_filled();
@@ -118,7 +119,7 @@ TEST_CASE("an input that a run has changed is named at either placement") {
   CHECK(host.setup->find_damage() == "w: the input was overwritten");
 }
 
-TEST_CASE("a byte behind a buffer is told with the buffer's name") {
+TEST_CASE("a byte behind a buffer is reported with the buffer's name") {
   SetupOnHost host;
   host.setup->prepare_verification(1);
   host.setup->poison(verify::kFirstPoison);
@@ -128,82 +129,82 @@ TEST_CASE("a byte behind a buffer is told with the buffer's name") {
   CHECK(damage->starts_with("w: 1 byte"));
 }
 
-TEST_CASE("after a wrong result the inputs of both placements are made anew") {
+TEST_CASE("after a wrong result the inputs of both placements are made again") {
   SetupOnHost host;
   host.fills_of_trials(1);
   host.setup->distrust();
   CHECK(host.fills_of_trials(1) == 4);
 }
 
-TEST_CASE("samples take turns among 61 places that all have the inputs") {
-  SetupOnHost host(kEnoughForPlaces);
+TEST_CASE("samples take turns among 61 slots that all have the inputs") {
+  SetupOnHost host(kEnoughForSlots);
   const std::uint64_t taken = host.budget.taken_bytes();
   host.setup->prepare_timing();
-  CHECK(host.budget.taken_bytes() - taken >= 60 * verify::place_bytes(host.setup->request()));
-  std::set<cuda::DevicePtr> places;
+  CHECK(host.budget.taken_bytes() - taken >= 60 * verify::slot_bytes(host.setup->request()));
+  std::set<cuda::DevicePtr> slots;
   for (int sample = 0; sample < 122; ++sample) {
-    CHECK_FALSE(host.damage_at_next_place());
-    places.insert(test::last_hashed());
+    CHECK_FALSE(host.damage_at_next_slot());
+    slots.insert(test::last_hashed());
   }
-  CHECK(places.size() == 61);
+  CHECK(slots.size() == 61);
 }
 
 TEST_CASE("a block of samples begins where the one before ended") {
-  SetupOnHost host(kEnoughForPlaces);
-  std::set<cuda::DevicePtr> places;
+  SetupOnHost host(kEnoughForSlots);
+  std::set<cuda::DevicePtr> slots;
   for (int block = 0; block < 21; ++block) {
     host.setup->prepare_timing();
     for (int sample = 0; sample < 3; ++sample) {
-      host.damage_at_next_place();
-      places.insert(test::last_hashed());
+      host.damage_at_next_slot();
+      slots.insert(test::last_hashed());
     }
   }
-  CHECK(places.size() == 61);
+  CHECK(slots.size() == 61);
 }
 
-TEST_CASE("after a wrong result the inputs of every place are made anew") {
-  SetupOnHost host(kEnoughForPlaces);
+TEST_CASE("after a wrong result the inputs of every slot are made again") {
+  SetupOnHost host(kEnoughForSlots);
   host.setup->prepare_timing();
-  CHECK_FALSE(host.damage_at_next_place());
+  CHECK_FALSE(host.damage_at_next_slot());
   SetupOnHost::overwrite(test::last_hashed());
   CHECK(host.setup->find_damage());
   host.setup->distrust();
   host.setup->prepare_timing();
   for (int sample = 0; sample < 61; ++sample) {
-    CHECK_FALSE(host.damage_at_next_place());
+    CHECK_FALSE(host.damage_at_next_slot());
   }
 }
 
-TEST_CASE("a problem has as many places as a quarter of what is left holds") {
+TEST_CASE("a problem has as many slots as a quarter of what is left holds") {
   SetupOnHost host;
   const std::uint64_t left = kPlenty - host.budget.taken_bytes();
   host.setup->prepare_timing();
-  std::set<cuda::DevicePtr> places;
+  std::set<cuda::DevicePtr> slots;
   for (int sample = 0; sample < 62; ++sample) {
-    CHECK_FALSE(host.damage_at_next_place());
-    places.insert(test::last_hashed());
+    CHECK_FALSE(host.damage_at_next_slot());
+    slots.insert(test::last_hashed());
   }
   const std::uint64_t spare = (left - 2 * verify::guarded_bytes(kBytes)) / 4;  // x and w are parted first
-  CHECK(1 + spare / verify::place_bytes(host.setup->request()) == 21);
-  CHECK(places.size() == 19);  // the next prime below
+  CHECK(1 + spare / verify::slot_bytes(host.setup->request()) == 21);
+  CHECK(slots.size() == 19);  // the next prime below
 }
 
-TEST_CASE("a problem without memory for more has one place") {
+TEST_CASE("a problem without memory for more has one slot") {
   SetupOnHost host(4 * kBytes + (std::uint64_t{3} << 20));
   host.setup->prepare_timing();
-  CHECK_FALSE(host.setup->has_several_places());
-  CHECK_FALSE(host.damage_at_next_place());
+  CHECK_FALSE(host.setup->has_several_slots());
+  CHECK_FALSE(host.damage_at_next_slot());
 }
 
-TEST_CASE("where another process takes the memory amid the places there is one place and nothing is kept") {
-  SetupOnHost host(kEnoughForPlaces);
+TEST_CASE("where another process takes the memory amid the slots there is one slot and nothing is kept") {
+  SetupOnHost host(kEnoughForSlots);
   const std::uint64_t taken = host.budget.taken_bytes();
-  const std::uint64_t before_places = 2 * verify::guarded_bytes(kBytes) + verify::kWorkspaceBytes;
-  test::limit_allocations(3 + 2);  // x and w are parted, the workspace, places of two of three buffers
+  const std::uint64_t before_slots = 2 * verify::guarded_bytes(kBytes) + verify::kWorkspaceBytes;
+  test::limit_allocations(3 + 2);  // x and w are parted, the workspace, slots of two of three buffers
   host.setup->prepare_timing();
-  CHECK_FALSE(host.setup->has_several_places());
-  CHECK(host.budget.taken_bytes() == taken + before_places);
-  CHECK_FALSE(host.damage_at_next_place());
+  CHECK_FALSE(host.setup->has_several_slots());
+  CHECK(host.budget.taken_bytes() == taken + before_slots);
+  CHECK_FALSE(host.damage_at_next_slot());
 }
 
 TEST_CASE("each seed has inputs of its own") {

@@ -36,7 +36,7 @@ TEST_CASE("below its highest a clock is steady when five readings are close") {
   CHECK(clock.add(1410));
 }
 
-TEST_CASE("readings that nobody has taken are never steady") {
+TEST_CASE("readings that were not taken are never steady") {
   SteadyClock clock{MeasureSettings{}};
   for (int i = 0; i < 10; ++i) {
     CHECK_FALSE(clock.add(0));

@@ -33,7 +33,7 @@ TEST_CASE("a syntax error points into the text") {
   CHECK(error.cause() == "column 9: expected an operator, found \")\"\n  (N + 1) )\n          ^");
 }
 
-TEST_CASE("Python's words for the logical operators are told with C's signs") {
+TEST_CASE("Python's words for the logical operators are reported with C's signs") {
   const auto cause = [](std::string_view text) {
     const std::string all = error_of(text, {{"N", 1}}).cause();
     return all.substr(0, all.find('\n'));
@@ -73,7 +73,7 @@ TEST_CASE("overflow of one-sided operations names its operand") {
   CHECK(error_of("abs(A)", scope).cause().starts_with("overflow in abs(-9223372036854775808) (column 1)"));
 }
 
-TEST_CASE("an unknown name is told with the nearest known one") {
+TEST_CASE("an unknown name is reported with the nearest known one") {
   const ExpressionError error = error_of("2 * THREAD", {{"THREADS", 64}, {"N", 1}});
   CHECK(error.fault() == ExpressionFault::UnknownName);
   CHECK(error.column() == 5);
@@ -85,7 +85,7 @@ TEST_CASE("binding to symbols refuses an unknown name at once") {
   CHECK_THROWS_AS(expression.bind(SymbolTable{"N"}), ExpressionError);
 }
 
-TEST_CASE("a wrong function is told with the right ones") {
+TEST_CASE("a wrong function is reported with the right ones") {
   CHECK(error_of("ceildiv(1, 2)").cause().find("there is no function \"ceildiv\"") != std::string::npos);
   CHECK(error_of("Min(1, 2)").cause().find("did you mean \"min\"?") != std::string::npos);
 }

@@ -70,7 +70,7 @@ TEST_CASE("the closure is transitive and sorted and ends at a cycle") {
   CHECK(found.absent.empty());
 }
 
-TEST_CASE("a name is searched beside its file and then in the header folders in order") {
+TEST_CASE("a name is searched next to its file and then in the header folders in order") {
   const Files files = {{"k.cu", "#include \"a.h\"\n#include \"b.h\"\n#include <c.h>\n"},
                        {"a.h", "beside"},
                        {"one/a.h", "one"},
@@ -126,7 +126,7 @@ TEST_CASE("names that nothing resolves are absent and no error") {
   CHECK(found.own.empty());
 }
 
-TEST_CASE("toolkit headers come with what they include and may skip what is not there") {
+TEST_CASE("toolkit headers come with what they include and may skip what is missing") {
   const auto found =
       closure({{"k.cu", "#include <crt/mma.h>\n"}}, {},
               {{"crt/mma.h", "#include \"mma.hpp\"\n#include <fp.h>\n#include MACRO\n#include_next <q>\n"},

@@ -50,7 +50,10 @@ TEST_CASE("a caller accepts a match whose every departure it tolerates") {
 }
 
 TEST_CASE("departures and evidence and outcomes are printed by the words of the table format") {
-  CHECK(to_string(Departure::PredictedWinner) == "predicted");
+  CHECK(to_string(Departure::Default) == "default");
+  CHECK(parse_departure("default") == Departure::Default);
+  CHECK(!parse_departure("predicted"));
+  CHECK(!parse_evidence("reported"));
   CHECK(parse_departure("nearest_problem") == Departure::NearestProblem);
   CHECK(to_string(Evidence::Measured) == "measured");
   CHECK(parse_evidence("imported") == Evidence::Imported);

@@ -117,15 +117,23 @@ TEST_CASE("departures and evidence and outcomes keep their meaning on the wire")
   for (const Departure departure : all_departures().departures()) {
     CHECK(departure_from_wire(to_wire(departure), "d") == departure);
   }
-  for (int value = 0; value <= static_cast<int>(Evidence::Measured); ++value) {
-    CHECK(evidence_from_wire(to_wire(static_cast<Evidence>(value)), "e") == static_cast<Evidence>(value));
+  for (const Evidence evidence :
+       {Evidence::None, Evidence::Replayed, Evidence::Imported, Evidence::Measured}) {
+    CHECK(evidence_from_wire(to_wire(evidence), "e") == evidence);
   }
   for (int value = 0; value <= static_cast<int>(Outcome::OutOfMemory); ++value) {
     CHECK(outcome_from_wire(to_wire(static_cast<Outcome>(value)), "o") == static_cast<Outcome>(value));
   }
-  CHECK(to_wire(Departure::PredictedWinner) == v1::PREDICTED_WINNER);
-  CHECK(to_wire(Evidence::Reported) == v1::REPORTED);
+  CHECK(to_wire(Departure::Default) == v1::DEFAULT_CONFIGURATION);
+  CHECK(to_wire(Evidence::Measured) == v1::MEASURED);
   CHECK(to_wire(Outcome::WrongResult) == v1::WRONG_RESULT);
+}
+
+TEST_CASE("the numbers of words that are gone are refused") {
+  CHECK_THAT(refusal([] { departure_from_wire(static_cast<v1::Departure>(6), "accept[0]"); }),
+             Catch::StartsWith("accept[0]: "));
+  CHECK_THAT(refusal([] { evidence_from_wire(static_cast<v1::Evidence>(4), "evidence"); }),
+             Catch::StartsWith("evidence: "));
 }
 
 TEST_CASE("an unspecified departure or outcome is refused by its field") {

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "tests/support/faulty_device.hpp"
 #include "tests/unit/table/example_table.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/worker/device_backend.hpp"
@@ -15,12 +16,13 @@ class Fixture {
  public:
   explicit Fixture(const std::string& faults = "") {
     write_file_atomic(dir.path() / "table.json", print_table(example_table()));
-    std::vector<std::string> arguments = {"--replay", (dir.path() / "table.json").string()};
-    if (!faults.empty()) {
+    const std::vector<std::string> arguments = {"--replay", (dir.path() / "table.json").string()};
+    if (faults.empty()) {
+      device = make_replay_device(arguments);
+    } else {
       write_file_atomic(dir.path() / "faults.json", faults);
-      arguments.insert(arguments.end(), {"--faults", (dir.path() / "faults.json").string()});
+      device = test::make_faulty_device(arguments, (dir.path() / "faults.json").string());
     }
-    device = make_replay_device(arguments);
     v1::PrepareProblem prepare;
     prepare.set_kernel("scale");
     to_wire(example_problem(), *prepare.mutable_problem());
@@ -120,6 +122,11 @@ TEST_CASE("a recorded wrong result fails verification") {
   Fixture fixture;
   REQUIRE(fixture.load(256).outcome() == v1::CORRECT);
   CHECK(fixture.verify().verification().outcome() == v1::WRONG_RESULT);
+}
+
+TEST_CASE("the shipped worker takes no faults") {
+  CHECK_THROWS_WITH(make_replay_device({"--replay", "table.json", "--faults", "faults.json"}),
+                    Catch::Contains("expected --replay TABLE"));
 }
 
 TEST_CASE("an injected sticky fault ends the device with its reply") {

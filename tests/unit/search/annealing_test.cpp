@@ -17,7 +17,7 @@ std::uint64_t at(std::uint32_t a, std::uint32_t b) { return grid().number({a, b}
 
 Observation took(std::uint64_t number, double time_us) { return {number, Outcome::Correct, time_us}; }
 
-// By whether the steps lie beside `place`: in its row or column, or one off in both.
+// By whether the steps lie next to `place`: in its row or column, or one off in both.
 bool beside(std::uint64_t step, std::uint64_t place) {
   const Point a = grid().point(step), b = grid().point(place);
   const auto off = [&](std::size_t axis) { return std::max(a[axis], b[axis]) - std::min(a[axis], b[axis]); };
@@ -37,7 +37,7 @@ bool leads_to(std::span<const Observation> trials, std::uint64_t place, std::uin
   return std::ranges::all_of(steps_from(trials, seed), [&](auto step) { return beside(step, place); });
 }
 
-TEST_CASE("a walk goes on beside what was faster and not beside what failed or has no time") {
+TEST_CASE("a walk goes on next to what was faster and not next to what failed or has no time") {
   const std::vector<Observation> trials = {took(at(0, 0), 10),
                                            took(at(4, 4), 9),
                                            {at(9, 0), Outcome::Runtime, std::nullopt},
@@ -45,7 +45,7 @@ TEST_CASE("a walk goes on beside what was faster and not beside what failed or h
   CHECK(leads_to(trials, at(4, 4)));
 }
 
-TEST_CASE("a walk seldom goes on beside what is much slower and often beside what is hardly slower") {
+TEST_CASE("a walk seldom goes on next to what is much slower and often next to what is hardly slower") {
   int little = 0, much = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     little += leads_to(std::vector{took(at(0, 0), 10), took(at(5, 5), 10.2)}, at(5, 5), seed) ? 1 : 0;

@@ -47,7 +47,7 @@ TEST_CASE("a faster time that may be noise moves no incumbent but wins against w
         0u);
 }
 
-TEST_CASE("the fastest is told by the rounds and not by medians of a drifting clock") {
+TEST_CASE("the fastest is found by the rounds and not by medians of a drifting clock") {
   RoundTimes fast, slow;
   for (std::uint32_t round = 0; round < 10; ++round) {
     const double drift = 1 + 0.1 * round;
@@ -92,7 +92,7 @@ TEST_CASE("a choice says which rule decided and how many tied") {
   CHECK(to_string(kept->rule) == "default");
 }
 
-TEST_CASE("without contenders nobody wins") { CHECK_FALSE(choose_winner({}, kContext)); }
+TEST_CASE("without contenders there is no winner") { CHECK_FALSE(choose_winner({}, kContext)); }
 
 }  // namespace
 }  // namespace cubind

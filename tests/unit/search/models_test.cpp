@@ -176,7 +176,7 @@ TEST_CASE("an additive kernel is one for equal configurations and falls with eac
   CHECK(of({0, 0, 1, 0}) == Approx((1 + 3 * alike) / 4));
 }
 
-TEST_CASE("an additive kernel tells round values from others beside them") {
+TEST_CASE("an additive kernel tells round values from others next to them") {
   const Coordinates sizes({{"A", {96, 112, 128, 144}}});
   const AdditiveKernel kernel(sizes, 0.5, {1, 0, 0, 0});
   CHECK(kernel({1}, {2}) < kernel({0}, {1}) - 0.05);

@@ -207,7 +207,7 @@ TEST_CASE("a model begins near a middle that is not valid") {
   CHECK(a_step_off.contains(nearest));
 }
 
-TEST_CASE("a model finds a round size in a long list, beside tunables that do not matter") {
+TEST_CASE("a model finds a round size in a long list, among tunables that do not matter") {
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 32; size <= 1024; size += 32) {
     sizes.push_back(size);
@@ -329,7 +329,7 @@ TEST_CASE("a model begins with the first of its hints and says how many proposal
   CHECK(everything->propose({}, 25).back() == hints.back());
 }
 
-TEST_CASE("a model that is told much takes no walk and looks for the next percent until the walk would end") {
+TEST_CASE("a model that knows much takes no walk and looks for the next percent until the walk would end") {
   const ConfigurationSpace space = large_space();
   const ModelSettings cold;
   const ModelSettings told{.warm = true};

@@ -41,7 +41,7 @@ TEST_CASE("a dim without a bucket has no tails") {
   CHECK(tail_problems(kernel({}, "cdiv(N, ROWS)"), rows(4096), configuration(4, 3), any).empty());
 }
 
-TEST_CASE("tunables that do not stand beside the dim in a grid expression do not count") {
+TEST_CASE("tunables that do not occur with the dim in a grid expression do not count") {
   const KernelSpec spec = kernel(kEdges, "N");
   CHECK(sizes(tail_problems(spec, rows(4096), configuration(4, 3), any)) ==
         std::vector<std::int64_t>{1025, 2053});
@@ -58,7 +58,7 @@ TEST_CASE("the measured problem is not its own tail") {
   CHECK(tails == std::vector<std::int64_t>{1026, 2053});
 }
 
-TEST_CASE("primes are told from their neighbours") {
+TEST_CASE("primes are distinguished from their neighbours") {
   CHECK(is_prime(2));
   CHECK(is_prime(65521));
   CHECK_FALSE(is_prime(1));

@@ -28,7 +28,7 @@ struct TwoRecords : RecordStore {
   }
 };
 
-TEST_CASE("a record with a damaged value is left out and the others are told") {
+TEST_CASE("a record with a damaged value is left out and the others are reported") {
   const std::string value = GENERATE(
       "finalists = x'00'", "problem = '{'", "problem = replace(problem, '1', '3')", "kernel = 'vector_bdd'",
       "full_key = x'00'", "interface = x'00'", "policy = 'cald/1,stream'", "numerics = 'toleranse'",
@@ -211,7 +211,7 @@ TEST_CASE("an index that lacks rows is made of its table again") {
   CHECK(f.read([](StoreReader& reader) { return reader.toolchains("vector_add"); }).size() == 1);
 }
 
-TEST_CASE("a pin of a generation that there is not is pinned anew") {
+TEST_CASE("a pin of an unknown generation is pinned again") {
   StoreFixture f;
   const auto pin = [&](std::uint64_t generation) {
     std::uint64_t pinned = 0;
@@ -232,7 +232,7 @@ TEST_CASE("a store whose note of its file is damaged is taken for a copy") {
   CHECK(f.generation().store_id != before.store_id);
 }
 
-TEST_CASE("damage of a toolchain is told and counted by the rows of its artifacts") {
+TEST_CASE("damage of a toolchain is reported and counted by the rows of its artifacts") {
   StoreFixture f;
   const ArtifactRow a = artifact_row("a", "one");
   ArtifactRow b = artifact_row("b", "two");
@@ -258,7 +258,7 @@ TEST_CASE("a damaged want is left out of the list") {
   CHECK(wants[0].question.problem == problem_of(2));
 }
 
-TEST_CASE("damage is told with table and row and column") {
+TEST_CASE("damage is reported with table and row and column") {
   StoreFixture f;
   const TrialRow trial = trial_row("a");
   f.write([&](StoreWriter& writer) { writer.put_trial(trial); });
@@ -313,7 +313,7 @@ TEST_CASE("an open job with a damaged value has failed with table and row and co
   CHECK(f.store->damaged_rows() == 1);
 }
 
-TEST_CASE("an open job whose very id is damaged has failed all the same") {
+TEST_CASE("an open job whose very id is damaged has failed nevertheless") {
   DamagedJob f("UPDATE jobs SET id = CAST(x'e1' AS TEXT)");
   CHECK_THAT(f.error(), Contains("row ?, column id: is not in UTF-8"));
 }

@@ -119,7 +119,7 @@ struct SecondSpec : LibraryFixture {
 };
 
 TEST_CASE(
-    "a spec that comes with an earlier path does not displace the one in force and is told both files") {
+    "a spec that comes with an earlier path does not displace the one in force and both files are named") {
   SecondSpec f;
   const std::string second = (f.later / "vector_add.json").string();
   CHECK(f.file() == second);
@@ -160,7 +160,7 @@ TEST_CASE("a refused spec is logged as in force once its name is free") {
   CHECK(log.text() == "kernels: " + (f.earlier / "vector_add.json").string() + " is in force\n");
 }
 
-TEST_CASE("a refused spec that becomes broken is told with both errors") {
+TEST_CASE("a refused spec that becomes broken is reported with both errors") {
   SecondSpec f;
   f.spec = f.earlier / "vector_add.json";
   f.replace("\"source\"", "\"sauce\"");
@@ -191,7 +191,7 @@ TEST_CASE("a name is free for another spec once the file of who had it is gone o
   CHECK(f.error().empty());
 }
 
-TEST_CASE("a daemon that is started anew puts the first of two specs in force") {
+TEST_CASE("a daemon that is restarted puts the first of two specs in force") {
   SecondSpec f;
   KernelLibrary anew({f.folder.path()}, f.clock);
   CHECK(anew.find("vector_add")->file == (f.earlier / "vector_add.json").string());
@@ -225,7 +225,7 @@ TEST_CASE("a spec reads its own folder of kernels and the shared ones and no oth
   CHECK(reads_header({kernels}, {f.folder.path()}));
 }
 
-TEST_CASE("tables among the specs are no kernels and an unknown name is told what is near") {
+TEST_CASE("tables among the specs are no kernels and an unknown name gets a suggestion") {
   LibraryFixture f;
   write_file_atomic(f.folder.path() / "table.json", R"({"format": "cubind-table"})");
   KernelLibrary library({f.folder.path()}, f.clock);

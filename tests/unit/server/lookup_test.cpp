@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "server/lookup/warm_start.hpp"
+#include "server/lookup/hints.hpp"
 #include "tests/unit/server/lookup_fixture.hpp"
 #include "tuner/spec/space.hpp"
 
@@ -112,25 +112,23 @@ TEST_CASE("candidates rank by their worst departure then by count") {
   CHECK(ranked[1].match.has(Departure::Stale));
 }
 
-TEST_CASE("at equal match evidence decides measured then provisional then imported then predicted") {
+TEST_CASE("at equal match evidence decides measured then provisional then imported") {
   LookupFixture f;
   // Of another toolchain: beside a measurement of its own the store keeps no provisional one.
   RecordRow provisional = f.record(4096, h200_class(), {}, "nvrtc 12.8");
   provisional.provisional = true;
   RecordRow imported = f.record(4096);
   imported.evidence = Evidence::Imported;
-  RecordRow predicted = f.record(4096);
-  predicted.evidence = Evidence::Predicted;
-  f.add({predicted, imported, provisional, f.record(4096)});
+  f.add({imported, provisional, f.record(4096)});
   const auto ranked = f.rank(f.ask(4096));
-  REQUIRE(ranked.size() == 5);
-  for (int i = 0; i < 4; ++i) {
+  REQUIRE(ranked.size() == 4);
+  for (int i = 0; i < 3; ++i) {
     CHECK(ranked[i].match.exact());
   }
   CHECK((ranked[0].evidence == Evidence::Measured && !ranked[0].record->provisional));
   CHECK((ranked[1].evidence == Evidence::Measured && ranked[1].record->provisional));
   CHECK(ranked[2].evidence == Evidence::Imported);
-  CHECK(ranked[3].evidence == Evidence::Predicted);
+  CHECK(ranked[3].match == Match{Departure::Default});
 }
 
 TEST_CASE("a milder match goes before better evidence") {
@@ -139,14 +137,6 @@ TEST_CASE("a milder match goes before better evidence") {
   imported.evidence = Evidence::Imported;
   f.add({imported, f.record(3000)});
   CHECK(f.best(f.ask(4096)).evidence == Evidence::Imported);
-}
-
-TEST_CASE("what clients reported never answers for a cubind kernel") {
-  LookupFixture f;
-  RecordRow reported = f.record(4096);
-  reported.evidence = Evidence::Reported;
-  f.add({reported});
-  CHECK(f.best(f.ask(4096)).match == Match{Departure::Default});
 }
 
 TEST_CASE("a replayed class never answers for a real one nor the other way round") {
@@ -314,7 +304,7 @@ TEST_CASE("a search begins with the winners of neighbouring problems nearest fir
     return f.record(n, h200_class(), configuration);
   };
   f.add({won(64, near), won(1024, far), won(2048, near), won(4096, far)});
-  CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{near, far});
+  CHECK(search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{near, far});
 }
 
 TEST_CASE("a search begins with the problem's own winner of a table or of another flush method") {
@@ -324,7 +314,7 @@ TEST_CASE("a search begins with the problem's own winner of a table or of anothe
     RecordRow row = LookupFixture().record(4096, h200_class(), before);
     change(row);
     f.add({row});
-    return warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored);
+    return search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored);
   };
   CHECK(start([](RecordRow&) {}).empty());
   CHECK(start([](RecordRow& row) { row.evidence = Evidence::Imported; }) == std::vector{before});
@@ -344,7 +334,7 @@ TEST_CASE("a search begins with what won on another device class for the problem
   const DeviceClass replay = derive_device_class(recorded, "facts");
   const Configuration played{{{"THREADS", 128}, {"VECTOR", 4}, {"UNROLL", 1}}};
   f.add({f.record(4096, device, elsewhere), f.record(4096, replay, played)}, {device, replay});
-  CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{elsewhere});
+  CHECK(search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{elsewhere});
 }
 
 Configuration with_threads(std::int64_t threads) {
@@ -361,7 +351,7 @@ TEST_CASE("a neighbour that was measured by two flush methods counts once and as
     rows.push_back(f.record(n, h200_class(), with_threads(256)));
   }
   f.add(rows);
-  CHECK(warm_start(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{with_threads(256)});
+  CHECK(search_hints(f.ask(4096), *f.index.snapshot(), nothing_stored) == std::vector{with_threads(256)});
 }
 
 TEST_CASE("a search takes turns among the best that were tried for its neighbours, after their winners") {
@@ -373,7 +363,7 @@ TEST_CASE("a search takes turns among the best that were tried for its neighbour
     }
     return {with_threads(512), with_threads(128), with_threads(3)};  // 3 is no value of today's spec
   };
-  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), tried);
+  const auto start = search_hints(f.ask(4096), *f.index.snapshot(), tried);
   CHECK(start == std::vector{with_threads(128), with_threads(1024), with_threads(512), with_threads(256)});
 }
 
@@ -387,7 +377,7 @@ TEST_CASE("a search is told what was tried for four neighbours and the winners o
   const auto tried = [](const RecordRow& record) -> std::vector<Configuration> {
     return {with_threads(record.question.problem == problem_of(64) ? 512 : 256)};
   };
-  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), tried);
+  const auto start = search_hints(f.ask(4096), *f.index.snapshot(), tried);
   CHECK(start == std::vector{with_threads(128), with_threads(256), with_threads(1024)});
 }
 
@@ -402,8 +392,8 @@ TEST_CASE("a search is told at most so many configurations of its neighbours") {
       }
     }
   }
-  const auto start = warm_start(f.ask(4096), *f.index.snapshot(), [&](const RecordRow&) { return many; });
-  REQUIRE(start.size() == kWarmStart);
+  const auto start = search_hints(f.ask(4096), *f.index.snapshot(), [&](const RecordRow&) { return many; });
+  REQUIRE(start.size() == kMostHints);
   CHECK(start.front() == with_threads(128));
   CHECK(start[1] == many.front());
 }

@@ -84,7 +84,7 @@ TEST_CASE_METHOD(OpenJobsFixture, "the leases of an agent are known by GPU and b
   CHECK(jobs.compile_leases(1) == 1);
 }
 
-TEST_CASE_METHOD(OpenJobsFixture, "who watches a job is told until it is removed and that last") {
+TEST_CASE_METHOD(OpenJobsFixture, "a watcher of a job is notified until it is removed and that last") {
   jobs.watch(job, listen());
   CHECK(jobs.event(job).waiters == 1);
   job.row.state = JobState::Running;
@@ -94,7 +94,7 @@ TEST_CASE_METHOD(OpenJobsFixture, "who watches a job is told until it is removed
 }
 
 TEST_CASE_METHOD(OpenJobsFixture,
-                 "who stops watching is told nothing more, also from within a watcher's call") {
+                 "a watcher that stops is notified no more, also from within a watcher's call") {
   std::uint64_t first = 0;
   first = jobs.watch(job, [&](const JobEvent& event) {
     told.push_back(event.job.state);
@@ -106,7 +106,7 @@ TEST_CASE_METHOD(OpenJobsFixture,
 }
 
 TEST_CASE_METHOD(OpenJobsFixture,
-                 "the last event comes when the job is gone so that a watcher may submit it anew") {
+                 "the last event comes when the job is gone so that a watcher may submit it again") {
   bool is_open = true;
   const std::uint64_t id = jobs.watch(job, [&](const JobEvent&) { is_open = jobs.find("a") != nullptr; });
   remove();

@@ -53,7 +53,7 @@ TEST_CASE("what was kept is found by the bytes of its request alone") {
   CHECK(cache.kernel_of("ab") == "none");
 }
 
-TEST_CASE("what is kept anew replaces what was kept for the same request") {
+TEST_CASE("what is kept again replaces what was kept for the same request") {
   OnePart cache(1 << 20);
   CHECK_FALSE(cache.find("a", kState));
   cache.keep("a", reply_of("first"));

@@ -215,6 +215,19 @@ TEST_CASE("a budget and the times of stages outlive the daemon") {
   CHECK(job.stages == std::vector<StageTime>{{"compiling", 20}, {"screening", 10}});
 }
 
+TEST_CASE("a choice as if nothing were known outlives the daemon as a job of its own") {
+  SchedulerFixture f;
+  f.scheduler->agent_joined(agent_with("never"), f.link);  // its device class is known from then on
+  const TuneOrder order{.question = f.question(4096), .device = h200_class(), .from_scratch = true};
+  const std::string id = f.scheduler->submit_tunes({order}, false).at(0).job.id;
+  f.scheduler = f.make();
+  f.scheduler->load();
+  REQUIRE(f.scheduler->find(id));
+  CHECK(f.scheduler->find(id)->job.from_scratch);
+  CHECK(f.scheduler->submit_tunes({order}, false).at(0).job.id == id);
+  CHECK(f.submit().job.id != id);
+}
+
 TEST_CASE("a record keeps what was searched for it") {
   Budgeted f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);

@@ -77,7 +77,7 @@ TEST_CASE("what a job's search begins with stays the same over its leases and a 
   f.submit(4096);
   f.scheduler->agent_joined(agent_with(), f.link);
   REQUIRE(f.link.leases.size() == 1);
-  CHECK(f.link.leases[0].job.warm_start == std::vector{winner.configuration});
+  CHECK(f.link.leases[0].job.hints == std::vector{winner.configuration});
   RecordRow later = winner;
   later.question = f.question(8192);
   later.configuration.values[0].value = 128;
@@ -86,7 +86,7 @@ TEST_CASE("what a job's search begins with stays the same over its leases and a 
   f.scheduler->load();
   f.scheduler->agent_joined(agent_with(), f.link);
   REQUIRE(f.link.leases.size() == 2);
-  CHECK(f.link.leases[1].job.warm_start == std::vector{winner.configuration});
+  CHECK(f.link.leases[1].job.hints == std::vector{winner.configuration});
 }
 
 TEST_CASE("a search begins with its neighbour's winner and then with what was screened fastest for it") {
@@ -121,8 +121,7 @@ TEST_CASE("a search begins with its neighbour's winner and then with what was sc
   f.submit(4096);
   f.scheduler->agent_joined(agent_with(), f.link);
   REQUIRE(f.link.leases.size() == 1);
-  CHECK(f.link.leases[0].job.warm_start ==
-        std::vector{with_threads(128), with_threads(256), with_threads(512)});
+  CHECK(f.link.leases[0].job.hints == std::vector{with_threads(128), with_threads(256), with_threads(512)});
 }
 
 TEST_CASE("a job that fails while it is granted comes back with its error") {

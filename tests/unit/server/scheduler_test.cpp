@@ -110,7 +110,7 @@ TEST_CASE("a finished job writes its record publishes it and tells its watchers 
   CHECK(f.scheduler->open_jobs().empty());
 }
 
-TEST_CASE("a finished job is told with its own record where an imported one has the same trial") {
+TEST_CASE("a finished job is reported with its own record where an imported one has the same trial") {
   SchedulerFixture f;
   RecordRow imported = record_row(4096, 999.0);
   imported.question = f.question(4096);

@@ -67,7 +67,7 @@ TEST_CASE("a second daemon on the same store is refused") {
   CHECK_THROWS_WITH(Store::open({f.path}), Contains("another cubind"));
 }
 
-TEST_CASE("network file systems are told from local ones") {
+TEST_CASE("network file systems are distinguished from local ones") {
   CHECK(store::is_network_file_system(0x6969));
   CHECK(store::is_network_file_system(0xff534d42));
   CHECK(store::is_network_file_system(0x0bd00bd0));
@@ -163,7 +163,7 @@ TEST_CASE("a store of a newer cubind and a database of another application are r
   CHECK_THROWS_WITH(Store::open({f.folder.path() / "other.db"}), Contains("another application"));
 }
 
-/// What the files beside the store are called.
+/// What the files next to the store are called.
 std::vector<std::string> damaged_files(const StoreFixture& f) {
   std::vector<std::string> names;
   for (const auto& item : std::filesystem::directory_iterator(f.folder.path())) {

@@ -71,7 +71,7 @@ TEST_CASE("of the jobs with one key the latest alone tells of the lack of memory
   CHECK(out_of_memory(*store).empty());
 }
 
-TEST_CASE("a damaged job that had no memory is forgotten and the others are told") {
+TEST_CASE("a damaged job that had no memory is forgotten and the others are reported") {
   const TempDir folder;
   const auto path = folder.path() / "store.db";
   JobRow other = failed_job("b", 88);

@@ -238,7 +238,7 @@ TEST_CASE("out of memory is not stored") {
   CHECK(f.read([](StoreReader& reader) { return reader.counts(); }).trials == 0);
 }
 
-TEST_CASE("an imported trial stands beside a measured one and neither replaces the other") {
+TEST_CASE("an imported trial is kept with a measured one and neither replaces the other") {
   StoreFixture f;
   TrialRow imported = trial_row("a");
   imported.origin = Origin::Import;

@@ -172,7 +172,7 @@ TEST_CASE("an axis without values is refused by name") {
 }
 
 TEST_CASE("draws that meet nothing valid end with an error") {
-  // Two that read everything and exclude each other: not even one fits beside the limit.
+  // Two that read everything and exclude each other: not even one fits within the limit.
   const SampleSpace parts{ring().axes,
                           {"P0 * P1 * P2 + P3 * P4 * P5 > 100", "P0 * P1 * P2 + P3 * P4 * P5 < 100"}};
   const ConfigurationSpace space(parts.axes, parts.checks(), {.max_edges = 100, .max_draws = 1000});

@@ -7,7 +7,7 @@ namespace {
 
 using Types = std::vector<std::string>;
 
-TEST_CASE("the parameters of a mangled entry are told as the demangler spells them") {
+TEST_CASE("the parameters of a mangled entry are read as the demangler spells them") {
   CHECK(parameter_types("_Z15rmsnorm_forwardI13__nv_bfloat16Li256ELi8ELi1EEvPKT_S3_PS1_llf") ==
         Types{"__nv_bfloat16 const*", "__nv_bfloat16 const*", "__nv_bfloat16*", "long", "long", "float"});
   CHECK(parameter_types("_ZN12_GLOBAL__N_11kEPPfPFvidEPA4_f") ==

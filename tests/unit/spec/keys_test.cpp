@@ -226,7 +226,7 @@ TEST_CASE("editing a launch expression changes the trial key only") {
   CHECK(edited.verification() == Question().verification());
 }
 
-TEST_CASE("a shape is in no key, beside an extent or in its place") {
+TEST_CASE("a shape is in no key, with an extent or instead of one") {
   Question shaped;
   shaped.builder.json["arguments"]["x"]["shape"] = {"N", "D"};
   shaped.builder.json["arguments"]["y"].erase("extent");
@@ -356,10 +356,12 @@ TEST_CASE("lowered names are in no trial key") {
 
 TEST_CASE("each field of a question is in the record key") {
   const RecordQuestion base = Question().record();
+  CHECK(from_scratch_key(base) != job_key(base));
   const auto differs = [&](auto edit) {
     RecordQuestion changed = base;
     edit(changed);
-    return record_key(changed).digest != record_key(base).digest && job_key(changed) != job_key(base);
+    return record_key(changed).digest != record_key(base).digest && job_key(changed) != job_key(base) &&
+           from_scratch_key(changed) != from_scratch_key(base);
   };
   CHECK(differs([](RecordQuestion& question) { question.kernel = "other"; }));
   CHECK(differs([](RecordQuestion& question) { question.interface = Digest::of("other"); }));

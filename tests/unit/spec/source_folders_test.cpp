@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of kernels, and a file of the host beside it.
+/// A folder of kernels, and a file of the host next to it.
 struct Host {
   TempDir folder;
   fs::path kernels = folder.path() / "kernels";
@@ -40,7 +40,7 @@ class Unprivileged {
   uid_t before_;
 };
 
-TEST_CASE("a file outside of the folders is not there however it is reached") {
+TEST_CASE("a file outside of the folders is missing however it is reached") {
   Host host;
   CHECK(host.read(host.kernels / "mine.h") == "mine");
   CHECK_FALSE(host.read(host.secret));
@@ -63,7 +63,7 @@ TEST_CASE("a folder that is a link holds what it leads to and a name that begins
   CHECK_FALSE(host.read(host.folder.path() / "kernels2" / "other.h"));
 }
 
-TEST_CASE("a file that may not be read is absent and a limit is told with the file") {
+TEST_CASE("a file that may not be read is absent and a limit is reported with the file") {
   Host host;
   fs::permissions(host.folder.path(), fs::perms(0755));
   fs::permissions(host.kernels / "mine.h", fs::perms::none);

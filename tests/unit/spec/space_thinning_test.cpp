@@ -39,7 +39,7 @@ TEST_CASE("the condition that leaves nothing is named and no other") {
   CHECK(what_leaves_none(*some, problem_of(*some), h200()).empty());
 }
 
-TEST_CASE("a launch limit is told where it rejects something") {
+TEST_CASE("a launch limit is listed where it rejects something") {
   SpecBuilder builder;
   builder.json["constraints"] = OrderedJson::array();
   builder.json["launches"][0]["shared_bytes"] = "THREADS * 1024";
@@ -52,7 +52,7 @@ TEST_CASE("a launch limit is told where it rejects something") {
                  Catch::Contains("THREADS = 256"));
 }
 
-TEST_CASE("a launch limit is told with the dimension and the configuration that pass it") {
+TEST_CASE("a launch limit is listed with the dimension and the configuration that pass it") {
   SpecBuilder builder;
   builder.json["constraints"] = {"VECTOR < 8"};
   builder.json["launches"][0]["grid"] = {"1", "1", "N * VECTOR * min(BLOCKS, 1)"};
@@ -70,7 +70,7 @@ TEST_CASE("a launch limit is told with the dimension and the configuration that 
   CHECK_THAT(threads[0].condition, Catch::Contains("has 2048 threads, a block has at most 1024"));
 }
 
-TEST_CASE("nothing is told behind the condition that leaves nothing") {
+TEST_CASE("nothing is listed behind the condition that leaves nothing") {
   SpecBuilder builder;
   builder.json["constraints"] = {"N < 0", "VECTOR < 8"};
   const auto spec = builder.parse();

@@ -33,11 +33,11 @@ TEST_CASE_METHOD(Folders, "a file that two folders lead to is one spec") {
   CHECK(spec_files({root / "two", root / "one"}) == std::vector<fs::path>{root / "two/k.json"});
 }
 
-TEST_CASE_METHOD(Folders, "a folder that is not there has no specs") {
+TEST_CASE_METHOD(Folders, "a folder that is missing has no specs") {
   CHECK(spec_files({root / "none"}).empty());
 }
 
-TEST_CASE_METHOD(Folders, "a table among the specs is told by its format") {
+TEST_CASE_METHOD(Folders, "a table among the specs is recognised by its format") {
   add("t.json", R"({"format": "cubind-table"})");
   add("k.json", R"({"name": "k"})");
   add("broken.json", "{");

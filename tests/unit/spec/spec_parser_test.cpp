@@ -147,14 +147,14 @@ TEST_CASE("every fill is read with its parameters") {
     builder.json["arguments"]["x"]["fill"] = json;
     return builder.parse()->argument("x")->fill;
   };
-  CHECK(fill("normal") == Fill{Fill::Kind::Normal, {0, 1}, "", ""});
-  CHECK(fill("uniform") == Fill{Fill::Kind::Uniform, {0, 1}, "", ""});
-  CHECK(fill({{"uniform", {{"low", -2}}}}) == Fill{Fill::Kind::Uniform, {-2, 1}, "", ""});
-  CHECK(fill({{"constant", 7}}) == Fill{Fill::Kind::Constant, {7}, "", ""});
-  CHECK(fill({{"iota", {{"start", 3}, {"step", 2}}}}) == Fill{Fill::Kind::Iota, {3, 2}, "", ""});
-  CHECK(fill("permutation") == Fill{Fill::Kind::Permutation, {}, "", ""});
-  CHECK(fill({{"choice", {{"count", "N"}, {"zipf", 1.2}}}}) == Fill{Fill::Kind::Choice, {1.2}, "N", ""});
-  CHECK(fill({{"offsets", {{"total", "N*D"}}}}) == Fill{Fill::Kind::Offsets, {}, "N*D", ""});
+  CHECK(fill("normal") == Fill{Fill::Kind::Normal, {0, 1}, ""});
+  CHECK(fill("uniform") == Fill{Fill::Kind::Uniform, {0, 1}, ""});
+  CHECK(fill({{"uniform", {{"low", -2}}}}) == Fill{Fill::Kind::Uniform, {-2, 1}, ""});
+  CHECK(fill({{"constant", 7}}) == Fill{Fill::Kind::Constant, {7}, ""});
+  CHECK(fill({{"iota", {{"start", 3}, {"step", 2}}}}) == Fill{Fill::Kind::Iota, {3, 2}, ""});
+  CHECK(fill("permutation") == Fill{Fill::Kind::Permutation, {}, ""});
+  CHECK(fill({{"choice", {{"count", "N"}, {"zipf", 1.2}}}}) == Fill{Fill::Kind::Choice, {1.2}, "N"});
+  CHECK(fill({{"offsets", {{"total", "N*D"}}}}) == Fill{Fill::Kind::Offsets, {}, "N*D"});
 }
 
 TEST_CASE("a fill without its values says which are needed") {

@@ -54,7 +54,8 @@ TEST_CASE_METHOD(CheckFixture, "a table that holds has no findings") {
   CHECK(check_table(print_table(table), "t.json", {}).records == 1);
 }
 
-TEST_CASE_METHOD(CheckFixture, "numerics that are invariant in what is not a dim of the kernel are told") {
+TEST_CASE_METHOD(CheckFixture,
+                 "numerics that are invariant in what is not a dim of the kernel are reported") {
   record.numerics = "invariant:Z";
   record.verification.digest = verification_digest(*spec.parse(), {Numerics::Kind::Invariant, "Z"});
   CHECK(finding() ==
@@ -65,7 +66,7 @@ TEST_CASE_METHOD(CheckFixture, "numerics that are invariant in what is not a dim
   CHECK(check().empty());
 }
 
-TEST_CASE_METHOD(CheckFixture, "a value that the spec does not list is told at its tunable") {
+TEST_CASE_METHOD(CheckFixture, "a value that the spec does not list is reported at its tunable") {
   record.context.configuration.values[1].value = 3;
   CHECK(
       finding() ==
@@ -73,12 +74,12 @@ TEST_CASE_METHOD(CheckFixture, "a value that the spec does not list is told at i
 }
 
 TEST_CASE_METHOD(CheckFixture,
-                 "a configuration that breaks a constraint is told with the constraint's values") {
+                 "a configuration that breaks a constraint is reported with the constraint's values") {
   record.context.problem.dims[1].value = 4098;
   CHECK_THAT(finding(), StartsWith("t.json /records/0/configuration: ") && Contains("D % VECTOR == 0"));
 }
 
-TEST_CASE_METHOD(CheckFixture, "a configuration that does not launch on the measured device is told") {
+TEST_CASE_METHOD(CheckFixture, "a configuration that does not launch on the measured device is reported") {
   spec.json["launches"][0]["shared_bytes"] = "VECTOR * 100000";
   CHECK_THAT(check().at(0).where, Contains("/records/0/configuration"));
   CHECK_THAT(check().at(0).cause, Contains("shared"));
@@ -109,7 +110,7 @@ TEST_CASE_METHOD(CheckFixture, "a tunable that is newer than the record makes it
              StartsWith("outdated: t.json /records/0/configuration: other_revision: the tunable \"BLOCKS\""));
 }
 
-TEST_CASE_METHOD(CheckFixture, "a tunable that the spec does not have is told with the nearest one") {
+TEST_CASE_METHOD(CheckFixture, "a tunable that the spec does not have is reported with the nearest one") {
   record.context.configuration.values[0].name = "THREAD";
   const auto findings = check();
   REQUIRE(findings.size() == 2);
@@ -123,14 +124,14 @@ TEST_CASE_METHOD(CheckFixture, "a changed tolerance is outdated at the verificat
              StartsWith("outdated: t.json /records/0/verification/digest: the reference or the tolerance"));
 }
 
-TEST_CASE_METHOD(CheckFixture, "another interface is told since no question finds the record") {
+TEST_CASE_METHOD(CheckFixture, "another interface is reported since no question finds the record") {
   table.trials.clear();
   spec.json["arguments"]["x"]["align"] = 32;
   CHECK_THAT(finding(), StartsWith("t.json /records/0/interface: ") && Contains("no question finds"));
 }
 
 TEST_CASE_METHOD(CheckFixture,
-                 "an unknown kernel is told with the nearest name and a broken one with its error") {
+                 "an unknown kernel is reported with the nearest name and a broken one with its error") {
   table.trials.clear();
   record.context.kernel = "scal";
   CHECK_THAT(finding(),
@@ -139,7 +140,7 @@ TEST_CASE_METHOD(CheckFixture,
   CHECK_THAT(finding(), Contains("does not parse: scales.json /tunables"));
 }
 
-TEST_CASE_METHOD(CheckFixture, "a problem that is not the kernel's is told") {
+TEST_CASE_METHOD(CheckFixture, "a problem that is not the kernel's is reported") {
   table.trials.clear();
   record.context.problem.types[0].type = DType::F64;
   CHECK_THAT(finding(), StartsWith("t.json /records/0/problem: T = f64 is not listed by scale"));
@@ -148,7 +149,7 @@ TEST_CASE_METHOD(CheckFixture, "a problem that is not the kernel's is told") {
   CHECK_THAT(finding(), Contains("N=4096,D=4096,T=f32 is right"));
 }
 
-TEST_CASE_METHOD(CheckFixture, "a cubin that does not run on its device is told") {
+TEST_CASE_METHOD(CheckFixture, "a cubin that does not run on its device is reported") {
   record.context.architecture = "sm_100";
   CHECK_THAT(check().at(0).where, Contains("/records/0/architecture"));
 }
@@ -158,7 +159,7 @@ TEST_CASE_METHOD(CheckFixture, "a record whose trial was wrong is no winner") {
   CHECK_THAT(finding(), StartsWith("t.json /records/0/trial: /trials/0 ended as wrong_result"));
 }
 
-TEST_CASE_METHOD(CheckFixture, "all that breaks the schema is told and nothing else") {
+TEST_CASE_METHOD(CheckFixture, "all that breaks the schema is reported and nothing else") {
   record.context.configuration.values[1].value = 3;
   OrderedJson document = parse_json_strict(print_table(table), "t.json");
   document["records"][0]["samples"] = 0;
@@ -171,7 +172,7 @@ TEST_CASE_METHOD(CheckFixture, "all that breaks the schema is told and nothing e
   CHECK(findings[2].where == "t.json /trials/0/outcome");
 }
 
-TEST_CASE_METHOD(CheckFixture, "all that the reader refuses is told and the rest is checked too") {
+TEST_CASE_METHOD(CheckFixture, "all that the reader refuses is reported and the rest is checked too") {
   table.trials.clear();
   table.records.push_back(record);
   table.records[0].context.driver = "590.10";
@@ -193,7 +194,7 @@ TEST_CASE_METHOD(CheckFixture, "a device that contradicts itself does not spoil 
   CHECK(findings[0].where == "t.json /devices/0/class");
 }
 
-TEST_CASE_METHOD(CheckFixture, "text that is no JSON is told with line and column") {
+TEST_CASE_METHOD(CheckFixture, "text that is no JSON is reported with line and column") {
   const auto findings = check_text("{\n  \"format\": }");
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].where == "t.json line 2, column 13");

@@ -30,7 +30,7 @@ TEST_CASE("a table does not differ from itself") {
   }
 }
 
-TEST_CASE("questions that one table alone answers are told by size") {
+TEST_CASE("questions that one table alone answers are reported by size") {
   const TableDiff diff = diff_tables(at({{1024, 2}, {128, 2}, {1, 2}}), at({{1, 2}, {8, 2}}));
   REQUIRE(diff.only_before.size() == 2);
   CHECK(diff.only_before[0].context.problem.dim("N") == 128);

@@ -104,7 +104,7 @@ TEST_CASE("two kernels with the same code share a trial key") {
   CHECK(read_table(print_table(table), "t.json").trials.size() == 3);
 }
 
-TEST_CASE("a policy or numerics that nobody can ask for is refused") {
+TEST_CASE("a policy or numerics that cannot be asked for is refused") {
   const std::string text = print_table(example_table());
   CHECK_THROWS_WITH(read_table(replaced(text, "cold/3,stream", "cold/x,stream"), "t.json"),
                     Catch::Contains("/policy: 'cold/x,stream' is not a policy"));
@@ -161,7 +161,7 @@ TEST_CASE("a table above the limit is refused before it is parsed") {
   CHECK_THROWS_WITH(read_table(text, "t.json"), Catch::Contains(std::to_string(kMaxTableBytes)));
 }
 
-TEST_CASE("a violation far down a list is told at its own index") {
+TEST_CASE("a violation far down a list is reported at its own index") {
   Table table = example_table();
   for (std::int64_t size = 1; size < 700; ++size) {
     table.records.push_back(table.records[0]);

@@ -29,7 +29,7 @@ TEST_CASE("one changed byte is found with its place") {
   CHECK(check_red_zone(bytes, zone) == ZoneDamage{at, 1});
 }
 
-TEST_CASE("the paint is NaN to whoever reads it as floating point") {
+TEST_CASE("the paint is NaN for a reader of floating point") {
   const DType type = GENERATE(DType::F64, DType::F32, DType::F16, DType::Bf16);
   const std::vector<std::byte> bytes = painted({5, ZoneSide::Back});
   for (std::size_t i = 0; i < bytes.size() / size_of(type); ++i) {
@@ -46,7 +46,7 @@ TEST_CASE("the paint of one buffer copied to another is damage in every word") {
   }
 }
 
-TEST_CASE("damage is told by its distance from the buffer") {
+TEST_CASE("damage is described by its distance from the buffer") {
   CHECK(describe({0, 2}, {0, ZoneSide::Back}, "y") ==
         "y: 2 bytes were written behind the buffer, the first one 0 bytes past its end");
   CHECK(describe({kRedZoneBytes - 4, 4}, {0, ZoneSide::Front}, "y") ==

@@ -75,7 +75,7 @@ void for_each_block(long long blocks, Kernel kernel) {
   }
 }
 
-/// The same with so many threads a block, a multiple of 32.
+/// The same with so many threads per block, a multiple of 32.
 template <typename Kernel>
 void for_each_block_of(unsigned int threads, long long blocks, Kernel kernel) {
   HostBlock block(threads);

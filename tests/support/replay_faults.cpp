@@ -1,4 +1,4 @@
-#include "tuner/worker/replay_faults.hpp"
+#include "tests/support/replay_faults.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "base/json_node.hpp"
 #include "base/unique_fd.hpp"
 
-namespace cubind::worker {
+namespace cubind::test {
 namespace {
 
 std::vector<NamedValue> read_values(const JsonNode& fault, std::string_view key) {
@@ -124,4 +124,4 @@ bool ReplayFaults::use(std::size_t index) const {
   return ::write(fd.get(), "x", 1) == 1;
 }
 
-}  // namespace cubind::worker
+}  // namespace cubind::test

@@ -1,4 +1,4 @@
-#include "server/lookup/warm_start.hpp"
+#include "server/lookup/hints.hpp"
 
 #include <algorithm>
 #include <span>
@@ -76,7 +76,7 @@ class Found {
 
   void add(const Configuration& configuration) {
     auto todays = in_todays_terms(spec_, configuration);
-    if (todays && found_.size() < kWarmStart && std::ranges::find(found_, *todays) == found_.end()) {
+    if (todays && found_.size() < kMostHints && std::ranges::find(found_, *todays) == found_.end()) {
       found_.push_back(*std::move(todays));
     }
   }
@@ -89,8 +89,8 @@ class Found {
 
 }  // namespace
 
-std::vector<Configuration> warm_start(const Question& question, const IndexSnapshot& index,
-                                      const TriedFor& tried_for) {
+std::vector<Configuration> search_hints(const Question& question, const IndexSnapshot& index,
+                                        const TriedFor& tried_for) {
   const RecordGroup* group = index.group(question.key);
   if (!group) {
     return {};
@@ -103,7 +103,7 @@ std::vector<Configuration> warm_start(const Question& question, const IndexSnaps
     list.insert(list.begin(), one.record->configuration);
   }
   Found found(*question.spec);
-  for (std::size_t rank = 0; rank < kWarmStart; ++rank) {
+  for (std::size_t rank = 0; rank < kMostHints; ++rank) {
     for (const std::vector<Configuration>& list : lists) {
       if (rank < list.size()) {
         found.add(list[rank]);

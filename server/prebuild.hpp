@@ -11,6 +11,6 @@ namespace cubind {
 std::vector<CompileOrder> missing_winners(ServiceContext& context);
 
 /// Looks on the background thread, queues on the job thread.
-void warm_up(ServiceContext& context);
+void prebuild(ServiceContext& context);
 
 }  // namespace cubind

@@ -1,6 +1,5 @@
-// Faults for a replay device, so that everything above a device can be tested without one.
+// Faults of a FaultyDevice, read from a JSON file:
 //
-// A JSON file:
 //   {"pace_us": 500, "hold": "/tmp/go", "log": "/tmp/log", "lock": "/tmp/locks", "free_memory_bytes": 65536,
 //   "driver": "590.10", "faults": [
 //     {"at": "measure", "fault": "illegal_address", "configuration": {"THREADS": 256},
@@ -10,9 +9,8 @@
 //   log            each measured block is a line of this file: trial key, stage, first sample, samples
 //   lock           a folder in which a worker holds the lock of its device, as it would that of a GPU
 //   hold           no request is answered before this file exists
-//   free_memory_bytes   of the device; what a problem takes beyond the share of it (--memory-fraction) is out
-//   of
-//                  memory. Default: there is room for whatever was recorded
+//   free_memory_bytes   of the device; a problem that takes more than the share of it (--memory-fraction) is
+//                  out of memory. Default: there is room for whatever was recorded
 //   driver         the version of the driver in the place of the table's
 //   at             "prepare", "load", "verify", "measure" or "open" (of a device: no configuration and
 //                  no problem)
@@ -32,7 +30,7 @@
 
 #include "tuner/plan/problem.hpp"
 
-namespace cubind::worker {
+namespace cubind::test {
 
 enum class FaultPoint : std::uint8_t { Prepare, Load, Verify, Measure, Open };
 enum class FaultKind : std::uint8_t {
@@ -91,4 +89,4 @@ class ReplayFaults {
   std::vector<Fault> faults_;
 };
 
-}  // namespace cubind::worker
+}  // namespace cubind::test

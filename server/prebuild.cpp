@@ -1,4 +1,4 @@
-#include "server/warm_up.hpp"
+#include "server/prebuild.hpp"
 
 #include <set>
 
@@ -55,7 +55,7 @@ std::vector<CompileOrder> missing_winners(ServiceContext& context) {
   return orders;
 }
 
-void warm_up(ServiceContext& context) {
+void prebuild(ServiceContext& context) {
   context.background.post([&context] {
     std::vector<CompileOrder> orders = missing_winners(context);
     if (orders.empty()) {

@@ -13,9 +13,9 @@ v1::TuneRequest left_alone(v1::TuneRequest request) {
   return request;
 }
 
-v1::TuneRequest fresh_choice(std::int64_t n) {
+v1::TuneRequest from_scratch(std::int64_t n) {
   v1::TuneRequest request = left_alone(tune_vector_add({n}));
-  request.set_fresh(true);
+  request.set_from_scratch(true);
   return request;
 }
 
@@ -34,13 +34,13 @@ std::vector<v1::TuneEvent> events_of(DaemonFixture& daemon, const std::string& j
 
 }  // namespace
 
-TEST_CASE("a choice as if nothing were known is told and changes no record") {
+TEST_CASE("a choice as if nothing were known is reported and changes no record") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   daemon.tune(left_alone(tune_vector_add({4096})));
   const v1::LeaseGrant first = agent.wait_for_lease();
   REQUIRE(agent.tune(first));
-  const std::string job = daemon.tune(fresh_choice(4096)).at(0).job().id();
+  const std::string job = daemon.tune(from_scratch(4096)).at(0).job().id();
   const v1::LeaseGrant lease = agent.wait_for_lease();
   CHECK(lease.blocks().empty());
   CHECK(lease.incumbent_trial().empty());
@@ -61,7 +61,7 @@ TEST_CASE("a choice as if nothing were known is another job than an open search"
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), hello_with(h200_facts()));
   const std::string search = daemon.tune(left_alone(tune_vector_add({4096}))).at(0).job().id();
-  const std::string choice = daemon.tune(fresh_choice(4096)).at(0).job().id();
+  const std::string choice = daemon.tune(from_scratch(4096)).at(0).job().id();
   CHECK(choice != search);
   CHECK(daemon.jobs().size() == 2);
 }
@@ -99,9 +99,9 @@ TEST_CASE("what does not go with listed configurations is refused at its field")
   CHECK_THAT(error_of(request), Contains("listed[0]"));
   request.set_rounds(2001);
   CHECK_THAT(error_of(request), Contains("rounds: 2001 is above the limit of 2000"));
-  request = fresh_choice(4096);
+  request = from_scratch(4096);
   request.add_listed();
-  CHECK_THAT(error_of(request), Contains("listed: goes with one problem, and without `fresh`"));
+  CHECK_THAT(error_of(request), Contains("listed: goes with one problem, and without `from_scratch`"));
 }
 
 }  // namespace cubind::test

@@ -1,0 +1,263 @@
+"""Questions to the daemon on one background thread, for callers that must not wait for the answers."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from . import _fork
+from .errors import (
+    AbortedError,
+    AlreadyExistsError,
+    CubindError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+
+PATIENCE = 0.05  # seconds that a launch waits for an answer, once for each question
+_FIRST_DELAY = 1.0  # seconds from a failure of the daemon to the next question; doubled by each one
+_LONGEST_DELAY = 60.0
+_EXIT_PATIENCE = 1.0  # seconds that the end of the process waits for the thread
+
+# Errors of one question. All others mean that nothing can be expected of the daemon.
+_OF_ONE_QUESTION = (
+    AbortedError,
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+)
+
+
+class Lookup:
+    """One question: on its way until it has an answer or an error of its own.
+
+    ask: gives the answer; called on the background thread. settled: called there afterwards.
+    """
+
+    def __init__(self, ask: Callable[[], Any], settled: Callable[[Lookup], None]) -> None:
+        self.ask = ask
+        self.settled = settled
+        self.answer: Any = None
+        self.error: CubindError | None = None
+        self.has_waiter = False  # a caller has waited for it
+        self.not_before = 0.0  # time.monotonic() seconds
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has an answer or an error."""
+        return self.answer is not None or self.error is not None
+
+
+class Asker:
+    """Asks questions one after the other on a background thread, which lives as long as there are any.
+
+    If the daemon fails, no question fails: it is asked again after a while, and the failure is warned of
+    once. Safe on many threads; a forked child begins without questions.
+    """
+
+    def __init__(self, patience: float = PATIENCE, first_delay: float = _FIRST_DELAY) -> None:
+        self._patience = patience
+        self._first_delay = first_delay
+        self.waited = 0.0  # seconds that callers have waited in all
+        self._start_over()
+        _fork.watch(self)
+        atexit.register(self.close)
+
+    def _start_over(self) -> None:
+        self._changed = threading.Condition()
+        # Guarded by _changed.
+        self._pending: list[Lookup] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._epoch = 0  # of the daemon that is asked
+        self._failures = 0  # of any daemon
+        self._attempted_at = 0.0
+        self._spent, self._rested_at = 0.0, 0.0  # of the patience, until when
+        self._forget_failure()
+
+    def _forget_failure(self) -> None:
+        self.failure: CubindError | None = None  # of the daemon, since its last answer
+        self._delay = 0.0
+        self._retry_at = 0.0
+        self._is_silent = False  # a caller waited in vain since the last answer
+        self._has_warned = False
+
+    def after_fork(self) -> None:
+        """In the child, which has neither the thread nor waiting callers."""
+        self._start_over()
+
+    def submit(self, lookup: Lookup) -> None:
+        """Asks the question as soon as possible."""
+        with self._changed:
+            self._pending.append(lookup)
+            self._wake()
+
+    def wait_briefly(self, lookup: Lookup) -> None:
+        """Waits for the answer, for at most 50 ms, once for each question, and not at all while the daemon
+        fails or has let another caller wait in vain. Calls that follow each other at once share the 50 ms:
+        one operator may be made of several."""
+        with self._changed:
+            if lookup.has_waiter or lookup.is_settled or self._is_silent or self.failure is not None:
+                return
+            lookup.has_waiter = True
+            start = time.monotonic()
+            spent = self._spent if start - self._rested_at < self._patience else 0.0
+            self._changed.wait_for(
+                lambda: lookup.is_settled or self.failure is not None, self._patience - spent
+            )
+            self._rested_at = time.monotonic()
+            self._spent = min(spent + self._rested_at - start, self._patience)
+            self.waited += self._rested_at - start
+            self._is_silent = not lookup.is_settled
+
+    def wait(self, timeout: float) -> bool:
+        """Asks at once and waits until every question is settled. False if the daemon fails or the time is
+        over."""
+        with self._changed:
+            failures = self._failures
+            self._retry_at = 0.0
+            for lookup in self._pending:
+                lookup.not_before = 0.0
+            self._wake()
+            self._changed.wait_for(lambda: not self._pending or self._failures > failures, timeout)
+            return not self._pending
+
+    def hurry(self) -> None:
+        """Asks a daemon that failed again, but no sooner than ten times the first delay after the last time:
+        an attempt may start a private daemon."""
+        with self._changed:
+            if self.failure is not None:
+                self._retry_at = min(self._retry_at, self._attempted_at + 10 * self._first_delay)
+                self._wake()
+
+    def start_anew(self) -> None:
+        """Another daemon is asked from now on: what the last one has not answered too."""
+        with self._changed:
+            self._epoch += 1
+            self._thread = None  # the last one may wait long for its answer
+            self._forget_failure()
+            self._wake()
+
+    def drop(self, lookup: Lookup) -> None:
+        """The answer is no longer wanted."""
+        with self._changed:
+            if lookup in self._pending:
+                self._pending.remove(lookup)
+
+    def close(self) -> None:
+        """Asks nothing more. A question under way is given a moment to end: a thread that is stopped within
+        it by the end of the process could bring the process down."""
+        with self._changed:
+            self._closed = True
+            thread = self._thread
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(_EXIT_PATIENCE)
+
+    # With _changed held.
+    def _wake(self) -> None:
+        if self._pending and self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._run, name="cubind", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    # ---- On the thread ----
+
+    def _run(self) -> None:
+        while (found := self._next()) is not None:
+            lookup, epoch = found
+            answer: Any = None
+            error: CubindError | None = None
+            try:
+                answer = lookup.ask()
+            except CubindError as caught:
+                error = caught
+            except Exception as caught:  # a fault of cubind's own is no reason to stop a training
+                error = InternalError(f"{type(caught).__name__}: {caught}", "cubind")
+            self._settle(lookup, epoch, answer, error)
+
+    # The next question, when its time has come; None ends the thread.
+    def _next(self) -> tuple[Lookup, int] | None:
+        with self._changed:
+            is_last = self._thread is not threading.current_thread()
+            while self._pending and not self._closed and not is_last:
+                first = min(self._pending, key=lambda lookup: lookup.not_before)
+                delay = max(first.not_before, self._retry_at) - time.monotonic()
+                if delay <= 0:
+                    self._attempted_at = time.monotonic()
+                    return first, self._epoch
+                self._changed.wait(delay)
+                is_last = self._thread is not threading.current_thread()
+            if not is_last:
+                self._thread = None
+            return None
+
+    def _settle(self, lookup: Lookup, epoch: int, answer: Any, error: CubindError | None) -> None:
+        with self._changed:
+            if epoch != self._epoch or lookup not in self._pending:
+                return
+            is_failure = error is not None and not _is_of_one_question(error)
+            if is_failure:
+                self._fail(error)
+            else:
+                self.failure, self._delay, self._retry_at, self._is_silent = None, 0.0, 0.0, False
+                if _is_not_yet(error):
+                    lookup.not_before = time.monotonic() + self._first_delay
+                else:
+                    self._pending.remove(lookup)
+                    lookup.answer, lookup.error = answer, error
+            warns, self._has_warned = is_failure and not self._has_warned, self._has_warned or is_failure
+        if lookup.is_settled:
+            lookup.settled(lookup)
+        if warns:
+            warn(
+                f"torch's own operators are used, without cubind's kernels: {error}. The daemon is asked again "
+                "from time to time, and at once by cubind.torch.wait(); CUBIND=0 turns cubind off"
+            )
+        with self._changed:  # after what a waiter may look at
+            self._changed.notify_all()
+
+    # With _changed held.
+    def _fail(self, error: CubindError | None) -> None:
+        self.failure = error
+        self._failures += 1
+        self._delay = min(2 * self._delay or self._first_delay, _LONGEST_DELAY)
+        self._retry_at = time.monotonic() + self._delay
+
+
+def _is_of_one_question(error: CubindError) -> bool:
+    return isinstance(error, _OF_ONE_QUESTION) or _is_not_yet(error)
+
+
+# The daemon lives, and will have an answer later.
+def _is_not_yet(error: CubindError | None) -> bool:
+    return isinstance(error, UnavailableError) and not error.field
+
+
+_warned: set[str] = set()
+
+
+def warn(message: str, about: str = "") -> None:
+    """A RuntimeWarning, the first time for what it is about, by default for the message. Never an exception:
+    the caller computes without cubind."""
+    about = about or message
+    if about in _warned:
+        return
+    _warned.add(about)
+    try:
+        warnings.warn(f"cubind: {message}", RuntimeWarning, stacklevel=2)
+    except RuntimeWarning as error:  # python -W error
+        print(error, file=sys.stderr)

@@ -1,0 +1,314 @@
+"""cubind from nothing to a served kernel, in about 20 s: python -m cubind.demo
+
+With a GPU it tunes RMSNorm for four problems, fetches the winners and checks what they compute. Without one,
+or with --replay, the daemon plays recorded measurements of an H200 for two problems, and every line says
+"replayed". The daemon, its store and its socket lie in a folder that is removed at the end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import importlib.util
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from . import Answer, Client, CubindError, TuneResult, UnavailableError, _core, _wire, programs
+
+_KERNEL = "rmsnorm_forward"
+_TABLE = pathlib.Path(__file__).parent / "_demo" / "rmsnorm_h200.json"
+_MEASURED = ((1024, 8192), (4096, 4096), (16384, 4096), (65536, 1024))  # N, D
+_REPLAYED = ((1024, 8192), (16384, 4096))  # of the table
+_PATIENCE = 60.0  # seconds until the daemon offers its device
+_COMPILE_PATIENCE = 60.0  # seconds until an answer of the shipped table is compiled
+
+
+class DemoError(Exception):
+    """The demo cannot go on: why, and what to do."""
+
+
+class _Output:
+    """Prints lines, which say "replayed" where nothing is measured."""
+
+    def __init__(self, replayed: bool) -> None:
+        self._mark = "replayed: " if replayed else ""
+
+    def say(self, text: str = "", mark: str | None = None) -> None:
+        for line in text.splitlines() or [""]:
+            print(f"{self._mark if mark is None else mark}{line}".rstrip(), flush=True)
+
+
+class _Daemon(contextlib.AbstractContextManager["_Daemon"]):
+    """A daemon of its own in a folder of its own. It ends with this object, and with this process, however it
+    ends: the daemon lives as long as the process holds a lock."""
+
+    def __init__(self, folder: pathlib.Path, arguments: list[str], environment: dict[str, str]) -> None:
+        socket, self._log = folder / "cubind.sock", folder / "cubind.log"
+        self._lock = (folder / "users.lock").open("a")
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        command = [programs.program("cubind"), "--socket", socket, "--db", folder / "store.db"]
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [*command, "--until-unlocked", self._lock.name, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a terminal's Ctrl-C ends this process, which ends the daemon
+                env=environment,
+            )
+        self.client = Client(f"unix://{socket}")
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._lock.close()
+
+    def started(self) -> dict[str, Any]:
+        """The status once the daemon's agent has said which devices and compilers it has."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            with contextlib.suppress(UnavailableError):
+                status = self.client.status()
+                if status["agents"] and (_offered(status) or status["no_device_because"]):
+                    return status
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise DemoError(f"the daemon offers no device. The end of its log:\n{self._log.read_text()[-2000:]}")
+
+
+def _offered(status: dict[str, Any]) -> list[dict[str, Any]]:
+    return [device for device in status["devices"] if device["offered"]]
+
+
+# ---- NVRTC ----
+
+
+def _wheels(gpu: dict[str, dict[str, Any]] | None) -> list[str]:
+    """NVIDIA's wheels with NVRTC and its headers: the newest release whose cubins the driver loads."""
+    names = ["nvidia-cuda-nvrtc", "nvidia-cuda-runtime"]
+    if gpu is None:
+        return [f"{name}>=13,<14" for name in names]
+    major, minor = divmod(gpu["driver"]["cuda"] // 10, 100)
+    if major < 13:
+        return [f"{name}-cu12<12.{minor + 1}" for name in names]
+    return [f"{name}>=13,<{major}.{minor + 1}" for name in names]
+
+
+def _cuda_folder(wheels: list[str]) -> pathlib.Path:
+    """Where the wheels lie: machines that share the cache may have other drivers."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    name = f"demo-cuda-below-{wheels[0].rpartition('<')[2]}"
+    return (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / name
+
+
+def _with_packages(folder: pathlib.Path) -> dict[str, str]:
+    """The environment for a daemon that finds NVRTC in the folder, as it does in a virtual environment."""
+    return {**programs.environment(), "VIRTUAL_ENV": str(folder)}
+
+
+def _download(wheels: list[str], output: _Output) -> pathlib.Path:
+    """Installs the wheels into a folder of the user's cache, at once or not at all."""
+    folder = _cuda_folder(wheels)
+    output.say(
+        "NVRTC, NVIDIA's run-time compiler, is not in this Python's environment or in /usr/local/cuda.\n"
+        f"pip downloads it to {folder} (60 MB, unpacked 150 MB): {' '.join(wheels)}"
+    )
+    if importlib.util.find_spec("pip") is None:
+        raise DemoError(f"this Python has no pip: {_by_hand(wheels)}")
+    began = time.monotonic()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="demo-cuda-", dir=folder.parent) as unfinished:
+        target = pathlib.Path(unfinished) / "new" / "lib" / "python3" / "site-packages"
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
+        options = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        result = subprocess.run([*command, "--target", target, *wheels], env={**os.environ, **options})
+        if result.returncode != 0:
+            raise DemoError(
+                f"pip could not install NVRTC (exit status {result.returncode}): {_by_hand(wheels)}"
+            )
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(pathlib.Path(unfinished) / "new", folder)
+    output.say(f"Downloaded in {time.monotonic() - began:.0f} s.\n")
+    return folder
+
+
+def _by_hand(wheels: list[str]) -> str:
+    quoted = " ".join(f"'{wheel}'" for wheel in wheels)
+    return f"install NVRTC with `pip install {quoted}`, and run the demo again"
+
+
+# ---- The demo ----
+
+
+@contextlib.contextmanager
+def _daemon_with_nvrtc(
+    arguments: list[str], gpu: dict[str, dict[str, Any]] | None, may_download: bool, output: _Output
+) -> Iterator[tuple[Client, dict[str, Any]]]:
+    """A client of a started daemon that can compile, and its status."""
+    wheels, environments = _wheels(gpu), [programs.environment()]
+    if _cuda_folder(wheels).is_dir():
+        environments.append(_with_packages(_cuda_folder(wheels)))
+    while True:
+        with (
+            tempfile.TemporaryDirectory(prefix="cubind-demo-") as folder,
+            _Daemon(pathlib.Path(folder), arguments, environments.pop(0)) as daemon,
+        ):
+            status = daemon.started()
+            if status["toolchains"]:
+                yield daemon.client, status
+                return
+        if not environments and not may_download:
+            raise DemoError(f"NVRTC is missing, and --no-download forbids to fetch it: {_by_hand(wheels)}")
+        if not environments:
+            environments.append(_with_packages(_download(wheels, output)))
+            may_download = False
+
+
+def _problem_text(problem: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in problem.items())
+
+
+def _gains(table: str, device: str) -> dict[str, float]:
+    """How many times as fast as the default the winner of each problem is, on one device."""
+    found = {}
+    for record in _wire.table_rows(table):
+        if record["device"] == device:
+            problem = {**record["problem"]["dims"], **record["problem"]["types"]}
+            found[_problem_text(problem)] = record["gain_over_default"]
+    return found
+
+
+def _show_tuned(result: TuneResult, gains: dict[str, float], output: _Output) -> None:
+    problem = _problem_text(result.problem)
+    if result.time_us is None:
+        raise DemoError(f"{problem}: {result.state}: {result.error or 'no winner'}")
+    output.say(
+        f"  {problem}: {result.time_us:.2f} us, {gains[problem]:.2f} times as fast as the default configuration\n"
+        f"    {_problem_text(result.configuration)}"
+    )
+
+
+def _show_answer(answer: Answer, output: _Output, mark: str | None = None) -> None:
+    time_text = "" if answer.time_us is None else f", {answer.time_us:.2f} us"
+    output.say(
+        f"  {_problem_text(answer.problem)}: {answer.match}, {answer.evidence}{time_text}, "
+        f"cubin of {len(answer.cubin)} bytes, sha256 {answer.digest[:12]}",
+        mark,
+    )
+
+
+def _shipped(client: Client, problem: dict[str, Any]) -> Answer:
+    """The shipped table's answer. The daemon may still be compiling it."""
+    until = time.monotonic() + _COMPILE_PATIENCE
+    while True:
+        try:
+            return client.get(_KERNEL, problem, device="nvidia-h200", tune=False)
+        except UnavailableError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+def _check_on_gpu(client: Client, problems: list[dict[str, Any]], output: _Output) -> None:
+    """The example program launches each winner and checks every element."""
+    options: list[str] = []
+    for problem in problems:
+        options += ["--problem", ",".join(f"{name}={value}" for name, value in problem.items())]
+    output.say("\nThe example program launches each winner and checks every element: rmsnorm-example")
+    command = [programs.program("rmsnorm-example"), "--address", client.address, *options]
+    status = subprocess.run(command, env=programs.environment()).returncode
+    if status != 0:
+        raise DemoError(f"rmsnorm-example failed with exit status {status}")
+
+
+def _show(client: Client, status: dict[str, Any], replayed: bool, output: _Output) -> None:
+    if not _offered(status):
+        raise DemoError(f"no GPU can be used: {'; '.join(status['no_device_because'])}")
+    device = _offered(status)[0]["label"]
+    sizes = _REPLAYED if replayed else _MEASURED
+    problems = [{"N": N, "D": D, "T": "bf16"} for N, D in sizes]
+    played = ", which plays the measurements of an H200" if replayed else ""
+    output.say(
+        f"cubind {status['version']} with {', '.join(status['toolchains'])}. Its device: {device}{played}."
+    )
+
+    output.say(f"\nTuning {_KERNEL} for {len(problems)} problems: client.tune([...])")
+    began = time.monotonic()
+    shapes = [{"kernel": _KERNEL, **problem} for problem in problems]
+    results = client.tune(shapes, device=device, progress=False)
+    gains = _gains(client.export_table(kernel=_KERNEL, replayed=replayed), device)
+    for result in results:
+        _show_tuned(result, gains, output)
+    output.say(f"Tuned in {time.monotonic() - began:.1f} s.")
+
+    output.say(f'\nWhat the daemon serves now: client.get("{_KERNEL}", N=..., D=..., T="bf16")')
+    for problem in [*problems, {**problems[0], "N": problems[0]["N"] - 24}]:
+        _show_answer(client.get(_KERNEL, problem, device=device, tune=False), output)
+    output.say(f"{len(problems) + 1} answers took {client.calls} calls: a rule answers the rest of a bucket.")
+
+    if not replayed:
+        _check_on_gpu(client, problems, output)
+    elif any(known["label"] == "nvidia-h200" for known in status["devices"]):
+        mark = "not replayed: "
+        output.say(
+            '\nFor a real H200, from the table that comes with cubind: client.get(..., device="nvidia-h200")',
+            mark,
+        )
+        for problem in problems:
+            _show_answer(_shipped(client, problem), output, mark)
+
+
+def _gpu() -> dict[str, dict[str, Any]] | None:
+    try:
+        return _core.gpu()
+    except CubindError:
+        return None
+
+
+def _run(options: argparse.Namespace) -> None:
+    gpu = None if options.replay else _gpu()
+    output = _Output(replayed=gpu is None)
+    arguments = ["--replay", str(_TABLE)] if gpu is None else []
+    if gpu is None:
+        output.say("There is no GPU to measure on." if not options.replay else "No GPU is used.")
+    with _daemon_with_nvrtc(arguments, gpu, not options.no_download, output) as (client, status):
+        _show(client, status, gpu is None, output)
+    output.say("\nThe daemon has stopped. Done.")
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m cubind.demo", description=__doc__)
+    parser.add_argument("--replay", action="store_true", help="use no GPU, even if there is one")
+    parser.add_argument(
+        "--no-download", action="store_true", help="if NVRTC is missing, say how to install it and end"
+    )
+    options = parser.parse_args()
+    # SIGTERM ends the demo as Ctrl-C does: the daemon stops, and the folder is removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        _run(options)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except (DemoError, CubindError, OSError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,439 @@
+"""The kernels of the operators: asked for in the background, loaded by the next call, replaced by step() and
+wait() alone."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from typing import Any
+
+import torch
+
+from .. import _core, _fork
+from .._asking import Asker, Lookup, warn
+from .._connection import import_grpc
+from .._loading import load
+from .._switch import IS_OFF
+from ..errors import CubindError, DataLossError, FailedPreconditionError, InvalidArgumentError
+from ..question import Question
+from ._access import access
+from ._variants import TYPES, Call, Found, Key, Loaded, settings
+
+_MAX_VARIANTS = 64  # of one key
+_ALIGNED = 16  # bytes: what no kernel asks more than
+_RETRY_AFTER = 1.0  # seconds from one step() that asks again for what was missing to the next
+
+asker = Asker()
+if not IS_OFF:
+    import_grpc()  # by the background thread, a call would wait for longer than 50 ms
+
+
+def is_capturing() -> bool:
+    """Whether this thread captures a CUDA graph: then no cubin can be loaded."""
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+
+
+class Operator:
+    """Launches one kernel. dims, flags: the spec's names. arguments: the spec's names in the order in which
+    launch() is given them, a tensor first; scratch buffers are none of them. Safe on many threads.
+
+    A key is asked for once. Unless settings.strict, the background thread asks, and the variant is loaded by
+    the first call after the answer; a variant in use is replaced by step() and wait() alone.
+    """
+
+    def __init__(
+        self, kernel: str, dims: tuple[str, ...], arguments: tuple[str, ...], flags: tuple[str, ...] = ()
+    ) -> None:
+        self.name = kernel
+        self.asked = 0  # questions
+        self.launches = 0  # those that took Python
+        self.fallbacks = 0  # calls that torch's own function took, with a look here
+        self._dims = dims
+        self._flags = flags
+        self._arguments = arguments
+        self._calls: dict[tuple[int, ...], list[Call]] = {}  # by the values of the flags
+        self._start_over()
+        _operators.add(self)
+        _fork.watch(self)
+
+    def _start_over(self) -> None:
+        self._lock = threading.Lock()
+        # Guarded by _lock, but for single reads.
+        self._variants: dict[Key, tuple[Loaded, ...]] = {}
+        self._lookups: dict[
+            Key, tuple[Lookup, tuple[int, ...]]
+        ] = {}  # under way, or with an error; their dims
+        self._renewals: list[tuple[Key, tuple[int, ...], Lookup]] = []  # of variants in use
+        self._reopened: set[Key] = set()  # by step(): no call waits for them again
+        self._retried_at = 0.0
+
+    def call(
+        self,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        known: tuple[str, ...],
+        numbers: int = 0,
+        flags: tuple[int, ...] = (),
+        constants: tuple[Any, ...] = (),
+        without: tuple[str, ...] = (),
+    ) -> Call:
+        """A call of its variants with these flags, for the operator's arguments but those that it does
+        without. inputs, outputs: the tensors' shapes in the kernel's dims. known: the dims in its keys.
+        numbers: how many arguments follow the tensors.
+        constants: what the backward pass has to know besides."""
+        arguments = tuple(name for name in self._arguments if name not in without)
+        native = _core.OperatorCall(access, self._dims, inputs, outputs, known, numbers, constants)
+        call = Call(native, len(inputs), numbers, arguments)
+        self._calls.setdefault(flags, []).append(call)
+        return call
+
+    def after_fork(self) -> None:
+        """In the child, which has no CUDA context."""
+        self._start_over()
+        self._clear_calls()
+
+    def _clear_calls(self) -> None:
+        for calls in self._calls.values():
+            for call in calls:
+                call.native.clear()
+
+    # ---- Launching ----
+
+    def launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
+        """Launches on the stream. False if there is no kernel for it, or none yet; with settings.strict it
+        raises why."""
+        try:
+            return self._launch(key, dims, stream, arguments)
+        except InvalidArgumentError:
+            # A view may begin at an address that vectors cannot be read from; a copy of it does not.
+            aligned = tuple(map(_aligned, arguments))
+            if all(a is b for a, b in zip(aligned, arguments)):
+                raise
+            return self._launch(key, dims, stream, aligned)
+
+    def knows(self, key: Key) -> bool:
+        """Whether a variant of the key is loaded."""
+        return key in self._variants
+
+    def available(self, key: Key, dims: tuple[int, ...]) -> bool:
+        """Whether there is a kernel for it now; raises as launch() does."""
+        if any(loaded.extents(dims) is not None for loaded in self._variants.get(key, ())):
+            return True
+        found = self._find(key, dims)  # perhaps for other dims, of which another call has asked
+        if found is not None and found.extents(dims) is not None:
+            return True
+        self.fallbacks += 1
+        return False
+
+    def ask_ahead(self, key: Key, dims: tuple[int, ...]) -> None:
+        """Asks for a kernel that will be needed, without waiting."""
+        if not (settings.strict or IS_OFF or key in self._variants or key in self._lookups or is_capturing()):
+            self._submit(key, dims)
+
+    def _launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
+        for loaded in self._variants.get(key, ()):
+            if self._launch_by(loaded, dims, stream, arguments):
+                return True
+        found = self._find(key, dims)
+        if found is not None and self._launch_by(found, dims, stream, arguments):
+            return True
+        self.fallbacks += 1
+        return False
+
+    def _launch_by(
+        self, loaded: Loaded, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]
+    ) -> bool:
+        ordered = loaded.arguments_for(dims, arguments)
+        if ordered is None or not loaded.launch(dims, stream, *ordered):
+            return False
+        self.launches += 1
+        return True
+
+    # ---- Finding a variant ----
+
+    # For a key and dims that no loaded variant covers.
+    def _find(self, key: Key, dims: tuple[int, ...]) -> Loaded | None:
+        if IS_OFF:
+            return None
+        if settings.strict:
+            return self._find_now(key, dims)
+        entry = self._lookups.get(key)
+        if entry is None and is_capturing():
+            return None
+        lookup = entry[0] if entry is not None else self._submit(key, dims)
+        asker.wait_briefly(lookup)
+        if lookup.answer is not None:
+            return None if is_capturing() else self._take(key)
+        with self._lock:
+            if lookup.answer is None and key not in self._variants:  # else a call has to look again
+                self._tell_calls(key, ())
+        return None
+
+    def _find_now(self, key: Key, dims: tuple[int, ...]) -> Loaded:
+        if is_capturing():
+            raise FailedPreconditionError(
+                "the kernel is not loaded, and nothing can be loaded while a CUDA graph is captured: run the "
+                "same call once before the capture",
+                self.name,
+            )
+        with _on_device(key[1]):
+            return self._load(key, dims, self._ask(key, dims))
+
+    def _submit(self, key: Key, dims: tuple[int, ...]) -> Lookup:
+        with self._lock:
+            entry = self._lookups.get(key)
+            if entry is not None:
+                return entry[0]
+            lookup = Lookup(lambda: self._ask(key, dims), lambda done: self._settled(key, done))
+            lookup.has_waiter = key in self._reopened
+            self._lookups[key] = lookup, dims
+        asker.submit(lookup)
+        return lookup
+
+    def _ask(self, key: Key, dims: tuple[int, ...]) -> Found:
+        dtype, device, flags, _ = key
+        problem = {**dict(zip(self._dims, dims)), "T": TYPES[dtype], **dict(zip(self._flags, flags))}
+        client = settings.connected()
+        self.asked += 1
+        try:
+            return Found(client, client.ask(self.name, problem, Question(), gpu=device))
+        except DataLossError as error:
+            cause = f"the daemon's answer is wrong ({error}): start one of this version, {_core.version}"
+            raise DataLossError(cause, client.address) from None
+
+    # On the background thread. The next call loads the variant: it has the CUDA context, and it knows whether
+    # a graph is captured.
+    def _settled(self, key: Key, lookup: Lookup) -> None:
+        if lookup.error is not None:
+            about = f"{self.name} {lookup.error.code}"
+            warn(f"{self.name}: torch's own operator is used: {lookup.error}", about)
+            return
+        with self._lock:
+            if key not in self._variants:
+                self._untell_calls(key)
+
+    # The answered lookup of the key, loaded. None if another thread has taken it, or if it cannot be loaded.
+    def _take(self, key: Key) -> Loaded | None:
+        with self._lock:
+            entry = self._lookups.pop(key, None)
+        if entry is None:
+            return None
+        lookup, dims = entry
+        try:
+            with _on_device(key[1]):
+                return self._load(key, dims, lookup.answer)
+        except CubindError as error:
+            lookup.answer, lookup.error = None, error
+            with self._lock:
+                self._lookups[key] = entry
+            self._settled(key, lookup)
+            return None
+
+    def _load(self, key: Key, dims: tuple[int, ...], found: Found) -> Loaded:
+        loaded = Loaded(load(found.held.answer, key[1]), self._arguments, found, dims)
+        with self._lock:
+            others = (one for one in self._variants.get(key, ()) if one.dims != dims)
+            known = (loaded, *others)[:_MAX_VARIANTS]
+            self._tell_calls(key, known)
+            self._variants[key] = known
+        return loaded
+
+    # With _lock held.
+    def _tell_calls(self, key: Key, variants: tuple[Loaded, ...]) -> None:
+        for call in self._calls.get(key[2], ()):
+            call.know(key, variants)
+
+    # With _lock held.
+    def _untell_calls(self, key: Key) -> None:
+        for call in self._calls.get(key[2], ()):
+            call.forget(key)
+
+    # ---- Between two steps ----
+
+    def step(self) -> None:
+        """Takes over what has been answered since, and asks again for what may have changed."""
+        if settings.strict:
+            self._forget_the_rest()
+            return
+        if not (self._variants or self._lookups or self._renewals):
+            return
+        self.renew()
+        now = time.monotonic()
+        if now - self._retried_at >= _RETRY_AFTER:
+            self._retried_at = now
+            self._reopen()
+
+    # All ranks of a job ask again at the same call.
+    def _forget_the_rest(self) -> None:
+        with self._lock:
+            kept = {key: known for key, known in self._variants.items() if all(v.is_current for v in known)}
+            self._variants = kept
+        self.forget_missing()
+
+    def forget_missing(self) -> None:
+        """A call looks again for what was missing."""
+        with self._lock:
+            for lookup in (
+                *(lookup for lookup, _ in self._lookups.values()),
+                *(r[2] for r in self._renewals),
+            ):
+                asker.drop(lookup)
+            self._lookups.clear()
+            self._renewals.clear()
+            self._clear_calls()
+            for key, known in self._variants.items():
+                self._tell_calls(key, known)
+
+    def renew(self) -> None:
+        """Takes over the answers for variants in use, and asks again for those that may have changed."""
+        self._take_renewals()
+        under_way = {(key, dims) for key, dims, _ in self._renewals}
+        for key, known in self._variants.items():
+            for one in known:
+                if not one.is_current and (key, one.dims) not in under_way:
+                    self._renew_one(key, one.dims)
+
+    def _renew_one(self, key: Key, dims: tuple[int, ...]) -> None:
+        lookup = Lookup(lambda: self._ask(key, dims), lambda _: None)
+        self._renewals.append((key, dims, lookup))
+        asker.submit(lookup)
+
+    def _take_renewals(self) -> None:
+        if not self._renewals or is_capturing():
+            return
+        settled = [renewal for renewal in self._renewals if renewal[2].is_settled]
+        self._renewals = [renewal for renewal in self._renewals if not renewal[2].is_settled]
+        for key, dims, lookup in settled:
+            # Without an answer the variant stays: a kernel that was right is right.
+            if lookup.answer is None:
+                continue
+            try:
+                with _on_device(key[1]):
+                    self._load(key, dims, lookup.answer)
+            except CubindError as error:
+                warn(f"{self.name}: an earlier variant stays in use: {error}")
+
+    # The next call asks again for what had an error of its own, perhaps with other dims, and does not wait.
+    def _reopen(self) -> None:
+        for key in self._take_failed():
+            self._reopened.add(key)
+            with self._lock:
+                if key not in self._variants:
+                    self._untell_calls(key)
+
+    def retry(self) -> None:
+        """Asks again for what had an error of its own."""
+        for key, dims in self._take_failed().items():
+            self._submit(key, dims)
+
+    def _take_failed(self) -> dict[Key, tuple[int, ...]]:
+        with self._lock:
+            failed = {key: dims for key, (lookup, dims) in self._lookups.items() if lookup.error is not None}
+            for key in failed:
+                del self._lookups[key]
+        return failed
+
+    def take_all(self) -> bool:
+        """Loads what has been answered. Whether there is a kernel for everything that was asked for."""
+        self._take_renewals()
+        for key, (lookup, _) in list(self._lookups.items()):
+            if lookup.answer is not None:
+                self._take(key)
+        return not self._lookups
+
+    # ---- What has been done ----
+
+    def counts(self) -> tuple[int, int]:
+        """(launches, calls that torch's own function took)."""
+        counts = [call.native.counts() for calls in self._calls.values() for call in calls]
+        return self.launches + sum(c[0] for c in counts), self.fallbacks + sum(c[1] for c in counts)
+
+    def why(self) -> str:
+        """Why a kernel is missing; "" if none is."""
+        for lookup, _ in list(self._lookups.values()):
+            if lookup.error is not None:
+                return str(lookup.error)
+        if not self._lookups:
+            return ""
+        return str(asker.failure) if asker.failure is not None else "the daemon has not answered yet"
+
+
+def _on_device(device: int) -> contextlib.AbstractContextManager[Any]:
+    return torch.cuda.device(device) if torch.cuda.is_available() else contextlib.nullcontext()
+
+
+def _aligned(argument: Any) -> Any:
+    is_misaligned = isinstance(argument, torch.Tensor) and argument.data_ptr() % _ALIGNED
+    return argument.clone() if is_misaligned else argument
+
+
+_operators: weakref.WeakSet[Operator] = weakref.WeakSet()
+
+# (operator, key, dims): a kernel that a call needs.
+Need = tuple[Operator, Key, tuple[int, ...]]
+
+
+def is_there(needs_gradients: bool, forward: Need, *backward: Need) -> bool:
+    """Whether the kernel of a forward pass is there. If gradients are needed, those of the backward pass are
+    asked for at the same time."""
+    operator, key, dims = forward
+    if not operator.knows(key) and needs_gradients and torch.is_grad_enabled():
+        operator.ask_ahead(key, dims)
+        for other, other_key, other_dims in backward:
+            other.ask_ahead(other_key, other_dims)
+    return operator.available(key, dims)
+
+
+def operators() -> list[Operator]:
+    """All of them."""
+    return list(_operators)
+
+
+def forget_missing() -> None:
+    """Calls of all operators look again for what was missing."""
+    for operator in operators():
+        operator.forget_missing()
+
+
+def step() -> None:
+    """Tell cubind that a training step has ended; no call waits for anything.
+
+    Kernels that have been tuned since replace those in use, which happens here and in wait() alone, and the
+    daemon is asked again for kernels that were missing. A kernel that was missing is used as soon as its
+    answer is there.
+
+    With strict(True), the calls of the next step ask again themselves, so that all ranks change at the same
+    step.
+    """
+    for operator in operators():
+        operator.step()
+    if not settings.strict:
+        asker.hurry()
+
+
+def wait(timeout: float = 60.0) -> bool:
+    """Wait until every kernel that the operators have asked for is loaded.
+
+    Call it after the first step, before you measure or capture a CUDA graph: a call waits at most 50 ms for
+    the daemon, once for each kernel, and uses torch's own function until the answer is there. What was
+    missing is asked for again. Kernels that have been tuned since replace those in use.
+
+    timeout: seconds. Returns whether there is a kernel for everything that was asked for; if not, report()
+    says why. Raises FailedPreconditionError while a CUDA graph is captured.
+    """
+    if IS_OFF or settings.strict:  # where every call waits itself
+        return True
+    if is_capturing():
+        raise FailedPreconditionError(
+            "nothing can be loaded while a CUDA graph is captured: call it before", "cubind.torch.wait()"
+        )
+    for operator in operators():
+        operator.renew()
+        operator.retry()
+    asker.wait(timeout)
+    complete = True
+    for operator in operators():
+        complete = operator.take_all() and complete
+    return complete

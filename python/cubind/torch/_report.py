@@ -1,0 +1,39 @@
+"""What the operators have done: CUBIND_REPORT=1 prints it at the end of the process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from .._switch import IS_OFF, WHY_OFF
+from ._operator import asker, operators
+from ._variants import settings
+
+
+def report() -> str:
+    """Describe what the operators have done, one line per kernel that was asked for.
+
+    A line has the questions to the daemon, the launches of the kernel, and the calls that torch's own
+    function took instead, with the reason. With CUBIND_REPORT=1 in the environment it is printed on stderr at
+    the end of the process.
+    """
+    if IS_OFF:
+        return f"cubind: {WHY_OFF}"
+    address = settings.client.address if settings.client is not None else "no daemon"
+    lines = [f"cubind: {address}; calls waited {1e3 * asker.waited:.0f} ms for answers"]
+    for operator in sorted(operators(), key=lambda operator: operator.name):
+        launches, fallbacks = operator.counts()
+        if operator.asked or fallbacks:
+            why = operator.why()
+            asked = f"asked {operator.asked}, launched {launches}, torch's own {fallbacks}"
+            lines.append(f"cubind: {operator.name}: {asked}{f' ({why})' if why else ''}")
+    return "\n".join(lines)
+
+
+def _print() -> None:
+    print(report(), file=sys.stderr)
+
+
+if os.environ.get("CUBIND_REPORT") == "1":
+    atexit.register(_print)

@@ -1,0 +1,195 @@
+"""Questions on the background thread: who waits for them and how long, and what a daemon that fails costs."""
+
+import itertools
+import os
+import threading
+import time
+import unittest
+import warnings
+
+import running
+from cubind import _asking
+from cubind._asking import Asker, Lookup
+from cubind.errors import DataLossError, NotFoundError, UnavailableError
+
+PATIENCE = 0.5  # seconds: ten times that of launches, for a machine that does other things too
+LITTLE, SOON = 0.8 * PATIENCE, 4 * PATIENCE
+GONE = UnavailableError("no daemon answers there", "unix:///none")
+
+# A question that nobody answers is under way when the process ends.
+ENDS = """
+import threading
+from cubind._asking import Asker, Lookup
+asker, begun, never = Asker(), threading.Event(), threading.Event()
+asker.submit(Lookup(lambda: begun.set() or never.wait(), print))
+begun.wait()
+print("the end", flush=True)
+"""
+
+
+class Asking(unittest.TestCase):
+    def setUp(self):
+        _asking._warned.clear()
+        self.asker = Asker(PATIENCE, first_delay=0.05)
+        self.addCleanup(self.asker.close)
+        self.settled = []
+        self.go = threading.Event()  # lets slow answers come
+        self.addCleanup(self.go.set)
+        self.enterContext(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+
+    def submit(self, *answers):
+        """A question that gets these answers in turn, the last one again and again; errors are raised."""
+        left = list(answers)
+
+        def ask():
+            answer = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(answer, Exception):
+                raise answer
+            return answer() if callable(answer) else answer
+
+        lookup = Lookup(ask, self.settled.append)
+        self.asker.submit(lookup)
+        return lookup
+
+    def slow(self):
+        return self.submit(lambda: self.go.wait(running.PATIENCE))
+
+    def seconds(self, call):
+        start = time.monotonic()
+        call()
+        return time.monotonic() - start
+
+    def brief(self, lookup):
+        return self.seconds(lambda: self.asker.wait_briefly(lookup))
+
+    def test_an_answer_that_comes_at_once_is_waited_for(self):
+        lookup = self.submit("answer")
+        self.assertLess(self.brief(lookup), SOON)
+        self.assertTrue(running.eventually(lambda: lookup.answer == "answer"))
+        self.assertTrue(running.eventually(lambda: self.settled == [lookup]))
+
+    def test_a_slow_answer_is_waited_for_once_and_comes_later(self):
+        first = self.slow()
+        second = self.submit("next")
+        self.assertTrue(LITTLE < self.brief(first) < SOON)
+        self.assertLess(self.brief(first), LITTLE)  # nobody waits twice for one
+        self.assertLess(self.brief(second), LITTLE)  # nor for what stands behind it
+        self.assertIsNone(first.answer)
+        self.go.set()
+        self.assertTrue(self.asker.wait(running.PATIENCE))
+        self.assertEqual((first.answer, second.answer), (True, "next"))
+
+    def test_calls_that_follow_each_other_share_their_patience(self):
+        asker = self.asker
+        first = self.submit(lambda: time.sleep(0.6 * PATIENCE) or 1)
+        asker.wait_briefly(first)
+        second = self.slow()
+        asker.wait_briefly(second)
+        self.assertLess(asker.waited, 1.4 * PATIENCE)  # 0.6 + 0.4 and not 0.6 + 1.0
+        self.assertIsNone(second.answer)
+
+    def test_an_error_of_one_question_is_its_own(self):
+        lost, found = self.submit(NotFoundError("no such kernel")), self.submit("answer")
+        self.assertTrue(self.asker.wait(running.PATIENCE))
+        self.assertIsInstance(lost.error, NotFoundError)
+        self.assertEqual((found.answer, self.asker.failure), ("answer", None))
+
+    def test_a_fault_of_the_code_is_an_error_too(self):
+        lookup = self.submit(ZeroDivisionError("here"))
+        self.assertFalse(self.asker.wait(running.PATIENCE))
+        self.assertIn("ZeroDivisionError: here", str(self.asker.failure))
+        self.assertFalse(lookup.is_settled)
+
+    def test_a_daemon_that_fails_is_asked_again_and_warned_of_once(self):
+        warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True) as caught:
+            lookup = self.submit(GONE, DataLossError("damaged"), GONE, "answer")
+            self.assertTrue(running.eventually(lambda: lookup.is_settled))
+        self.assertEqual(lookup.answer, "answer")
+        self.assertIsNone(self.asker.failure)
+        (warning,) = (str(one.message) for one in caught)
+        for told in ("torch's own operators", "unix:///none: no daemon answers there", "CUBIND=0"):
+            self.assertIn(told, warning)
+
+    def test_nobody_waits_for_a_daemon_that_fails(self):
+        self.asker = Asker(PATIENCE, first_delay=60.0)
+        first = self.submit(GONE, "answer")
+        self.assertTrue(running.eventually(lambda: self.asker.failure is not None))
+        second = self.submit("other")
+        self.assertLess(self.brief(second), LITTLE)
+        self.assertFalse(first.is_settled or second.is_settled)
+        self.assertTrue(self.asker.wait(running.PATIENCE))  # asks at once
+        self.assertEqual((first.answer, second.answer), ("answer", "other"))
+
+    def test_each_failure_doubles_the_delay_and_hurry_shortens_it(self):
+        self.asker = Asker(PATIENCE, first_delay=0.01)
+        attempts = []
+        lookup = self.submit(lambda: attempts.append(time.monotonic()) or self.fail_())
+        self.assertTrue(running.eventually(lambda: len(attempts) == 8))
+        for number, (before, after) in enumerate(itertools.pairwise(attempts)):
+            self.assertGreaterEqual(after - before, 0.01 * 2**number)
+        self.asker.hurry()  # the next one was due after 1.28 s, and is after 0.1 s
+        self.assertTrue(running.eventually(lambda: len(attempts) > 8))
+        self.assertLess(attempts[8] - attempts[7], 1.0)
+        self.asker.drop(lookup)
+
+    def fail_(self):
+        raise GONE
+
+    def test_wait_says_when_the_daemon_fails_or_the_time_is_over(self):
+        self.submit(GONE)
+        self.assertLess(self.seconds(lambda: self.assertFalse(self.asker.wait(running.PATIENCE))), 10)
+        self.asker = Asker()
+        self.slow()
+        self.assertLess(self.seconds(lambda: self.assertFalse(self.asker.wait(0.1))), SOON)
+        self.assertTrue(Asker().wait(0))  # nothing was asked
+
+    def test_an_answer_that_is_not_there_yet_is_no_failure(self):
+        lookup = self.submit(UnavailableError("no compiled artifact yet; job 7 compiles one"), "answer")
+        self.assertTrue(running.eventually(lambda: lookup.is_settled))
+        self.assertEqual((lookup.answer, self.asker.failure), ("answer", None))
+
+    def test_another_daemon_is_asked_for_what_the_last_one_owes(self):
+        lookup = self.submit(lambda: self.go.wait(running.PATIENCE) and "late", "other")
+        self.assertGreater(self.brief(lookup), LITTLE)
+        self.asker.start_anew()
+        self.assertTrue(running.eventually(lambda: lookup.is_settled))
+        self.go.set()
+        self.assertEqual(lookup.answer, "other")
+        self.assertTrue(self.asker.wait(running.PATIENCE))
+        self.assertEqual(self.settled, [lookup])
+
+    def test_a_warning_is_never_an_exception(self):
+        warnings.simplefilter("error")
+        lookup = self.submit(GONE, "answer")
+        self.assertTrue(running.eventually(lambda: lookup.is_settled))
+
+    def test_the_thread_lives_as_long_as_there_are_questions(self):
+        lookup = self.submit("answer")
+        self.assertTrue(running.eventually(lambda: lookup.is_settled and self.asker._thread is None))
+
+    def test_a_forked_child_begins_without_questions(self):
+        self.slow()
+        child = os.fork()
+        if child == 0:
+            lookup = self.submit("answer")
+            self.asker.wait(running.PATIENCE)
+            os._exit(0 if lookup.answer == "answer" else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_a_process_ends_with_a_question_under_way(self):
+        start = time.monotonic()
+        self.assertEqual(running.run_python(ENDS).strip(), "the end")
+        self.assertLess(time.monotonic() - start, running.PATIENCE / 2)
+
+
+class Switch(unittest.TestCase):
+    def test_zero_turns_cubind_off(self):
+        code = "from cubind._switch import IS_OFF; print(IS_OFF)"
+        for value, expected in {"0": "True", "1": "False", "": "False"}.items():
+            self.assertEqual(running.run_python(code, CUBIND=value).strip(), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,334 @@
+"""What operators cost when the daemon is absent, killed, stopped or wrong: nothing but the kernels. The fake
+driver takes the launches; tensors lie on the CPU. Needs torch."""
+
+import functools
+import signal
+import threading
+import time
+import unittest
+import warnings
+from unittest import mock
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import cubind
+import cubind.torch as operators
+import running
+import torch
+import wrong_daemon
+from cubind import _asking, _core
+from cubind.torch import _dispatch, _operator, _rms_norm, _variants
+from torch.nn import functional
+
+SIZE = 4096  # of which a kernel is served
+SLACK = 0.95  # seconds above 50 ms, on a machine that does other things too; the client's timeout is longer
+TIMEOUT = 4.0
+
+OFF = """
+import sys, cubind, cubind.torch as operators, torch
+assert "grpc" not in sys.modules
+from cubind.torch import _dispatch, _operator
+_dispatch._are_plain = lambda tensors: True
+cubind.connect = _operator.asker.submit = None  # nobody may call them
+operators.strict()
+x, w = torch.randn(4, 8, requires_grad=True), torch.ones(8)
+assert "RmsNorm" not in str(operators.rms_norm(x, (8,), w).grad_fn)
+torch.testing.assert_close(operators.layer_norm(x, (8,), w, w), torch.nn.functional.layer_norm(x, (8,), w, w))
+torch.testing.assert_close(operators.softmax(x), x.softmax(-1))
+torch.testing.assert_close(operators.linear(x, x), x @ x.t())
+torch.testing.assert_close(operators.weighted_sum(x, w), x @ w)
+total = operators.add_rms_norm(x, x, w)[1]
+torch.testing.assert_close(total, x + x)
+operators.layer_norm_linear(x, w, w, x)
+q = torch.randn(1, 2, 4, 64).bfloat16()
+operators.scaled_dot_product_attention(q, q, q)
+torch.ops.cubind.rms_norm(x, w, 1e-6)
+model = torch.nn.Sequential(torch.nn.RMSNorm(8))
+done = operators.replace(model, verbose=False)
+assert type(model[0]) is torch.nn.RMSNorm
+print(done.replaced, done.kept, operators.wait(), operators.report())
+"""
+
+REPORT = """
+import sys, cubind.torch as operators, torch
+assert "grpc" in sys.modules  # its import by another thread would hold up the first call
+from cubind.torch import _dispatch
+_dispatch._are_plain = lambda tensors: True
+operators.softmax(torch.randn(4, 8))
+print("done", flush=True)
+"""
+
+# A version of torch that the tests have not met.
+NEWER = """
+import torch
+torch.__version__ = "99.0.0"
+from cubind import _torch_private
+import cubind.torch as operators
+from cubind.torch import _dispatch
+assert not _torch_private.is_known
+assert not _dispatch.is_quiet()
+x, w = torch.randn(4, 8, requires_grad=True), torch.ones(8)
+y = torch.ops.cubind.rms_norm(x, w, 1e-6)
+torch.testing.assert_close(y, torch.nn.functional.rms_norm(x, (8,), w, 1e-6))
+y.sum().backward()
+operators.rms_norm(x, (8,), w)
+print(_torch_private.stream_of(0))
+"""
+
+
+class Harmless(unittest.TestCase):
+    def setUp(self):
+        self.daemon = self.enterContext(running.Daemon())
+        self.client = cubind.connect(self.daemon.address, timeout=running.PATIENCE)
+        self.addCleanup(self.client.close)
+        self.addCleanup(self.leave)
+        self.enterContext(mock.patch.object(_dispatch, "_are_plain", lambda tensors: True))
+        operators.strict(False)
+        operators.use(self.client)
+        operators.step()
+        _asking._warned.clear()
+        self.driver = running.FakeDriver(3)
+
+    def leave(self):
+        operators.strict(True)  # drops all questions
+        operators.use(None)
+        operators.step()
+        operators.strict(False)
+
+    def tensors(self, size):
+        torch.manual_seed(size)
+        x = torch.randn(4, size, dtype=torch.bfloat16, requires_grad=True)
+        return x, torch.randn(size, dtype=torch.bfloat16, requires_grad=True)
+
+    def call(self, size):
+        """Seconds of a forward pass, and whether it was torch's own, to the last bit and with its
+        gradients."""
+        x, w = self.tensors(size)
+        start = time.monotonic()
+        y = operators.rms_norm(x, (size,), w, 1e-6)
+        seconds = time.monotonic() - start
+        theirs = functional.rms_norm(x, (size,), w, 1e-6)
+        if type(y.grad_fn) is not type(theirs.grad_fn):
+            return seconds, False
+        gradients = [torch.autograd.grad(each.sum(), (x, w)) for each in (y, theirs)]
+        same = torch.equal(y, theirs) and all(map(torch.equal, *gradients))
+        return seconds, same
+
+    def serve(self):
+        """A kernel in use."""
+        self.call(SIZE)
+        self.assertTrue(operators.wait(running.PATIENCE), operators.report())
+        before = len(self.driver.launches())
+        self.assertEqual(self.call(SIZE)[1], False)
+        self.assertEqual(len(self.driver.launches()), before + 1)
+
+    def lose(self, event):
+        """A loop of calls, `event` in its middle: each is as fast as torch's own or 50 ms slower, what had a
+        kernel keeps it, all others are torch's own, and there is one warning."""
+        self.serve()
+        self.client.timeout, before = TIMEOUT, len(self.driver.launches())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            event()
+            slowest = 0.0
+            for step in range(24):
+                seconds, is_torchs = self.call(8 * (step + 1))  # each has a kernel of its own
+                slowest = max(slowest, seconds)
+                self.assertTrue(is_torchs, step)
+                self.assertFalse(self.call(SIZE)[1])
+                operators.step()
+            self.assertLess(slowest, 0.05 + SLACK)
+            self.assertTrue(running.eventually(lambda: caught))
+            self.assertFalse(operators.wait(2 * TIMEOUT))  # once more: it is not warned of again
+        self.assertEqual(len(self.driver.launches()), before + 24)
+        (warning,) = [str(one.message) for one in caught]
+        for told in ("torch's own operators are used", self.daemon.address, "CUBIND=0"):
+            self.assertIn(told, warning)
+        return warning
+
+    def test_a_daemon_that_is_killed(self):
+        def kill():
+            self.daemon.process.kill()
+            self.daemon.process.wait(running.PATIENCE)
+
+        self.lose(kill)
+
+    def test_a_daemon_that_is_stopped(self):
+        self.addCleanup(self.daemon.process.send_signal, signal.SIGCONT)
+        warning = self.lose(lambda: self.daemon.process.send_signal(signal.SIGSTOP))
+        self.assertIn(f"no answer within {TIMEOUT:g} s", warning)
+
+    def test_a_daemon_that_answers_wrongly(self):
+        problem = {"N": 4, "D": SIZE, "T": "bf16"}
+        reply = wrong_daemon.reply_of(self.client, "rmsnorm_forward", problem, "nvidia-h200")
+
+        def replace():
+            self.daemon.process.kill()
+            self.daemon.process.wait(running.PATIENCE)
+            (self.daemon.folder / "cubind.sock").unlink(missing_ok=True)
+            self.wrong = wrong_daemon.WrongDaemon(self.daemon.address, reply)
+            self.addCleanup(self.wrong.close)
+
+        self.lose(replace)
+        self.assertGreaterEqual(self.wrong.asked, 1)
+
+    def test_another_daemon_takes_over_what_the_first_one_owes(self):
+        self.daemon.process.kill()
+        self.daemon.process.wait(running.PATIENCE)
+        with warnings.catch_warnings(action="ignore"):
+            self.assertTrue(self.call(SIZE)[1])
+            self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
+        with running.Daemon() as daemon, cubind.connect(daemon.address, timeout=running.PATIENCE) as client:
+            operators.use(client)
+            self.assertTrue(operators.wait(running.PATIENCE), operators.report())
+            self.assertFalse(self.call(SIZE)[1])
+
+    def test_wait_loads_the_kernels_of_both_passes(self):
+        self.serve()
+        key = (torch.bfloat16, -1, (), (SIZE,))
+        self.assertTrue(_rms_norm._forward.knows(key) and _rms_norm._backward.knows(key))
+        self.assertRegex(
+            operators.report(), r"rmsnorm_forward: asked \d+, launched \d+, torch's own \d+(\n|$)"
+        )
+
+    def test_a_kernel_that_cannot_be_loaded_is_told_and_torchs_own_used(self):
+        broken = mock.patch.object(_operator, "load", side_effect=cubind.DataLossError("no cubin"))
+        with broken, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.call(SIZE)
+            self.assertFalse(operators.wait(running.PATIENCE))
+            self.assertTrue(self.call(SIZE)[1])
+        texts = {str(one.message) for one in caught}
+        self.assertEqual(
+            texts,
+            {
+                f"cubind: rmsnorm_{way}: torch's own operator is used: no cubin"
+                for way in ("forward", "backward")
+            },
+        )
+        self.assertTrue(operators.wait(running.PATIENCE))
+        self.assertFalse(self.call(SIZE)[1])
+
+    def test_an_error_of_one_problem_is_told_once_and_is_not_that_of_another_one(self):
+        ask, errors = self.client.ask, []
+
+        def refuse(kernel, problem, *others, **named):
+            if problem["N"] == 4:
+                errors.append(cubind.NotFoundError(f"nothing for {len(errors)}", "problem"))
+                raise errors[-1]
+            return ask(kernel, problem, *others, **named)
+
+        with warnings.catch_warnings(record=True) as caught, mock.patch.object(self.client, "ask", refuse):
+            warnings.simplefilter("always")
+            for _ in range(3):
+                self.assertTrue(self.call(SIZE)[1])
+                self.assertFalse(operators.wait(running.PATIENCE))
+            self.assertIn("nothing for", operators.report())
+            _rms_norm._forward._retried_at = 0.0  # as if a second had passed
+            operators.step()
+            x, w = self.tensors(SIZE)
+            x = x.repeat(100, 1)
+            with torch.no_grad():
+                operators.rms_norm(x, (SIZE,), w, 1e-6)
+                self.assertTrue(running.eventually(self.is_loaded_after_a_call(x, w)))
+        self.assertEqual(len(caught), 2)  # for each pass
+
+    def test_an_answer_for_other_rows_leaves_a_call_to_torch(self):
+        self.call(SIZE)
+        self.assertTrue(_operator.asker.wait(running.PATIENCE))
+        x, w = self.tensors(SIZE)
+        x = x.repeat(100, 1)
+        with mock.patch.object(self.client, "ask", side_effect=cubind.NotFoundError("nothing", "problem")):
+            y = operators.rms_norm(x, (SIZE,), w, 1e-6)
+        self.assertIs(type(y.grad_fn), type(functional.rms_norm(x, (SIZE,), w, 1e-6).grad_fn))
+        self.assertFalse(self.call(SIZE)[1])
+
+    def is_loaded_after_a_call(self, x, w):
+        def call():
+            operators.rms_norm(x, (SIZE,), w, 1e-6)
+            return bool(self.driver.launches())
+
+        return call
+
+    def test_nothing_is_asked_or_loaded_while_a_graph_is_captured(self):
+        capturing = functools.partial(mock.patch.object, _operator, "is_capturing", return_value=True)
+        with capturing():
+            self.assertTrue(self.call(SIZE)[1])
+            with self.assertRaisesRegex(cubind.FailedPreconditionError, "captured: call it before"):
+                operators.wait()
+            operators.strict()
+            with self.assertRaisesRegex(cubind.FailedPreconditionError, "once before the capture"):
+                self.call(SIZE)
+            operators.strict(False)
+        self.assertEqual(self.client.calls, 0)
+        self.call(SIZE)
+        lookups = _rms_norm._forward._lookups
+        self.assertTrue(running.eventually(lambda: all(one.answer for one, _ in lookups.values())))
+        if lookups:  # not loaded within 50 ms
+            modules = self.driver.modules()
+            with capturing():
+                self.assertTrue(self.call(SIZE)[1])
+            self.assertEqual(self.driver.modules(), modules)
+        self.assertFalse(self.call(SIZE)[1])
+
+    def test_a_variant_in_use_is_replaced_between_steps_and_stays_without_a_daemon(self):
+        self.serve()
+        key = (torch.bfloat16, -1, (), (SIZE,))
+        first = _rms_norm._forward._variants[key]
+        old = mock.patch.object(_variants.Loaded, "is_current", False)
+        with old:
+            operators.step()
+            self.assertTrue(_operator.asker.wait(running.PATIENCE))
+            self.call(SIZE)
+            self.assertEqual(_rms_norm._forward._variants[key], first)
+        operators.step()
+        self.assertNotEqual(_rms_norm._forward._variants[key], first)
+        self.daemon.process.kill()
+        self.daemon.process.wait(running.PATIENCE)
+        self.client._answers.clear()
+        with old, warnings.catch_warnings(action="ignore"):
+            for _ in range(3):
+                operators.step()
+                self.assertFalse(self.call(SIZE)[1])
+            self.assertTrue(running.eventually(lambda: _operator.asker.failure is not None))
+            operators.step()
+            self.assertFalse(self.call(SIZE)[1])
+
+
+class Devices(unittest.TestCase):
+    def test_a_gpu_is_described_by_its_number_whatever_thread_asks(self):
+        running.FakeDriver(0)
+        found = []
+        thread = threading.Thread(target=lambda: found.append(_core.gpu(0)))  # without a context
+        thread.start()
+        thread.join()
+        self.assertEqual(found, [_core.gpu()])
+        with self.assertRaisesRegex(cubind.FailedPreconditionError, "1 GPUs, and none has number 3"):
+            _core.gpu(3)
+
+
+class Alone(unittest.TestCase):
+    """Processes of their own."""
+
+    def test_cubind_0_is_torch_alone(self):
+        printed = running.run_python(OFF, CUBIND="0")
+        why = "CUBIND=0 turns cubind off"
+        self.assertEqual(printed.strip(), f"[] [('0', 'RMSNorm', '{why}')] True cubind: {why}")
+
+    def test_a_report_is_printed_at_the_end(self):
+        command = ["-W", "ignore", "-c", REPORT]
+        result = running.run_python_for_both(command, CUBIND_REPORT="1", CUBIND_EMBEDDED="0")
+        self.assertEqual(result.stdout, "done\n")
+        first, line = result.stderr.strip().splitlines()
+        self.assertRegex(first, r"^cubind: no daemon; calls waited \d+ ms for answers$")
+        self.assertRegex(
+            line, r"^cubind: softmax_forward: asked 0, launched 0, torch's own 1 \(.*CUBIND_EMBEDDED=0"
+        )
+
+    def test_a_torch_that_is_not_known_goes_the_slow_way(self):
+        self.assertEqual(running.run_python(NEWER).strip(), "0")
+
+
+if __name__ == "__main__":
+    torch_found.main()
