@@ -56,7 +56,7 @@ void check_reference(const KernelBuild& build, const Problem& problem, const std
   tell(reference_argument_faults(*build.spec(), problem, compiled.symbols), result);
 }
 
-// Nobody stores what a check compiles.
+// What a check compiles is not stored.
 class NoChannel final : public JobChannel {
  public:
   void store(v1::Batch) override {}
