@@ -355,4 +355,11 @@ TEST_CASE("a spec that leads elsewhere by a headers folder must name it relative
              Catch::Contains("/headers/0: \"/usr/include\" is absolute"));
 }
 
+TEST_CASE("only an output can be constant") {
+  SpecBuilder builder;
+  builder.json["arguments"]["x"]["constant_output"] = true;
+  CHECK_THROWS_WITH(builder.parse(),
+                    Catch::Contains("/arguments/x/constant_output") && Catch::Contains("only an output"));
+}
+
 }  // namespace cubind::test
