@@ -66,7 +66,7 @@ struct Lease {
   std::vector<VerificationRow> verifications;
   std::vector<ArtifactRow> artifacts;
   RecordPtr incumbent;          // the measured winner so far; null: none
-  bool only_when_idle = false;  // hands back where somebody else uses the GPU
+  bool only_when_idle = false;  // is handed back if another process uses the GPU
   bool nobody_waits = false;    // a job that measures; AgentLink::awaited() tells when that changes
 };
 
@@ -131,7 +131,7 @@ class AgentLink {
   virtual void grant(const Lease& lease) = 0;
   /// The job that is likely to be granted next on this GPU. The lease is none: it has neither id nor fence.
   virtual void announce(const Lease& next) = 0;
-  /// Somebody waits for the job of a lease that nobody waited for when it was granted.
+  /// A caller waits for the job of a lease that none waited for when it was granted.
   virtual void awaited(const std::string& lease_id) = 0;
   virtual void end_lease(const std::string& lease_id, const std::string& reason) = 0;
   virtual void check(const CheckOrder& order) = 0;

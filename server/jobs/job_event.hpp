@@ -22,7 +22,7 @@ struct JobEvent {
 /// Called on the job thread; must not block.
 using Watcher = std::function<void(const JobEvent&)>;
 
-/// Whether waiters should stop waiting for the job: it has ended, or nobody can say when it will go on.
+/// Whether waiters should stop waiting for the job: it has ended, or it is unknown when it will go on.
 inline bool ends_the_wait(JobState state) {
   return has_ended(state) || state == JobState::NoDevice || state == JobState::WaitingForIdleGpu;
 }

@@ -32,7 +32,7 @@ struct OpenJob {
   std::string stage;
   double best_us = 0;
   std::chrono::steady_clock::time_point not_before{};  // after an interruption
-  /// Measured in the place of the question's, which does not fit into the GPU's memory. Not stored: after a
+  /// Measured instead of the question's, which does not fit into the GPU's memory. Not stored: after a
   /// restart the agent says so again.
   std::optional<Problem> smaller;
   /// The need by the word of a GPU without room: the job waits for a GPU with so much. 0: no GPU has said so.
@@ -40,7 +40,7 @@ struct OpenJob {
   std::uint64_t needs_bytes = 0;
   std::optional<HeldLease> lease;
   bool is_announced = false;  // to an agent, as the one that comes next
-  bool is_awaited = false;    // somebody waits for it, or did. Not stored
+  bool is_awaited = false;    // a caller waits for it, or did. Not stored
   std::map<std::uint64_t, Watcher> watchers;
 
   /// What is measured.

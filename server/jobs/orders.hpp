@@ -31,8 +31,8 @@ struct TuneOrder {
   bool for_bucket = false;
   /// Absent: a miss, which takes any search; a new job gets the default budget.
   std::optional<SearchBudget> budget = {};
-  /// The record is measured again: nothing but these and the default is tried, while nobody else uses the
-  /// GPU.
+  /// The record is measured again: nothing but these and the default is tried, while no other process uses
+  /// the GPU.
   std::vector<Configuration> listed = {};
   std::uint32_t rounds = 0;   // with `listed`: as in JobRow
   bool from_scratch = false;  // as in JobRow; such a job has a key of its own

@@ -70,7 +70,7 @@ void Scheduler::fail_damaged_jobs() {
   try {
     store_.write([](StoreWriter& writer) { writer.fail_damaged_jobs(); });
   } catch (const Error& error) {
-    // The store is read-only: they stay open in the file, and nobody goes on with them.
+    // The store is read-only: they stay open in the file, and no agent gets them.
     log_warning(std::string("damaged jobs are not ended: ") + error.what());
   }
 }

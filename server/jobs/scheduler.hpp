@@ -69,14 +69,14 @@ class Scheduler {
   std::vector<JobEvent> open_jobs() const;
 
   /// The error of the key's failure while that holds (see Failures). A miss does not start such a job again;
-  /// whoever asks for it by name (Tune) does.
+  /// a Tune does.
   std::optional<std::string> failed_lately(const Digest& key, bool for_bucket = false) const;
 
   /// Tells every change from now on. 0: the job is not open.
   std::uint64_t watch(const std::string& job_id, Watcher watcher);
   void unwatch(std::uint64_t watch_id);
-  /// Somebody waits for the open job from now on, so that its compilers need not stand back. Nothing happens
-  /// where it is not open.
+  /// A caller waits for the open job from now on, so that its compilers need not stand back. Nothing happens
+  /// if it is not open.
   void await(const std::string& job_id);
 
   /// Throws NotFound, or FailedPrecondition where the job has ended.
@@ -92,8 +92,8 @@ class Scheduler {
   void expect_agent_until(std::chrono::steady_clock::time_point deadline);
   bool agent_expected() const;
 
-  /// Each renews the lease. False: the lease is over or the fence is stale; the agent has been told to drop
-  /// the job, and nothing was stored.
+  /// Each renews the lease. False: the lease is over or the fence is stale; the agent was asked to drop the
+  /// job, and nothing was stored.
   bool heartbeat(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence);
   bool progress(std::uint64_t agent, const std::string& lease_id, std::uint64_t fence,
                 const WorkProgress& progress);
@@ -104,7 +104,7 @@ class Scheduler {
   /// Compiles on an agent that can; `done` is called once, with Unavailable's text in `error` if none can
   /// (then the result is empty). Gives the check's id.
   std::string check(CheckOrder order, const std::string& caller, PendingChecks::Done done);
-  /// Nobody waits for these: an agent that compiles one stops at once, and `done` is not called.
+  /// The callers have left: an agent that compiles one stops at once, and `done` is not called.
   void drop_checks(const std::vector<std::string>& ids);
   void check_done(std::uint64_t agent, const std::string& id, const CheckOutcome& outcome);
 
@@ -132,7 +132,7 @@ class Scheduler {
   // The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
   // not one into a retune.
   OpenJob& enqueue(JobRow row, const DeviceClass& device);
-  /// Somebody asks for the open job anew, with other wishes perhaps.
+  /// A caller asks for the open job again, perhaps with other wishes.
   void ask_again(OpenJob& job, const JobRow& asked);
   void await(OpenJob& job);
   /// The job starts again as `asked`. Its measurements so far count only where it merely searches on.
@@ -142,7 +142,7 @@ class Scheduler {
   void persist(const JobRow& row);
   /// The store keeps a limited number of ended jobs.
   void forget_old_jobs();
-  /// The store's open jobs that nobody can go on with.
+  /// Ends the store's open jobs that no agent can continue.
   void fail_damaged_jobs();
   void fail_before_loaded(JobRow row, std::string error);
   /// Failures that lacked memory outlive the daemon.
@@ -166,7 +166,7 @@ class Scheduler {
   /// The classes that agents offer are known from then on; those that only a question named are not.
   void store_offered_classes();
   /// What is leased first: jobs of a smaller rank, of equal rank the older one. Among jobs that
-  /// tune, those that somebody waits for come first.
+  /// tune, those that a caller waits for come first.
   int rank(const OpenJob& job) const;
   /// Leases what can be leased now, in the order of its rank and age.
   void dispatch();
@@ -177,8 +177,7 @@ class Scheduler {
   void grant(OpenJob& job, const JobPlace& place);
   /// The kernel that the job was submitted for. Throws FailedPrecondition where its interface is another now.
   std::shared_ptr<const KernelEntry> kernel_of(const OpenJob& job);
-  /// What an agent is told of a job: everything but what is known of its trials, and the id and the terms of
-  /// its lease.
+  /// The lease of a job without what is known of its trials, and without its id and terms.
   Lease describe(const OpenJob& job, const JobPlace& place, const KernelEntry& kernel,
                  const IndexSnapshot& index);
   /// Tells the agents which jobs come next on their GPUs, so that they compile for these meanwhile.

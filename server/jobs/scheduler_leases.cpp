@@ -1,4 +1,4 @@
-// Who works on what: agents come and go, jobs are leased to them, leases end.
+// Agents come and go, jobs are leased to them, leases end.
 #include <algorithm>
 #include <utility>
 
@@ -132,7 +132,7 @@ void Scheduler::check_done(std::uint64_t agent, const std::string& id, const Che
 }
 
 int Scheduler::rank(const OpenJob& job) const {
-  // Compiles are short and somebody waits for them; nobody waits for what has an answer already.
+  // Compiles are short and a caller waits for them, unless there is an answer already.
   if (job.row.kind == JobKind::CompileWinner) {
     return 0;
   }
@@ -220,8 +220,8 @@ Lease Scheduler::describe(const OpenJob& job, const JobPlace& place, const Kerne
   Lease lease;
   lease.job = job.row;
   lease.job.question = job.measured();
-  // Its trials are shared with jobs of other numerics and namespaces: a retune of those has begun anew for
-  // all.
+  // Its trials are shared with jobs of other numerics and namespaces: a retune of those has started a new
+  // series for all.
   store_.read([&](StoreReader& reader) {
     lease.job.series = std::max(lease.job.series, reader.last_series(lease.job.question));
   });
@@ -249,7 +249,7 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
   lease.job.state = row.state;
   lease.job.fence = lease.fence = row.fence;
   lease.id = "lease-" + row.id + "-" + std::to_string(row.fence);
-  // The fence is stored before anybody gets it: after a crash the next one is higher still.
+  // The fence is stored before an agent gets it: after a crash the next one is higher still.
   persist(row);
   // Read before the agent can begin: what its stages take is part of what the job takes.
   const auto now = clock_.steady_now();
@@ -295,7 +295,7 @@ void Scheduler::announce_next() {
       fill_artifact_keys(told, *kernel->spec, *device, store_, *index);
       agent.link->announce(told);
     } catch (const std::exception& error) {
-      // It is told when the job is granted.
+      // The error is reported when the job is granted.
       log_info("job " + next->row.id + " is not announced: " + error.what());
     }
   }

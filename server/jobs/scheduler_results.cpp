@@ -168,8 +168,8 @@ void Scheduler::keep_search(const OpenJob& job, RecordRow& record) const {
 }
 
 bool Scheduler::move_to_more_room(OpenJob& job, const WorkResult& result) {
-  // Once: the offered memory may have been taken meanwhile, and two GPUs could send the job to and fro for
-  // ever.
+  // Once: the offered memory may have been taken meanwhile, and two GPUs could send the job to and fro
+  // forever.
   if (job.needs_bytes != 0 || !placement_.more_room_exists(job, result.needs_bytes)) {
     return false;
   }

@@ -40,7 +40,7 @@ std::uint32_t capability_of(const std::string& architecture) {
               quoted(architecture) + " is not an architecture: write sm_90 for compute capability 9.0");
 }
 
-/// Whoever names an architecture wants to see that it compiles.
+/// A caller that names an architecture wants to see that it compiles.
 void require_compiler(const AgentProfiles& agents, const std::string& architecture) {
   if (current_toolchain(agents, std::nullopt, architecture)) {
     return;

@@ -35,7 +35,7 @@ struct ServiceContext {
   QuestionReader& questions;
   const Clock& clock;
   Strand& jobs;        // the job thread
-  Strand& background;  // long work that nobody's lease waits for: tables, lists, tunings
+  Strand& background;  // long work that no lease waits for: tables, lists, tunings
   Strand& walks;       // walks through spaces, one at a time and bounded each: answers never wait behind them
 
   std::chrono::steady_clock::time_point started_at{};

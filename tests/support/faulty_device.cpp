@@ -161,9 +161,9 @@ std::optional<v1::DeviceReply> FaultyDevice::refuse_for_memory(std::uint64_t byt
   if (memory_limit_ == 0 || taken + bytes <= memory_limit_) {
     return std::nullopt;
   }
-  return failed(v1::OUT_OF_MEMORY, std::to_string(bytes) + " bytes beside the " + std::to_string(taken) +
-                                       " in use exceed the share of " + std::to_string(memory_limit_) +
-                                       " bytes (--memory-fraction)");
+  return failed(v1::OUT_OF_MEMORY, std::to_string(bytes) + " bytes in addition to the " +
+                                       std::to_string(taken) + " in use exceed the share of " +
+                                       std::to_string(memory_limit_) + " bytes (--memory-fraction)");
 }
 
 v1::DeviceReply FaultyDevice::open(const v1::OpenDevice& request) {

@@ -11,13 +11,13 @@
 //   hold           no request is answered before this file exists
 //   free_memory_bytes   of the device; a problem that takes more than the share of it (--memory-fraction) is
 //                  out of memory. Default: there is room for whatever was recorded
-//   driver         the version of the driver in the place of the table's
+//   driver         the version of the driver instead of the table's
 //   at             "prepare", "load", "verify", "measure" or "open" (of a device: no configuration and
 //                  no problem)
 //   fault          "hang", "crash", "illegal_address", "misaligned_address", "assert", "trap", "gpu_lost",
 //                  "out_of_memory", "launch", "wrong_result" (at "measure": a write outside of the buffers),
 //                  "other_bits" (in two runs), "throttled", "below_floor", "foreign_process" (and no answer),
-//                  "contended" (measured beside one); at "load" also "too_many_registers"
+//                  "contended" (measured next to one); at "load" also "too_many_registers"
 //   configuration, problem   the named values must be equal; absent: any
 //   times          how often in all, counted across processes in FILE.used/; absent: always
 #pragma once

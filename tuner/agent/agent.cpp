@@ -98,8 +98,8 @@ void Agent::run(const std::function<bool(milliseconds)>& wait) {
 void Agent::serve(const std::function<bool(milliseconds)>& wait, bool& ending) {
   stream_ = std::make_unique<LeaseStream>(options_.address, hello(),
                                           [this](const v1::DaemonMessage& message) { handle(message); });
-  // The stream's reader sends the first message, and waits for the daemon with it: nobody else writes until
-  // the daemon has welcomed the agent, however long it was away.
+  // The stream's reader sends the first message, and waits for the daemon with it: no other thread writes
+  // until the daemon has welcomed the agent, however long it was away.
   heartbeat_ = milliseconds(0);
   stream_->start();
   while (!ending && !stream_->broken()) {
@@ -240,7 +240,7 @@ void Agent::work_on(Work& work, const v1::LeaseGrant& lease) {
 }
 
 // The lease of the next job comes before the acknowledgement of this one's result: where none has come,
-// nobody waits any more.
+// no caller waits any more.
 void Agent::end_left_workers() {
   const std::list<std::shared_ptr<Work>> all = works();
   for (const auto& place : places_) {

@@ -71,7 +71,7 @@ void check_reference(const KernelBuild& build, const Problem& problem, const v1:
   tell(faults_of(compiled, build.spec()->reference_template(problem), order, problem, {}), result);
 }
 
-// Nobody stores what a check compiles.
+// What a check compiles is not stored.
 class NoChannel final : public JobChannel {
  public:
   void store(v1::Batch) override {}

@@ -84,7 +84,7 @@ class CompilePool {
 
   std::uint64_t submit(v1::CompileRequest request, CompilePriority priority = CompilePriority::Tuning);
 
-  /// Gives a request that still waits another priority. One that runs in the background is begun anew: an
+  /// Gives a request that still waits another priority. One that runs in the background starts again: an
   /// ordinary user cannot take its process out of the idle class. Nothing happens for another that was begun,
   /// and for an unknown one.
   void raise(std::uint64_t id, CompilePriority priority);

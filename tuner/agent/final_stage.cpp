@@ -41,7 +41,7 @@ RoundPlan FinalStage::plan_of(const std::vector<const Candidate*>& finalists) co
   return round_plan(fastest, context_);
 }
 
-// The first round from `at_least` on that everyone has, else the first that nobody has and none follows.
+// The first round from `at_least` on that everyone has, else the first that none has and none follows.
 std::uint32_t FinalStage::next_round(const std::vector<const Candidate*>& running,
                                      std::uint32_t at_least) const {
   std::uint32_t end = at_least;

@@ -15,7 +15,7 @@
 namespace cubind {
 namespace {
 
-// Each has some 20 MiB of its own, also while it has nothing to do.
+// Each has about 20 MiB of its own, also while it has nothing to do.
 constexpr std::size_t kReadyForGpu = 16;
 
 unsigned affinity_cores() {
@@ -51,7 +51,7 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
   app.add_option("--address", options.address, "the daemon: unix:///PATH or HOST:PORT")
       ->envname("CUBIND_ADDRESS");
   app.add_option("--id", options.agent_id, "name in the daemon's lists (default: HOST-PID)");
-  app.add_option("--worker", worker, "cubind-worker (default: beside this executable)")
+  app.add_option("--worker", worker, "cubind-worker (default: next to this executable)")
       ->envname("CUBIND_WORKER");
   app.add_option("--gpus", options.gpus,
                  "UUIDs or indices, separated by commas (default: CUDA_VISIBLE_DEVICES)")
@@ -66,7 +66,7 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
       ->check(CLI::IsMember({"cupti", "graph"}));
   app.add_option("--replay", options.replay,
                  "offer a replay device that plays this table of recorded trials; may be repeated");
-  app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: one a core)")
+  app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: one per core)")
       ->check(CLI::Range(1u, 1024u));
   app.add_option("--compile-deadline-ms", times.compile, "deadline of one compile")
       ->check(CLI::PositiveNumber);

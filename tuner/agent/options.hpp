@@ -16,7 +16,7 @@ namespace cubind {
 struct AgentOptions {
   std::string address;                   // of the daemon: unix:///PATH or HOST:PORT
   std::string agent_id;                  // default: HOST-PID
-  std::filesystem::path worker_program;  // default: cubind-worker beside this executable
+  std::filesystem::path worker_program;  // default: cubind-worker next to this executable
 
   std::vector<std::string>
       gpus;  // UUIDs or indices; empty: every GPU that the driver shows (CUDA_VISIBLE_DEVICES holds)

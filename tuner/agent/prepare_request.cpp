@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/key_encoder.hpp"
+#include "tuner/agent/trial_device.hpp"
 #include "tuner/plan/plan_program.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
@@ -54,6 +55,7 @@ void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Probl
   }
   buffer.set_seed(buffer_seed(input.job_key, argument.name));
   buffer.set_timed_zero(argument.timed_zero);
+  buffer.set_constant_output(argument.constant_output);
   if (is_output(argument)) {
     const ToleranceBounds bounds = input.spec->bounds(argument, problem);
     buffer.set_rtol(bounds.rtol);
@@ -67,6 +69,12 @@ void add_scalar(const JobInput& input, const ArgumentSpec& argument, const Probl
   scalar.set_name(argument.name);
   scalar.set_type(std::string(to_string(input.spec->element_type(argument, problem))));
   scalar.set_value(argument.bench);
+}
+
+bool is_random(const v1::BufferSpec& buffer) {
+  const std::string& kind = buffer.fill().kind();
+  return (buffer.role() == v1::IN || buffer.role() == v1::INOUT) && buffer.elements() > 0 &&
+         kind != to_string(Fill::Kind::Constant) && kind != to_string(Fill::Kind::Iota);
 }
 
 }  // namespace
@@ -103,6 +111,7 @@ v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t set
       add_scalar(input, argument, problem, request);
     }
   }
+  request.set_find_vacuity(setup == DeviceSetup::kMain && std::ranges::any_of(request.buffers(), is_random));
   request.set_reference(reference.kind);
   request.set_reference_cubin(reference.cubin);
   to_wire(reference.plan, *request.mutable_reference_plan());

@@ -45,6 +45,13 @@ void require_launchable(const JobInput& input, const PlanTemplate& launches, con
   }
 }
 
+std::string vacuous(const std::string& why) {
+  return "vacuous: the verification proves nothing, since " + why +
+         ". Check that the kernel and its reference read their inputs, and that every __constant__ and "
+         "__device__ variable which they read is set. Mark an output that does not depend on the inputs with "
+         "\"constant_output\": true";
+}
+
 v1::DeviceReply taken_by_others() {
   v1::DeviceReply reply;
   reply.set_outcome(v1::CORRECT);
@@ -134,10 +141,13 @@ v1::DeviceReply TrialDevice::prepare_beside_others(const DeviceSetup& setup) {
   if (reply.sticky()) {
     reply = remote_.prepare(setup.number, make);
   }
+  const std::string where = input_.spec->name + " at " + to_string(setup.problem);
+  if (!reply.vacuity().empty()) {
+    throw Error(ErrorCode::FailedPrecondition, where, vacuous(reply.vacuity()));
+  }
   if (reply.outcome() == v1::CORRECT) {
     return reply;
   }
-  const std::string where = input_.spec->name + " at " + to_string(setup.problem);
   if (reply.outcome() == v1::OUT_OF_MEMORY) {
     // Memory that another process has taken says nothing about what fits.
     if (consent_.gives_way() && remote_.probe().foreign_use()) {

@@ -40,7 +40,7 @@ enum class Outcome : std::uint8_t {
   Timeout,      // it did not end in time
   WrongResult,  // it ran and an element was out of tolerance, or a red zone was written
   OutOfMemory,  // the device had no memory for it at that time: never kept as a property of the configuration
-  Unverified,   // it ran, its first sample was too slow to win, and so nobody looked at its results
+  Unverified,   // it ran, its first sample was too slow to win, and so its results were not checked
 };
 
 /// "bucket", "stale", "other_revision", "nearest_problem", "other_device", "default".

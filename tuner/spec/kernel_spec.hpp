@@ -101,6 +101,7 @@ struct ArgumentSpec {
   std::uint32_t align_bytes = 16;
   Fill fill;
   bool timed_zero = false;
+  bool constant_output = false;  // outputs: the values do not depend on the inputs
   std::string expr;          // scalars by expression
   bool from_caller = false;  // scalars from the caller
   double bench = 0;          // the measurement passes it for a caller's scalar

@@ -320,6 +320,12 @@ Digest verification_digest(const KernelSpec& spec) {
     }
     key.end();
   }
+  // Only where there are any: digests from before are as they were.
+  for (const ArgumentSpec& argument : spec.arguments) {
+    if (argument.constant_output) {
+      key.field("constant_output", argument.name);
+    }
+  }
   return key.digest();
 }
 

@@ -164,7 +164,7 @@ void read_extent(const JsonNode& node, const SymbolTable& symbols, ArgumentSpec&
 
 ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
   refuse_unsupported(node, {"tensor_map"});
-  node.expect_keys({"buffer", "extent", "shape", "role", "align", "fill", "timed"});
+  node.expect_keys({"buffer", "extent", "shape", "role", "align", "fill", "timed", "constant_output"});
   ArgumentSpec argument;
   argument.type = read_element_type(node.at("buffer"), spec);
   argument.role = read_role(node.at("role"));
@@ -196,6 +196,12 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
       timed->fail("only clearing a buffer of role zero can be timed");
     }
     argument.timed_zero = timed->as_bool();
+  }
+  if (const auto constant = node.find("constant_output")) {
+    if (!is_output(argument)) {
+      constant->fail("only an output (role out, inout or zero) can be constant");
+    }
+    argument.constant_output = constant->as_bool();
   }
   return argument;
 }

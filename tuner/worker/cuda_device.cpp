@@ -153,11 +153,16 @@ v1::DeviceReply CudaDevice::opened(bool foreign) {
 
 v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
   setups_.erase(request.setup());
+  std::optional<std::string> vacuity;
   try {
     session().activate();
     auto made =
         std::make_unique<ProblemSetup>(session().context(), session().budget(), session().kernels(), request);
-    made->prepare_verification(0);
+    if (request.find_vacuity()) {
+      vacuity = made->find_vacuity();
+    } else {
+      made->prepare_verification(0);
+    }
     setups_[request.setup()] = std::move(made);
     session().worked();
     // Now, while the first configurations are compiled.
@@ -172,6 +177,7 @@ v1::DeviceReply CudaDevice::prepare(const v1::PrepareProblem& request) {
     return reply(*failure);
   }
   v1::DeviceReply prepared = reply();
+  prepared.set_vacuity(vacuity.value_or(""));
   prepared.set_foreign_use(session().foreign_use());
   *prepared.mutable_info() = session().info();
   return prepared;

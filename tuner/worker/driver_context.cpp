@@ -39,6 +39,12 @@ void DriverContext::synchronize(std::string_view operation) const {
   cuda::check(*driver_, driver_->stream_synchronize(stream_), operation);
 }
 
+void DriverContext::copy(cuda::DevicePtr to, cuda::DevicePtr from, std::uint64_t bytes) const {
+  if (bytes > 0) {
+    cuda::check(*driver_, driver_->memcpy_dtod_async(to, from, bytes, stream_), "copy on the device");
+  }
+}
+
 std::uint64_t DriverContext::free_memory_bytes() const {
   std::size_t free = 0;
   std::size_t total = 0;

@@ -38,6 +38,8 @@ class DriverContext {
   cuda::Stream stream() const { return stream_; }
   /// Waits for it. Throws DriverError with a kernel's fault.
   void synchronize(std::string_view operation) const;
+  /// Enqueues a copy on the device. Throws DriverError.
+  void copy(cuda::DevicePtr to, cuda::DevicePtr from, std::uint64_t bytes) const;
 
   /// Free memory of the GPU: the driver's figure once active, before that NVML's; 0 if neither tells.
   std::uint64_t free_memory_bytes() const;

@@ -26,15 +26,6 @@ std::vector<std::string> symbols_of(const v1::LaunchPlan& plan) {
   return {symbols.begin(), symbols.end()};
 }
 
-void copy_on_device(const DriverContext& context, cuda::DevicePtr to, cuda::DevicePtr from,
-                    std::uint64_t bytes) {
-  if (bytes == 0) {
-    return;
-  }
-  cuda::check(context.api(), context.api().memcpy_dtod_async(to, from, bytes, context.stream()),
-              "copy on the device");
-}
-
 void set_bytes(const DriverContext& context, cuda::DevicePtr to, std::byte value, std::uint64_t bytes) {
   if (bytes == 0) {
     return;
@@ -208,7 +199,7 @@ void ProblemSetup::fill_slots() {
       const cuda::DevicePtr first = buffer.variant.address();
       buffer.variant.move(Placement::Aligned, slot);
       if (has_inputs(buffer.variant.role())) {
-        copy_on_device(context_, buffer.variant.address(), first, buffer.variant.bytes());
+        context_.copy(buffer.variant.address(), first, buffer.variant.bytes());
       }
     }
   }
@@ -270,7 +261,7 @@ void ProblemSetup::make_input(Buffer& buffer, std::uint64_t input_seed) {
     kernels_.fill(to, buffer.variant.elements(), plan_fill(buffer.spec.fill(), seed));
   }
   if (buffer.variant.role() == v1::INOUT) {
-    copy_on_device(context_, buffer.pristine.address(), to.address, buffer.variant.bytes());
+    context_.copy(buffer.pristine.address(), to.address, buffer.variant.bytes());
   }
 }
 
@@ -308,7 +299,7 @@ void ProblemSetup::poison_outputs(std::byte value, bool of_reference) {
     const GuardedBuffer& target = of_reference ? *buffer.reference : buffer.variant;
     switch (target.role()) {
       case v1::INOUT:
-        copy_on_device(context_, target.address(), buffer.pristine.address(), target.bytes());
+        context_.copy(target.address(), buffer.pristine.address(), target.bytes());
         break;
       case v1::ZERO:
         set_bytes(context_, target.address(), std::byte{0}, target.bytes());
@@ -324,7 +315,7 @@ void ProblemSetup::restore() {
   for (Buffer& buffer : buffers_) {
     const GuardedBuffer& target = buffer.variant;
     if (target.role() == v1::INOUT) {
-      copy_on_device(context_, target.address(), buffer.pristine.address(), target.bytes());
+      context_.copy(target.address(), buffer.pristine.address(), target.bytes());
     } else if (target.role() == v1::ZERO && !buffer.spec.timed_zero()) {
       set_bytes(context_, target.address(), std::byte{0}, target.bytes());
     }

@@ -36,6 +36,10 @@ class ProblemSetup {
   /// Buffers at their slot, inputs of this seed, and the reference's outputs for them. Throws
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
+  /// Explains why a comparison with the reference would prove nothing: none of its outputs depends on the
+  /// inputs. Absent: one does. Call it first. It tries the seeds 0 and 1, and up to six more while no output
+  /// has changed, and leaves the setup prepared for verification with the last one.
+  std::optional<std::string> find_vacuity();
   /// Buffers at the first of the setup's slots in memory, and inputs for timing there and at the others.
   void prepare_timing();
   /// Each buffer at the next of its slots; after prepare_timing(). A plan has to be bound again.
@@ -98,6 +102,7 @@ class ProblemSetup {
   void make_input(Buffer& buffer, std::uint64_t input_seed);
   std::vector<const GuardedBuffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
+  bool depends_on_inputs();
   void run_reference(std::uint64_t input_seed);
   void poison_outputs(std::byte value, bool of_reference);
   std::vector<ZoneOnDevice> zones() const;

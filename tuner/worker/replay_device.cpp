@@ -14,7 +14,7 @@ namespace cubind::worker {
 namespace {
 
 constexpr std::size_t kMostRecorded =
-    10'000;  // problems that are told; a table with more is asked one by one
+    10'000;  // problems that are listed; a table with more is asked one by one
 constexpr std::uint32_t kReplayedCuda = 13000;  // a recorded driver loads whatever NVRTC compiled here
 
 v1::DeviceReply reply_of(v1::Outcome outcome, const std::string& detail = "") {

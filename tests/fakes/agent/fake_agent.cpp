@@ -286,7 +286,7 @@ AutoAgent::AutoAgent(const std::string& address, const v1::Hello& hello)
         continue;
       }
       if (lease->kind() == v1::Job::TUNE) {
-        ++state->tuned;  // before anybody hears that it was
+        ++state->tuned;  // before its end is known
         state->agent.tune(*lease);
       } else {
         ++state->compiled;

@@ -165,6 +165,26 @@ extern "C" __global__ void add_one(float* y, long long count) {
   }
 }
 
+__constant__ float unset_factors[4];  // never set: zeros
+
+extern "C" __global__ void scale_by_unset(const float* x, float* y, long long count) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i < count) {
+    y[i] = x[i] * unset_factors[i % 4];
+  }
+}
+
+extern "C" __global__ void leave_alone(const float* x, float* y, long long count) {}
+
+// The least element's index, by one thread.
+extern "C" __global__ void find_least(const float* x, int* index, long long count) {
+  int least = 0;
+  for (int i = 1; i < count; ++i) {
+    least = x[i] < x[least] ? i : least;
+  }
+  *index = least;
+}
+
 extern "C" __global__ void count_values(const int* x, int* counts, long long count) {
   const long long i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) {

@@ -15,6 +15,7 @@ struct BufferOptions {
   std::string content{};  // of a "file" fill
   std::uint32_t align = 16;
   bool timed_zero = false;
+  bool constant = false;  // an output that does not depend on the inputs
   double rtol = 1e-5;
   double atol = 1e-6;
 };

@@ -226,5 +226,52 @@ TEST_CASE("a plan that names no buffer of the setup is a fault of the caller") {
   CHECK_THAT(reply.detail(), Contains("no buffer \"z\""));
 }
 
+// What prepare says of a reference that is this kernel.
+std::string vacuity_of(Requests problem, const std::string& kernel, const std::vector<std::string>& buffers,
+                       std::int64_t count) {
+  problem.reference(problem.launch(kernel, static_cast<std::uint32_t>(count / 256 + 1), Requests::dim(256),
+                                   buffers, {count}));
+  problem.problem().set_find_vacuity(true);
+  DeviceWorkerProcess worker;
+  const v1::DeviceReply reply = worker.ask(problem.prepare());
+  INFO(reply.detail());
+  CHECK(reply.outcome() == v1::CORRECT);
+  return reply.vacuity();
+}
+
+Requests vector_problem(v1::Role role, bool constant = false) {
+  Requests problem;
+  problem.buffer("x", "f32", v1::IN, 1000).buffer("y", "f32", role, 1000, {.constant = constant});
+  return problem;
+}
+
+TEST_CASE("a reference that reads a __constant__ array which is never set makes the verification vacuous") {
+  const auto role = GENERATE(v1::OUT, v1::ZERO);
+  CHECK_THAT(vacuity_of(vector_problem(role), "scale_by_unset", {"x", "y"}, 1000),
+             Contains("the outputs (y) are the same for 8 different random inputs"));
+}
+
+TEST_CASE("outputs that the reference leaves alone make the verification vacuous") {
+  const auto role = GENERATE(v1::OUT, v1::ZERO, v1::INOUT);
+  CHECK_THAT(vacuity_of(vector_problem(role), "leave_alone", {"x", "y"}, 1000), Contains("(y)"));
+}
+
+TEST_CASE("an output that is marked as constant need not depend on the inputs") {
+  CHECK(vacuity_of(vector_problem(v1::OUT, true), "scale_by_unset", {"x", "y"}, 1000).empty());
+}
+
+TEST_CASE("a histogram, an index and an update in place depend on the inputs") {
+  Requests counts;
+  counts.buffer("x", "i32", v1::IN, 1000, {.fill = "choice", .parameters = {8, 0}})
+      .buffer("counts", "i32", v1::ZERO, 8);
+  CHECK(vacuity_of(counts, "count_values", {"x", "counts"}, 1000).empty());
+  Requests least;
+  least.buffer("x", "f32", v1::IN, 3).buffer("index", "i32", v1::OUT, 1);
+  CHECK(vacuity_of(least, "find_least", {"x", "index"}, 3).empty());
+  Requests sum;
+  sum.buffer("y", "f32", v1::INOUT, 1000);
+  CHECK(vacuity_of(sum, "add_one", {"y"}, 1000).empty());
+}
+
 }  // namespace
 }  // namespace cubind::test

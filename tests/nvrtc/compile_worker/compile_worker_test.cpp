@@ -226,7 +226,7 @@ TEST_CASE("a syntax error is the outcome compile with NVRTC's message and the wo
   CHECK(worker.compile(scale_request()).outcome() == v1::CORRECT);
 }
 
-TEST_CASE("a refusal of ptxas is told in its own words") {
+TEST_CASE("a refusal of ptxas is reported in its own words") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply = worker.compile(
       compile_request("__global__ void k(float* x) { __shared__ float s[30000]; s[threadIdx.x] = "
@@ -236,7 +236,7 @@ TEST_CASE("a refusal of ptxas is told in its own words") {
   CHECK_THAT(reply.log(), Contains("uses too much shared data") && !Contains("ptxas info"));
 }
 
-TEST_CASE("for a file that is not there the message says where it was looked for") {
+TEST_CASE("for a missing file the message says where it was looked for") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply = worker.compile(compile_request("#include <cstdint>\n", {"k"}));
   CHECK(reply.outcome() == v1::COMPILE);
@@ -261,7 +261,7 @@ TEST_CASE("for a constant of the C++ standard library the message names that of 
                  Contains("identifier \"NAN\" is undefined (math_constants.h has CUDART_NAN_F)"));
 }
 
-TEST_CASE("an entry that the source does not have is told as an entry") {
+TEST_CASE("an entry that the source does not have is reported as an entry") {
   WorkerProcess worker(any_toolchain());
   const v1::CompileReply reply = worker.compile(compile_request("__global__ void k() {}", {"kk<2>"}));
   CHECK(reply.outcome() == v1::COMPILE);

@@ -66,7 +66,7 @@ TEST_CASE("SIGTERM hands the lease back within five seconds") {
   CHECK(ended->code == 0);
 }
 
-// Returns when somebody has come to the socket, and leaves nobody there who answers.
+// Returns when a client has come to the socket, which stays without an answer.
 void wait_for_a_visit(const std::filesystem::path& socket, const std::function<void()>& listening) {
   const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -82,7 +82,7 @@ void wait_for_a_visit(const std::filesystem::path& socket, const std::function<v
   std::filesystem::remove(socket);
 }
 
-TEST_CASE("SIGTERM ends an agent whose daemon is not there") {
+TEST_CASE("SIGTERM ends an agent whose daemon is missing") {
   const TempDir folder;
   write_file_atomic(folder.path() / "table.json", replayed_table());
   SubprocessOptions options;
@@ -206,7 +206,7 @@ TEST_CASE("a stream that the daemon has ended tells the daemon's reason") {
   CHECK(fixture.end() == "protocol 1 is too old");
 }
 
-TEST_CASE("an artifact that the daemon refuses is told with its reason and the lease is not lost") {
+TEST_CASE("an artifact that the daemon refuses is reported with its reason and the lease is not lost") {
   StreamFixture fixture;
   fixture.stream.start();
   REQUIRE(fixture.daemon.hello());

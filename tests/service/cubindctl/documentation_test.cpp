@@ -133,7 +133,7 @@ TEST_CASE("every command has a manual page that man renders without a warning") 
   CHECK(pages.contains("cubindctl-kernels-init.1"));
 }
 
-TEST_CASE("one page is printed and a command that there is not is refused with what is near") {
+TEST_CASE("one page is printed and an unknown command is refused with what is near") {
   CHECK_THAT(ctl("unix:///nowhere", {"man", "kernels", "check"}).out,
              Contains("cubindctl\\-kernels\\-check"));
   CHECK_THAT(ctl("unix:///nowhere", {"man"}).out, Contains(".SH COMMANDS"));

@@ -72,7 +72,7 @@ TEST_CASE_METHOD(GetFixture, "get says which launches use the tensor cores") {
   CHECK_THAT(get({"--device", "nvidia-h200"}).out, Catch::Contains("  tensor cores  yes\n"));
 }
 
-TEST_CASE_METHOD(GetFixture, "get writes the cubin beside the printed answer") {
+TEST_CASE_METHOD(GetFixture, "get writes the cubin in addition to the printed answer") {
   const std::string file = (folder_.path() / "k.cubin").string();
   CHECK(get({"--device", "nvidia-h200", "-o", file}).exit_code == 0);
   CHECK(read_file(file) == "cubin");
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(GetFixture, "a wait that outlasts the timeout says that the job
 }
 
 TEST_CASE_METHOD(GetFixture,
-                 "a wait for a device that nobody offers lasts until the measurement or ends with 6") {
+                 "a wait for a device that no agent offers lasts until the measurement or ends with 6") {
   std::atomic<int> asked = 0;
   std::atomic<bool> ends = false;
   daemon_.scripts.get_variant = [&](const v1::GetVariantRequest&) {

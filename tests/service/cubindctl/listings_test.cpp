@@ -156,7 +156,7 @@ TEST_CASE("kernels check of a spec that does not parse ends with 2 and the point
   CHECK_THAT(result.err, Catch::Contains("ruff.toml"));
 }
 
-TEST_CASE("a file that is not there ends with 4") {
+TEST_CASE("a missing file ends with 4") {
   FakeDaemon daemon;
   CHECK(ctl(daemon, {"kernels", "check", "/nowhere/k.json"}).exit_code == 4);
   CHECK(ctl(daemon, {"import", "/nowhere/t.json"}).exit_code == 4);
@@ -204,7 +204,7 @@ TEST_CASE("health waits for the agent that the daemon has started") {
   CHECK(asked == 3);
 }
 
-TEST_CASE("health waits for a daemon as long as it is told to") {
+TEST_CASE("health waits for a daemon as long as --wait says") {
   const TempDir folder;
   const auto begun = std::chrono::steady_clock::now();
   const ProgramResult result =
@@ -214,7 +214,7 @@ TEST_CASE("health waits for a daemon as long as it is told to") {
   CHECK_THAT(result.err, Catch::Contains("no daemon answers there"));
 }
 
-TEST_CASE("health does not ask beyond the time that it is told to wait") {
+TEST_CASE("health does not ask beyond the time that --wait gives") {
   FakeDaemon daemon;
   daemon.scripts.get_status = [] {
     std::this_thread::sleep_for(std::chrono::seconds(4));

@@ -1,4 +1,4 @@
-// Kernel specs as a user edits them beside a running daemon: begun by `kernels init`, changed, broken,
+// Kernel specs as a user edits them next to a running daemon: begun by `kernels init`, changed, broken,
 // removed.
 #include <catch2/catch.hpp>
 #include <regex>
@@ -95,7 +95,7 @@ TEST_CASE("a kernel with a header of six mebibytes is checked as it is tuned") {
   TinyDaemon daemon;
   std::string header;
   for (int i = 0; header.size() < std::size_t{6} << 20; ++i) {
-    header += "// line " + std::to_string(i) + " of what somebody's tool has written\n";
+    header += "// line " + std::to_string(i) + " of what some tool has written\n";
   }
   write_file_atomic(daemon.kernels() / "large.h", header);
   const fs::path source = daemon.kernels() / "scale.cu";
@@ -123,7 +123,7 @@ TEST_CASE("kernels check with all lists the registers of each entry") {
   CHECK(std::regex_search(row, std::regex(R"(\n +\d+,\d+ +0,0 +0,0 +no,no +\d+  THREADS=)")));
 }
 
-TEST_CASE("a fault of a problem is told at the option that gives it") {
+TEST_CASE("a fault of a problem is reported at the option that gives it") {
   TinyDaemon daemon;
   const std::string spec = daemon.kernels() / "scale.json";
   for (const auto& words : {std::vector<std::string>{"kernels", "check", spec}, {"get", kTinyKernel}}) {
@@ -215,7 +215,8 @@ TEST_CASE("a changed source makes fresh records other revisions without a restar
 }
 
 TEST_CASE(
-    "a spec that becomes broken keeps its last good version and is told with file and pointer and cause") {
+    "a spec that becomes broken keeps its last good version and is reported with file and pointer and "
+    "cause") {
   TinyDaemon daemon;
   const fs::path spec = daemon.kernels() / "scale.json";
   replace_in(spec, "\"tunables\"", "\"tunable\"");
@@ -231,7 +232,7 @@ TEST_CASE(
   CHECK_FALSE(kernel_of(daemon, kTinyKernel).contains("error"));
 }
 
-TEST_CASE("a spec that is broken from the start is told and not usable") {
+TEST_CASE("a spec that is broken from the start is reported and not usable") {
   TinyDaemon daemon;
   write_file_atomic(daemon.kernels() / "worse.json", R"({"name": "worse", "tunables": {"A": "x"}})");
   CHECK_THAT(ctl(daemon, {"kernels"}).out, Contains("not usable: ") && Contains("worse.json"));

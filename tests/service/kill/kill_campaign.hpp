@@ -31,7 +31,7 @@ struct KilledJob {
   Problem problem;
   KillCell cell;
   std::string place;                        // failpoint at which it was killed, or from which it had gone on
-  bool killed = false;                      // false: the job never came there, or the process was not there
+  bool killed = false;                      // false: the job never came there, or the process did not exist
   bool was_stored = false;                  // every batch that the agent had sent was stored
   bool one_was_stored = false;              // the oldest that was not acknowledged
   std::chrono::milliseconds gone_after{0};  // until the killed process and all that came from it had ended
@@ -39,7 +39,7 @@ struct KilledJob {
   v1::TuneEvent last;
 };
 
-/// Winners by problem, of jobs that nobody disturbed.
+/// Winners by problem, of undisturbed jobs.
 std::map<std::string, std::string> undisturbed_winners(const std::vector<Problem>& problems);
 
 /// Where a job is held: at failpoints that it reaches one after the other. The last one counts.

@@ -16,7 +16,7 @@ PATIENCE = 0.5  # seconds: ten times that of launches, for a machine that does o
 LITTLE, SOON = 0.8 * PATIENCE, 4 * PATIENCE
 GONE = UnavailableError("no daemon answers there", "unix:///none")
 
-# A question that nobody answers is under way when the process ends.
+# A question without an answer is under way when the process ends.
 ENDS = """
 import threading
 from cubind._asking import Asker, Lookup
@@ -73,7 +73,7 @@ class Asking(unittest.TestCase):
         first = self.slow()
         second = self.submit("next")
         self.assertTrue(LITTLE < self.brief(first) < SOON)
-        self.assertLess(self.brief(first), LITTLE)  # nobody waits twice for one
+        self.assertLess(self.brief(first), LITTLE)  # no call waits twice for one
         self.assertLess(self.brief(second), LITTLE)  # nor for what stands behind it
         self.assertIsNone(first.answer)
         self.go.set()

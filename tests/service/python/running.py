@@ -69,7 +69,7 @@ class Daemon(contextlib.AbstractContextManager):
 
 
 class FakeArray:
-    """An array in GPU memory that is not there: the fake driver reads no memory."""
+    """An array in GPU memory that does not exist: the fake driver reads no memory."""
 
     def __init__(self, address, shape, typestr="<f4", strides=None):
         self.__cuda_array_interface__ = {

@@ -30,7 +30,7 @@ import sys, cubind, cubind.torch as operators, torch
 assert "grpc" not in sys.modules
 from cubind.torch import _dispatch, _operator
 _dispatch._are_plain = lambda tensors: True
-cubind.connect = _operator.asker.submit = None  # nobody may call them
+cubind.connect = _operator.asker.submit = None  # they must not be called
 operators.strict()
 x, w = torch.randn(4, 8, requires_grad=True), torch.ones(8)
 assert "RmsNorm" not in str(operators.rms_norm(x, (8,), w).grad_fn)

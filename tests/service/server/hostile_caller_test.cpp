@@ -61,7 +61,7 @@ void write_endless_kernel(const std::filesystem::path& folder) {
   write_file_atomic(file, spec.dump());
 }
 
-TEST_CASE("questions whose default is not valid keep nobody waiting") {
+TEST_CASE("questions whose default is not valid make no other caller wait") {
   TunedDaemon daemon;
   write_endless_kernel(daemon.folder() / "kernels");
   daemon.config().kernels.push_back(daemon.folder() / "kernels");
@@ -122,7 +122,7 @@ TEST_CASE("dry runs of large spaces keep neither listings nor jobs nor the end w
   CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(5));
 }
 
-TEST_CASE("a connection is told how many streams it may have") {
+TEST_CASE("a connection gets the limit of streams it may have") {
   DaemonFixture daemon;
   const UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};

@@ -127,5 +127,14 @@ TEST_CASE("a winner that faults after timing is out once that has repeated") {
   CHECK(text(result.winner()) == "A=1,B=1");
 }
 
+TEST_CASE("a job whose outputs do not depend on its inputs fails as vacuous, before anything is measured") {
+  World world({.vacuity = "the outputs (y) are the same"});
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(), Catch::Matchers::StartsWith("simulated at N=1024,T=f32: vacuous: ") &&
+                                 Catch::Matchers::Contains("the outputs (y) are the same"));
+  CHECK(world.device.measured.empty());
+}
+
 }  // namespace
 }  // namespace cubind::test

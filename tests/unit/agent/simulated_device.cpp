@@ -188,6 +188,9 @@ v1::DeviceReply SimulatedDevice::work(const v1::DeviceRequest& request) {
       }
       bytes_[request.prepare().setup()] = verify::setup_bytes(request.prepare());
       setups_[request.prepare().setup()] = problem_from_wire(request.prepare().problem(), "problem");
+      if (request.prepare().find_vacuity()) {
+        reply.set_vacuity(behaviour_.vacuity);
+      }
       break;
     case v1::DeviceRequest::kLoad:
       return load(request.load());

@@ -51,7 +51,7 @@ TEST_CASE("compiles are under way while the device measures") {
   CHECK(under_way.back() == 0);
 }
 
-TEST_CASE("a job that nobody waits for compiles in the background until somebody does") {
+TEST_CASE("a job that no caller waits for compiles in the background until one does") {
   World world({});
   world.channel.awaited = false;
   world.options.compile_window = 4;
@@ -128,7 +128,7 @@ TEST_CASE("inside the tie margin the incumbent stays") {
 }
 
 TEST_CASE("the finalists of a round are measured in an order that changes from round to round") {
-  // Four finalists that nobody can tell apart, and the default, which loses soon.
+  // Four finalists that are equally fast, and the default, which loses soon.
   World world({.time_us = [](const Configuration& one) { return one.value("A") == 3 ? 100.0 : 200.0; },
                .noise = 0.03});
   world.run();

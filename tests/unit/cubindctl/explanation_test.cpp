@@ -89,7 +89,7 @@ TEST_CASE_METHOD(Recorded, "a trial shows whether it uses the tensor cores") {
   CHECK(json_of(explained(), question)["best"][0]["tensor_cores"] == true);
 }
 
-TEST_CASE_METHOD(Recorded, "the share of the roofline is told only where the memory's clock is known") {
+TEST_CASE_METHOD(Recorded, "the share of the roofline is shown only where the memory's clock is known") {
   const Explanation unknown = explained();
   CHECK_FALSE(unknown.timed.front().roofline_share);
   REQUIRE(unknown.remarks.size() == 1);
@@ -165,7 +165,8 @@ TEST_CASE_METHOD(Recorded, "tunables are ranked by what they explain of all tria
   CHECK(std::ranges::is_sorted(explanation.tunables, std::ranges::greater{}, &TunableEffect::explained));
 }
 
-TEST_CASE_METHOD(Recorded, "a failed configuration is told with its outcome and message and is not timed") {
+TEST_CASE_METHOD(Recorded,
+                 "a failed configuration is reported with its outcome and message and is not timed") {
   TableTrial& trial = slowest();
   trial.outcome = Outcome::Compile;
   trial.detail = "error: too many resources\nat line 3";

@@ -24,7 +24,7 @@ v1::TuneEvent halfway(const std::string& device = "nvidia-h200") {
 
 }  // namespace
 
-TEST_CASE("a wide terminal is told everything") {
+TEST_CASE("a wide terminal shows everything") {
   CHECK(bar_text(halfway("replay-1a2b"), {2, 4}, 160) ==
         "replayed: 2 of 4 done [##########----------] 50/100 screening, best 18.11 us, rmsnorm_forward "
         "N=4096,D=4096,T=bf16");
@@ -50,7 +50,7 @@ TEST_CASE("the line tells the time so far and about how much is left") {
   CHECK(bar_text(event, {2, 4, 2, 40'000}, 120).find("52 s, about 36 s left") != std::string::npos);
 }
 
-TEST_CASE("no rest is told before it can be known") {
+TEST_CASE("no rest is shown before it can be known") {
   v1::Job job = halfway().job();
   job.set_elapsed_ms(12'000);
   CHECK(*time_left_ms(job, {}) == Approx(12'000));
@@ -63,7 +63,7 @@ TEST_CASE("no rest is told before it can be known") {
   CHECK_FALSE(time_left_ms(job, {}));
 }
 
-TEST_CASE("what a job compiles and verifies while it screens is told as screening") {
+TEST_CASE("what a job compiles and verifies while it screens is shown as screening") {
   v1::Job job = halfway().job();
   for (const char* stage : {"compiling", "verifying", "screening"}) {
     job.set_phase(stage);

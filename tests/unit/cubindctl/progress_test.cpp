@@ -31,7 +31,7 @@ v1::TuneEvent event(v1::Job::State state, const std::string& stage = "",
 
 }  // namespace
 
-TEST_CASE("of a job that runs its stage is told and of one that has ended what else is to be known") {
+TEST_CASE("of a job that runs its stage is shown and of one that has ended what else is to be known") {
   v1::Job job = event(v1::Job::RUNNING, "screening").job();
   job.set_note("9 GiB are needed");
   CHECK(detail_of(job) == "screening");

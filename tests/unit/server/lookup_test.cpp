@@ -114,7 +114,7 @@ TEST_CASE("candidates rank by their worst departure then by count") {
 
 TEST_CASE("at equal match evidence decides measured then provisional then imported") {
   LookupFixture f;
-  // Of another toolchain: beside a measurement of its own the store keeps no provisional one.
+  // Of another toolchain: with a measurement of its own the store keeps no provisional one.
   RecordRow provisional = f.record(4096, h200_class(), {}, "nvrtc 12.8");
   provisional.provisional = true;
   RecordRow imported = f.record(4096);
@@ -232,7 +232,7 @@ TEST_CASE("a record that was measured by another flush method is stale and yield
   CHECK(f.best(f.ask(4096)).match.exact());
 }
 
-TEST_CASE("what is known of one flush method stays when a record of another is read anew") {
+TEST_CASE("what is known of one flush method stays when a record of another is read again") {
   LookupFixture f;
   RecordRow old = f.record(4096);
   old.question.policy.flush_method = kFlushMethod - 1;
@@ -367,7 +367,7 @@ TEST_CASE("a search takes turns among the best that were tried for its neighbour
   CHECK(start == std::vector{with_threads(128), with_threads(1024), with_threads(512), with_threads(256)});
 }
 
-TEST_CASE("a search is told what was tried for four neighbours and the winners of further ones") {
+TEST_CASE("a search gets what was tried for four neighbours and the winners of further ones") {
   LookupFixture f;
   std::vector<RecordRow> rows;
   for (const std::int64_t n : {64, 256, 512, 1024, 2048}) {
@@ -381,7 +381,7 @@ TEST_CASE("a search is told what was tried for four neighbours and the winners o
   CHECK(start == std::vector{with_threads(128), with_threads(256), with_threads(1024)});
 }
 
-TEST_CASE("a search is told at most so many configurations of its neighbours") {
+TEST_CASE("a search gets at most so many configurations of its neighbours") {
   LookupFixture f;
   f.add({f.record(2048, h200_class(), with_threads(128))});
   std::vector<Configuration> many;

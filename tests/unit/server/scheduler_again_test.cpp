@@ -21,7 +21,7 @@ TEST_CASE("a contended record is provisional") {
 }
 
 struct Contended : SchedulerFixture {
-  /// A job ends with a record that was measured beside a foreign process.
+  /// A job ends with a record that was measured next to a foreign process.
   Contended() {
     agent = scheduler->agent_joined(agent_with("always"), link);
     submit();

@@ -1,4 +1,4 @@
-// Who gets which lease and with what, how a lease ends, and which job comes next.
+// Which agent gets which lease and with what, how a lease ends, and which job comes next.
 #include <catch2/catch.hpp>
 
 #include "tests/support/full_disk.hpp"
@@ -250,7 +250,7 @@ TEST_CASE("a winner of another flush method is no incumbent of a search and one 
   CHECK(f.link.leases.at(1).incumbent->trial == key_of("trial a").digest);
 }
 
-TEST_CASE("an agent is told which job comes next on its GPU") {
+TEST_CASE("an agent learns which job comes next on its GPU") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   f.submit(4096);
@@ -282,7 +282,7 @@ TEST_CASE("a job that waits for an idle GPU is announced behind one that a calle
   CHECK(f.link.announced[0].job.question.problem == f.question(64).problem);
 }
 
-TEST_CASE("a lease and an announcement say whether somebody waits for the job") {
+TEST_CASE("a lease and an announcement say whether a caller waits for the job") {
   SchedulerFixture f;
   TuneOrder awaited{f.question(4096), h200_class()};
   awaited.awaited = true;
@@ -296,7 +296,7 @@ TEST_CASE("a lease and an announcement say whether somebody waits for the job") 
   CHECK(f.link.leases[1].nobody_waits);
 }
 
-TEST_CASE("a job that somebody waits for is granted before older ones that nobody waits for") {
+TEST_CASE("a job that a caller waits for is granted before older ones without one") {
   SchedulerFixture f;
   f.submit(64);
   f.submit(1024);
@@ -311,7 +311,7 @@ TEST_CASE("a job that somebody waits for is granted before older ones that nobod
   CHECK(f.link.leases[1].job.question.problem == f.question(64).problem);
 }
 
-TEST_CASE("an agent is told once when somebody begins to wait for a job that it works on") {
+TEST_CASE("an agent is notified once when a caller begins to wait for a job that it works on") {
   SchedulerFixture f;
   f.scheduler->agent_joined(agent_with(), f.link);
   const std::string job = f.submit().job.id;
@@ -323,7 +323,7 @@ TEST_CASE("an agent is told once when somebody begins to wait for a job that it 
   f.scheduler->await("no such job");
 }
 
-TEST_CASE("a job that is asked for anew is awaited from then on, also under its next lease") {
+TEST_CASE("a job that is asked for again is awaited from then on, also under its next lease") {
   SchedulerFixture f;
   const auto agent = f.scheduler->agent_joined(agent_with(), f.link);
   f.submit();

@@ -381,4 +381,13 @@ TEST_CASE("a reference is compiled without the options that change results") {
         std::vector<std::string>{"--std=c++20"});
 }
 
+TEST_CASE("an output that may be constant is in the verification digest, and only where a spec says so") {
+  SpecBuilder builder;
+  const Digest before = verification_digest(*builder.parse());
+  builder.json["arguments"]["y"]["constant_output"] = false;
+  CHECK(verification_digest(*builder.parse()) == before);
+  builder.json["arguments"]["y"]["constant_output"] = true;
+  CHECK(verification_digest(*builder.parse()) != before);
+}
+
 }  // namespace cubind::test

@@ -57,7 +57,7 @@ TEST_CASE("what the caller owns has no extent that depends on tunables") {
              Catch::StartsWith("scale.json /arguments/y/extent: ") && Catch::Contains("BLOCKS"));
 }
 
-TEST_CASE("a shape stands in the place of an extent or agrees with it") {
+TEST_CASE("a shape stands instead of an extent or agrees with it") {
   SpecBuilder builder;
   builder.json["arguments"]["x"]["shape"] = {"N", "D"};
   builder.json["arguments"]["y"].erase("extent");
@@ -103,7 +103,7 @@ TEST_CASE("the reference is given nothing that depends on tunables") {
                  "scale.json /reference/launches/0/arguments/2: \"n\" depends on the tunable \"BLOCKS\""));
 }
 
-TEST_CASE("what must be a list or an object is told as what it must be") {
+TEST_CASE("what must be a list or an object is reported as what it must be") {
   CHECK(refusal([](OrderedJson& json) { json["tunables"]["SPLIT"] = "x"; }) ==
         "scale.json /tunables/SPLIT: expected an array, found a string");
   CHECK(refusal([](OrderedJson& json) {
@@ -125,7 +125,7 @@ TEST_CASE("what must be a list or an object is told as what it must be") {
         "scale.json /problem/types/T: expected an array, found a string");
 }
 
-TEST_CASE("tolerances that are wrong or missing are told with how they are written") {
+TEST_CASE("tolerances that are wrong or missing are reported with how they are written") {
   CHECK_THAT(refusal([](OrderedJson& json) {
                json["tolerance"] = {{"rtol", 1e-3}, {"atol", 1e-3}};
              }),
@@ -353,6 +353,13 @@ TEST_CASE("a file of the bundle outside of the spec's folder lies in one of its 
 TEST_CASE("a spec that leads elsewhere by a headers folder must name it relative to its own") {
   CHECK_THAT(refusal([](OrderedJson& json) { json["headers"] = {"/usr/include"}; }),
              Catch::Contains("/headers/0: \"/usr/include\" is absolute"));
+}
+
+TEST_CASE("only an output can be constant") {
+  SpecBuilder builder;
+  builder.json["arguments"]["x"]["constant_output"] = true;
+  CHECK_THROWS_WITH(builder.parse(),
+                    Catch::Contains("/arguments/x/constant_output") && Catch::Contains("only an output"));
 }
 
 }  // namespace cubind::test
