@@ -60,13 +60,14 @@ def draw(document):
     title = "How much slower a tuner's choice is than the fastest configuration it could have chosen"
     source = (
         f"{toolchain['device']}, {toolchain['date'][:10]}, driver {toolchain['driver']}, Triton {toolchain['triton']}. "
-        "./dev bench repeats. Axis: linear up to 0.2 %, then logarithmic."
+        "./dev bench repeats"
     )
+    axis = "Time above that of the fastest configuration; the axis is linear up to 0.2 %, then logarithmic."
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{bottom + 60}" '
-        f'viewBox="0 0 {WIDTH} {bottom + 60}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{bottom + 68}" '
+        f'viewBox="0 0 {WIDTH} {bottom + 68}" role="img">',
         f"<title>{html.escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{bottom + 60}" fill="#fff"/>',
+        f'<rect width="{WIDTH}" height="{bottom + 68}" fill="#fff"/>',
         f'<text x="{LEFT}" y="26" {FONT} font-size="14" fill="#222">{html.escape(title)}</text>',
     ]
     for tick in (t for t in TICKS if t <= most):
@@ -78,8 +79,9 @@ def draw(document):
     for number, (name, regrets) in enumerate(sides.items()):
         lines += strip(name, regrets, TOP + number * STRIP, most)
     lines.append(
-        f'<text x="{LEFT}" y="{bottom + 42}" {FONT} font-size="10" fill="#666">{html.escape(source)}</text>'
+        f'<text x="{LEFT}" y="{bottom + 54}" {FONT} font-size="10" fill="#666">{html.escape(source)}</text>'
     )
+    lines.append(f'<text x="{LEFT}" y="{bottom + 38}" {FONT} font-size="10" fill="#666">{axis}</text>')
     return "\n".join([*lines, "</svg>", ""])
 
 

@@ -73,7 +73,7 @@ class Compiler {
   WorkerProcess worker_{toolchain_};
 };
 
-/// Each entry is told whole by its cubin, and takes what the launches pass.
+/// Each entry is reported whole by its cubin, and takes what the launches pass.
 void compare(const v1::CompileReply& reply, const PlanTemplate& launches, const Problem& problem,
              const Configuration& configuration, const DeviceConstants& device) {
   const std::vector<std::string> symbols(reply.entry_symbols().begin(), reply.entry_symbols().end());

@@ -1,4 +1,4 @@
-// A compiled entry takes or allows less than the spec plans: what a check, a job and a caller are told.
+// A compiled entry takes or allows less than the spec plans: what a check, a job and a caller are reported.
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"

@@ -21,7 +21,7 @@ std::optional<CubinEntry> entry_of(const std::string& section) {
   return entries.empty() ? std::nullopt : std::optional(entries.at("k"));
 }
 
-TEST_CASE("the entries of compiled cubins are told with sizes and limits") {
+TEST_CASE("the entries of compiled cubins are reported with sizes and limits") {
   const std::string architecture = GENERATE("sm_90", "sm_120");
   const CubinEntries entries = read_cubin_entries(golden(architecture));
   CHECK(entries.size() == 7);

@@ -199,7 +199,7 @@ TEST_CASE("a grid is a multiple of the cluster unless it counts clusters") {
   CHECK(exceeded({.wants_launch_clusters = true}, {2, 2, 2}, {}).size() == 1);
 }
 
-TEST_CASE("a launch that is left out is not compared and the next one is told at its own place") {
+TEST_CASE("a launch that is left out is not compared and the next one is reported at its own place") {
   const CompiledEntry bounded{.limits = {.max_threads = 64}};
   const auto found = entry_faults(launches_of({"first", "second"}), {{launch_of("second", {}, {128, 1, 1})}},
                                   {{"first", bounded}, {"second", bounded}});
