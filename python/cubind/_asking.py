@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import sys
 import threading
 import time
@@ -44,7 +45,8 @@ _OF_ONE_QUESTION = (
 class Lookup:
     """One question: on its way until it has an answer or an error of its own.
 
-    ask: gives the answer; called on the background thread. settled: called there afterwards.
+    ask: gives the answer; called on the background thread. settled: called there afterwards; what it raises
+    is warned of.
     """
 
     def __init__(self, ask: Callable[[], Any], settled: Callable[[Lookup], None]) -> None:
@@ -104,6 +106,7 @@ class Asker:
         with self._changed:
             self._pending.append(lookup)
             self._wake()
+        self._warn_of_failure()
 
     def wait_briefly(self, lookup: Lookup) -> None:
         """Waits for the answer, for at most 50 ms, once for each question, and not at all while the daemon
@@ -167,11 +170,15 @@ class Asker:
         if thread is not None:
             thread.join(_EXIT_PATIENCE)
 
-    # With _changed held.
+    # With _changed held. If no thread can be started, it is tried again when next called.
     def _wake(self) -> None:
         if self._pending and self._thread is None and not self._closed:
             self._thread = threading.Thread(target=self._run, name="cubind", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError as error:
+                self._thread = None
+                self._fail(InternalError(f"no thread to ask the daemon: {error}", "cubind"))
         self._changed.notify_all()
 
     # ---- On the thread ----
@@ -209,9 +216,12 @@ class Asker:
         with self._changed:
             if epoch != self._epoch or lookup not in self._pending:
                 return
-            is_failure = error is not None and not _is_of_one_question(error)
-            if is_failure:
+            if error is not None and not _is_of_one_question(error):
                 self._fail(error)
+                # All others come first: perhaps it is only this question that the daemon fails at.
+                lookup.not_before = time.monotonic()
+                self._pending.remove(lookup)
+                self._pending.append(lookup)
             else:
                 self.failure, self._delay, self._retry_at, self._is_silent = None, 0.0, 0.0, False
                 if _is_not_yet(error):
@@ -219,19 +229,28 @@ class Asker:
                 else:
                     self._pending.remove(lookup)
                     lookup.answer, lookup.error = answer, error
-            warns, self._has_warned = is_failure and not self._has_warned, self._has_warned or is_failure
         if lookup.is_settled:
-            lookup.settled(lookup)
-        if warns:
-            warn(
-                f"torch's own operators are used, without cubind's kernels: {error}. The daemon is asked again "
-                "from time to time, and at once by cubind.torch.wait(); CUBIND=0 turns cubind off"
-            )
+            try:
+                lookup.settled(lookup)
+            except Exception as caught:  # the thread has other questions
+                warn(f"an answer was not taken over: {type(caught).__name__}: {caught}")
+        self._warn_of_failure()
         with self._changed:  # after what a waiter may look at
             self._changed.notify_all()
 
+    def _warn_of_failure(self) -> None:
+        with self._changed:
+            failure = self.failure
+            if failure is None or self._has_warned:
+                return
+            self._has_warned = True
+        warn(
+            f"torch's own operators are used, without cubind's kernels: {failure}. The daemon is asked again "
+            "from time to time, and at once by cubind.torch.wait(); CUBIND=0 turns cubind off"
+        )
+
     # With _changed held.
-    def _fail(self, error: CubindError | None) -> None:
+    def _fail(self, error: CubindError) -> None:
         self.failure = error
         self._failures += 1
         self._delay = min(2 * self._delay or self._first_delay, _LONGEST_DELAY)
@@ -251,13 +270,14 @@ _warned: set[str] = set()
 
 
 def warn(message: str, about: str = "") -> None:
-    """A RuntimeWarning, the first time for what it is about, by default for the message. Never an exception:
-    the caller computes without cubind."""
+    """A RuntimeWarning, the first time for what it is about, by default for the message. Never an exception,
+    whatever warnings.showwarning is: the caller computes without cubind."""
     about = about or message
     if about in _warned:
         return
     _warned.add(about)
     try:
         warnings.warn(f"cubind: {message}", RuntimeWarning, stacklevel=2)
-    except RuntimeWarning as error:  # python -W error
-        print(error, file=sys.stderr)
+    except Exception as error:  # a RuntimeWarning with python -W error
+        with contextlib.suppress(Exception):  # stderr may be closed
+            print(error, file=sys.stderr)

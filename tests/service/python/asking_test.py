@@ -6,6 +6,7 @@ import threading
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import running
 from cubind import _asking
@@ -101,6 +102,42 @@ class Asking(unittest.TestCase):
         self.assertIn("ZeroDivisionError: here", str(self.asker.failure))
         self.assertFalse(lookup.is_settled)
 
+    def test_a_question_that_the_daemon_always_fails_at_does_not_hold_up_others(self):
+        bad = self.submit(GONE)
+        self.assertTrue(running.eventually(lambda: self.asker.failure is not None))
+        other = self.submit("answer")
+        late = self.submit(UnavailableError("no compiled artifact yet"), "late answer")
+        self.assertTrue(running.eventually(lambda: other.is_settled and late.is_settled))
+        self.assertEqual((other.answer, late.answer, bad.is_settled), ("answer", "late answer", False))
+        self.asker.drop(bad)
+
+    def test_a_fault_of_who_is_told_is_warned_of_and_others_are_asked(self):
+        def refuse(_):
+            raise ZeroDivisionError("there")
+
+        warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True) as caught:
+            self.asker.submit(Lookup(lambda: "answer", refuse))
+            self.assertTrue(running.eventually(lambda: caught))
+            self.assertIn("ZeroDivisionError: there", str(caught[0].message))
+            second = self.submit("other")
+            self.assertTrue(running.eventually(lambda: second.is_settled))
+
+    def test_a_thread_that_cannot_be_started_is_a_failure_and_is_tried_again(self):
+        self.asker = Asker(PATIENCE, first_delay=0.01)
+        warnings.simplefilter("always")
+        none = mock.patch.object(
+            threading.Thread, "start", side_effect=RuntimeError("can't start new thread")
+        )
+        with warnings.catch_warnings(record=True) as caught, none:
+            lookup = self.submit("answer")
+            self.assertLess(self.brief(lookup), LITTLE)
+            self.assertFalse(self.asker.wait(running.PATIENCE))
+        (warning,) = (str(one.message) for one in caught)
+        self.assertIn("no thread to ask the daemon: can't start new thread", warning)
+        self.assertTrue(running.eventually(lambda: self.asker.hurry() or lookup.is_settled))
+        self.assertEqual((lookup.answer, self.asker.failure), ("answer", None))
+
     def test_a_daemon_that_fails_is_asked_again_and_warned_of_once(self):
         warnings.simplefilter("always")
         with warnings.catch_warnings(record=True) as caught:
@@ -164,6 +201,8 @@ class Asking(unittest.TestCase):
         warnings.simplefilter("error")
         lookup = self.submit(GONE, "answer")
         self.assertTrue(running.eventually(lambda: lookup.is_settled))
+        with mock.patch.object(warnings, "warn", side_effect=OSError("a closed log")):
+            _asking.warn("something")
 
     def test_the_thread_lives_as_long_as_there_are_questions(self):
         lookup = self.submit("answer")
