@@ -110,15 +110,21 @@ def applied(
     return apply
 
 
-# ---- Torch's own operators, of which it documents the functions alone; None where torch has none ----
+# ---- Torch's own operators, of which it documents the functions alone; None unless is_known, and where torch
+# has none ----
 
-rms_norm: Any = _found("ops.aten._fused_rms_norm")
-rms_norm_backward: Any = _found("ops.aten._fused_rms_norm_backward")
-layer_norm: Any = _found("ops.aten.native_layer_norm")
-layer_norm_backward: Any = _found("ops.aten.native_layer_norm_backward")
-softmax_backward: Any = _found("ops.aten._softmax_backward_data")
-_flash_attention: Any = _found("ops.aten._scaled_dot_product_flash_attention")
-_flash_attention_backward: Any = _found("ops.aten._scaled_dot_product_flash_attention_backward")
+
+def _own(name: str) -> Any:
+    return _found(f"ops.aten.{name}") if is_known else None
+
+
+rms_norm: Any = _own("_fused_rms_norm")
+rms_norm_backward: Any = _own("_fused_rms_norm_backward")
+layer_norm: Any = _own("native_layer_norm")
+layer_norm_backward: Any = _own("native_layer_norm_backward")
+softmax_backward: Any = _own("_softmax_backward_data")
+_flash_attention: Any = _own("_scaled_dot_product_flash_attention")
+_flash_attention_backward: Any = _own("_scaled_dot_product_flash_attention_backward")
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -148,7 +154,7 @@ def flash_attention_backward(
 
 # A causal mask that is not square is another one for torch.
 def _takes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> bool:
-    if not (is_known and q.is_cuda) or _flash_attention is None or (causal and q.shape[2] != k.shape[2]):
+    if not q.is_cuda or _flash_attention is None or (causal and q.shape[2] != k.shape[2]):
         return False
     given = torch.backends.cuda.SDPAParams(q, k, v, None, 0.0, causal, q.shape[1] != k.shape[1])
     return torch.backends.cuda.can_use_flash_attention(given)

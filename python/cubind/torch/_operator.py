@@ -67,6 +67,9 @@ class Operator:
         ] = {}  # under way, or with an error; their dims
         self._renewals: list[tuple[Key, tuple[int, ...], Lookup]] = []  # of variants in use
         self._reopened: set[Key] = set()  # by step(): no call waits for them again
+        # Dims that had an error of their own; those of the next question of the key are others, if a call of
+        # the next step has others.
+        self._passed_over: dict[Key, set[tuple[int, ...]]] = {}
         self._retried_at = 0.0
 
     def call(
@@ -129,7 +132,9 @@ class Operator:
 
     def ask_ahead(self, key: Key, dims: tuple[int, ...]) -> None:
         """Asks for a kernel that will be needed, without waiting."""
-        if not (settings.strict or IS_OFF or key in self._variants or key in self._lookups or is_capturing()):
+        if settings.strict or IS_OFF or is_capturing() or key in self._variants or key in self._lookups:
+            return
+        if dims not in self._passed_over.get(key, ()):
             self._submit(key, dims)
 
     def _launch(self, key: Key, dims: tuple[int, ...], stream: int, arguments: tuple[Any, ...]) -> bool:
@@ -160,7 +165,7 @@ class Operator:
         if settings.strict:
             return self._find_now(key, dims)
         entry = self._lookups.get(key)
-        if entry is None and is_capturing():
+        if entry is None and (is_capturing() or dims in self._passed_over.get(key, ())):
             return None
         lookup = entry[0] if entry is not None else self._submit(key, dims)
         asker.wait_briefly(lookup)
@@ -257,11 +262,13 @@ class Operator:
         if settings.strict:
             self._forget_the_rest()
             return
-        if not (self._variants or self._lookups or self._renewals):
+        if not (self._variants or self._lookups or self._renewals or self._passed_over):
             return
-        self.renew()
         now = time.monotonic()
-        if now - self._retried_at >= _RETRY_AFTER:
+        retries = now - self._retried_at >= _RETRY_AFTER
+        self.renew(retries)
+        self._end_passing_over()
+        if retries:
             self._retried_at = now
             self._reopen()
 
@@ -282,46 +289,76 @@ class Operator:
                 asker.drop(lookup)
             self._lookups.clear()
             self._renewals.clear()
+            self._passed_over.clear()
             self._clear_calls()
             for key, known in self._variants.items():
                 self._tell_calls(key, known)
 
-    def renew(self) -> None:
-        """Takes over the answers for variants in use, and asks again for those that may have changed."""
-        self._take_renewals()
-        under_way = {(key, dims) for key, dims, _ in self._renewals}
-        for key, known in self._variants.items():
-            for one in known:
-                if not one.is_current and (key, one.dims) not in under_way:
-                    self._renew_one(key, one.dims)
+    def renew(self, retries: bool = True) -> None:
+        """Takes over the answers for variants in use, and asks again for those that may have changed; only
+        with retries for those whose last question had an error of its own."""
+        self._take_renewals(retries)
+        with self._lock:
+            under_way = {(key, dims) for key, dims, _ in self._renewals}
+            renewals = [
+                self._renewal(key, one.dims)
+                for key, known in self._variants.items()
+                for one in known
+                if not one.is_current and (key, one.dims) not in under_way
+            ]
+            self._renewals += renewals
+        for _, _, lookup in renewals:
+            asker.submit(lookup)
 
-    def _renew_one(self, key: Key, dims: tuple[int, ...]) -> None:
-        lookup = Lookup(lambda: self._ask(key, dims), lambda _: None)
-        self._renewals.append((key, dims, lookup))
-        asker.submit(lookup)
+    def _renewal(self, key: Key, dims: tuple[int, ...]) -> tuple[Key, tuple[int, ...], Lookup]:
+        return key, dims, Lookup(lambda: self._ask(key, dims), lambda _: None)
 
-    def _take_renewals(self) -> None:
+    # Those with an error stay under way until there are retries, and their variants in use: a kernel that was
+    # right is right.
+    def _take_renewals(self, retries: bool = False) -> None:
         if not self._renewals or is_capturing():
             return
-        settled = [renewal for renewal in self._renewals if renewal[2].is_settled]
-        self._renewals = [renewal for renewal in self._renewals if not renewal[2].is_settled]
-        for key, dims, lookup in settled:
-            # Without an answer the variant stays: a kernel that was right is right.
-            if lookup.answer is None:
-                continue
-            try:
-                with _on_device(key[1]):
-                    self._load(key, dims, lookup.answer)
-            except CubindError as error:
-                warn(f"{self.name}: an earlier variant stays in use: {error}")
+        answered, others = [], []
+        with self._lock:
+            for renewal in self._renewals:
+                lookup = renewal[2]
+                if lookup.answer is not None:
+                    answered.append(renewal)
+                elif lookup.error is None or not retries:
+                    others.append(renewal)
+            self._renewals = others
+        for renewal in answered:
+            self._take_renewal(renewal)
 
-    # The next call asks again for what had an error of its own, perhaps with other dims, and does not wait.
+    def _take_renewal(self, renewal: tuple[Key, tuple[int, ...], Lookup]) -> None:
+        key, dims, lookup = renewal
+        try:
+            with _on_device(key[1]):
+                self._load(key, dims, lookup.answer)
+        except CubindError as error:
+            warn(f"{self.name}: an earlier variant stays in use: {error}")
+            lookup.answer, lookup.error = None, error
+            with self._lock:
+                self._renewals.append(renewal)
+
+    # A call of the next step asks again for what had an error of its own, with other dims if there are such
+    # calls, and does not wait.
     def _reopen(self) -> None:
-        for key in self._take_failed():
+        for key, dims in self._take_failed().items():
             self._reopened.add(key)
             with self._lock:
+                passed_over = self._passed_over.setdefault(key, set())
+                if len(passed_over) >= _MAX_VARIANTS:
+                    passed_over.clear()
+                passed_over.add(dims)
                 if key not in self._variants:
                     self._untell_calls(key)
+
+    # No call of the step that has ended had other dims.
+    def _end_passing_over(self) -> None:
+        with self._lock:
+            for key in self._passed_over.keys() - self._lookups.keys():
+                del self._passed_over[key]
 
     def retry(self) -> None:
         """Asks again for what had an error of its own."""

@@ -53,6 +53,9 @@ class Settings:
 
     def connected(self) -> Client:
         """The client. Connecting may take as long as a private daemon takes to start."""
+        client = self.client  # use() may have given one while another thread still connects
+        if client is not None:
+            return client
         with self._connecting:
             if self.client is not None:
                 return self.client

@@ -36,6 +36,7 @@ class Checks(unittest.TestCase):
             "losses differ by 0.060": {"losses": [1.06] * 40},
             "a step took 51.0 ms more": {"after": [5.0] * 39 + [56.0]},
             "no kernel was launched": {"report": REPORT[:1]},
+            "not every kernel was loaded": {"loaded": False},
         }
         for told, change in changes.items():
             with self.subTest(told):

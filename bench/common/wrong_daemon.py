@@ -6,14 +6,13 @@ from concurrent import futures
 
 import grpc
 from cubind._schemas import cubind_pb2
+from cubind.question import Question
 
 SERVICE = "cubind.v1.Cubind"
 
 
 def reply_of(client, kernel, problem, device):
     """What the client's daemon replies, as bytes."""
-    from cubind.question import Question
-
     request = client._request(kernel, problem, Question(device=device, tune=False), None)
     with grpc.insecure_channel(client.address) as channel:
         call = channel.unary_unary(f"/{SERVICE}/GetVariant")
