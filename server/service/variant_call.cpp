@@ -61,9 +61,6 @@ void VariantCall::begin() {
     throw Error(ErrorCode::InvalidArgument, "request",
                 "is not a GetVariantRequest in protobuf's wire format");
   }
-  if (request.on_miss() == v1::WAIT && begin_with_an_agent()) {
-    return;
-  }
   state_ = reply_state(context_);
   try {
     asked_ = context_.questions.read(request);
@@ -76,6 +73,9 @@ void VariantCall::begin() {
   }
   pinned_ = asked_.job.empty() ? nullptr : context_.pins.snapshot(asked_.job);
   resolve();
+  if (!resolution_.hit && asked_.on_miss == OnMiss::Wait && begin_with_an_agent()) {
+    return;
+  }
   ++(resolution_.hit ? context_.hits : context_.misses);
   if (resolution_.hit && resolution_.answer && !resolution_.compile) {
     reply_now();

@@ -132,7 +132,10 @@ v1::PrepareProblem TrialDevice::setup_request(const DeviceSetup& setup) {
   if (buffers) {
     plans.push_back(&*buffers);
   }
-  return make_prepare_request(input_, setup.number, setup.problem, plans, reference_for(setup.problem));
+  v1::PrepareProblem request =
+      make_prepare_request(input_, setup.number, setup.problem, plans, reference_for(setup.problem));
+  request.set_find_vacuity(request.find_vacuity() && !knows_vacuity_);
+  return request;
 }
 
 v1::DeviceReply TrialDevice::prepare_beside_others(const DeviceSetup& setup) {
@@ -146,6 +149,7 @@ v1::DeviceReply TrialDevice::prepare_beside_others(const DeviceSetup& setup) {
     throw Error(ErrorCode::FailedPrecondition, where, vacuous(reply.vacuity()));
   }
   if (reply.outcome() == v1::CORRECT) {
+    knows_vacuity_ = knows_vacuity_ || setup.number == DeviceSetup::kMain;
     return reply;
   }
   if (reply.outcome() == v1::OUT_OF_MEMORY) {

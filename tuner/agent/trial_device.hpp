@@ -97,6 +97,7 @@ class TrialDevice {
   RemoteDevice& remote_;
   ConsentGate& consent_;
   unsigned repeats_ = 0;  // in a row
+  bool knows_vacuity_ = false;
 };
 
 }  // namespace cubind

@@ -102,9 +102,9 @@ struct ArgumentSpec {
   Fill fill;
   bool timed_zero = false;
   bool constant_output = false;  // outputs: the values do not depend on the inputs
-  std::string expr;          // scalars by expression
-  bool from_caller = false;  // scalars from the caller
-  double bench = 0;          // the measurement passes it for a caller's scalar
+  std::string expr;              // scalars by expression
+  bool from_caller = false;      // scalars from the caller
+  double bench = 0;              // the measurement passes it for a caller's scalar
 };
 
 /// Whether the caller reads it after the launch: what is compared with the reference.

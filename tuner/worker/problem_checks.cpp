@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "tuner/worker/fill.hpp"
 #include "tuner/worker/problem_setup.hpp"
 
@@ -61,42 +62,57 @@ std::vector<std::uint64_t> ProblemSetup::hash_inputs() {
   return kernels_.hash(wanted);
 }
 
-// The variant's buffers hold what the reference has made of the first inputs; those that the kernel updates in
-// place are compared with what they were.
-bool ProblemSetup::depends_on_inputs() {
-  return std::ranges::any_of(buffers_, [this](const Buffer& buffer) {
-    if (!should_depend(buffer.spec) || !buffer.reference) {
-      return false;
-    }
-    const TypedAddress other = buffer.variant.role() == v1::INOUT
-                                   ? TypedAddress{buffer.pristine.address(), buffer.variant.type()}
-                                   : buffer.variant.typed();
-    return kernels_.compare(other, buffer.reference->typed(), buffer.variant.elements(), {}).mismatches > 0;
+// Whether an output of the reference differs from that for the first inputs, of which `first` holds copies.
+// One that is updated in place must also differ from what it was before.
+bool ProblemSetup::depends_on_inputs(const std::map<std::string, DeviceMemory>& first) {
+  const auto differs = [this](const Buffer& buffer, const DeviceMemory& other) {
+    const TypedAddress out = buffer.reference->typed();
+    return kernels_.compare({other.address(), out.type}, out, buffer.variant.elements(), {}).mismatches > 0;
+  };
+  return std::ranges::any_of(buffers_, [&](const Buffer& buffer) {
+    const auto copy = first.find(buffer.variant.name());
+    return copy != first.end() && differs(buffer, copy->second) &&
+           (buffer.variant.role() != v1::INOUT || differs(buffer, buffer.pristine));
   });
+}
+
+std::map<std::string, DeviceMemory> ProblemSetup::copy_reference() {
+  std::map<std::string, DeviceMemory> copies;
+  for (const Buffer& buffer : buffers_) {
+    if (should_depend(buffer.spec) && buffer.reference) {
+      DeviceMemory& copy =
+          copies.emplace(buffer.variant.name(), DeviceMemory(budget_, buffer.variant.bytes())).first->second;
+      context_.copy(copy.address(), buffer.reference->address(), buffer.variant.bytes());
+    }
+  }
+  return copies;
 }
 
 std::optional<std::string> ProblemSetup::find_vacuity() {
   prepare_verification(0);
-  std::string names;
-  for (Buffer& buffer : buffers_) {
-    if (!should_depend(buffer.spec) || !buffer.reference) {
-      continue;
+  std::map<std::string, DeviceMemory> first;
+  try {
+    first = copy_reference();
+  } catch (const cuda::DriverError& error) {
+    if (error.result() != cuda::Result::OutOfMemory) {
+      throw;
     }
-    names += (names.empty() ? "" : ", ") + buffer.variant.name();
-    if (buffer.variant.role() != v1::INOUT) {
-      context_.copy(buffer.variant.address(), buffer.reference->address(), buffer.variant.bytes());
-    }
+    return std::nullopt;
   }
-  for (std::uint64_t seed = 1; seed < kSeedsTried && !names.empty(); ++seed) {
+  for (std::uint64_t seed = 1; seed < kSeedsTried && !first.empty(); ++seed) {
     prepare_verification(seed);
-    if (depends_on_inputs()) {
+    if (depends_on_inputs(first)) {
       return std::nullopt;
     }
   }
-  if (names.empty()) {
+  if (first.empty()) {
     return std::nullopt;
   }
-  return "the outputs (" + names + ") are the same for " + std::to_string(kSeedsTried) +
+  std::vector<std::string> names;
+  for (const auto& [name, copy] : first) {
+    names.push_back(name);
+  }
+  return "the outputs (" + join(names, ", ") + ") are the same for " + std::to_string(kSeedsTried) +
          " different random inputs";
 }
 

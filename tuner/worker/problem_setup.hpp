@@ -37,8 +37,9 @@ class ProblemSetup {
   /// Error(FailedPrecondition) where the reference writes outside its buffers.
   void prepare_verification(std::uint64_t input_seed);
   /// Explains why a comparison with the reference would prove nothing: none of its outputs depends on the
-  /// inputs. Absent: one does. Call it first. It tries the seeds 0 and 1, and up to six more while no output
-  /// has changed, and leaves the setup prepared for verification with the last one.
+  /// inputs. Absent: one does, or there is no memory for a copy of the outputs. Call it first. It tries the
+  /// seeds 0 and 1, and up to six more while no output has changed, and leaves the setup prepared for
+  /// verification with the last one.
   std::optional<std::string> find_vacuity();
   /// Buffers at the first of the setup's slots in memory, and inputs for timing there and at the others.
   void prepare_timing();
@@ -102,7 +103,8 @@ class ProblemSetup {
   void make_input(Buffer& buffer, std::uint64_t input_seed);
   std::vector<const GuardedBuffer*> inputs() const;
   std::vector<std::uint64_t> hash_inputs();
-  bool depends_on_inputs();
+  std::map<std::string, DeviceMemory> copy_reference();
+  bool depends_on_inputs(const std::map<std::string, DeviceMemory>& first);
   void run_reference(std::uint64_t input_seed);
   void poison_outputs(std::byte value, bool of_reference);
   std::vector<ZoneOnDevice> zones() const;

@@ -174,6 +174,13 @@ extern "C" __global__ void scale_by_unset(const float* x, float* y, long long co
   }
 }
 
+extern "C" __global__ void scale_in_place_by_unset(float* y, long long count) {
+  const long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+  if (i < count) {
+    y[i] *= unset_factors[i % 4];
+  }
+}
+
 extern "C" __global__ void leave_alone(const float* x, float* y, long long count) {}
 
 // The least element's index, by one thread.

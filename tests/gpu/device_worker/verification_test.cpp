@@ -251,6 +251,12 @@ TEST_CASE("a reference that reads a __constant__ array which is never set makes 
              Contains("the outputs (y) are the same for 8 different random inputs"));
 }
 
+TEST_CASE("an update in place by a __constant__ array which is never set makes the verification vacuous") {
+  Requests problem;
+  problem.buffer("y", "f32", v1::INOUT, 1000);
+  CHECK_THAT(vacuity_of(problem, "scale_in_place_by_unset", {"y"}, 1000), Contains("(y)"));
+}
+
 TEST_CASE("outputs that the reference leaves alone make the verification vacuous") {
   const auto role = GENERATE(v1::OUT, v1::ZERO, v1::INOUT);
   CHECK_THAT(vacuity_of(vector_problem(role), "leave_alone", {"x", "y"}, 1000), Contains("(y)"));

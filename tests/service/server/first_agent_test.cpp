@@ -16,7 +16,9 @@ constexpr milliseconds kStarts{20'000};
 
 /// A daemon whose agent is on its way for that long.
 struct Starting : DaemonFixture {
-  explicit Starting(milliseconds time = kStarts) {
+  explicit Starting(milliseconds time = kStarts) { expect_agent(time); }
+
+  void expect_agent(milliseconds time) {
     ServiceContext& shared = context();
     shared.jobs.run([&] { shared.scheduler.expect_agent_until(std::chrono::steady_clock::now() + time); });
   }
@@ -76,6 +78,21 @@ TEST_CASE("a question that waits for a measurement waits for the agent") {
   const Got got = call.get();
   REQUIRE(got.status.ok());
   CHECK(got.reply.provenance().evidence() == v1::MEASURED);
+}
+
+TEST_CASE("a question that waits for a measurement gets a stored one without an agent") {
+  Starting daemon;
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_on_miss(v1::WAIT);
+  {
+    AutoAgent agent(daemon.address(), hello_with(h200_facts()));
+    REQUIRE(daemon.get(request).reply.provenance().evidence() == v1::MEASURED);
+  }
+  DaemonFixture::eventually([&] { return daemon.status().agents() == 0; });
+  daemon.expect_agent(kStarts);
+  auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
+  REQUIRE(call.wait_for(std::chrono::seconds(5)) == std::future_status::ready);
+  CHECK(call.get().reply.provenance().evidence() == v1::MEASURED);
 }
 
 TEST_CASE("an agent that does not come ends the wait with the error that says so") {
