@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -19,7 +20,11 @@ _PROBE = 1.0  # seconds that a daemon has to take a connection
 def runtime_folder() -> pathlib.Path:
     """The folder of the user's sockets."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return pathlib.Path(runtime, "cubind") if runtime else pathlib.Path(f"/tmp/cubind-{os.getuid()}")
+    return pathlib.Path(runtime, "cubind") if runtime else _folder_in_tmp()
+
+
+def _folder_in_tmp() -> pathlib.Path:
+    return pathlib.Path(f"/tmp/cubind-{os.getuid()}")
 
 
 def find_address(given: str | None) -> tuple[str | None, str]:
@@ -31,11 +36,23 @@ def find_address(given: str | None) -> tuple[str | None, str]:
         return address, ""
     tried = []
     for socket in (runtime_folder() / "cubind.sock", SYSTEM_SOCKET):
-        why_not = refusal(socket)
+        why_not = foreign_owner(socket) or refusal(socket)
         if not why_not:
             return f"unix://{socket}", ""
         tried.append(f"{socket}: {why_not}")
     return None, "; ".join(tried)
+
+
+def foreign_owner(path: pathlib.Path) -> str:
+    """Why a path in the user's folder in /tmp, where others could have made it, is not to be trusted; "" if
+    it, or any path elsewhere, is."""
+    folder = _folder_in_tmp()
+    if folder in (path, *path.parents):
+        for each in (folder, path):
+            with contextlib.suppress(OSError):
+                if each.lstat().st_uid not in (os.getuid(), 0):
+                    return f"{each} belongs to another user"
+    return ""
 
 
 def refusal(path: pathlib.Path) -> str:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import Answer, Client, CubindError, TuneResult, UnavailableError, _core, _wire, programs
+from .embedded import cache_folder
 
 _KERNEL = "rmsnorm_forward"
 _TABLE = pathlib.Path(__file__).parent / "_demo" / "rmsnorm_h200.json"
@@ -110,9 +111,11 @@ def _wheels(gpu: dict[str, dict[str, Any]] | None) -> list[str]:
 
 def _cuda_folder(wheels: list[str]) -> pathlib.Path:
     """Where the wheels lie: machines that share the cache may have other drivers."""
-    base = os.environ.get("XDG_CACHE_HOME")
     name = f"demo-cuda-below-{wheels[0].rpartition('<')[2]}"
-    return (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / name
+    try:
+        return cache_folder() / name
+    except UnavailableError as error:
+        raise DemoError(f"there is no folder for NVRTC: {error}; XDG_CACHE_HOME names one") from None
 
 
 def _with_packages(folder: pathlib.Path) -> dict[str, str]:

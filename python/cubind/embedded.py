@@ -112,19 +112,32 @@ def _listens(path: pathlib.Path) -> bool:
 def _runtime_folder() -> pathlib.Path:
     """Socket and locks: on a local file system, short enough for a socket's path, this user's alone."""
     folder = _address.runtime_folder() / "embedded"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in (folder.parent, folder):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if why_not := _address.foreign_owner(each):
+            raise UnavailableError(
+                f"the private daemon cannot have its files here: {why_not}; {_OTHER_FOLDERS}"
+            )
     if folder.stat().st_uid != os.getuid():
         raise UnavailableError("belongs to another user", str(folder))
     return folder
 
 
 def _cache_folder() -> pathlib.Path:
-    base = os.environ.get("XDG_CACHE_HOME")
     try:
-        folder = (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind" / "embedded"
-    except RuntimeError:
+        folder = cache_folder() / "embedded"
+    except UnavailableError as error:
         raise UnavailableError(
-            f"the private daemon has no folder for its store: the user has no home; {_OTHER_FOLDERS}"
+            f"the private daemon has no folder for its store: {error.cause}; {_OTHER_FOLDERS}"
         ) from None
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def cache_folder() -> pathlib.Path:
+    """The folder of what can be made again. Raises UnavailableError if there is none."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (pathlib.Path(base) if base else pathlib.Path.home() / ".cache") / "cubind"
+    except RuntimeError:
+        raise UnavailableError("the user has no home") from None

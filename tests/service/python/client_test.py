@@ -12,6 +12,7 @@ import os
 import pathlib
 import pickle
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -504,6 +505,38 @@ class Addresses(unittest.TestCase):
             for _ in range(4):  # more than the queue holds: the test accepts none
                 with cubind.connect() as client:
                     self.assertEqual(client.address, f"unix://{self.socket}")
+
+    def test_a_socket_in_tmp_that_another_user_made_is_not_used(self):
+        me = 4_000_000_000 + os.getpid()  # nobody's folder
+        folder = pathlib.Path(f"/tmp/cubind-{me}")
+        folder.mkdir()
+        self.addCleanup(shutil.rmtree, folder)
+        owners = {}
+        self.enterContext(mock.patch.object(os, "getuid", lambda: me))
+        self.enterContext(
+            mock.patch.object(pathlib.Path, "lstat", lambda path: types.SimpleNamespace(st_uid=owners[path]))
+        )
+        os.environ.pop("XDG_RUNTIME_DIR")
+        path = folder / "cubind.sock"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen(8)
+            for owners[folder], owners[path] in ((me, me), (0, 0)):
+                with cubind.connect() as client:
+                    self.assertEqual(client.address, f"unix://{path}")
+            for of_folder, of_socket, foreign in ((1, me, folder), (me, 1, path)):
+                owners |= {folder: of_folder, path: of_socket, folder / "embedded": me}
+                with self.assertRaisesRegex(cubind.UnavailableError, f"{foreign} belongs to another user"):
+                    cubind.connect()
+                with cubind.connect(f"unix://{path}") as client:  # who names it, means it
+                    self.assertEqual(client.address, f"unix://{path}")
+            owners[folder] = 1
+            with self.assertRaisesRegex(
+                cubind.UnavailableError, f"cannot have its files here: {folder} belongs to another user; XDG_"
+            ):
+                os.environ.pop("CUBIND_EMBEDDED")
+                cubind.connect()
+            self.assertFalse((folder / "embedded").exists())
 
     def test_cubind_is_off_when_the_environment_says_so(self):
         out = running.run_python(

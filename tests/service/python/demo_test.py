@@ -158,6 +158,21 @@ class Demo(unittest.TestCase):
         )
         self.assertEqual(list((self.folder / "cache/cubind").iterdir()), [])
 
+    def test_a_user_without_a_home_is_told_to_name_a_folder(self):
+        self.environment.pop("XDG_CACHE_HOME")
+        code = (
+            "import pathlib, sys; from unittest import mock; from cubind import demo\n"
+            "with mock.patch.object(pathlib.Path, 'home', side_effect=RuntimeError): sys.exit(demo.main())"
+        )
+        result = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=self.environment
+        )
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(
+            result.stderr,
+            "demo: there is no folder for NVRTC: the user has no home; XDG_CACHE_HOME names one\n",
+        )
+
     def test_the_example_program_understands_what_it_is_told_on_a_gpu(self):
         """Without a GPU or a daemon it fails, but not because of its options."""
         nobody = f"unix://{self.folder}/nobody.sock"
