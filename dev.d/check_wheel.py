@@ -59,13 +59,15 @@ def unpack(wheel, folder):
 
 
 def start_error(program, folder):
-    """The loader's message if a program does not start where LD_LIBRARY_PATH has a broken libstdc++, or if a
-    library lacks a function."""
+    """Why a program does not start where LD_LIBRARY_PATH has a broken libstdc++: the loader's message, for a
+    library that lacks a function too, or the signal that ends it."""
     broken = folder / "broken"
     broken.mkdir(exist_ok=True)
     (broken / "libstdc++.so.6").write_text("no library")
     environment = {"LD_LIBRARY_PATH": str(broken), "LD_BIND_NOW": "1"}
     result = subprocess.run([program, "--help"], env=environment, capture_output=True, text=True)
+    if result.returncode < 0:
+        return f"signal {-result.returncode} ends it: {result.stderr}"
     return result.stderr if re.search("error while loading|symbol lookup error", result.stderr) else ""
 
 

@@ -2,15 +2,21 @@
 // glibc 2.34 and serves programs of older versions. Linked by package.sh.
 #include <sys/random.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <mutex>
 
 // std::random_device calls it, and only glibc 2.36 has it. The map of libstdc++ keeps this one hidden.
 extern "C" std::uint32_t arc4random() noexcept {
   std::uint32_t value = 0;
   while (getrandom(&value, sizeof value, 0) != sizeof value) {
-    // interrupted before the kernel had gathered enough entropy
+    // EINTR: interrupted before the kernel had gathered enough entropy. Otherwise a seccomp filter refuses
+    // the call, and nothing is random.
+    if (errno != EINTR) {
+      std::abort();
+    }
   }
   return value;
 }

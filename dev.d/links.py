@@ -15,7 +15,7 @@ from words import tracked
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-PATH = re.compile(r"`([a-z_]+/[\w./-]*)`")
+PATH = re.compile(r"`(\.?[a-z_][\w.]*/[\w./-]*)`")
 
 
 def blanked(pattern, text):

@@ -45,6 +45,14 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.faults(text, "ARCHITECTURE.md"), fault)
         self.assertEqual(self.faults(text, "page.md"), [])
 
+    def test_folders_with_a_dot_in_their_name_are_looked_for_too(self):
+        for folder in ("dev.d", ".ci"):
+            (self.root / folder).mkdir()
+            (self.root / folder / "run").touch()
+            fault = f"{folder}/gone: no such file or folder"
+            text = f"`{folder}/run` `{folder}/`\n`{folder}/gone`\n"
+            self.assertEqual(self.faults(text, "ARCHITECTURE.md"), [(2, fault)])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -18,7 +18,7 @@ wheel() {
     .deps/venv/bin/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$built" \
     --config-settings="cmake.define.CUBIND_PACKAGE=$package" ./python
   .deps/venv/bin/python -m wheel tags --remove --platform-tag "$WHEEL_PLATFORM" "$built"/*.whl >/dev/null
+  .deps/venv/bin/python dev.d/check_wheel.py "$built"/*.whl || die "the wheel does not keep what its name promises: $built"
   mv "$built"/*.whl dist/
   rm -rf "$built"
-  .deps/venv/bin/python dev.d/check_wheel.py dist/cubind-*.whl || die "the wheel does not keep what its name promises"
 }

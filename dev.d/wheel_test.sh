@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests of symbol_version.py, which needs no wheel. Exit status 1: one failed.
+# Tests of symbol_version.py, libstdcxx.cpp and check_wheel.py, which need no wheel. Exit status 1: one failed.
 set -euo pipefail
 cd "$(dirname "$0")"
 die() { echo "$*" >&2; exit 1; }
@@ -32,3 +32,41 @@ found=$(versions_of "$folder/waits" | grep condition_variable4wait)
 ! versions_of "$folder/waits" | grep -q 3.4.30 || die "the program still needs GLIBCXX_3.4.30"
 "$folder/waits" || die "the loader refuses the program"
 cmp -s "$folder/asserts" "$folder/untouched" || die "a program that needs another symbol of GLIBCXX_3.4.30 was changed"
+
+# A process that is refused random numbers ends; one that is interrupted tries again. getrandom() is the test's own.
+cat >"$folder/random.cpp" <<'CPP'
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstdint>
+#include <sys/types.h>
+extern "C" ssize_t getrandom(void*, size_t size, unsigned) {
+  static int calls = 0;
+  if (calls++ == 1) { return static_cast<ssize_t>(size); }
+  errno = std::getenv("REFUSED") ? EPERM : EINTR;
+  return -1;
+}
+extern "C" std::uint32_t arc4random() noexcept;
+int main() { arc4random(); }
+CPP
+echo 'GLIBCXX_3.4.11 { global: _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE; local: *; };' >"$folder/versions.map"
+g++ -std=c++20 -fuse-ld=bfd -o "$folder/random" "$folder/random.cpp" libstdcxx.cpp -Wl,--version-script="$folder/versions.map"
+"$folder/random" || die "arc4random() does not try again after an interruption"
+status=0
+{ (ulimit -c 0; REFUSED=1 exec "$folder/random") || status=$?; } 2>/dev/null
+[ $status = 134 ] || die "arc4random() without random numbers: exit status $status, not 134"
+
+# The check of a wheel imports abi3info and pyelftools, which only `./dev wheel` installs.
+python=$PWD/../.deps/venv/bin/python
+if "$python" -c 'import abi3info, elftools' 2>/dev/null; then
+  printf '#!/bin/sh\nkill -SEGV $$\n' >"$folder/dies"
+  printf '#!/bin/sh\nexit 2\n' >"$folder/usage"
+  chmod +x "$folder/dies" "$folder/usage"
+  "$python" -B - "$folder" <<'PYTHON' || die "check_wheel.py does not tell a program that dies from one that starts"
+import pathlib, sys
+import check_wheel
+folder = pathlib.Path(sys.argv[1])
+assert "signal 11" in check_wheel.start_error(folder / "dies", folder)
+assert check_wheel.start_error(folder / "usage", folder) == ""
+PYTHON
+fi
