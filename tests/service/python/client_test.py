@@ -507,7 +507,7 @@ class Addresses(unittest.TestCase):
                     self.assertEqual(client.address, f"unix://{self.socket}")
 
     def test_a_socket_in_tmp_that_another_user_made_is_not_used(self):
-        me = 4_000_000_000 + os.getpid()  # nobody's folder
+        me = 4_000_000_000 + os.getpid()  # no account has it
         folder = pathlib.Path(f"/tmp/cubind-{me}")
         folder.mkdir()
         self.addCleanup(shutil.rmtree, folder)
