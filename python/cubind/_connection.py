@@ -21,10 +21,13 @@ _OPTIONS = [
 ]
 # gRPC's own words if no daemon listens; the daemon's own UNAVAILABLE has other words.
 _CONNECT_FAILURE = re.compile(
-    r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing"
+    r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing|"
+    r"resolv|resolution"
 )
 # gRPC's own words if the daemon ends during a call.
-_CONNECTION_LOSS = re.compile(r"Socket closed|Connection reset|Broken pipe|recvmsg|GOAWAY")
+_CONNECTION_LOSS = re.compile(
+    r"Socket closed|Connection reset|Broken pipe|recvmsg|GOAWAY|Cancelling all calls"
+)
 # "problem.dims.N: is 0, must be ..." begins with the field's path.
 _FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
 

@@ -15,6 +15,7 @@ import time
 from . import _address, programs
 from .errors import CubindError, NotFoundError, UnavailableError
 
+_STORE_IS_TAKEN = "has it open"  # the daemon's own words
 _PATIENCE = 60.0  # seconds until a started daemon listens
 _OTHER_FOLDERS = "XDG_RUNTIME_DIR names another folder for its socket, XDG_CACHE_HOME for its store"
 
@@ -42,9 +43,13 @@ class EmbeddedDaemon:
         fcntl.flock(self._users, fcntl.LOCK_SH)  # waits for a daemon that is ending
         with (self._folder / "start.lock").open("a") as starting:
             fcntl.flock(starting, fcntl.LOCK_EX)
-            # It does not end while this process holds its lock.
-            if not _listens(self._socket):
-                self._start(arguments)
+            try:
+                # It does not end while this process holds its lock.
+                if not _listens(self._socket):
+                    self._start(arguments)
+            finally:
+                # Closing the file would not do: a child forked meanwhile has it open too.
+                fcntl.flock(starting, fcntl.LOCK_UN)
 
     @property
     def address(self) -> str:
@@ -79,6 +84,13 @@ class EmbeddedDaemon:
             ),
             *("--until-unlocked", str(self._folder / "users.lock"), *arguments),
         ]
+        # A daemon whose starter was killed still holds the store for a second or two.
+        for last in (False, False, True):
+            if self._runs(command, log_path, last):
+                return
+            time.sleep(1)
+
+    def _runs(self, command: list[str], log_path: pathlib.Path, last: bool) -> bool:
         with log_path.open("w") as log:
             process = subprocess.Popen(
                 command,
@@ -88,17 +100,23 @@ class EmbeddedDaemon:
                 start_new_session=True,  # a terminal's Ctrl-C is not for it
                 env=programs.environment(),
             )
-        self._await(process, log_path)
+        try:
+            return self._await(process, log_path, last)
+        except BaseException:  # Ctrl-C too
+            process.kill()
+            process.wait()
+            raise
 
-    def _await(self, process: subprocess.Popen[bytes], log: pathlib.Path) -> None:
+    # Whether the daemon listens. False if it ended and is worth another start.
+    def _await(self, process: subprocess.Popen[bytes], log: pathlib.Path, last: bool) -> bool:
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until and process.poll() is None:
             if _listens(self._socket):
-                return
+                return True
             time.sleep(0.01)
         ended = process.poll()
-        process.kill()
-        process.wait()
+        if ended is not None and not last and _STORE_IS_TAKEN in log.read_text(errors="replace"):
+            return False
         what = f"did not listen within {_PATIENCE:.0f} s" if ended is None else "ended while it started"
         raise UnavailableError(
             f"the private daemon {what}: {log.read_text()[-2000:].strip()}; {_OTHER_FOLDERS}", str(log)

@@ -16,7 +16,13 @@ from .._asking import Asker, Lookup, warn
 from .._connection import import_grpc
 from .._loading import load
 from .._switch import IS_OFF
-from ..errors import CubindError, DataLossError, FailedPreconditionError, InvalidArgumentError
+from ..errors import (
+    CubindError,
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnavailableError,
+)
 from ..question import Question
 from ._access import access
 from ._variants import TYPES, Call, Found, Key, Loaded, settings
@@ -207,6 +213,10 @@ class Operator:
         except DataLossError as error:
             cause = f"the daemon's answer is wrong ({error}): start one of this version, {_core.version}"
             raise DataLossError(cause, client.address) from None
+        except UnavailableError as error:
+            if error.field == client.address:
+                settings.lost(client)
+            raise
 
     # On the background thread. The next call loads the variant: it has the CUDA context, and it knows whether
     # a graph is captured.

@@ -36,8 +36,10 @@ class Settings:
     is needed."""
 
     def __init__(self) -> None:
-        self.strict = int(os.environ.get("WORLD_SIZE", "1")) > 1
+        ranks = os.environ.get("WORLD_SIZE", "")
+        self.strict = ranks.isdecimal() and int(ranks) > 1
         self.client: Client | None = None
+        self._found: Client | None = None  # the client that connected() has made
         self.after_fork()
         _fork.watch(self)
 
@@ -64,8 +66,16 @@ class Settings:
             except UnavailableError as error:
                 raise UnavailableError(error.cause, error.field or "cubind.connect()") from None
             with self._guard:  # use() may have come in between
-                self.client = self.client or made
+                if self.client is None:
+                    self.client = self._found = made
                 return self.client
+
+    def lost(self, client: Client) -> None:
+        """The daemon of the client does not answer: one that connected() has found is looked for again, since
+        a private daemon that ended has to be started."""
+        with self._guard:
+            if client is self._found and client is self.client:
+                self.client = self._found = None
 
 
 settings = Settings()

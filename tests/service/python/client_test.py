@@ -25,6 +25,7 @@ from unittest import mock
 
 import cubind
 import running
+from cubind import _connection
 
 PROBLEM = {"N": 4096, "K": 2, "T": "f32"}
 
@@ -465,6 +466,20 @@ class Processes(WithDaemon):
         for child in children:
             child.join(running.PATIENCE)
         self.assertEqual({child.exitcode for child in children}, {0})
+
+
+class Words(unittest.TestCase):
+    def test_what_grpc_says_of_a_daemon_that_is_not_there_names_its_address(self):
+        connection = _connection.Connection("host:50051")
+        for details in (
+            "DNS resolution failed for host:50051: C-ares status is not ARES_SUCCESS",
+            "errors resolving host:50051: [field:None]",
+            "Cancelling all calls",
+            "Socket closed",
+        ):
+            error = connection._error(14, details, None)
+            self.assertEqual(error.field, "host:50051", details)
+            self.assertIn("CUBIND_ADDRESS", str(error))
 
 
 class Addresses(unittest.TestCase):

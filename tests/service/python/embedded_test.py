@@ -83,6 +83,52 @@ class Embedded(unittest.TestCase):
         )
         self.assertRegex(out, "no agent offers a GPU: .*; name a device class")
 
+    def test_a_child_forked_while_the_daemon_starts_holds_up_no_other_process(self):
+        out = running.run_python(
+            "import os, subprocess, sys, time\n"
+            "from cubind import embedded\n"
+            "start = embedded.EmbeddedDaemon._start\n"
+            "def forking(*given):\n"
+            "    global child\n"
+            "    child = os.fork()\n"
+            "    if not child: time.sleep(60); os._exit(0)\n"
+            "    start(*given)\n"
+            "embedded.EmbeddedDaemon._start = forking\n"
+            "daemon = embedded.EmbeddedDaemon()\n"
+            'other = \'import cubind; cubind.connect("embedded"); print("connected")\'\n'
+            "subprocess.run([sys.executable, '-c', other], timeout=20, check=True)\n"
+            "os.kill(child, 9)",
+            **self.environment,
+        )
+        self.assertEqual(out.strip(), "connected")
+
+    def test_a_start_that_is_interrupted_leaves_no_daemon(self):
+        out = running.run_python(
+            "from cubind import embedded\n"
+            "listens, looks = embedded._listens, []\n"
+            "def interrupted(path):\n"
+            "    looks.append(path)\n"
+            "    if len(looks) > 1: raise KeyboardInterrupt\n"
+            "    return listens(path)\n"
+            "embedded._listens = interrupted\n"
+            "try: embedded.EmbeddedDaemon()\n"
+            "except KeyboardInterrupt: print('interrupted')",
+            **self.environment,
+        )
+        self.assertEqual(out.strip(), "interrupted")
+        self.assertEqual(self.daemons(), [])
+
+    def test_a_store_that_an_ending_daemon_holds_is_waited_for(self):
+        first = self.start()
+        self.assertTrue(first.stdout.readline().strip())
+        (self.folder / "other").mkdir()
+        self.environment["XDG_RUNTIME_DIR"] = str(self.folder / "other")
+        second = self.start("embedded")
+        log = self.folder / "other/cubind/embedded/cubind.log"
+        self.assertTrue(running.eventually(lambda: log.exists() and "has it open" in log.read_text()))
+        first.kill()
+        self.assertTrue(second.stdout.readline().strip())
+
     def test_a_daemon_that_does_not_start_says_why_and_what_to_do(self):
         (self.folder / "cache/cubind/embedded/store.db").mkdir(parents=True)
         error = self.error_of()

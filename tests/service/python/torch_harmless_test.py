@@ -472,6 +472,28 @@ class Devices(unittest.TestCase):
             _core.gpu(3)
 
 
+class Clients(unittest.TestCase):
+    def setUp(self):
+        self.made = [cubind.Client(f"unix:///daemon/{number}") for number in range(2)]
+        self.enterContext(mock.patch.object(_variants, "connect", side_effect=self.made))
+        self.settings = _variants.Settings()
+
+    def test_a_daemon_that_was_found_and_does_not_answer_is_looked_for_again(self):
+        self.settings.lost(self.settings.connected())
+        self.assertIs(self.settings.connected(), self.made[1])
+
+    def test_a_client_that_was_given_stays(self):
+        given = cubind.Client("unix:///given")
+        self.settings.use(given)
+        self.settings.lost(given)
+        self.assertIs(self.settings.connected(), given)
+
+    def test_a_world_size_that_is_no_number_is_that_of_one_process(self):
+        for value, strict in (("", False), ("1", False), ("abc", False), ("2", True)):
+            with mock.patch.dict("os.environ", WORLD_SIZE=value):
+                self.assertEqual(_variants.Settings().strict, strict, value)
+
+
 class Alone(unittest.TestCase):
     """Processes of their own."""
 
