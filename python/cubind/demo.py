@@ -49,7 +49,10 @@ class _Output:
 
 class _Daemon(contextlib.AbstractContextManager["_Daemon"]):
     """A daemon of its own in a folder of its own. It ends with this object, and with this process, however it
-    ends: the daemon lives as long as the process holds a lock."""
+    ends: the daemon lives as long as the process holds a lock.
+
+    Ctrl-C and SIGTERM end the daemon, and so the call under way; then the process exits with 128 plus the
+    signal's number. An exception out of a call of gRPC may find its locks held."""
 
     def __init__(self, folder: pathlib.Path, arguments: list[str], environment: dict[str, str]) -> None:
         socket, self._log = folder / "cubind.sock", folder / "cubind.log"
@@ -66,6 +69,12 @@ class _Daemon(contextlib.AbstractContextManager["_Daemon"]):
                 env=environment,
             )
         self.client = Client(f"unix://{socket}")
+        self._ended_by = 0
+        self._handlers = {n: signal.signal(n, self._end) for n in (signal.SIGINT, signal.SIGTERM)}
+
+    def _end(self, number: int, _: object) -> None:
+        self._ended_by = number
+        self._process.terminate()
 
     def __exit__(self, *_: object) -> None:
         self.client.close()
@@ -76,6 +85,10 @@ class _Daemon(contextlib.AbstractContextManager["_Daemon"]):
             self._process.kill()
             self._process.wait()
         self._lock.close()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if self._ended_by:
+            sys.exit(128 + self._ended_by)
 
     def started(self) -> dict[str, Any]:
         """The status once the daemon's agent has said which devices and compilers it has."""
