@@ -9,13 +9,16 @@ import torch
 
 from . import _core, _torch_private
 
+# The classes of tensors that are no subclass with a meaning of its own.
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+
 
 def fields(autocast: bool) -> dict[str, Any]:
     """What _core.Torch is made of: see python/extension/torch_access.hpp. autocast: whether it counts as
     a watcher."""
     return {
         "exchange": _torch_private.exchange,
-        "plain": (torch.Tensor, torch.nn.Parameter),
+        "plain": PLAIN,
         "watchers": _torch_private.watchers(autocast),
         "forward_ad": _torch_private.forward_levels,
         "is_grad_enabled": torch.is_grad_enabled,

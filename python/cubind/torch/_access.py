@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from .. import _core, _torch_access
 
-PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = _torch_access.PLAIN
 
 
 def fields() -> dict[str, Any]:
