@@ -138,5 +138,6 @@ same_as_without("attention", Shard(1))
 same_as_without("softmax", Shard(1))
 placements_that_do_not_work()
 torch.testing.assert_close(losses(shard=True), losses(shard=False))
-print(f"rank {rank}: right", flush=True)
+# In one write: unbuffered, print() writes the end of the line by itself, and another rank may come between.
+print(f"rank {rank}: right\n", end="", flush=True)
 torch.distributed.destroy_process_group()
