@@ -2,7 +2,7 @@
 
     python3 bench/harmless [--steps 400] [--rounds 3] [--json FILE]
 
-Needs the package `cubind` with its programs, torch and a GPU. Each run is a process of its own:
+Needs the package `cubind` with its programs, torch with Triton and a GPU. Each run is a process of its own:
 
     torch      without cubind
     off        replace(model) with CUBIND=0
@@ -36,6 +36,7 @@ from cubind import programs
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import wrong_daemon
+from machine import toolchain
 
 LOST = ("killed", "stopped", "wrong")
 MODES = ("torch", "off", "absent", *LOST)
@@ -182,8 +183,7 @@ def main():
             runs[mode].append(train(mode, options.steps))
     results = {mode: summary(mode, runs[mode], runs["torch"]) for mode in MODES}
     found = faults(results)
-    device = runs["torch"][0]["device"]
-    facts = {"device": device, "steps": options.steps, "rounds": options.rounds, "faults": found}
+    facts = toolchain(commit="") | {"steps": options.steps, "rounds": options.rounds, "faults": found}
     text = json.dumps(facts | results, indent=1)
     print(text)
     if options.json:

@@ -79,9 +79,8 @@ def main():
         times.append(1e3 * (time.perf_counter() - start))
         losses.append(loss.item())
     report = cubind.torch.report().splitlines() if mode == "cubind" else []
-    name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     before, after = times[WARM_UP : steps // 2], times[steps // 2 :]
-    print(json.dumps({"losses": losses, "before": before, "after": after, "loaded": loaded, "device": name, "report": report}))  # fmt: skip
+    print(json.dumps({"losses": losses, "before": before, "after": after, "loaded": loaded, "report": report}))  # fmt: skip
 
 
 if __name__ == "__main__":
