@@ -68,4 +68,7 @@ std::string join(const Parts& parts, std::string_view separator) {
   return result;
 }
 
+/// The text with each `from` replaced by `to`; `from` is not empty.
+std::string replaced(std::string text, std::string_view from, std::string_view to);
+
 }  // namespace cubind

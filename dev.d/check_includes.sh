@@ -18,8 +18,8 @@ forbid() {
 }
 
 cuda='(cuda|cuda_[a-z0-9_]+|cupti[a-z0-9_]*|nvrtc|nvml)\.h'
-# The NVRTC tests hold device code in string literals; a fake libcupti has its types.
-except='(tuner/worker|tests/nvrtc)/.*|tests/unit/device_worker/fake_cupti.cpp' forbid 'CUDA headers are for tuner/worker alone; others use cuda_api' "$cuda" \
+# The NVRTC tests hold device code in string literals, the stand-ins are device code; a fake libcupti has its types.
+except='(tuner/worker|tests/nvrtc|tuner/includes/stand_ins)/.*|tests/unit/device_worker/fake_cupti.cpp' forbid 'CUDA headers are for tuner/worker alone; others use cuda_api' "$cuda" \
   base cuda_api tuner server client python tests
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain)/' server

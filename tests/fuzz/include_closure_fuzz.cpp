@@ -1,4 +1,4 @@
-// A source of any bytes: it names its includes, or the line that cannot be followed.
+// A source of any bytes: it names its includes, or the line with a trigraph.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,11 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return std::nullopt;
   };
   fuzz::refuse_or([&] {
-    const IncludeClosure closure =
-        include_closure("kernel.cu", {.own = own, .header_folders = {"inner"}, .toolkit = {}});
-    fuzz::require(
-        closure.own_digests() ==
-        include_closure("kernel.cu", {.own = own, .header_folders = {"inner"}, .toolkit = {}}).own_digests());
+    const IncludeClosure closure = include_closure("kernel.cu", {.own = own, .header_folders = {"inner"}});
+    fuzz::require(closure.own_digests() ==
+                  include_closure("kernel.cu", {.own = own, .header_folders = {"inner"}}).own_digests());
   });
   return 0;
 }

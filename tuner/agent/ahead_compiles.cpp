@@ -85,12 +85,12 @@ void AheadCompiles::compile_all() {
   }
 }
 
-void AheadCompiles::compile(const Digest& key, const std::function<v1::CompileRequest()>& request) {
+void AheadCompiles::compile(const Digest& key, const std::function<CompileInput()>& input) {
   stop_.check();
   if (under_way_.size() >= urgency_.window) {
     wait_for_first();
   }
-  compiles_.want(key, urgency_.priority, request);
+  compiles_.want(key, urgency_.priority, input);
   under_way_.push_back(key);
 }
 

@@ -39,7 +39,7 @@ class AheadCompiles {
  private:
   void work();
   void compile_all();
-  void compile(const Digest& key, const std::function<v1::CompileRequest()>& request);
+  void compile(const Digest& key, const std::function<CompileInput()>& input);
   void wait_for_first();
 
   CompileCache& compiles_;

@@ -21,7 +21,7 @@ std::size_t size_of(const v1::CompileReply& reply) { return reply.cubin().size()
 }  // namespace
 
 void CompileCache::want(const Digest& key, CompilePriority priority,
-                        const std::function<v1::CompileRequest()>& request) {
+                        const std::function<CompileInput()>& input) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[key];
   ++entry.wants;
@@ -29,7 +29,7 @@ void CompileCache::want(const Digest& key, CompilePriority priority,
     return;
   }
   if (entry.id == 0) {
-    begin(entry, priority, request());
+    begin(entry, priority, input());
   } else {
     raise(entry, priority);
   }
@@ -47,12 +47,12 @@ void CompileCache::raise(Entry& entry, CompilePriority priority) {
   }
 }
 
-void CompileCache::begin(Entry& entry, CompilePriority priority, v1::CompileRequest request) {
+void CompileCache::begin(Entry& entry, CompilePriority priority, CompileInput input) {
   entry.priority = priority;
   entry.begun = std::make_shared<Result>();
-  entry.begun->entries.assign(request.entries().begin(), request.entries().end());
-  entry.begun->architecture = request.architecture();
-  entry.id = compiler_.submit(std::move(request), priority);
+  entry.begun->entries.assign(input.request.entries().begin(), input.request.entries().end());
+  entry.begun->architecture = input.request.architecture();
+  entry.id = compiler_.submit(std::move(input), priority);
 }
 
 void CompileCache::give_up(const Digest& key) {

@@ -38,10 +38,10 @@ class CompileCache {
   };
   using ResultPtr = std::shared_ptr<const Result>;
 
-  /// Begins the compile unless the key is known or under way; then its priority rises to this one. `request`
+  /// Begins the compile unless the key is known or under way; then its priority rises to this one. `input`
   /// is called only if the compile begins. Each call is followed by one give_up(), which ends a compile that
   /// no other job wants.
-  void want(const Digest& key, CompilePriority priority, const std::function<v1::CompileRequest()>& request);
+  void want(const Digest& key, CompilePriority priority, const std::function<CompileInput()>& input);
   void give_up(const Digest& key);
   /// The compile of a wanted key rises to this priority.
   void raise(const Digest& key, CompilePriority priority);
@@ -65,7 +65,7 @@ class CompileCache {
     std::list<Digest>::iterator used;  // where there is a result
   };
   void raise(Entry& entry, CompilePriority priority);
-  void begin(Entry& entry, CompilePriority priority, v1::CompileRequest request);
+  void begin(Entry& entry, CompilePriority priority, CompileInput input);
   void finish(const Digest& key, Entry& entry, v1::CompileReply reply);
   void forget_old();
   std::list<Digest>::iterator forget(std::list<Digest>::iterator used);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "schemas/worker.pb.h"
+#include "tuner/agent/compile_input.hpp"
 #include "tuner/agent/compile_slots.hpp"
 
 namespace cubind {
@@ -19,7 +19,7 @@ struct CompileLane {
   struct Job {
     std::uint64_t id = 0;
     CompilePriority priority = CompilePriority::Tuning;
-    std::optional<v1::CompileRequest> request;
+    std::optional<CompileInput> input;
     std::shared_ptr<std::promise<v1::CompileWorkerHello>> probe;
   };
 

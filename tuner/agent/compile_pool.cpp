@@ -58,7 +58,8 @@ void CompilePool::Implementation::keep_ready(unsigned workers) {
   awaited_.work.notify_all();
 }
 
-std::uint64_t CompilePool::Implementation::submit(v1::CompileRequest request, CompilePriority priority) {
+std::uint64_t CompilePool::Implementation::submit(CompileInput input, CompilePriority priority) {
+  v1::CompileRequest& request = input.request;
   if (request.max_cubin_bytes() == 0) {
     request.set_max_cubin_bytes(options_.max_cubin_bytes);
   }
@@ -68,7 +69,7 @@ std::uint64_t CompilePool::Implementation::submit(v1::CompileRequest request, Co
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = ++last_id_;
   pending_.insert(id);
-  enqueue({id, priority, std::move(request), nullptr});
+  enqueue({id, priority, std::move(input), nullptr});
   return id;
 }
 
@@ -76,7 +77,7 @@ void CompilePool::Implementation::raise(std::uint64_t id, CompilePriority priori
   const std::lock_guard lock(mutex_);
   for (CompileLane* lane : {&awaited_, &background_}) {
     const auto found = std::ranges::find_if(lane->waiting, [&](const auto& entry) {
-      return entry.second.id == id && entry.second.request.has_value();
+      return entry.second.id == id && entry.second.input.has_value();
     });
     if (found != lane->waiting.end()) {
       CompileLane::Job job = std::move(lane->waiting.extract(found).mapped());
@@ -110,7 +111,7 @@ std::optional<CompileResult> CompilePool::Implementation::wait(std::uint64_t id,
 
 void CompilePool::Implementation::cancel(std::uint64_t id) {
   const auto has_id = [&](const auto& entry) {
-    return entry.second.id == id && entry.second.request.has_value();
+    return entry.second.id == id && entry.second.input.has_value();
   };
   const std::lock_guard lock(mutex_);
   std::erase_if(awaited_.waiting, has_id);
@@ -157,7 +158,7 @@ CompileResult CompilePool::Implementation::take(const std::deque<CompileResult>:
 
 // Probes are kept: a thread waits for each.
 void CompilePool::Implementation::drop_all() {
-  const auto is_request = [](const auto& entry) { return entry.second.request.has_value(); };
+  const auto is_request = [](const auto& entry) { return entry.second.input.has_value(); };
   std::erase_if(awaited_.waiting, is_request);
   std::erase_if(background_.waiting, is_request);
   finished_.clear();
@@ -171,8 +172,8 @@ CompilePool::~CompilePool() = default;
 
 v1::Toolchain CompilePool::probe() { return implementation_->probe(); }
 void CompilePool::keep_ready(unsigned workers) { implementation_->keep_ready(workers); }
-std::uint64_t CompilePool::submit(v1::CompileRequest request, CompilePriority priority) {
-  return implementation_->submit(std::move(request), priority);
+std::uint64_t CompilePool::submit(CompileInput input, CompilePriority priority) {
+  return implementation_->submit(std::move(input), priority);
 }
 void CompilePool::raise(std::uint64_t id, CompilePriority priority) { implementation_->raise(id, priority); }
 std::optional<CompileResult> CompilePool::next(std::chrono::milliseconds timeout) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schemas/worker.pb.h"
+#include "tuner/agent/compile_input.hpp"
 #include "tuner/agent/compile_slots.hpp"
 
 namespace cubind {
@@ -40,7 +40,7 @@ struct CompilePoolOptions {
 /// another request.
 struct CompileResult {
   std::uint64_t id = 0;
-  v1::CompileRequest request;  // as it was submitted
+  CompileInput input;  // as it was submitted
   v1::CompileReply reply;
   /// The worker failed, not the source: it was killed from outside, or no worker could be started. It says
   /// nothing about the configuration; `reply.log()` has the cause.
@@ -82,7 +82,7 @@ class CompilePool {
   /// background are not counted. Where a worker cannot be started none is kept any more.
   void keep_ready(unsigned workers);
 
-  std::uint64_t submit(v1::CompileRequest request, CompilePriority priority = CompilePriority::Tuning);
+  std::uint64_t submit(CompileInput input, CompilePriority priority = CompilePriority::Tuning);
 
   /// Gives a request that still waits another priority. One that runs in the background starts again: an
   /// ordinary user cannot take its process out of the idle class. Nothing happens for another that was begun,

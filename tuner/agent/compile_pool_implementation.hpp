@@ -29,7 +29,7 @@ class CompilePool::Implementation {
   // As the pool's.
   v1::Toolchain probe();
   void keep_ready(unsigned workers);
-  std::uint64_t submit(v1::CompileRequest request, CompilePriority priority);
+  std::uint64_t submit(CompileInput input, CompilePriority priority);
   void raise(std::uint64_t id, CompilePriority priority);
   std::optional<CompileResult> next(std::chrono::milliseconds timeout);
   std::optional<CompileResult> wait(std::uint64_t id, std::chrono::milliseconds timeout);

@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kBetweenLooks{20};
 void CompilePool::Implementation::serve(CompileLane& lane) {
   std::optional<CompileProcess> process;
   while (std::optional<CompileLane::Job> job = next_job(lane, process)) {
-    const std::optional<CompilePriority> slot = job->request ? std::optional(job->priority) : std::nullopt;
+    const std::optional<CompilePriority> slot = job->input ? std::optional(job->priority) : std::nullopt;
     Outcome outcome = work_on(*job, lane, process);
     rest(lane, process.has_value(), slot);
     tell(*job, lane, std::move(outcome));
@@ -44,7 +44,7 @@ CompilePool::Implementation::Outcome CompilePool::Implementation::work_on(
   } catch (const std::exception& error) {
     return {.no_worker = error.what()};
   }
-  if (job.request) {
+  if (job.input) {
     return {.answer = compile(job, process)};
   }
   return {.toolchain = process->toolchain()};
@@ -98,7 +98,7 @@ std::optional<CompileLane::Job> CompilePool::Implementation::take_waiting(Compil
     return std::nullopt;
   }
   const CompileLane::Job& first = lane.waiting.begin()->second;
-  if (first.request && options_.slots && !options_.slots->try_take(first.priority)) {
+  if (first.input && options_.slots && !options_.slots->try_take(first.priority)) {
     return std::nullopt;
   }
   CompileLane::Job job = std::move(lane.waiting.extract(lane.waiting.begin()).mapped());
@@ -125,7 +125,7 @@ void CompilePool::Implementation::notify_all() {
 
 CompileProcess::Compilation CompilePool::Implementation::compile(const CompileLane::Job& job,
                                                                  std::optional<CompileProcess>& process) {
-  CompileProcess::Compilation answer = process->compile(*job.request, [&] { return is_withdrawn(job); });
+  CompileProcess::Compilation answer = process->compile(*job.input, [&] { return is_withdrawn(job); });
   if (answer.ended || process->compiles() >= options_.compiles_per_worker) {
     forget(process, answer.ended && !answer.withdrawn && !answer.reply.worker_ends());
   }
@@ -140,9 +140,9 @@ void CompilePool::Implementation::tell(CompileLane::Job& job, CompileLane& lane,
     }
   } else if (answer.withdrawn) {
     begin_anew_if_raised(job);
-  } else if (job.request) {
+  } else if (job.input) {
     finish({.id = job.id,
-            .request = *std::move(job.request),
+            .input = *std::move(job.input),
             .reply = std::move(answer.reply),
             .worker_lost = answer.worker_lost,
             .timed_out = answer.timed_out,
@@ -169,19 +169,19 @@ bool CompilePool::Implementation::begin_anew_if_raised(CompileLane::Job& job) {
 // The next request gets the workers' error and starts one again. None is kept any more.
 void CompilePool::Implementation::tell_no_worker(CompileLane::Job& job, CompileLane& lane,
                                                  const std::string& cause) {
-  if (!job.request && !job.probe) {
+  if (!job.input && !job.probe) {
     const std::lock_guard lock(mutex_);
     lane.kept = 0;
     lane.work.notify_all();  // those that were kept end in time
     return;
   }
-  if (!job.request) {
+  if (!job.input) {
     v1::CompileWorkerHello hello;
     hello.set_error(cause);
     job.probe->set_value(std::move(hello));
     return;
   }
-  CompileResult result{.id = job.id, .request = *std::move(job.request), .reply = {}, .worker_lost = true};
+  CompileResult result{.id = job.id, .input = *std::move(job.input), .reply = {}, .worker_lost = true};
   result.reply.set_outcome(v1::COMPILE);
   result.reply.set_log(cause);
   finish(std::move(result));
@@ -218,7 +218,7 @@ bool CompilePool::Implementation::is_withdrawn(const CompileLane::Job& job) cons
   const std::lock_guard lock(mutex_);
   const auto running = run_in_background_.find(job.id);
   const bool raised = running != run_in_background_.end() && running->second != CompilePriority::Background;
-  return job.request && (raised || !pending_.contains(job.id));
+  return job.input && (raised || !pending_.contains(job.id));
 }
 
 }  // namespace cubind

@@ -138,14 +138,14 @@ bool CompileProcess::is_usable() const {
   return !wait_readable(socket_.get(), std::chrono::steady_clock::now());
 }
 
-CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& request,
+CompileProcess::Compilation CompileProcess::compile(const CompileInput& input,
                                                     const std::function<bool()>& is_withdrawn) {
   ++compiles_;
   Compilation answer;
   const auto deadline = std::chrono::steady_clock::now() + deadline_;
   const auto computed_before = cpu_time();
   try {
-    write_frame_until(socket_.get(), request.SerializeAsString(), deadline);
+    write_frame_until(socket_.get(), frame_of(input), deadline);
     const std::optional<std::string> frame = await_reply(deadline, is_withdrawn, answer);
     if (answer.ended) {
       return answer;
@@ -169,6 +169,15 @@ CompileProcess::Compilation CompileProcess::compile(const v1::CompileRequest& re
     const bool broken = error.code() == ErrorCode::Unavailable || error.code() == ErrorCode::DataLoss;
     return broken ? lost() : failed(error.what());
   }
+}
+
+std::string CompileProcess::frame_of(const CompileInput& input) {
+  const std::optional<Digest> headers = input.headers ? std::optional(input.headers->digest) : std::nullopt;
+  const bool has_them = headers == kept_headers_;
+  if (headers) {
+    kept_headers_ = headers;
+  }
+  return request_with_headers(input, has_them).SerializeAsString();
 }
 
 std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock::time_point deadline,

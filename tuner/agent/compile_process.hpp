@@ -8,7 +8,6 @@
 
 #include "base/subprocess.hpp"
 #include "base/unique_fd.hpp"
-#include "schemas/worker.pb.h"
 #include "tuner/agent/compile_pool.hpp"
 
 namespace cubind {
@@ -32,7 +31,7 @@ class CompileProcess {
   };
   /// Sends a request and waits for its reply, for the deadline, for the resident set to pass its cap, or for
   /// `is_withdrawn`, which is asked every few milliseconds. Never throws for a fault of the worker.
-  Compilation compile(const v1::CompileRequest& request, const std::function<bool()>& is_withdrawn);
+  Compilation compile(const CompileInput& input, const std::function<bool()>& is_withdrawn);
 
   /// False if the worker ended while it had nothing to do.
   bool is_usable() const;
@@ -46,6 +45,8 @@ class CompileProcess {
   std::string await_hello(const std::function<bool()>& is_withdrawn);
   /// What the worker has computed so far; zero where the system does not tell.
   std::chrono::nanoseconds cpu_time() const;
+  /// With the shared headers, unless the worker has them from the request before.
+  std::string frame_of(const CompileInput& input);
   Compilation failed(std::string cause);
   Compilation lost();
   std::optional<std::string> await_reply(std::chrono::steady_clock::time_point deadline,
@@ -58,7 +59,8 @@ class CompileProcess {
   UniqueFd socket_;
   Subprocess child_;
   v1::Toolchain toolchain_;
-  std::string stderr_;  // its last part
+  std::optional<Digest> kept_headers_;  // by the worker
+  std::string stderr_;                  // its last part
   unsigned compiles_ = 0;
 };
 

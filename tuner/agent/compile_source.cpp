@@ -61,7 +61,7 @@ void CompileSource::start(const Wanted& wanted) {
   raise_if_awaited();
   const bool awaited = channel_.is_awaited();
   in_background_ = in_background_ || !awaited;
-  compiles_.want(wanted.key.digest, awaited ? wanted.priority : CompilePriority::Background, wanted.request);
+  compiles_.want(wanted.key.digest, awaited ? wanted.priority : CompilePriority::Background, wanted.input);
   running_.emplace(wanted.key.digest, Running{wanted.key, wanted.toolchain, wanted.priority});
 }
 

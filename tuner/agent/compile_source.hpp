@@ -45,7 +45,7 @@ class CompileSource {
   struct Wanted {
     Key key;
     ToolchainIdentity toolchain;
-    std::function<v1::CompileRequest()> request;
+    std::function<CompileInput()> input;
     CompilePriority priority = CompilePriority::Tuning;  // while a caller waits for the job
   };
   /// Starts the compile unless the artifact is known or under way.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "schemas/worker.pb.h"
+#include "tuner/agent/compile_input.hpp"
 #include "tuner/agent/compile_slots.hpp"
 
 namespace cubind {
@@ -14,7 +14,7 @@ class Compiler {
  public:
   virtual ~Compiler() = default;
   /// Requests of one priority are taken up in the order of submission.
-  virtual std::uint64_t submit(v1::CompileRequest request, CompilePriority priority) = 0;
+  virtual std::uint64_t submit(CompileInput input, CompilePriority priority) = 0;
   /// Absent: not ready within `timeout`. A faulty source and a crash of the compiler are outcomes. Throws
   /// Error(Unavailable) if workers are lost again and again.
   virtual std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) = 0;

@@ -1,38 +1,34 @@
 #include "tuner/agent/kernel_build.hpp"
 
+#include "base/key_encoder.hpp"
+
 namespace cubind {
 namespace {
 
-IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, const Toolchain& toolchain) {
-  IncludeSearch search;
-  search.own = [&spec](const std::string& path) -> std::optional<std::string> {
-    const SourceFile* file = spec.bundled_file(path);
-    return file == nullptr ? std::nullopt : std::optional(file->content);
-  };
-  search.header_folders = spec.headers;
-  search.toolkit = [&toolchain](const std::string& name) { return toolchain.read_header(name); };
-  return include_closure(source, search);
-}
-
-v1::CompileRequest files_of(const IncludeClosure& closure) {
-  v1::CompileRequest request;
-  request.set_source_name(closure.source.name);
-  request.set_source(closure.source.content);
-  for (const auto* files : {&closure.own, &closure.toolkit}) {
-    for (const CompilerFile& file : *files) {
-      v1::SourceFile& header = *request.add_headers();
-      header.set_path(file.name);
-      header.set_content(file.content);
-    }
+// Null: there are none.
+std::shared_ptr<const SharedHeaders> headers_of(const IncludeClosure& closure) {
+  SharedHeaders headers;
+  for (const CompilerFile& file : closure.own) {
+    headers.files.push_back(std::make_shared<const CompilerFile>(file));
   }
-  return request;
+  headers.files.insert(headers.files.end(), closure.toolkit.begin(), closure.toolkit.end());
+  if (headers.files.empty()) {
+    return nullptr;
+  }
+  KeyEncoder key("header_set", 1);
+  for (const SharedFile& file : headers.files) {
+    key.field(file->name, file->digest);
+  }
+  headers.digest = key.digest();
+  return std::make_shared<const SharedHeaders>(std::move(headers));
 }
 
 ToolchainIdentity identity_of(const Toolchain& toolchain, const IncludeClosure& closure) {
   return {toolchain.name(), toolchain.nvrtc_digest, toolchain.builtins_digest, closure.toolkit_digest()};
 }
 
-v1::CompileRequest with_source(v1::CompileRequest request, const ArtifactSource& source) {
+CompileInput with_source(CompileInput input, const ArtifactSource& source) {
+  v1::CompileRequest& request = input.request;
   for (const std::string& entry : source.entries) {
     request.add_entries(entry);
   }
@@ -43,29 +39,38 @@ v1::CompileRequest with_source(v1::CompileRequest request, const ArtifactSource&
     request.add_defines(define);
   }
   request.set_architecture(source.architecture);
-  return request;
+  return input;
 }
 
 }  // namespace
 
-KernelBuild::KernelBuild(std::shared_ptr<const KernelSpec> spec, const Toolchain& toolchain)
+KernelBuild::KernelBuild(std::shared_ptr<const KernelSpec> spec, const Toolchain& toolchain,
+                         ToolkitHeaders& headers)
     : spec_(std::move(spec)) {
-  const IncludeClosure closure = closure_of(*spec_, spec_->source, toolchain);
-  identity_ = identity_of(toolchain, closure);
-  kernel_files_ = files_of(closure);
+  IncludeSearch search = include_search(*spec_);
+  search.toolkit = &headers;
+  kernel_ = files_of(spec_->source, search, toolchain);
   if (spec_->reference.kind == ReferenceSpec::Kind::Kernel) {
-    const IncludeClosure reference = closure_of(*spec_, spec_->reference.source, toolchain);
-    reference_identity_ = identity_of(toolchain, reference);
-    reference_files_ = files_of(reference);
+    search.macros.clear();
+    reference_ = files_of(spec_->reference.source, search, toolchain);
   }
 }
 
-v1::CompileRequest KernelBuild::request(const ArtifactSource& source) const {
-  return with_source(kernel_files_, source);
+KernelBuild::Files KernelBuild::files_of(const std::string& source, const IncludeSearch& search,
+                                         const Toolchain& toolchain) {
+  const IncludeClosure closure = include_closure(source, search);
+  Files files{.identity = identity_of(toolchain, closure), .input = {{}, headers_of(closure)}};
+  files.input.request.set_source_name(closure.source.name);
+  files.input.request.set_source(closure.source.content);
+  return files;
 }
 
-v1::CompileRequest KernelBuild::reference_request(const ArtifactSource& source) const {
-  return with_source(reference_files_, source);
+CompileInput KernelBuild::request(const ArtifactSource& source) const {
+  return with_source(kernel_.input, source);
+}
+
+CompileInput KernelBuild::reference_request(const ArtifactSource& source) const {
+  return with_source(reference_.input, source);
 }
 
 }  // namespace cubind

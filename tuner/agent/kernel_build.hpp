@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "schemas/worker.pb.h"
+#include "tuner/agent/compile_input.hpp"
 #include "tuner/includes/include_closure.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 #include "tuner/spec/keys.hpp"
@@ -15,21 +15,27 @@ namespace cubind {
 /// the keys. Immutable; safe to share between threads.
 class KernelBuild {
  public:
-  /// Throws what include_closure throws. `toolchain` is copied into the identity and not kept.
-  KernelBuild(std::shared_ptr<const KernelSpec> spec, const Toolchain& toolchain);
+  /// Throws what include_closure throws. `toolchain` is copied into the identity; neither it nor its
+  /// `headers` are kept.
+  KernelBuild(std::shared_ptr<const KernelSpec> spec, const Toolchain& toolchain, ToolkitHeaders& headers);
 
   const std::shared_ptr<const KernelSpec>& spec() const { return spec_; }
-  const ToolchainIdentity& identity() const { return identity_; }
+  const ToolchainIdentity& identity() const { return kernel_.identity; }
   /// For the reference kernel, whose source includes other files.
-  const ToolchainIdentity& reference_identity() const { return reference_identity_; }
+  const ToolchainIdentity& reference_identity() const { return reference_.identity; }
 
-  v1::CompileRequest request(const ArtifactSource& source) const;
-  v1::CompileRequest reference_request(const ArtifactSource& source) const;
+  CompileInput request(const ArtifactSource& source) const;
+  CompileInput reference_request(const ArtifactSource& source) const;
 
  private:
+  struct Files {
+    ToolchainIdentity identity;
+    CompileInput input;  // source and headers alone
+  };
+  static Files files_of(const std::string& source, const IncludeSearch& search, const Toolchain& toolchain);
+
   std::shared_ptr<const KernelSpec> spec_;
-  ToolchainIdentity identity_, reference_identity_;
-  v1::CompileRequest kernel_files_, reference_files_;  // source and headers alone
+  Files kernel_, reference_;
 };
 
 }  // namespace cubind

@@ -7,10 +7,14 @@
 namespace cubind {
 namespace {
 
-// A build with CUDA's 16-bit headers has 3 MB.
 constexpr std::size_t kKept = 8;
 
 }  // namespace
+
+KernelBuilds::KernelBuilds(Toolchain toolchain)
+    : toolchain_(std::move(toolchain)),
+      headers_([this](const std::string& name) { return toolchain_.read_header(name); },
+               [this](const std::string& folder) { return toolchain_.headers_below(folder); }) {}
 
 std::shared_ptr<const KernelBuild> KernelBuilds::find(const Digest& bundle) {
   const std::lock_guard lock(mutex_);
@@ -27,7 +31,8 @@ std::shared_ptr<const KernelBuild> KernelBuilds::of(const v1::SpecBundle& bundle
   if (auto known = find(digest)) {
     return known;
   }
-  auto made = std::make_shared<const KernelBuild>(parse_kernel_spec(bundle_from_wire(bundle)), toolchain_);
+  auto made =
+      std::make_shared<const KernelBuild>(parse_kernel_spec(bundle_from_wire(bundle)), toolchain_, headers_);
   const std::lock_guard lock(mutex_);
   kept_.emplace_front(digest, made);
   if (kept_.size() > kKept) {

@@ -11,13 +11,13 @@
 
 namespace cubind {
 
-/// The builds of one toolchain, kept from job to job: reading and hashing CUDA's headers takes longer than
-/// many a compile. The agent does not notice a toolkit that is replaced while it lives, and need not: it
-/// compiles the files that it read and hashed. Thread-safe; two threads that ask for the same new kernel may
-/// both build it.
+/// The builds of one toolchain, and its headers, kept from job to job: reading and hashing CUDA's headers
+/// takes longer than many a compile. The agent does not notice a toolkit that is replaced while it lives, and
+/// need not: it compiles the files that it read and hashed. Thread-safe; two threads that ask for the same
+/// new kernel may both build it.
 class KernelBuilds {
  public:
-  explicit KernelBuilds(Toolchain toolchain) : toolchain_(std::move(toolchain)) {}
+  explicit KernelBuilds(Toolchain toolchain);
 
   /// Throws the errors of parsing the spec and of KernelBuild.
   std::shared_ptr<const KernelBuild> of(const v1::SpecBundle& bundle);
@@ -26,6 +26,7 @@ class KernelBuilds {
   std::shared_ptr<const KernelBuild> find(const Digest& bundle);
 
   const Toolchain toolchain_;
+  ToolkitHeaders headers_;  // of toolchain_
   std::mutex mutex_;
   std::list<std::pair<Digest, std::shared_ptr<const KernelBuild>>>
       kept_;  // guarded by mutex_; last used first

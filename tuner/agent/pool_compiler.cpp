@@ -15,8 +15,8 @@ constexpr unsigned kMaxLosses = 3;
 
 PoolCompiler::PoolCompiler(CompilePoolOptions options) : pool_(std::move(options)) {}
 
-std::uint64_t PoolCompiler::submit(v1::CompileRequest request, CompilePriority priority) {
-  const std::uint64_t pool_id = pool_.submit(std::move(request), priority);
+std::uint64_t PoolCompiler::submit(CompileInput input, CompilePriority priority) {
+  const std::uint64_t pool_id = pool_.submit(std::move(input), priority);
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = next_id_++;
   requests_.emplace(id, Request{priority, pool_id});
@@ -41,7 +41,7 @@ std::optional<v1::CompileReply> PoolCompiler::wait(std::uint64_t id, std::chrono
   Request& request = requests_.at(id);
   // A worker that stood still says nothing about the source either, unless the next one does so too.
   if (result->stood_still && !std::exchange(request.stood_still, true)) {
-    request.pool_id = pool_.submit(std::move(result->request), request.priority);
+    request.pool_id = pool_.submit(std::move(result->input), request.priority);
     return std::nullopt;
   }
   if (!result->worker_lost) {
@@ -52,7 +52,7 @@ std::optional<v1::CompileReply> PoolCompiler::wait(std::uint64_t id, std::chrono
     requests_.erase(id);
     throw Error(ErrorCode::Unavailable, "compile worker", "lost again and again: " + result->reply.log());
   }
-  request.pool_id = pool_.submit(std::move(result->request), request.priority);
+  request.pool_id = pool_.submit(std::move(result->input), request.priority);
   return std::nullopt;
 }
 

@@ -18,7 +18,7 @@ class PoolCompiler final : public Compiler {
   /// As the pool's: workers that are there before a request comes.
   void keep_ready(unsigned workers) { pool_.keep_ready(workers); }
 
-  std::uint64_t submit(v1::CompileRequest request, CompilePriority priority) override;
+  std::uint64_t submit(CompileInput input, CompilePriority priority) override;
   std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
   void raise(std::uint64_t id, CompilePriority priority) override;
   void abandon(std::uint64_t id) override;

@@ -1,6 +1,7 @@
 #include "tuner/includes/include_closure.hpp"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <set>
@@ -8,7 +9,8 @@
 #include "base/error.hpp"
 #include "base/key_encoder.hpp"
 #include "base/text.hpp"
-#include "tuner/includes/include_scan.hpp"
+#include "tuner/includes/include_path.hpp"
+#include "tuner/includes/stand_ins.hpp"
 
 namespace cubind {
 namespace {
@@ -22,46 +24,6 @@ std::string place(std::string_view file, std::size_t line) {
   return std::string(file) + ":" + std::to_string(line);
 }
 
-// '/' separated without "." and empty parts; ".." stays at the front only.
-std::string normalized(std::string_view path) {
-  std::vector<std::string> parts;
-  while (!path.empty()) {
-    const std::size_t slash = path.find('/');
-    const std::string_view part = path.substr(0, slash);
-    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
-    if (part.empty() || part == ".") {
-      continue;
-    }
-    if (part == ".." && !parts.empty() && parts.back() != "..") {
-      parts.pop_back();
-    } else {
-      parts.emplace_back(part);
-    }
-  }
-  return join(parts, "/");
-}
-
-std::string path_below(std::string_view folder, std::string_view name) {
-  return normalized(folder.empty() ? std::string(name) : std::string(folder) + "/" + std::string(name));
-}
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
-bool climbs(std::string_view path) { return path == ".." || path.starts_with("../"); }
-
-// The rest of the path below a folder; absent if the path does not lie in it.
-std::optional<std::string> below(const std::string& folder, const std::string& path) {
-  if (folder.empty()) {
-    return climbs(path) ? std::nullopt : std::optional(path);
-  }
-  return path.starts_with(folder + "/") ? std::optional(path.substr(folder.size() + 1)) : std::nullopt;
-}
-
-bool is_absolute(std::string_view name) { return name.starts_with('/'); }
-
 [[noreturn]] void refuse_absolute(std::string_view file, const IncludeReference& reference) {
   throw Error(
       ErrorCode::InvalidArgument, place(file, reference.line),
@@ -69,33 +31,31 @@ bool is_absolute(std::string_view name) { return name.starts_with('/'); }
           ": only the spec's own files, its \"headers\" folders and the CUDA toolkit can be included");
 }
 
-// The origin of a file. Own files are resolved without a look at the toolkit, so that the artifact key's
-// pairs do not depend on one.
-enum class World { Own, Toolkit };
-
-struct Visited {
-  World world = World::Own;
-  std::string name;  // NVRTC's
+// An include by macro of an own file.
+struct MacroReference {
+  std::string path;
+  IncludeReference include;
 };
 
 class ClosureBuilder {
  public:
   explicit ClosureBuilder(const IncludeSearch& search) : search_(search) {
     for (const std::string& folder : search.header_folders) {
-      folders_.push_back(normalized(folder));
+      folders_.push_back(normalized_path(folder));
     }
   }
 
   IncludeClosure build(const std::string& source_path) {
-    const std::string path = normalized(source_path);
+    const std::string path = normalized_path(source_path);
     std::optional<std::string> content = search_.own(path);
     if (!content) {
       throw Error(ErrorCode::NotFound, source_path, "no such source file");
     }
     source_path_ = path;
     const std::string name = claim_name(path);
-    closure_.source = make_file(name, process_own(path, *content));
+    closure_.source = CompilerFile::of(name, process_own(path, *content));
     follow();
+    resolve_macros();
     finish();
     return std::move(closure_);
   }
@@ -105,20 +65,20 @@ class ClosureBuilder {
 
   // The text with every include of an own file spelled by that file's name.
   std::string process_own(const std::string& path, const std::string& content) {
-    const IncludeScan scan = scan_includes(content);
+    IncludeScan scan = scan_includes(content);
     if (scan.trigraph_line != 0) {
       throw Error(ErrorCode::InvalidArgument, place(path, scan.trigraph_line),
                   "the trigraphs ?\?= and ?\?/ are not supported: write # and \\");
     }
+    macros_.insert(macros_.end(), scan.macros.begin(), scan.macros.end());
     std::string text;
     std::size_t copied = 0;
     for (const IncludeReference& reference : scan.references) {
-      refuse_unusable(path, reference);
-      const std::optional<std::string> target = find_own(path, reference);
-      const std::string name = target ? visit_own(*target) : external_name(reference);
-      if (!target) {
-        visit_toolkit(name, reference.kind);
+      if (reference.by_macro) {
+        by_macro_.push_back({path, reference});
+        continue;
       }
+      const std::string name = visit(path, reference);
       if (name != reference.name) {
         text.append(content, copied, reference.begin - copied).append(name);
         copied = reference.end;
@@ -127,35 +87,26 @@ class ClosureBuilder {
     return text.append(content, copied);
   }
 
-  static void refuse_unusable(const std::string& path, const IncludeReference& reference) {
-    const auto refuse = [&](const std::string& cause) {
-      throw Error(ErrorCode::InvalidArgument, place(path, reference.line), cause);
-    };
-    if (reference.kind == Kind::IncludeNext) {
-      refuse("#include_next is not supported: name the file");
+  // The file that an own file's include names belongs to the closure, if there is one; the name that it has
+  // for NVRTC.
+  std::string visit(const std::string& from, const IncludeReference& reference) {
+    const bool searched = reference.kind == Kind::Include || reference.kind == Kind::HasInclude;
+    if (searched && !is_absolute(reference.name)) {
+      if (const std::optional<std::string> target = find_own(from, reference)) {
+        return visit_own(*target);
+      }
+      visit_external(external_name(reference.name));
     }
-    if (reference.kind == Kind::Embed) {
-      refuse("#embed is not supported: only the spec's source files reach the compiler");
-    }
-    if (reference.by_macro) {
-      const std::string directive = reference.kind == Kind::HasInclude ? "__has_include" : "#include";
-      refuse(directive + " by macro " + quoted(reference.name) +
-             ": the text of a kernel must name its files; write the name as \"name\" "
-             "or <name>");
-    }
-    if (is_absolute(reference.name)) {
-      refuse_absolute(path, reference);
-    }
+    return external_name(reference.name);
   }
 
-  // The path of the own file that the include names. Throws if the name leaves all folders and nothing else
-  // is found.
+  // The path of the own file that the include names.
   std::optional<std::string> find_own(const std::string& from, const IncludeReference& reference) {
     std::vector<std::string> candidates;
-    bool leaves = false;
     const auto consider = [&](const std::string& folder) {
-      std::string path = path_below(folder, reference.name);
-      (is_inside(path) ? candidates.push_back(std::move(path)) : void(leaves = true));
+      if (std::string path = path_below(folder, reference.name); is_inside(path)) {
+        candidates.push_back(std::move(path));
+      }
     };
     const std::string beside = folder_of(from);
     if (!reference.angled) {
@@ -165,17 +116,9 @@ class ClosureBuilder {
     if (reference.angled) {
       consider(beside);
     }
-    for (const std::string& path : candidates) {
-      if (load_own(path) != nullptr) {
-        return path;
-      }
-    }
-    if (leaves && climbs(normalized(reference.name))) {
-      throw Error(ErrorCode::InvalidArgument, place(from, reference.line),
-                  "#include " + quoted(reference.name) +
-                      " leaves the spec's folder: list its folder under \"headers\"");
-    }
-    return std::nullopt;
+    const auto found =
+        std::ranges::find_if(candidates, [&](const std::string& path) { return load_own(path) != nullptr; });
+    return found == candidates.end() ? std::nullopt : std::optional(*found);
   }
 
   bool is_inside(const std::string& path) const {
@@ -225,83 +168,139 @@ class ClosureBuilder {
     return unique;
   }
 
-  // ---- the toolkit's files ----
+  // ---- includes by macro ----
 
-  static std::string external_name(const IncludeReference& reference) {
-    const std::string name = normalized(reference.name);
-    return climbs(name) ? reference.name : name;
+  // Each file that a macro may mean belongs to the closure. Files that come so may define and use others.
+  void resolve_macros() {
+    macros_.insert(macros_.end(), search_.macros.begin(), search_.macros.end());
+    for (std::size_t done = 0; done != by_macro_.size() + macros_.size();) {
+      done = by_macro_.size() + macros_.size();
+      const std::vector<MacroReference> references = by_macro_;
+      for (const MacroReference& reference : references) {
+        for (const std::string& value : values_of(reference.include.name)) {
+          visit_value(reference, value);
+        }
+      }
+      follow();
+    }
   }
 
-  // The toolkit's header belongs to the closure, if it is there. `__has_include` of an absent one is answered
-  // by its absence.
-  bool visit_toolkit(const std::string& name, Kind kind) {
-    if (toolkit_visited_.contains(name)) {
-      return true;
-    }
-    std::optional<std::string> content;
-    if (search_.toolkit && !name.empty() && !climbs(name) && !is_absolute(name)) {
-      content = search_.toolkit(name);
-    }
-    if (!content) {
-      if (kind != Kind::HasInclude) {
-        absent_.insert(name);
+  // "name" and <name>, with their quotes.
+  std::set<std::string> values_of(const std::string& macro) const {
+    std::set<std::string> values;
+    std::set<std::string> seen = {macro};
+    for (std::vector<std::string> to_do = {macro}; !to_do.empty();) {
+      const std::string name = std::move(to_do.back());
+      to_do.pop_back();
+      for (const FileMacro& one : macros_) {
+        const bool is_file = one.value.starts_with('"') || one.value.starts_with('<');
+        if (one.name == name && is_file) {
+          values.insert(one.value);
+        } else if (one.name == name && seen.insert(one.value).second) {
+          to_do.push_back(one.value);
+        }
       }
-      return false;
     }
-    toolkit_visited_.insert(name);
-    count(content->size());
-    toolkit_to_do_.emplace_back(name, std::move(*content));
-    return true;
+    return values;
   }
 
-  std::string process_toolkit(const std::string& name, const std::string& content) {
-    std::string text;
-    std::size_t copied = 0;
-    for (const IncludeReference& reference : scan_includes(content).references) {
-      const bool resolvable = reference.kind == Kind::Include || reference.kind == Kind::HasInclude;
-      if (!resolvable || reference.by_macro || is_absolute(reference.name)) {
-        continue;
-      }
-      const std::string target = resolve_toolkit(name, reference);
-      if (target != reference.name) {
-        text.append(content, copied, reference.begin - copied).append(target);
-        copied = reference.end;
-      }
+  // NVRTC will look for the name that the macro gives. If the file has another one, a header of that name
+  // includes it.
+  void visit_value(const MacroReference& from, const std::string& value) {
+    IncludeReference reference = from.include;
+    reference.angled = value.starts_with('<');
+    reference.name = value.substr(1, value.size() - 2);
+    const std::string name = visit(from.path, reference);
+    if (name == reference.name || is_absolute(reference.name)) {
+      return;
     }
-    return text.append(content, copied);
+    const auto [alias, fresh] = aliases_.emplace(reference.name, name);
+    if (alias->second != name || (fresh && taken_.contains(reference.name))) {
+      throw Error(ErrorCode::InvalidArgument, place(from.path, reference.line),
+                  "the include by macro " + quoted(from.include.name) + " names " + quoted(reference.name) +
+                      ", which means different files in different folders: define it as the path from the "
+                      "spec's folder or from one of its \"headers\"");
+    }
+    if (fresh) {
+      taken_.insert(reference.name);
+      closure_.own.push_back(CompilerFile::of(reference.name, "#include \"" + name + "\"\n"));
+    }
   }
 
-  std::string resolve_toolkit(const std::string& from, const IncludeReference& reference) {
-    const std::string plain = external_name(reference);
-    std::string beside = path_below(folder_of(from), reference.name);
-    if (!reference.angled && beside != plain && search_.toolkit && !climbs(beside) &&
-        (toolkit_visited_.contains(beside) || search_.toolkit(beside).has_value())) {
-      visit_toolkit(beside, reference.kind);
-      return beside;
+  // ---- the toolkit's files and stand-ins ----
+
+  // From an own file or a stand-in: the stand-in of that name goes before the toolkit's file.
+  void visit_external(const std::string& name) {
+    if (search_.toolkit == nullptr) {
+      return;
     }
-    return visit_toolkit(plain, reference.kind) ? plain : reference.name;
+    if (const ToolkitHeader* stand_in = find_stand_in(name)) {
+      add_external(name, stand_in);
+    } else {
+      visit_toolkit(name);
+    }
+  }
+
+  void visit_toolkit(const std::string& name) {
+    if (external_.contains(name)) {
+      return;
+    }
+    if (const ToolkitHeader* header = search_.toolkit->find(name)) {
+      add_external(name, header);
+    }
+  }
+
+  void add_external(const std::string& name, const ToolkitHeader* header) {
+    const ToolkitHeader*& entry = external_[name];
+    if (entry == header) {
+      return;
+    }
+    entry = header;
+    count(header->file->content.size());
+    external_to_do_.push_back(header);
+  }
+
+  void follow_external(const ToolkitHeader& header) {
+    const bool is_stand_in = find_stand_in(header.file->name) == &header;
+    for (const std::string& name : header.includes) {
+      is_stand_in ? visit_external(name) : visit_toolkit(name);
+    }
+    if (header.by_macro) {
+      has_package_ = true;
+      for (const std::string& name : search_.toolkit->package_of(header.file->name)) {
+        visit_toolkit(name);
+      }
+    }
+  }
+
+  // A package that is handed over as a whole was not written for NVRTC in all its parts. Other headers of the
+  // toolkit include the standard library where NVRTC does not look.
+  void add_stand_ins_of_package() {
+    const std::map<std::string, const ToolkitHeader*> headers = external_;
+    for (const auto& [from, header] : headers) {
+      for (const std::string& name : header->includes) {
+        if (!external_.contains(name)) {
+          visit_external(name);
+        }
+      }
+    }
   }
 
   // ---- both ----
 
   // One file after the other: a chain of includes may be longer than a stack is deep.
   void follow() {
-    while (!own_to_do_.empty() || !toolkit_to_do_.empty()) {
+    while (!own_to_do_.empty() || !external_to_do_.empty()) {
       if (!own_to_do_.empty()) {
         const std::string path = std::move(own_to_do_.front());
         own_to_do_.pop_front();
-        closure_.own.push_back(make_file(claim_name(path), process_own(path, *load_own(path))));
+        closure_.own.push_back(CompilerFile::of(claim_name(path), process_own(path, *load_own(path))));
       } else {
-        const auto [name, content] = std::move(toolkit_to_do_.front());
-        toolkit_to_do_.pop_front();
-        closure_.toolkit.push_back(make_file(name, process_toolkit(name, content)));
+        const ToolkitHeader* header = external_to_do_.front();
+        external_to_do_.pop_front();
+        follow_external(*header);
       }
     }
-  }
-
-  static CompilerFile make_file(const std::string& name, std::string content) {
-    const Digest digest = Digest::of(content);
-    return {.name = name, .content = std::move(content), .digest = digest};
   }
 
   void count(std::size_t bytes) {
@@ -314,16 +313,22 @@ class ClosureBuilder {
   }
 
   void finish() {
-    const auto by_name = [](const CompilerFile& a, const CompilerFile& b) { return a.name < b.name; };
-    std::ranges::sort(closure_.own, by_name);
-    std::ranges::sort(closure_.toolkit, by_name);
-    closure_.absent.assign(absent_.begin(), absent_.end());
+    if (has_package_) {
+      add_stand_ins_of_package();
+      follow();
+    }
+    std::ranges::sort(closure_.own, {}, &CompilerFile::name);
     for (const CompilerFile& file : closure_.own) {
-      if (toolkit_visited_.contains(file.name)) {
+      // A spec may bring a CCCL of its own, which replaces that of the toolkit.
+      if (external_.contains(file.name) && !is_of_cccl(file.name)) {
         throw Error(
             ErrorCode::InvalidArgument, file.name,
             "the spec brings a file with the name of a CUDA toolkit header, and its kernel includes both");
       }
+      external_.erase(file.name);
+    }
+    for (const auto& [name, header] : external_) {
+      closure_.toolkit.push_back(header->file);
     }
   }
 
@@ -336,9 +341,12 @@ class ClosureBuilder {
   std::set<std::string> own_visited_;             // paths
   std::deque<std::string> own_to_do_;             // paths
   std::set<std::string> taken_;                   // names
-  std::set<std::string> toolkit_visited_;
-  std::deque<std::pair<std::string, std::string>> toolkit_to_do_;  // name, content
-  std::set<std::string> absent_;
+  std::vector<FileMacro> macros_;
+  std::vector<MacroReference> by_macro_;
+  std::map<std::string, std::string> aliases_;            // names that NVRTC knows from macros only
+  std::map<std::string, const ToolkitHeader*> external_;  // by name
+  std::deque<const ToolkitHeader*> external_to_do_;
+  bool has_package_ = false;
   std::size_t files_ = 0;
   std::size_t bytes_ = 0;
 };
@@ -356,8 +364,8 @@ std::vector<std::pair<std::string, Digest>> IncludeClosure::own_digests() const 
 Digest IncludeClosure::toolkit_digest() const {
   KeyEncoder key("toolkit_headers", 1);
   key.list("headers", toolkit.size());
-  for (const CompilerFile& file : toolkit) {
-    key.begin("header").field("name", file.name).field("digest", file.digest).end();
+  for (const SharedFile& file : toolkit) {
+    key.begin("header").field("name", file->name).field("digest", file->digest).end();
   }
   return key.digest();
 }
@@ -367,6 +375,11 @@ IncludeClosure include_closure(const std::string& source_path, const IncludeSear
 }
 
 void refuse_absolute_includes(std::string_view file, std::string_view text) {
+  // Scanning 20 MB takes a while.
+  static constexpr auto kBefore = std::to_array<std::string_view>({"\"/", "</", "\"\\", "<\\"});
+  if (std::ranges::none_of(kBefore, [&](std::string_view part) { return text.find(part) != text.npos; })) {
+    return;
+  }
   for (const IncludeReference& reference : scan_includes(text).references) {
     if (is_absolute(reference.name)) {
       refuse_absolute(file, reference);

@@ -116,9 +116,46 @@ class Scanner {
       read_reference(IncludeReference::Kind::IncludeNext, true);
     } else if (name == "embed") {
       read_reference(IncludeReference::Kind::Embed, true);
+    } else if (name == "define") {
+      read_macro();
     } else {
       in_condition_ = name == "if" || name == "elif";
     }
+  }
+
+  // Macros with parameters and those with other values name no file.
+  void read_macro() {
+    skip_blanks();
+    FileMacro macro;
+    macro.name = read_identifier();
+    if (macro.name.empty() || cursor_.peek() == '(') {
+      return;
+    }
+    skip_blanks();
+    const char open = cursor_.peek();
+    if (open == '"' || open == '<') {
+      macro.value = read_quoted(open);
+    } else if (!is_digit(open)) {
+      macro.value = read_identifier();
+    }
+    if (!macro.value.empty()) {
+      scan_.macros.push_back(std::move(macro));
+    }
+  }
+
+  // "name" or <name> with its quotes, within the line; empty if it does not end there.
+  std::string read_quoted(char open) {
+    const char close = open == '<' ? '>' : '"';
+    std::string text(1, open);
+    cursor_.advance();
+    while (!cursor_.at_end() && cursor_.peek() != '\n') {
+      text += cursor_.peek();
+      cursor_.advance();
+      if (text.back() == close) {
+        return text;
+      }
+    }
+    return {};
   }
 
   // The name behind #include or `__has_include(`. A macro counts if it decides which file is searched.
@@ -280,5 +317,15 @@ class Scanner {
 }  // namespace
 
 IncludeScan scan_includes(std::string_view text) { return Scanner(text).run(); }
+
+std::optional<FileMacro> file_macro(std::string_view define) {
+  const std::size_t equals = define.find('=');
+  if (equals == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string name(define.substr(0, equals));
+  IncludeScan scan = scan_includes("#define " + name + " " + std::string(define.substr(equals + 1)));
+  return scan.macros.empty() ? std::nullopt : std::optional(std::move(scan.macros.front()));
+}
 
 }  // namespace cubind

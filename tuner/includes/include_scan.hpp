@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +27,18 @@ struct IncludeReference {
   bool operator==(const IncludeReference&) const = default;
 };
 
+/// `#define NAME "file"`, `#define NAME <file>` or `#define NAME OTHER`: what an include by macro may mean.
+struct FileMacro {
+  std::string name;
+  std::string value;  // with its quotes or brackets; else the other macro's name
+
+  bool operator==(const FileMacro&) const = default;
+};
+
 /// What scan_includes() finds in a text.
 struct IncludeScan {
   std::vector<IncludeReference> references;  // in the order of the text
+  std::vector<FileMacro> macros;             // in the order of the text, whatever #undef says
   /// The first line with a trigraph ??= or ??/, which NVRTC reads as a preprocessor would in some dialects
   /// only; 0: none.
   std::size_t trigraph_line = 0;
@@ -38,5 +48,9 @@ struct IncludeScan {
 /// character and raw string literals, digit separators, line continuations and the digraph %:. In a malformed
 /// text it may find too much. NVRTC sees only the files that were found, and reports missing ones.
 IncludeScan scan_includes(std::string_view text);
+
+/// The macro that NVRTC defines for an option `--define-macro=DEFINE`, with DEFINE "NAME=VALUE"; absent if
+/// the value names neither a file nor another macro.
+std::optional<FileMacro> file_macro(std::string_view define);
 
 }  // namespace cubind

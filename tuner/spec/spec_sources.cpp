@@ -45,9 +45,50 @@ std::string reference_pointer(const KernelSpec& spec) {
   return spec.reference.source == spec.source ? "/source" : "/reference/source";
 }
 
-void add_digests(KernelSpec& spec, const IncludeSearch& search) {
+constexpr std::size_t kMaxValuesOfDefine = 4096;
+
+// The define with each value of the tunables that it names. Other placeholders stay: no file has such a name.
+std::vector<std::string> with_tunables(const KernelSpec& spec, const std::string& define) {
+  std::vector<std::string> texts = {define};
+  for (const Tunable& tunable : spec.tunables) {
+    const std::string placeholder = "{" + tunable.name + "}";
+    if (define.find(placeholder) == std::string::npos) {
+      continue;
+    }
+    std::vector<std::string> next;
+    for (const std::string& text : texts) {
+      for (const std::int64_t value : tunable.values) {
+        next.push_back(replaced(text, placeholder, std::to_string(value)));
+      }
+    }
+    texts = std::move(next);
+    if (texts.size() > kMaxValuesOfDefine) {
+      return {};
+    }
+  }
+  return texts;
+}
+
+std::vector<FileMacro> file_macros(const KernelSpec& spec) {
+  std::vector<FileMacro> macros;
+  for (const std::string& define : spec.defines) {
+    if (!file_macro(define)) {
+      continue;
+    }
+    for (const std::string& text : with_tunables(spec, define)) {
+      if (auto macro = file_macro(text)) {
+        macros.push_back(*std::move(macro));
+      }
+    }
+  }
+  return macros;
+}
+
+void add_digests(KernelSpec& spec, IncludeSearch search) {
+  search.macros = file_macros(spec);
   spec.source_digests = digests_of(closure_of(spec, spec.source, "/source", search));
   if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {
+    search.macros.clear();  // its compile has none of the spec's defines
     spec.reference_digests =
         digests_of(closure_of(spec, spec.reference.source, reference_pointer(spec), search));
   }
@@ -95,7 +136,7 @@ IncludeSearch bundle_search(const SpecBundle& bundle, std::vector<std::string> h
     }
     return found->content;
   };
-  return {own, std::move(headers), {}};
+  return {.own = own, .header_folders = std::move(headers)};
 }
 
 // Reads what the closure asks for and remembers what it found.
@@ -150,14 +191,18 @@ void require_headers_within(const KernelSpec& spec, const SourceFolders& folders
 
 }  // namespace
 
-IncludeSearch include_search(const KernelSpec& spec) { return bundle_search(spec.bundle, spec.headers); }
+IncludeSearch include_search(const KernelSpec& spec) {
+  IncludeSearch search = bundle_search(spec.bundle, spec.headers);
+  search.macros = file_macros(spec);
+  return search;
+}
 
 std::shared_ptr<const KernelSpec> parse_kernel_spec(SpecBundle bundle) {
   auto spec = std::make_shared<KernelSpec>(read_spec_document(bundle.spec_json, bundle.file));
   std::ranges::sort(bundle.files, {}, &SourceFile::path);
   check_bundle(*spec, bundle);
   spec->bundle = std::move(bundle);
-  add_digests(*spec, include_search(*spec));
+  add_digests(*spec, bundle_search(spec->bundle, spec->headers));
   return spec;
 }
 
@@ -176,7 +221,7 @@ std::shared_ptr<const KernelSpec> load_kernel_spec(const std::string& path, cons
   require_headers_within(*spec, folders);
   FolderReader reader(fs::path(path).parent_path(), folders, on_look);
   const auto own = [&reader](const std::string& name) { return reader.read(name); };
-  add_digests(*spec, IncludeSearch{own, spec->headers, {}});
+  add_digests(*spec, {.own = own, .header_folders = spec->headers});
   spec->bundle = {path, std::move(*text), reader.files()};
   check_bundle(*spec, spec->bundle);
   return spec;

@@ -219,6 +219,23 @@ std::optional<std::string> Toolchain::read_header(const std::string& header) con
   return std::nullopt;
 }
 
+std::vector<std::string> Toolchain::headers_below(const std::string& folder) const {
+  std::vector<std::string> names;
+  for (const fs::path& root : include_folders) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator entry(root / folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      if (entry->is_regular_file(error)) {
+        names.push_back(entry->path().lexically_relative(root).generic_string());
+      }
+    }
+    if (!names.empty()) {
+      break;
+    }
+  }
+  return names;
+}
+
 ToolchainsFound find_toolchains(const ToolchainSearch& search, FileDigests& digests) {
   return Finder(search, digests).run();
 }

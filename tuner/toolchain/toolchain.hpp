@@ -29,9 +29,10 @@ struct Toolchain {
 
   std::string name() const;  // "nvrtc 13.0"
 
-  /// Content of a toolkit header by the name that an #include gives it; absent if there is none. For
-  /// IncludeSearch::toolkit.
+  /// Content of a toolkit header by the name that an #include gives it; absent if there is none.
   std::optional<std::string> read_header(const std::string& header) const;
+  /// The names of all headers in and below a folder such as "cub": of the first include folder that has it.
+  std::vector<std::string> headers_below(const std::string& folder) const;
 };
 
 /// The value of an environment variable, or null.

@@ -1,7 +1,6 @@
 #include "tuner/worker/compile_program.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "base/error.hpp"
@@ -12,6 +11,7 @@
 #include "tuner/worker/compile_log.hpp"
 #include "tuner/worker/compile_ptx.hpp"
 #include "tuner/worker/missing_header.hpp"
+#include "tuner/worker/remedies.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -22,8 +22,6 @@ constexpr std::uint64_t kDefaultLogBytes = std::uint64_t{256} << 10;
 // NVRTC's raw log is read up to this size: the statements of ptxas in it are needed, its messages are cut
 // later.
 constexpr std::size_t kRawLogBytes = std::size_t{16} << 20;
-
-constexpr std::size_t kMaxRememberedBytes = std::size_t{32} << 20;
 
 // What NVRTC mangles into the symbols of anonymous namespaces and static variables is made of the program's
 // name, the process id and the time, all of which would reach the cubin and none of which is in the artifact
@@ -53,29 +51,14 @@ std::string cut(std::string text, std::uint64_t max_bytes) {
   return text;
 }
 
-// Names of the C++ standard library that kernels often have, and what NVIDIA's headers call the same.
-constexpr std::array<std::array<std::string_view, 2>, 3> kMissing = {
-    {{"INFINITY", "CUDART_INF_F"}, {"NAN", "CUDART_NAN_F"}, {"FLT_MAX", "CUDART_MAX_NORMAL_F"}}};
 // It compiles the entries' names as a file of its own.
 constexpr std::string_view kNameMap = "__nv_name_map(";
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
 
 /// What NVRTC says of a source, in words that a reader of the spec knows.
 std::string readable(const std::string& log, const std::string& source_name, const NvrtcLibrary& library) {
   std::string text = replaced(parse_compile_log(log).messages, kProgramName, source_name);
   text = explain_missing_headers(text, library.major(), library.minor());
-  for (const auto& [name, constant] : kMissing) {
-    const std::string undefined = "identifier " + quoted(name) + " is undefined";
-    std::string told = undefined;
-    told.append(" (math_constants.h has ").append(constant).append(")");
-    text = replaced(std::move(text), undefined, told);
-  }
+  text = with_remedies(text);
   for (std::size_t at = 0; (at = text.find(kNameMap, at)) != std::string::npos;) {
     text.replace(at, text.find(')', at) + 1 - at, "name of an entry");
   }
@@ -91,6 +74,14 @@ void check_text(const std::string& name, const std::string& text) {
   if (text.find('\0') != std::string::npos) {
     refuse(name, "a source text must not contain a zero byte");
   }
+}
+
+void check_header(const v1::SourceFile& header) {
+  if (header.path().starts_with('/')) {
+    refuse(header.path(), "the name of a header must be relative");
+  }
+  check_text(header.path(), header.content());
+  refuse_absolute_includes(header.path(), header.content());
 }
 
 struct FirstCompile {
@@ -124,11 +115,14 @@ ProgramCompiler::ProgramCompiler(const NvrtcLibrary& library) : library_(library
   }
 }
 
-v1::CompileReply ProgramCompiler::compile(const v1::CompileRequest& request) {
+v1::CompileReply ProgramCompiler::compile(v1::CompileRequest request) {
   v1::CompileReply reply;
   const auto begin = std::chrono::steady_clock::now();
   try {
     check_request(request);
+    if (request.has_header_set()) {
+      keep_headers(*request.mutable_header_set());
+    }
     compile_checked(request, reply);
   } catch (const Error& error) {
     set_failed(reply, error.what());
@@ -159,22 +153,18 @@ void ProgramCompiler::check_request(const v1::CompileRequest& request) {
   }
 }
 
-void ProgramCompiler::check_header(const v1::SourceFile& header) {
-  const auto known = checked_headers_.find(header.path());
-  if (known != checked_headers_.end() && known->second == header.content()) {
+void ProgramCompiler::keep_headers(v1::HeaderSet& set) {
+  if (set.files().empty()) {
+    if (set.digest() != kept_headers_.digest()) {
+      refuse("header_set", "it is not the set that this worker keeps");
+    }
     return;
   }
-  if (header.path().starts_with('/')) {
-    refuse(header.path(), "the name of a header must be relative");
+  kept_headers_.Clear();
+  for (const v1::SourceFile& header : set.files()) {
+    check_header(header);
   }
-  check_text(header.path(), header.content());
-  refuse_absolute_includes(header.path(), header.content());
-  if (checked_bytes_ + header.content().size() > kMaxRememberedBytes) {
-    checked_headers_.clear();
-    checked_bytes_ = 0;
-  }
-  checked_bytes_ += header.content().size();
-  checked_headers_.insert_or_assign(header.path(), header.content());
+  kept_headers_.Swap(&set);
 }
 
 std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& request) const {
@@ -199,8 +189,14 @@ std::vector<std::string> ProgramCompiler::options_for(const v1::CompileRequest& 
 void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply) {
   const std::vector<std::string> options = options_for(request);
   std::vector<NvrtcProgram::Header> headers;
-  for (const v1::SourceFile& header : request.headers()) {
-    headers.push_back({header.path().c_str(), header.content().c_str()});
+  const auto add = [&](const auto& files) {
+    for (const v1::SourceFile& header : files) {
+      headers.push_back({header.path().c_str(), header.content().c_str()});
+    }
+  };
+  add(request.headers());
+  if (request.has_header_set()) {
+    add(kept_headers_.files());
   }
   NvrtcProgram program(library_, std::string(kProgramName), request.source(), headers);
   for (const std::string& entry : request.entries()) {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "schemas/worker.pb.h"
@@ -21,11 +19,12 @@ class ProgramCompiler {
   /// Error(Unavailable) with NVRTC's log if that fails.
   explicit ProgramCompiler(const NvrtcLibrary& library);
 
-  v1::CompileReply compile(const v1::CompileRequest& request);
+  /// Keeps the headers of `request.header_set`, for requests that name it by its digest.
+  v1::CompileReply compile(v1::CompileRequest request);
 
  private:
-  void check_request(const v1::CompileRequest& request);
-  void check_header(const v1::SourceFile& header);
+  static void check_request(const v1::CompileRequest& request);
+  void keep_headers(v1::HeaderSet& set);
   std::vector<std::string> options_for(const v1::CompileRequest& request) const;
   void compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply);
   static void describe_entries(const v1::CompileRequest& request, const NvrtcProgram& program,
@@ -34,10 +33,7 @@ class ProgramCompiler {
   const NvrtcLibrary& library_;
   std::vector<std::string> standing_options_;
   bool knows_minimal_ = false;
-  /// Headers that passed the checks, by name. The configurations of one kernel come with the same 1.6 MB of
-  /// toolkit headers; reading them again would take longer than the compile.
-  std::unordered_map<std::string, std::string> checked_headers_;
-  std::size_t checked_bytes_ = 0;
+  v1::HeaderSet kept_headers_;
 };
 
 }  // namespace cubind::worker

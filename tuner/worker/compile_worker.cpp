@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/framing.hpp"
@@ -50,7 +51,7 @@ ExitCode serve(int fd, ProgramCompiler& compiler, const CompileWorkerOptions& op
       throw Error(ErrorCode::DataLoss, "compile request", "not a CompileRequest");
     }
     allow_cpu_seconds(options.cpu_seconds);
-    const v1::CompileReply reply = compiler.compile(request);
+    const v1::CompileReply reply = compiler.compile(std::move(request));
     send(fd, reply);
     if (reply.worker_ends()) {
       return ExitCode::Fault;

@@ -4,11 +4,15 @@
 #include <array>
 #include <span>
 
+#include "tuner/includes/include_path.hpp"
+
 namespace cubind::worker {
 namespace {
 
 // NVRTC gets files and no folders. It says so in these words, after the quoted name of the file.
 constexpr std::string_view kNoFolders = "\" (no directories in search list)";
+// And in these for an absolute name, whether there is such a file or not: the process can open none.
+constexpr std::string_view kNoFiles = "\": Too many open files";
 
 /// The packages that bring headers. CUDA 12 has a name of its own for each wheel, and ships crt/ with nvcc.
 struct HeaderPackage {
@@ -48,26 +52,40 @@ std::string commands_for(const HeaderPackage& package, int major, int minor) {
 }
 
 std::string explanation(std::string_view header, int major, int minor) {
+  if (header.starts_with(kAbsoluteMark) || is_absolute(header)) {
+    return " (an absolute path: only the spec's own files, its \"headers\" folders and the CUDA toolkit can "
+           "be "
+           "included)";
+  }
+  if (climbs(header)) {
+    return " (it leaves the spec's folder: list its folder under \"headers\")";
+  }
   std::string text = " (not in the spec's folder, its \"headers\" or the CUDA toolkit; ";
   if (const HeaderPackage* package = package_of(header)) {
-    text += commands_for(*package, major, minor) + " brings it; then start the agent again)";
-  } else {
-    text += "there is no C++ standard library, but <cuda/std/...> where the toolkit has CCCL)";
+    return text + commands_for(*package, major, minor) + " brings it; then start the agent again)";
   }
-  return text;
+  return text +
+         "put headers of host code between #ifndef __CUDACC_RTC__ and #endif; a name in a macro is only "
+         "found "
+         "if a #define or the spec's \"defines\" has it as a whole)";
+}
+
+// The log with each `end` behind a quoted name replaced by what is to be said of that name.
+std::string explained(std::string_view log, std::string_view end, int major, int minor) {
+  std::string text;
+  for (std::size_t at = 0; (at = log.find(end)) != std::string_view::npos;) {
+    const std::string_view before = log.substr(0, at);
+    const std::string_view header = before.substr(before.rfind('"') + 1);
+    text.append(before).append("\"").append(explanation(header, major, minor));
+    log.remove_prefix(at + end.size());
+  }
+  return text.append(log);
 }
 
 }  // namespace
 
 std::string explain_missing_headers(std::string_view log, int major, int minor) {
-  std::string text;
-  for (std::size_t end = 0; (end = log.find(kNoFolders)) != std::string_view::npos;) {
-    const std::string_view before = log.substr(0, end);
-    const std::string_view header = before.substr(before.rfind('"') + 1);
-    text.append(before).append("\"").append(explanation(header, major, minor));
-    log.remove_prefix(end + kNoFolders.size());
-  }
-  return text.append(log);
+  return explained(explained(log, kNoFolders, major, minor), kNoFiles, major, minor);
 }
 
 }  // namespace cubind::worker

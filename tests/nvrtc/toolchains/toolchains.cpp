@@ -1,6 +1,7 @@
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "tests/support/paths.hpp"
 #include "tuner/includes/include_closure.hpp"
@@ -37,6 +38,15 @@ const Toolchain* toolchain(unsigned major) {
   return nullptr;
 }
 
+ToolkitHeaders& headers_of(const Toolchain& toolchain) {
+  static std::map<std::string, ToolkitHeaders> known;
+  return known
+      .try_emplace(
+          toolchain.nvrtc.string(), [&](const std::string& name) { return toolchain.read_header(name); },
+          [&](const std::string& folder) { return toolchain.headers_below(folder); })
+      .first->second;
+}
+
 v1::CompileRequest compile_request(std::string source, std::vector<std::string> entries) {
   v1::CompileRequest request;
   request.set_source_name("k.cu");
@@ -52,13 +62,13 @@ v1::CompileRequest compile_request_with_headers(std::string source, std::vector<
                                                 const Toolchain& toolchain) {
   IncludeSearch search;
   search.own = [&](const std::string& path) { return path == "k.cu" ? std::optional(source) : std::nullopt; };
-  search.toolkit = [&](const std::string& name) { return toolchain.read_header(name); };
+  search.toolkit = &headers_of(toolchain);
   const IncludeClosure closure = include_closure("k.cu", search);
   v1::CompileRequest request = compile_request(closure.source.content, std::move(entries));
-  for (const CompilerFile& file : closure.toolkit) {
+  for (const SharedFile& file : closure.toolkit) {
     v1::SourceFile& header = *request.add_headers();
-    header.set_path(file.name);
-    header.set_content(file.content);
+    header.set_path(file->name);
+    header.set_content(file->content);
   }
   return request;
 }

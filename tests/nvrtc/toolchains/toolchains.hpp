@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "schemas/worker.pb.h"
+#include "tuner/includes/toolkit_headers.hpp"
 #include "tuner/toolchain/toolchain.hpp"
 
 namespace cubind::test {
@@ -14,6 +15,9 @@ const std::vector<Toolchain>& toolchains();
 
 /// The one of that major version, null where it is not here.
 const Toolchain* toolchain(unsigned major);
+
+/// Of one of toolchains(), read once in a test run.
+ToolkitHeaders& headers_of(const Toolchain& toolchain);
 
 /// A request for sm_80 with these entries.
 v1::CompileRequest compile_request(std::string source, std::vector<std::string> entries);

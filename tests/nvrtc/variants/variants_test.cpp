@@ -46,13 +46,13 @@ class Compiler {
   v1::CompileReply kernel(const std::shared_ptr<const KernelSpec>& spec, const Problem& problem,
                           const Configuration& configuration, const DeviceConstants& device) {
     return compile(
-        KernelBuild(spec, toolchain_)
+        KernelBuild(spec, toolchain_, headers_of(toolchain_))
             .request(artifact_source(*spec, problem, configuration, architecture_of(*spec, device))));
   }
   v1::CompileReply reference(const std::shared_ptr<const KernelSpec>& spec, const Problem& problem,
                              const DeviceConstants& device) {
     return compile(
-        KernelBuild(spec, toolchain_)
+        KernelBuild(spec, toolchain_, headers_of(toolchain_))
             .reference_request(reference_artifact_source(*spec, problem, architecture_of(*spec, device))));
   }
 
@@ -60,7 +60,8 @@ class Compiler {
   static std::string architecture_of(const KernelSpec& spec, const DeviceConstants& device) {
     return architecture(static_cast<std::uint32_t>(device.cc), spec.arch_features);
   }
-  v1::CompileReply compile(const v1::CompileRequest& request) {
+  v1::CompileReply compile(const CompileInput& input) {
+    const v1::CompileRequest request = request_with_headers(input, false);
     INFO(request.architecture() << " " << request.entries(0));
     v1::CompileReply reply = worker_.compile(request);
     INFO(reply.log());

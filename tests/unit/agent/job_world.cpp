@@ -90,10 +90,10 @@ double bowl(const Configuration& configuration) {
   return 100 * std::pow(1.2, static_cast<double>(steps));
 }
 
-std::uint64_t MemoryCompiler::submit(v1::CompileRequest request, CompilePriority priority) {
+std::uint64_t MemoryCompiler::submit(CompileInput input, CompilePriority priority) {
   const std::lock_guard lock(mutex_);
   submitted.push_back(priority);
-  requests_[next_] = std::move(request);
+  requests_[next_] = std::move(input.request);
   return next_++;
 }
 

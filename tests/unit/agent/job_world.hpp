@@ -21,7 +21,7 @@ namespace cubind::test {
 /// The cubin is the text of the entry, with more behind it or other bytes where the test says so.
 class MemoryCompiler final : public Compiler {
  public:
-  std::uint64_t submit(v1::CompileRequest request, CompilePriority priority) override;
+  std::uint64_t submit(CompileInput input, CompilePriority priority) override;
   void raise(std::uint64_t id, CompilePriority priority) override { raised.emplace_back(id, priority); }
   std::optional<v1::CompileReply> wait(std::uint64_t id, std::chrono::milliseconds timeout) override;
   void abandon(std::uint64_t id) override;

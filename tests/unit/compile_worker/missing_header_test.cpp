@@ -36,8 +36,16 @@ TEST_CASE("each of several missing headers is explained, and the rest of the log
   const std::string text = explain_missing_headers(log, 13, 0);
   CHECK(text.starts_with("before\n"));
   CHECK(names(text, "cuda-cudart-dev-13-0"));
-  CHECK(names(text,
-              "\"vector\" (not in the spec's folder, its \"headers\" or the CUDA toolkit; there is no C++"));
+  CHECK(
+      names(text, "\"vector\" (not in the spec's folder, its \"headers\" or the CUDA toolkit; put headers"));
   CHECK(text.ends_with("after\n"));
   CHECK_FALSE(names(text, "no directories"));
+}
+
+TEST_CASE("an absolute name and one that climbs say what can be included") {
+  const std::string mark = explain_missing_headers(line("(absolute path)/etc/x.h"), 13, 0);
+  CHECK(names(mark, "x.h\" (an absolute path: only the spec's own files"));
+  const std::string by_macro = "cannot open source file \"/etc/x.h\": Too many open files\n";
+  CHECK(names(explain_missing_headers(by_macro, 13, 0), "/etc/x.h\" (an absolute path"));
+  CHECK(names(explain_missing_headers(line("../x.h"), 13, 0), "list its folder under \"headers\""));
 }

@@ -10,6 +10,8 @@ using cubind::Error;
 using cubind::ErrorCode;
 using cubind::IncludeClosure;
 using cubind::IncludeSearch;
+using cubind::SharedFile;
+using cubind::ToolkitHeaders;
 
 namespace {
 
@@ -22,26 +24,41 @@ cubind::FileLookup lookup(Files files) {
   };
 }
 
-IncludeClosure closure(Files own, std::vector<std::string> folders = {}, Files toolkit = {}) {
-  IncludeSearch search{.own = lookup(std::move(own)), .header_folders = std::move(folders), .toolkit = {}};
-  if (!toolkit.empty()) {
-    search.toolkit = lookup(std::move(toolkit));
-  }
+// Its listing is of files in memory too.
+ToolkitHeaders toolkit_of(const Files& files) {
+  return ToolkitHeaders(lookup(files), [files](const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& [name, text] : files) {
+      if (name.starts_with(folder + "/")) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  });
+}
+
+IncludeClosure closure(Files own, std::vector<std::string> folders = {}, const Files& toolkit = {}) {
+  ToolkitHeaders headers = toolkit_of(toolkit);
+  IncludeSearch search{.own = lookup(std::move(own)), .header_folders = std::move(folders)};
+  search.toolkit = toolkit.empty() ? nullptr : &headers;
   return include_closure("k.cu", search);
 }
 
-std::vector<std::string> names(const std::vector<CompilerFile>& files) {
+const CompilerFile& plain(const CompilerFile& file) { return file; }
+const CompilerFile& plain(const SharedFile& file) { return *file; }
+
+std::vector<std::string> names(const auto& files) {
   std::vector<std::string> result;
-  for (const CompilerFile& file : files) {
-    result.push_back(file.name);
+  for (const auto& file : files) {
+    result.push_back(plain(file).name);
   }
   return result;
 }
 
-const CompilerFile& file(const std::vector<CompilerFile>& files, const std::string& name) {
-  const auto found = std::ranges::find_if(files, [&](const auto& entry) { return entry.name == name; });
+const CompilerFile& file(const auto& files, const std::string& name) {
+  const auto found = std::ranges::find_if(files, [&](const auto& one) { return plain(one).name == name; });
   REQUIRE(found != files.end());
-  return *found;
+  return plain(*found);
 }
 
 // What is thrown, as "where | cause".
@@ -67,7 +84,6 @@ TEST_CASE("the closure is transitive and sorted and ends at a cycle") {
                               {"a.h", ""},
                               {"unused.h", ""}});
   CHECK(names(found.own) == Names{"a.h", "m.h", "z.h"});
-  CHECK(found.absent.empty());
 }
 
 TEST_CASE("a name is searched next to its file and then in the header folders in order") {
@@ -119,23 +135,53 @@ TEST_CASE("a source that is included again is a header as well") {
   CHECK(names(found.own) == Names{"a.h", "k.cu"});
 }
 
-TEST_CASE("names that nothing resolves are absent and no error") {
-  const auto found =
-      closure({{"k.cu", "#include <cuda_fp16.h>\n#include \"missing.h\"\n#if __has_include(<x>)\n#endif\n"}});
-  CHECK(found.absent == Names{"cuda_fp16.h", "missing.h"});
+TEST_CASE("a name that nothing resolves is no error and stays as it is") {
+  const std::string text = "#include <fp.h>\n#include \"missing.h\"\n#if __has_include(<x>)\n#endif\n";
+  const auto found = closure({{"k.cu", text}}, {}, {{"other.h", ""}});
+  CHECK(found.source.content == text);
   CHECK(found.own.empty());
+  CHECK(found.toolkit.empty());
 }
 
 TEST_CASE("toolkit headers come with what they include and may skip what is missing") {
-  const auto found =
-      closure({{"k.cu", "#include <crt/mma.h>\n"}}, {},
-              {{"crt/mma.h", "#include \"mma.hpp\"\n#include <fp.h>\n#include MACRO\n#include_next <q>\n"},
-               {"crt/mma.hpp", "#include <string.h>\n"},
-               {"fp.h", "#include \"/abs\"\n"}});
+  const auto found = closure({{"k.cu", "#include <crt/mma.h>\n"}}, {},
+                             {{"crt/mma.h", "#include \"mma.hpp\"\n#include <fp.h>\n#include_next <q>\n"},
+                              {"crt/mma.hpp", "#include <string.h>\n"},
+                              {"fp.h", "#include \"/abs\"\n"}});
   CHECK(names(found.toolkit) == Names{"crt/mma.h", "crt/mma.hpp", "fp.h"});
   CHECK_THAT(file(found.toolkit, "crt/mma.h").content,
              StartsWith("#include \"crt/mma.hpp\"\n#include <fp.h>\n"));
-  CHECK(found.absent == Names{"string.h"});
+  CHECK(file(found.toolkit, "fp.h").content == "#include \"(absolute path)/abs\"\n");
+}
+
+TEST_CASE("a toolkit header that includes by macro brings its whole package") {
+  const Files toolkit = {{"cub/reduce.cuh", "#include <thrust/system.h>\n"},
+                         {"thrust/system.h", "#include SYSTEM\n"},
+                         {"cuda/std/limits", "#include <fp.h>\n"},
+                         {"nv/target", ""},
+                         {"fp.h", ""},
+                         {"other.h", ""},
+                         {"lib/a.h", "#if __has_include(B)\n#endif\n"},
+                         {"lib/b.h", ""}};
+  CHECK(names(closure({{"k.cu", "#include <cub/reduce.cuh>\n"}}, {}, toolkit).toolkit) ==
+        Names{"cub/reduce.cuh", "cuda/std/limits", "fp.h", "nv/target", "thrust/system.h"});
+  CHECK(names(closure({{"k.cu", "#include <cuda/std/limits>\n"}}, {}, toolkit).toolkit) ==
+        Names{"cuda/std/limits", "fp.h"});
+  CHECK(names(closure({{"k.cu", "#include <lib/a.h>\n"}}, {}, toolkit).toolkit) ==
+        Names{"lib/a.h", "lib/b.h"});
+}
+
+TEST_CASE("stand-ins are for own files and whole packages and go before the toolkit") {
+  const Files toolkit = {{"cuda_runtime.h", "of the toolkit"},
+                         {"fp.h", "#include <cstdint>\n#include <cuda_runtime.h>\n"},
+                         {"cub/a.cuh", "#include M\n#include <climits>\n"}};
+  const auto own = closure({{"k.cu", "#include <fp.h>\n#include <cuda_runtime.h>\n"}}, {}, toolkit);
+  CHECK(names(own.toolkit) == Names{"cuda_runtime.h", "fp.h"});
+  CHECK_THAT(file(own.toolkit, "cuda_runtime.h").content, Contains("predefined"));
+  CHECK(file(closure({{"k.cu", "#include <fp.h>\n"}}, {}, toolkit).toolkit, "cuda_runtime.h").content ==
+        "of the toolkit");
+  CHECK(names(closure({{"k.cu", "#include <cub/a.cuh>\n"}}, {}, toolkit).toolkit) ==
+        Names{"climits", "cub/a.cuh", "limits.h"});
 }
 
 TEST_CASE("the spec's own part does not depend on the toolkit") {
@@ -164,46 +210,75 @@ TEST_CASE("moving a header folder changes nothing that the key holds") {
   CHECK(here.own_digests() == there.own_digests());
 }
 
-TEST_CASE("an include by macro names file and line") {
-  CHECK_THAT(failure({{"k.cu", "#include \"a.h\"\n"}, {"a.h", "\n#define H \"b.h\"\n#include H\n"}}),
-             StartsWith("a.h:3 | #include by macro \"H\""));
-  CHECK_THAT(failure({{"k.cu", "#if __has_include(H)\n#endif\n"}}),
-             StartsWith("k.cu:1 | __has_include by macro \"H\""));
+TEST_CASE("an include by macro names every file that a define may mean") {
+  const auto found =
+      closure({{"k.cu", "#ifdef A\n#define H \"a.h\"\n#else\n#define H G\n#endif\n#include H\n"},
+               {"a.h", "#define G <b.h>\n"},
+               {"b.h", "#if __has_include(C)\n#endif\n#define C \"c.h\"\n"},
+               {"c.h", ""},
+               {"d.h", ""}});
+  CHECK(names(found.own) == Names{"a.h", "b.h", "c.h"});
+  CHECK(closure({{"k.cu", "#include UNKNOWN\n#include F(x)\n"}}).own.empty());
 }
 
-TEST_CASE("absolute names are refused in every spelling") {
+TEST_CASE("the macros of the search name files too") {
+  IncludeSearch search{.own = lookup({{"k.cu", "#include TILE\n"}, {"t1.h", ""}, {"t2.h", ""}, {"t3.h", ""}}),
+                       .header_folders = {}};
+  search.macros = {{"TILE", "\"t1.h\""}, {"TILE", "<t2.h>"}};
+  CHECK(names(include_closure("k.cu", search).own) == Names{"t1.h", "t2.h"});
+}
+
+TEST_CASE("a macro's file is found under the name that the macro has") {
+  const Files files = {
+      {"k.cu", "#include \"sub/a.h\"\n"}, {"sub/a.h", "#define H \"b.h\"\n#include H\n"}, {"sub/b.h", "x"}};
+  const auto found = closure(files);
+  CHECK(names(found.own) == Names{"b.h", "sub/a.h", "sub/b.h"});
+  CHECK(file(found.own, "b.h").content == "#include \"sub/b.h\"\n");
+  Files twice = files;
+  twice["k.cu"] += "#include \"b.h\"\n";
+  twice["b.h"] = "y";
+  CHECK_THAT(failure(twice), StartsWith("sub/a.h:2 | the include by macro \"H\" names \"b.h\""));
+}
+
+TEST_CASE("an absolute name is handed over as one that no machine has") {
   for (const char* text :
        {"#include \"/etc/passwd\"\n", "#include </etc/passwd>\n", "%:include \"/etc/passwd\"\n",
         "#inc\\\nlude \"/etc/passwd\"\n", "#include \"\\\n/etc/passwd\"\n",
         "#if 0\n#include \"//etc/passwd\"\n#endif\n", "#if __has_include(\"/etc/passwd\")\n#endif\n",
-        "# /**/ include /**/ \"/etc/passwd\"\n"}) {
-    CHECK_THAT(failure({{"k.cu", text}}), Contains("absolute path"));
+        "#embed \"/etc/passwd\"\n", "# /**/ include /**/ \"/etc/passwd\"\n"}) {
+    const auto found = closure({{"k.cu", text}, {"etc/passwd", ""}});
+    CHECK_THAT(found.source.content, Contains("(absolute path)/"));
+    CHECK_NOTHROW(cubind::refuse_absolute_includes("k.cu", found.source.content));
+    CHECK(found.own.empty());
   }
 }
 
-TEST_CASE("a name that leaves the spec's folder is refused unless it leads to a header folder") {
-  CHECK_THAT(failure({{"k.cu", "\n#include \"../../x\"\n"}}),
-             StartsWith("k.cu:2 | #include \"../../x\" leaves"));
-  CHECK_THAT(failure({{"k.cu", "#include \"a/../../x.h\"\n"}, {"../x.h", ""}}),
-             Contains("leaves the spec's folder"));
-  CHECK_THAT(
-      failure(
-          {{"k.cu", "#include \"b.h\"\n"}, {"../lib/b.h", "#include \"../secret.h\"\n"}, {"../secret.h", ""}},
-          {"../lib"}),
-      StartsWith("../lib/b.h:1 | #include \"../secret.h\" leaves"));
-  CHECK(failure({{"k.cu", "#include \"../lib/b.h\"\n"}, {"../lib/b.h", ""}}, {"../lib"}) == "nothing");
+TEST_CASE("a name that leaves the spec's folder finds nothing unless it leads to a header folder") {
+  const Files outside = {{"k.cu", "#include \"../x.h\"\n#include \"a/../../x.h\"\n"}, {"../x.h", ""}};
+  CHECK(closure(outside).own.empty());
+  CHECK(closure(outside).source.content == outside.at("k.cu"));
+  const Files lib = {{"k.cu", "#include \"../lib/b.h\"\n"},
+                     {"../lib/b.h", "#include \"../secret.h\"\n"},
+                     {"../secret.h", ""}};
+  CHECK(names(closure(lib, {"../lib"}).own) == Names{"b.h"});
 }
 
-TEST_CASE("trigraphs and embed and include_next are refused with their line") {
+TEST_CASE("a trigraph is refused with its line and what only other compilers read is skipped") {
   CHECK_THAT(failure({{"k.cu", "\n?\?=include \"a.h\"\n"}}), StartsWith("k.cu:2 | the trigraphs"));
-  CHECK_THAT(failure({{"k.cu", "#embed \"data\"\n"}}), StartsWith("k.cu:1 | #embed"));
-  CHECK_THAT(failure({{"k.cu", "#include_next <a.h>\n"}}), StartsWith("k.cu:1 | #include_next"));
+  CHECK(closure({{"k.cu", "#embed \"a.h\"\n#include_next <a.h>\n"}, {"a.h", ""}}).own.empty());
 }
 
 TEST_CASE("an own file with the name of a toolkit header that is used as well is refused") {
   CHECK_THAT(failure({{"k.cu", "#include \"fp.h\"\n#include <bf.h>\n"}, {"fp.h", ""}}, {},
                      {{"fp.h", ""}, {"bf.h", "#include \"fp.h\"\n"}}),
              StartsWith("fp.h | the spec brings a file with the name of a CUDA toolkit header"));
+}
+
+TEST_CASE("a CCCL of the spec's own replaces the toolkit's") {
+  const auto found = closure({{"k.cu", "#include <nv/target>\n#include <fp.h>\n"}, {"nv/target", "own"}}, {},
+                             {{"fp.h", "#include <nv/target>\n"}, {"nv/target", "of the toolkit"}});
+  CHECK(names(found.own) == Names{"nv/target"});
+  CHECK(names(found.toolkit) == Names{"fp.h"});
 }
 
 TEST_CASE("a missing source is not found") {

@@ -103,3 +103,15 @@ TEST_CASE("texts that end in the middle of something are read to their end") {
     CHECK(scan_includes(text).references.size() <= 1);
   }
 }
+
+TEST_CASE("macros that may name a file are found and others are not") {
+  using cubind::FileMacro;
+  const auto macros = scan_includes(
+                          "#define A \"a.h\" // c\n# define B <b/c.h>\n#define C /**/ B\n#define N 5\n"
+                          "#define F(x) \"f.h\"\n#define E\n#define U \"open\n")
+                          .macros;
+  CHECK(macros == std::vector<FileMacro>{{"A", "\"a.h\""}, {"B", "<b/c.h>"}, {"C", "B"}});
+  CHECK(cubind::file_macro("H=\"x.h\"") == FileMacro{"H", "\"x.h\""});
+  CHECK(cubind::file_macro("N=5") == std::nullopt);
+  CHECK(cubind::file_macro("N") == std::nullopt);
+}

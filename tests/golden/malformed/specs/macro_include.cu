@@ -1,2 +1,0 @@
-#define HEADER "kernel.cu"
-#include HEADER

@@ -1,0 +1,3 @@
+// A trigraph of a backslash:
+// ??/
+#include "kernel.cu"

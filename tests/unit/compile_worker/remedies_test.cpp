@@ -1,0 +1,26 @@
+#include "tuner/worker/remedies.hpp"
+
+#include <catch2/catch.hpp>
+
+using Catch::Matchers::Contains;
+using cubind::worker::with_remedies;
+
+TEST_CASE("a name that nvcc brings without an include is reported with its header") {
+  CHECK(with_remedies("error: identifier \"INFINITY\" is undefined\n") ==
+        "error: identifier \"INFINITY\" is undefined (<cmath> has it)\n");
+  CHECK_THAT(with_remedies("identifier \"uint32_t\" is undefined"), Contains("(<cstdint> has it)"));
+  CHECK(with_remedies("identifier \"x\" is undefined") == "identifier \"x\" is undefined");
+}
+
+TEST_CASE("a name of the runtime is reported with what to do about host code") {
+  const std::string text = with_remedies("identifier \"cudaMalloc\" is undefined\n  cudaMalloc();\n");
+  CHECK_THAT(text, Contains("\"cudaMalloc\" is undefined (put host code between #ifndef __CUDACC_RTC__"));
+  CHECK_THAT(text, Contains("--minimal") && Contains(")\n  cudaMalloc();\n"));
+}
+
+TEST_CASE("what the stand-ins lack is looked for in CCCL and host functions are guarded") {
+  CHECK_THAT(with_remedies("namespace \"std\" has no member \"optional\""),
+             Contains("\"optional\" (of the standard library") && Contains("cuda::std of <cuda/std/...>)"));
+  CHECK_THAT(with_remedies("host functions are not allowed in JIT mode. Consider x\n"),
+             Contains("Consider x (put host code between #ifndef __CUDACC_RTC__ and #endif"));
+}

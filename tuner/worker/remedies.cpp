@@ -1,0 +1,85 @@
+#include "tuner/worker/remedies.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+namespace cubind::worker {
+namespace {
+
+/// Names that a header declares, for kernels that include none.
+struct Declared {
+  std::string_view header;
+  std::span<const std::string_view> names;
+};
+
+constexpr auto kMath = std::to_array<std::string_view>({"INFINITY", "NAN", "HUGE_VALF", "M_PI"});
+constexpr auto kFloat = std::to_array<std::string_view>(
+    {"FLT_MAX", "FLT_MIN", "FLT_EPSILON", "DBL_MAX", "DBL_MIN", "DBL_EPSILON"});
+constexpr auto kLimits = std::to_array<std::string_view>(
+    {"CHAR_BIT", "INT_MAX", "INT_MIN", "UINT_MAX", "LONG_MAX", "LLONG_MAX", "LLONG_MIN", "ULLONG_MAX"});
+constexpr auto kIntegers = std::to_array<std::string_view>(
+    {"int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "intptr_t",
+     "uintptr_t", "INT32_MAX", "UINT32_MAX", "INT64_MAX", "UINT64_MAX", "SIZE_MAX"});
+constexpr auto kOldIntegers = std::to_array<std::string_view>({"uint", "ushort", "ulong"});
+constexpr std::array<Declared, 5> kDeclared = {{{"<cmath>", kMath},
+                                                {"<cfloat>", kFloat},
+                                                {"<climits>", kLimits},
+                                                {"<cstdint>", kIntegers},
+                                                {"<cuda_runtime.h>", kOldIntegers}}};
+
+constexpr std::string_view kHostCode = "put host code between #ifndef __CUDACC_RTC__ and #endif";
+
+// The text between the first `before` and the next `after`; empty if the line has no such.
+std::string_view between(std::string_view line, std::string_view before, std::string_view after) {
+  const std::size_t begin = line.find(before);
+  const std::size_t from = begin == std::string_view::npos ? line.size() : begin + before.size();
+  const std::size_t end = line.find(after, from);
+  return end == std::string_view::npos ? std::string_view{} : line.substr(from, end - from);
+}
+
+std::string remedy_for_name(std::string_view name) {
+  for (const Declared& declared : kDeclared) {
+    if (std::ranges::find(declared.names, name) != declared.names.end()) {
+      return std::string(declared.header) + " has it";
+    }
+  }
+  return name.starts_with("cuda")
+             ? std::string(kHostCode) + "; the option --minimal leaves out names that begin with cuda"
+             : "";
+}
+
+// Empty: none is known.
+std::string remedy(std::string_view line) {
+  if (const std::string_view name = between(line, "identifier \"", "\" is undefined"); !name.empty()) {
+    return remedy_for_name(name);
+  }
+  if (line.find("namespace \"std\" has no member \"") != std::string_view::npos) {
+    return "of the standard library there is what device code uses most; CCCL has more: cuda::std of "
+           "<cuda/std/...>";
+  }
+  if (line.find("host functions are not allowed in JIT mode") != std::string_view::npos) {
+    return std::string(kHostCode) + "; the flag is --device-as-default-execution-space in \"options\"";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string with_remedies(std::string_view log) {
+  std::string text;
+  while (!log.empty()) {
+    const std::size_t end = log.find('\n');
+    const std::string_view line = log.substr(0, end);
+    text.append(line);
+    if (const std::string found = remedy(line); !found.empty()) {
+      text.append(" (").append(found).append(")");
+    }
+    text.append(end == std::string_view::npos ? "" : "\n");
+    log.remove_prefix(end == std::string_view::npos ? log.size() : end + 1);
+  }
+  return text;
+}
+
+}  // namespace cubind::worker
