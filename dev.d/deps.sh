@@ -78,7 +78,7 @@ install_wheels() {
 has_cuda() {
   case $1 in
     build) [ -d .deps/cuda/include ] ;;
-    test) [ -d .deps/cuda12/include ] ;;
+    test) [ -d .deps/cuda12/include/cub ] ;;
   esac
 }
 
@@ -95,7 +95,7 @@ arrange_cuda12() {
   site=$(echo .deps/venv/lib/python3*/site-packages/nvidia)
   rm -rf .deps/cuda12
   mkdir .deps/cuda12
-  cp -rl "$site"/cuda_nvrtc/{include,lib} "$site"/cuda_runtime/{include,lib} .deps/cuda12/
+  cp -rl "$site"/cuda_nvrtc/{include,lib} "$site"/cuda_runtime/{include,lib} "$site"/cuda_cccl/include .deps/cuda12/
 }
 
 # start_wheels GROUP: install_wheels while the next commands run. await_wheels prints what it said and ends where it failed.

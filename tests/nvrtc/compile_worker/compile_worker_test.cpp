@@ -238,10 +238,11 @@ TEST_CASE("a refusal of ptxas is reported in its own words") {
 
 TEST_CASE("for a missing file the message says where it was looked for") {
   WorkerProcess worker(any_toolchain());
-  const v1::CompileReply reply = worker.compile(compile_request("#include <cstdint>\n", {"k"}));
+  const v1::CompileReply reply = worker.compile(compile_request("#include <torch/extension.h>\n", {"k"}));
   CHECK(reply.outcome() == v1::COMPILE);
-  CHECK_THAT(reply.log(), Contains("could not open source file \"cstdint\" (not in the spec's folder, its "
-                                   "\"headers\" or the CUDA toolkit"));
+  CHECK_THAT(reply.log(),
+             Contains("could not open source file \"torch/extension.h\" (not in the spec's folder, its "
+                      "\"headers\" or the CUDA toolkit; put headers of host code between"));
 }
 
 TEST_CASE("for a header of the toolkit that is missing the message names the package that brings it") {
@@ -251,14 +252,36 @@ TEST_CASE("for a header of the toolkit that is missing the message names the pac
   CHECK_THAT(reply.log(), Contains("`pip install 'nvidia-cuda-cccl"));
 }
 
-TEST_CASE("for a constant of the C++ standard library the message names that of the toolkit") {
+TEST_CASE("for what is not declared the message names the header or says that it is host code") {
   WorkerProcess worker(any_toolchain());
-  const v1::CompileReply reply =
-      worker.compile(compile_request("__global__ void k(float* x) { *x = -INFINITY + NAN; }", {"k"}));
-  CHECK(reply.outcome() == v1::COMPILE);
-  CHECK_THAT(reply.log(),
-             Contains("identifier \"INFINITY\" is undefined (math_constants.h has CUDART_INF_F)") &&
-                 Contains("identifier \"NAN\" is undefined (math_constants.h has CUDART_NAN_F)"));
+  const auto log_of = [&](const std::string& text) {
+    return worker.compile(compile_request(text + " __global__ void k(float* x) { *x = -INFINITY; }", {"k"}))
+        .log();
+  };
+  CHECK_THAT(log_of(""), Contains("identifier \"INFINITY\" is undefined (<cmath> has it)"));
+  CHECK_THAT(log_of("void f() { cudaMallocHost(nullptr, 1); }"),
+             Contains("\"cudaMallocHost\" is undefined (put host code between"));
+  CHECK_THAT(log_of("void f() {}"),
+             Contains("process unannotated functions as __device__ functions in JIT mode (put "
+                      "host code"));
+  CHECK_THAT(log_of("using std::optional;"), Contains("has no member \"optional\" (of the standard library"));
+}
+
+TEST_CASE("a worker keeps a set of headers for requests that name it and no others") {
+  WorkerProcess worker(any_toolchain());
+  auto request = compile_request("#include \"a.h\"\n__global__ void k(int* p) { *p = A; }", {"k"});
+  CHECK(worker.compile(request).outcome() == v1::COMPILE);
+  request.mutable_header_set()->set_digest("one");
+  v1::SourceFile& header = *request.mutable_header_set()->add_files();
+  header.set_path("a.h");
+  header.set_content("#define A 1");
+  CHECK(worker.compile(request).outcome() == v1::CORRECT);
+  request.mutable_header_set()->clear_files();
+  CHECK(worker.compile(request).outcome() == v1::CORRECT);
+  request.mutable_header_set()->set_digest("two");
+  CHECK_THAT(worker.compile(request).log(), Contains("not the set that this worker keeps"));
+  request.clear_header_set();
+  CHECK_THAT(worker.compile(request).log(), Contains("could not open source file \"a.h\""));
 }
 
 TEST_CASE("an entry that the source does not have is reported as an entry") {

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "tests/nvrtc/compile_worker/any_toolchain.hpp"
 #include "tests/nvrtc/compile_worker/worker_process.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
@@ -64,6 +65,26 @@ TEST_CASE("an include that only macros assemble opens no file of the host") {
     check_no_leak(reply);
     CHECK_THAT(reply.log(), !Contains("refused") && !Contains("secret.h(1)"));
   }
+}
+
+TEST_CASE("a source does not learn whether the host has a file") {
+  WorkerProcess worker(any_toolchain());
+  const HostFile file;
+  const auto answer = [&](const std::string& path) {
+    const std::string text =
+        "#define H \"" + path + "\"\n#if __has_include(H)\n#define A 1\n#else\n#define A 2\n#endif";
+    return worker.compile(compile_request(text + "\n__global__ void k(int* p) { *p = A; }", {"k"}));
+  };
+  const v1::CompileReply there = answer(file.path());
+  CHECK(there.outcome() == v1::CORRECT);
+  CHECK(there.cubin() == answer(file.path() + ".not").cubin());
+  CHECK(there.cubin() == answer("../../../../../.." + file.path()).cubin());
+  const auto log_of = [&](const std::string& path) {
+    const auto reply =
+        worker.compile(compile_request("#define H \"" + path + "\"\n#include H" + kKernel, {"k"}));
+    return replaced(reply.log(), path, "PATH");
+  };
+  CHECK(log_of(file.path()) == log_of(file.path() + ".not"));
 }
 
 TEST_CASE("a define that names a host file opens none") {
