@@ -59,7 +59,7 @@ std::string remedy(std::string_view line) {
     return "of the standard library there is what device code uses most; CCCL has more: cuda::std of "
            "<cuda/std/...>";
   }
-  if (line.find("host functions are not allowed in JIT mode") != std::string_view::npos) {
+  if (line.find(" are not allowed in JIT mode") != std::string_view::npos) {
     return std::string(kHostCode) + "; the flag is --device-as-default-execution-space in \"options\"";
   }
   return "";

@@ -260,4 +260,28 @@ TEST_CASE("processes compile in parallel and give the bytes that one of them giv
   CHECK(run(1) == run(4));
 }
 
+// Compiles with the header of this value alone.
+CompileInput with_header(int value) {
+  const auto file = std::make_shared<const CompilerFile>(
+      CompilerFile::of("a.h", "#define A " + std::to_string(value) + "\n"));
+  return {compile_request("#include \"a.h\"\nstatic_assert(A == " + std::to_string(value) +
+                              ");\n__global__ void k(int* p) { *p = A; }",
+                          {"k"}),
+          std::make_shared<const SharedHeaders>(SharedHeaders{file->digest, {file}})};
+}
+
+TEST_CASE("a worker has the headers of each request whatever it was asked before") {
+  for (const unsigned compiles_per_worker : {1000U, 1U}) {
+    CompilePoolOptions options = newest();
+    options.compiles_per_worker = compiles_per_worker;
+    CompilePool pool(options);
+    const CompileInput one = with_header(1);
+    for (const CompileInput& input : {one, one, CompileInput(good()), one, with_header(2), one}) {
+      const CompileResult result = result_of(pool, input);
+      INFO(result.reply.log());
+      CHECK(result.reply.outcome() == v1::CORRECT);
+    }
+  }
+}
+
 }  // namespace cubind::test

@@ -44,8 +44,8 @@ v1::CompileRequest endless() {
   return compile_request(source, {"k"});
 }
 
-CompileResult result_of(CompilePool& pool, v1::CompileRequest request) {
-  auto result = pool.wait(pool.submit(std::move(request)), 120s);
+CompileResult result_of(CompilePool& pool, CompileInput input) {
+  auto result = pool.wait(pool.submit(std::move(input)), 120s);
   REQUIRE(result.has_value());
   return *result;
 }

@@ -15,7 +15,7 @@ v1::CompileRequest good(int n = 1);
 /// NVRTC is busy with it for minutes and needs little memory.
 v1::CompileRequest endless();
 
-CompileResult result_of(CompilePool& pool, v1::CompileRequest request);
+CompileResult result_of(CompilePool& pool, CompileInput input);
 
 /// Waits until the only worker has used up CPU time for its compile.
 int busy_worker(CompilePool& pool);

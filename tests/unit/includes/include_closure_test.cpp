@@ -172,13 +172,13 @@ TEST_CASE("a toolkit header that includes by macro brings its whole package") {
 }
 
 TEST_CASE("stand-ins are for own files and whole packages and go before the toolkit") {
-  const Files toolkit = {{"cuda_runtime.h", "of the toolkit"},
-                         {"fp.h", "#include <cstdint>\n#include <cuda_runtime.h>\n"},
+  const Files toolkit = {{"vector_types.h", "of the toolkit"},
+                         {"fp.h", "#include <cstdint>\n#include <vector_types.h>\n"},
                          {"cub/a.cuh", "#include M\n#include <climits>\n"}};
-  const auto own = closure({{"k.cu", "#include <fp.h>\n#include <cuda_runtime.h>\n"}}, {}, toolkit);
-  CHECK(names(own.toolkit) == Names{"cuda_runtime.h", "fp.h"});
-  CHECK_THAT(file(own.toolkit, "cuda_runtime.h").content, Contains("predefined"));
-  CHECK(file(closure({{"k.cu", "#include <fp.h>\n"}}, {}, toolkit).toolkit, "cuda_runtime.h").content ==
+  const auto own = closure({{"k.cu", "#include <fp.h>\n#include <vector_types.h>\n"}}, {}, toolkit);
+  CHECK(names(own.toolkit) == Names{"fp.h", "vector_types.h"});
+  CHECK_THAT(file(own.toolkit, "vector_types.h").content, Contains("predefined"));
+  CHECK(file(closure({{"k.cu", "#include <fp.h>\n"}}, {}, toolkit).toolkit, "vector_types.h").content ==
         "of the toolkit");
   CHECK(names(closure({{"k.cu", "#include <cub/a.cuh>\n"}}, {}, toolkit).toolkit) ==
         Names{"climits", "cub/a.cuh", "limits.h"});

@@ -206,6 +206,19 @@ TEST_CASE("the work of a problem is evaluated from the spec") {
   CHECK(work.flops == 15);
 }
 
+TEST_CASE("a define names a file for each value of its tunables") {
+  SpecBuilder builder;
+  builder.json["defines"] = {"TILE=\"tile_{VECTOR}.cuh\""};
+  builder.file("kernel.cu").content = "#include TILE\n";
+  for (const char* name : {"tile_1.cuh", "tile_8.cuh", "tile_16.cuh"}) {
+    builder.files.push_back({name, ""});
+  }
+  const auto spec = builder.parse();
+  REQUIRE(spec->source_digests.includes.size() == 2);
+  CHECK(spec->source_digests.includes[0].first == "tile_1.cuh");
+  CHECK(spec->source_digests.includes[1].first == "tile_8.cuh");
+}
+
 TEST_CASE("the shipped specs are read with the headers that they include") {
   const auto spec = load_kernel_spec((test::source_dir() / "variants/rmsnorm/rmsnorm_forward.json").string());
   CHECK(spec->name == "rmsnorm_forward");

@@ -2,7 +2,7 @@
 #pragma once
 
 #ifndef offsetof
-#define offsetof(type, member) __builtin_offsetof(type, member)
+#define offsetof(type, member) ((::size_t)__INTADDR__(&(((type*)0)->member)))
 #endif
 typedef struct alignas(16) {
   long double first;
