@@ -1,6 +1,7 @@
 #include "server/kernel_library.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,10 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kBetweenLooks{1};
 /// Clocks of file systems tick, and a network's or container's may be a little off.
 constexpr std::chrono::seconds kSettled{2};
+
+std::chrono::nanoseconds since_epoch(const timespec& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 bool same_files(const SpecBundle& a, const SpecBundle& b) {
   return a.spec_json == b.spec_json && a.files == b.files;
@@ -94,6 +99,29 @@ void KernelLibrary::reload() {
   look();
 }
 
+std::string KernelLibrary::judge(const fs::path& file) const {
+  const auto own = folder_of(file, folders_);
+  if (!own) {
+    std::vector<std::string> names;
+    for (const fs::path& folder : folders_) {
+      names.push_back(folder.string());
+    }
+    return "no folder of the daemon's kernels holds it (" + join(names, ", ") +
+           "): to serve it, start the daemon with --kernels " + file.parent_path().string() +
+           ", or move it into one of them";
+  }
+  const auto files = spec_files({*own});
+  if (std::ranges::find(files, file) == files.end()) {
+    throw Error(
+        ErrorCode::InvalidArgument, file.string(),
+        "the daemon does not read it: of " + own->string() +
+            " it reads *.json in the folder itself and in its sub-folders (not deeper, not in `tables`), "
+            "without names that begin with a dot and links that lead out");
+  }
+  load_kernel_spec(file.string(), {}, source_folders(file, folders_, shared_));
+  return "";
+}
+
 void KernelLibrary::list_files() {
   std::map<fs::path, std::error_code> unlisted;
   std::vector<fs::path> files = spec_files(folders_, &unlisted);
@@ -144,13 +172,16 @@ void KernelLibrary::look() {
 }
 
 KernelLibrary::Stamp KernelLibrary::stamp_of(const fs::path& file) {
-  std::error_code failed;
+  struct stat status {};
   Stamp stamp;
-  stamp.exists = fs::is_regular_file(file, failed);
+  stamp.exists = ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode);
   stamp.is_readable = ::faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) == 0;
   if (stamp.exists) {
-    stamp.time = fs::last_write_time(file, failed);
-    stamp.size = fs::file_size(file, failed);
+    stamp.modified = since_epoch(status.st_mtim);
+    stamp.changed = since_epoch(status.st_ctim);
+    stamp.size = static_cast<std::uint64_t>(status.st_size);
+    stamp.device = status.st_dev;
+    stamp.inode = status.st_ino;
   }
   return stamp;
 }
@@ -161,21 +192,13 @@ bool KernelLibrary::is_as_it_was(const Loaded& known) {
   });
 }
 
-SourceFolders KernelLibrary::source_folders(const fs::path& file) const {
-  std::vector<fs::path> folders = shared_;
-  const auto own =
-      std::ranges::find_if(folders_, [&](const fs::path& folder) { return is_below(file, folder); });
-  folders.push_back(own == folders_.end() ? file.parent_path() : *own);
-  return SourceFolders(std::move(folders));
-}
-
 KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntry* known) {
   Loaded loaded;
-  const SourceFolders folders = source_folders(file);
-  const auto settled_before = fs::file_time_type::clock::now() - kSettled;
+  const SourceFolders folders = source_folders(file, folders_, shared_);
+  const auto settled_before = clock_.wall_now().time_since_epoch() - kSettled;
   const auto note = [&](const fs::path& path) {
     const Stamp stamp = stamp_of(path);
-    loaded.unsettled = loaded.unsettled || (stamp.exists && stamp.time > settled_before);
+    loaded.unsettled = loaded.unsettled || (stamp.exists && stamp.changed > settled_before);
     loaded.stamps.try_emplace(path.lexically_normal(), stamp);
   };
   if (valid_utf8(file.string()) != file.string()) {

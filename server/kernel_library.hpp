@@ -56,12 +56,20 @@ class KernelLibrary {
   /// and asks by name means the edited one.
   void reload();
 
+  /// What the library makes of a spec file that a caller has read by himself. If the file lies in one of the
+  /// folders, it throws the error with which the library would refuse it, and InvalidArgument if it does not
+  /// look there. Else it returns which folders there are and what to do; empty: the file is served.
+  std::string judge(const std::filesystem::path& file) const;
+
  private:
+  /// The time of change, which no program can set, tells an edit that keeps size and modification time
+  /// (cp -p, rsync -t, tar). Not seen: a write through a mapping until the system notes it, an edit behind a
+  /// network file system's cache until that ends, and one while the clock was set back to the same instant.
   struct Stamp {
     bool exists = false;
     bool is_readable = false;
-    std::filesystem::file_time_type time;
-    std::uintmax_t size = 0;
+    std::chrono::nanoseconds modified{}, changed{};  // since the epoch
+    std::uint64_t size = 0, device = 0, inode = 0;
     bool operator==(const Stamp&) const = default;
   };
   struct Loaded {
@@ -82,8 +90,6 @@ class KernelLibrary {
   void list_files();
   static Stamp stamp_of(const std::filesystem::path& file);
   static bool is_as_it_was(const Loaded& known);
-  /// What a spec may read.
-  SourceFolders source_folders(const std::filesystem::path& file) const;
   Loaded load(const std::filesystem::path& file, const KernelEntry* known);
   std::shared_ptr<const KernelEntry> parsed(std::shared_ptr<const KernelSpec> spec, const KernelEntry* known);
   /// Decides which of the files with one name is in force.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "client/connection.hpp"
 #include "client/cubindctl/commands.hpp"
@@ -33,7 +34,7 @@ v1::CheckKernelRequest request_of(const CheckOptions& options) {
   }
   const SpecBundle bundle = load_kernel_spec(options.file)->bundle;
   v1::CheckKernelRequest request;
-  request.set_file(options.file);
+  request.set_file(absolute_path(options.file).string());
   request.set_spec_json(bundle.spec_json);
   for (const SourceFile& file : bundle.files) {
     v1::SourceFile& added = *request.add_files();
@@ -211,6 +212,17 @@ v1::CheckKernelReply checked(const Connection& connection, const CheckOptions& o
   return reply;
 }
 
+// Printed last: a script that reads the exit code alone learns that nothing was tried.
+bool nothing_was_compiled(const v1::CheckKernelReply& reply, const CommonOptions& common) {
+  if (!reply.compiled().empty()) {
+    return false;
+  }
+  if (!common.json) {
+    std::cout << "  nothing was compiled, so the check ends with 1: the warnings say why\n";
+  }
+  return true;
+}
+
 }  // namespace
 
 // A problem without a valid configuration, or one that does not compile, is what a check is there to find.
@@ -223,7 +235,7 @@ ExitCode run(const CheckOptions& options, const CommonOptions& common) {
   }
   AllConfigurations all(connection, common, request,
                         reply.compiled().empty() ? 1 : reply.compiled(0).entries_size());
-  bool found = false;
+  bool found = nothing_was_compiled(reply, common);
   for (const v1::CheckKernelReply::ProblemReport& report : reply.problems()) {
     found = found || report.valid() == 0 || !report.error().empty();
     if (options.all && report.error().empty()) {

@@ -209,6 +209,9 @@ void CheckCall::parse() {
   wire.set_spec_json(request_.spec_json());
   *wire.mutable_files() = request_.files();
   spec_ = parse_kernel_spec(bundle_from_wire(wire));
+  if (const std::string elsewhere = context_.kernels.judge(request_.file()); !elsewhere.empty()) {
+    reply_.add_warnings(elsewhere);
+  }
 }
 
 void CheckCall::warn_about_spec() {
@@ -375,7 +378,9 @@ void CheckCall::OnCancel() {
 
 void CheckCall::compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error) {
   if (!error.empty()) {
-    reply_.add_warnings("not compiled: " + error);
+    const CheckOrder& order = orders_[index];
+    reply_.add_warnings("not compiled for " + order.architecture + " with " + to_string(order.configuration) +
+                        ": " + error);
   } else if (request_.count() > 0) {
     part_compiled(index, outcome);
   } else {

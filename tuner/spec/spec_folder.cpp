@@ -91,11 +91,29 @@ std::vector<fs::path> spec_files(const std::vector<fs::path>& folders, Unlisted*
   return files;
 }
 
+std::optional<fs::path> folder_of(const fs::path& file, const std::vector<fs::path>& folders) {
+  const auto own = std::ranges::find_if(folders, [&](const fs::path& folder) {
+    return std::ranges::mismatch(folder, file).in1 == folder.end();
+  });
+  return own == folders.end() ? std::nullopt : std::optional(*own);
+}
+
+SourceFolders source_folders(const fs::path& file, const std::vector<fs::path>& folders,
+                             const std::vector<fs::path>& shared) {
+  std::vector<fs::path> readable = shared;
+  readable.push_back(folder_of(file, folders).value_or(file.parent_path()));
+  return SourceFolders(std::move(readable));
+}
+
 KnownSpecs load_specs(const std::vector<fs::path>& folders) {
   KnownSpecs known;
+  std::vector<fs::path> shared;
+  if (const auto shipped = shipped_variants()) {
+    shared.push_back(*shipped);
+  }
   for (const fs::path& file : spec_files(folders)) {
     try {
-      auto spec = load_kernel_spec(file.string());
+      auto spec = load_kernel_spec(file.string(), {}, source_folders(file, folders, shared));
       known.specs.try_emplace(spec->name, std::move(spec));
     } catch (const Error& error) {
       if (!is_table_file(file)) {

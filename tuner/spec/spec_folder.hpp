@@ -26,12 +26,23 @@ std::vector<std::filesystem::path> spec_files(
     const std::vector<std::filesystem::path>& folders,
     std::map<std::filesystem::path, std::error_code>* unlisted = nullptr);
 
+/// The folder of `folders` that holds the file, by the path's names: the first.
+std::optional<std::filesystem::path> folder_of(const std::filesystem::path& file,
+                                               const std::vector<std::filesystem::path>& folders);
+
+/// What the spec in `file` may read: its own folder of `folders` (else the one that it lies in) and the
+/// `shared` ones.
+SourceFolders source_folders(const std::filesystem::path& file,
+                             const std::vector<std::filesystem::path>& folders,
+                             const std::vector<std::filesystem::path>& shared);
+
 struct KnownSpecs {
   std::map<std::string, std::shared_ptr<const KernelSpec>> specs;  // by the kernel's name
   std::map<std::string, std::string> broken;  // why, by the name of the file without .json
 };
 
-/// Reads spec_files(folders). Of two specs with one name it keeps the first. A tuning table is not a spec.
+/// Reads spec_files(folders) as a daemon does: a spec reads its own folder and the shipped one. Of two specs
+/// with one name it keeps the first. A tuning table is not a spec.
 KnownSpecs load_specs(const std::vector<std::filesystem::path>& folders);
 
 /// Whether the file is a tuning table that lies among the specs. A file that does not parse is not one, and

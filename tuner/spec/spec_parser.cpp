@@ -23,6 +23,17 @@ std::string read_kernel_name(const JsonNode& node) {
   return name;
 }
 
+void refuse_other_documents(const JsonNode& root) {
+  if (root.contains("format")) {
+    root.fail("is a tuning table, not a kernel spec: `cubindctl table check` checks tables");
+  }
+  if (!root.contains("name") && !root.contains("source") && !root.contains("tunables")) {
+    root.fail(
+        "is not a kernel spec: it has no \"name\", \"source\" or \"tunables\". Other JSON files do not lie "
+        "among kernels: move it, or begin its name with a dot");
+  }
+}
+
 }  // namespace
 
 void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
@@ -45,6 +56,7 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   if (!root.is_object()) {
     root.fail("a kernel spec is an object, found " + root.type_name());
   }
+  refuse_other_documents(root);
   refuse_scenarios(root);
   root.expect_keys({"$schema", "name", "description", "source", "headers", "problem", "specialize",
                     "tunables", "constraints", "default", "arguments", "launches", "reference", "tolerance",

@@ -71,6 +71,7 @@ TEST_CASE("kernels check sends the spec with its sources and prints the counts")
     *report.mutable_problem() = request.problems(0);
     report.set_valid(36);
     report.set_total(48);
+    reply.add_compiled()->set_architecture("sm_90");
     return reply;
   };
   const std::string file = (source_dir() / "variants/vector_add/vector_add.json").string();
@@ -147,6 +148,22 @@ TEST_CASE("kernels check with all compiles every valid configuration page by pag
                  Catch::Contains("40            8            0           no            0  X=18\n") &&
                  Catch::Contains("does not compile: X=3: too much shared data\n") &&
                  Catch::Contains("cannot be launched: X=4: /launches/0/block: too large\n"));
+}
+
+TEST_CASE("kernels check ends with 1 and says so where nothing was compiled") {
+  FakeDaemon daemon;
+  daemon.scripts.check_kernel = [&](const v1::CheckKernelRequest& request) {
+    v1::CheckKernelReply reply;
+    *reply.add_problems()->mutable_problem() = request.problems(0);
+    reply.mutable_problems(0)->set_valid(36);
+    reply.add_warnings("not compiled for sm_90 with X=1: no agent is connected");
+    return reply;
+  };
+  const std::string file = (source_dir() / "variants/vector_add/vector_add.json").string();
+  const ProgramResult result = ctl(daemon, {"kernels", "check", file, "--problem", "N=4096,T=f32"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, Catch::Contains("warning: not compiled for sm_90") &&
+                             Catch::Contains("nothing was compiled, so the check ends with 1"));
 }
 
 TEST_CASE("kernels check of a spec that does not parse ends with 2 and the pointer") {

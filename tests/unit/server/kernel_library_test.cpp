@@ -29,6 +29,10 @@ struct LibraryFixture {
       fs::copy(source_dir() / "variants" / name, folder.path() / name);
     }
   }
+  /// From now on the files have been written long ago.
+  void settle() {
+    clock.advance(std::chrono::system_clock::now() + std::chrono::hours(1) - clock.wall_now());
+  }
   void replace(const std::string& what, const std::string& with) {
     std::string text = read_file(spec);
     text.replace(text.find(what), what.size(), with);
@@ -283,13 +287,29 @@ TEST_CASE("files that are touched make no other revision") {
   CHECK(library.kernels() == before);
 }
 
-TEST_CASE("a change that leaves size and time of a file as they were is seen") {
+TEST_CASE("a change that leaves size and modification time of a settled file as they were is seen") {
   LibraryFixture f;
+  f.settle();
   KernelLibrary library({f.folder.path()}, f.clock);
   const auto before = library.find("vector_add");
   const auto time = fs::last_write_time(f.spec);
   f.replace("[1, 2, 4]", "[1, 2, 8]");
   fs::last_write_time(f.spec, time);
+  library.reload();
+  CHECK(library.find("vector_add")->revision != before->revision);
+}
+
+TEST_CASE("another file of the same size and modification time in a source's place is seen") {
+  LibraryFixture f;
+  f.settle();
+  KernelLibrary library({f.folder.path()}, f.clock);
+  const auto before = library.find("vector_add");
+  const fs::path source = f.spec.parent_path() / "vector_add.cu";
+  std::string text = read_file(source);
+  text.back() = ' ';
+  const auto time = fs::last_write_time(source);
+  write_file_atomic(source, text);
+  fs::last_write_time(source, time);
   library.reload();
   CHECK(library.find("vector_add")->revision != before->revision);
 }
@@ -346,7 +366,7 @@ TEST_CASE("a spec that could not be read for a moment is read again although not
   KernelLibrary library({f.folder.path()}, f.clock);
   const auto before = library.find("vector_add");
   f.replace("[1, 2, 4]", "[1, 2, 4, 8]");
-  fs::last_write_time(f.spec, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  f.settle();
   {
     const NoDescriptors none;
     library.reload();
@@ -361,6 +381,47 @@ TEST_CASE("a spec whose file name is not UTF-8 is left out of what goes over the
   const KernelLibrary::Entries kernels = *KernelLibrary({f.folder.path()}, f.clock).kernels();
   REQUIRE(kernels.size() == 1);
   CHECK(kernels.front()->file == f.spec.string());
+}
+
+TEST_CASE(
+    "a checked spec that lies too deep or hidden in a folder of the library is refused as one it does not "
+    "read") {
+  LibraryFixture f;
+  const KernelLibrary library({f.folder.path()}, f.clock);
+  CHECK(library.judge(f.spec).empty());
+  for (const char* name : {"a/deeper", "tables", ".draft"}) {
+    fs::create_directories(f.folder.path() / name);
+    fs::copy_file(f.spec, f.folder.path() / name / "k.json");
+    CHECK_THROWS_WITH(
+        library.judge(f.folder.path() / name / "k.json"),
+        Contains("the daemon does not read it: of " + f.folder.path().string()) && Contains("not deeper"));
+  }
+}
+
+TEST_CASE("a checked spec whose source is a link that leads out gets the library's own error") {
+  LibraryFixture f;
+  TempDir elsewhere;
+  const fs::path source = f.spec.parent_path() / "vector_add.cu";
+  fs::copy_file(source, elsewhere.path() / "out.cu");
+  fs::remove(source);
+  fs::create_symlink(elsewhere.path() / "out.cu", source);
+  KernelLibrary library({f.folder.path()}, f.clock);
+  CHECK_NOTHROW(load_kernel_spec(f.spec.string()));
+  std::string error;
+  try {
+    library.judge(f.spec);
+  } catch (const Error& refused) {
+    error = refused.what();
+  }
+  CHECK_THAT(error, Contains("vector_add.cu"));
+  CHECK(library.kernels()->front()->error == error);
+}
+
+TEST_CASE("a checked spec that no folder of the library holds is named with the folders and the remedy") {
+  LibraryFixture f;
+  const KernelLibrary library({f.folder.path()}, f.clock);
+  CHECK_THAT(library.judge("/drafts/k.json"),
+             Contains(f.folder.path().string()) && Contains("--kernels /drafts"));
 }
 
 }  // namespace
