@@ -137,6 +137,28 @@ std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> 
   return newest;
 }
 
+std::optional<CurrentToolchain> toolchain_of_today(const AgentProfiles& agents,
+                                                   const std::optional<DriverVersion>& driver,
+                                                   const DeviceFacts& device) {
+  const auto newest = current_toolchain(agents, driver, architecture(device, false));
+  if (!newest) {
+    return std::nullopt;
+  }
+  CurrentToolchain current{newest->name, {}};
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      if (toolchain.name != newest->name) {
+        continue;
+      }
+      if (toolchain.nvrtc.is_zero()) {
+        return CurrentToolchain{newest->name, {}};
+      }
+      current.builds.push_back({toolchain.nvrtc, toolchain.builtins});
+    }
+  }
+  return current;
+}
+
 std::optional<OfferedDevice> offered_device(std::span<const AgentProfile> agents,
                                             const Digest& device_class) {
   for (const OfferedDevice& device : devices_of(agents)) {

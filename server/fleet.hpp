@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "server/jobs/agent.hpp"
-#include "server/lookup/index.hpp"
+#include "server/lookup/lookup.hpp"
 
 namespace cubind {
 
@@ -58,6 +58,11 @@ std::string no_gpu_because(const AgentProfiles& agents);
 std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,
                                                   const std::optional<DriverVersion>& driver,
                                                   const std::string& architecture = "");
+
+/// The same, in every build that an agent offers.
+std::optional<CurrentToolchain> toolchain_of_today(const AgentProfiles& agents,
+                                                   const std::optional<DriverVersion>& driver,
+                                                   const DeviceFacts& device);
 
 /// An agent's device of this class: the first.
 std::optional<OfferedDevice> offered_device(std::span<const AgentProfile> agents, const Digest& device_class);

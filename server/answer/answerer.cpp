@@ -105,9 +105,13 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
       return true;
     }
     FoundArtifact found = artifacts_.find(question, candidate.configuration, candidate.record.get());
-    if (found.artifact) {
+    AnswerCandidate served = candidate;
+    if (found.outdated) {
+      served.match.add(Departure::Stale);
+    }
+    if (found.artifact && served.match.within(tolerated)) {
       std::string why;
-      resolution.answer = complete(question, candidate, *found.artifact, index, why);
+      resolution.answer = complete(question, served, *found.artifact, index, why);
       if (!resolution.answer) {
         resolution.unlaunchable = resolution.unlaunchable.empty() ? why : resolution.unlaunchable;
         return true;
@@ -117,7 +121,8 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
       resolution.hit = is_hit(candidate, accepted.has_value());
     }
     resolution.any_record = resolution.any_record || candidate.record;
-    if (resolution.answer) {
+    resolution.outdated = resolution.answer && found.outdated;
+    if (resolution.answer && !found.outdated) {
       return false;
     }
     if (found.refused_toolchain) {
@@ -130,6 +135,9 @@ Resolution Answerer::resolve(const Question& question, const IndexSnapshot& inde
     const bool compiles = !failed.contains(key);
     if (!resolution.compile && compiles) {
       resolution.compile = compile_order(question, candidate.configuration, key);
+    }
+    if (resolution.answer) {
+      return false;
     }
     return candidate.record || !compiles;  // the next default is for one that cannot be used
   };

@@ -42,6 +42,8 @@ struct Resolution {
   std::optional<CompileOrder> compile;           // of a better one, or of the only one, that has none
   std::optional<std::string> refused_toolchain;  // the driver cannot load its cubins
   std::optional<Match> best_refused;             // by `accept`
+  /// The answer's cubin is from an earlier toolchain: `compile` is of the same configuration.
+  bool outdated = false;
   /// Why the best candidate that has an artifact cannot be launched: its plan exceeds a limit of the
   /// artifact, or passes arguments that the entries do not take. Empty: none was passed over for that.
   std::string unlaunchable;

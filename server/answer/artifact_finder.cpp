@@ -47,7 +47,15 @@ bool makes_wanted_bits(const Question& question, const RecordRow* record,
     return true;
   }
   return record ? toolchain == record->toolchain
-                : !question.toolchain || toolchain.name == *question.toolchain;
+                : !question.toolchain || is_current(*question.toolchain, toolchain);
+}
+
+/// What would compile today comes first.
+void sort_by_currency(std::vector<ToolchainIdentity>& toolchains, const Question& question) {
+  if (question.toolchain) {
+    std::ranges::stable_partition(
+        toolchains, [&](const ToolchainIdentity& one) { return is_current(*question.toolchain, one); });
+  }
 }
 
 }  // namespace
@@ -55,6 +63,7 @@ bool makes_wanted_bits(const Question& question, const RecordRow* record,
 FoundArtifact ArtifactFinder::find(const Question& question, const Configuration& configuration,
                                    const RecordRow* record) {
   std::vector<ToolchainIdentity> tried = toolchains(question.key.kernel);
+  sort_by_currency(tried, question);
   if (record) {
     std::erase(tried, record->toolchain);
     tried.insert(tried.begin(), record->toolchain);
@@ -77,6 +86,8 @@ FoundArtifact ArtifactFinder::find(const Question& question, const Configuration
         continue;
       }
       if (artifact && loads(question.driver, artifact->toolchain)) {
+        found.outdated = question.toolchain && !is_current(*question.toolchain, toolchain) &&
+                         !(record && toolchain == record->toolchain);
         found.artifact = std::move(artifact);
         return found;
       }

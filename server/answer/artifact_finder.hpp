@@ -19,6 +19,8 @@ class Store;
 /// The artifact to serve, else why none of those that there are can be.
 struct FoundArtifact {
   std::optional<ArtifactRow> artifact;
+  /// It was compiled by an earlier toolchain than would compile today, and is not what was measured.
+  bool outdated = false;
   /// There is an artifact, but the driver cannot load the cubins of its toolchain ("nvrtc 13.0").
   std::optional<std::string> refused_toolchain;
   /// There is an artifact, but its bits may not be those that the numerics want.
@@ -31,7 +33,8 @@ class ArtifactFinder {
   explicit ArtifactFinder(Store& store) : store_(store) {}
 
   /// The record's toolchain is tried first, so that the very bytes that were measured are served where they
-  /// can be. Numerics `invariant:DIM` have no other one: the record's alone, for a default today's.
+  /// can be; then today's, then the others. Numerics `invariant:DIM` have no other one: the record's alone,
+  /// for a default today's.
   FoundArtifact find(const Question& question, const Configuration& configuration, const RecordRow* record);
 
   /// A new artifact: its toolchain may not have been seen with this kernel.

@@ -14,12 +14,13 @@ std::optional<RecordRow> made_by_tuning(const Question& question, const AgentPro
       continue;
     }
     RecordRow made;
+    made.evidence = Evidence::Measured;
     made.driver = device->driver;
     made.timing.power_limit_mw = device->device.facts.power_limit_mw;
     // An agent measures with its own toolchains, whatever others offer for compiling.
     if (const auto toolchain =
             current_toolchain({&agent, 1}, device->driver, architecture(device->device.facts, false))) {
-      made.toolchain.name = toolchain->name;
+      made.toolchain = {toolchain->name, toolchain->nvrtc, toolchain->builtins, {}};
     }
     return made;
   }
@@ -57,7 +58,7 @@ bool tuning_refreshes(const Question& question, const AgentProfiles& agents) {
 bool tuning_keeps_toolchain(const Question& question, const AgentProfiles& agents) {
   const auto made = made_by_tuning(question, agents);
   return !made || made->toolchain.name.empty() || !question.toolchain ||
-         made->toolchain.name == *question.toolchain;
+         is_current(*question.toolchain, made->toolchain);
 }
 
 }  // namespace cubind

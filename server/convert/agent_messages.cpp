@@ -218,7 +218,9 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
     profile.toolchains.push_back({wire.name(),
                                   wire.major(),
                                   wire.minor(),
-                                  {wire.architectures().begin(), wire.architectures().end()}});
+                                  {wire.architectures().begin(), wire.architectures().end()},
+                                  Digest::from_bytes(wire.nvrtc_digest()).value_or(Digest()),
+                                  Digest::from_bytes(wire.builtins_digest()).value_or(Digest())});
   }
   return profile;
 }

@@ -206,10 +206,7 @@ Question QuestionReader::question(const Common& common, const v1::Problem& probl
   question.device = common.device;
   question.driver = common.driver;
   question.power_limit_mw = common.power_limit_mw;
-  if (const auto toolchain =
-          current_toolchain(*fleet_.agents(), common.driver, architecture(common.device.facts, false))) {
-    question.toolchain = toolchain->name;
-  }
+  question.toolchain = toolchain_of_today(*fleet_.agents(), common.driver, common.device.facts);
   question.key.kernel = common.kernel->name;
   question.key.interface = common.kernel->interface;
   question.key.problem = common.kernel->spec->canonicalize(problem_from_wire(problem, field), field);

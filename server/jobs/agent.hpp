@@ -34,6 +34,7 @@ struct OfferedToolchain {
   std::string name;  // "nvrtc 13.0"
   std::uint32_t major = 0, minor = 0;
   std::vector<std::string> architectures;
+  Digest nvrtc = {}, builtins = {};  // of its libraries; zero: not said
 };
 
 /// What an agent has said of itself.

@@ -5,12 +5,19 @@
 namespace cubind {
 namespace {
 
-/// `driver_cuda` 0: whatever the driver.
-bool compiles_for(const AgentProfile& agent, const std::string& architecture, std::uint32_t driver_cuda) {
-  return std::ranges::any_of(agent.toolchains, [&](const OfferedToolchain& toolchain) {
-    return knows_architecture(toolchain.architectures, architecture) &&
-           (driver_cuda == 0 || driver_loads(driver_cuda, toolchain.major));
-  });
+using Version = std::pair<std::uint32_t, std::uint32_t>;
+
+/// The version with which the agent would compile; absent: it cannot. `driver_cuda` 0: whatever the driver.
+std::optional<Version> compiles_with(const AgentProfile& agent, const std::string& architecture,
+                                     std::uint32_t driver_cuda) {
+  std::optional<Version> newest;
+  for (const OfferedToolchain& toolchain : agent.toolchains) {
+    if (knows_architecture(toolchain.architectures, architecture) &&
+        (driver_cuda == 0 || driver_loads(driver_cuda, toolchain.major))) {
+      newest = std::max(newest, std::optional(Version{toolchain.major, toolchain.minor}));
+    }
+  }
+  return newest;
 }
 
 bool may_measure_for(const OfferedDevice& device, const OpenJob& job) {
@@ -44,11 +51,16 @@ JobPlaces Placement::gpus(const OpenJob& job) const {
 
 JobPlaces Placement::compilers(const OpenJob& job) const {
   JobPlaces places;
+  std::optional<Version> newest;
   for (const auto& [id, agent] : agents_) {
-    if (!compiles_for(agent.profile, job.row.architecture, job.row.driver_cuda)) {
+    newest = std::max(newest, compiles_with(agent.profile, job.row.architecture, job.row.driver_cuda));
+  }
+  places.any_exists = newest.has_value();
+  for (const auto& [id, agent] : agents_) {
+    // A cubin of an older toolchain would be compiled again for the next caller.
+    if (!newest || compiles_with(agent.profile, job.row.architecture, job.row.driver_cuda) != newest) {
       continue;
     }
-    places.any_exists = true;
     if (!places.free && jobs_.compile_leases(id) < compile_limit_) {
       places.free = JobPlace{id, nullptr};
     }
@@ -78,8 +90,9 @@ bool Placement::more_room_exists(const OpenJob& job, std::uint64_t bytes) const 
 }
 
 std::optional<std::uint64_t> Placement::compiler_for(const std::string& architecture) const {
-  const auto found = std::ranges::find_if(
-      agents_, [&](const auto& agent) { return compiles_for(agent.second.profile, architecture, 0); });
+  const auto found = std::ranges::find_if(agents_, [&](const auto& agent) {
+    return compiles_with(agent.second.profile, architecture, 0).has_value();
+  });
   return found == agents_.end() ? std::nullopt : std::optional(found->first);
 }
 

@@ -12,6 +12,18 @@
 
 namespace cubind {
 
+bool is_version_of(const CurrentToolchain& current, const ToolchainIdentity& toolchain) {
+  return toolchain.name == current.name;
+}
+
+bool is_current(const CurrentToolchain& current, const ToolchainIdentity& toolchain) {
+  const bool is_known = !current.builds.empty() && !toolchain.nvrtc.is_zero();
+  return is_version_of(current, toolchain) &&
+         (!is_known ||
+          std::ranges::find(current.builds, CurrentToolchain::Build{toolchain.nvrtc, toolchain.builtins}) !=
+              current.builds.end());
+}
+
 bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims) {
   for (std::size_t i = 0; i < bucket.size(); ++i) {
     if (dims[i] < bucket[i].lower || dims[i] > bucket[i].upper) {
@@ -80,7 +92,11 @@ bool is_near(const Problem& problem, Dims dims) {
 }
 
 bool has_other_toolchain(const Question& question, const RecordRow& record) {
-  return question.toolchain && !record.toolchain.name.empty() && record.toolchain.name != *question.toolchain;
+  if (!question.toolchain || record.toolchain.name.empty()) {
+    return false;
+  }
+  return !(was_measured_here(record) ? is_current(*question.toolchain, record.toolchain)
+                                     : is_version_of(*question.toolchain, record.toolchain));
 }
 
 /// Whether the bits of the record's variant are what the question's numerics want of it.

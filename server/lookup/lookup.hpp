@@ -15,6 +15,23 @@
 
 namespace cubind {
 
+/// The newest toolchain that agents offer for a question: what would compile today. Agents may have it in
+/// several builds; an upgrade in place replaces a build and may leave the version as it was.
+struct CurrentToolchain {
+  struct Build {
+    Digest nvrtc, builtins;
+    bool operator==(const Build&) const = default;
+  };
+  std::string name;           // "nvrtc 13.0"
+  std::vector<Build> builds;  // empty: an agent does not say which it has
+};
+
+/// Whether the version is that of `current`.
+bool is_version_of(const CurrentToolchain& current, const ToolchainIdentity& toolchain);
+/// Whether version and libraries are those of `current`. The toolkit's headers are not compared: only after
+/// a compile it is known which of them a source includes.
+bool is_current(const CurrentToolchain& current, const ToolchainIdentity& toolchain);
+
 /// A caller's question, canonical and checked.
 struct Question {
   std::shared_ptr<const KernelSpec> spec;
@@ -22,10 +39,9 @@ struct Question {
   Digest verification;              // today's verification digest for records of these numerics
   RecordQuestion key;               // kernel, interface, problem, device class, policy, numerics, namespace
   DeviceClass device;
-  std::optional<DriverVersion> driver;  // absent: makes nothing stale
-  std::uint32_t power_limit_mw = 0;     // the caller's; 0: not said
-  std::optional<std::string>
-      toolchain;  // name of the one that would compile today; absent: makes nothing stale
+  std::optional<DriverVersion> driver;        // absent: makes nothing stale
+  std::uint32_t power_limit_mw = 0;           // the caller's; 0: not said
+  std::optional<CurrentToolchain> toolchain;  // absent: makes nothing stale
   /// The first valid configuration, if none of the spec's defaults is valid and the space was searched for
   /// it: that may take long.
   std::optional<Configuration> fallback = {};
@@ -89,7 +105,8 @@ bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims);
 
 /// Whether a validator of the record (driver branch, toolchain, power limit, flush method) is not the
 /// question's. A fact that one side does not know makes nothing stale; power limits are compared on one
-/// device class.
+/// device class. Toolchains are compared by their libraries if the record was measured here. If a table
+/// brought it, by their version: another machine's build of the same version is not an upgrade.
 bool is_stale(const Question& question, const RecordRow& record, bool same_device);
 
 /// Whether an agent of this daemon measured the record or played it back. A table brought the others.

@@ -251,10 +251,11 @@ bool FakeAgent::tune(const v1::LeaseGrant& lease, std::size_t configurations) {
   return send_batch(lease, batch_of(trials)) && send_result(lease, result);
 }
 
-bool FakeAgent::compile(const v1::LeaseGrant& lease) {
+bool FakeAgent::compile(const v1::LeaseGrant& lease, std::string_view toolchain) {
   v1::Batch batch;
   for (int i = 0; i < lease.listed_size(); ++i) {
-    *batch.add_artifacts() = fake_trial(lease, configuration_from_wire(lease.listed(i), "listed")).artifact;
+    const Configuration configuration = configuration_from_wire(lease.listed(i), "listed");
+    *batch.add_artifacts() = fake_trial(lease, configuration, fake_toolchain(toolchain)).artifact;
   }
   v1::JobResult done;
   done.set_status(v1::JobResult::DONE);

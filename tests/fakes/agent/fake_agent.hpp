@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tests/fakes/agent/fake_work.hpp"
 
@@ -47,7 +48,7 @@ class FakeAgent {
   /// was ended.
   bool tune(const v1::LeaseGrant& lease, std::size_t configurations = 3);
   /// What a COMPILE_WINNER lease asks for.
-  bool compile(const v1::LeaseGrant& lease);
+  bool compile(const v1::LeaseGrant& lease, std::string_view toolchain = "nvrtc 13.0");
 
   /// No more heartbeats, as if it were stopped.
   void fall_silent();

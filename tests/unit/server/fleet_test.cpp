@@ -27,6 +27,29 @@ TEST_CASE("a toolchain that does not know the architecture is not the current on
   CHECK(chosen(DriverVersion{12080, "570.1"}, "sm_75") == "none");
 }
 
+TEST_CASE("today's toolchain is every build that agents have of the newest version") {
+  AgentProfiles agents = agents_with_both();
+  agents.push_back(agents.front());
+  agents[0].toolchains[0].nvrtc = Digest::of("a");
+  agents[1].toolchains[0].nvrtc = Digest::of("b");
+  DeviceFacts h200;
+  h200.cc_major = 9;
+  const auto today = toolchain_of_today(agents, DriverVersion{13000, "580.1"}, h200);
+  REQUIRE(today);
+  CHECK(is_current(*today, {"nvrtc 13.0", Digest::of("b"), {}, Digest::of("headers")}));
+  CHECK_FALSE(is_current(*today, {"nvrtc 13.0", Digest::of("c"), {}, {}}));
+  CHECK_FALSE(is_current(*today, {"nvrtc 12.9", Digest::of("a"), {}, {}}));
+}
+
+TEST_CASE("an agent that does not say which build it has makes no build of the version an old one") {
+  AgentProfiles agents = agents_with_both();
+  agents.push_back(agents.front());
+  agents[0].toolchains[0].nvrtc = Digest::of("a");
+  DeviceFacts h200;
+  h200.cc_major = 9;
+  CHECK(is_current(*toolchain_of_today(agents, std::nullopt, h200), {"nvrtc 13.0", Digest::of("c"), {}, {}}));
+}
+
 TEST_CASE("a label is told apart by the first digits of its class and not by none") {
   DeviceClass device;
   device.label = "gpu";

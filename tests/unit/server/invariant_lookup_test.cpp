@@ -21,7 +21,7 @@ struct InvariantFixture : LookupFixture {
     Question question = ask(n);
     question.key.numerics = kInvariant;
     question.verification = verification_digest(*spec, kInvariant);
-    question.toolchain = "nvrtc 13.0";
+    question.toolchain = CurrentToolchain{"nvrtc 13.0", {}};
     return question;
   }
 };
@@ -46,7 +46,7 @@ TEST_CASE(
   Question question = f.invariant_question(8192);
   question.driver = DriverVersion{12080, "570.1"};
   CHECK(f.best(question).match == Match{Departure::Stale});
-  question.toolchain = "nvrtc 13.1";
+  question.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
   CHECK(f.best(question).match == kDefault);
 }
 

@@ -213,13 +213,30 @@ TEST_CASE("another toolchain or power limit makes a record stale") {
   row.timing.power_limit_mw = 700000;
   f.add({row});
   Question question = f.ask(4096);
-  question.toolchain = "nvrtc 13.1";
+  question.toolchain = CurrentToolchain{"nvrtc 13.1", {}};
   CHECK(f.best(question).match == Match{Departure::Stale});
-  question.toolchain = "nvrtc 13.0";
+  question.toolchain = CurrentToolchain{"nvrtc 13.0", {}};
   question.power_limit_mw = 600000;
   CHECK(f.best(question).match == Match{Departure::Stale});
   question.power_limit_mw = 700000;
   CHECK(f.best(question).match.exact());
+}
+
+TEST_CASE("a toolchain upgraded in place makes stale what was measured here and not what a table brought") {
+  LookupFixture f;
+  RecordRow imported = f.record(8192);
+  imported.evidence = Evidence::Imported;
+  f.add({f.record(4096), imported});
+  const auto ask = [&](std::int64_t n, const ToolchainIdentity& today) {
+    Question question = f.ask(n);
+    question.toolchain = CurrentToolchain{"nvrtc 13.0", {{today.nvrtc, today.builtins}}};
+    return f.best(question).match;
+  };
+  ToolchainIdentity upgraded = toolchain("nvrtc 13.0");
+  CHECK(ask(4096, upgraded).exact());
+  upgraded.builtins = Digest::of("of a later build");
+  CHECK(ask(4096, upgraded) == Match{Departure::Stale});
+  CHECK(ask(8192, upgraded).exact());
 }
 
 TEST_CASE("a record that was measured by another flush method is stale and yields to one of today's") {

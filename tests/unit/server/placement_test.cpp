@@ -133,6 +133,18 @@ TEST_CASE_METHOD(PlacementFixture, "an agent at its limit of compiles has a plac
   CHECK(placement.places(compile).free->agent == 2);
 }
 
+TEST_CASE_METHOD(PlacementFixture,
+                 "a compile waits for an agent with the newest toolchain and goes to no older one") {
+  join(1);
+  agents[1].profile.toolchains = {{"nvrtc 12.9", 12, 9, {"sm_90"}}};
+  OpenJob& compile = add(JobKind::CompileWinner, 1);
+  CHECK(placement.places(compile).free->agent == 1);
+  join(2);
+  CHECK(placement.places(compile).free->agent == 2);
+  compile.row.driver_cuda = 12080;
+  CHECK(placement.places(compile).free->agent == 1);
+}
+
 TEST_CASE_METHOD(PlacementFixture, "a check is compiled by the first agent that knows the architecture") {
   join(1);
   join(2);
