@@ -6,12 +6,35 @@
 #include "server/store/store.hpp"
 #include "server/table/table_export.hpp"
 #include "tuner/plan/wire_fields.hpp"
+#include "tuner/table/table_check.hpp"
 
 namespace cubind {
 
-ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
-                               const std::string& name_space, const Interrupt& interrupt) {
-  const Table table = read_table(text, file, interrupt);
+namespace {
+
+/// A table may keep records of a kernel's earlier interfaces next to today's. If it has none of today's, it
+/// is of another kernel, or of one that has to be tuned again.
+void refuse_other_interface(const Table& table, const std::string& file, const KernelEntry& kernel) {
+  std::size_t records = 0, first = 0;
+  for (std::size_t i = 0; i < table.records.size(); ++i) {
+    if (table.records[i].context.kernel != kernel.name) {
+      continue;
+    }
+    if (table.records[i].interface == kernel.interface) {
+      return;
+    }
+    first = records++ == 0 ? i : first;
+  }
+  if (records > 0) {
+    throw Error(ErrorCode::FailedPrecondition, file + " /records/" + std::to_string(first) + "/interface",
+                other_interface(records, kernel.name, kernel.spec->file) + "; nothing was imported");
+  }
+}
+
+}  // namespace
+
+ImportReport take_table(ServiceContext& context, const Table& table, const std::string& file,
+                        const std::string& name_space, const Interrupt& interrupt) {
   ImportReport report;
   context.store.write(
       [&](StoreWriter& writer) { report = import_table(writer, table, file, name_space, interrupt); });
@@ -132,8 +155,14 @@ void ImportCall::take() {
 
 void ImportCall::import() {
   refuse_to_go_on(context_, cancelled_);
-  const ImportReport report = import_table_text(context_, text_, file_, name_space_,
-                                                [this] { refuse_to_go_on(context_, cancelled_); });
+  const Interrupt interrupt = [this] { refuse_to_go_on(context_, cancelled_); };
+  const Table table = read_table(text_, file_, interrupt);
+  for (const auto& kernel : *context_.kernels.kernels()) {
+    if (kernel->spec) {
+      refuse_other_interface(table, file_, *kernel);
+    }
+  }
+  const ImportReport report = take_table(context_, table, file_, name_space_, interrupt);
   reply_.set_records_added(report.records_added);
   reply_.set_records_known(report.records_known);
   reply_.set_trials_added(report.trials_added);

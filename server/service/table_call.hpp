@@ -13,11 +13,10 @@
 
 namespace cubind {
 
-/// Imports a table's text: reads it, writes it in one transaction, publishes the records and queues the
-/// compiles of the winners. Do not call it on the job thread, which it uses. Throws the errors of
-/// read_table() and import_table(); then nothing is imported.
-ImportReport import_table_text(ServiceContext& context, const std::string& text, const std::string& file,
-                               const std::string& name_space, const Interrupt& interrupt = {});
+/// Writes a table in one transaction, publishes the records and queues the compiles of the winners. Do not
+/// call it on the job thread, which it uses. Throws the errors of import_table(); then nothing is imported.
+ImportReport take_table(ServiceContext& context, const Table& table, const std::string& file,
+                        const std::string& name_space, const Interrupt& interrupt = {});
 
 class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>,
                          public std::enable_shared_from_this<ExportCall> {

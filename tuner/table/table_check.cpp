@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/json_node.hpp"
@@ -81,8 +82,7 @@ class Checker {
       return;
     }
     if (record.interface != kernel->interface) {
-      add("/interface", "dims, flags or arguments of " + record.context.kernel + " differ today (" +
-                            kernel->interface.hex() + "): no question finds this record");
+      add_other_interface(*kernel);
       return;
     }
     check_context(*kernel->spec, record.context, true);
@@ -104,6 +104,19 @@ class Checker {
     if (kernel != nullptr) {
       check_context(*kernel->spec, trial.context, trial.outcome != Outcome::Constraint);
     }
+  }
+
+  /// Once for a kernel, at its first such record.
+  void add_other_interface(const CheckedKernel& kernel) {
+    const std::string& name = kernel.spec->name;
+    if (!interfaces_told_.insert(name).second) {
+      return;
+    }
+    const auto& records = parts_.table.records;
+    const auto count = std::ranges::count_if(records, [&](const TableRecord& record) {
+      return record.context.kernel == name && record.interface != kernel.interface;
+    });
+    add("/interface", other_interface(static_cast<std::size_t>(count), name, kernel.spec->file));
   }
 
   void check_numerics(const KernelSpec& spec, const TableRecord& record) {
@@ -245,11 +258,21 @@ class Checker {
   std::map<Digest, DeviceFacts> facts_;
   std::map<TrialIdentity, std::size_t> trials_;
   std::map<std::string, CheckedKernel> kernels_;
-  std::string place_;  // of the current row
+  std::set<std::string> interfaces_told_;  // kernels
+  std::string place_;                      // of the current row
   std::vector<TableFinding> findings_;
 };
 
 }  // namespace
+
+std::string other_interface(std::size_t records, const std::string& kernel, const std::string& spec_file) {
+  return std::to_string(records) + (records == 1 ? " record" : " records") + " of " + kernel +
+         " from here on " + (records == 1 ? "is" : "are") +
+         " of another interface (dims, flags, arguments) than " + spec_file +
+         " declares: no question finds them. Name the folder of the spec that they were measured with by "
+         "--kernels DIR, or tune " +
+         kernel + " again and export it";
+}
 
 TableCheck check_table(std::string_view text, const std::string& file, const KnownSpecs& known) {
   TableCheck check;

@@ -25,7 +25,7 @@ struct TableCheck {
 
 /// All faults, in the order of the file. First the faults that make it no table (then it looks no further) or
 /// an element unreadable. Then, for each record and trial:
-///  - the kernel: known, with the interface of today;
+///  - the kernel: known, with the interface of today (one finding per kernel, with a count);
 ///  - the problem: canonical for the kernel's spec;
 ///  - the configuration: values that the spec lists; the constraints and launch limits hold on the measured
 ///    device (but for trials that ended as `constraint`);
@@ -34,5 +34,8 @@ struct TableCheck {
 ///    and a trial in the table that was correct.
 /// It needs no daemon, no GPU and no toolchain.
 TableCheck check_table(std::string_view text, const std::string& file, const KnownSpecs& known);
+
+/// What is wrong with that many records of a kernel whose interface is not today's.
+std::string other_interface(std::size_t records, const std::string& kernel, const std::string& spec_file);
 
 }  // namespace cubind

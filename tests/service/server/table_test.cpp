@@ -170,6 +170,23 @@ TEST_CASE("a table that is broken is refused with file and place and nothing of 
   CHECK(daemon.status().records() == 0);
 }
 
+TEST_CASE("a table of another interface is refused with the kernel and the number of its records") {
+  const std::string table = table_of_vector_add();
+  TableFixture daemon;
+  const auto kernel = daemon.context().kernels.find("vector_add");
+  std::string other = table;
+  for (std::size_t at = 0; (at = other.find(kernel->interface.hex(), at)) != std::string::npos;) {
+    other.replace(at, 64, Digest::of("another").hex());
+  }
+  v1::ImportTableReply reply;
+  const grpc::Status status = daemon.import_table(other, reply);
+  CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(status.error_message(),
+             Catch::Matchers::StartsWith("mine.json /records/0/interface: 2 records of vector_add") &&
+                 Catch::Matchers::Contains("nothing was imported"));
+  CHECK(daemon.status().records() == 0);
+}
+
 TEST_CASE("exporting a kernel that nothing knows is NOT_FOUND") {
   TableFixture daemon;
   grpc::Status status;

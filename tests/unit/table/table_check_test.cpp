@@ -127,7 +127,11 @@ TEST_CASE_METHOD(CheckFixture, "a changed tolerance is outdated at the verificat
 TEST_CASE_METHOD(CheckFixture, "another interface is reported since no question finds the record") {
   table.trials.clear();
   spec.json["arguments"]["x"]["align"] = 32;
-  CHECK_THAT(finding(), StartsWith("t.json /records/0/interface: ") && Contains("no question finds"));
+  TableRecord second = record;
+  second.name_space = "another";
+  table.records.push_back(second);
+  CHECK_THAT(finding(), StartsWith("t.json /records/0/interface: 2 records of scale ") &&
+                            Contains("than scale.json declares: no question finds them"));
 }
 
 TEST_CASE_METHOD(CheckFixture,
