@@ -121,6 +121,24 @@ v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t set
   return request;
 }
 
+std::chrono::milliseconds prepare_time(const v1::PrepareProblem& request) {
+  constexpr double kFillBytesPerMs = 1e6;       // 1 GB/s
+  constexpr double kOneThreadBytesPerMs = 1e4;  // 10 MB/s
+  constexpr double kFlopsPerMs = 25e6;          // 0.1 TFLOP/s, four times: the search for vacuity
+  constexpr double kMostOfOneThread = 90'000, kMost = 900'000;
+  double bytes = 0;
+  for (const v1::BufferSpec& buffer : request.buffers()) {
+    bytes += static_cast<double>(buffer.elements()) *
+             static_cast<double>(size_of(dtype_from_wire(buffer.type(), "prepare.buffers.type")));
+  }
+  const bool is_known = request.floor_flops() > 0;
+  const double one_thread =
+      is_known ? std::min(bytes / kOneThreadBytesPerMs, kMostOfOneThread) : kMostOfOneThread;
+  const double all =
+      bytes / kFillBytesPerMs + one_thread + static_cast<double>(request.floor_flops()) / kFlopsPerMs;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(all, kMost)));
+}
+
 LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
                         const std::vector<std::string>& symbols) {
   for (Launch& launch : plan.launches) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,11 @@ std::optional<LaunchPlan> buffers_plan(const JobInput& input, const Problem& pro
 v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t setup, const Problem& problem,
                                         const std::vector<const LaunchPlan*>& plans,
                                         const ReferenceLaunch& reference);
+
+/// How long a slow GPU may take to prepare this: to allocate and fill the buffers and to run the reference a
+/// few times. References are simple kernels, at worst one thread that walks through a row. If the spec does
+/// not state the work (0 flops), the reference may do any: then a minute and a half at least.
+std::chrono::milliseconds prepare_time(const v1::PrepareProblem& request);
 
 /// The plan with the lowered names of its entries. Throws Error(Internal) if an entry was not compiled.
 LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "tuner/agent/prepare_request.hpp"
 
 namespace cubind {
 namespace {
@@ -195,9 +196,10 @@ v1::DeviceReply RemoteDevice::prepare(std::uint32_t setup, const std::function<v
   v1::DeviceRequest request;
   *request.mutable_prepare() = make();
   const auto began = steady_clock::now();
-  v1::DeviceReply reply = call(std::move(request), deadlines_.prepare);
-  prepare_took_ = std::max(prepare_took_, duration_cast<milliseconds>(steady_clock::now() - began));
+  const milliseconds deadline = deadlines_.prepare + prepare_time(request.prepare());
+  v1::DeviceReply reply = call(std::move(request), deadline);
   if (reply.outcome() == v1::CORRECT) {
+    prepare_took_ = std::max(prepare_took_, duration_cast<milliseconds>(steady_clock::now() - began));
     prepared_.insert(setup);
   }
   return reply;

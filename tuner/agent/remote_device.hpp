@@ -18,7 +18,7 @@ namespace cubind {
 /// The limits of a device worker. Kernels may hang, so every request has an end.
 struct DeviceDeadlines {
   std::chrono::milliseconds open{60'000};
-  std::chrono::milliseconds prepare{120'000};
+  std::chrono::milliseconds prepare{30'000};  // and what prepare_time() adds
   std::chrono::milliseconds load{30'000};
   /// Verifying fills the inputs and runs the reference again: this, and so many times what preparing took.
   std::chrono::milliseconds run{10'000};
@@ -105,7 +105,7 @@ class RemoteDevice {
   std::vector<std::uint32_t> unloaded_;              // the worker has them still
   std::function<void()> meanwhile_;
   std::chrono::steady_clock::duration meanwhile_took_{};  // during the last request
-  std::chrono::milliseconds prepare_took_{0};
+  std::chrono::milliseconds prepare_took_{0};             // at most, where it succeeded
   std::chrono::steady_clock::time_point last_run_{};
 };
 

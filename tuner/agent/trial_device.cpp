@@ -141,10 +141,18 @@ v1::PrepareProblem TrialDevice::setup_request(const DeviceSetup& setup) {
 v1::DeviceReply TrialDevice::prepare_beside_others(const DeviceSetup& setup) {
   const auto make = [&] { return setup_request(setup); };
   v1::DeviceReply reply = remote_.prepare(setup.number, make);
-  if (reply.sticky()) {
+  // What took too long takes too long again, what died may have been another's fault.
+  if (reply.sticky() && reply.outcome() != v1::TIMEOUT) {
     reply = remote_.prepare(setup.number, make);
   }
   const std::string where = input_.spec->name + " at " + to_string(setup.problem);
+  if (reply.outcome() == v1::TIMEOUT) {
+    throw Error(
+        ErrorCode::FailedPrecondition, where,
+        "its inputs and its reference were not ready in time (" + reply.detail() +
+            "): does the reference end? A reference with much work needs \"flops\" in /work, from which "
+            "its time is estimated");
+  }
   if (!reply.vacuity().empty()) {
     throw Error(ErrorCode::FailedPrecondition, where, vacuous(reply.vacuity()));
   }

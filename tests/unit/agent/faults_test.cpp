@@ -56,6 +56,15 @@ TEST_CASE("a worker that dies without a reply is a fault of the configuration it
   CHECK(world.channel.trial(configuration(3, 2))->detail() == "the device worker died: signal 11");
 }
 
+TEST_CASE("a worker that hangs while it prepares ends the job at its first deadline with what to look at") {
+  World world({.hangs_preparing = 1});
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(),
+             Catch::Contains("no answer within 30000 ms") && Catch::Contains("does the reference end?"));
+  CHECK(world.device.starts == 1);
+}
+
 TEST_CASE("a fault that is on record is repeated once more and then counts") {
   World world({.outcome = failing(v1::RUNTIME, "verify", times(1))});
   world.channel.die_at = 24;  // when the fault has been stored but not repeated

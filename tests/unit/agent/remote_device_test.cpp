@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "tuner/agent/prepare_request.hpp"
 
 namespace cubind {
 namespace {
@@ -23,6 +24,7 @@ class ScriptedLink final : public DeviceLink {
   CallResult call(const v1::DeviceRequest& request, std::chrono::milliseconds deadline,
                   const std::function<void()>& meanwhile) override {
     requests.push_back(request);
+    std::this_thread::sleep_for(delay);
     if (meanwhile) {
       meanwhile();
     }
@@ -51,6 +53,7 @@ class ScriptedLink final : public DeviceLink {
   std::vector<v1::DeviceRequest> requests;
   std::vector<std::chrono::milliseconds> deadlines;
   int starts = 0, stops = 0;  // starts: of fresh workers and spare ones
+  std::chrono::milliseconds delay{0};
   bool has_spare = false;
   bool interrupted = false;
 };
@@ -195,6 +198,31 @@ TEST_CASE_METHOD(Fixture, "every request has a deadline") {
   for (const auto deadline : link.deadlines) {
     CHECK(deadline.count() > 0);
   }
+}
+
+TEST_CASE_METHOD(Fixture, "a preparation that kept silent for long lengthens no deadline after it") {
+  link.delay = std::chrono::milliseconds(100);
+  link.answers = {{std::nullopt, true, "no answer"}};
+  CHECK(prepare().outcome() == v1::TIMEOUT);
+  link.delay = {};
+  prepare();
+  remote.verify({});
+  CHECK(link.deadlines.back() < DeviceDeadlines().run + 20 * std::chrono::milliseconds(100));
+}
+
+TEST_CASE("the time to prepare grows with the buffers and with the work of the reference") {
+  v1::PrepareProblem request;
+  CHECK(prepare_time(request) == std::chrono::seconds(90));  // the work is not known
+  request.set_floor_flops(4);
+  CHECK(prepare_time(request) == std::chrono::seconds(0));
+  v1::BufferSpec& buffer = *request.add_buffers();
+  buffer.set_type("f32");
+  buffer.set_elements(5'000'000);
+  CHECK(prepare_time(request) == std::chrono::milliseconds(2020));
+  request.set_floor_flops(1'000'000'000'000);
+  CHECK(prepare_time(request) == std::chrono::milliseconds(42'020));
+  request.set_floor_flops(1'000'000'000'000'000'000);
+  CHECK(prepare_time(request) == std::chrono::minutes(15));
 }
 
 TEST_CASE_METHOD(Fixture, "a GPU that another tuner holds is foreign use and no fault") {

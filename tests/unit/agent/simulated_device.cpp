@@ -214,6 +214,10 @@ DeviceLink::CallResult SimulatedDevice::call(const v1::DeviceRequest& request, s
   if (meanwhile) {
     meanwhile();
   }
+  if (request.has_prepare() && behaviour_.hangs_preparing > 0) {
+    --behaviour_.hangs_preparing;
+    return {std::nullopt, true, "no answer within 30000 ms"};
+  }
   const bool looks = !request.has_release();
   const bool foreign = looks && behaviour_.foreign && behaviour_.foreign();
   const bool uses_the_gpu = looks && !request.has_open() && !request.has_probe();
