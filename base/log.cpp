@@ -1,12 +1,13 @@
 #include "base/log.hpp"
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/log_sink.hpp"
 #include "base/text.hpp"
 
 namespace cubind {
@@ -48,8 +49,8 @@ void log(spdlog::level::level_enum level, std::string_view text) {
 
 void init_logging(std::string_view program, std::string_view level) {
   const auto parsed = parse_level(level);
-  auto logger = std::make_shared<spdlog::logger>(std::string(program),
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>(std::string(program), std::make_shared<LogSink>(STDERR_FILENO));
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc);
   logger->set_level(parsed);
   logger->flush_on(spdlog::level::trace);

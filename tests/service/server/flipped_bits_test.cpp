@@ -29,9 +29,9 @@ const std::vector<std::int64_t> kSizes = {4096, 65536, 1'000'000};
 class ErrorLog {
  public:
   ErrorLog() : file_(folder_.path() / "log"), before_(::dup(STDERR_FILENO)) {
-    init_logging("cubind-test", "warn");
     const UniqueFd log(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     REQUIRE(::dup2(log.get(), STDERR_FILENO) == STDERR_FILENO);
+    init_logging("cubind-test", "warn");
   }
   ~ErrorLog() { ::dup2(before_.get(), STDERR_FILENO); }
   ErrorLog(const ErrorLog&) = delete;
