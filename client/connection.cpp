@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/text.hpp"
+#include "client/connection_faults.hpp"
 #include "schemas/cubind.grpc.pb.h"
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -25,41 +25,6 @@ constexpr const char* kSystemSocket = "/run/cubind/cubind.sock";
 // A channel's default is to retry an absent daemon first after 1 s and later every two minutes.
 constexpr int kFirstReconnectMs = 100;
 constexpr int kLastReconnectMs = 2000;
-
-void check_address(const std::string& address) {
-  const bool is_unix = address.starts_with("unix:/") && address.size() > 6;
-  const std::size_t colon = address.rfind(':');
-  const bool is_tcp = colon != std::string::npos && colon > 0 && colon + 1 < address.size() &&
-                      address.find_first_not_of("0123456789", colon + 1) == std::string::npos;
-  if (!is_unix && !is_tcp) {
-    throw Error(ErrorCode::InvalidArgument, "address",
-                quoted(address) + " is neither unix:///path/to/socket nor host:port");
-  }
-}
-
-ErrorCode code_of(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::OUT_OF_RANGE:
-      return ErrorCode::InvalidArgument;
-    case grpc::StatusCode::UNAUTHENTICATED:
-      return ErrorCode::PermissionDenied;
-    case grpc::StatusCode::OK:
-    case grpc::StatusCode::UNKNOWN:
-    case grpc::StatusCode::DO_NOT_USE:
-      return ErrorCode::Internal;
-    default:
-      return static_cast<ErrorCode>(code);
-  }
-}
-
-// gRPC's own words if no daemon listens; the daemon's own UNAVAILABLE has other words.
-bool is_connect_failure(const grpc::Status& status) {
-  const std::string& message = status.error_message();
-  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
-  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         (says("failed to connect") || says("connect failed") || says("No such file") ||
-          says("Connection refused") || says("connections to all backends failing"));
-}
 
 void apply_deadline(grpc::ClientContext& context, std::optional<Milliseconds> deadline) {
   if (deadline) {
@@ -116,24 +81,22 @@ struct Connection::Impl {
   }
 
   void check(const grpc::Status& status) const {
-    if (status.ok()) {
-      return;
+    if (!status.ok()) {
+      throw error_of(status, address);
     }
-    if (is_connect_failure(status)) {
-      throw Error(ErrorCode::Unavailable, address,
-                  "no daemon answers there. Start one with `cubind` (`cubind &` in the background), or name "
-                  "another daemon's address by CUBIND_ADDRESS");
-    }
-    throw Error(code_of(status.error_code()), "", status.error_message());
   }
 };
 
-Connection::Connection(std::string address) : impl_(std::make_unique<Impl>()) {
+Connection::Connection(std::string address, const ConnectionTimes& times) : impl_(std::make_unique<Impl>()) {
   check_address(address);
   impl_->address = std::move(address);
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastReconnectMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(times.connect.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(times.ping.count()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(times.answer.count()));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   impl_->channel = grpc::CreateCustomChannel(impl_->address, grpc::InsecureChannelCredentials(), arguments);
   impl_->stub = v1::Cubind::NewStub(impl_->channel);
 }

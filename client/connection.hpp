@@ -11,6 +11,7 @@
 
 #include "base/digest.hpp"
 #include "schemas/cubind.pb.h"
+#include "schemas/keepalive.hpp"
 
 namespace cubind {
 
@@ -22,14 +23,22 @@ std::string resolve_address(const std::string& given);
 using OnTuneEvent = std::function<void(const v1::TuneEvent&)>;
 using Milliseconds = std::chrono::milliseconds;
 
+/// When a daemon that says nothing counts as dead, so that a call without a deadline ends. A stopped one
+/// still takes connections: the system does that for it.
+struct ConnectionTimes {
+  Milliseconds connect{10'000};
+  Milliseconds ping{kPingMs};  // between two questions whether it lives, during calls
+  Milliseconds answer{kPingAnswerMs};
+};
+
 /// Safe on many threads. Connects when the first call is made.
 ///
 /// Every call throws Error with the code and message of the daemon. If nothing listens, it is Unavailable at
 /// the address, and the message says how to start a daemon. A call without `deadline` waits as long as the
-/// daemon does.
+/// daemon lives.
 class Connection {
  public:
-  explicit Connection(std::string address);
+  explicit Connection(std::string address, const ConnectionTimes& times = {});
   ~Connection();
   Connection(Connection&&) noexcept;
   Connection& operator=(Connection&&) noexcept;

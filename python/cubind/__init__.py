@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from . import _address, _core, _switch
+from . import _address, _core, _limits, _switch
 from .answer import Answer
 from .client import Client
 from .embedded import EmbeddedDaemon
@@ -66,20 +66,22 @@ def connect(address: str | None = None, *, timeout: float = 30.0) -> Client:
     address: "unix:///path/to/socket" or "host:port"; "embedded" starts a private daemon, which the user's
         processes share and which ends with the last of them; None: CUBIND_ADDRESS, else the user's daemon,
         else the system's, else the private one. CUBIND_EMBEDDED=0 forbids the private daemon.
-    timeout: seconds that a call may take.
+    timeout: seconds that a call may take, up to a year.
 
     Raises UnavailableError, which says what was tried, if there is no daemon and the private one is forbidden
-    or does not start, or if CUBIND=0 turns cubind off; InvalidArgumentError for an address of another form.
+    or does not start, or if CUBIND=0 turns cubind off; InvalidArgumentError for an address of another form or
+    a timeout that is none, TypeError for one that is no number.
     """
     if _switch.IS_OFF:
         raise UnavailableError(f"{_switch.WHY_OFF}: unset it to use cubind")
+    _limits.seconds(timeout)
     found, tried = (None, "") if address == "embedded" else _address.find_address(address)
     if found is not None:
         return Client(found, timeout)
     others = f"; no other daemon was found ({tried})" if tried else ""
-    if os.environ.get("CUBIND_EMBEDDED") == "0":
+    if _switch.is_off("CUBIND_EMBEDDED"):
         raise UnavailableError(
-            f"CUBIND_EMBEDDED=0 forbids a private daemon{others}: unset it, start a daemon with `cubind &`, or "
+            f"CUBIND_EMBEDDED={os.environ['CUBIND_EMBEDDED']} forbids a private daemon{others}: unset it, start a daemon with `cubind &`, or "
             "name one by CUBIND_ADDRESS"
         )
     try:

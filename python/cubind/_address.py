@@ -14,6 +14,7 @@ THREE_WAYS = (
     "start a daemon with `cubind &`, name one by CUBIND_ADDRESS (or cubind.connect(address)), "
     'or let the package start a private one: cubind.connect("embedded")'
 )
+_MAX_SOCKET_PATH = 107  # bytes
 _PROBE = 1.0  # seconds that a daemon has to take a connection
 
 
@@ -74,7 +75,21 @@ def refusal(path: pathlib.Path) -> str:
 
 
 def check_address(address: str) -> None:
-    """Raises InvalidArgumentError for anything but unix:///path and host:port."""
+    """Raises InvalidArgumentError for anything but unix:///path, of a path that fits into a socket's address,
+    and host:port."""
+    path = re.match(r"unix:(?://)?(/.*)", address, re.DOTALL)
+    if path is not None and len(os.fsencode(path[1])) > _MAX_SOCKET_PATH:
+        raise InvalidArgumentError(
+            f'"{address}": the path has {len(os.fsencode(path[1]))} bytes, a socket\'s at most '
+            f"{_MAX_SOCKET_PATH}: start the daemon with --socket in a folder nearer to the root",
+            field="address",
+        )
+    if path is None and "://" in address:
+        raise InvalidArgumentError(
+            f'"{address}" is a web address, and a daemon is not a web server: write host:port alone, or '
+            "unix:///path",
+            field="address",
+        )
     if not re.fullmatch(r"unix:/.+|[^:/].*:\d+", address):
         raise InvalidArgumentError(
             f'"{address}" is neither unix:///path/to/socket nor host:port', field="address"

@@ -16,6 +16,14 @@ from .errors import DataLossError, DeadlineExceededError, UnavailableError, make
 _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
+    # A stopped daemon still takes connections: the system does that for it.
+    ("grpc.min_reconnect_backoff_ms", 10_000),
+    # During a call the daemon is asked whether it lives (schemas/keepalive.hpp has the same numbers): a call
+    # without a deadline ends if the daemon is stopped or its machine is gone.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.ping_timeout_ms", 20_000),
+    ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.use_local_subchannel_pool", 1),
 ]
@@ -24,10 +32,21 @@ _CONNECT_FAILURE = re.compile(
     r"failed to connect|connect failed|No such file|Connection refused|connections to all backends failing|"
     r"resolv|resolution"
 )
+# gRPC's own words if the daemon does not answer.
+_SILENCE = re.compile(r"SETTINGS frame|keepalive|ping timeout")
 # gRPC's own words if the daemon ends during a call.
 _CONNECTION_LOSS = re.compile(
     r"Socket closed|Connection reset|Broken pipe|recvmsg|GOAWAY|Cancelling all calls"
 )
+_WHY_NONE = {
+    "No such file": " (there is no such socket)",
+    "Connection refused": " (nothing listens there)",
+    "Permission denied": " (the socket is another user's)",
+    "timed out": " (its host does not answer)",
+    "resolv": " (there is no such host)",
+    "resolution": " (there is no such host)",
+    "http1": " (another service does)",
+}
 # "problem.dims.N: is 0, must be ..." begins with the field's path.
 _FIELD = re.compile(r"([A-Za-z_][\w.\[\]]*): (.*)", re.DOTALL)
 
@@ -117,8 +136,15 @@ class Connection:
             raise self._error(int(status.code().value[0]), status.details() or "", timeout) from None
 
     def _error(self, number: int, details: str, timeout: float | None) -> Exception:
+        if number == 14 and _SILENCE.search(details):
+            cause = (
+                "a daemon has its socket there and does not answer: it is stopped (kill -CONT goes on with it), or "
+                "its machine has no time for it: `cubindctl health` asks whether it lives"
+            )
+            return UnavailableError(cause, field=self.address)
         if number == 14 and _CONNECT_FAILURE.search(details):
-            return UnavailableError(f"no daemon answers there: {THREE_WAYS}", field=self.address)
+            why = next((told for words, told in _WHY_NONE.items() if words in details), "")
+            return UnavailableError(f"no daemon answers there{why}: {THREE_WAYS}", field=self.address)
         if number == 14 and _CONNECTION_LOSS.search(details):
             return UnavailableError(f"the daemon ended during the call: {THREE_WAYS}", field=self.address)
         if (

@@ -1,8 +1,14 @@
-"""CUBIND=0: cubind is not used."""
+"""CUBIND=0, false, no or off: cubind is not used."""
 
 from __future__ import annotations
 
 import os
 
-IS_OFF = os.environ.get("CUBIND") == "0"
-WHY_OFF = "CUBIND=0 turns cubind off"
+
+def is_off(variable: str) -> bool:
+    """Whether a variable of the environment says 0, false, no or off."""
+    return os.environ.get(variable, "").strip().lower() in ("0", "false", "no", "off")
+
+
+IS_OFF = is_off("CUBIND")
+WHY_OFF = f"CUBIND={os.environ.get('CUBIND', '')} turns cubind off"

@@ -7,6 +7,7 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
+from . import _limits
 from .errors import InvalidArgumentError
 
 Problem = dict[str, "int | str"]
@@ -40,7 +41,7 @@ def parse_problem(problem: str | Mapping[str, Any] | None, named: Mapping[str, A
 
 def _value(name: str, value: Any) -> int | str:
     if isinstance(value, numbers.Integral):  # numpy's too, and bool
-        return int(value)
+        return _limits.integer(value, f"problem.{name}")
     if isinstance(value, float) or value is None:
         raise InvalidArgumentError(f"{value} is neither an int nor a type", field=f"problem.{name}")
     return str(value)  # "bf16", torch.bfloat16, numpy.dtype("float16"): the daemon knows their spellings

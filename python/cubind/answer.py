@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _wire
+from . import _core, _limits, _wire
 from .errors import DataLossError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Answer:
                 f"{self.kernel} has no dim {', '.join(sorted(unknown))} (dims: {', '.join(self._dims)})"
             )
         problem: Problem = {**self.problem, **dims}
-        values = tuple(int(problem[name]) for name in self._dims)
+        values = tuple(_limits.integer(problem[name], f"problem.{name}") for name in self._dims)
         plan = self._rule.plan(values)
         if plan is None:
             return None

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import _core, _fork, _ranks, _record, _wire, arrays
+from . import _address, _core, _fork, _limits, _ranks, _record, _wire, arrays
 from ._connection import Connection
 from ._interface import Interface, interface_of
 from .answer import Answer, make_answer
@@ -33,13 +33,17 @@ _ON_MISS = ("serve", "wait", "fail")
 class Client:
     """Asks one daemon. Safe on many threads and across fork(): a child makes a connection of its own.
 
-    address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take. cubind.connect()
-        makes one.
+    address: "unix:///path/to/socket" or "host:port". timeout: seconds that a call may take, up to a year.
+        cubind.connect() makes one.
+
+    Raises InvalidArgumentError for an address or a timeout that cannot be, TypeError for a timeout that is no
+    number.
     """
 
     def __init__(self, address: str, timeout: float = 30.0, _daemon: EmbeddedDaemon | None = None) -> None:
+        _address.check_address(address)
         self.address = address
-        self.timeout = timeout
+        self.timeout = _limits.seconds(timeout)
         self._daemon = _daemon  # which lives as long as this object
         self._connection = Connection(address)
         self._answers: dict[Any, tuple[Held, ...]] = {}

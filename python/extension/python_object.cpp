@@ -36,6 +36,10 @@ std::string text_of(PyObject* object) {
 long long integer_of(PyObject* object) {
   const long long value = PyLong_AsLongLong(object);
   if (value == -1 && PyErr_Occurred() != nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
+      PyErr_Clear();
+      throw Error(ErrorCode::InvalidArgument, "", "an int does not fit into 64 bits");
+    }
     throw PythonError();
   }
   return value;

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .. import _core, _fork
+from .. import _core, _fork, _limits
 from .._asking import Asker, Lookup, warn
 from .._connection import import_grpc
 from .._loading import load
@@ -479,7 +479,7 @@ def wait(timeout: float = 60.0) -> bool:
     for operator in operators():
         operator.renew()
         operator.retry()
-    asker.wait(timeout)
+    asker.wait(_limits.seconds(timeout))
     complete = True
     for operator in operators():
         complete = operator.take_all() and complete

@@ -481,6 +481,42 @@ class Words(unittest.TestCase):
             self.assertEqual(error.field, "host:50051", details)
             self.assertIn("CUBIND_ADDRESS", str(error))
 
+    def test_a_daemon_that_is_silent_is_not_taken_for_a_missing_one(self):
+        connection = _connection.Connection("unix:///run/c.sock")
+        failed = "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: "
+        for details in (
+            failed + "connection attempt timed out before receiving SETTINGS frame",
+            "keepalive watchdog timeout",
+            "Stream removed (ping timeout)",
+        ):
+            self.assertRegex(str(connection._error(14, details, None)), "does not answer: it is stopped")
+        for words, why in (
+            ("No such file or directory", "no such socket"),
+            ("Connection refused", "nothing listens"),
+        ):
+            self.assertRegex(
+                str(connection._error(14, failed + words, None)), rf"no daemon answers there \(.*{why}"
+            )
+
+
+class Numbers(unittest.TestCase):
+    def test_a_timeout_that_is_none_is_refused_where_it_is_given(self):
+        for timeout in (float("nan"), -1.0, 0, float("inf"), 1e300):
+            with self.assertRaisesRegex(
+                cubind.InvalidArgumentError, "^timeout: .* is not a number of seconds above"
+            ):
+                cubind.connect("unix:///there", timeout=timeout)
+        for timeout in ("30", None, True, [1]):
+            with self.assertRaisesRegex(TypeError, "^timeout: .* is not a number of seconds"):
+                cubind.Client("unix:///there", timeout)
+
+    def test_an_int_beyond_64_bits_is_refused_with_its_name(self):
+        client = cubind.Client("unix:///there")
+        with self.assertRaisesRegex(
+            cubind.InvalidArgumentError, rf"^problem.N: {2**70} does not fit into 64 bits"
+        ):
+            client.get("rmsnorm_forward", N=2**70, D=4096, T="bf16")
+
 
 class Addresses(unittest.TestCase):
     def setUp(self):
@@ -508,8 +544,13 @@ class Addresses(unittest.TestCase):
             cubind.connect(f"unix://{self.folder}/none.sock").status()
         for way in ("`cubind &`", "CUBIND_ADDRESS", 'connect("embedded")'):
             self.assertIn(way, str(caught.exception))
-        with self.assertRaisesRegex(cubind.InvalidArgumentError, "neither unix:///path"):
-            cubind.connect("localhost")
+        for address, why in (
+            ("localhost", "neither unix:///path"),
+            ("http://localhost:7600", "is a web address"),
+            (f"unix:///{'x' * 107}", "the path has 108 bytes, a socket's at most 107"),
+        ):
+            with self.assertRaisesRegex(cubind.InvalidArgumentError, why):
+                cubind.connect(address)
 
     def test_a_socket_counts_only_while_a_daemon_listens_there(self):
         with socket.socket(socket.AF_UNIX) as listener:
@@ -554,13 +595,14 @@ class Addresses(unittest.TestCase):
             self.assertFalse((folder / "embedded").exists())
 
     def test_cubind_is_off_when_the_environment_says_so(self):
-        out = running.run_python(
-            "import cubind\n"
-            "try: cubind.connect('unix:///there')\n"
-            "except cubind.UnavailableError as error: print(error)",
-            CUBIND="0",
-        )
-        self.assertEqual(out.strip(), "CUBIND=0 turns cubind off: unset it to use cubind")
+        for word in ("0", "false", "No", "off"):
+            out = running.run_python(
+                "import cubind\n"
+                "try: cubind.connect('unix:///there')\n"
+                "except cubind.UnavailableError as error: print(error)",
+                CUBIND=word,
+            )
+            self.assertEqual(out.strip(), f"CUBIND={word} turns cubind off: unset it to use cubind")
 
     def test_the_job_is_that_of_the_launcher(self):
         from cubind._ranks import job_id

@@ -5,8 +5,11 @@
 
 #include <csignal>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
+#include "base/version.hpp"
+#include "client/connection.hpp"
 #include "tests/fakes/agent/fake_agent.hpp"
 #include "tests/service/server/daemon_fixture.hpp"
 #include "tests/support/health.hpp"
@@ -73,6 +76,49 @@ TEST_CASE("a daemon that was killed leaves nothing that keeps the next one from 
   }
   Subprocess next = f.start();
   CHECK_NOTHROW(DaemonFixture::eventually([&] { return f.is_serving(); }));
+}
+
+/// How the call ends.
+template <typename Call>
+std::string end_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE(
+    "a tuning whose daemon is stopped ends when its pings find no answer and so does a new connection") {
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return f.is_serving(); });
+  const ConnectionTimes soon{std::chrono::milliseconds(500), std::chrono::milliseconds(500),
+                             std::chrono::milliseconds(500)};
+  const Connection old(f.address, soon);
+  const auto stop_it = [&](const v1::TuneEvent&) { daemon.send_signal(SIGSTOP); };
+  const std::string where = f.address + ": a daemon has its socket there and does not answer";
+  CHECK_THAT(end_of([&] { old.tune(tune_vector_add({4096}), stop_it, {}, std::nullopt); }),
+             Catch::StartsWith(where));
+  CHECK_THAT(end_of([&] { Connection(f.address, soon).tune(tune_vector_add({4096}), {}, {}, std::nullopt); }),
+             Catch::StartsWith(where) && Catch::Contains("kill -CONT"));
+  daemon.send_signal(SIGCONT);
+  CHECK(Connection(f.address).get_status(std::chrono::seconds(20)).version() == kVersion);
+}
+
+TEST_CASE("a tuning that hears nothing for a while is not closed for its pings") {
+  ProcessFixture f;
+  Subprocess daemon = f.start();
+  DaemonFixture::eventually([&] { return f.is_serving(); });
+  const ConnectionTimes often{std::chrono::seconds(5), std::chrono::milliseconds(kMinPingMs + 100),
+                              std::chrono::seconds(5)};
+  CHECK_THAT(end_of([&] {
+               Connection(f.address, often)
+                   .tune(
+                       tune_vector_add({4096}), [](const v1::TuneEvent&) {}, {}, std::chrono::seconds(25));
+             }),
+             Catch::Contains("no answer in time"));
 }
 
 TEST_CASE("SIGTERM waits for the leases of an agent and gives up after five seconds") {

@@ -1,0 +1,28 @@
+"""What numbers of a caller must be, before anything is made of them."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from .errors import InvalidArgumentError
+
+_LONGEST = 366 * 24 * 3600.0
+
+
+def seconds(value: Any, name: str = "timeout") -> float:
+    """A time to wait: above 0, at most a year. TypeError for what is no number, InvalidArgumentError (a
+    ValueError) for the others."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: {value!r} is not a number of seconds")
+    if not 0 < value <= _LONGEST:  # NaN is neither
+        raise InvalidArgumentError(f"{value} is not a number of seconds above 0 and up to a year", name)
+    return float(value)
+
+
+def integer(value: Any, name: str) -> int:
+    """What fits into the daemon's 64 bits; InvalidArgumentError for the others."""
+    number = int(value)
+    if not -(2**63) <= number < 2**63:
+        raise InvalidArgumentError(f"{number} does not fit into 64 bits", name)
+    return number

@@ -1,0 +1,74 @@
+#include "client/connection_faults.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace cubind {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
+/// What is said of a connection that gRPC gave up with these words.
+std::string unavailable(const std::string& words) {
+  return error_of({grpc::StatusCode::UNAVAILABLE, words}, "unix:///run/c.sock").what();
+}
+
+TEST_CASE("a missing a dead and a foreign socket have words of their own with how to start a daemon") {
+  const std::string failed = "failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: ";
+  for (const auto& [words, told] : {std::pair("No such file or directory", "(there is no such socket)"),
+                                    std::pair("Connection refused", "(nothing listens there)"),
+                                    std::pair("Permission denied", "(the socket is another user's)")}) {
+    CHECK_THAT(unavailable(failed + words), StartsWith("unix:///run/c.sock: no daemon answers there " +
+                                                       std::string(told) + ". Start one with `cubind`"));
+  }
+}
+
+TEST_CASE("a daemon that does not answer is not taken for a missing one") {
+  for (const char* words : {"failed to connect to all addresses; last error: UNKNOWN: unix:/run/c.sock: "
+                            "connection attempt timed out "
+                            "before receiving SETTINGS frame",
+                            "keepalive watchdog timeout", "Stream removed (ping timeout)"}) {
+    CHECK_THAT(unavailable(words),
+               Contains("does not answer") && Contains("kill -CONT") && !Contains("Start one"));
+  }
+}
+
+TEST_CASE("a mistyped host another service and an ended daemon each get their words and what to do") {
+  CHECK_THAT(unavailable("DNS resolution failed for nohost:7600: C-ares status is not ARES_SUCCESS"),
+             Contains("no such host: write host:port"));
+  CHECK_THAT(
+      unavailable("failed to connect to all addresses; last error: INTERNAL: Trying to connect an http1.x "
+                  "server"),
+      Contains("another service answers there"));
+  CHECK_THAT(unavailable("Socket closed"),
+             Contains("the daemon ended during the call") && Contains("cubindctl jobs"));
+}
+
+TEST_CASE("the words of the daemon stay as they are") {
+  CHECK(unavailable("job 7 compiles one: ask again") == "job 7 compiles one: ask again");
+  const Error late = error_of({grpc::StatusCode::DEADLINE_EXCEEDED, "the job waits for a GPU"}, "h:1");
+  CHECK(std::string(late.what()) == "the job waits for a GPU");
+  CHECK_THAT(error_of({grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"}, "h:1").what(),
+             StartsWith("h:1: no answer in time"));
+}
+
+std::string refusal(const std::string& address) {
+  try {
+    check_address(address);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("an address that gRPC would choke on is refused with what would be right") {
+  const std::string longest = "unix:///" + std::string(106, 'x');
+  CHECK(refusal(longest).empty());
+  CHECK(refusal("localhost:7600").empty());
+  CHECK_THAT(refusal(longest + "x"), Contains("the path has 108 bytes, a socket's at most 107"));
+  CHECK_THAT(refusal("http://localhost:7600"), Contains("is a web address") && Contains("host:port alone"));
+  CHECK_THAT(refusal("localhost"), Contains("neither unix:///path/to/socket nor host:port"));
+}
+
+}  // namespace
+}  // namespace cubind
