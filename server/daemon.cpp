@@ -1,6 +1,7 @@
 #include "server/daemon.hpp"
 
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -16,6 +17,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "schemas/keepalive.hpp"
 #include "server/agent_process.hpp"
 #include "server/convert/limits.hpp"
 #include "server/listener.hpp"
@@ -34,7 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kTick{200};
-constexpr std::chrono::seconds kRecovery{1};
+constexpr std::chrono::seconds kRecovery{1}, kMostRecovery{60};
 constexpr std::chrono::seconds kAgentStarts{20};
 constexpr std::chrono::seconds kDrain{5};
 constexpr std::chrono::seconds kLastCalls{1};
@@ -46,10 +48,11 @@ SchedulerOptions scheduler_options(const Config& config) {
   return options;
 }
 
-StoreOptions store_options(const Config& config) {
+StoreOptions store_options(const Config& config, const std::string& address) {
   constexpr std::uint64_t kPageBytes = 4096;
   StoreOptions options;
   options.path = config.database;
+  options.address = address;
   options.max_pages =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(config.database_bytes / kPageBytes, UINT32_MAX));
   return options;
@@ -64,7 +67,7 @@ std::string offer_of(const AgentProfiles& agents) {
   }
   for (const AgentProfile& agent : agents) {
     for (const OfferedToolchain& toolchain : agent.toolchains) {
-      parts.push_back(toolchain.name);
+      parts.push_back(toolchain.name + toolchain.nvrtc.hex() + toolchain.builtins.hex());
     }
   }
   std::ranges::sort(parts);
@@ -73,6 +76,14 @@ std::string offer_of(const AgentProfiles& agents) {
     offer += part + "\n";
   }
   return offer;
+}
+
+/// A call's thread would write gRPC's own words to stderr, and wait until they are read.
+void log_words_of_grpc() {
+  gpr_set_log_function([](gpr_log_func_args* words) {
+    const std::string text = std::string("gRPC: ") + words->message;
+    words->severity == GPR_LOG_SEVERITY_ERROR ? log_warning(text) : log_debug(text);
+  });
 }
 
 /// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a
@@ -102,7 +113,7 @@ struct Daemon::Parts {
   explicit Parts(Config settings)
       : config(std::move(settings)),
         place(config.socket),
-        store(Store::open(store_options(config))),
+        store(Store::open(store_options(config, place.address()))),
         kernels(config.kernels, clock, config.headers),
         artifacts(*store),
         pins(*store, index),
@@ -125,6 +136,7 @@ struct Daemon::Parts {
   void set_not_serving();
   void schedule_tick();
   void tick();
+  void recover();
   void agents_changed();
   void drain();
 
@@ -159,6 +171,7 @@ struct Daemon::Parts {
   // Used on the job thread:
   std::string offer;
   std::chrono::steady_clock::time_point next_recovery{};
+  std::chrono::seconds recovery = kRecovery;  // from one that succeeded to the next one
   bool stopped = false;
 };
 
@@ -200,7 +213,8 @@ void Daemon::Parts::import_tables() {
   std::ranges::sort(files);
   for (const fs::path& file : files) {
     try {
-      const ImportReport report = import_table_text(context, read_file(file), file.string(), "");
+      const ImportReport report =
+          take_table(context, read_table(read_file(file), file.string()), file.string(), "");
       log_info("imported " + std::to_string(report.records_added) + " records from " + file.string());
     } catch (const Error& error) {
       log_error(std::string("a shipped table is left out: ") + error.what());
@@ -224,17 +238,29 @@ void Daemon::Parts::schedule_tick() {
 }
 
 void Daemon::Parts::tick() {
-  if (store->read_only_reason() && clock.steady_now() >= next_recovery) {
-    next_recovery = clock.steady_now() + kRecovery;
-    store->try_recover();
-  }
+  recover();
   scheduler.tick();
   if (idle_verification) {
     idle_verification->tick();
   }
 }
 
+void Daemon::Parts::recover() {
+  const auto now = clock.steady_now();
+  if (!store->read_only_reason()) {
+    // It may have room for little and refuse the next job's results at once: that is tried ever less often.
+    recovery = now >= next_recovery + kMostRecovery ? kRecovery : recovery;
+  } else if (now >= next_recovery) {
+    next_recovery = now + kRecovery;
+    if (store->try_recover()) {
+      next_recovery = now + recovery;
+      recovery = std::min<std::chrono::seconds>(2 * recovery, kMostRecovery);
+    }
+  }
+}
+
 void Daemon::Parts::listen() {
+  log_words_of_grpc();
   // Not undone: grpc_shutdown would wait 10 s for connections that no thread reads from.
   grpc_init();
   raise_descriptor_limit();
@@ -248,6 +274,7 @@ void Daemon::Parts::listen() {
   }
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   refuse_compression(builder);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
   limit_streams(builder);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.RegisterService(&service);

@@ -55,14 +55,15 @@ SocketPlace::SocketPlace(std::filesystem::path path) : path_(std::move(path)) {
                 "is longer than the " + std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) +
                     " bytes of a socket address");
   }
-  create_folders(path_.parent_path(), 0700);
+  store::make_folder(path_.parent_path(),
+                     "--socket PATH or XDG_RUNTIME_DIR names another place for the socket");
   require_own_folder(path_.parent_path());
   std::error_code failed;
   if (const auto there = fs::symlink_status(path_, failed); fs::exists(there) && !fs::is_socket(there)) {
     throw Error(ErrorCode::FailedPrecondition, "--socket " + path_.string(),
                 "exists and is not a socket: name another path, or remove it");
   }
-  lock_ = store::lock_file(path_);
+  lock_ = store::lock_file(path_, address());
   remove_socket(path_);
 }
 

@@ -119,7 +119,7 @@ void to_wire(const JobEvent& from, v1::Job& to) {
   to.set_finished_at(job.finished_at);
   to.set_elapsed_ms(job.elapsed_ms);
   to.set_waiters(from.waiters);
-  to.set_note(job.note);
+  to.set_note(from.refusal.empty() ? job.note : "its results could not be stored: " + from.refusal);
   to_wire(job.question.policy, *to.mutable_policy());
   to_wire(job.question.numerics, *to.mutable_numerics());
   to.set_namespace_(job.question.name_space);

@@ -17,14 +17,18 @@ struct JobEvent {
   double best_us = 0;
   std::uint32_t waiters = 0;
   RecordPtr record;  // with the last event of a job that has found a winner
+  std::string refusal =
+      {};  // why the store did not take its latest results: it is queued until there is room
 };
 
 /// Called on the job thread; must not block.
 using Watcher = std::function<void(const JobEvent&)>;
 
 /// Whether waiters should stop waiting for the job: it has ended, or it is unknown when it will go on.
-inline bool ends_the_wait(JobState state) {
-  return has_ended(state) || state == JobState::NoDevice || state == JobState::WaitingForIdleGpu;
+inline bool ends_the_wait(const JobEvent& event) {
+  const JobState state = event.job.state;
+  return has_ended(state) || state == JobState::NoDevice || state == JobState::WaitingForIdleGpu ||
+         !event.refusal.empty();
 }
 
 }  // namespace cubind

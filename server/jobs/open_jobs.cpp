@@ -60,6 +60,7 @@ OpenJob* OpenJobs::find_lease(const std::string& lease_id) {
 
 void OpenJobs::begin_lease(OpenJob& job, HeldLease lease) {
   end_lease(job);
+  job.refusal.clear();
   leased_[lease.id] = &job;
   if (lease.gpu_uuid.empty()) {
     ++compile_leases_[lease.agent];
@@ -96,7 +97,7 @@ double OpenJobs::leased_ms(const OpenJob& job) const {
 JobEvent OpenJobs::event(const OpenJob& job) const {
   JobEvent event{
       job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
-      nullptr};
+      nullptr, job.refusal};
   event.job.elapsed_ms += leased_ms(job);
   return event;
 }

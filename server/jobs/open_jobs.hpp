@@ -39,6 +39,7 @@ struct OpenJob {
   /// Not stored.
   std::uint64_t needs_bytes = 0;
   std::optional<HeldLease> lease;
+  std::string refusal;        // why the store did not take its results, until the next lease. Not stored
   bool is_announced = false;  // to an agent, as the one that comes next
   bool is_awaited = false;    // a caller waits for it, or did. Not stored
   std::map<std::uint64_t, Watcher> watchers;

@@ -83,6 +83,7 @@ void Scheduler::give_up(OpenJob& job, const Error& error) {
   job.stage.clear();
   try_later(job);
   job.row.state = JobState::Queued;
+  job.refusal = error.what();
   log_info("job " + job.row.id + " is queued until the store takes writes: " + error.what());
   jobs_.tell(job);
 }

@@ -31,7 +31,8 @@ CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolut
   if (has_ended(job->job.state)) {
     return pass_over(key, job->job.error);
   }
-  if (ends_the_wait(job->job.state) || std::chrono::steady_clock::now() >= until) {
+  refusal_ = job->refusal;
+  if (ends_the_wait(*job) || std::chrono::steady_clock::now() >= until) {
     return Step::Answer;
   }
   return watch(key, until, std::move(then)) ? Step::Wait : Step::Answer;
@@ -80,7 +81,7 @@ Strand::Time CompileWait::end_of_wait(std::chrono::milliseconds longest) {
 bool CompileWait::watch(const Digest& key, Strand::Time until, Continuation then) {
   const std::uint64_t wait = ++waits_;
   watch_ = context_.scheduler.watch(job_, [this, key, look_again = then.look_again](const JobEvent& event) {
-    if (ends_the_wait(event.job.state)) {
+    if (ends_the_wait(event)) {
       ended(key, event);
       context_.jobs.post(look_again);
     }
@@ -99,7 +100,8 @@ bool CompileWait::watch(const Digest& key, Strand::Time until, Continuation then
 
 void CompileWait::ended(const Digest& key, const JobEvent& event) {
   stop();
-  if (event.job.state == JobState::NoDevice) {
+  refusal_ = event.refusal;
+  if (event.job.state == JobState::NoDevice || !event.refusal.empty()) {
     given_up_ = true;
   } else {
     // Also after success: a present artifact is found, and an absent one must not be asked for forever.

@@ -43,7 +43,7 @@ class CompileWait {
 
   /// Artifact keys that already failed during this call.
   const std::set<Digest>& failed() const { return failed_; }
-  CompileAttempts attempts() const { return {job_, error_, !failed_.empty()}; }
+  CompileAttempts attempts() const { return {job_, error_, !failed_.empty(), refusal_}; }
 
  private:
   /// An agent is there, or on its way, whose cubins the caller's driver may load.
@@ -63,7 +63,8 @@ class CompileWait {
   const std::chrono::system_clock::time_point deadline_;
   std::string job_;  // id of the latest compile
   std::set<Digest> failed_;
-  std::string error_;  // of the latest that failed or was not queued
+  std::string error_;    // of the latest that failed or was not queued
+  std::string refusal_;  // of the latest that the store did not take
   bool given_up_ = false;
   std::optional<Strand::Time> waits_since_;
   std::uint64_t watch_ = 0;  // 0: nothing is waited for

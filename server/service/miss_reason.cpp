@@ -37,17 +37,25 @@ std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
     case JobState::Done:
       break;
   }
-  return "";
+  return job.refusal.empty()
+             ? ""
+             : "the job's results could not be stored, it is repeated when there is room: " + job.refusal;
 }
 
-std::string obstacle_of(const CompileAttempts& compiles, bool wanted) {
+std::string obstacle_of(const CompileAttempts& compiles, const Resolution& resolution) {
+  const std::string wanted = resolution.outdated
+                                 ? "the cubin is from an earlier toolchain, and one of the current toolchain "
+                                 : "a better configuration ";
   if (!compiles.error.empty()) {
-    return "a better configuration was not compiled: " + compiles.error;
+    return wanted + "was not compiled: " + compiles.error;
   }
-  if (!wanted) {
+  if (!resolution.compile) {
     return "";
   }
-  return "a better configuration has no cubin yet: " +
+  if (!compiles.refusal.empty()) {
+    return wanted + "was compiled by job " + compiles.job + " and could not be stored: " + compiles.refusal;
+  }
+  return wanted + (resolution.outdated ? "is not compiled yet: " : "has no cubin yet: ") +
          (compiles.job.empty() ? "no agent compiles it" : "job " + compiles.job + " compiles it");
 }
 

@@ -12,7 +12,7 @@ namespace cubind {
 /// The obstacle of the job. Empty: it is under way, or done.
 std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents);
 
-/// The obstacle of a better candidate: it was not compiled, or (`wanted`) is not compiled yet.
-std::string obstacle_of(const CompileAttempts& compiles, bool wanted);
+/// The obstacle of the compile that would make the answer better: it failed, or has not ended yet.
+std::string obstacle_of(const CompileAttempts& compiles, const Resolution& resolution);
 
 }  // namespace cubind

@@ -56,6 +56,12 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
             "toolkit by CUBIND_CUDA_HOME, or install the Python wheel nvidia-cuda-nvrtc (the extra "
             "cubind[cuda13]), and start the agent again");
   }
+  if (!compiles.refusal.empty()) {
+    throw Error(ErrorCode::ResourceExhausted, where,
+                "job " + compiles.job + " has compiled a candidate for " + what +
+                    ", and it could not be stored: " + compiles.refusal +
+                    ". The job is repeated when there is room");
+  }
   const std::string job = compiles.job.empty() ? "a compile could not be queued: " + compiles.error
                                                : "job " + compiles.job + " compiles one";
   throw Error(ErrorCode::Unavailable, where,

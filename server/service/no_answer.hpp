@@ -13,10 +13,11 @@ struct CompileAttempts {
   std::string job;    // id; empty: none was queued
   std::string error;  // of the latest that failed or was not queued
   bool any_failed = false;
+  std::string refusal = {};  // why the store did not take what `job` has compiled
 };
 
-/// Throws NotFound, FailedPrecondition or Unavailable, and says what would be right. `leaves_none` is the
-/// condition that no configuration satisfies, where one is known.
+/// Throws NotFound, FailedPrecondition, ResourceExhausted or Unavailable, and says what would be right.
+/// `leaves_none` is the condition that no configuration satisfies, where one is known.
 [[noreturn]] void throw_no_answer(const Question& question, const Resolution& resolution,
                                   const AgentProfiles& agents, const CompileAttempts& compiles,
                                   const std::string& leaves_none);

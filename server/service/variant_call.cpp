@@ -157,7 +157,7 @@ void VariantCall::on_miss() {
                 "no acceptable record answers " + to_string(asked_.question.key.problem) + " on " +
                     asked_.question.device.label + job);
   }
-  if (asked_.on_miss == OnMiss::Wait && job_ && !ends_the_wait(job_->job.state)) {
+  if (asked_.on_miss == OnMiss::Wait && job_ && !ends_the_wait(*job_)) {
     wait_for_job();
     return;
   }
@@ -236,7 +236,7 @@ void VariantCall::count_want(const RecordQuestion& wanted) {
 void VariantCall::wait_for_job() {
   const auto self = shared_from_this();
   watch_ = context_.scheduler.watch(job_->job.id, [self](const JobEvent& event) {
-    if (!ends_the_wait(event.job.state)) {
+    if (!ends_the_wait(event)) {
       return;
     }
     self->job_ = event;
@@ -314,8 +314,12 @@ void VariantCall::reply_now() {
 }
 
 std::string VariantCall::why() const {
-  const std::string job = job_ ? obstacle_of(*job_, *context_.fleet.agents()) : no_job_because_;
-  return job.empty() ? obstacle_of(compile_wait_.attempts(), resolution_.compile.has_value()) : job;
+  std::string job = job_ ? obstacle_of(*job_, *context_.fleet.agents()) : no_job_because_;
+  if (!job.empty() && !resolution_.outdated) {
+    return job;
+  }
+  const std::string compile = obstacle_of(compile_wait_.attempts(), resolution_);
+  return job + (job.empty() || compile.empty() ? "" : "; ") + compile;
 }
 
 // A repeated question is looked up again in four cases: the answer started a job or a compile; a better one

@@ -45,12 +45,15 @@ void define_functions(sqlite3* connection) {
 }  // namespace
 
 Error sqlite_error(sqlite3* connection, int code, std::string_view doing) {
+  if ((code & 0xff) == SQLITE_FULL) {
+    return Error(ErrorCode::ResourceExhausted, "store",
+                 "has no room for this (database or disk is full, SQLite code " + std::to_string(code) +
+                     "): make room on its disk, or raise --db-max-bytes");
+  }
   const std::string cause =
       std::string(doing) + ": " + (connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code)) +
       " (SQLite code " + std::to_string(connection ? sqlite3_extended_errcode(connection) : code) + ")";
   switch (code & 0xff) {
-    case SQLITE_FULL:
-      return Error(ErrorCode::ResourceExhausted, "store", cause);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return Error(ErrorCode::DataLoss, "store", cause);

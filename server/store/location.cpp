@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -59,23 +60,45 @@ std::filesystem::path resolved(std::filesystem::path file) {
   return canonical_path(file.parent_path()) / file.filename();
 }
 
-UniqueFd lock_file(const std::filesystem::path& path) {
+void make_folder(const std::filesystem::path& folder, const std::string& remedy) {
+  try {
+    create_folders(folder, 0700);
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+      throw system_error(folder.string(), "cannot be written", errno);
+    }
+  } catch (const Error& error) {
+    throw Error(error.code(), error.where(), error.cause() + "; " + remedy);
+  }
+}
+
+namespace {
+
+/// What the process that has the lock says of itself.
+std::string holder_of(int fd) {
+  std::array<char, 256> text{};
+  const auto size = ::pread(fd, text.data(), text.size() - 1, 0);
+  std::istringstream words(size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : "unknown");
+  std::string pid, address;
+  words >> pid >> address;
+  return "another cubind (pid " + pid + (address.empty() ? "" : ", at " + address) + ") has it open: " +
+         (address.empty() ? "" : "connect to that one (CUBIND_ADDRESS=" + address + "), ") + "end it";
+}
+
+}  // namespace
+
+UniqueFd lock_file(const std::filesystem::path& path, const std::string& address) {
   const std::string name = path.string() + ".lock";
   UniqueFd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) {
     throw system_error(name, "open", errno);
   }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    std::array<char, 32> holder{};
-    const auto size = ::pread(fd.get(), holder.data(), holder.size() - 1, 0);
-    const std::string pid = size > 0 ? std::string(holder.data(), static_cast<std::size_t>(size)) : "unknown";
     throw Error(ErrorCode::FailedPrecondition, path.string(),
-                "another cubind (pid " + pid +
-                    ") has it open: end that one, or give this one its own --socket and --db");
+                holder_of(fd.get()) + ", or give this one its own --socket and --db");
   }
-  const std::string pid = std::to_string(::getpid());
-  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
-    // The lock is what counts; the pid is for the message alone, and a full disk must not keep a daemon from
+  const std::string self = std::to_string(::getpid()) + " " + address;
+  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), self.data(), self.size(), 0) < 0) {
+    // The lock is what counts; the rest is for the message alone, and a full disk must not keep a daemon from
     // starting.
   }
   return fd;

@@ -20,9 +20,13 @@ void refuse_network_file_system(const std::filesystem::path& folder);
 /// whatever name it is opened by.
 std::filesystem::path resolved(std::filesystem::path file);
 
+/// Creates the folder, for its owner alone, if it is missing. If it cannot be made or written to, the error
+/// ends with `remedy`.
+void make_folder(const std::filesystem::path& folder, const std::string& remedy);
+
 /// Locks "PATH.lock" for the life of the descriptor. Throws FailedPrecondition if another process has it,
-/// naming its pid.
-UniqueFd lock_file(const std::filesystem::path& path);
+/// naming its pid and the address that it gave.
+UniqueFd lock_file(const std::filesystem::path& path, const std::string& address);
 
 /// Two bytes of a database's header say which formats its reader and its writer must know, and they are the
 /// same. If only the writer's is unknown, it is damaged and written again: otherwise SQLite would open the

@@ -39,10 +39,11 @@ std::unique_ptr<store::WriterThread> open_writer(const StoreOptions& options, st
 }  // namespace
 
 std::unique_ptr<Store> Store::open(const StoreOptions& options) {
-  create_folders(absolute_path(options.path).parent_path(), 0700);
+  store::make_folder(absolute_path(options.path).parent_path(),
+                     "--db PATH or XDG_DATA_HOME names another place for the store");
   const std::filesystem::path path = store::resolved(absolute_path(options.path));
   store::refuse_network_file_system(path.parent_path());
-  UniqueFd lock = store::lock_file(path);
+  UniqueFd lock = store::lock_file(path, options.address);
   StoreOptions absolute = options;
   absolute.path = path;
   auto damaged = std::make_unique<store::DamagedRows>();

@@ -40,6 +40,7 @@ struct StoreOptions {
   unsigned readers = 4;         // connections kept for reading
   // The first write's wait for another process's lock; later writes hardly wait until one succeeds.
   std::chrono::milliseconds patience{5000};
+  std::string address = {};  // of the daemon, for another one that wants the file
 };
 
 class Store {

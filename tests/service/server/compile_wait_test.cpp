@@ -146,6 +146,31 @@ TEST_CASE("where no compile can be queued the answer is UNAVAILABLE with the rea
   DaemonFixture::eventually([&] { return daemon.get(vector_add(4096)).status.ok(); });
 }
 
+TEST_CASE(
+    "a compiled cubin that finds no room in the store is an error of its own and compiled again when there "
+    "is some") {
+  DaemonFixture daemon;
+  FakeAgent agent(daemon.address(), compiling_hello());
+  v1::GetVariantRequest request = vector_add(4096);
+  request.set_tune(v1::NEVER);
+  request.set_compile_wait_ms(20000);
+  auto call = std::async(std::launch::async, [&] { return daemon.get(request); });
+  const v1::LeaseGrant lease = agent.wait_for_lease();
+  grpc::Status status;
+  {
+    const FullDisk full(0);
+    CHECK_FALSE(agent.compile(lease));
+    status = call.get().status;
+    CHECK_THAT(daemon.jobs().at(0).note(), Contains("could not be stored: store: has no room"));
+  }
+  CHECK(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK_THAT(status.error_message(), Contains("job " + lease.job_id() + " has compiled a candidate") &&
+                                         Contains("could not be stored") &&
+                                         Contains("make room on its disk"));
+  REQUIRE(agent.compile(agent.wait_for_lease()));
+  CHECK(daemon.get(request).status.ok());
+}
+
 TEST_CASE("a compile that fails ends the wait with its error and is not tried again for every call") {
   DaemonFixture daemon;
   FakeAgent agent(daemon.address(), compiling_hello());

@@ -45,13 +45,27 @@ TEST_CASE("a job that ended without a winner tells its error") {
 }
 
 TEST_CASE("a better configuration without a cubin tells its error or who compiles it") {
-  CHECK(obstacle_of(CompileAttempts{}, false).empty());
-  CHECK(obstacle_of(CompileAttempts{"", "expected a ';'", true}, false) ==
+  Resolution none, wanted;
+  wanted.compile.emplace();
+  CHECK(obstacle_of(CompileAttempts{}, none).empty());
+  CHECK(obstacle_of(CompileAttempts{"", "expected a ';'", true}, none) ==
         "a better configuration was not compiled: expected a ';'");
-  CHECK(obstacle_of(CompileAttempts{"j1", "", false}, true) ==
+  CHECK(obstacle_of(CompileAttempts{"j1", "", false}, wanted) ==
         "a better configuration has no cubin yet: job j1 compiles it");
-  CHECK(obstacle_of(CompileAttempts{}, true) ==
+  CHECK(obstacle_of(CompileAttempts{}, wanted) ==
         "a better configuration has no cubin yet: no agent compiles it");
+}
+
+TEST_CASE("an answer of an earlier toolchain says so and who compiles the other") {
+  Resolution resolution;
+  resolution.outdated = true;
+  resolution.compile.emplace();
+  const std::string earlier = "the cubin is from an earlier toolchain, and one of the current toolchain ";
+  CHECK(obstacle_of(CompileAttempts{"j1", "", false}, resolution) ==
+        earlier + "is not compiled yet: job j1 compiles it");
+  resolution.compile.reset();
+  CHECK(obstacle_of(CompileAttempts{"j1", "out of memory", true}, resolution) ==
+        earlier + "was not compiled: out of memory");
 }
 
 }  // namespace

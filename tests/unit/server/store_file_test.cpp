@@ -67,6 +67,28 @@ TEST_CASE("a second daemon on the same store is refused") {
   CHECK_THROWS_WITH(Store::open({f.path}), Contains("another cubind"));
 }
 
+TEST_CASE("a second daemon on the same store gets the address of the first one and what to do") {
+  TempDir folder;
+  StoreOptions options{folder.path() / "store.db"};
+  options.address = "unix:///run/user/1000/cubind/cubind.sock";
+  const auto first = Store::open(options);
+  CHECK_THROWS_WITH(
+      Store::open({options.path}),
+      Contains("another cubind (pid " + std::to_string(::getpid()) +
+               ", at unix:///run/user/1000/cubind/cubind.sock) has it open") &&
+          Contains("connect to that one (CUBIND_ADDRESS=unix:///run/user/1000/cubind/cubind.sock)") &&
+          Contains("its own --socket and --db"));
+}
+
+TEST_CASE("a folder that cannot be written is named with the options that name another") {
+  TempDir folder;
+  write_file_atomic(folder.path() / "file", "");
+  CHECK_THROWS_WITH(Store::open({folder.path() / "file" / "data" / "store.db"}),
+                    Contains((folder.path() / "file").string()) && Contains("--db PATH or XDG_DATA_HOME"));
+  CHECK_THROWS_WITH(Store::open({"/proc/self/store.db"}),
+                    Contains("/proc/self: cannot be written") && Contains("--db PATH or XDG_DATA_HOME"));
+}
+
 TEST_CASE("network file systems are distinguished from local ones") {
   CHECK(store::is_network_file_system(0x6969));
   CHECK(store::is_network_file_system(0xff534d42));
