@@ -24,6 +24,7 @@
 #include "server/port_watch.hpp"
 #include "server/prebuild.hpp"
 #include "server/service/cubind_service.hpp"
+#include "server/service/first_agent.hpp"
 #include "server/service/idle_verification.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/service/table_call.hpp"
@@ -224,6 +225,7 @@ void Daemon::Parts::import_tables() {
 
 void Daemon::Parts::agents_changed() {
   fleet.set(scheduler.agents());
+  release_from_first_agent(context);
   const std::string now = offer_of(scheduler.agents());
   if (std::exchange(offer, now) != now && context.prebuild && !now.empty()) {
     context.prebuild();
@@ -240,6 +242,7 @@ void Daemon::Parts::schedule_tick() {
 void Daemon::Parts::tick() {
   recover();
   scheduler.tick();
+  release_from_first_agent(context);
   if (idle_verification) {
     idle_verification->tick();
   }
@@ -331,7 +334,10 @@ void Daemon::Parts::set_not_serving() {
 void Daemon::Parts::drain() {
   context.draining = true;
   set_not_serving();
-  jobs.run([this] { scheduler.drain(); });
+  jobs.run([this] {
+    scheduler.drain();
+    release_from_first_agent(context);
+  });
   const auto deadline = clock.steady_now() + kDrain;
   bool idle = false;
   while (!idle && clock.steady_now() < deadline) {

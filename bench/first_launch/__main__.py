@@ -88,7 +88,7 @@ def await_end_of_daemon(folder):
     """The private daemon ends a second after the last process that used it."""
     socket = folder / "cubind" / "embedded" / "cubind.sock"
     end = time.monotonic() + 30
-    while cubind.embedded._listens(socket) and time.monotonic() < end:
+    while cubind.embedded.listens(socket) and time.monotonic() < end:
         time.sleep(0.05)
 
 

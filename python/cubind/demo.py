@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import Answer, Client, CubindError, TuneResult, UnavailableError, _core, _wire, programs
-from .embedded import cache_folder
+from .embedded import DaemonFiles, cache_folder, start_daemon
 
 _KERNEL = "rmsnorm_forward"
 _TABLE = pathlib.Path(__file__).parent / "_demo" / "rmsnorm_h200.json"
@@ -55,20 +55,14 @@ class _Daemon(contextlib.AbstractContextManager["_Daemon"]):
     signal's number. An exception out of a call of gRPC may find its locks held."""
 
     def __init__(self, folder: pathlib.Path, arguments: list[str], environment: dict[str, str]) -> None:
-        socket, self._log = folder / "cubind.sock", folder / "cubind.log"
-        self._lock = (folder / "users.lock").open("a")
+        files = DaemonFiles(
+            folder / "cubind.sock", folder / "store.db", folder / "users.lock", folder / "cubind.log"
+        )
+        self._log = files.log
+        self._lock = files.users.open("a")
         fcntl.flock(self._lock, fcntl.LOCK_SH)
-        command = [programs.program("cubind"), "--socket", socket, "--db", folder / "store.db"]
-        with self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [*command, "--until-unlocked", self._lock.name, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # a terminal's Ctrl-C ends this process, which ends the daemon
-                env=environment,
-            )
-        self.client = Client(f"unix://{socket}")
+        self._process = start_daemon(programs.program("cubind"), files, arguments, environment)
+        self.client = Client(f"unix://{files.socket}")
         self._ended_by = 0
         self._handlers = {n: signal.signal(n, self._end) for n in (signal.SIGINT, signal.SIGTERM)}
 

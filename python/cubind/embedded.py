@@ -6,11 +6,13 @@ releases the lock of a process that was killed."""
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import os
 import pathlib
 import subprocess
 import time
+from collections.abc import Iterable, Mapping
 
 from . import _address, programs
 from .errors import CubindError, NotFoundError, UnavailableError
@@ -45,7 +47,7 @@ class EmbeddedDaemon:
             fcntl.flock(starting, fcntl.LOCK_EX)
             try:
                 # It does not end while this process holds its lock.
-                if not _listens(self._socket):
+                if not listens(self._socket):
                     self._start(arguments)
             finally:
                 # Closing the file would not do: a child forked meanwhile has it open too.
@@ -74,34 +76,19 @@ class EmbeddedDaemon:
                 "folder of its programs by CUBIND_PROGRAMS",
                 error.field,
             ) from None
-        command = [
-            *(
-                str(program),
-                "--socket",
-                str(self._socket),
-                "--db",
-                str(_cache_folder() / "store.db"),
-            ),
-            *("--until-unlocked", str(self._folder / "users.lock"), *arguments),
-        ]
+        files = DaemonFiles(self._socket, _cache_folder() / "store.db", self._folder / "users.lock", log_path)
         # A daemon whose starter was killed still holds the store for a second or two.
         for last in (False, False, True):
-            if self._runs(command, log_path, last):
+            if self._runs(program, files, arguments, last):
                 return
             time.sleep(1)
 
-    def _runs(self, command: list[str], log_path: pathlib.Path, last: bool) -> bool:
-        with log_path.open("w") as log:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # a terminal's Ctrl-C is not for it
-                env=programs.environment(),
-            )
+    def _runs(
+        self, program: pathlib.Path, files: DaemonFiles, arguments: tuple[str, ...], last: bool
+    ) -> bool:
+        process = start_daemon(program, files, arguments, programs.environment())
         try:
-            return self._await(process, log_path, last)
+            return self._await(process, files.log, last)
         except BaseException:  # Ctrl-C too
             process.kill()
             process.wait()
@@ -111,7 +98,7 @@ class EmbeddedDaemon:
     def _await(self, process: subprocess.Popen[bytes], log: pathlib.Path, last: bool) -> bool:
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until and process.poll() is None:
-            if _listens(self._socket):
+            if listens(self._socket):
                 return True
             time.sleep(0.01)
         ended = process.poll()
@@ -123,7 +110,34 @@ class EmbeddedDaemon:
         )
 
 
-def _listens(path: pathlib.Path) -> bool:
+@dataclasses.dataclass(frozen=True)
+class DaemonFiles:
+    """The files of a daemon that lives as long as a process holds a lock on `users`."""
+
+    socket: pathlib.Path
+    store: pathlib.Path
+    users: pathlib.Path
+    log: pathlib.Path
+
+
+def start_daemon(
+    program: pathlib.Path, files: DaemonFiles, arguments: Iterable[str], environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Starts `cubind` with these files, in a session of its own: a terminal's Ctrl-C is not for it."""
+    own = ("--socket", files.socket, "--db", files.store, "--until-unlocked", files.users)
+    with files.log.open("w") as log:
+        return subprocess.Popen(
+            [program, *own, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=environment,
+        )
+
+
+def listens(path: pathlib.Path) -> bool:
+    """Whether a daemon takes connections at this socket."""
     return not _address.refusal(path)
 
 

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "server/answer/answerer.hpp"
@@ -37,6 +39,10 @@ struct ServiceContext {
   Strand& jobs;        // the job thread
   Strand& background;  // long work that no lease waits for: tables, lists, tunings
   Strand& walks;       // walks through spaces, one at a time and bounded each: answers never wait behind them
+
+  /// A call that waits for the daemon's agent, until then at most.
+  using AwaitsAgent = std::pair<std::chrono::steady_clock::time_point, std::function<void()>>;
+  std::vector<AwaitsAgent> await_agent = {};  // on the job thread
 
   std::chrono::steady_clock::time_point started_at{};
   std::chrono::milliseconds heartbeat{2000};

@@ -11,4 +11,8 @@ namespace cubind {
 /// daemon shuts down; after 10 s at the latest. From any thread.
 void after_first_agent(ServiceContext& context, std::function<void()> then);
 
+/// Posts the calls that are due. On the job thread: when agents have changed, while draining, and now and
+/// then.
+void release_from_first_agent(ServiceContext& context);
+
 }  // namespace cubind

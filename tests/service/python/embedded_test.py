@@ -105,12 +105,12 @@ class Embedded(unittest.TestCase):
     def test_a_start_that_is_interrupted_leaves_no_daemon(self):
         out = running.run_python(
             "from cubind import embedded\n"
-            "listens, looks = embedded._listens, []\n"
+            "listens, looks = embedded.listens, []\n"
             "def interrupted(path):\n"
             "    looks.append(path)\n"
             "    if len(looks) > 1: raise KeyboardInterrupt\n"
             "    return listens(path)\n"
-            "embedded._listens = interrupted\n"
+            "embedded.listens = interrupted\n"
             "try: embedded.EmbeddedDaemon()\n"
             "except KeyboardInterrupt: print('interrupted')",
             **self.environment,
@@ -128,6 +128,15 @@ class Embedded(unittest.TestCase):
         self.assertTrue(running.eventually(lambda: log.exists() and "has it open" in log.read_text()))
         first.kill()
         self.assertTrue(second.stdout.readline().strip())
+
+    def test_a_store_that_a_daemon_of_another_runtime_folder_has_names_its_address(self):
+        first = self.start()
+        self.assertTrue(first.stdout.readline().strip())
+        (self.folder / "other").mkdir()
+        error = self.error_of(XDG_RUNTIME_DIR=str(self.folder / "other"))
+        address = f"unix://{self.folder}/run/cubind/embedded/cubind.sock"
+        self.assertRegex(error, rf"another cubind \(pid \d+, at {address}\) has it open: connect to that one")
+        self.assertIn(f"CUBIND_ADDRESS={address}", error)
 
     def test_a_daemon_that_does_not_start_says_why_and_what_to_do(self):
         (self.folder / "cache/cubind/embedded/store.db").mkdir(parents=True)
