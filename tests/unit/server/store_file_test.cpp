@@ -133,7 +133,8 @@ TEST_CASE("a full store is read-only with a reason and nothing half-written in i
           }
         }) == ErrorCode::ResourceExhausted);
   REQUIRE(store->read_only_reason());
-  CHECK_THAT(*store->read_only_reason(), Contains("full"));
+  CHECK_THAT(*store->read_only_reason(),
+             Contains("full") && Contains("make room on its disk, or raise --db-max-bytes"));
   CHECK_FALSE(store->try_recover());
   std::uint64_t artifacts = 1;
   store->read([&](StoreReader& reader) { artifacts = reader.counts().artifacts; });
