@@ -11,6 +11,7 @@ declare -A PACKAGES=(
   [lint]="clang-format-16 clang-tidy-16 shellcheck git python3 python3-venv"
   [clang]="clang-16 libclang-rt-16-dev llvm-16"
   [package]="patchelf binutils libstdc++-12-pic"
+  [triton]="python3 python3-venv"
   [wheel]="binutils python3 python3-dev python3-venv"
 )
 
@@ -116,10 +117,10 @@ await_wheels() {
 }
 
 install_deps() {
-  [ $# -gt 0 ] || set -- build test lint clang package wheel
+  [ $# -gt 0 ] || set -- build test lint clang package triton wheel
   local group
   for group in "$@"; do
-    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package or wheel"
+    [ -n "${PACKAGES[$group]+known}" ] || die "'$group' is no group: build, test, lint, clang, package, triton or wheel"
   done
   need "$@"
   say "everything is installed: $*"

@@ -1,0 +1,1 @@
+"""Triton as a second kernel language."""

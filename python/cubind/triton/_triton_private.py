@@ -1,0 +1,233 @@
+"""What cubind uses of Triton beyond its documented interface: all of it is here, in _roles.py, which reads
+TTIR by Triton's own parser, and in worker/toolchain.py.
+
+Tested with Triton 3.4 to 3.8; worker/toolchain.py refuses others. Import this only after Triton.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from triton import knobs
+from triton._C.libtriton import get_cache_invalidating_env_vars, ir
+from triton._utils import find_paths_if, get_iterable_path
+from triton.compiler import ASTSource, make_backend
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
+
+from ._own import StaysOwnError
+from .worker.request import OPTIONS
+
+__all__ = [
+    "Autotuner",
+    "CompileTimeAssertionFailure",
+    "Source",
+    "canonical_module",
+    "captured_sources",
+    "check_environment",
+    "is_interpreting",
+    "jit_function_of",
+    "make_ttir",
+    "options_of",
+]
+
+# Options that TTIR has taken in: they change nothing behind it.
+_TAKEN_IN = {
+    "allowed_dot_input_precisions",
+    "arch",
+    "backend_name",
+    "default_dot_input_precision",
+    "deprecated_fp8_dot_operand_dtypes",
+    "max_num_imprecise_acc_default",
+    "sanitize_overflow",
+    "supported_fp8_dtypes",
+}
+# Told in every definition, whatever their default is.
+_ALWAYS_TOLD = ("num_warps", "num_stages", "num_ctas")
+_HARMLESS_VARIABLES = {"TRITON_DISABLE_LINE_INFO"}
+
+
+def is_interpreting() -> bool:
+    """TRITON_INTERPRET=1: kernels run as Python."""
+    return bool(knobs.runtime.interpret)
+
+
+def jit_function_of(function: Any) -> JITFunction[Any]:
+    """What the decorators around a kernel are around. Raises StaysOwnError."""
+    while not isinstance(function, JITFunction):
+        if isinstance(function, Autotuner):
+            raise StaysOwnError("is around another autotuner")
+        if not hasattr(function, "fn"):
+            raise StaysOwnError(f"is around {type(function).__name__}, which is not a function of triton.jit")
+        function = function.fn
+    if getattr(function, "is_gluon", lambda: False)():
+        raise StaysOwnError("is written in Gluon, which has no TTIR")
+    return function
+
+
+def check_environment() -> None:
+    """Raises StaysOwnError where this process makes other code of a kernel than another one does."""
+    for name, value in get_cache_invalidating_env_vars().items():
+        if name not in _HARMLESS_VARIABLES and value not in ("", "0", "false"):
+            raise StaysOwnError(f"is compiled in another way by {name}={value}")
+    if getattr(knobs.runtime, "add_stages_inspection_hook", None) is not None:
+        raise StaysOwnError("is compiled with stages that a hook adds to Triton's")
+
+
+# ---- From a call to the source of its kernel ----
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A kernel specialized for one call. bound: every argument by name. signature: their types, "constexpr"
+    where one is compiled in. attributes: by an argument's position."""
+
+    source: ASTSource
+    options: Any
+    target: Any
+    bound: dict[str, Any]
+    signature: dict[str, Any]
+    attributes: dict[tuple[int, ...], Any]
+    grid: Any
+
+    def key(self) -> str:
+        """What Triton keeps TTIR under: the function with its callees, its lines, and the specialization."""
+        return self.source.hash()
+
+
+@contextlib.contextmanager
+def captured_sources(jit: JITFunction[Any]) -> Iterator[Callable[..., Source]]:
+    """Within it, the yielded function runs a kernel's decorators, without the kernel: called as
+    `run_of_the_outermost_decorator, *args, **kwargs`, it gives what would be compiled.
+
+    Other threads launch the kernel as always.
+    """
+    thread = threading.get_ident()
+    found: list[Source] = []
+
+    def run(*args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if threading.get_ident() != thread:
+            return type(jit).run(jit, *args, grid=grid, warmup=warmup, **kwargs)
+        found.append(_specialize(jit, args, grid, kwargs))
+        return None
+
+    def capture(run_outermost: Callable[..., Any], *args: Any, **kwargs: Any) -> Source:
+        found.clear()
+        run_outermost(*args, **kwargs)
+        if len(found) != 1:
+            raise StaysOwnError(f"is launched {len(found)} times by its decorators")
+        return found.pop()
+
+    if "run" in vars(jit):
+        raise StaysOwnError("has a run() of its own")
+    jit.run = run
+    try:
+        yield capture
+    finally:
+        del jit.run
+
+
+def _specialize(jit: JITFunction[Any], args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> Source:
+    """As JITFunction.run does before it compiles."""
+    kwargs["debug"] = kwargs.get("debug", jit.debug) or knobs.runtime.debug
+    *_, target, backend, binder = jit.device_caches[driver.active.get_current_device()]
+    if target.backend != "cuda":
+        raise StaysOwnError(f"is for {target.backend}")
+    bound, specialization, options = binder(*args, **kwargs)
+    if hasattr(jit, "_pack_args"):
+        packed = jit._pack_args(backend, kwargs, bound, specialization, options)
+    else:
+        packed = _pack_arguments_of_3_4(jit, backend, kwargs, bound, specialization)
+    options, signature, constants, attributes = packed
+    source = ASTSource(jit, signature, constants, attributes)
+    return Source(source, options, target, bound, signature, attributes, grid)
+
+
+def _pack_arguments_of_3_4(
+    jit: JITFunction[Any], backend: Any, kwargs: dict[str, Any], bound: dict[str, Any], specialization: Any
+) -> tuple[Any, dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+    types = [part[0] for part in specialization]
+    values = list(bound.values())
+    constants = {
+        path: get_iterable_path(values, path)
+        for path in find_paths_if(types, lambda _, found: found == "constexpr")
+    }
+    told = [part[1] for part in specialization]
+    attributes = {
+        path: backend.parse_attr(get_iterable_path(told, path))
+        for path in find_paths_if(told, lambda _, found: isinstance(found, str))
+    }
+    signature = dict(zip([parameter.name for parameter in jit.params], types))
+    return backend.parse_options(kwargs), signature, constants, attributes
+
+
+def options_of(options: Any) -> dict[str, int | bool]:
+    """Those of a compile behind TTIR, without those that have their default. Raises StaysOwnError for one
+    that reaches a file, a flag of ptxas, or what cubind does not know."""
+    defaults = type(options)()
+    told: dict[str, int | bool] = {}
+    for name, value in vars(options).items():
+        if name in _TAKEN_IN:
+            continue
+        is_default = value == getattr(defaults, name)
+        if name in OPTIONS:
+            if name in _ALWAYS_TOLD or not is_default:
+                told[name] = value
+        elif not is_default:
+            raise StaysOwnError(f"has the option {name}={value!r}"[:256])
+    return told
+
+
+# ---- From a source to TTIR ----
+
+
+def make_ttir(source: Source) -> Any:
+    """The module of its TTIR, without locations and in its one form: names of values do not matter."""
+    backend = make_backend(source.target)
+    context = _context(backend)
+    make_ir = source.source.make_ir
+    target = (
+        [source.target] if "target" in inspect.signature(make_ir).parameters else []
+    )  # Triton 3.4 has none
+    codegen = backend.get_codegen_implementation(source.options)
+    module = make_ir(*target, source.options, codegen, backend.get_module_map(), context)
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, source.options, source.source.language)
+    metadata = {"target": source.target, **vars(source.options)}
+    return canonical_module(stages["ttir"](module, metadata).str_nodebug(), source.target)
+
+
+def canonical_module(text: str, target: Any) -> Any:
+    """The module of a text. Its str_nodebug() depends on nothing but the code: locations hold the source's
+    names, by which Triton prints values as long as there are any."""
+    context = _context(make_backend(target))
+    stripped = _parse(text, context).str_nodebug()
+    return _parse(stripped, context)
+
+
+def _context(backend: Any) -> Any:
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    return context
+
+
+def _parse(text: str, context: Any) -> Any:
+    """Triton parses files alone."""
+    file = os.memfd_create("ttir")
+    try:
+        with open(file, "w", closefd=False) as writer:
+            writer.write(text)
+        module = ir.parse_mlir_module(f"/proc/self/fd/{file}", context)
+        module.context = context  # must not end before the module
+        return module
+    finally:
+        os.close(file)

@@ -1,0 +1,243 @@
+"""The compile worker for Triton: what it compiles is what Triton compiles, and what it is sent costs no more
+than its limits."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import triton_found  # noqa: F401  first: it looks for a Python with Triton
+
+# isort: split
+import triton
+import triton_kernels
+from cubind.triton import _triton_private as private
+from cubind.triton.worker import framing, sandbox
+from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
+from triton_running import FOLDER, MAX_FRAME, Worker
+
+HOPPER, BLACKWELL = GPUTarget("cuda", 90, 32), GPUTarget("cuda", 100, 32)
+NO_KERNEL = b"module { tt.func public @nothing() { tt.return } }"
+
+
+def ttir_of(case, target):
+    options = make_backend(target).parse_options(dict(case.options))
+    source = private.Source(case.source(), options, target, {}, {}, {}, None)
+    return private.make_ttir(source).str_nodebug().encode()
+
+
+class Compiles(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.worker = cls.enterClassContext(Worker())
+
+    def test_sm_90_gets_the_bytes_that_triton_compiles_without_lines(self):
+        for name, case in triton_kernels.CASES.items():
+            with self.subTest(name):
+                reply, cubin = self.worker.compile(ttir_of(case, HOPPER), options=case.options)
+                self.assertEqual(reply["outcome"], "correct", reply["log"])
+                compiled = triton.compile(case.source(), target=HOPPER, options=case.options)
+                self.assertEqual(cubin, compiled.asm["cubin"])
+
+    def test_sm_100_gets_the_ptx_that_triton_compiles_without_lines(self):
+        """Its ptxas is not deterministic with random addresses, as they are here."""
+        for name, case in triton_kernels.CASES.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                compiled = triton.compile(case.source(), target=BLACKWELL, options=case.options)
+                path = pathlib.Path(folder, "kernel.ttir")
+                path.write_bytes(ttir_of(case, BLACKWELL))
+                again = triton.compile(str(path), target=BLACKWELL, options=case.options)
+                self.assertEqual(again.asm["ptx"], compiled.asm["ptx"])
+
+    def test_sm_100_gets_the_same_bytes_in_every_process(self):
+        ttir = ttir_of(triton_kernels.CASES["dot"], BLACKWELL)
+        with Worker() as other:
+            _, cubin = self.worker.compile(ttir, "sm_100")
+            self.assertTrue(cubin)
+            self.assertEqual(cubin, self.worker.compile(ttir, "sm_100")[1])
+            self.assertEqual(cubin, other.compile(ttir, "sm_100")[1])
+
+    def test_launch_facts_are_those_of_triton_and_ptx(self):
+        case = triton_kernels.CASES["masks"]
+        reply, _ = self.worker.compile(ttir_of(case, HOPPER), options=case.options)
+        launch = reply["launch"]
+        self.assertEqual((launch["entry"], launch["threads"], launch["cluster"]), ("masks", 256, [1, 1, 1]))
+        self.assertEqual(launch["parameters"], ["u64", "u64", "u32", "u64", "u64"])
+        if triton.__version__ >= "3.5":
+            self.assertGreater(reply["resources"]["registers"], 0)
+
+    def test_scratch_and_shared_memory_are_told(self):
+        reply, _ = self.worker.compile(ttir_of(triton_kernels.CASES["descriptors"], HOPPER))
+        self.assertGreater(reply["launch"]["global_scratch_bytes"], 0)
+        self.assertGreater(reply["launch"]["shared_bytes"], 0)
+
+    def test_a_cluster_multiplies_the_threads_blocks(self):
+        ttir = ttir_of(triton_kernels.CASES["masks"], HOPPER)
+        reply, _ = self.worker.compile(ttir, options={"num_ctas": 2})
+        self.assertEqual(reply["launch"]["cluster"], [2, 1, 1])
+
+    def test_variables_of_the_environment_change_nothing(self):
+        ttir = ttir_of(triton_kernels.CASES["masks"], HOPPER)
+        with Worker(environment={"DISABLE_PTXAS_OPT": "1", "TRITON_DISABLE_LINE_INFO": "0"}) as other:
+            self.assertEqual(self.worker.compile(ttir)[1], other.compile(ttir)[1])
+
+
+class Refuses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.worker = cls.enterClassContext(Worker())
+
+    def refusal(self, ttir=NO_KERNEL, **fields):
+        reply, cubin = self.worker.compile(ttir, **fields)
+        self.assertEqual((reply["outcome"], cubin), ("compile", b""))
+        return reply["log"]
+
+    def test_options_that_reach_files_and_flags_are_refused_by_name(self):
+        for name in ("ir_override", "extern_libs", "ptx_options", "instrumentation_mode", "arch"):
+            self.assertIn(f"options/{name}: not allowed", self.refusal(options={name: "/etc/passwd"}))
+        self.assertIn("options/num_warps: 3 is not a power", self.refusal(options={"num_warps": 3}))
+        self.assertIn("options/num_warps: True is no", self.refusal(options={"num_warps": True}))
+
+    def test_another_triton_another_field_and_another_architecture_are_named(self):
+        self.assertIn("triton: '3.0.0' is asked for", self.refusal(triton="3.0.0"))
+        self.assertIn("path: not a field of a request", self.refusal(path="/etc/passwd"))
+        self.assertIn("architecture: 'sm_1' is not known", self.refusal(architecture="sm_1"))
+
+    def test_text_that_is_no_ttir_has_the_parsers_words(self):
+        for text in (b"", b"\0\xff", b"module {", b"module { tt.func @f() { %0 = tt.no_such : i32 } }"):
+            self.assertTrue(self.refusal(text))
+        self.assertIn("no_such", self.refusal(b'module { "tt.no_such"() : () -> () }'))
+
+    def test_a_location_would_show_a_line_of_a_hosts_file(self):
+        text = b'module { tt.func @f() { %0 = arith.constant 1 : i1 tt.return } loc("/etc/passwd":1:1) }'
+        self.assertIn("it has locations", self.refusal(text))
+        self.assertIn("it has locations", self.refusal(text.replace(b"loc(", b'loc // "\n (')))
+
+    def test_too_much_ttir_is_refused_before_it_is_parsed(self):
+        self.assertIn("at most 4194304 are taken", self.refusal(b" " * ((4 << 20) + 1)))
+
+    def test_a_crash_of_the_compiler_costs_one_compile(self):
+        deep = b"module {" * 60000 + b"}" * 60000  # the parser recurses
+        self.assertTrue(self.refusal(deep))
+        ttir = ttir_of(triton_kernels.CASES["masks"], HOPPER)
+        self.assertEqual(self.worker.compile(ttir)[0]["outcome"], "correct")
+
+
+ATTEMPTS = """
+import pathlib, subprocess, sys
+sys.path[0] = sys.argv[1]
+from worker import sandbox
+private = pathlib.Path(sys.argv[2], "private")
+private.mkdir()
+sandbox.restrict_files(private, pathlib.Path(sys.argv[1]), [pathlib.Path("/usr/bin/env")])
+(private / "a").write_text("written")
+subprocess.run(["/usr/bin/env"], check=True, stdout=subprocess.DEVNULL)
+for attempt in (
+    lambda: open("/etc/passwd"),
+    lambda: open(private / ".." / "b", "w"),
+    lambda: (private / "c").symlink_to("/etc/passwd"),
+    lambda: subprocess.run(["/usr/bin/id"]),
+):
+    try:
+        attempt()
+    except PermissionError:
+        print("denied")
+"""
+
+
+class Files(unittest.TestCase):
+    def test_a_compile_reads_what_it_needs_and_writes_to_its_own_folder(self):
+        if sandbox.why_files_are_open():
+            self.skipTest(sandbox.why_files_are_open())
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-B", "-c", ATTEMPTS, FOLDER.parent, folder]
+            found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual((found.stdout, found.stderr), ("denied\n" * 4, ""))
+
+
+class Limits(unittest.TestCase):
+    def wide(self, lines, size=4096):
+        """A kernel of many loads and additions."""
+        body = "".join(f"%s{i + 1} = arith.addf %s{i}, %s{i} : tensor<{size}xf32>\n" for i in range(lines))
+        address = f"tensor<{size}x!tt.ptr<f32>>"
+        return (
+            "module { tt.func public @wide(%p: !tt.ptr<f32>) {\n"
+            f"%r = tt.make_range {{start = 0 : i32, end = {size} : i32}} : tensor<{size}xi32>\n"
+            f"%b = tt.splat %p : !tt.ptr<f32> -> {address}\n"
+            f"%a = tt.addptr %b, %r : {address}, tensor<{size}xi32>\n"
+            f"%s0 = tt.load %a : {address}\n{body}"
+            f"tt.store %a, %s{lines} : {address}\ntt.return }} }}"
+        ).encode()
+
+    def test_a_compile_that_does_not_end_is_ended_with_its_ptxas(self):
+        with Worker("--seconds", "1.5") as worker:
+            started = time.monotonic()
+            reply, _ = worker.compile(self.wide(20000))
+            self.assertEqual(reply["outcome"], "timeout", reply["log"])
+            self.assertLess(time.monotonic() - started, 15)
+            children = pathlib.Path(f"/proc/{worker.process.pid}/task/{worker.process.pid}/children")
+            self.assertEqual(children.read_text() if children.exists() else "", "")
+            self.assertEqual(worker.compile(self.wide(1))[0]["outcome"], "correct")
+
+    def test_cpu_time_is_bounded(self):
+        with Worker("--cpu-seconds", "1") as worker:
+            reply, _ = worker.compile(self.wide(20000))
+            self.assertEqual(reply["outcome"], "timeout", reply["log"])
+            self.assertIn("SIGXCPU", reply["log"])
+
+    def test_memory_is_bounded(self):
+        """LLVM ends by a signal where it gets no memory, Triton by an exception."""
+        with Worker("--memory-mib", "260") as worker:
+            reply, _ = worker.compile(self.wide(40000, 128))
+            self.assertIn(reply["outcome"], ("out_of_memory", "compile"), reply["log"])
+            self.assertRegex(reply["log"], "out of memory|ended by SIG.*260 MiB")
+            self.assertEqual(worker.compile(self.wide(1, 128))[0]["outcome"], "correct")
+
+    def test_nothing_is_left_behind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with Worker(environment={"TMPDIR": folder}) as worker:
+                worker.compile(self.wide(1))
+                self.assertEqual(len(os.listdir(folder)), 1)
+                self.assertEqual(os.listdir(pathlib.Path(folder, os.listdir(folder)[0])), [])
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_there_is_no_network(self):
+        with Worker() as worker:
+            if any("network" in note for note in worker.hello["notes"]):
+                self.skipTest("the kernel gives no namespace")
+            own, others = (os.readlink(f"/proc/{pid}/ns/net") for pid in ("self", worker.process.pid))
+            self.assertNotEqual(own, others)
+
+
+class Frames(unittest.TestCase):
+    def test_messages_come_back_whole(self):
+        a, b = socket.socketpair()
+        with b:
+            with a:
+                framing.send(a, {"x": "ä"}, b"\0\1")
+            self.assertEqual(framing.receive(b, MAX_FRAME), ({"x": "ä"}, b"\0\1"))
+            self.assertIsNone(framing.receive(b, MAX_FRAME))
+
+    def test_a_peer_that_sends_no_message_is_named(self):
+        for sent, words in {
+            b"\xff\xff\xff\xff": "at most 100 are taken",
+            b"\x08\0\0\0\x01\0": "the stream ends after 2 of 8 bytes",
+            b"\x04\0\0\0\xff\0\0\0": "the header's length is 255",
+            b"\x06\0\0\0\x02\0\0\0[]": "not a JSON object",
+            b"\x05\0\0\0\x01\0\0\0{": "the header is not JSON",
+            b"\x01": "the stream ends after 1 of 4 bytes",
+        }.items():
+            a, b = socket.socketpair()
+            with a:
+                a.sendall(sent)
+            with b, self.assertRaisesRegex(framing.FrameError, words):
+                framing.receive(b, 100)
+
+
+if __name__ == "__main__":
+    unittest.main()
