@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 import os
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from triton._C.libtriton import get_cache_invalidating_env_vars, ir
 from triton._utils import find_paths_if, get_iterable_path
 from triton.compiler import ASTSource, make_backend
 from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime import autotuner
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
@@ -30,6 +32,7 @@ __all__ = [
     "Autotuner",
     "CompileTimeAssertionFailure",
     "Source",
+    "call_of",
     "canonical_module",
     "captured_sources",
     "check_environment",
@@ -37,6 +40,7 @@ __all__ = [
     "jit_function_of",
     "make_ttir",
     "options_of",
+    "times_of",
 ]
 
 # Options that TTIR has taken in: they change nothing behind it.
@@ -80,6 +84,23 @@ def check_environment() -> None:
             raise StaysOwnError(f"is compiled in another way by {name}={value}")
     if getattr(knobs.runtime, "add_stages_inspection_hook", None) is not None:
         raise StaysOwnError("is compiled with stages that a hook adds to Triton's")
+
+
+# ---- Inside Autotuner.run ----
+
+
+def call_of(frame: types.FrameType) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of the autotuner's run() whose frame it is; None for any other frame."""
+    if frame.f_code.co_name != "run" or frame.f_code.co_filename != autotuner.__file__:
+        return None
+    found = frame.f_locals
+    return found["args"], found["kwargs"]
+
+
+def times_of(frame: types.FrameType) -> dict[Any, Any]:
+    """What Triton has measured, or read from its files, where it keeps its choice."""
+    times = frame.f_locals.get("timings") if frame.f_code.co_filename == autotuner.__file__ else None
+    return times if isinstance(times, dict) else {}
 
 
 # ---- From a call to the source of its kernel ----

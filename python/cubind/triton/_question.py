@@ -1,0 +1,157 @@
+"""One call that Triton has no choice for yet: the question that the daemon is asked."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import triton
+
+from . import _triton_private as private
+from . import definition as d
+from ._arguments import Arguments, evaluate_grid, label, plain
+from ._own import StaysOwnError
+from ._roles import roles_of
+from .worker.toolchain import ptxas_version
+
+
+class Question:
+    """A call of an autotuned kernel, with the configurations that Triton would measure.
+
+    Raises StaysOwnError, which says why the kernel stays Triton's own. The definition, which takes some
+    milliseconds per configuration, is made when it is first asked for.
+    """
+
+    def __init__(
+        self, tuner: Any, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        private.check_environment()
+        _check(tuner)
+        self._tuner = tuner
+        self._key = _named_key(tuner, key, kwargs)
+        self.configurations: list[Any] = tuner.prune_configs(kwargs)
+        if len(self.configurations) < 2:
+            raise StaysOwnError("has one configuration left after pruning")
+        if len(self.configurations) > d.MAX_CONFIGURATIONS:
+            raise StaysOwnError(f"has more than {d.MAX_CONFIGURATIONS} configurations")
+        jit = private.jit_function_of(tuner.fn)
+        self.function = f"{jit.__module__}.{jit.__qualname__}"[-d.MAX_NAME :]
+        with private.captured_sources(jit) as capture:
+            self._sources = [
+                capture(tuner.fn.run, *args, **kwargs, **configuration.all_kwargs())
+                for configuration in self.configurations
+            ]
+        self._options = [private.options_of(source.options) for source in self._sources]
+        self._grids = [evaluate_grid(source) for source in self._sources]
+
+    @functools.cached_property
+    def hint(self) -> str:
+        """A digest of what the TTIR is made from, in this installation of Triton: a daemon that has seen it
+        need not see the TTIR. It proves nothing to others, since it has no TTIR in it."""
+        sources = [
+            [source.key(), options, configuration]
+            for source, options, configuration in zip(self._sources, self._options, self._values())
+        ]
+        return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources]))
+
+    @functools.cached_property
+    def definition(self) -> d.Definition:
+        """The definition; raises StaysOwnError."""
+        texts: dict[str, bytes] = {}
+        made = [self._ttir(source) for source in self._sources]
+        configurations = []
+        for values, options, grid, (text, refused, _) in zip(
+            self._values(), self._options, self._grids, made
+        ):
+            name = d.digest(text) if text else ""
+            configurations.append(d.Configuration(values, options, name, grid, refused))
+            if text:
+                texts[name] = text
+        if sum(map(len, texts.values())) > d.MAX_ALL_TTIR_BYTES:
+            raise StaysOwnError(f"has more than {d.MAX_ALL_TTIR_BYTES} bytes of TTIR")
+        found = next((each for each in made if each[0]), None)
+        if found is None:
+            raise StaysOwnError(f"cannot be compiled: {made[0][1]}"[:256])
+        _, _, module = found
+        architecture, triton_version, ptxas = self._versions()
+        graph = bool(getattr(self._tuner, "use_cuda_graph", False))
+        return d.Definition(
+            module.get_entry_func_name(),
+            self.function,
+            architecture,
+            triton_version,
+            ptxas,
+            self._key,
+            self._arguments([each[2] for each in made if each[0]]),
+            tuple(configurations),
+            tuple(self._tuner.reset_to_zero),
+            tuple(self._tuner.restore_value),
+            graph,
+            texts,
+        )
+
+    def _versions(self) -> tuple[str, str, str]:
+        capability = self._sources[0].target.arch
+        return f"sm_{capability}", triton.__version__, ptxas_version(capability)
+
+    def _values(self) -> list[dict[str, d.Plain]]:
+        return [
+            {name: label(value) for name, value in configuration.kwargs.items()}
+            for configuration in self.configurations
+        ]
+
+    @staticmethod
+    def _ttir(source: private.Source) -> tuple[bytes, str, Any]:
+        """The text, or why there is none, and the module."""
+        try:
+            module = private.make_ttir(source)
+        except private.CompileTimeAssertionFailure as error:
+            # Its message alone: str() of it has lines of the kernel's source.
+            return b"", str(error.error_message or "static_assert")[: d.MAX_TEXT], None
+        except Exception as error:
+            raise StaysOwnError(f"has no TTIR: {type(error).__name__}: {error}"[:256]) from None
+        text = module.str_nodebug().encode()
+        if len(text) > d.MAX_TTIR_BYTES:
+            raise StaysOwnError(f"has {len(text)} bytes of TTIR")
+        return text, "", module
+
+    def _arguments(self, modules: list[Any]) -> tuple[d.Argument, ...]:
+        """One configuration may write what another one does not: roles are those of all."""
+        roles = [roles_of(module) for module in modules]
+        if any(len(each) != len(roles[0]) for each in roles):
+            raise StaysOwnError("takes other arguments with other configurations")
+        first, *others = self._sources
+        differing = {
+            name
+            for name, kind in first.signature.items()
+            if kind == "constexpr"
+            for other in others
+            if label(other.bound[name]) != label(first.bound[name])
+        }
+        chosen = differing.union(*(configuration.kwargs for configuration in self.configurations))
+        return Arguments(first, [_union(each) for each in zip(*roles)], chosen).all()
+
+
+def _union(roles: tuple[str, ...]) -> str:
+    return roles[0] if len(set(roles)) == 1 else d.INOUT
+
+
+def _check(tuner: Any) -> None:
+    """Raises StaysOwnError for what only Triton, in this process, can do."""
+    if private.is_interpreting():
+        raise StaysOwnError("is interpreted")
+    if any(configuration.pre_hook for configuration in tuner.configs):
+        raise StaysOwnError("has configurations with a pre_hook")
+    if tuner.user_defined_pre_hook or tuner.user_defined_post_hook:
+        raise StaysOwnError("has a hook of its own before or after each run")
+    deprecated = tuner.num_warmups is not None or tuner.num_reps is not None or tuner.use_cuda_graph
+    if tuner._do_bench is not None and not deprecated:
+        raise StaysOwnError("has a do_bench of its own")
+
+
+def _named_key(tuner: Any, key: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[str, d.Plain], ...]:
+    """Triton's key of a call: values of the arguments that the author named, then types of all tensors."""
+    names = [
+        name for name in tuner.keys if name in tuner.arg_names and (name in tuner.nargs or name in kwargs)
+    ]
+    return tuple(zip([*names, *("" for _ in key[len(names) :])], [plain(value) for value in key]))

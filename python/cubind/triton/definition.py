@@ -1,0 +1,197 @@
+"""What the daemon and its agents must know of one call of an autotuned Triton kernel: data, no Python.
+
+A definition is JSON in canonical form, and texts of Triton's IR (TTIR) by their SHA-256. It holds shapes,
+strides and values of integers, but never what is in a tensor: of an integer tensor it has the range and a
+histogram, of any other one nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import re
+from typing import Any
+
+FORMAT = "cubind.triton/1"
+
+MAX_TTIR_BYTES = 4 << 20  # of one configuration: 78 MB took Triton 6.5 GB
+MAX_ALL_TTIR_BYTES = 64 << 20
+MAX_JSON_BYTES = 4 << 20
+MAX_CONFIGURATIONS = 1024
+MAX_ARGUMENTS = 256
+MAX_RANK = 8
+MAX_NAME = 256  # characters
+MAX_TEXT = 4096
+MAX_BINS = 64
+
+IN, OUT, INOUT = "in", "out", "inout"
+ROLES = (IN, OUT, INOUT)
+
+_BITS = re.compile(r"\d+")
+
+# A value that JSON has: None, a truth value, a number, a text or a list of these.
+Plain = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What is known of an integer tensor's elements: enough to draw others like them.
+
+    histogram: of at most a million of them, over bins of equal width from `least` to `most`.
+    """
+
+    least: int
+    most: int
+    ascending: bool
+    histogram: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pointer:
+    """An argument that is a tensor.
+
+    type: of an element as Triton spells it, "bf16". shape, strides: in elements. divisibility: what the
+    address, in bytes, is divisible by as far as the kernel was specialized for it, 16 or 1. storage: two
+    arguments with the same number share memory; this one begins at offset_bytes of storage_bytes there.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    divisibility: int
+    role: str
+    storage: int
+    offset_bytes: int
+    storage_bytes: int
+    contents: Contents | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scalar:
+    """An argument that is a number. type: "i32", "fp32". divisibility: of its value, 16 or 1, as above."""
+
+    name: str
+    type: str
+    value: int | float
+    divisibility: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    """An argument that is compiled in: None, or a number that the kernel was specialized for. A launch does
+    not pass it. Constants that a configuration sets are the configuration's values."""
+
+    name: str
+    value: Plain
+
+
+Argument = Pointer | Scalar | Constant
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """One way to compile and launch the kernel.
+
+    values: what the configuration sets, for those who read it. ttir: the digest of its TTIR; "" if Triton
+    makes none, and `refused` says why. options: of the compile behind TTIR. grid: of this call.
+    """
+
+    values: dict[str, Plain]
+    options: dict[str, int | bool]
+    ttir: str
+    grid: tuple[int, int, int]
+    refused: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """One call of a kernel, and all configurations that may answer it.
+
+    name: the entry's symbol. function: the Python function, a label. architecture: "sm_90". key: what Triton
+    tunes separately for, names and values. texts: the TTIR by digest.
+    """
+
+    name: str
+    function: str
+    architecture: str
+    triton: str
+    ptxas: str
+    key: tuple[tuple[str, Plain], ...]
+    arguments: tuple[Argument, ...]
+    configurations: tuple[Configuration, ...]
+    reset_to_zero: tuple[str, ...] = ()
+    restore_value: tuple[str, ...] = ()
+    graph_launch: bool = False  # Triton would measure by a CUDA graph
+    texts: dict[str, bytes] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+
+    def to_json(self) -> bytes:
+        """The canonical form; the texts travel by themselves."""
+        fields = {
+            field.name: _json_of(getattr(self, field.name))
+            for field in dataclasses.fields(self)
+            if field.name != "texts"
+        }
+        fields["arguments"] = [_json_of_argument(argument) for argument in self.arguments]
+        return canonical({"format": FORMAT} | fields)
+
+    def kernel_digest(self) -> str:
+        """What the kernel is: TTIR and options of every configuration in their order, architecture, and the
+        versions of Triton and ptxas. The entry's name is in the TTIR; files, lines and names of values are
+        not."""
+        configurations = [
+            {"ttir": configuration.ttir, "options": configuration.options}
+            for configuration in self.configurations
+        ]
+        versions = {"architecture": self.architecture, "triton": self.triton, "ptxas": self.ptxas}
+        return digest(canonical({"format": FORMAT, "configurations": configurations} | versions))
+
+    def problem_digest(self) -> str:
+        """What the kernel's author told to be another problem: the key."""
+        return digest(canonical({"format": FORMAT, "key": _json_of(self.key)}))
+
+
+def canonical(value: Plain) -> bytes:
+    """JSON with sorted names, no spaces and ASCII alone."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.encode()
+
+
+def digest(content: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def element_bytes(type_: str) -> int:
+    """The size of an element of Triton's type: 2 for "bf16", 1 for "fp8e5" and "i1"."""
+    bits = int(_BITS.findall(type_)[0])
+    return max(8, bits) // 8
+
+
+def extent_bytes(pointer: Pointer) -> int:
+    """From the first to the end of the last byte of a tensor."""
+    if 0 in pointer.shape:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(pointer.shape, pointer.strides))
+    return (last + 1) * element_bytes(pointer.type)
+
+
+def plain_number(value: float) -> Plain:
+    """The number, or its name where JSON has none: "nan", "inf", "-inf"."""
+    return value if math.isfinite(value) else str(value)
+
+
+def _json_of_argument(argument: Argument) -> Plain:
+    return {"kind": type(argument).__name__.lower()} | _json_of(argument)
+
+
+def _json_of(value: Any) -> Plain:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _json_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, (tuple, list)):
+        return [_json_of(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _json_of(item) for name, item in value.items()}
+    return plain_number(value) if isinstance(value, float) else value

@@ -1,0 +1,132 @@
+"""A device for Triton that is not there: Triton compiles for sm_90 and launches into a list. With it tensors
+in no memory, and a daemon in memory."""
+
+import dataclasses
+import itertools
+from typing import ClassVar
+
+import cubind.triton
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+_addresses = itertools.count(1 << 20, 1 << 20)
+
+
+@dataclasses.dataclass
+class Tensor:
+    """Of which Triton asks no more than this."""
+
+    shape: tuple
+    dtype: str = "float32"
+    address: int = dataclasses.field(default_factory=lambda: next(_addresses))
+
+    def data_ptr(self):
+        return self.address
+
+    def stride(self):
+        strides = [1]
+        for size in self.shape[:0:-1]:
+            strides.insert(0, strides[0] * size)
+        return tuple(strides[: len(self.shape)])
+
+    def clone(self):
+        return Tensor(self.shape, self.dtype)
+
+    def zero_(self):
+        Driver.events.append("zero")
+
+    def copy_(self, other):
+        Driver.events.append("restore")
+
+
+class _Utils:
+    def load_binary(self, name, kernel, shared, device):
+        return None, name, 32, 0, 1024
+
+    def get_device_properties(self, device):
+        return {"max_shared_mem": 232448}
+
+
+class Driver:
+    """`launches` has the grid and the kernel's metadata of each launch; `times` is what the benchmarker says
+    of each configuration in turn."""
+
+    launches: ClassVar = []
+    events: ClassVar = []
+    times: ClassVar = []
+    benchmarked = 0
+    utils = _Utils()
+
+    def launcher_cls(self, source, metadata):
+        def launch(x, y, z, stream, function, packed, launch_metadata, enter, leave, *arguments):
+            Driver.launches.append(((x, y, z), metadata))
+
+        return launch
+
+    def get_current_target(self):
+        return GPUTarget("cuda", 90, 32)
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+    def get_benchmarker(self):
+        def benchmark(kernel_call, quantiles):
+            Driver.benchmarked += 1
+            kernel_call()
+            return [Driver.times.pop(0) if Driver.times else float(Driver.benchmarked)] * 3
+
+        return benchmark
+
+
+def start():
+    """Has Triton use this device."""
+    driver.set_active(Driver())
+
+
+def forget():
+    """Before a test."""
+    Driver.launches.clear()
+    Driver.events.clear()
+    Driver.times.clear()
+    Driver.benchmarked = 0
+
+
+class Daemon:
+    """Answers every question with `answer`, or with what it raises, and keeps what it got. It knows a
+    definition by its hint."""
+
+    def __init__(self, answer=None):
+        self.answer = answer
+        self.asked = []
+        self.offered = []
+        self.definitions = {}
+
+    def ask(self, hint, definition):
+        self.asked.append(hint)
+        if hint not in self.definitions:
+            self.definitions[hint] = definition()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def offer(self, hint, times_ms):
+        self.offered.append((hint, times_ms))
+
+
+def question_of(tuner, *args, **kwargs):
+    """The definition of a call."""
+    daemon = Daemon(1)
+    cubind.triton.install(daemon)
+    try:
+        tuner.run(*args, grid=kwargs.pop("grid", (1,)), warmup=False, **kwargs)
+    finally:
+        cubind.triton.uninstall()
+    return next(iter(daemon.definitions.values()))
+
+
+def configurations(*blocks, **others):
+    return [triton.Config({"BLOCK": block}, **others) for block in blocks]
