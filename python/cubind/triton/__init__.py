@@ -1,1 +1,14 @@
-"""Triton as a second kernel language."""
+"""Triton's autotuned kernels, chosen by a daemon for all processes, without an edit of the program.
+
+import cubind.triton
+cubind.triton.install(daemon)
+
+or python -m cubind.triton SCRIPT ARGS
+"""
+
+from __future__ import annotations
+
+from ._install import install, report, uninstall
+from .definition import Definition
+
+__all__ = ["Definition", "install", "report", "uninstall"]

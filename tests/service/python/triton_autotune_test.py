@@ -1,0 +1,415 @@
+"""Triton's autotuner with a daemon before it: what is asked, what becomes of the answers, and that everything
+else stays as Triton has it."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+import unittest
+import unittest.mock
+import warnings
+
+import triton_found  # noqa: F401  first: it looks for a Python with Triton
+
+# isort: split
+import cubind.triton
+import triton
+import triton.language as tl
+import triton_stub as stub
+from triton.runtime.autotuner import Autotuner
+
+ORIGINAL = Autotuner.run
+
+
+def scale(x, y, N, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < N) * factor, mask=at < N)
+
+
+def tuned(function=scale, configs=None, key=("N",), **others):
+    """A fresh autotuner of its own."""
+    configs = configs or stub.configurations(128, 256, num_warps=1)
+    return triton.autotune(configs=configs, key=list(key), **others)(triton.jit(function))
+
+
+def grid(values):
+    return (triton.cdiv(values["N"], values["BLOCK"]),)
+
+
+def blocks():
+    """What was launched, by the number of blocks."""
+    return [launched[0] for launched, _ in stub.Driver.launches]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        stub.start()
+        stub.forget()
+        self.addCleanup(cubind.triton.uninstall)
+        self.x, self.y = stub.Tensor((1000,)), stub.Tensor((1000,))
+
+    def install(self, answer=None):
+        daemon = stub.Daemon(answer)
+        cubind.triton.install(daemon)
+        return daemon
+
+    def call(self, kernel, n=1000, **others):
+        factor = others.pop("factor", 2.0)
+        return kernel[others.pop("grid", grid)](self.x, self.y, n, factor, **others)
+
+    def reason(self, kernel, **others):
+        """Why a call stays Triton's own."""
+        daemon = self.install(1)
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            self.call(kernel, **others)
+        self.assertEqual(daemon.asked, [])
+        self.assertEqual(stub.Driver.benchmarked, len(kernel.configs))
+        return cubind.triton.report().split("Triton's own: it ")[1]
+
+
+class Answers(Case):
+    def test_the_chosen_configuration_is_launched_and_nothing_measured(self):
+        daemon = self.install(1)
+        kernel = tuned()
+        self.call(kernel)
+        self.call(kernel)
+        self.assertEqual(blocks(), [4, 4])
+        self.assertEqual((len(daemon.asked), stub.Driver.benchmarked), (1, 0))
+        self.assertEqual(kernel.best_config.kwargs, {"BLOCK": 256})
+        self.assertIn("scale: asked 1, answered 1", cubind.triton.report())
+
+    def test_each_key_of_triton_is_asked_for_once(self):
+        daemon = self.install(0)
+        kernel = tuned()
+        for n in (1000, 1000, 500, 1000):
+            self.call(kernel, n)
+        self.assertEqual((blocks(), len(daemon.asked)), ([8, 8, 4, 8], 2))
+
+    def test_without_an_answer_triton_measures_and_offers_its_times(self):
+        daemon = self.install()
+        kernel = tuned()
+        stub.Driver.times[:] = [2.0, 1.0]
+        self.call(kernel)
+        self.assertEqual(daemon.offered, [(daemon.asked[0], [2.0, 1.0])])
+        self.assertEqual((blocks()[-1], stub.Driver.benchmarked), (4, 2))
+
+    def test_a_daemon_that_fails_and_one_that_chooses_what_is_not_there_are_named_once(self):
+        for answer, words in (
+            (OSError("gone"), "OSError: gone"),
+            (7, "configuration 7 of 2"),
+            (True, "True of 2"),
+        ):
+            self.install(answer)
+            with self.assertWarnsRegex(RuntimeWarning, f"is tuned by Triton.*{words}"):
+                cubind._asking._warned.clear()
+                self.call(tuned())
+
+    def test_a_daemon_that_knows_the_hint_needs_no_definition(self):
+        daemon = self.install(1)
+        self.call(tuned())
+        known = stub.Daemon(1)
+        known.definitions = dict.fromkeys(daemon.asked)
+        cubind.triton.install(known)
+        self.call(tuned())
+        self.assertEqual(known.asked, daemon.asked)
+
+    def test_threads_ask_with_their_own_arguments(self):
+        daemon = self.install(0)
+        kernel = tuned()
+        sizes = range(100, 1700, 100)
+        threads = [threading.Thread(target=self.call, args=(kernel, n)) for n in sizes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        asked = [each.key[0] for each in daemon.definitions.values()]
+        self.assertEqual(sorted({value for _, value in asked}), sorted(sizes))
+
+
+class TritonsOwn(Case):
+    def test_configurations_with_a_pre_hook(self):
+        configs = stub.configurations(128, 256, pre_hook=lambda values: None)
+        self.assertIn("has configurations with a pre_hook", self.reason(tuned(configs=configs)))
+
+    def test_hooks_and_a_benchmark_of_the_authors_own(self):
+        hook = lambda values, **others: None  # noqa: E731
+        self.assertIn("a hook of its own", self.reason(tuned(pre_hook=hook)))
+        stub.forget()
+        self.assertIn("a hook of its own", self.reason(tuned(post_hook=hook)))
+        stub.forget()
+        bench = stub.Driver().get_benchmarker()
+        self.assertIn("a do_bench of its own", self.reason(tuned(do_bench=bench)))
+
+    def test_a_grid_that_looks_into_a_tensor(self):
+        self.x.tolist = lambda: [1]
+        self.assertIn("a grid that depends on x.tolist", self.reason(tuned(), grid=lambda v: v["x"].tolist()))
+
+    def test_options_that_reach_files_or_flags(self):
+        stub.Driver.times[:] = [1.0, 2.0]
+        if "ptx_options" in vars(triton.backends.nvidia.compiler.CUDAOptions()):
+            self.assertIn("ptx_options='-O1'", self.reason(tuned(), ptx_options="-O1"))
+
+    def test_an_environment_that_changes_the_code(self):
+        with unittest.mock.patch.dict("os.environ", DISABLE_PTXAS_OPT="1"):
+            self.assertIn("DISABLE_PTXAS_OPT=true", self.reason(tuned()))
+
+    def test_a_key_that_is_no_plain_value(self):
+        kernel = tuned(key=("factor",))
+        kernel.fn.run = lambda *args, **kwargs: None
+        self.x = stub.Tensor((1000,))
+        self.assertIn("has a complex where a number", self.reason(kernel, factor=1j))
+
+    def test_it_is_said_once_and_counted(self):
+        self.install(1)
+        kernel = tuned(configs=stub.configurations(128, 256, pre_hook=lambda values: None))
+        cubind._asking._warned.clear()
+        with self.assertWarnsRegex(RuntimeWarning, "scale stays Triton's own") as warned:
+            self.call(kernel, 1000)
+            self.call(kernel, 500)
+        self.assertEqual(len([w for w in warned.warnings if "stays" in str(w.message)]), 1)
+        self.assertIn("2 times Triton's own", cubind.triton.report())
+
+
+class Meaning(Case):
+    def test_pruning_decides_what_is_asked(self):
+        configs = stub.configurations(64, 128, 256, 512)
+        prune = {"early_config_prune": lambda configs, named, **others: configs[1:3]}
+        daemon = self.install(1)
+        self.call(tuned(configs=configs, prune_configs_by=prune))
+        (asked,) = daemon.definitions.values()
+        self.assertEqual([each.values for each in asked.configurations], [{"BLOCK": 128}, {"BLOCK": 256}])
+        self.assertEqual(blocks(), [4])
+
+    def test_a_performance_model_decides_too(self):
+        model = {"perf_model": lambda BLOCK, **others: -BLOCK, "top_k": 2}
+        self.install(0)
+        self.call(tuned(configs=stub.configurations(64, 128, 256), prune_configs_by=model))
+        self.assertEqual(blocks(), [4])
+
+    def test_heuristics_inside_and_outside_are_evaluated_per_configuration(self):
+        def padded(x, y, N, factor, EVEN: tl.constexpr, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(y + at, tl.load(x + at) * factor, mask=None if EVEN else at < N)
+
+        even = triton.heuristics({"EVEN": lambda values: values["N"] % values.get("BLOCK", 1) == 0})
+        configs = stub.configurations(128, 256)
+        inside = triton.autotune(configs, ["N"])(even(triton.jit(padded)))
+        outside = even(triton.autotune(configs, ["N"])(triton.jit(padded)))
+        for kernel, differ in ((inside, True), (outside, False)):
+            daemon = self.install(1)
+            self.call(kernel, 640)
+            (asked,) = daemon.definitions.values()
+            masked = [b"arith.cmpi" in asked.texts[each.ttir] for each in asked.configurations]
+            self.assertEqual(masked, [False, differ])
+            self.assertEqual(blocks()[-1], 3)
+
+    def test_arguments_by_name(self):
+        daemon = self.install(1)
+        tuned()[grid](x=self.x, y=self.y, factor=2.0, N=1000)
+        (asked,) = daemon.definitions.values()
+        self.assertEqual([each.name for each in asked.arguments], ["x", "y", "N", "factor"])
+        self.assertEqual(blocks(), [4])
+
+    def test_a_warm_up_compiles_and_asks_nothing(self):
+        daemon = self.install(1)
+        kernel = tuned()
+        self.assertEqual(len(kernel.warmup(self.x, self.y, 1000, 2.0, grid=(1,))), 2)
+        self.assertEqual((daemon.asked, blocks()), ([], []))
+
+    def test_reset_and_restore_happen_while_triton_measures_and_not_after_an_answer(self):
+        names = {"reset_to_zero": ["y"], "restore_value": ["x"]}
+        daemon = self.install(1)
+        self.call(tuned(**names))
+        self.assertEqual(stub.Driver.events, [])
+        (asked,) = daemon.definitions.values()
+        self.assertEqual((asked.reset_to_zero, asked.restore_value), (("y",), ("x",)))
+        self.install(None)
+        self.call(tuned(**names))
+        self.assertEqual(stub.Driver.events, ["zero", "restore", "zero", "restore", "zero"])
+
+    def test_one_configuration_is_no_choice(self):
+        daemon = self.install(0)
+        self.call(tuned(configs=stub.configurations(128)))
+        self.assertEqual((daemon.asked, blocks()), ([], [8]))
+
+    def test_an_interpreted_kernel_stays_so(self):
+        program = (
+            "import cubind.triton, triton_stub as stub, numpy as np, triton, triton_autotune_test as t\n"
+            "daemon = stub.Daemon(1); cubind.triton.install(daemon)\n"
+            "print(type(t.tuned().fn).__name__, daemon.asked)"
+        )
+        environment = {**os.environ, "TRITON_INTERPRET": "1"}
+        command = [sys.executable, "-B", "-c", program]
+        folder = pathlib.Path(__file__).parent
+        found = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+        self.assertEqual(found.stdout.strip() or found.stderr, "InterpretedFunction []")
+
+
+class Patch(Case):
+    def test_it_is_taken_back_with_its_choices(self):
+        kernel = tuned()
+        self.install(1)
+        self.call(kernel)
+        cubind.triton.uninstall()
+        self.assertIs(Autotuner.run, ORIGINAL)
+        self.assertEqual((type(kernel.cache), kernel.cache), (dict, {}))
+        self.call(kernel)
+        self.assertEqual(stub.Driver.benchmarked, 2)
+
+    def test_choices_of_triton_stay(self):
+        kernel = tuned()
+        self.install()
+        self.call(kernel)
+        cubind.triton.uninstall()
+        self.call(kernel)
+        self.assertEqual(stub.Driver.benchmarked, 2)
+
+    def test_a_class_with_a_run_of_its_own_is_left_alone(self):
+        class Own(Autotuner):
+            def run(self, *args, **kwargs):
+                return "own"
+
+        self.install(1)
+        kernel = Own(triton.jit(scale), ["x"], stub.configurations(128, 256), [], None, None)
+        self.assertEqual(kernel[(1,)](self.x), "own")
+        self.assertIs(type(kernel.cache), dict)
+
+    def test_a_class_that_calls_tritons_run_is_asked_for(self):
+        class Counting(Autotuner):
+            def run(self, *args, **kwargs):
+                return super().run(*args, **kwargs)
+
+        daemon = self.install(1)
+        names = ["x", "y", "N", "factor", "BLOCK"]
+        self.call(Counting(triton.jit(scale), names, stub.configurations(128, 256), ["N"], None, None))
+        self.assertEqual((len(daemon.asked), blocks()), (1, [4]))
+
+    def test_another_threads_launch_passes_through_while_a_call_is_read(self):
+        kernel = tuned()
+        daemon = self.install(1)
+        entered, may_go = threading.Event(), threading.Event()
+
+        def slow(values):
+            if threading.current_thread() is thread and not entered.is_set():
+                entered.set()
+                may_go.wait(60)
+            return grid(values)
+
+        thread = threading.Thread(target=self.call, args=(kernel,), kwargs={"grid": slow})
+        thread.start()
+        self.assertTrue(entered.wait(60))
+        kernel.fn[(3,)](self.x, self.y, 1000, 2.0, BLOCK=128)
+        may_go.set()
+        thread.join()
+        self.assertEqual((sorted(blocks()), len(daemon.asked)), ([3, 4], 1))
+
+    def test_an_error_of_the_kernel_is_tritons(self):
+        def refuses(x, y, N, factor, BLOCK: tl.constexpr):
+            tl.store(x, no_such_name)  # noqa: F821
+
+        self.install(1)
+        with warnings.catch_warnings(), self.assertRaises(triton.CompilationError):
+            warnings.simplefilter("ignore")
+            self.call(tuned(refuses))
+
+    def test_a_known_choice_costs_little(self):
+        """Up to the launch, which is nothing here. On an idle machine it is below a microsecond."""
+        kernel = tuned()
+        self.install(1)
+        self.call(kernel)
+        kernel.fn = types.SimpleNamespace(run=lambda *args, **kwargs: None)
+        asking = _seconds(lambda: self.call(kernel))
+        known = dict(kernel.cache)
+        cubind.triton.uninstall()
+        kernel.cache = known
+        plain = _seconds(lambda: self.call(kernel))
+        print(f"a known choice costs {1e9 * (asking - plain):.0f} ns of {1e9 * plain:.0f}", file=sys.stderr)
+        self.assertLess(asking - plain, plain / 4)
+
+    def test_without_a_daemon_nothing_is_replaced(self):
+        cubind.triton.install()
+        self.assertIs(vars(Autotuner)["run"], ORIGINAL)
+
+    def test_a_later_patch_by_others_stays_over_it(self):
+        daemon = self.install(1)
+        ours, calls = Autotuner.run, []
+        self.addCleanup(setattr, Autotuner, "run", ORIGINAL)
+
+        def run(tuner, *args, **kwargs):
+            calls.append(tuner)
+            return ours(tuner, *args, **kwargs)
+
+        Autotuner.run = run
+        self.call(tuned())
+        self.assertEqual((len(calls), len(daemon.asked), blocks()), (1, 1, [4]))
+        cubind.triton.uninstall()
+        self.assertIs(Autotuner.run, run)
+        self.call(tuned())
+        self.assertEqual((len(calls), len(daemon.asked)), (2, 1))
+
+
+def _seconds(call, calls=5000, repeats=15):
+    """The least mean of a call."""
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.thread_time()
+        for _ in range(calls):
+            call()
+        best = min(best, time.thread_time() - started)
+    return best / calls
+
+
+class Program(unittest.TestCase):
+    def run_program(self, text, *arguments, **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "program.py")
+            path.write_text(text)
+            pathlib.Path(folder, "beside.py").write_text("word = 'imported'")
+            command = [sys.executable, "-B", "-m", "cubind.triton", *(arguments or (str(path), "a", "-b"))]
+            environment = {**os.environ, **environment}
+            found = subprocess.run(command, env=environment, capture_output=True, text=True, cwd="/")
+            return found.stdout, found.stderr, found.returncode
+
+    def test_a_script_runs_as_python_runs_it(self):
+        text = (
+            "import sys, beside\n"
+            "from cubind.triton import _install\n"
+            "print(__name__, sys.argv[1:], beside.word, bool(_install._installed.patch))\n"
+            "sys.exit(3)"
+        )
+        out, err, code = self.run_program(text)
+        self.assertEqual((out, code), ("__main__ ['a', '-b'] imported True\n", 3), err)
+
+    def test_a_module_runs_as_python_runs_it(self):
+        out, err, code = self.run_program("", "-m", "json.tool", "--help")
+        self.assertIn("usage: ", out, err)
+        self.assertEqual(code, 0)
+
+    def test_turned_off_it_patches_nothing(self):
+        text = "from cubind.triton import _install\nprint(_install._installed.patch)"
+        self.assertEqual(self.run_program(text, CUBIND="0")[0], "None\n")
+
+    def test_without_a_script_it_says_how_to_call_it(self):
+        _, err, code = self.run_program("", "--help")
+        self.assertIn("usage: python -m cubind.triton", err)
+        self.assertEqual(code, 1)
+
+    def test_another_version_of_triton_is_refused_and_the_program_runs(self):
+        text = "import triton\nprint('runs')"
+        with tempfile.TemporaryDirectory() as folder:
+            fake = pathlib.Path(folder, "triton")
+            fake.mkdir()
+            (fake / "__init__.py").write_text("__version__ = '9.1.0'")
+            path = f"{folder}:{os.environ.get('PYTHONPATH', '')}"
+            out, err, code = self.run_program(text, PYTHONPATH=path)
+        self.assertEqual((out, code), ("runs\n", 0))
+        self.assertIn("Triton 9.1.0 is not supported: 3.4 to 3.8 are", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
