@@ -60,7 +60,7 @@ class Choices(dict[Any, Any]):
         self.answered: set[Any] = set()
         self.unanswered: dict[Any, tuple[str, list[Any]]] = {}  # hints and configurations by key
 
-    def __contains__(self, key: object) -> bool:
+    def __contains__(self, key: Any) -> bool:
         if dict.__contains__(self, key):
             return True
         call = private.call_of(sys._getframe(1))
@@ -141,7 +141,7 @@ class Patch:
     # ---- Where Triton has no choice ----
 
     def choose(
-        self, tuner: Any, choices: Choices, key: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, tuner: Any, choices: Choices, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> bool:
         """Ask for a choice; whether there is one now."""
         daemon = self._daemon

@@ -121,7 +121,7 @@ class Source:
 
     def key(self) -> str:
         """What Triton keeps TTIR under: the function with its callees, its lines, and the specialization."""
-        return self.source.hash()
+        return str(self.source.hash())
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 """Triton's autotuner with a daemon before it: what is asked, what becomes of the answers, and that everything
-else stays as Triton has it."""
+else stays as it is in Triton."""
 
 import os
 import pathlib
@@ -369,7 +369,7 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "program.py")
             path.write_text(text)
-            pathlib.Path(folder, "beside.py").write_text("word = 'imported'")
+            pathlib.Path(folder, "neighbour.py").write_text("word = 'imported'")
             command = [sys.executable, "-B", "-m", "cubind.triton", *(arguments or (str(path), "a", "-b"))]
             environment = {**os.environ, **environment}
             found = subprocess.run(command, env=environment, capture_output=True, text=True, cwd="/")
@@ -377,9 +377,9 @@ class Program(unittest.TestCase):
 
     def test_a_script_runs_as_python_runs_it(self):
         text = (
-            "import sys, beside\n"
+            "import sys, neighbour\n"
             "from cubind.triton import _install\n"
-            "print(__name__, sys.argv[1:], beside.word, bool(_install._installed.patch))\n"
+            "print(__name__, sys.argv[1:], neighbour.word, bool(_install._installed.patch))\n"
             "sys.exit(3)"
         )
         out, err, code = self.run_program(text)

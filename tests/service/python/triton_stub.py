@@ -1,5 +1,5 @@
-"""A device for Triton that is not there: Triton compiles for sm_90 and launches into a list. With it tensors
-in no memory, and a daemon in memory."""
+"""A device for Triton where there is no GPU: Triton compiles for sm_90 and launches into a list. With it
+tensors in no memory, and a daemon in memory."""
 
 import dataclasses
 import itertools
@@ -15,7 +15,7 @@ _addresses = itertools.count(1 << 20, 1 << 20)
 
 @dataclasses.dataclass
 class Tensor:
-    """Of which Triton asks no more than this."""
+    """All that Triton asks of a tensor."""
 
     shape: tuple
     dtype: str = "float32"

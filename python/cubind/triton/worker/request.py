@@ -8,7 +8,7 @@ from typing import Any
 
 # What an option may be. Others reach files (extern_libs, ir_override), flags of ptxas (ptx_options) or
 # instrumentation, or only matter before there is TTIR.
-OPTIONS: dict[str, type] = {
+OPTIONS: dict[str, type[int]] = {
     "num_warps": int,
     "num_stages": int,
     "num_ctas": int,
@@ -71,8 +71,10 @@ def check_options(options: Any) -> dict[str, int | bool]:
         kind = OPTIONS.get(name)
         if kind is None:
             raise RequestError(f"options/{name}: not allowed; allowed are {', '.join(OPTIONS)}")
-        if type(value) is not kind or (kind is int and not 0 < value < 1 << 16):
-            raise RequestError(f"options/{name}: {value!r} is no value of type {kind.__name__} from 1")
+        if isinstance(value, bool) != (kind is bool) or not isinstance(value, kind):
+            raise RequestError(f"options/{name}: {value!r} is no value of type {kind.__name__}")
+        if kind is int and not 1 <= value < 1 << 16:
+            raise RequestError(f"options/{name}: {value} is not from 1 to {(1 << 16) - 1}")
     for name in ("num_warps", "num_ctas"):
         if (count := options.get(name, 1)) & (count - 1):
             raise RequestError(f"options/{name}: {count} is not a power of two")

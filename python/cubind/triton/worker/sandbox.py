@@ -118,8 +118,8 @@ def restrict_files(private: pathlib.Path, triton: pathlib.Path, programs: list[p
     rules: list[tuple[str | pathlib.Path, int]] = [(path, _READ) for path in _readable(triton)]
     rules += [(private, writable), ("/dev/null", _ACCESS_READ_FILE | _ACCESS_WRITE_FILE)]
     rules += [(program, _ACCESS_READ_FILE | _ACCESS_EXECUTE) for program in [*programs, *_loaders()]]
-    for path, access in rules:
-        _allow(ruleset, path, access)
+    for allowed, access in rules:
+        _allow(ruleset, allowed, access)
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     _checked(_libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0), "landlock_restrict_self")
     os.close(ruleset)
