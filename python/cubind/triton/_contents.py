@@ -11,7 +11,7 @@ from .definition import Contents
 
 _BINS = 16
 _SAMPLED = 1 << 20  # elements that the histogram is of, at most
-_INTEGER = re.compile(r"[iu]\d+")
+_INTEGER = re.compile(r"i\d+|u1|u8")  # torch cannot compare others
 
 
 def contents_of(tensor: Any, type_: str) -> Contents | None:

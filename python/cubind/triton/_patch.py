@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from .. import _fork
 from .._asking import warn
 from . import _triton_private as private
 from ._own import StaysOwnError
@@ -66,6 +67,9 @@ class Choices(dict[Any, Any]):
         call = private.call_of(sys._getframe(1))
         return call is not None and self._patch.choose(self._tuner(), self, key, *call)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)  # a copy of the autotuner is Triton's own
+
     def __setitem__(self, key: Any, choice: Any) -> None:
         dict.__setitem__(self, key, choice)
         if (question := self.unanswered.pop(key, None)) is not None:
@@ -100,11 +104,17 @@ class Patch:
 
     def __init__(self, daemon: Daemon | None) -> None:
         self._daemon = daemon
-        self._lock = threading.Lock()
+        self.after_fork()
+        _fork.watch(self)
         self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # guarded by _lock
         self._counts: dict[str, Counts] = {}  # guarded by _lock
         self._original: Any = None
         self._run: Any = None
+
+    def after_fork(self) -> None:
+        """In the child, whose other threads are gone with the locks that they held."""
+        self._lock = threading.Lock()
+        self._capturing = threading.RLock()  # held while a kernel's run() is replaced
 
     # ---- In and out ----
 
@@ -149,7 +159,8 @@ class Patch:
             return False
         name = _name_of(tuner)
         try:
-            question = Question(tuner, key, args, kwargs)
+            with self._capturing:
+                question = Question(tuner, key, args, kwargs)
             self._count(name).asked += 1
             index = daemon.ask(question.hint, lambda: question.definition)
             if index is None:

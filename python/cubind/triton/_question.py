@@ -28,7 +28,7 @@ class Question:
         private.check_environment()
         _check(tuner)
         self._tuner = tuner
-        self._key = _named_key(tuner, key, kwargs)
+        self._key = _named_key(tuner, key, {*tuner.arg_names[: len(args)], *kwargs})
         self.configurations: list[Any] = tuner.prune_configs(kwargs)
         if len(self.configurations) < 2:
             raise StaysOwnError("has one configuration left after pruning")
@@ -49,8 +49,7 @@ class Question:
         """A digest of what the TTIR is made from, in this installation of Triton: a daemon that has seen it
         need not see the TTIR. It proves nothing to others, since it has no TTIR in it."""
         sources = [
-            [source.key(), options, configuration]
-            for source, options, configuration in zip(self._sources, self._options, self._values())
+            [source.key(), configuration] for source, configuration in zip(self._sources, self._values())
         ]
         return d.digest(d.canonical([d.FORMAT, self._versions(), self._key, sources]))
 
@@ -149,9 +148,7 @@ def _check(tuner: Any) -> None:
         raise StaysOwnError("has a do_bench of its own")
 
 
-def _named_key(tuner: Any, key: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[str, d.Plain], ...]:
+def _named_key(tuner: Any, key: tuple[Any, ...], given: set[str]) -> tuple[tuple[str, d.Plain], ...]:
     """Triton's key of a call: values of the arguments that the author named, then types of all tensors."""
-    names = [
-        name for name in tuner.keys if name in tuner.arg_names and (name in tuner.nargs or name in kwargs)
-    ]
+    names = [name for name in tuner.keys if name in tuner.arg_names and name in given]
     return tuple(zip([*names, *("" for _ in key[len(names) :])], [plain(value) for value in key]))

@@ -120,8 +120,9 @@ class Source:
     grid: Any
 
     def key(self) -> str:
-        """What Triton keeps TTIR under: the function with its callees, its lines, and the specialization."""
-        return str(self.source.hash())
+        """What Triton keeps TTIR under: the function with its callees and their lines, the specialization,
+        and all options."""
+        return f"{self.source.hash()} {self.options.hash()}"
 
 
 @contextlib.contextmanager

@@ -1,8 +1,10 @@
 """Triton's autotuner with a daemon before it: what is asked, what becomes of the answers, and that everything
 else stays as it is in Triton."""
 
+import copy
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -268,6 +270,24 @@ class Patch(Case):
         cubind.triton.uninstall()
         self.call(kernel)
         self.assertEqual(stub.Driver.benchmarked, 2)
+
+    def test_a_copy_of_an_autotuner_has_the_choices_and_asks_nothing(self):
+        kernel = tuned()
+        daemon = self.install(1)
+        self.call(kernel)
+        for copied in (copy.deepcopy(kernel.cache), pickle.loads(pickle.dumps({"a": kernel.cache}))["a"]):
+            self.assertEqual((type(copied), list(copied)), (dict, list(kernel.cache)))
+        self.assertEqual(len(daemon.asked), 1)
+
+    def test_a_forked_child_asks_too(self):
+        self.install(1)
+        patch = cubind.triton._install._installed.patch
+        with patch._lock, patch._capturing:
+            child = os.fork()
+            if child == 0:
+                self.call(tuned())
+                os._exit(0 if blocks() == [4] else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_a_class_with_a_run_of_its_own_is_left_alone(self):
         class Own(Autotuner):

@@ -51,7 +51,8 @@ class Torch(unittest.TestCase):
         ):
             contents = self.arguments(self.x, tensor, self.y)[1].contents
             self.assertEqual((contents.least, contents.most), (least, most))
-        self.assertIsNone(self.arguments(self.x, torch.empty(0, dtype=torch.int32), self.y)[1].contents)
+        for tensor in (torch.empty(0, dtype=torch.int32), torch.ones(9, dtype=torch.uint32)):
+            self.assertIsNone(self.arguments(self.x, tensor, self.y)[1].contents)
 
     def test_contents_of_other_tensors_and_of_outputs_are_not_looked_at(self):
         found = stub.question_of(gather, self.x, self.index, self.y, 1000)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import triton_found  # noqa: F401  first: it looks for a Python with Triton
 
@@ -26,9 +27,11 @@ NO_KERNEL = b"module { tt.func public @nothing() { tt.return } }"
 
 
 def ttir_of(case, target):
+    """Stripped of the lines that Triton keeps by default."""
     options = make_backend(target).parse_options(dict(case.options))
     source = private.Source(case.source(), options, target, {}, {}, {}, None)
-    return private.make_ttir(source).str_nodebug().encode()
+    with unittest.mock.patch.dict(os.environ, TRITON_DISABLE_LINE_INFO="0"):
+        return private.make_ttir(source).str_nodebug().encode()
 
 
 class Compiles(unittest.TestCase):
@@ -67,8 +70,9 @@ class Compiles(unittest.TestCase):
         reply, _ = self.worker.compile(ttir_of(case, HOPPER), options=case.options)
         launch = reply["launch"]
         self.assertEqual((launch["entry"], launch["threads"], launch["cluster"]), ("masks", 256, [1, 1, 1]))
-        self.assertEqual(launch["parameters"], ["u64", "u64", "u32", "u64", "u64"])
-        if triton.__version__ >= "3.5":
+        scratch = ["u64"] * (1 if triton.__version__.startswith("3.4") else 2)
+        self.assertEqual(launch["parameters"], ["u64", "u64", "u32", *scratch])
+        if len(scratch) == 2:  # Triton 3.4 does not tell what ptxas says
             self.assertGreater(reply["resources"]["registers"], 0)
 
     def test_scratch_and_shared_memory_are_told(self):
@@ -195,7 +199,7 @@ class Limits(unittest.TestCase):
         with Worker("--memory-mib", "260") as worker:
             reply, _ = worker.compile(self.wide(40000, 128))
             self.assertIn(reply["outcome"], ("out_of_memory", "compile"), reply["log"])
-            self.assertRegex(reply["log"], "out of memory|ended by SIG.*260 MiB")
+            self.assertRegex(reply["log"], "out of memory|cannot allocate memory|ended by SIG.*260 MiB")
             self.assertEqual(worker.compile(self.wide(1, 128))[0]["outcome"], "correct")
 
     def test_nothing_is_left_behind(self):

@@ -31,7 +31,7 @@ def launch_facts(metadata: dict[str, Any], ptx: str) -> dict[str, Any]:
     """How the kernel is launched, by Triton's metadata and the PTX's own words.
 
     The grid of a launch is the kernel's grid with x multiplied by the cluster's. The parameters are the
-    kernel's own, then one pointer per scratch buffer (from Triton 3.6 on two, before one).
+    kernel's own, then one pointer per scratch buffer (two, with Triton 3.4 one).
     """
     cluster = metadata.get("cluster_dims") or (metadata["num_ctas"], 1, 1)
     required = re.search(r"\.reqntid (\d+)", ptx)

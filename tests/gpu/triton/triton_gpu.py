@@ -1,0 +1,218 @@
+"""cubind.triton on a GPU: choices of a daemon are launched, and the compile worker's cubin with its launch
+facts is all that a launch needs.
+
+    PYTHONPATH=build/ci/python:tests/service/python python tests/gpu/triton/triton_gpu.py
+
+Needs a GPU, torch, Triton 3.4 to 3.8 and the package cubind.
+"""
+
+import ctypes
+import sys
+import time
+import unittest
+
+import python_found
+
+python_found.require("torch", "triton")
+import triton_found  # noqa: E402, F401
+
+# isort: split
+import cubind.triton  # noqa: E402
+import torch  # noqa: E402
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
+import triton_kernels  # noqa: E402
+import triton_stub as stub  # noqa: E402
+from cubind.triton import _triton_private as private  # noqa: E402
+from triton.runtime.driver import driver  # noqa: E402
+from triton_running import Worker  # noqa: E402
+
+LAUNCHES = 2000
+
+if not torch.cuda.is_available():
+    print("there is no GPU: these tests were not run", file=sys.stderr)
+    sys.exit(python_found.SKIPPED)
+
+
+def softmax(x, y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    most = -float("inf")
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        most = tl.maximum(most, tl.max(tl.load(x + row * N + at, mask=at < N, other=-float("inf")), 0))
+    total = 0.0
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.sum(tl.exp(tl.load(x + row * N + at, mask=at < N, other=-float("inf")) - most), 0)
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = tl.exp(tl.load(x + row * N + at, mask=at < N) - most) / total
+        tl.store(y + row * N + at, value, mask=at < N)
+
+
+def count(x, counts, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(counts + tl.load(x + at, mask=at < N, other=0), 1, mask=at < N)
+
+
+def tuned(function, *blocks, **others):
+    configs = stub.configurations(*(blocks or (256, 1024)))
+    return triton.autotune(configs=configs, key=["N"], **others)(triton.jit(function))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.addCleanup(cubind.triton.uninstall)
+        self.x = torch.randn(512, 3000, device="cuda")
+        self.y = torch.empty_like(self.x)
+
+    def install(self, answer=None):
+        daemon = stub.Daemon(answer)
+        cubind.triton.install(daemon)
+        return daemon
+
+    def softmax(self, kernel):
+        self.y.zero_()
+        kernel[(512,)](self.x, self.y, 3000)
+        torch.testing.assert_close(self.y, self.x.softmax(-1))
+
+
+class Choices(Case):
+    def test_the_daemons_choice_is_launched(self):
+        for answer, block in ((0, 256), (1, 1024)):
+            self.install(answer)
+            kernel = tuned(softmax)
+            self.softmax(kernel)
+            self.assertEqual(kernel.best_config.kwargs, {"BLOCK": block})
+            self.assertFalse(hasattr(kernel, "configs_timings"))
+
+    def test_without_one_triton_measures_and_offers(self):
+        daemon = self.install()
+        self.softmax(tuned(softmax))
+        ((hint, times),) = daemon.offered
+        self.assertEqual((hint, len(times)), (daemon.asked[0], 2))
+        self.assertTrue(all(time > 0 for time in times))
+
+    def test_what_triton_resets_is_right_with_and_without_a_choice(self):
+        index = torch.randint(0, 50, (10000,), device="cuda", dtype=torch.int32)
+        for answer in (None, 0):
+            daemon = self.install(answer)
+            counts = torch.zeros(50, device="cuda", dtype=torch.int32)
+            kernel = tuned(count, reset_to_zero=["counts"])
+            kernel[lambda v: (triton.cdiv(10000, v["BLOCK"]),)](index, counts, 10000)
+            self.assertEqual(counts.tolist(), torch.bincount(index, minlength=50).tolist())
+        (found,) = daemon.definitions.values()
+        x, given = found.arguments[:2]
+        self.assertEqual((x.contents.least, x.contents.most, given.role), (0, 49, "inout"))
+
+    def test_a_known_choice_is_captured_in_a_graph(self):
+        self.install(1)
+        kernel = tuned(softmax)
+        self.softmax(kernel)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            kernel[(512,)](self.x, self.y, 3000)
+        self.y.zero_()
+        graph.replay()
+        torch.testing.assert_close(self.y, self.x.softmax(-1))
+
+    def test_a_launch_with_a_choice_costs_less_than_a_microsecond_more(self):
+        kernel = tuned(softmax, 4096, 8192)
+        self.install(1)
+        self.softmax(kernel)
+        asking = self.launch_seconds(kernel)
+        known = dict(kernel.cache)
+        cubind.triton.uninstall()
+        kernel.cache = known
+        plain = self.launch_seconds(kernel)
+        print(f"a launch: {1e6 * plain:.2f} us, with cubind {1e6 * asking:.2f} us")
+        self.assertLess(asking - plain, 1e-6)
+
+    def launch_seconds(self, kernel):
+        best = float("inf")
+        x, y = self.x[:1], self.y[:1]
+        for _ in range(20):
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            for _ in range(LAUNCHES // 20):
+                kernel[(1,)](x, y, 3000)
+            best = min(best, time.perf_counter() - started)
+        return best / (LAUNCHES // 20)
+
+
+class Compiled(Case):
+    """By the worker, and launched by the driver's interface alone."""
+
+    @classmethod
+    def setUpClass(cls):
+        major, minor = torch.cuda.get_device_capability()
+        cls.architecture = f"sm_{major}{minor}"
+        cls.worker = cls.enterClassContext(Worker())
+
+    def test_the_bytes_are_those_that_triton_launches(self):
+        daemon = self.install(1)
+        kernel = tuned(softmax)
+        launched = kernel[(512,)](self.x, self.y, 3000)
+        (found,) = daemon.definitions.values()
+        chosen = found.configurations[1]
+        reply, cubin = self.worker.compile(
+            found.texts[chosen.ttir], found.architecture, chosen.options, triton=found.triton
+        )
+        self.assertEqual(reply["outcome"], "correct", reply["log"])
+        if self.architecture == "sm_90":
+            self.assertEqual(cubin, launched.asm["cubin"])
+
+    def test_a_launch_needs_the_facts_alone(self):
+        daemon = self.install(0)
+        tuned(softmax)[(512,)](self.x, self.y, 3000)
+        (found,) = daemon.definitions.values()
+        for chosen in found.configurations:
+            self.y.zero_()
+            arguments = [self.x.data_ptr(), self.y.data_ptr(), 3000]
+            self.launch(found.texts[chosen.ttir], chosen.options, chosen.grid, arguments, "ppi")
+            torch.testing.assert_close(self.y, self.x.softmax(-1))
+
+    def test_scratch_memory_is_a_part_per_block(self):
+        case = triton_kernels.CASES["descriptors"]
+        target = driver.active.get_current_target()
+        options = private.make_backend(target).parse_options({})
+        source = private.Source(case.source(), options, target, {}, {}, {}, None)
+        ttir = private.make_ttir(source).str_nodebug().encode()
+        x = torch.randn(64, 32, device="cuda")
+        y = torch.zeros_like(x)
+        self.launch(ttir, {}, (2, 1, 1), [x.data_ptr(), y.data_ptr(), 64, 32], "ppii")
+        torch.testing.assert_close(y, x + 1)
+
+    def launch(self, ttir, options, grid, arguments, kinds):
+        reply, cubin = self.worker.compile(ttir, self.architecture, options)
+        self.assertEqual(reply["outcome"], "correct", reply["log"])
+        facts = reply["launch"]
+        _, function, *_ = driver.active.utils.load_binary(
+            facts["entry"], cubin, facts["shared_bytes"], torch.cuda.current_device()
+        )
+        blocks = grid[0] * grid[1] * grid[2] * facts["cluster"][0]
+        scratch = torch.zeros(
+            max(1, blocks * facts["global_scratch_bytes"]), dtype=torch.uint8, device="cuda"
+        )
+        values = [
+            (ctypes.c_uint64 if kind == "p" else ctypes.c_int32)(value)
+            for kind, value in zip(kinds, arguments)
+        ]
+        pointers = [ctypes.c_uint64(scratch.data_ptr()), ctypes.c_uint64(0)]
+        values += pointers[: len(facts["parameters"]) - len(values)]
+        packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        stream = torch.cuda.current_stream().cuda_stream
+        status = ctypes.CDLL("libcuda.so.1").cuLaunchKernel(
+            ctypes.c_void_p(function),
+            *(ctypes.c_uint(size) for size in (*grid, facts["threads"], 1, 1, facts["shared_bytes"])),
+            ctypes.c_void_p(stream),
+            packed,
+            None,
+        )
+        self.assertEqual(status, 0)
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    unittest.main()
