@@ -57,7 +57,8 @@ class Question:
     def definition(self) -> d.Definition:
         """The definition; raises StaysOwnError."""
         texts: dict[str, bytes] = {}
-        made = [self._ttir(source) for source in self._sources]
+        maker = private.TtirMaker()
+        made = [self._ttir(maker, source) for source in self._sources]
         configurations = []
         for values, options, grid, (text, refused, _) in zip(
             self._values(), self._options, self._grids, made
@@ -73,7 +74,8 @@ class Question:
             raise StaysOwnError(f"cannot be compiled: {made[0][1]}"[:256])
         _, _, module = found
         architecture, triton_version, ptxas = self._versions()
-        graph = bool(getattr(self._tuner, "use_cuda_graph", False))
+        arguments = self._arguments([each[2] for each in made if each[0]])
+        tensors = {argument.name for argument in arguments if isinstance(argument, d.Pointer)}
         return d.Definition(
             module.get_entry_func_name(),
             self.function,
@@ -81,11 +83,11 @@ class Question:
             triton_version,
             ptxas,
             self._key,
-            self._arguments([each[2] for each in made if each[0]]),
+            arguments,
             tuple(configurations),
-            tuple(self._tuner.reset_to_zero),
-            tuple(self._tuner.restore_value),
-            graph,
+            tuple(name for name in self._tuner.reset_to_zero if name in tensors),
+            tuple(name for name in self._tuner.restore_value if name in tensors),
+            bool(self._tuner.use_cuda_graph),
             texts,
         )
 
@@ -100,10 +102,10 @@ class Question:
         ]
 
     @staticmethod
-    def _ttir(source: private.Source) -> tuple[bytes, str, Any]:
+    def _ttir(maker: private.TtirMaker, source: private.Source) -> tuple[bytes, str, Any]:
         """The text, or why there is none, and the module."""
         try:
-            module = private.make_ttir(source)
+            module = maker.module(source)
         except private.CompileTimeAssertionFailure as error:
             # Its message alone: str() of it has lines of the kernel's source.
             return b"", str(error.error_message or "static_assert")[: d.MAX_TEXT], None
@@ -116,7 +118,7 @@ class Question:
 
     def _arguments(self, modules: list[Any]) -> tuple[d.Argument, ...]:
         """One configuration may write what another one does not: roles are those of all."""
-        roles = [roles_of(module) for module in modules]
+        roles = [roles_of(module) for module in {id(module): module for module in modules}.values()]
         if any(len(each) != len(roles[0]) for each in roles):
             raise StaysOwnError("takes other arguments with other configurations")
         first, *others = self._sources

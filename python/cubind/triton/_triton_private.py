@@ -32,13 +32,12 @@ __all__ = [
     "Autotuner",
     "CompileTimeAssertionFailure",
     "Source",
+    "TtirMaker",
     "call_of",
-    "canonical_module",
     "captured_sources",
     "check_environment",
     "is_interpreting",
     "jit_function_of",
-    "make_ttir",
     "options_of",
     "times_of",
 ]
@@ -211,20 +210,60 @@ def options_of(options: Any) -> dict[str, int | bool]:
 # ---- From a source to TTIR ----
 
 
-def make_ttir(source: Source) -> Any:
-    """The module of its TTIR, without locations and in its one form: names of values do not matter."""
+class TtirMaker:
+    """Makes the modules of a call's configurations. Many differ only in options that TTIR does not depend
+    on, like num_warps: those share a module."""
+
+    def __init__(self) -> None:
+        # By the specialization: the options that were looked at, and the module.
+        self._made: dict[str, list[tuple[dict[str, Any], Any]]] = {}
+
+    def module(self, source: Source) -> Any:
+        """The module of the source's TTIR, in its one form: without locations and names of values. Raises
+        what Triton does for a kernel that it cannot compile."""
+        made = self._made.setdefault(f"{source.source.hash()} {source.target}", [])
+        for seen, module in made:
+            if all(getattr(source.options, name) == value for name, value in seen.items()):
+                return module
+        options = _Watched(source.options)
+        module = canonical_module(_first_stage(source, options), source.target)
+        made.append((options.seen, module))
+        return module
+
+
+class _Watched:
+    """Options that remember which of them were looked at."""
+
+    __slots__ = ("_options", "seen")
+
+    def __init__(self, options: Any) -> None:
+        self._options = options
+        self.seen: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        value = self.seen[name] = getattr(self._options, name)
+        return value
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # of vars()
+        self.seen.update(vars(self._options))
+        return vars(self._options)
+
+
+def _first_stage(source: Source, options: Any) -> str:
+    """As triton.compile() does."""
     backend = make_backend(source.target)
     context = _context(backend)
     make_ir = source.source.make_ir
     target = (
         [source.target] if "target" in inspect.signature(make_ir).parameters else []
     )  # Triton 3.4 has none
-    codegen = backend.get_codegen_implementation(source.options)
-    module = make_ir(*target, source.options, codegen, backend.get_module_map(), context)
+    codegen = backend.get_codegen_implementation(options)
+    module = make_ir(*target, options, codegen, backend.get_module_map(), context)
     stages: dict[str, Any] = {}
-    backend.add_stages(stages, source.options, source.source.language)
-    metadata = {"target": source.target, **vars(source.options)}
-    return canonical_module(stages["ttir"](module, metadata).str_nodebug(), source.target)
+    backend.add_stages(stages, options, source.source.language)
+    text: str = stages["ttir"](module, {"target": source.target, **vars(source.options)}).str_nodebug()
+    return text
 
 
 def canonical_module(text: str, target: Any) -> Any:

@@ -178,7 +178,7 @@ class Compiled(Case):
         target = driver.active.get_current_target()
         options = private.make_backend(target).parse_options({})
         source = private.Source(case.source(), options, target, {}, {}, {}, None)
-        ttir = private.make_ttir(source).str_nodebug().encode()
+        ttir = private.TtirMaker().module(source).str_nodebug().encode()
         x = torch.randn(64, 32, device="cuda")
         y = torch.zeros_like(x)
         self.launch(ttir, {}, (2, 1, 1), [x.data_ptr(), y.data_ptr(), 64, 32], "ppii")

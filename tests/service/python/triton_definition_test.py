@@ -20,6 +20,7 @@ from cubind.triton import _triton_private as private
 from cubind.triton import definition as d
 from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
+from triton.language.extra.cuda import num_warps
 from triton_running import Worker
 
 
@@ -86,6 +87,23 @@ class Contents(unittest.TestCase):
         found = stub.question_of(kernel, x, x, 1000, 2.0, 1, None)
         self.assertEqual([each.storage for each in found.arguments[:2]], [0, 0])
 
+    def test_configurations_share_ttir_that_does_not_depend_on_their_options(self):
+        def by_warps(x, y, N, factor, one, bias, BLOCK: tl.constexpr):
+            at = tl.arange(0, BLOCK)
+            tl.store(y + at, tl.load(x + at) * num_warps())
+
+        configs = [triton.Config({"BLOCK": 128}, num_warps=warps) for warps in (1, 2)]
+        first_stage = private._first_stage
+        with unittest.mock.patch.object(private, "_first_stage", side_effect=first_stage) as made:
+            self.assertEqual((len(call(configs=configs).texts), made.call_count), (1, 1))
+            self.assertEqual((len(call(by_warps, configs).texts), made.call_count), (2, 3))
+
+    def test_a_tensor_that_is_not_given_is_not_reset(self):
+        kernel = triton.autotune(stub.configurations(128, 256), [], reset_to_zero=["y", "bias"])
+        x = stub.Tensor((1000,))
+        found = stub.question_of(kernel(triton.jit(scale)), x, x, 1000, 2.0, 1, None)
+        self.assertEqual(found.reset_to_zero, ("y",))
+
     def test_its_ttir_compiles_to_what_triton_launches(self):
         stub.forget()
         kernel = triton.autotune(stub.configurations(128, 256), [])(triton.jit(scale))
@@ -105,7 +123,7 @@ class Roles(unittest.TestCase):
             with self.subTest(name):
                 options = make_backend(target).parse_options(dict(case.options))
                 source = private.Source(case.source(), options, target, {}, {}, {}, None)
-                self.assertEqual(_roles.roles_of(private.make_ttir(source)), case.roles.split())
+                self.assertEqual(_roles.roles_of(private.TtirMaker().module(source)), case.roles.split())
 
 
 class Identity(unittest.TestCase):

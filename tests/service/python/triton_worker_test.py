@@ -31,7 +31,7 @@ def ttir_of(case, target):
     options = make_backend(target).parse_options(dict(case.options))
     source = private.Source(case.source(), options, target, {}, {}, {}, None)
     with unittest.mock.patch.dict(os.environ, TRITON_DISABLE_LINE_INFO="0"):
-        return private.make_ttir(source).str_nodebug().encode()
+        return private.TtirMaker().module(source).str_nodebug().encode()
 
 
 class Compiles(unittest.TestCase):
