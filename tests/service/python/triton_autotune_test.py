@@ -239,18 +239,6 @@ class Meaning(Case):
         self.call(tuned(configs=stub.configurations(128)))
         self.assertEqual((daemon.asked, blocks()), ([], [8]))
 
-    def test_an_interpreted_kernel_stays_so(self):
-        program = (
-            "import cubind.triton, triton_stub as stub, numpy as np, triton, triton_autotune_test as t\n"
-            "daemon = stub.Daemon(1); cubind.triton.install(daemon)\n"
-            "print(type(t.tuned().fn).__name__, daemon.asked)"
-        )
-        environment = {**os.environ, "TRITON_INTERPRET": "1"}
-        command = [sys.executable, "-B", "-c", program]
-        folder = pathlib.Path(__file__).parent
-        found = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
-        self.assertEqual(found.stdout.strip() or found.stderr, "InterpretedFunction []")
-
 
 class Patch(Case):
     def test_it_is_taken_back_with_its_choices(self):

@@ -1,6 +1,10 @@
 """Definitions of calls with torch's tensors: memory that is shared, integers, and grids that look at
 tensors."""
 
+import os
+import pathlib
+import subprocess
+import sys
 import unittest
 import warnings
 
@@ -93,6 +97,24 @@ class Torch(unittest.TestCase):
         self.assertEqual(len(daemon.asked), 1)
         self.assertIn("a grid that depends on tensors: it calls aten.max", cubind.triton.report())
         self.assertIn("a grid that fails without tensors", cubind.triton.report())
+
+    def test_an_interpreted_kernel_is_tuned_by_triton(self):
+        program = (
+            "from triton_torch_test import *\n"
+            "stub.start()\n"
+            "daemon = stub.Daemon(1)\n"
+            "cubind.triton.install(daemon)\n"
+            "x, y = torch.rand(100), torch.empty(100)\n"
+            "gather[(1,)](x, torch.arange(100), y, 100)\n"
+            "print(torch.equal(x, y), daemon.asked, stub.Driver.benchmarked, cubind.triton.report())"
+        )
+        environment = os.environ | {"TRITON_INTERPRET": "1"}
+        command = [sys.executable, "-B", "-W", "ignore", "-c", program]
+        folder = pathlib.Path(__file__).parent
+        found = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+        self.assertRegex(
+            found.stdout, r"True \[\] 2 .*gather: 1 times Triton's own: it is interpreted", found.stderr
+        )
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ _ARCHITECTURE = re.compile(r"sm_(\d{2,3})a?")
 class RequestError(Exception):
     """The request is not for this worker: what is wrong, where, and what would be right."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message[:1024])  # it may quote what was sent
+
 
 @dataclasses.dataclass
 class Request:
