@@ -1,0 +1,61 @@
+"""python -m cubind.triton runs a program as Python runs it."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import triton_found  # noqa: F401  first: it looks for a Python with Triton
+
+
+class Program(unittest.TestCase):
+    def run_program(self, text, *arguments, **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "program.py")
+            path.write_text(text)
+            pathlib.Path(folder, "neighbour.py").write_text("word = 'imported'")
+            command = [sys.executable, "-B", "-m", "cubind.triton", *(arguments or (str(path), "a", "-b"))]
+            environment = {**os.environ, **environment}
+            found = subprocess.run(command, env=environment, capture_output=True, text=True, cwd="/")
+            return found.stdout, found.stderr, found.returncode
+
+    def test_a_script_runs_as_python_runs_it(self):
+        text = (
+            "import sys, neighbour\n"
+            "from cubind.triton import _install\n"
+            "print(__name__, sys.argv[1:], neighbour.word, bool(_install._installed.patch))\n"
+            "sys.exit(3)"
+        )
+        out, err, code = self.run_program(text)
+        self.assertEqual((out, code), ("__main__ ['a', '-b'] imported True\n", 3), err)
+
+    def test_a_module_runs_as_python_runs_it(self):
+        out, err, code = self.run_program("", "-m", "json.tool", "--help")
+        self.assertIn("usage: ", out, err)
+        self.assertEqual(code, 0)
+
+    def test_turned_off_it_patches_nothing(self):
+        text = "from cubind.triton import _install\nprint(_install._installed.patch)"
+        self.assertEqual(self.run_program(text, CUBIND="0")[0], "None\n")
+
+    def test_without_a_script_it_says_how_to_call_it(self):
+        _, err, code = self.run_program("", "--help")
+        self.assertIn("usage: python -m cubind.triton", err)
+        self.assertEqual(code, 1)
+
+    def test_another_version_of_triton_is_refused_and_the_program_runs(self):
+        text = "import triton\nprint('runs')"
+        with tempfile.TemporaryDirectory() as folder:
+            fake = pathlib.Path(folder, "triton")
+            fake.mkdir()
+            (fake / "__init__.py").write_text("__version__ = '9.1.0'")
+            path = f"{folder}:{os.environ.get('PYTHONPATH', '')}"
+            out, err, code = self.run_program(text, PYTHONPATH=path)
+        self.assertEqual((out, code), ("runs\n", 0))
+        self.assertIn("Triton 9.1.0 is not supported: 3.4 to 3.8 are", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
