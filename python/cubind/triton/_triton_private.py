@@ -168,6 +168,8 @@ def _specialize(jit: JITFunction[Any], args: tuple[Any, ...], grid: Any, kwargs:
     else:
         packed = _pack_arguments_of_3_4(jit, backend, kwargs, bound, specialization)
     options, signature, constants, attributes = packed
+    if options.arch != f"sm{target.arch}":
+        raise StaysOwnError(f"is compiled for {options.arch} on sm{target.arch}")
     source = ASTSource(jit, signature, constants, attributes)
     return Source(source, options, target, bound, signature, attributes, grid)
 
@@ -221,7 +223,8 @@ class TtirMaker:
     def module(self, source: Source) -> Any:
         """The module of the source's TTIR, in its one form: without locations and names of values. Raises
         what Triton does for a kernel that it cannot compile."""
-        made = self._made.setdefault(f"{source.source.hash()} {source.target}", [])
+        key = f"{source.source.hash()} {source.source.constants} {source.target}"
+        made = self._made.setdefault(key, [])
         for seen, module in made:
             if all(getattr(source.options, name) == value for name, value in seen.items()):
                 return module
@@ -255,11 +258,14 @@ def _first_stage(source: Source, options: Any) -> str:
     backend = make_backend(source.target)
     context = _context(backend)
     make_ir = source.source.make_ir
-    target = (
-        [source.target] if "target" in inspect.signature(make_ir).parameters else []
-    )  # Triton 3.4 has none
-    codegen = backend.get_codegen_implementation(options)
-    module = make_ir(*target, options, codegen, backend.get_module_map(), context)
+    takes_target = "target" in inspect.signature(make_ir).parameters  # not with Triton 3.4
+    module = make_ir(
+        *([source.target] if takes_target else []),
+        options,
+        backend.get_codegen_implementation(options),
+        backend.get_module_map(),
+        context,
+    )
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, source.source.language)
     text: str = stages["ttir"](module, {"target": source.target, **vars(source.options)}).str_nodebug()

@@ -107,6 +107,14 @@ class Refuses(unittest.TestCase):
         self.assertIn("options/num_warps: 3 is not a power", self.refusal(options={"num_warps": 3}))
         self.assertIn("options/num_warps: True is no", self.refusal(options={"num_warps": True}))
 
+    def test_attributes_with_the_names_of_options_change_nothing(self):
+        ttir = ttir_of(triton_kernels.CASES["masks"], HOPPER)
+        named = b'module attributes {ttg.ir_override = "/etc/passwd", "ttg.num-warps" = 32 : i32} {'
+        _, plain = self.worker.compile(ttir)
+        _, cubin = self.worker.compile(ttir.replace(b"module {", named))
+        self.assertTrue(plain)
+        self.assertEqual(cubin, plain)
+
     def test_another_triton_another_field_and_another_architecture_are_named(self):
         self.assertIn("triton: '3.0.0' is asked for", self.refusal(triton="3.0.0"))
         self.assertIn("path: not a field of a request", self.refusal(path="/etc/passwd"))
