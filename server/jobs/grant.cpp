@@ -39,9 +39,8 @@ void add_trials(Lease& lease, const OfferedDevice& device, StoreReader& reader) 
 }
 
 bool are_compiled_alike(const KernelSpec& spec, const Problem& a, const Problem& b) {
-  const ArtifactSource of_a = artifact_source(spec, a, spec.defaults.front(), "");
-  const ArtifactSource of_b = artifact_source(spec, b, spec.defaults.front(), "");
-  return of_a.entries == of_b.entries && of_a.options == of_b.options && of_a.defines == of_b.defines;
+  return artifact_source(spec, a, spec.defaults.front(), "") ==
+         artifact_source(spec, b, spec.defaults.front(), "");
 }
 
 /// Problems with a record that differ from this one in nothing that is compiled in.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -161,13 +162,31 @@ struct SourceDigests {
   bool operator==(const SourceDigests&) const = default;
 };
 
+/// One way to compile a Triton kernel: a text of Triton's IR, and the options of the compile behind it.
+struct TritonVariant {
+  std::string path;  // of the text within the bundle: "DIGEST.ttir"
+  Digest ttir;
+  std::string options;  // JSON with sorted names and no spaces
+  bool operator==(const TritonVariant&) const = default;
+};
+
+/// The code of a kernel in Triton's IR (TTIR): made by one version of Triton for one architecture. Value i of
+/// CONFIG, the spec's only tunable, is variants.at(i).
+struct TritonCode {
+  std::string version;       // "3.6.0"
+  std::string ptxas;         // "12.9"
+  std::string architecture;  // "sm_90"
+  std::map<std::int64_t, TritonVariant> variants;
+};
+
 /// Parsed and checked. Every error of the factory functions is Error(InvalidArgument) whose where() is "file
 /// /json/pointer".
 class KernelSpec {
  public:
   std::string name;
   std::string file;    // as the user names it
-  std::string source;  // path of the CUDA source within the spec's folder
+  std::string source;  // path of the CUDA source within the spec's folder; empty for a Triton kernel
+  std::optional<TritonCode> triton;
   std::vector<DimSpec> dims;
   std::vector<TypeSpec> types;
   std::vector<NamedValue> flags;  // with their defaults
@@ -223,6 +242,8 @@ class KernelSpec {
   Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;
   /// Throws Error(InvalidArgument) at the spec's pointer where an expression fails or is negative.
   ToleranceBounds bounds(const ArgumentSpec& output, const Problem& problem) const;
+  /// The variant that a configuration of a Triton kernel names.
+  const TritonVariant& triton_variant(const Configuration& configuration) const;
   /// Throws as bounds() does.
   WorkSizes work_sizes(const Problem& problem) const;
 };

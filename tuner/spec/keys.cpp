@@ -191,43 +191,64 @@ void sort_and_unite(std::vector<std::string>& texts) {
   texts.erase(doubled.begin(), doubled.end());
 }
 
-ArtifactSource artifact_source_of(const SourceDigests& digests, const std::vector<LaunchSpec>& launches,
-                                  const Problem& problem, const Configuration& configuration,
-                                  const std::string& architecture) {
-  ArtifactSource result;
-  result.source = digests.source;
-  result.includes = digests.includes;
-  result.architecture = architecture;
+std::vector<std::string> entries_of(const std::vector<LaunchSpec>& launches, const Problem& problem,
+                                    const Configuration& configuration) {
+  std::vector<std::string> entries;
   for (const LaunchSpec& launch : launches) {
-    result.entries.push_back(substitute(launch.entry, problem, configuration));
+    entries.push_back(substitute(launch.entry, problem, configuration));
   }
-  return result;
+  return entries;
+}
+
+NvrtcSource nvrtc_source(const KernelSpec& spec, const Problem& problem, const Configuration& configuration) {
+  NvrtcSource code{spec.source_digests.source, spec.source_digests.includes, {}, {}};
+  for (const std::string& define : spec.defines) {
+    code.defines.push_back(substitute(define, problem, configuration));
+  }
+  for (const std::string& option : spec.options) {
+    code.options.push_back(substitute(option, problem, configuration));
+  }
+  sort_and_unite(code.options);
+  return code;
+}
+
+TritonSource triton_source(const KernelSpec& spec, const Configuration& configuration) {
+  const TritonVariant& variant = spec.triton_variant(configuration);
+  return {variant.ttir, variant.options};
+}
+
+void put_code(KeyEncoder& key, const ArtifactSource& source, const NvrtcSource& code) {
+  put_sources(key, code.source, code.includes);
+  put_strings(key, "entries", source.entries);
+  put_strings(key, "options", code.options);
+  put_strings(key, "defines", code.defines);
+}
+
+// Without the entries: they are labels, and the text has the kernel's name.
+void put_code(KeyEncoder& key, const ArtifactSource&, const TritonSource& code) {
+  key.field("ttir", code.ttir).field("triton_options", code.options);
 }
 
 }  // namespace
 
 ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
                                const Configuration& configuration, const std::string& architecture) {
-  ArtifactSource result =
-      artifact_source_of(spec.source_digests, spec.launches, problem, configuration, architecture);
-  for (const std::string& define : spec.defines) {
-    result.defines.push_back(substitute(define, problem, configuration));
+  ArtifactSource result{{}, entries_of(spec.launches, problem, configuration), architecture};
+  if (spec.triton) {
+    result.code = triton_source(spec, configuration);
+  } else {
+    result.code = nvrtc_source(spec, problem, configuration);
   }
-  for (const std::string& option : spec.options) {
-    result.options.push_back(substitute(option, problem, configuration));
-  }
-  sort_and_unite(result.options);
   return result;
 }
 
 ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& problem,
                                          const std::string& architecture) {
-  ArtifactSource result =
-      artifact_source_of(spec.reference_digests, spec.reference.launches, problem, {}, architecture);
-  std::ranges::remove_copy_if(
-      spec.options, std::back_inserter(result.options),
-      [](const std::string& option) { return changes_results(option) || has_placeholders(option); });
-  return result;
+  NvrtcSource code{spec.reference_digests.source, spec.reference_digests.includes, {}, {}};
+  std::ranges::remove_copy_if(spec.options, std::back_inserter(code.options), [](const std::string& option) {
+    return changes_results(option) || has_placeholders(option);
+  });
+  return {std::move(code), entries_of(spec.reference.launches, problem, {}), architecture};
 }
 
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain) {
@@ -243,10 +264,7 @@ std::uint32_t toolchain_major(const ToolchainIdentity& toolchain) {
 
 Key artifact_key(const ArtifactSource& source, const ToolchainIdentity& toolchain) {
   KeyEncoder key("artifact", kArtifactVersion);
-  put_sources(key, source.source, source.includes);
-  put_strings(key, "entries", source.entries);
-  put_strings(key, "options", source.options);
-  put_strings(key, "defines", source.defines);
+  std::visit([&](const auto& code) { put_code(key, source, code); }, source.code);
   key.field("architecture", source.architecture)
       .field("nvrtc", toolchain.nvrtc)
       .field("builtins", toolchain.builtins)

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -31,15 +33,28 @@ struct ToolchainIdentity {
 /// 13 of "nvrtc 13.0"; 0 if the name has no version.
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain);
 
-/// The part that the daemon can compute without a toolchain: source, own include closure, entries, options,
-/// -D values, architecture.
-struct ArtifactSource {
+/// CUDA C++ for NVRTC.
+struct NvrtcSource {
   Digest source;
   std::vector<std::pair<std::string, Digest>> includes;  // sorted; the spec's own files
-  std::vector<std::string> entries;                      // name expressions in launch order
   std::vector<std::string> options;                      // canonical
   std::vector<std::string> defines;                      // NAME=VALUE
+  bool operator==(const NvrtcSource&) const = default;
+};
+
+/// A text of Triton's IR, without locations.
+struct TritonSource {
+  Digest ttir;
+  std::string options;  // canonical JSON
+  bool operator==(const TritonSource&) const = default;
+};
+
+/// The part that the daemon can compute without a toolchain.
+struct ArtifactSource {
+  std::variant<NvrtcSource, TritonSource> code;
+  std::vector<std::string> entries;  // in launch order: name expressions of CUDA C++, else labels
   std::string architecture;
+  bool operator==(const ArtifactSource&) const = default;
 };
 
 ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,

@@ -128,6 +128,8 @@ Names launched_arguments(const std::vector<LaunchSpec>& launches) {
   return names;
 }
 
+}  // namespace
+
 void check_arguments(const JsonNode& root, const KernelSpec& spec) {
   const Names launched = launched_arguments(spec.launches);
   const Names referenced = launched_arguments(spec.reference.launches);
@@ -151,8 +153,6 @@ void check_arguments(const JsonNode& root, const KernelSpec& spec) {
     arguments.fail("nothing can be verified: no argument has the role out, inout or zero");
   }
 }
-
-}  // namespace
 
 void check_spec(const JsonNode& root, const KernelSpec& spec) {
   const Names effective = effective_names(spec);

@@ -34,6 +34,30 @@ void refuse_other_documents(const JsonNode& root) {
   }
 }
 
+void read_cuda_document(const JsonNode& root, KernelSpec& spec) {
+  root.expect_keys({"$schema", "name",      "language",   "description",   "source",
+                    "headers", "problem",   "specialize", "tunables",      "constraints",
+                    "default", "arguments", "launches",   "reference",     "tolerance",
+                    "work",    "options",   "defines",    "arch_features", "baseline"});
+  // Keys for readers and editors are not kept.
+  root.string_or("$schema", "");
+  root.string_or("description", "");
+  root.string_or("baseline", "");
+  spec.source = read_path(root.at("source"));
+  read_problem(root, spec);
+  read_tunables(root, spec);
+  const SpecScopes scopes = make_scopes(spec);
+  read_constraints(root, scopes, spec);
+  read_defaults(root, spec);
+  read_arguments(root, scopes, spec);
+  read_compilation(root, spec);
+  read_launches(root, scopes, spec);
+  read_reference(root, scopes, spec);
+  read_tolerance(root, scopes, spec);
+  read_work(root, scopes, spec);
+  check_spec(root, spec);
+}
+
 }  // namespace
 
 void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
@@ -58,29 +82,15 @@ KernelSpec read_spec_document(std::string_view text, const std::string& file) {
   }
   refuse_other_documents(root);
   refuse_scenarios(root);
-  root.expect_keys({"$schema", "name", "description", "source", "headers", "problem", "specialize",
-                    "tunables", "constraints", "default", "arguments", "launches", "reference", "tolerance",
-                    "work", "options", "defines", "arch_features", "baseline"});
-  // Keys for readers and editors are not kept.
-  root.string_or("$schema", "");
-  root.string_or("description", "");
-  root.string_or("baseline", "");
+  const auto language = root.find("language");
   KernelSpec spec;
   spec.file = file;
   spec.name = read_kernel_name(root.at("name"));
-  spec.source = read_path(root.at("source"));
-  read_problem(root, spec);
-  read_tunables(root, spec);
-  const SpecScopes scopes = make_scopes(spec);
-  read_constraints(root, scopes, spec);
-  read_defaults(root, spec);
-  read_arguments(root, scopes, spec);
-  read_compilation(root, spec);
-  read_launches(root, scopes, spec);
-  read_reference(root, scopes, spec);
-  read_tolerance(root, scopes, spec);
-  read_work(root, scopes, spec);
-  check_spec(root, spec);
+  if (language && language->as_choice({"cuda", "triton"}) == 1) {
+    read_triton_document(root, spec);
+  } else {
+    read_cuda_document(root, spec);
+  }
   return spec;
 }
 

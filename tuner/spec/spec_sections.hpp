@@ -30,9 +30,15 @@ void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec)
 /// /options, /defines, /headers, /arch_features.
 void read_compilation(const JsonNode& root, KernelSpec& spec);
 
+/// Everything but the name of a spec whose language is Triton.
+void read_triton_document(const JsonNode& root, KernelSpec& spec);
+
 /// Refuses a shape that has another number of elements than its extent, for any of some problems
 /// that meet the constraints of a default configuration.
 void check_shapes(const JsonNode& root, const KernelSpec& spec);
+
+/// Refuses arguments that no launch is given, and a spec without an output.
+void check_arguments(const JsonNode& root, const KernelSpec& spec);
 
 /// Faults that only the whole spec shows: names that nothing uses, outputs that no launch or no reference
 /// writes, listed types without a tolerance.

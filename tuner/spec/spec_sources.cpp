@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/key_encoder.hpp"
 #include "base/text.hpp"
 #include "tuner/includes/include_closure.hpp"
 #include "tuner/spec/kernel_spec.hpp"
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMaxFileBytes = 64u << 20;
 constexpr std::size_t kMaxBundleFiles = 4096;
 constexpr std::uint64_t kMaxBundleBytes = 64u << 20;
+constexpr std::uint64_t kMaxTtirBytes = 4u << 20;  // Triton takes 6.5 GB for 78 MB
 
 // The scanner knows sources and lines; here the spec's file and pointer are put before them.
 IncludeClosure closure_of(const KernelSpec& spec, const std::string& source, std::string_view pointer,
@@ -84,7 +87,43 @@ std::vector<FileMacro> file_macros(const KernelSpec& spec) {
   return macros;
 }
 
+std::string ttir_place(const KernelSpec& spec, const TritonVariant& variant) {
+  return spec.file + " /configurations: " + variant.path;
+}
+
+void check_ttir(const KernelSpec& spec, const TritonVariant& variant, const std::string& text) {
+  if (text.size() > kMaxTtirBytes) {
+    throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant),
+                std::to_string(text.size()) + " bytes of TTIR, at most " + std::to_string(kMaxTtirBytes) +
+                    " are allowed");
+  }
+  if (Digest::of(text) != variant.ttir) {
+    throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant),
+                "its content has another SHA-256 than its name");
+  }
+}
+
+// Each text is looked at once, although configurations may share it.
+void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
+  std::set<Digest> seen;
+  KeyEncoder all("ttir", 1);
+  for (const auto& [index, variant] : spec.triton->variants) {
+    if (seen.insert(variant.ttir).second) {
+      const auto text = search.own(variant.path);
+      if (!text) {
+        throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant), "the file is missing");
+      }
+      check_ttir(spec, variant, *text);
+    }
+    all.field("ttir", variant.ttir);
+  }
+  spec.source_digests.source = all.digest();
+}
+
 void add_digests(KernelSpec& spec, IncludeSearch search) {
+  if (spec.triton) {
+    return add_ttir_digests(spec, search);
+  }
   search.macros = file_macros(spec);
   spec.source_digests = digests_of(closure_of(spec, spec.source, "/source", search));
   if (spec.reference.kind == ReferenceSpec::Kind::Kernel) {

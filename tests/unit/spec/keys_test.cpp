@@ -50,6 +50,8 @@ struct Question {
   }
 };
 
+const NvrtcSource& nvrtc(const ArtifactSource& source) { return std::get<NvrtcSource>(source.code); }
+
 }  // namespace
 
 TEST_CASE("the encodings of all keys are pinned by golden digests") {
@@ -109,7 +111,7 @@ TEST_CASE("an option with a tunable enters the artifact key as it is expanded") 
   }
   CHECK(tuned.artifact() == plain.artifact());
   const auto spec = tuned.builder.parse();
-  CHECK(reference_artifact_source(*spec, problem_of(*spec), "sm_90").options.empty());
+  CHECK(nvrtc(reference_artifact_source(*spec, problem_of(*spec), "sm_90")).options.empty());
 }
 
 TEST_CASE("two spellings and orders of the same options give the same artifact key") {
@@ -126,7 +128,7 @@ TEST_CASE("changing a define changes the artifact key") {
   CHECK(changed.artifact() != Question().artifact());
   const auto spec = changed.builder.parse();
   const auto source = artifact_source(*spec, problem_of(*spec), configuration(128, 4), "sm_90");
-  CHECK(source.defines == std::vector<std::string>{"WIDTH=4"});
+  CHECK(nvrtc(source).defines == std::vector<std::string>{"WIDTH=4"});
 }
 
 TEST_CASE("changing the architecture changes the artifact key") {
@@ -376,8 +378,8 @@ TEST_CASE("a reference is compiled without the options that change results") {
   SpecBuilder builder;
   builder.json["options"] = {"--use_fast_math", "--std=c++20", "--fmad=false"};
   const auto spec = builder.parse();
-  CHECK(artifact_source(*spec, problem_of(*spec), configuration(), "sm_90").options.size() == 3);
-  CHECK(reference_artifact_source(*spec, problem_of(*spec), "sm_90").options ==
+  CHECK(nvrtc(artifact_source(*spec, problem_of(*spec), configuration(), "sm_90")).options.size() == 3);
+  CHECK(nvrtc(reference_artifact_source(*spec, problem_of(*spec), "sm_90")).options ==
         std::vector<std::string>{"--std=c++20"});
 }
 

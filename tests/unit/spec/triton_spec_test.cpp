@@ -1,0 +1,190 @@
+#include <catch2/catch.hpp>
+
+#include "base/digest.hpp"
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "tests/unit/spec/spec_builder.hpp"
+#include "tuner/plan/launch_plan.hpp"
+#include "tuner/spec/keys.hpp"
+#include "tuner/spec/space.hpp"
+
+namespace cubind::test {
+namespace {
+
+OrderedJson configuration_of(std::int64_t index, const std::string& ttir, int warps, std::int64_t blocks) {
+  return {{"index", index},
+          {"ttir", Digest::of(ttir).hex()},
+          {"options", {{"num_warps", warps}, {"num_stages", 3}}},
+          {"grid", {blocks, 1, 1}}};
+}
+
+/// "rows": y = x for N elements; four configurations of two texts, the third of which Triton refused.
+struct TritonBuilder {
+  TritonBuilder() {
+    json = {{"name", ""},
+            {"language", "triton"},
+            {"triton",
+             {{"version", "3.6.0"},
+              {"ptxas", "12.9"},
+              {"architecture", "sm_90"},
+              {"entry", "rows"},
+              {"key", OrderedJson::parse(R"([["N", 4096], ["dtype", "fp32"]])")},
+              {"trailing_pointers", 2}}},
+            {"problem", {{"dims", {{"N", "elements"}}}}},
+            {"configurations",
+             {configuration_of(0, "a", 4, 32), configuration_of(1, "b", 8, 16),
+              configuration_of(3, "a", 8, 32), configuration_of(4, "b", 8, 32)}},
+            {"arguments",
+             {{"x", {{"buffer", "f32"}, {"extent", 4096}, {"role", "in"}}},
+              {"y", {{"buffer", "f32"}, {"extent", 4096}, {"role", "out"}}},
+              {"n", {{"scalar", "i32"}, {"expr", 4096}}}}},
+            {"tolerance", {{"f32", {{"rtol", 0}, {"atol", 0}}}}}};
+  }
+  std::string text() const { return json.dump(); }
+  /// The name that the reader asks for.
+  std::string right_name() const {
+    try {
+      parse_kernel_spec({"rows.json", text(), files()});
+    } catch (const Error& error) {
+      const std::string& cause = error.cause();
+      REQUIRE(error.where() == "rows.json /name");
+      return cause.substr(9, cause.find('"', 9) - 9);
+    }
+    return json["name"];
+  }
+  std::shared_ptr<const KernelSpec> parse() {
+    if (json["name"] == "") {
+      json["name"] = "x";
+      json["name"] = right_name();
+    }
+    return parse_kernel_spec({"rows.json", text(), files()});
+  }
+  std::vector<SourceFile> files() const {
+    std::vector<SourceFile> all;
+    for (const std::string& ttir : texts) {
+      all.push_back({Digest::of(ttir).hex() + ".ttir", ttir});
+    }
+    return all;
+  }
+  OrderedJson json;
+  std::vector<std::string> texts{"a", "b"};
+};
+
+const Problem kProblem{{{"N", 4096}}, {}, {}, ""};
+
+Configuration config(std::int64_t index) { return {{{"CONFIG", index}}}; }
+
+LaunchPlan plan_of(const KernelSpec& spec, std::int64_t index) {
+  const PlanEvaluator plan(spec.plan_template(kProblem, config(index)), kProblem, config(index), h200());
+  return plan.evaluate(kProblem, config(index)).plan.value();
+}
+
+Key artifact_of(const KernelSpec& spec, std::int64_t index) {
+  return artifact_key(artifact_source(spec, kProblem, config(index), "sm_90"), {"triton 3.6.0", {}, {}, {}});
+}
+
+TEST_CASE("a Triton kernel's configurations are the values of CONFIG and the first one is the default") {
+  const auto spec = TritonBuilder().parse();
+  REQUIRE(spec->tunables.size() == 1);
+  CHECK(spec->tunables.front().values == std::vector<std::int64_t>{0, 1, 3, 4});
+  CHECK(spec->defaults == std::vector<Configuration>{config(0)});
+  CHECK(count_valid(*spec, kProblem, h200()).valid == 4);
+}
+
+TEST_CASE("a Triton kernel is launched with its configuration's grid and warps and two null pointers") {
+  const auto spec = TritonBuilder().parse();
+  for (const auto& [index, blocks, threads] :
+       {std::tuple{0, 32U, 128U}, {1, 16U, 256U}, {3, 32U, 256U}, {4, 32U, 256U}}) {
+    const Launch launch = plan_of(*spec, index).launches.at(0);
+    CHECK(launch.grid == Dim3{blocks, 1, 1});
+    CHECK(launch.block == Dim3{threads, 1, 1});
+    REQUIRE(launch.parameters.size() == 5);
+    CHECK(launch.parameters[4].value == 0);
+    CHECK(launch.parameters[4].type == DType::I64);
+  }
+}
+
+TEST_CASE("the artifact key of a Triton kernel is that of its text and options alone") {
+  TritonBuilder builder, other;
+  other.json["triton"]["key"] = OrderedJson::array();
+  other.json["configurations"][0]["grid"] = {7, 1, 1};
+  const auto spec = builder.parse(), same = other.parse();
+  CHECK(spec->name != same->name);
+  CHECK(artifact_of(*spec, 0) == artifact_of(*same, 0));
+  CHECK(artifact_of(*spec, 1) == artifact_of(*spec, 4));
+  CHECK(artifact_of(*spec, 0) != artifact_of(*spec, 3));
+  CHECK(artifact_of(*spec, 0) != artifact_of(*spec, 1));
+}
+
+TEST_CASE("the name of a Triton kernel follows from all that decides what is compiled and from its key") {
+  const std::string name = TritonBuilder().parse()->name;
+  CHECK(name.starts_with("rows_"));
+  const auto changed = [&](const char* pointer, const OrderedJson& value) {
+    TritonBuilder builder;
+    builder.json[OrderedJson::json_pointer(pointer)] = value;
+    return builder.parse()->name != name;
+  };
+  CHECK(changed("/triton/version", "3.7.0"));
+  CHECK(changed("/triton/ptxas", "13.0"));
+  CHECK(changed("/triton/architecture", "sm_100"));
+  CHECK(changed("/triton/key/0/1", 8192));
+  CHECK(changed("/configurations/1/options/num_stages", 2));
+  CHECK(changed("/configurations/1/ttir", Digest::of("a").hex()));
+  CHECK_FALSE(changed("/configurations/1/grid/0", 4));
+  CHECK_FALSE(changed("/description", "of rows"));
+}
+
+TEST_CASE("a Triton kernel under another's name is refused") {
+  TritonBuilder builder;
+  builder.json["name"] = "rows_00000000000000000000";
+  CHECK_THROWS_WITH(builder.parse(), Catch::Contains("/name: must be \"rows_") &&
+                                         Catch::Contains("digest of what is compiled"));
+}
+
+TEST_CASE("a TTIR file that is missing or has another content is refused") {
+  TritonBuilder builder;
+  builder.json["name"] = builder.parse()->name;
+  auto files = builder.files();
+  files[0].content = "c";
+  CHECK_THROWS_WITH(parse_kernel_spec({"rows.json", builder.text(), files}),
+                    Catch::Contains("another SHA-256 than its name"));
+  files.erase(files.begin());
+  CHECK_THROWS_WITH(parse_kernel_spec({"rows.json", builder.text(), files}),
+                    Catch::Contains("the file is missing"));
+}
+
+TEST_CASE("what a Triton spec cannot have is refused at its place") {
+  for (const auto& [pointer, value, message] :
+       std::initializer_list<std::tuple<const char*, OrderedJson, const char*>>{
+           {"/source", "k.cu", "/source: unexpected key"},
+           {"/problem/bucket", {{"N", "pow2"}}, "/problem/bucket: a Triton kernel has no buckets"},
+           {"/configurations/1/index", 0, "/configurations/1/index: indices ascend: 0 follows 0"},
+           {"/configurations/0/ttir", "abc", "/configurations/0/ttir: \"abc\" is not a SHA-256"},
+           {"/configurations/0/options/x", 1.5, "/configurations/0/options/x"},
+           {"/configurations/0/options/num_warps", 64, "/configurations/0/options/num_warps"},
+           {"/configurations/0/grid", {1, 1}, "/configurations/0/grid"},
+           {"/triton/trailing_pointers", 9, "/triton/trailing_pointers"},
+           {"/arguments/y/role", "in", "nothing can be verified"},
+           {"/language", "hip", "/language"}}) {
+    TritonBuilder builder;
+    builder.json["name"] = builder.parse()->name;
+    builder.json[OrderedJson::json_pointer(pointer)] = value;
+    INFO(pointer);
+    CHECK_THROWS_WITH(builder.parse(), Catch::Contains(message));
+  }
+}
+
+TEST_CASE("grids that differ in all of 256 configurations are launched as they are given") {
+  TritonBuilder builder;
+  builder.json["configurations"] = OrderedJson::array();
+  for (std::int64_t i = 0; i < 256; ++i) {
+    builder.json["configurations"].push_back(configuration_of(i, i % 2 == 0 ? "a" : "b", 4, i / 2 + 1));
+  }
+  const auto spec = builder.parse();
+  for (const std::int64_t i : {0, 1, 2, 100, 254, 255}) {
+    CHECK(plan_of(*spec, i).launches.at(0).grid.x == i / 2 + 1);
+  }
+}
+
+}  // namespace
+}  // namespace cubind::test
