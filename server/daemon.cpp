@@ -20,6 +20,7 @@
 #include "schemas/keepalive.hpp"
 #include "server/agent_process.hpp"
 #include "server/convert/limits.hpp"
+#include "server/defined_kernels.hpp"
 #include "server/listener.hpp"
 #include "server/port_watch.hpp"
 #include "server/prebuild.hpp"
@@ -87,6 +88,14 @@ void log_words_of_grpc() {
   });
 }
 
+std::filesystem::path defined_folder(const Config& config) { return config.database.string() + ".kernels"; }
+
+std::vector<std::filesystem::path> with(std::vector<std::filesystem::path> folders,
+                                        const std::filesystem::path& last) {
+  folders.push_back(last);
+  return folders;
+}
+
 /// A message is inflated before its size is compared with a limit: half a megabyte of gzip would become a
 /// gigabyte. So a call that says it is compressed is refused, and whatever comes compressed nevertheless
 /// stays as it is.
@@ -115,7 +124,8 @@ struct Daemon::Parts {
       : config(std::move(settings)),
         place(config.socket),
         store(Store::open(store_options(config, place.address()))),
-        kernels(config.kernels, clock, config.headers),
+        defined(defined_folder(config)),
+        kernels(with(config.kernels, defined_folder(config)), clock, config.headers),
         artifacts(*store),
         pins(*store, index),
         blobs(*store, config.cache_bytes),
@@ -124,8 +134,8 @@ struct Daemon::Parts {
         replies(kReplyCacheBytes),
         questions(kernels, index, fleet),
         scheduler(*store, index, kernels, clock, scheduler_options(config)),
-        context{*store, index,   kernels,   fleet, scheduler, artifacts,  pins, answerer,
-                blobs,  replies, questions, clock, jobs,      background, walks},
+        context{*store,   index, kernels, defined,   fleet, scheduler, artifacts,  pins,
+                answerer, blobs, replies, questions, clock, jobs,      background, walks},
         service(context),
         agent_service(context) {}
 
@@ -147,6 +157,7 @@ struct Daemon::Parts {
   std::unique_ptr<Store> store;
   Index index;
   Fleet fleet;
+  DefinedKernels defined;
   KernelLibrary kernels;
   ArtifactFinder artifacts;
   Pins pins;

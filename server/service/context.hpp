@@ -20,6 +20,7 @@
 
 namespace cubind {
 
+class DefinedKernels;
 class ReplyCache;
 class Store;
 
@@ -27,6 +28,7 @@ struct ServiceContext {
   Store& store;
   Index& index;
   KernelLibrary& kernels;
+  DefinedKernels& defined;
   Fleet& fleet;
   Scheduler& scheduler;  // on `jobs` alone
   ArtifactFinder& artifacts;

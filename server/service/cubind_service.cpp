@@ -3,6 +3,7 @@
 #include "server/service/agent_stream.hpp"
 #include "server/service/artifact_call.hpp"
 #include "server/service/check_call.hpp"
+#include "server/service/define_call.hpp"
 #include "server/service/forget_call.hpp"
 #include "server/service/job_list.hpp"
 #include "server/service/lists.hpp"
@@ -110,6 +111,11 @@ grpc::ServerWriteReactor<v1::TableChunk>* CubindService::ExportTable(grpc::Callb
 grpc::ServerReadReactor<v1::TableChunk>* CubindService::ImportTable(grpc::CallbackServerContext*,
                                                                     v1::ImportTableReply* reply) {
   return ImportCall::start(context_, *reply);
+}
+
+grpc::ServerReadReactor<v1::DefineKernelPart>* CubindService::DefineKernel(grpc::CallbackServerContext*,
+                                                                           v1::DefineKernelReply* reply) {
+  return DefineCall::start(context_, *reply);
 }
 
 grpc::ServerUnaryReactor* CubindService::GetStatus(grpc::CallbackServerContext* call,

@@ -40,6 +40,8 @@ class CubindService final : public v1::Cubind::WithRawCallbackMethod_GetVariant<
                                          v1::ForgetFaultsReply* reply) override;
   grpc::ServerWriteReactor<v1::TableChunk>* ExportTable(grpc::CallbackServerContext* call,
                                                         const v1::ExportTableRequest* request) override;
+  grpc::ServerReadReactor<v1::DefineKernelPart>* DefineKernel(grpc::CallbackServerContext* call,
+                                                              v1::DefineKernelReply* reply) override;
   grpc::ServerReadReactor<v1::TableChunk>* ImportTable(grpc::CallbackServerContext* call,
                                                        v1::ImportTableReply* reply) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest* request,

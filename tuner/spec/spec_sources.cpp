@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMaxFileBytes = 64u << 20;
 constexpr std::size_t kMaxBundleFiles = 4096;
 constexpr std::uint64_t kMaxBundleBytes = 64u << 20;
+constexpr std::string_view kTtirSuffix = ".ttir";
 constexpr std::uint64_t kMaxTtirBytes = 4u << 20;  // Triton takes 6.5 GB for 78 MB
 
 // The scanner knows sources and lines; here the spec's file and pointer are put before them.
@@ -184,12 +185,13 @@ class FolderReader {
   FolderReader(fs::path folder, const SourceFolders& folders, const OnLook& on_look)
       : folder_(std::move(folder)), folders_(folders), on_look_(on_look) {}
 
+  // A text of TTIR is named by its content: once it was read, it is not looked at again.
   std::optional<std::string> read(const std::string& path) {
     if (const auto known = files_.find(path); known != files_.end()) {
       return known->second;
     }
     const fs::path full = folder_ / path;
-    if (on_look_) {
+    if (on_look_ && !path.ends_with(kTtirSuffix)) {
       on_look_(full);
     }
     auto content = folders_.read(full, kMaxFileBytes);

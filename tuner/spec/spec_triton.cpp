@@ -1,7 +1,7 @@
 // A spec whose language is Triton: what stands in it, and the sections that follow from that.
 //
-// Its name ends with the digest of everything that decides what is compiled and which problem is meant, so
-// that no two kernels have one name, whoever defined them.
+// Its name ends with the digest of everything that decides what is compiled and which problem is meant: no
+// caller can define another kernel under the same name.
 #include <algorithm>
 #include <string>
 

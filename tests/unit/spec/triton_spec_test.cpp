@@ -1,8 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "base/digest.hpp"
-#include "base/error.hpp"
-#include "base/json.hpp"
+#include "tests/support/triton_spec.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
 #include "tuner/plan/launch_plan.hpp"
 #include "tuner/spec/keys.hpp"
@@ -10,65 +8,6 @@
 
 namespace cubind::test {
 namespace {
-
-OrderedJson configuration_of(std::int64_t index, const std::string& ttir, int warps, std::int64_t blocks) {
-  return {{"index", index},
-          {"ttir", Digest::of(ttir).hex()},
-          {"options", {{"num_warps", warps}, {"num_stages", 3}}},
-          {"grid", {blocks, 1, 1}}};
-}
-
-/// "rows": y = x for N elements; four configurations of two texts, the third of which Triton refused.
-struct TritonBuilder {
-  TritonBuilder() {
-    json = {{"name", ""},
-            {"language", "triton"},
-            {"triton",
-             {{"version", "3.6.0"},
-              {"ptxas", "12.9"},
-              {"architecture", "sm_90"},
-              {"entry", "rows"},
-              {"key", OrderedJson::parse(R"([["N", 4096], ["dtype", "fp32"]])")},
-              {"trailing_pointers", 2}}},
-            {"problem", {{"dims", {{"N", "elements"}}}}},
-            {"configurations",
-             {configuration_of(0, "a", 4, 32), configuration_of(1, "b", 8, 16),
-              configuration_of(3, "a", 8, 32), configuration_of(4, "b", 8, 32)}},
-            {"arguments",
-             {{"x", {{"buffer", "f32"}, {"extent", 4096}, {"role", "in"}}},
-              {"y", {{"buffer", "f32"}, {"extent", 4096}, {"role", "out"}}},
-              {"n", {{"scalar", "i32"}, {"expr", 4096}}}}},
-            {"tolerance", {{"f32", {{"rtol", 0}, {"atol", 0}}}}}};
-  }
-  std::string text() const { return json.dump(); }
-  /// The name that the reader asks for.
-  std::string right_name() const {
-    try {
-      parse_kernel_spec({"rows.json", text(), files()});
-    } catch (const Error& error) {
-      const std::string& cause = error.cause();
-      REQUIRE(error.where() == "rows.json /name");
-      return cause.substr(9, cause.find('"', 9) - 9);
-    }
-    return json["name"];
-  }
-  std::shared_ptr<const KernelSpec> parse() {
-    if (json["name"] == "") {
-      json["name"] = "x";
-      json["name"] = right_name();
-    }
-    return parse_kernel_spec({"rows.json", text(), files()});
-  }
-  std::vector<SourceFile> files() const {
-    std::vector<SourceFile> all;
-    for (const std::string& ttir : texts) {
-      all.push_back({Digest::of(ttir).hex() + ".ttir", ttir});
-    }
-    return all;
-  }
-  OrderedJson json;
-  std::vector<std::string> texts{"a", "b"};
-};
 
 const Problem kProblem{{{"N", 4096}}, {}, {}, ""};
 
@@ -84,7 +23,7 @@ Key artifact_of(const KernelSpec& spec, std::int64_t index) {
 }
 
 TEST_CASE("a Triton kernel's configurations are the values of CONFIG and the first one is the default") {
-  const auto spec = TritonBuilder().parse();
+  const auto spec = TritonSpec().parse();
   REQUIRE(spec->tunables.size() == 1);
   CHECK(spec->tunables.front().values == std::vector<std::int64_t>{0, 1, 3, 4});
   CHECK(spec->defaults == std::vector<Configuration>{config(0)});
@@ -92,7 +31,7 @@ TEST_CASE("a Triton kernel's configurations are the values of CONFIG and the fir
 }
 
 TEST_CASE("a Triton kernel is launched with its configuration's grid and warps and two null pointers") {
-  const auto spec = TritonBuilder().parse();
+  const auto spec = TritonSpec().parse();
   for (const auto& [index, blocks, threads] :
        {std::tuple{0, 32U, 128U}, {1, 16U, 256U}, {3, 32U, 256U}, {4, 32U, 256U}}) {
     const Launch launch = plan_of(*spec, index).launches.at(0);
@@ -105,7 +44,7 @@ TEST_CASE("a Triton kernel is launched with its configuration's grid and warps a
 }
 
 TEST_CASE("the artifact key of a Triton kernel is that of its text and options alone") {
-  TritonBuilder builder, other;
+  TritonSpec builder, other;
   other.json["triton"]["key"] = OrderedJson::array();
   other.json["configurations"][0]["grid"] = {7, 1, 1};
   const auto spec = builder.parse(), same = other.parse();
@@ -117,10 +56,10 @@ TEST_CASE("the artifact key of a Triton kernel is that of its text and options a
 }
 
 TEST_CASE("the name of a Triton kernel follows from all that decides what is compiled and from its key") {
-  const std::string name = TritonBuilder().parse()->name;
+  const std::string name = TritonSpec().parse()->name;
   CHECK(name.starts_with("rows_"));
   const auto changed = [&](const char* pointer, const OrderedJson& value) {
-    TritonBuilder builder;
+    TritonSpec builder;
     builder.json[OrderedJson::json_pointer(pointer)] = value;
     return builder.parse()->name != name;
   };
@@ -135,14 +74,14 @@ TEST_CASE("the name of a Triton kernel follows from all that decides what is com
 }
 
 TEST_CASE("a Triton kernel under another's name is refused") {
-  TritonBuilder builder;
+  TritonSpec builder;
   builder.json["name"] = "rows_00000000000000000000";
   CHECK_THROWS_WITH(builder.parse(), Catch::Contains("/name: must be \"rows_") &&
                                          Catch::Contains("digest of what is compiled"));
 }
 
 TEST_CASE("a TTIR file that is missing or has another content is refused") {
-  TritonBuilder builder;
+  TritonSpec builder;
   builder.json["name"] = builder.parse()->name;
   auto files = builder.files();
   files[0].content = "c";
@@ -166,7 +105,7 @@ TEST_CASE("what a Triton spec cannot have is refused at its place") {
            {"/triton/trailing_pointers", 9, "/triton/trailing_pointers"},
            {"/arguments/y/role", "in", "nothing can be verified"},
            {"/language", "hip", "/language"}}) {
-    TritonBuilder builder;
+    TritonSpec builder;
     builder.json["name"] = builder.parse()->name;
     builder.json[OrderedJson::json_pointer(pointer)] = value;
     INFO(pointer);
@@ -175,10 +114,10 @@ TEST_CASE("what a Triton spec cannot have is refused at its place") {
 }
 
 TEST_CASE("grids that differ in all of 256 configurations are launched as they are given") {
-  TritonBuilder builder;
+  TritonSpec builder;
   builder.json["configurations"] = OrderedJson::array();
   for (std::int64_t i = 0; i < 256; ++i) {
-    builder.json["configurations"].push_back(configuration_of(i, i % 2 == 0 ? "a" : "b", 4, i / 2 + 1));
+    builder.json["configurations"].push_back(triton_configuration(i, i % 2 == 0 ? "a" : "b", 4, i / 2 + 1));
   }
   const auto spec = builder.parse();
   for (const std::int64_t i : {0, 1, 2, 100, 254, 255}) {
