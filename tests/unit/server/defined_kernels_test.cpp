@@ -41,7 +41,7 @@ TEST_CASE("above the limit the oldest definition goes") {
   CHECK(std::filesystem::exists(folder.path() / specs[2]->name));
 }
 
-TEST_CASE("what a killed daemon left of a definition is no definition and is written anew") {
+TEST_CASE("what a killed daemon left of a definition is no definition and is replaced") {
   const TempDir folder;
   std::filesystem::create_directory(folder.path() / ".unfinished");
   std::ofstream(folder.path() / ".unfinished" / "half.ttir") << "half";
