@@ -1,5 +1,6 @@
 #include "tuner/agent/kernel_build.hpp"
 
+#include "base/error.hpp"
 #include "base/key_encoder.hpp"
 
 namespace cubind {
@@ -32,10 +33,11 @@ CompileInput with_source(CompileInput input, const ArtifactSource& source) {
   for (const std::string& entry : source.entries) {
     request.add_entries(entry);
   }
-  for (const std::string& option : source.options) {
+  const auto& code = std::get<NvrtcSource>(source.code);
+  for (const std::string& option : code.options) {
     request.add_options(option);
   }
-  for (const std::string& define : source.defines) {
+  for (const std::string& define : code.defines) {
     request.add_defines(define);
   }
   request.set_architecture(source.architecture);
@@ -47,6 +49,9 @@ CompileInput with_source(CompileInput input, const ArtifactSource& source) {
 KernelBuild::KernelBuild(std::shared_ptr<const KernelSpec> spec, const Toolchain& toolchain,
                          ToolkitHeaders& headers)
     : spec_(std::move(spec)) {
+  if (spec_->triton) {
+    throw Error(ErrorCode::Unimplemented, spec_->name, "this agent compiles no Triton kernels yet");
+  }
   IncludeSearch search = include_search(*spec_);
   search.toolkit = &headers;
   kernel_ = files_of(spec_->source, search, toolchain);
