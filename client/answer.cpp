@@ -1,10 +1,10 @@
 #include "client/answer.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
 #include "client/rule.hpp"
+#include "launch/entry_symbols.hpp"
 #include "schemas/cubind.pb.h"
 #include "tuner/plan/answer_wire.hpp"
 #include "tuner/plan/wire.hpp"
@@ -84,15 +84,7 @@ const std::shared_ptr<const Rule>& Answer::rule() const { return shared_->rule; 
 
 const PlanTemplate& Answer::plan_template() const { return shared_->rule->program().plan_template(); }
 
-std::vector<std::string> Answer::entry_symbols() const {
-  std::vector<std::string> symbols;
-  for (const LaunchTemplate& launch : plan_template().launches) {
-    if (std::ranges::find(symbols, launch.entry_symbol) == symbols.end()) {
-      symbols.push_back(launch.entry_symbol);
-    }
-  }
-  return symbols;
-}
+std::vector<std::string> Answer::entry_symbols() const { return cubind::entry_symbols(plan_template()); }
 
 std::optional<Answer> Answer::for_problem(const Problem& problem) const {
   if (problem == problem_) {

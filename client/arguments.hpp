@@ -1,8 +1,6 @@
-// The arguments of a kernel, and their conversion to the driver's parameter block.
+// The arguments of a kernel as a caller gives them, checked when they are packed.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "cuda_api/driver_types.hpp"
+#include "launch/pack.hpp"
 #include "tuner/plan/launch_plan.hpp"
 
 namespace cubind {
@@ -51,16 +50,6 @@ class Arguments {
 
   std::vector<Entry> entries_;
 };
-
-/// A scalar parameter's bytes, as the driver copies them.
-using ParameterBytes = std::array<std::byte, 8>;
-
-/// Rounds to nearest even. Throws Error(InvalidArgument) if an integer parameter cannot hold the value.
-ParameterBytes pack_scalar(const Parameter& parameter, double value);
-ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value);
-
-/// A number that the launch plan has computed, and found to fit.
-ParameterBytes pack_number(DType type, std::int64_t value);
 
 /// The value as the driver takes it; null for a buffer without elements that is not given. Throws
 /// Error(InvalidArgument) at the argument's name if it is missing, of the wrong kind, below its alignment, or

@@ -4,6 +4,8 @@
 #include <bitset>
 
 #include "base/error.hpp"
+#include "launch/enqueue.hpp"
+#include "launch/entry_symbols.hpp"
 
 namespace cubind {
 namespace {
@@ -18,13 +20,7 @@ void check_limit(std::size_t count, std::size_t limit, const std::string& kernel
 }  // namespace
 
 std::vector<std::string> BoundKernel::symbols(const Rule& rule) {
-  std::vector<std::string> symbols;
-  for (const LaunchTemplate& launch : rule.program().plan_template().launches) {
-    if (std::ranges::find(symbols, launch.entry_symbol) == symbols.end()) {
-      symbols.push_back(launch.entry_symbol);
-    }
-  }
-  return symbols;
+  return entry_symbols(rule.program().plan_template());
 }
 
 BoundKernel::BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<CubinModule> module) {
@@ -156,9 +152,7 @@ void BoundKernel::Shared::launch(const Numbers& numbers, std::span<const Argumen
       pointers[p] = const_cast<std::byte*>(bytes.data());  // the driver reads them
     }
     const cuda::Result result =
-        api.launch_kernel(module->function(launches[i].function), shape.grid.x, shape.grid.y, shape.grid.z,
-                          shape.block.x, shape.block.y, shape.block.z,
-                          static_cast<unsigned>(shape.shared_bytes), stream, pointers.data(), nullptr);
+        enqueue(api, module->function(launches[i].function), shape, pointers.data(), stream);
     if (result != cuda::Result::Success) {
       cuda::check(api, result, "launching " + rule->program().plan_template().launches[i].entry);
     }

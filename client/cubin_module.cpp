@@ -1,6 +1,5 @@
 #include "client/cubin_module.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -11,23 +10,18 @@ namespace cubind {
 
 CubinModule::CubinModule(std::shared_ptr<const cuda::DriverApi> api, const std::string& cubin,
                          const std::vector<std::string>& symbols, const std::string& kernel)
-    : api_(std::move(api)), functions_(symbols.size()) {
+    : api_(std::move(api)), granted_(symbols.size()) {
   choose_context();
-  cuda::check(*api_, api_->module_load_data(&module_, cubin.data()), "loading the cubin of " + kernel);
-  try {
-    find_functions(symbols);
-  } catch (...) {
-    api_->module_unload(module_);
-    throw;
-  }
+  module_ = std::make_unique<LoadedModule>(*api_, cubin, symbols, kernel);
 }
 
 CubinModule::~CubinModule() {
   try {
     const Current current(*this);
-    api_->module_unload(module_);
+    module_.reset();
   } catch (const cuda::DriverError&) {
     // The context has gone, and the module with it: a process that ends takes CUDA down first.
+    module_.release();
   }
 }
 
@@ -43,18 +37,6 @@ void CubinModule::choose_context() {
     cuda::check(*api_, api_->primary_ctx_retain(&context_, visible.front()), "cuDevicePrimaryCtxRetain");
     cuda::check(*api_, api_->ctx_set_current(context_), "cuCtxSetCurrent");
   }
-}
-
-void CubinModule::find_functions(const std::vector<std::string>& symbols) {
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    functions_[i].symbol = symbols[i];
-    cuda::check(*api_, api_->module_get_function(&functions_[i].handle, module_, symbols[i].c_str()),
-                "finding " + symbols[i]);
-  }
-}
-
-bool CubinModule::has_functions(const std::vector<std::string>& symbols) const {
-  return std::ranges::equal(functions_, symbols, {}, &Function::symbol);
 }
 
 CubinModule::Current::Current(const CubinModule& module) : module_(module) {
@@ -73,15 +55,15 @@ CubinModule::Current::~Current() {
 }
 
 void CubinModule::grant_shared_memory(std::size_t index, std::uint64_t bytes) {
-  Function& function = functions_[index];
-  if (bytes <= function.granted.load(std::memory_order_relaxed)) {
+  std::atomic<std::uint64_t>& granted = granted_[index];
+  if (bytes <= granted.load(std::memory_order_relaxed)) {
     return;
   }
   const std::lock_guard lock(mutex_);
   const Current current(*this);
-  cuda::allow_shared_memory(*api_, function.handle, bytes, function.symbol);
-  if (bytes > function.granted.load(std::memory_order_relaxed)) {
-    function.granted.store(bytes, std::memory_order_relaxed);
+  cuda::allow_shared_memory(*api_, module_->function(index), bytes, module_->symbols()[index]);
+  if (bytes > granted.load(std::memory_order_relaxed)) {
+    granted.store(bytes, std::memory_order_relaxed);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "cuda_api/driver_api.hpp"
 #include "cuda_api/driver_types.hpp"
+#include "launch/loaded_module.hpp"
 
 namespace cubind {
 
@@ -26,11 +27,11 @@ class CubinModule {
   CubinModule& operator=(const CubinModule&) = delete;
 
   /// Whether these are the functions, in this order.
-  bool has_functions(const std::vector<std::string>& symbols) const;
+  bool has_functions(const std::vector<std::string>& symbols) const { return module_->symbols() == symbols; }
 
   const cuda::DriverApi& api() const { return *api_; }
-  cuda::Module handle() const { return module_; }
-  cuda::Function function(std::size_t index) const { return functions_[index].handle; }
+  cuda::Module handle() const { return module_->handle(); }
+  cuda::Function function(std::size_t index) const { return module_->function(index); }
 
   /// The module's context is current on this thread as long as this lives; a thread that had none keeps it.
   class Current {
@@ -51,20 +52,13 @@ class CubinModule {
   void grant_shared_memory(std::size_t index, std::uint64_t bytes);
 
  private:
-  struct Function {
-    std::string symbol;
-    cuda::Function handle = nullptr;
-    std::atomic<std::uint64_t> granted = 0;  // asked for so far
-  };
-
   void choose_context();
-  void find_functions(const std::vector<std::string>& symbols);
 
   std::shared_ptr<const cuda::DriverApi> api_;
   cuda::Context context_ = nullptr;
-  cuda::Module module_ = nullptr;
-  std::vector<Function> functions_;
-  std::mutex mutex_;  // held while a function's limit is raised
+  std::unique_ptr<LoadedModule> module_;
+  std::vector<std::atomic<std::uint64_t>> granted_;  // asked for so far, of each function
+  std::mutex mutex_;                                 // held while a function's limit is raised
 };
 
 }  // namespace cubind

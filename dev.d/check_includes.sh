@@ -20,7 +20,7 @@ forbid() {
 cuda='(cuda|cuda_[a-z0-9_]+|cupti[a-z0-9_]*|nvrtc|nvml)\.h'
 # The NVRTC tests hold device code in string literals, the stand-ins are device code; a fake libcupti has its types.
 except='(tuner/worker|tests/nvrtc|tuner/includes/stand_ins)/.*|tests/unit/device_worker/fake_cupti.cpp' forbid 'CUDA headers are for tuner/worker alone; others use cuda_api' "$cuda" \
-  base cuda_api tuner server client python tests
+  base cuda_api launch tuner server client python tests
 except='' forbid 'server knows schemas, cuda_api and the tuner below its agent; never the workers or the agent' \
   'tuner/(worker|agent|search|measure|verify|space|toolchain)/' server
 # The folders of the server stand on each other: none includes one above it, nor the files above all of them.
@@ -40,10 +40,13 @@ except='' forbid 'the Python extension is the client without its messages: never
   '(server/|schemas/|google/|grpc|tuner/plan/[a-z_]*wire|client/((answer|client|connection|kernel|request)\.hpp|cubindctl/))' python/extension
 except='' forbid 'of the tuner the Python extension knows launch plans and expressions alone' \
   'tuner/(agent|worker|search|measure|verify|spec|space|table|includes|toolchain)/' python/extension
-except='' forbid 'CPython stays in the extension' 'Python\.h' base cuda_api tuner server client
+except='' forbid 'CPython stays in the extension' 'Python\.h' base cuda_api launch tuner server client
 except='' forbid 'the tuner does not know the server or the client' '(server|client)/' tuner
-except='' forbid 'base stands below everything' '(cuda_api|tuner|server|client|schemas)/' base
-except='' forbid 'cuda_api stands on base alone' '(tuner|server|client|schemas)/' cuda_api
+except='' forbid 'base stands below everything' '(cuda_api|launch|tuner|server|client|schemas)/' base
+except='' forbid 'cuda_api stands on base alone' '(launch|tuner|server|client|schemas)/' cuda_api
+except='' forbid 'launch stands on base, cuda_api and the launch plan, without messages' \
+  '(server|client|schemas|google|tuner/(agent|worker|search|measure|verify|spec|space|table|includes|toolchain)|tuner/plan/[a-z_]*wire)' launch
+except='tuner/worker/.*' forbid 'launching is for the device worker and clients' 'launch/' tuner server
 except='' forbid 'expressions, specs and plans stand below search, agent and workers' \
   'tuner/(search|measure|verify|agent|worker)/' tuner/expr tuner/space tuner/spec tuner/plan tuner/includes tuner/toolchain tuner/table
 except='' forbid 'search, measure and verify are pure: below agent and worker' 'tuner/(agent|worker)/' \
@@ -55,10 +58,10 @@ except='client/cubindctl/.*' forbid 'specs, tables and the rules of the choice a
 
 grpc='(grpcpp/|grpc/|schemas/[a-z_]+\.grpc\.pb\.h)'
 except='server/(service|convert)/.*|server/(main|daemon)\.cpp|tuner/agent/[a-z_]*(transport|connection|channel|stream|main)[a-z_]*\.[ch]pp|client/[a-z_/]*(transport|channel|connection)[a-z_]*\.[ch]pp' \
-  forbid 'gRPC types stay in service, convert and transport files' "$grpc" base cuda_api server client tuner
+  forbid 'gRPC types stay in service, convert and transport files' "$grpc" base cuda_api launch server client tuner
 except='' forbid 'workers speak protobuf over a socketpair, not gRPC' "$grpc" tuner/worker
-except='server/store/.*' forbid 'SQLite stays in server/store' 'sqlite3\.h' base cuda_api server client tuner python bench
-except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api server client tuner python bench tests
+except='server/store/.*' forbid 'SQLite stays in server/store' 'sqlite3\.h' base cuda_api launch server client tuner python bench
+except='.*\.cpp' forbid 'heavy headers stay out of headers' '(valijson/|CLI/)' base cuda_api launch server client tuner python bench tests
 
 [ $status = 0 ] && echo "include rules: kept"
 exit $status

@@ -41,7 +41,7 @@ class CudaDevice final : public DeviceBackend {
   v1::DeviceReply open_anew();
   v1::DeviceReply opened(bool foreign);
   ProblemSetup& setup(std::uint32_t number);
-  const LoadedCubin& trial(std::uint32_t number) const;
+  const LoadedModule& trial(std::uint32_t number) const;
   v1::DeviceReply reply();
   v1::DeviceReply reply(const DeviceFailure& failure);
   v1::DeviceReply measured(const v1::MeasureTrials& request, const v1::MeasureTrials::Item*& culprit);
@@ -52,7 +52,7 @@ class CudaDevice final : public DeviceBackend {
   MeasureSettings settings_;
   std::unique_ptr<GpuSession> session_;
   std::map<std::uint32_t, std::unique_ptr<ProblemSetup>> setups_;
-  std::map<std::uint32_t, std::unique_ptr<LoadedCubin>> trials_;
+  std::map<std::uint32_t, std::unique_ptr<LoadedModule>> trials_;
   std::set<std::uint32_t> have_run_;  // since they were loaded
 };
 
@@ -73,7 +73,7 @@ ProblemSetup& CudaDevice::setup(std::uint32_t number) {
   return *found->second;
 }
 
-const LoadedCubin& CudaDevice::trial(std::uint32_t number) const {
+const LoadedModule& CudaDevice::trial(std::uint32_t number) const {
   const auto found = trials_.find(number);
   if (found == trials_.end()) {
     throw Error(ErrorCode::InvalidArgument, "trial " + std::to_string(number), "was not loaded");
@@ -188,10 +188,11 @@ v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
   try {
     session().activate();
     const std::vector<std::string> symbols(request.entry_symbols().begin(), request.entry_symbols().end());
-    auto loaded = std::make_unique<LoadedCubin>(session().context(), request.cubin(), symbols);
+    auto loaded =
+        std::make_unique<LoadedModule>(session().context().api(), request.cubin(), symbols, "a trial");
     v1::DeviceReply done = reply();
     done.set_foreign_use(session().foreign_use_lately());
-    for (v1::LoadedEntry& entry : loaded->entries()) {
+    for (v1::LoadedEntry& entry : loaded_entries(*loaded)) {
       *done.add_entries() = std::move(entry);
     }
     trials_[request.trial()] = std::move(loaded);
@@ -207,9 +208,9 @@ v1::DeviceReply CudaDevice::load(const v1::LoadTrial& request) {
 
 v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
   ProblemSetup& problem = setup(request.setup());
-  const LoadedCubin& cubin = trial(request.trial());
+  const LoadedModule& module = trial(request.trial());
   try {
-    const v1::VerificationResult result = verify_variant(session(), problem, cubin, request);
+    const v1::VerificationResult result = verify_variant(session(), problem, module, request);
     v1::DeviceReply done = reply();
     done.set_foreign_use(session().foreign_use());
     done.set_outcome(result.outcome());
@@ -236,7 +237,7 @@ v1::DeviceReply CudaDevice::verify(const v1::VerifyTrial& request) {
 std::optional<std::string> CudaDevice::run_first(const v1::MeasureTrials& request,
                                                  const v1::MeasureTrials::Item& item) {
   ProblemSetup& problem = setup(request.setup());
-  const BoundPlan plan = problem.bind(trial(item.trial()), item.plan());
+  const BoundPlan plan = problem.bind(trial(item.trial()), plan_from_wire(item.plan(), "measure.plan"));
   const bool is_first = have_run_.insert(item.trial()).second;
   if (!is_first && !request.guarded()) {
     return std::nullopt;

@@ -3,20 +3,22 @@
 #include <memory>
 #include <utility>
 
+#include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
 #include "tuner/worker/sample_block.hpp"
 
 namespace cubind::worker {
 
-TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
                      const v1::LaunchPlan& plan) {
   const Policy policy = policy_from_wire(setup.request().policy(), "policy");
-  auto bound = std::make_shared<std::optional<BoundPlan>>(setup.bind(cubin, plan));
+  const auto launches = std::make_shared<const LaunchPlan>(plan_from_wire(plan, "measure.plan"));
+  auto bound = std::make_shared<std::optional<BoundPlan>>(setup.bind(module, *launches));
   SampleSteps steps;
   if (setup.has_several_slots()) {
-    steps.move = [&setup, &cubin, &plan, bound] {
+    steps.move = [&setup, &module, launches, bound] {
       setup.next_slot();
-      bound->emplace(setup.bind(cubin, plan));
+      bound->emplace(setup.bind(module, *launches));
     };
   }
   if (setup.needs_restore()) {

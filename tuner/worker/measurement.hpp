@@ -15,7 +15,7 @@ namespace cubind::worker {
 /// slot: at one and the same, what the last sample left in the caches of addresses makes short kernels up to
 /// a fifth faster. All arguments must outlive the work. Throws Error(InvalidArgument) for a flush method
 /// that does not exist and for a plan without launches.
-TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+TimedWork timed_work(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
                      const v1::LaunchPlan& plan);
 
 /// Runs the work until the SM clock is steady, if it is not so from an earlier job.

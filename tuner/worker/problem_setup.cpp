@@ -1,10 +1,10 @@
 #include "tuner/worker/problem_setup.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/error.hpp"
+#include "launch/entry_symbols.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/verify/setup_memory.hpp"
 #include "tuner/worker/fill.hpp"
@@ -17,14 +17,6 @@ constexpr int kMaxBuffers = 60;
 
 bool is_written(v1::Role role) { return role != v1::IN; }
 bool has_inputs(v1::Role role) { return role == v1::IN || role == v1::INOUT; }
-
-std::vector<std::string> symbols_of(const v1::LaunchPlan& plan) {
-  std::set<std::string> symbols;
-  for (const v1::Launch& launch : plan.launches()) {
-    symbols.insert(launch.entry_symbol());
-  }
-  return {symbols.begin(), symbols.end()};
-}
 
 void set_bytes(const DriverContext& context, cuda::DevicePtr to, std::byte value, std::uint64_t bytes) {
   if (bytes == 0) {
@@ -50,8 +42,9 @@ ProblemSetup::ProblemSetup(DriverContext& context, MemoryBudget& budget, OwnKern
   if (request_.reference() == "expected") {
     upload_expected();
   } else {
-    reference_cubin_ = std::make_unique<LoadedCubin>(context_, request_.reference_cubin(),
-                                                     symbols_of(request_.reference_plan()));
+    reference_plan_ = plan_from_wire(request_.reference_plan(), "prepare.reference_plan");
+    reference_module_ = std::make_unique<LoadedModule>(context_.api(), request_.reference_cubin(),
+                                                       entry_symbols(reference_plan_), "the reference");
     request_.clear_reference_cubin();
   }
 }
@@ -268,9 +261,9 @@ void ProblemSetup::make_input(Buffer& buffer, std::uint64_t input_seed) {
 void ProblemSetup::run_reference(std::uint64_t input_seed) {
   reference_of_.reset();
   const BoundPlan plan(
-      context_, *reference_cubin_, request_.reference_plan(),
-      [this](const v1::Parameter& parameter) { return buffer_of_reference(parameter); },
-      [this](const v1::Parameter& parameter) { return scalar(parameter); });
+      *reference_module_, reference_plan_,
+      [this](const Parameter& parameter) { return buffer_of_reference(parameter); },
+      [this](const Parameter& parameter) { return scalar(parameter); });
   poison_outputs(verify::kFirstPoison, true);
   kernels_.paint(zones());
   plan.enqueue(context_.stream());
@@ -344,43 +337,42 @@ unsigned ProblemSetup::timed_clears() const {
   }));
 }
 
-BoundPlan ProblemSetup::bind(const LoadedCubin& cubin, const v1::LaunchPlan& plan) {
-  return {context_, cubin, plan,
-          [this](const v1::Parameter& parameter) { return buffer_of_variant(parameter); },
-          [this](const v1::Parameter& parameter) { return scalar(parameter); }};
+BoundPlan ProblemSetup::bind(const LoadedModule& module, const LaunchPlan& plan) {
+  return {module, plan, [this](const Parameter& parameter) { return buffer_of_variant(parameter); },
+          [this](const Parameter& parameter) { return scalar(parameter); }};
 }
 
-cuda::DevicePtr ProblemSetup::buffer_of_variant(const v1::Parameter& parameter) {
-  Buffer& buffer = find(parameter.name());
+cuda::DevicePtr ProblemSetup::buffer_of_variant(const Parameter& parameter) {
+  Buffer& buffer = find(parameter.name);
   if (buffer.variant.role() == v1::SCRATCH) {
-    buffer.variant.fit(budget_, parameter.extent_bytes());
-  } else if (buffer.variant.bytes() != parameter.extent_bytes()) {
-    throw Error(ErrorCode::InvalidArgument, "parameter " + parameter.name(),
-                "the plan wants " + std::to_string(parameter.extent_bytes()) + " bytes, the setup has " +
+    buffer.variant.fit(budget_, parameter.extent_bytes);
+  } else if (buffer.variant.bytes() != parameter.extent_bytes) {
+    throw Error(ErrorCode::InvalidArgument, "parameter " + parameter.name,
+                "the plan wants " + std::to_string(parameter.extent_bytes) + " bytes, the setup has " +
                     std::to_string(buffer.variant.bytes()));
   }
   return buffer.variant.address();
 }
 
-cuda::DevicePtr ProblemSetup::buffer_of_reference(const v1::Parameter& parameter) {
-  Buffer& buffer = find(parameter.name());
+cuda::DevicePtr ProblemSetup::buffer_of_reference(const Parameter& parameter) {
+  Buffer& buffer = find(parameter.name);
   if (!buffer.reference) {
     return buffer.variant.address();
   }
   if (buffer.variant.role() == v1::SCRATCH) {
-    buffer.reference->fit(budget_, parameter.extent_bytes());
+    buffer.reference->fit(budget_, parameter.extent_bytes);
   }
   return buffer.reference->address();
 }
 
-double ProblemSetup::scalar(const v1::Parameter& parameter) const {
+double ProblemSetup::scalar(const Parameter& parameter) const {
   for (const v1::CallerScalar& scalar : request_.scalars()) {
-    if (scalar.name() == parameter.name()) {
+    if (scalar.name() == parameter.name) {
       return scalar.value();
     }
   }
   throw Error(ErrorCode::InvalidArgument, "setup " + std::to_string(request_.setup()),
-              "has no value for the caller's scalar \"" + parameter.name() + "\"");
+              "has no value for the caller's scalar \"" + parameter.name + "\"");
 }
 
 }  // namespace cubind::worker

@@ -59,7 +59,7 @@ class ProblemSetup {
   unsigned timed_clears() const;
 
   /// Binds to the buffers where they are now; before poison(), because scratch buffers may grow here.
-  BoundPlan bind(const LoadedCubin& cubin, const v1::LaunchPlan& plan);
+  BoundPlan bind(const LoadedModule& module, const LaunchPlan& plan);
 
   /// After a run: its writes outside its buffers or into its inputs; absent: none.
   std::optional<std::string> find_damage();
@@ -110,16 +110,17 @@ class ProblemSetup {
   std::vector<ZoneOnDevice> zones() const;
   std::string owner_of(verify::Zone zone) const;
   Buffer& find(const std::string& name);
-  cuda::DevicePtr buffer_of_variant(const v1::Parameter& parameter);
-  cuda::DevicePtr buffer_of_reference(const v1::Parameter& parameter);
-  double scalar(const v1::Parameter& parameter) const;
+  cuda::DevicePtr buffer_of_variant(const Parameter& parameter);
+  cuda::DevicePtr buffer_of_reference(const Parameter& parameter);
+  double scalar(const Parameter& parameter) const;
 
   DriverContext& context_;
   MemoryBudget& budget_;
   OwnKernels& kernels_;
   v1::PrepareProblem request_;  // without the bytes of cubin, files and expected outputs, once those are used
   std::vector<Buffer> buffers_;
-  std::unique_ptr<LoadedCubin> reference_cubin_;
+  LaunchPlan reference_plan_;
+  std::unique_ptr<LoadedModule> reference_module_;
   std::optional<InputState> inputs_of_;  // at the first slot
   bool has_tried_to_part_ = false, are_parted_ = false;
   std::map<Placement, std::uint64_t> kept_inputs_;  // their seeds, where the placements are parted

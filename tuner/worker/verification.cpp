@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "tuner/plan/wire.hpp"
+
 namespace cubind::worker {
 namespace {
 
@@ -65,7 +67,7 @@ void run_again(GpuSession& session, ProblemSetup& setup, const BoundPlan& plan,
 
 }  // namespace
 
-v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
                                       const v1::VerifyTrial& request) {
   v1::VerificationResult result;
   *result.mutable_problem() = setup.request().problem();
@@ -74,7 +76,7 @@ v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, 
   result.set_outcome(v1::CORRECT);
 
   setup.prepare_verification(request.input_seed());
-  const BoundPlan plan = setup.bind(cubin, request.plan());
+  const BoundPlan plan = setup.bind(module, plan_from_wire(request.plan(), "verify.plan"));
   run_once(session, setup, plan, verify::kFirstPoison, result);
   if (result.outcome() == v1::CORRECT) {
     compare_outputs(setup, result);

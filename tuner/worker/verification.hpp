@@ -10,7 +10,7 @@ namespace cubind::worker {
 /// Fresh inputs, outputs poisoned, red zones painted; one run, or two from different poisons where
 /// `check_same_bits` asks for it. The result's outcome is CORRECT or WRONG_RESULT, the latter with a detail;
 /// a run that fails throws DriverError.
-v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedCubin& cubin,
+v1::VerificationResult verify_variant(GpuSession& session, ProblemSetup& setup, const LoadedModule& module,
                                       const v1::VerifyTrial& request);
 
 }  // namespace cubind::worker

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "cuda_api/driver_api.hpp"
+#include "cuda_api/driver_types.hpp"
+#include "tuner/plan/plan_program.hpp"
+
+namespace cubind {
+
+/// Enqueues one launch. `parameters` point to ParameterBytes, one for each parameter of the kernel. The
+/// caller looks at the result, so that a launch that succeeds makes no text.
+inline cuda::Result enqueue(const cuda::DriverApi& api, cuda::Function function, const LaunchShape& shape,
+                            void** parameters, cuda::Stream stream) {
+  return api.launch_kernel(function, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,
+                           shape.block.z, static_cast<unsigned>(shape.shared_bytes), stream, parameters,
+                           nullptr);
+}
+
+}  // namespace cubind

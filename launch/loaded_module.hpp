@@ -1,0 +1,42 @@
+// A cubin that the driver has loaded into the current context.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cuda_api/driver_api.hpp"
+#include "cuda_api/driver_types.hpp"
+
+namespace cubind {
+
+/// Unloads with the context current that it was loaded into: that is the owner's part. Immutable, safe on
+/// many threads. The table must outlive it.
+class LoadedModule {
+ public:
+  /// `symbols`: the functions to find, by which they are numbered. `owner` is for messages. Throws
+  /// cuda::DriverError if the driver does not load the cubin or it lacks a symbol.
+  LoadedModule(const cuda::DriverApi& api, const std::string& cubin, std::vector<std::string> symbols,
+               const std::string& owner);
+  ~LoadedModule();
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+
+  const cuda::DriverApi& api() const { return api_; }
+  cuda::Module handle() const { return module_; }
+  const std::vector<std::string>& symbols() const { return symbols_; }
+  cuda::Function function(std::size_t index) const { return functions_[index]; }
+  /// Throws Error(InvalidArgument) for a symbol that was not named at loading.
+  std::size_t number_of(const std::string& symbol) const;
+  /// Throws cuda::DriverError.
+  int attribute(std::size_t index, cuda::FunctionAttribute which) const;
+
+ private:
+  void find_functions();
+
+  const cuda::DriverApi& api_;
+  cuda::Module module_ = nullptr;
+  std::vector<std::string> symbols_;
+  std::vector<cuda::Function> functions_;
+};
+
+}  // namespace cubind
