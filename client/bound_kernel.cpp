@@ -1,6 +1,7 @@
 #include "client/bound_kernel.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <bitset>
 
 #include "base/error.hpp"
@@ -34,9 +35,8 @@ BoundKernel::BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<Cubin
   }
   const std::string& kernel = shared->rule->kernel();
   check_limit(launches.size(), kMaxLaunches, kernel, "launches");
-  check_limit(
-      shared->launches.empty() ? 0 : shared->launches.back().first + shared->launches.back().arguments.size(),
-      kMaxParameters, kernel, "parameters");
+  check_limit(shared->launches.empty() ? 0 : shared->launches.back().first + shared->launches.back().places,
+              kMaxParameters, kernel, "parameters");
   shared->set_extents();
   shared_ = std::move(shared);
 }
@@ -44,23 +44,30 @@ BoundKernel::BoundKernel(std::shared_ptr<const Rule> rule, std::shared_ptr<Cubin
 void BoundKernel::Shared::add_launch(const LaunchTemplate& from, const std::vector<std::string>& symbols) {
   Launch to;
   to.function = static_cast<std::size_t>(std::ranges::find(symbols, from.entry_symbol) - symbols.begin());
-  to.first = launches.empty() ? 0 : launches.back().first + launches.back().arguments.size();
+  to.first = launches.empty() ? 0 : launches.back().first + launches.back().places;
   for (const ParameterTemplate& parameter : from.parameters) {
-    const Place place{launches.size(), to.arguments.size()};
-    to.arguments.push_back(parameter.source == ParameterSource::Value ? -1 : number_of(parameter, place));
+    const Place place{launches.size(), to.places++};
+    if (parameter.source == ParameterSource::Value) {
+      to.passed.push_back({place.parameter, -1});
+    } else if (parameter.source != ParameterSource::Symbol) {
+      to.passed.push_back({place.parameter, static_cast<int>(number_of(parameter, place))});
+    } else if (parameter.role == Role::In) {
+      to.copied.push_back({place.parameter, number_of(parameter, place), module->variable(parameter.symbol)});
+    }
   }
   launches.push_back(std::move(to));
 }
 
-int BoundKernel::Shared::number_of(const ParameterTemplate& parameter, Place place) {
+std::size_t BoundKernel::Shared::number_of(const ParameterTemplate& parameter, Place place) {
   auto found = std::ranges::find(arguments, parameter.name, &Parameter::name);
   if (found == arguments.end()) {
-    arguments.push_back(
-        {parameter.name, parameter.source, parameter.type, parameter.role, 0, parameter.align_bytes, 0});
+    const bool buffer = is_buffer(parameter.source);
+    arguments.push_back({parameter.name, buffer ? ParameterSource::Buffer : parameter.source, parameter.type,
+                         parameter.role, 0, parameter.align_bytes, 0});
     places.push_back(place);
     found = std::prev(arguments.end());
   }
-  return static_cast<int>(found - arguments.begin());
+  return static_cast<std::size_t>(found - arguments.begin());
 }
 
 void BoundKernel::Shared::set_extents() {
@@ -85,23 +92,33 @@ bool BoundKernel::Shared::compute(std::span<const std::int64_t> dims, Numbers& n
   if (!rule->evaluate(dims, numbers.values)) {
     return false;
   }
-  const PlanProgram& program = rule->program();
-  const std::span<const std::int64_t> values = numbers.values.span();
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    numbers.shapes[i] = program.shape(i, values);
-    if (numbers.shapes[i].left_out()) {
-      continue;
-    }
-    module->grant_shared_memory(launches[i].function, numbers.shapes[i].shared_bytes);
-    for (std::size_t p = 0; p < launches[i].arguments.size(); ++p) {
-      if (launches[i].arguments[p] < 0) {
-        const ParameterTemplate& parameter = program.plan_template().launches[i].parameters[p];
-        numbers.computed[launches[i].first + p] =
-            pack_number(parameter.type, program.parameter_number(i, p, values));
-      }
+    numbers.shapes[i] = rule->program().shape(i, numbers.values.span());
+    if (!numbers.shapes[i].left_out()) {
+      module->grant_shared_memory(launches[i].function, numbers.shapes[i].shared_bytes);
+      compute(i, numbers);
     }
   }
   return true;
+}
+
+void BoundKernel::Shared::compute(std::size_t launch, Numbers& numbers) const {
+  const PlanProgram& program = rule->program();
+  const std::vector<ParameterTemplate>& parameters = program.plan_template().launches[launch].parameters;
+  const Launch& to = launches[launch];
+  for (const Passed& passed : to.passed) {
+    if (passed.argument < 0) {
+      numbers.computed[to.first + passed.place] =
+          pack_number(parameters[passed.place].type,
+                      program.parameter_number(launch, passed.place, numbers.values.span()));
+    }
+  }
+  for (const Copied& copied : to.copied) {
+    const std::int64_t bytes = program.parameter_number(launch, copied.place, numbers.values.span());
+    const ParameterTemplate& parameter = parameters[copied.place];
+    check_content(parameter.name, static_cast<std::uint64_t>(bytes), copied.to, parameter.variable);
+    numbers.computed[to.first + copied.place] = pack_number(DType::I64, bytes);
+  }
 }
 
 // Null or nothing is right for a buffer without elements: only then its extent for these dims has to be
@@ -118,6 +135,65 @@ ParameterBytes BoundKernel::Shared::pack(std::size_t argument, const ArgumentVal
   return pack_argument(parameter, value);
 }
 
+BoundKernel::Packed BoundKernel::Shared::pack(const Numbers& numbers,
+                                              std::span<const ArgumentValue> given) const {
+  Packed packed;  // NOLINT: filled where it is read
+  std::bitset<kMaxParameters> done;
+  const auto pack_once = [&](std::size_t argument) {
+    if (!done[argument]) {
+      packed[argument] = pack(argument, given[argument], numbers);
+      done.set(argument);
+    }
+  };
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    if (numbers.shapes[i].left_out()) {
+      continue;
+    }
+    for (const Passed& passed : launches[i].passed) {
+      if (passed.argument >= 0) {
+        pack_once(static_cast<std::size_t>(passed.argument));
+      }
+    }
+    for (const Copied& copied : launches[i].copied) {
+      pack_once(copied.argument);
+    }
+  }
+  return packed;
+}
+
+void BoundKernel::Shared::copy(const Launch& launch, const Numbers& numbers, const Packed& packed,
+                               cuda::Stream stream) const {
+  for (const Copied& copied : launch.copied) {
+    const auto from = std::bit_cast<cuda::DevicePtr>(packed[copied.argument]);
+    const auto bytes = std::bit_cast<std::uint64_t>(numbers.computed[launch.first + copied.place]);
+    if (bytes == 0) {
+      continue;
+    }
+    const cuda::Result result = module->api().memcpy_dtod_async(copied.to.address, from, bytes, stream);
+    if (result != cuda::Result::Success) {
+      cuda::check(module->api(), result, "copying " + arguments[copied.argument].name + " to its variable");
+    }
+  }
+}
+
+void BoundKernel::Shared::start(std::size_t launch, const Numbers& numbers, const Packed& packed,
+                                cuda::Stream stream) const {
+  const Launch& from = launches[launch];
+  copy(from, numbers, packed, stream);
+  std::array<void*, kMaxParameters> pointers;  // NOLINT: as many as the kernel has parameters
+  for (std::size_t p = 0; p < from.passed.size(); ++p) {
+    const auto& [place, argument] = from.passed[p];
+    const ParameterBytes& bytes =
+        argument < 0 ? numbers.computed[from.first + place] : packed[static_cast<std::size_t>(argument)];
+    pointers[p] = const_cast<std::byte*>(bytes.data());  // the driver reads them
+  }
+  const cuda::Result result = enqueue(module->api(), module->function(from.function), numbers.shapes[launch],
+                                      pointers.data(), stream);
+  if (result != cuda::Result::Success) {
+    cuda::check(module->api(), result, "launching " + rule->program().plan_template().launches[launch].entry);
+  }
+}
+
 // Every argument is packed, and so checked, before the first launch.
 void BoundKernel::Shared::launch(const Numbers& numbers, std::span<const ArgumentValue> given,
                                  cuda::Stream stream) const {
@@ -126,35 +202,11 @@ void BoundKernel::Shared::launch(const Numbers& numbers, std::span<const Argumen
                 std::to_string(given.size()) + " are given, " + rule->kernel() + " takes " +
                     std::to_string(arguments.size()));
   }
-  std::array<ParameterBytes, kMaxParameters> packed;  // NOLINT: filled where it is read
-  std::bitset<kMaxParameters> done;
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    for (const int argument : launches[i].arguments) {
-      const auto index = static_cast<std::size_t>(argument);
-      if (argument >= 0 && !numbers.shapes[i].left_out() && !done[index]) {
-        packed[index] = pack(index, given[index], numbers);
-        done.set(index);
-      }
-    }
-  }
-  const cuda::DriverApi& api = module->api();
+  const Packed packed = pack(numbers, given);
   const CubinModule::Current current(*module);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    const LaunchShape& shape = numbers.shapes[i];
-    if (shape.left_out()) {
-      continue;
-    }
-    std::array<void*, kMaxParameters> pointers;  // NOLINT: as many as the launch has parameters
-    for (std::size_t p = 0; p < launches[i].arguments.size(); ++p) {
-      const int argument = launches[i].arguments[p];
-      const ParameterBytes& bytes =
-          argument < 0 ? numbers.computed[launches[i].first + p] : packed[static_cast<std::size_t>(argument)];
-      pointers[p] = const_cast<std::byte*>(bytes.data());  // the driver reads them
-    }
-    const cuda::Result result =
-        enqueue(api, module->function(launches[i].function), shape, pointers.data(), stream);
-    if (result != cuda::Result::Success) {
-      cuda::check(api, result, "launching " + rule->program().plan_template().launches[i].entry);
+    if (!numbers.shapes[i].left_out()) {
+      start(i, numbers, packed, stream);
     }
   }
 }

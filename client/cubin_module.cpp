@@ -39,6 +39,11 @@ void CubinModule::choose_context() {
   }
 }
 
+ModuleVariable CubinModule::variable(const std::string& symbol) const {
+  const Current current(*this);
+  return module_->variable(symbol);
+}
+
 CubinModule::Current::Current(const CubinModule& module) : module_(module) {
   cuda::Context now = nullptr;
   cuda::check(*module.api_, module.api_->ctx_get_current(&now), "cuCtxGetCurrent");

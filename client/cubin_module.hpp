@@ -33,6 +33,9 @@ class CubinModule {
   cuda::Module handle() const { return module_->handle(); }
   cuda::Function function(std::size_t index) const { return module_->function(index); }
 
+  /// Throws DriverError if the cubin has none of that name.
+  ModuleVariable variable(const std::string& symbol) const;
+
   /// The module's context is current on this thread as long as this lives; a thread that had none keeps it.
   class Current {
    public:

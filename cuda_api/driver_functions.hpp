@@ -25,6 +25,7 @@
     X(module_load_data, cuModuleLoadData, (Module*, const void*)) \
     X(module_unload, cuModuleUnload, (Module)) \
     X(module_get_function, cuModuleGetFunction, (Function*, Module, const char*)) \
+    X(module_get_global, cuModuleGetGlobal_v2, (DevicePtr*, std::size_t*, Module, const char*)) \
     X(library_load_data, cuLibraryLoadData, (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned)) \
     X(library_unload, cuLibraryUnload, (Library)) \
     X(library_get_kernel, cuLibraryGetKernel, (Kernel*, Library, const char*)) \

@@ -37,6 +37,24 @@ std::size_t LoadedModule::number_of(const std::string& symbol) const {
   return static_cast<std::size_t>(found - symbols_.begin());
 }
 
+ModuleVariable LoadedModule::variable(const std::string& symbol) const {
+  ModuleVariable found;
+  std::size_t bytes = 0;
+  cuda::check(api_, api_.module_get_global(&found.address, &bytes, module_, symbol.c_str()),
+              "finding the variable " + symbol);
+  found.bytes = bytes;
+  return found;
+}
+
+void check_content(const std::string& argument, std::uint64_t bytes, const ModuleVariable& variable,
+                   const std::string& symbol) {
+  if (bytes > variable.bytes) {
+    throw Error(ErrorCode::InvalidArgument, "argument " + argument,
+                "has " + std::to_string(bytes) + " bytes, the variable " + symbol + " holds " +
+                    std::to_string(variable.bytes));
+  }
+}
+
 int LoadedModule::attribute(std::size_t index, cuda::FunctionAttribute which) const {
   int value = 0;
   cuda::check(api_, api_.func_get_attribute(&value, which, functions_[index]), "cuFuncGetAttribute");

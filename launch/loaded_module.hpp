@@ -1,6 +1,7 @@
 // A cubin that the driver has loaded into the current context.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,16 @@
 #include "cuda_api/driver_types.hpp"
 
 namespace cubind {
+
+/// A __constant__ or __device__ variable.
+struct ModuleVariable {
+  cuda::DevicePtr address = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Throws Error(InvalidArgument) at the argument's name if it has more bytes than the variable.
+void check_content(const std::string& argument, std::uint64_t bytes, const ModuleVariable& variable,
+                   const std::string& symbol);
 
 /// Unloads with the context current that it was loaded into: that is the owner's part. Immutable, safe on
 /// many threads. The table must outlive it.
@@ -27,6 +38,8 @@ class LoadedModule {
   cuda::Function function(std::size_t index) const { return functions_[index]; }
   /// Throws Error(InvalidArgument) for a symbol that was not named at loading.
   std::size_t number_of(const std::string& symbol) const;
+  /// Throws cuda::DriverError if the module has none of that name.
+  ModuleVariable variable(const std::string& symbol) const;
   /// Throws cuda::DriverError.
   int attribute(std::size_t index, cuda::FunctionAttribute which) const;
 

@@ -149,7 +149,8 @@ typedef struct cubind_launch_info {
 enum {
   CUBIND_BUFFER = 0, /* the caller's device memory */
   CUBIND_VALUE = 1,  /* `value`, computed for this problem */
-  CUBIND_SCALAR = 2  /* a number that the caller passes */
+  CUBIND_SCALAR = 2, /* a number that the caller passes */
+  CUBIND_SYMBOL = 3  /* no parameter of the kernel: a variable of the module, to which an input is copied before the launch */
 };
 
 /* cubind_parameter.role */
@@ -171,6 +172,7 @@ typedef struct cubind_parameter {
   uint64_t extent_bytes; /* of a buffer */
   uint32_t align_bytes;  /* a buffer's address is a multiple of it */
   int64_t value;         /* of CUBIND_VALUE; converted to `type` at the launch */
+  const char* symbol;    /* of CUBIND_SYMBOL: the variable's name in the cubin; else NULL */
 } cubind_parameter;
 
 /* The number of launches, in their order; a launch without blocks does not count. */
@@ -208,7 +210,8 @@ CUBIND_API cubind_code cubind_set_buffer(cubind_binding* binding, const char* na
 CUBIND_API cubind_code cubind_set_float(cubind_binding* binding, const char* name, double value);
 CUBIND_API cubind_code cubind_set_integer(cubind_binding* binding, const char* name, int64_t value);
 
-/* Enqueues the launches on the stream (NULL: the default stream). If an argument is missing, an integer does not fit, or an address is
+/* Enqueues the launches on the stream (NULL: the default stream), and before them the copies of inputs to variables of the module. A
+   module has each variable once: launches with different contents on several streams have to be ordered by the caller. If an argument is missing, an integer does not fit, or an address is
    NULL or misaligned, it launches nothing and returns CUBIND_INVALID_ARGUMENT. Allocates nothing and takes no lock. */
 CUBIND_API cubind_code cubind_launch(const cubind_binding* binding, struct CUstream_st* stream);
 

@@ -7,7 +7,8 @@ namespace cubind::c {
 
 static_assert(CUBIND_BUFFER == static_cast<int>(ParameterSource::Buffer) &&
               CUBIND_VALUE == static_cast<int>(ParameterSource::Value) &&
-              CUBIND_SCALAR == static_cast<int>(ParameterSource::Caller));
+              CUBIND_SCALAR == static_cast<int>(ParameterSource::Caller) &&
+              CUBIND_SYMBOL == static_cast<int>(ParameterSource::Symbol));
 static_assert(CUBIND_ROLE_NONE == static_cast<int>(Role::None) &&
               CUBIND_ROLE_IN == static_cast<int>(Role::In) &&
               CUBIND_ROLE_OUT == static_cast<int>(Role::Out) &&
@@ -24,6 +25,7 @@ cubind_parameter described(const Parameter& parameter) {
   info.extent_bytes = parameter.extent_bytes;
   info.align_bytes = parameter.align_bytes;
   info.value = parameter.value;
+  info.symbol = parameter.symbol.empty() ? nullptr : parameter.symbol.c_str();
   return info;
 }
 

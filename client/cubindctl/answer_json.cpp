@@ -12,10 +12,17 @@ namespace {
 OutputJson dim_json(const Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 
 OutputJson parameter_json(const Parameter& parameter) {
+  const bool is_symbol = parameter.source == ParameterSource::Symbol;
   OutputJson json{{"name", parameter.name},
-                  {"kind", parameter.source == ParameterSource::Buffer ? "buffer" : "scalar"},
+                  {"kind", is_symbol                     ? "symbol"
+                           : is_buffer(parameter.source) ? "buffer"
+                                                         : "scalar"},
                   {"type", to_string(parameter.type)}};
-  if (parameter.source == ParameterSource::Buffer) {
+  if (is_symbol) {
+    json["variable"] = parameter.variable;
+    json["symbol"] = parameter.symbol;
+  }
+  if (is_buffer(parameter.source)) {
     json["role"] = parameter.role == Role::In      ? "in"
                    : parameter.role == Role::Out   ? "out"
                    : parameter.role == Role::InOut ? "inout"

@@ -22,6 +22,9 @@ OutputJson argument_json(const v1::Argument& argument) {
     json["shape"] = strings(argument.shape());
   }
   json["align_bytes"] = argument.align_bytes();
+  if (!argument.symbol().empty()) {
+    json["symbol"] = argument.symbol();
+  }
   return json;
 }
 

@@ -65,7 +65,8 @@ def launch_plan(reply):
     """What a launcher needs, in launch order. A parameter without a value comes from the caller.
 
     Buffers have a role: in, out, inout, zero (the caller clears it before the first launch of each call) or
-    scratch (the caller allocates it, its content does not matter).
+    scratch (the caller allocates it, its content does not matter). What has a symbol is no parameter of the
+    kernel: an input is copied to that variable of the module before the launch.
     """
     launches = []
     for launch in reply.plan.launches:
@@ -76,7 +77,9 @@ def launch_plan(reply):
                 entry["role"] = cubind_pb2.Role.Name(parameter.role).lower()
             if parameter.source == cubind_pb2.Parameter.VALUE:
                 entry["value"] = parameter.value
-            elif parameter.source == cubind_pb2.Parameter.BUFFER:
+            elif parameter.source in (cubind_pb2.Parameter.BUFFER, cubind_pb2.Parameter.SYMBOL):
+                if parameter.symbol:
+                    entry["symbol"] = parameter.symbol
                 entry["role"] = cubind_pb2.Role.Name(parameter.role).lower()
                 entry["shape"] = list(parameter.shape)
                 entry["size_bytes"] = parameter.extent_bytes
@@ -148,6 +151,7 @@ def main():
         kernel=arguments.kernel,
         problem=parse_problem(arguments.problem),
         device=cubind_pb2.Device(label=arguments.device),
+        plan_content=[cubind_pb2.GetVariantRequest.SYMBOLS],
     )
     with grpc.insecure_channel(arguments.address) as channel:
         stub = cubind_pb2_grpc.CubindStub(channel)

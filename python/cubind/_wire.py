@@ -12,7 +12,7 @@ from .errors import InvalidArgumentError
 
 Problem = dict[str, "int | str"]
 
-_SOURCES = ("buffer", "value", "caller")
+_SOURCES = ("buffer", "value", "caller", "tensor_map", "symbol")
 _ROLES = ("none", "in", "out", "inout", "zero", "scratch")
 _SHORT = {"DEFAULT_CONFIGURATION": "default"}
 
@@ -141,6 +141,7 @@ def _parameter(parameter: Any) -> dict[str, Any]:
         "align_bytes": parameter.align_bytes,
         "value": parameter.value,
         "shape": list(parameter.shape),
+        **({"variable": parameter.variable, "symbol": parameter.symbol} if parameter.symbol else {}),
     }
 
 

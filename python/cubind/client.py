@@ -293,6 +293,7 @@ class Client:
                 f'"{question.on_miss}" is not one of serve, wait and fail', field="on_miss"
             )
         request = messages.GetVariantRequest(kernel=kernel, namespace=question.namespace)
+        request.plan_content.append(messages.GetVariantRequest.SYMBOLS)
         _wire.set_problem(problem, request.problem)
         if question.device is None:
             self._describe_gpu(request.device, gpu)

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kSources[] = {"buffer", "value", "caller"};
+constexpr const char* kSources[] = {"buffer", "value", "caller", "symbol"};
 constexpr const char* kRoles[] = {"none", "in", "out", "inout", "zero", "scratch"};
 
 template <typename Enum, std::size_t Count>
@@ -58,7 +58,7 @@ LaunchTemplate launch_of(const Json& json) {
     launch.parameters.push_back({from.at("name"), enum_of<ParameterSource>(from.at("source"), kSources),
                                  dtype_of(from.at("type")), enum_of<Role>(from.at("role"), kRoles),
                                  from.at("extent"), from.at("align_bytes"), from.at("value"),
-                                 from.at("shape")});
+                                 from.at("shape"), from.value("variable", ""), from.value("symbol", "")});
   }
   return launch;
 }
@@ -97,14 +97,19 @@ RuleParts parts_of(const Json& json) {
 }
 
 Json parameter_json(const Parameter& parameter) {
-  return {{"name", parameter.name},
-          {"source", name_of(parameter.source)},
-          {"type", to_string(parameter.type)},
-          {"role", name_of(parameter.role)},
-          {"extent_bytes", parameter.extent_bytes},
-          {"align_bytes", parameter.align_bytes},
-          {"value", parameter.value},
-          {"shape", parameter.shape}};
+  Json json{{"name", parameter.name},
+            {"source", name_of(parameter.source)},
+            {"type", to_string(parameter.type)},
+            {"role", name_of(parameter.role)},
+            {"extent_bytes", parameter.extent_bytes},
+            {"align_bytes", parameter.align_bytes},
+            {"value", parameter.value},
+            {"shape", parameter.shape}};
+  if (parameter.source == ParameterSource::Symbol) {
+    json["variable"] = parameter.variable;
+    json["symbol"] = parameter.symbol;
+  }
+  return json;
 }
 
 }  // namespace

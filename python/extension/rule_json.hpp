@@ -16,10 +16,11 @@ namespace cubind::python {
 RuleParts rule_from_json(std::string_view text);
 
 /// [{"entry", "entry_symbol", "grid": [x, y, z], "block": [x, y, z], "shared_bytes", "parameters": [{"name",
-/// "source": "buffer" | "value" | "caller", "type", "role", "extent_bytes", "align_bytes", "value"}]}]
+/// "source": "buffer" | "value" | "caller" | "symbol", "type", "role", "extent_bytes", "align_bytes",
+/// "value", "shape"}]}]; of source "symbol" also "variable" and "symbol".
 std::string to_json(const LaunchPlan& plan);
 
-/// "buffer", "value", "caller".
+/// "buffer", "value", "caller", "symbol".
 const char* name_of(ParameterSource source);
 /// "none", "in", "out", "inout", "zero", "scratch".
 const char* name_of(Role role);

@@ -55,12 +55,8 @@ void add_rule(ServedAnswer& answer, const IndexSnapshot& index, const CarryOver&
   answer.own_records = std::move(measured);
 }
 
-PlanTemplate with_symbols(PlanTemplate plan, const ArtifactRow& artifact) {
-  for (LaunchTemplate& launch : plan.launches) {
-    const auto entry = std::ranges::find(artifact.entries, launch.entry);
-    const auto index = static_cast<std::size_t>(entry - artifact.entries.begin());
-    launch.entry_symbol = index < artifact.entry_symbols.size() ? artifact.entry_symbols[index] : "";
-  }
+PlanTemplate of_artifact(PlanTemplate plan, const ArtifactRow& artifact) {
+  plan = with_symbols(std::move(plan), artifact.entries, artifact.entry_symbols);
   for (const EntryResources& entry : artifact.resources) {
     plan.static_shared_bytes = std::max<std::uint64_t>(plan.static_shared_bytes, entry.static_shared_bytes);
   }
@@ -167,7 +163,7 @@ std::optional<ServedAnswer> Answerer::complete(const Question& question, const A
   answer.generation = index.generation();
   const Problem& problem = question.key.problem;
   answer.plan_template =
-      with_symbols(question.spec->plan_template(problem, candidate.configuration), artifact);
+      of_artifact(question.spec->plan_template(problem, candidate.configuration), artifact);
   // Once more, now that the static shared memory is known.
   const PlanEvaluator evaluator(answer.plan_template, problem, candidate.configuration,
                                 device_constants(question.device.facts));

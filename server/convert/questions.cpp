@@ -83,6 +83,18 @@ bool may_tune(const v1::GetVariantRequest& request) {
   return request.tune() == v1::AUTO;
 }
 
+void require_plan_content(const KernelSpec& spec, const v1::GetVariantRequest& request) {
+  const auto symbol = std::ranges::find_if(
+      spec.arguments, [](const ArgumentSpec& argument) { return !argument.symbol.empty(); });
+  if (symbol != spec.arguments.end() &&
+      std::ranges::find(request.plan_content(), v1::GetVariantRequest::SYMBOLS) ==
+          request.plan_content().end()) {
+    throw Error(ErrorCode::FailedPrecondition, "plan_content",
+                spec.name + " takes " + quoted(symbol->name) + " in the variable " + symbol->symbol +
+                    ", and this client cannot set variables: upgrade the client");
+  }
+}
+
 }  // namespace
 
 SearchBudget budget_of(const v1::TuneRequest& request) {
@@ -124,6 +136,7 @@ VariantQuestion QuestionReader::read(const v1::GetVariantRequest& request) const
   check_text(request.job(), "job");
   Common common;
   common.kernel = kernels_.find(request.kernel());
+  require_plan_content(*common.kernel->spec, request);
   common.device = device(request.device(), "device");
   common.driver = driver_from_wire(request.device());
   common.power_limit_mw = request.device().facts().power_limit_mw();

@@ -13,5 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::require(!entry.parameter_bytes || entry.parameter_bytes->size() <= size);
     fuzz::require(!(entry.cluster && entry.wants_launch_clusters));
   }
+  fuzz::require(read_cubin_variables(cubin).size() <= size);
   return 0;
 }

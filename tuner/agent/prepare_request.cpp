@@ -21,13 +21,18 @@ std::uint64_t buffer_seed(const Digest& job_key, const std::string& name) {
   return seed;
 }
 
+// A variable of the module that nothing is copied to needs no memory.
+bool keeps_itself(const Parameter& parameter) {
+  return parameter.source == ParameterSource::Symbol && parameter.role == Role::Scratch;
+}
+
 // The buffers by name, each with its largest extent.
 std::map<std::string, Parameter> buffers_of(const std::vector<const LaunchPlan*>& plans) {
   std::map<std::string, Parameter> uses;
   for (const LaunchPlan* plan : plans) {
     for (const Launch& launch : plan->launches) {
       for (const Parameter& parameter : launch.parameters) {
-        if (parameter.source != ParameterSource::Buffer) {
+        if (!is_buffer(parameter.source) || keeps_itself(parameter)) {
           continue;
         }
         const auto [at, added] = uses.try_emplace(parameter.name, parameter);
@@ -137,19 +142,6 @@ std::chrono::milliseconds prepare_time(const v1::PrepareProblem& request) {
   const double all =
       bytes / kFillBytesPerMs + one_thread + static_cast<double>(request.floor_flops()) / kFlopsPerMs;
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(all, kMost)));
-}
-
-LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
-                        const std::vector<std::string>& symbols) {
-  for (Launch& launch : plan.launches) {
-    const auto at = std::ranges::find(entries, launch.entry);
-    const auto index = static_cast<std::size_t>(at - entries.begin());
-    if (index >= symbols.size()) {
-      throw Error(ErrorCode::Internal, launch.entry, "the artifact has no symbol of this entry");
-    }
-    launch.entry_symbol = symbols[index];
-  }
-  return plan;
 }
 
 }  // namespace cubind

@@ -35,8 +35,4 @@ v1::PrepareProblem make_prepare_request(const JobInput& input, std::uint32_t set
 /// not state the work (0 flops), the reference may do any: then a minute and a half at least.
 std::chrono::milliseconds prepare_time(const v1::PrepareProblem& request);
 
-/// The plan with the lowered names of its entries. Throws Error(Internal) if an entry was not compiled.
-LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& entries,
-                        const std::vector<std::string>& symbols);
-
 }  // namespace cubind

@@ -194,8 +194,10 @@ v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
     if (!input_.replayed) {
       request.set_cubin(artifacts_.cubin(wanted(candidate)));
     }
-    for (const std::string& symbol : compiled.symbols) {
-      request.add_entry_symbols(symbol);
+    for (std::size_t i = 0; i < compiled.symbols.size(); ++i) {
+      if (!is_variable(compiled.entries[i])) {
+        request.add_entry_symbols(compiled.symbols[i]);
+      }
     }
     to_wire(candidate.configuration, *request.mutable_configuration());
     request.set_setup(DeviceSetup::kMain);

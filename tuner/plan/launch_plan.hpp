@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tuner/plan/dtype.hpp"
@@ -25,10 +26,21 @@ struct Dim3 {
 /// The role of an argument for the caller or the tuner. None: a scalar.
 enum class Role : std::uint8_t { None, In, Out, InOut, Zero, Scratch };
 
-/// The source of a parameter's value at launch.
-enum class ParameterSource : std::uint8_t { Buffer, Value, Caller };
+/// How a launch gets an argument.
+enum class ParameterSource : std::uint8_t {
+  Buffer,  // the caller's device memory, by its address
+  Value,   // a number that the plan computes
+  Caller,  // a number from the caller
+  Symbol,  // the content of a variable, which is no parameter of the kernel. Role In: the caller's device
+           // memory is copied to it before the launch. Scratch: it keeps what kernels leave in it
+};
 
-/// One parameter of a launch, with its numbers.
+/// Whether it has elements, an extent and a role.
+constexpr bool is_buffer(ParameterSource source) {
+  return source == ParameterSource::Buffer || source == ParameterSource::Symbol;
+}
+
+/// One argument of a launch, with its numbers.
 struct Parameter {
   std::string name;
   ParameterSource source = ParameterSource::Buffer;
@@ -38,6 +50,8 @@ struct Parameter {
   std::uint32_t align_bytes = 0;         // buffers: the pointer must be a multiple of it
   std::int64_t value = 0;                // source Value; converted to `type` at launch
   std::vector<std::int64_t> shape = {};  // buffers whose spec gives it: the axes, outermost first
+  std::string variable = {};             // source Symbol: its name expression with every placeholder replaced
+  std::string symbol = {};  // source Symbol: its lowered name in the cubin; empty before compiling
   bool operator==(const Parameter&) const = default;
 };
 
@@ -68,6 +82,7 @@ struct ParameterTemplate {
   std::string value;  // expression
   std::vector<std::string> shape =
       {};  // expressions: their product is the extent; empty: the spec gives none
+  std::string variable = {}, symbol = {};  // as in Parameter
   bool operator==(const ParameterTemplate&) const = default;
 };
 
@@ -129,6 +144,18 @@ class PlanEvaluator {
   struct Compiled;
   std::unique_ptr<Compiled> compiled_;
 };
+
+/// The name expression by which a compiler is asked for the variable's symbol: "&filter<float>".
+std::string variable_expression(const std::string& variable);
+/// Whether a name expression is a variable's and not an entry's.
+bool is_variable(std::string_view expression);
+
+/// The plan with the lowered names of `expressions`, which `symbols` has in their order. An entry or variable
+/// that is not among them gets none.
+PlanTemplate with_symbols(PlanTemplate plan, const std::vector<std::string>& expressions,
+                          const std::vector<std::string>& symbols);
+LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& expressions,
+                        const std::vector<std::string>& symbols);
 
 /// The elements of a buffer of this shape; absent if an axis is negative or the count exceeds 2^63.
 std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);

@@ -146,7 +146,7 @@ bool PlanProgram::shared_holds(std::size_t launch, Values values, std::string* w
 bool PlanProgram::parameter_holds(const Check& check, Values values, std::string* why) const {
   const BoundParameter& bound = launches_[check.launch].parameters[check.index];
   const ParameterTemplate& from = template_.launches[check.launch].parameters[check.index];
-  if (from.source == ParameterSource::Buffer) {
+  if (is_buffer(from.source)) {
     return extent_holds(bound, from, values, why);
   }
   const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);

@@ -107,7 +107,7 @@ void PlanProgram::bind_launch(std::size_t index) {
   bound.block = bind_axes(from.block, bound.place + "/block");
   bound.shared_bytes.push_back(bind(from.shared_bytes, bound.place + "/shared_bytes"));
   for (const ParameterTemplate& parameter : from.parameters) {
-    const bool buffer = parameter.source == ParameterSource::Buffer;
+    const bool buffer = is_buffer(parameter.source);
     BoundParameter to;
     to.place = "/arguments/" + parameter.name + (buffer ? "/extent" : "/expr");
     if (parameter.source != ParameterSource::Caller) {
@@ -199,7 +199,7 @@ std::int64_t PlanProgram::parameter_number(std::size_t launch, std::size_t index
   }
   const ParameterTemplate& from = template_.launches[launch].parameters[index];
   const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
-  return from.source == ParameterSource::Buffer ? checked_bytes(value, from.type, bound.place) : value;
+  return is_buffer(from.source) ? checked_bytes(value, from.type, bound.place) : value;
 }
 
 Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values values) const {
@@ -207,7 +207,9 @@ Parameter PlanProgram::parameter(std::size_t launch, std::size_t index, Values v
   const BoundParameter& bound = launches_[launch].parameters[index];
   Parameter to{from.name, from.source, from.type, from.role, 0, from.align_bytes, 0};
   const std::int64_t number = parameter_number(launch, index, values);
-  if (from.source == ParameterSource::Buffer) {
+  to.variable = from.variable;
+  to.symbol = from.symbol;
+  if (is_buffer(from.source)) {
     to.extent_bytes = static_cast<std::uint64_t>(number);
     to.shape = evaluate_shape(bound.shape, bound.shape_place, values);
   } else {

@@ -65,6 +65,8 @@ v1::Parameter::Source source_to_wire(ParameterSource source) {
       return v1::Parameter::VALUE;
     case ParameterSource::Caller:
       return v1::Parameter::CALLER;
+    case ParameterSource::Symbol:
+      return v1::Parameter::SYMBOL;
   }
   throw Error(ErrorCode::Internal, "source", "unknown value");
 }
@@ -77,6 +79,8 @@ ParameterSource source_from_wire(v1::Parameter::Source source, const std::string
       return ParameterSource::Value;
     case v1::Parameter::CALLER:
       return ParameterSource::Caller;
+    case v1::Parameter::SYMBOL:
+      return ParameterSource::Symbol;
     default:
       refuse_unknown(field, "source", static_cast<int>(source));
   }
@@ -113,6 +117,8 @@ Parameter parameter_from_wire(const v1::Parameter& from, const std::string& fiel
   to.align_bytes = from.align_bytes();
   to.value = from.value();
   to.shape.assign(from.shape().begin(), from.shape().end());
+  to.variable = from.variable();
+  to.symbol = from.symbol();
   return to;
 }
 
@@ -125,6 +131,8 @@ void parameter_to_wire(const Parameter& from, v1::Parameter& to) {
   to.set_align_bytes(from.align_bytes);
   to.set_value(from.value);
   to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
+  to.set_variable(from.variable);
+  to.set_symbol(from.symbol);
 }
 
 ParameterTemplate parameter_template_from_wire(const v1::ParameterTemplate& from, const std::string& field) {
@@ -137,6 +145,8 @@ ParameterTemplate parameter_template_from_wire(const v1::ParameterTemplate& from
   to.align_bytes = from.align_bytes();
   to.value = from.value();
   to.shape.assign(from.shape().begin(), from.shape().end());
+  to.variable = from.variable();
+  to.symbol = from.symbol();
   return to;
 }
 
@@ -149,6 +159,8 @@ void parameter_template_to_wire(const ParameterTemplate& from, v1::ParameterTemp
   to.set_align_bytes(from.align_bytes);
   to.set_value(from.value);
   to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
+  to.set_variable(from.variable);
+  to.set_symbol(from.symbol);
 }
 
 constexpr std::pair<std::string_view, std::int64_t DeviceConstants::*> kDeviceConstants[] = {

@@ -17,6 +17,9 @@ constexpr std::uint16_t kCudaMachine = 190;
 constexpr std::size_t kHeaderBytes = 64;
 constexpr std::size_t kSectionBytes = 64;
 constexpr std::string_view kEntrySection = ".nv.info.";
+constexpr std::uint32_t kSymbolTable = 2;
+constexpr std::size_t kSymbolBytes = 24;
+constexpr std::uint8_t kObject = 1;
 
 template <typename Number>
 Number number_at(std::string_view bytes, std::size_t at) {
@@ -57,6 +60,25 @@ class Sections {
   std::string_view name(std::size_t index) const {
     const auto at = number_at<std::uint32_t>(header(index), 0);
     const std::string_view rest = at < names_.size() ? names_.substr(at) : std::string_view{};
+    return rest.substr(0, rest.find('\0'));
+  }
+
+  /// Of the symbol table; absent: the file has none.
+  std::optional<std::size_t> symbols() const {
+    for (std::size_t i = 0; i < count(); ++i) {
+      if (number_at<std::uint32_t>(header(i), 4) == kSymbolTable) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// The text at `offset` of the string table that the section names.
+  std::string_view linked_text(std::size_t index, std::uint64_t offset) const {
+    const auto link = number_at<std::uint32_t>(header(index), 40);
+    const auto texts = link < count() ? content(link) : std::nullopt;
+    const std::string_view rest =
+        texts && offset < texts->size() ? texts->substr(offset) : std::string_view{};
     return rest.substr(0, rest.find('\0'));
   }
 
@@ -197,6 +219,21 @@ CubinEntries read_cubin_entries(std::string_view cubin) {
     }
   }
   return entries;
+}
+
+CubinVariables read_cubin_variables(std::string_view cubin) {
+  CubinVariables variables;
+  const Sections sections(cubin);
+  const auto table = sections.symbols();
+  const std::string_view symbols = table ? sections.content(*table).value_or("") : "";
+  for (std::size_t at = 0; at + kSymbolBytes <= symbols.size(); at += kSymbolBytes) {
+    const auto info = number_at<std::uint8_t>(symbols, at + 4);
+    const std::string_view name = sections.linked_text(*table, number_at<std::uint32_t>(symbols, at));
+    if ((info & 0xf) == kObject && !name.empty()) {
+      variables.insert_or_assign(std::string(name), number_at<std::uint64_t>(symbols, at + 16));
+    }
+  }
+  return variables;
 }
 
 }  // namespace cubind

@@ -17,6 +17,9 @@
 //   number 0x3e, format 1  the entry is launched in clusters (.explicitcluster)
 //   number 0x5b, format 1  a launch's grid counts clusters (.blocksareclusters; __block_size__ of NVRTC 13)
 //
+// A __constant__ or __device__ variable is a symbol of type STT_OBJECT in ".symtab"; its size is that of the
+// type.
+//
 // From sm_100 on, other bits of a parameter's word mark pointers; they are not used.
 #pragma once
 
@@ -47,5 +50,9 @@ struct CubinEntry {
 /// that are not a cubin's.
 using CubinEntries = std::map<std::string, CubinEntry, std::less<>>;
 CubinEntries read_cubin_entries(std::string_view cubin);
+
+/// The bytes of each variable, by symbol. Empty for bytes that are not a cubin's.
+using CubinVariables = std::map<std::string, std::uint64_t, std::less<>>;
+CubinVariables read_cubin_variables(std::string_view cubin);
 
 }  // namespace cubind

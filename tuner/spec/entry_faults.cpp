@@ -14,10 +14,10 @@ std::string to_string(const Dim3& extents) {
 std::uint64_t product(const Dim3& extents) { return std::uint64_t{extents.x} * extents.y * extents.z; }
 
 std::string described(const ParameterTemplate& argument) {
-  const bool is_buffer = argument.source == ParameterSource::Buffer;
+  const bool is_pointer = is_buffer(argument.source);
   const std::string type(to_string(argument.type)), spelled(cuda_name(argument.type));
-  return argument.name + (is_buffer ? " is a buffer of " : " is a scalar ") + type + " (" + spelled +
-         (is_buffer ? "*)" : ")");
+  return argument.name + (is_pointer ? " is a buffer of " : " is a scalar ") + type + " (" + spelled +
+         (is_pointer ? "*)" : ")");
 }
 
 std::string list_of(const std::vector<EntryParameter>& parameters) {
@@ -31,16 +31,42 @@ std::string list_of(const std::vector<EntryParameter>& parameters) {
 void compare_arguments(const LaunchTemplate& launch, const std::string& place,
                        const std::vector<EntryParameter>& parameters, std::vector<EntryFault>& faults) {
   const std::string list = place + "/arguments";
-  if (parameters.size() != launch.parameters.size()) {
-    faults.push_back({list, "has " + std::to_string(launch.parameters.size()) + ", the entry takes " +
+  const auto symbols = static_cast<std::size_t>(
+      std::ranges::count(launch.parameters, ParameterSource::Symbol, &ParameterTemplate::source));
+  if (parameters.size() != launch.parameters.size() - symbols) {
+    faults.push_back({list, "has " + std::to_string(launch.parameters.size() - symbols) +
+                                (symbols > 0 ? " that are passed" : "") + ", the entry takes " +
                                 std::to_string(parameters.size()) + ": (" + list_of(parameters) + ")"});
     return;
   }
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!fits(parameters[i], launch.parameters[i])) {
-      faults.push_back(
-          {list + "/" + std::to_string(i),
-           described(launch.parameters[i]) + ", the entry's parameter is " + to_string(parameters[i])});
+  auto parameter = parameters.begin();
+  for (std::size_t i = 0; i < launch.parameters.size(); ++i) {
+    const ParameterTemplate& argument = launch.parameters[i];
+    if (argument.source == ParameterSource::Symbol) {
+      continue;
+    }
+    if (!fits(*parameter, argument)) {
+      faults.push_back({list + "/" + std::to_string(i),
+                        described(argument) + ", the entry's parameter is " + to_string(*parameter)});
+    }
+    ++parameter;
+  }
+}
+
+void compare_variables(const Launch& launch, const std::string& place, const CompiledEntries& entries,
+                       std::vector<EntryFault>& faults) {
+  for (std::size_t i = 0; i < launch.parameters.size(); ++i) {
+    const Parameter& argument = launch.parameters[i];
+    const auto variable = entries.find(variable_expression(argument.variable));
+    if (argument.source != ParameterSource::Symbol || variable == entries.end()) {
+      continue;
+    }
+    const std::uint64_t bytes = variable->second.variable_bytes;
+    if (bytes > 0 && argument.extent_bytes > bytes) {
+      faults.push_back({place + "/arguments/" + std::to_string(i),
+                        argument.name + " has " + std::to_string(argument.extent_bytes) +
+                            " bytes, the variable " + argument.variable + " holds " + std::to_string(bytes),
+                        true});
     }
   }
 }
@@ -92,8 +118,15 @@ void compare_limits(const Launch& launch, const std::string& place, const CubinE
 CompiledEntries compiled_entries(std::string_view cubin, const std::vector<std::string>& entries,
                                  const std::vector<std::string>& symbols) {
   const CubinEntries read = read_cubin_entries(cubin);
+  const CubinVariables variables =
+      std::ranges::any_of(entries, is_variable) ? read_cubin_variables(cubin) : CubinVariables{};
   CompiledEntries compiled;
   for (std::size_t i = 0; i < std::min(entries.size(), symbols.size()); ++i) {
+    if (is_variable(entries[i])) {
+      const auto variable = variables.find(symbols[i]);
+      compiled[entries[i]].variable_bytes = variable == variables.end() ? 0 : variable->second;
+      continue;
+    }
     const auto found = read.find(symbols[i]);
     const CubinEntry* entry = found == read.end() ? nullptr : &found->second;
     compiled.insert_or_assign(
@@ -116,6 +149,9 @@ std::vector<EntryFault> entry_faults(const PlanTemplate& launches, const LaunchP
     }
     if (entry != entries.end() && is_launched) {
       compare_limits(*planned, place, entry->second.limits, faults);
+    }
+    if (is_launched) {
+      compare_variables(*planned, place, entries, faults);
     }
     planned += is_launched ? 1 : 0;
   }

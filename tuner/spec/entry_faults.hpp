@@ -10,13 +10,14 @@
 
 namespace cubind {
 
-/// What is known of a compiled entry.
+/// What is known of a compiled entry or variable.
 struct CompiledEntry {
   std::optional<std::vector<EntryParameter>> parameters = {};  // absent: unknown
   CubinEntry limits = {};                                      // without any where the cubin does not tell
+  std::uint64_t variable_bytes = 0;                            // 0: no variable, or the cubin does not tell
 };
 
-/// By name expression, as launches name their entry.
+/// By name expression: as launches name their entry, or variable_expression().
 using CompiledEntries = std::map<std::string, CompiledEntry>;
 
 /// `symbols`: the lowered names of `entries`, in their order. `cubin` may be empty: then symbols alone tell.
@@ -32,9 +33,9 @@ struct EntryFault {
   bool operator==(const EntryFault&) const = default;
 };
 
-/// Compares the launches' arguments with the entries' parameters (fits()), and the plan's blocks and grids
-/// with the entries' limits. `plan`: of `launches`; if it is empty, only arguments are compared. An entry
-/// that is not among `entries` is not compared.
+/// Compares the launches' arguments with the entries' parameters (fits()), the plan's blocks and grids with
+/// the entries' limits, and the content of variables with their sizes. `plan`: of `launches`; if it is empty,
+/// only arguments are compared. An entry that is not among `entries` is not compared.
 std::vector<EntryFault> entry_faults(const PlanTemplate& launches, const LaunchPlan& plan,
                                      const CompiledEntries& entries);
 

@@ -99,6 +99,7 @@ struct ArgumentSpec {
   std::string extent;              // buffers: expression, elements
   std::vector<std::string> shape;  // buffers: expressions, outermost axis first; empty: the spec gives none
   Role role = Role::None;
+  std::string symbol;  // buffers: the variable that has the content, with placeholders; empty: a parameter
   std::uint32_t align_bytes = 16;
   Fill fill;
   bool timed_zero = false;

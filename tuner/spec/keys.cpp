@@ -85,12 +85,15 @@ void put_axes(KeyEncoder& key, std::string_view tag, const Dim3& axes) {
 
 void put_parameter(KeyEncoder& key, const Parameter& parameter) {
   key.begin("parameter").field("name", parameter.name).field("type", to_string(parameter.type));
-  if (parameter.source == ParameterSource::Buffer) {
+  if (is_buffer(parameter.source)) {
     key.field("role", role_name(parameter.role))
         .field("extent_bytes", parameter.extent_bytes)
         .field("align_bytes", parameter.align_bytes);
   } else {
     key.field("value", parameter.value);
+  }
+  if (parameter.source == ParameterSource::Symbol) {
+    key.field("variable", parameter.variable);
   }
   key.end();
 }
@@ -191,15 +194,6 @@ void sort_and_unite(std::vector<std::string>& texts) {
   texts.erase(doubled.begin(), doubled.end());
 }
 
-std::vector<std::string> entries_of(const std::vector<LaunchSpec>& launches, const Problem& problem,
-                                    const Configuration& configuration) {
-  std::vector<std::string> entries;
-  for (const LaunchSpec& launch : launches) {
-    entries.push_back(substitute(launch.entry, problem, configuration));
-  }
-  return entries;
-}
-
 NvrtcSource nvrtc_source(const KernelSpec& spec, const Problem& problem, const Configuration& configuration) {
   NvrtcSource code{spec.source_digests.source, spec.source_digests.includes, {}, {}};
   for (const std::string& define : spec.defines) {
@@ -233,7 +227,7 @@ void put_code(KeyEncoder& key, const ArtifactSource&, const TritonSource& code) 
 
 ArtifactSource artifact_source(const KernelSpec& spec, const Problem& problem,
                                const Configuration& configuration, const std::string& architecture) {
-  ArtifactSource result{{}, entries_of(spec.launches, problem, configuration), architecture};
+  ArtifactSource result{{}, name_expressions(spec, spec.launches, problem, configuration), architecture};
   if (spec.triton) {
     result.code = triton_source(spec, configuration);
   } else {
@@ -248,7 +242,7 @@ ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& 
   std::ranges::remove_copy_if(spec.options, std::back_inserter(code.options), [](const std::string& option) {
     return changes_results(option) || has_placeholders(option);
   });
-  return {std::move(code), entries_of(spec.reference.launches, problem, {}), architecture};
+  return {std::move(code), name_expressions(spec, spec.reference.launches, problem, {}), architecture};
 }
 
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain) {
@@ -372,8 +366,11 @@ Digest space_digest(const KernelSpec& spec, const Problem& problem, const Device
     key.begin("argument")
         .field("name", argument.name)
         .field("extent", argument.extent)
-        .field("expr", argument.expr)
-        .end();
+        .field("expr", argument.expr);
+    if (!argument.symbol.empty()) {
+      key.field("symbol", argument.symbol);
+    }
+    key.end();
   }
   put_strings(key, "options", spec.options);
   put_strings(key, "defines", spec.defines);

@@ -52,7 +52,7 @@ struct TritonSource {
 /// The part that the daemon can compute without a toolchain.
 struct ArtifactSource {
   std::variant<NvrtcSource, TritonSource> code;
-  std::vector<std::string> entries;  // in launch order: name expressions of CUDA C++, else labels
+  std::vector<std::string> entries;  // in launch order, then variables ("&filter"): name expressions, else labels
   std::string architecture;
   bool operator==(const ArtifactSource&) const = default;
 };

@@ -11,13 +11,15 @@
 namespace cubind {
 namespace {
 
-ParameterTemplate parameter(const KernelSpec& spec, const ArgumentSpec& argument, const Problem& problem) {
+ParameterTemplate parameter(const KernelSpec& spec, const ArgumentSpec& argument, const Problem& problem,
+                            const Configuration& configuration) {
   ParameterTemplate result;
   result.name = argument.name;
   result.type = spec.element_type(argument, problem);
   result.role = argument.role;
   if (argument.buffer) {
-    result.source = ParameterSource::Buffer;
+    result.source = argument.symbol.empty() ? ParameterSource::Buffer : ParameterSource::Symbol;
+    result.variable = substitute(argument.symbol, problem, configuration);
     result.extent = argument.extent;
     result.shape = argument.shape;
     result.align_bytes = argument.align_bytes;
@@ -38,7 +40,7 @@ LaunchTemplate launch(const KernelSpec& spec, const LaunchSpec& from, const Prob
   to.block = from.block;
   to.shared_bytes = from.shared_bytes;
   for (const std::string& name : from.arguments) {
-    to.parameters.push_back(parameter(spec, *spec.argument(name), problem));
+    to.parameters.push_back(parameter(spec, *spec.argument(name), problem, configuration));
   }
   return to;
 }
@@ -61,6 +63,24 @@ std::string substitute(std::string_view text, const Problem& problem, const Conf
     }
     throw Error(ErrorCode::Internal, "placeholder", quoted(name) + " has no value");
   });
+}
+
+std::vector<std::string> name_expressions(const KernelSpec& spec, const std::vector<LaunchSpec>& launches,
+                                          const Problem& problem, const Configuration& configuration) {
+  std::vector<std::string> entries, variables;
+  for (const LaunchSpec& launch : launches) {
+    entries.push_back(substitute(launch.entry, problem, configuration));
+    for (const std::string& name : launch.arguments) {
+      if (const std::string& symbol = spec.argument(name)->symbol; !symbol.empty()) {
+        variables.push_back(variable_expression(substitute(symbol, problem, configuration)));
+      }
+    }
+  }
+  std::ranges::sort(variables);
+  const auto doubled = std::ranges::unique(variables);
+  variables.erase(doubled.begin(), doubled.end());
+  entries.insert(entries.end(), variables.begin(), variables.end());
+  return entries;
 }
 
 PlanTemplate KernelSpec::plan_template(const Problem& problem, const Configuration& configuration) const {

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/names_of.hpp"
 #include "base/text.hpp"
+#include "tuner/includes/nvrtc_options.hpp"
 #include "tuner/spec/spec_sections.hpp"
 
 namespace cubind {
@@ -162,12 +163,36 @@ void read_extent(const JsonNode& node, const SymbolTable& symbols, ArgumentSpec&
   }
 }
 
+std::string read_symbol(const JsonNode& node, Role role, const KernelSpec& spec) {
+  if (role != Role::In && role != Role::Scratch) {
+    node.fail(
+        "a variable can be an input (role in) or keep what kernels leave in it (role scratch): pass an "
+        "output as a parameter");
+  }
+  std::string text = read_compiled_text(node, spec, true);
+  if (!is_letter(text.front()) && text.front() != ':') {
+    node.fail(
+        "expected the name of a __constant__ or __device__ variable, as in \"d_filter\" or "
+        "\"filter<{T}>\"");
+  }
+  check_name_expression(text, node.where());
+  const auto other = std::ranges::find(spec.arguments, text, &ArgumentSpec::symbol);
+  if (other != spec.arguments.end()) {
+    node.fail("the variable has the content of " + quoted(other->name) + " already");
+  }
+  return text;
+}
+
 ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
   refuse_unsupported(node, {"tensor_map"});
-  node.expect_keys({"buffer", "extent", "shape", "role", "align", "fill", "timed", "constant_output"});
+  node.expect_keys(
+      {"buffer", "extent", "shape", "role", "symbol", "align", "fill", "timed", "constant_output"});
   ArgumentSpec argument;
   argument.type = read_element_type(node.at("buffer"), spec);
   argument.role = read_role(node.at("role"));
+  if (const auto symbol = node.find("symbol")) {
+    argument.symbol = read_symbol(*symbol, argument.role, spec);
+  }
   // A caller's buffer has the extent of its problem; a buffer that only the variant uses may depend on the
   // tunables.
   const bool internal = argument.role == Role::Scratch || argument.role == Role::Zero;

@@ -56,6 +56,7 @@ Names effective_names(const KernelSpec& spec) {
     use_expression(argument.extent, names);
     use_expression(argument.expr, names);
     use_expression(argument.fill.expression, names);
+    use_text(argument.symbol, names);
     names.insert(argument.type);
   }
   return names;
@@ -108,6 +109,9 @@ void check_specialized(const JsonNode& root, const KernelSpec& spec) {
   }
   for (const std::string& define : spec.defines) {
     use_text(define, texts);
+  }
+  for (const ArgumentSpec& argument : spec.arguments) {
+    use_text(argument.symbol, texts);
   }
   const auto specialize = root.find("specialize");
   if (!specialize) {

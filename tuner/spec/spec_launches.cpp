@@ -53,19 +53,6 @@ void check_placeholder(const JsonNode& node, const std::string& name, const Kern
   node.fail(shown + " names nothing that is compiled in" + suggestion(name, known));
 }
 
-// Tunables reach a kernel's own text only.
-std::string read_compiled_text(const JsonNode& node, const KernelSpec& spec, bool with_tunables) {
-  std::string text = node.as_nonempty_string();
-  if (text.size() > SpecLimits::kEntryLength) {
-    node.fail(std::to_string(text.size()) + " characters, at most " +
-              std::to_string(SpecLimits::kEntryLength) + " are allowed");
-  }
-  for (const std::string& name : placeholders(text, node.where())) {
-    check_placeholder(node, name, spec, with_tunables);
-  }
-  return text;
-}
-
 std::string read_entry(const JsonNode& node, const KernelSpec& spec, bool with_tunables) {
   std::string text = read_compiled_text(node, spec, with_tunables);
   check_name_expression(text, node.where());
@@ -113,6 +100,9 @@ void check_reference_arguments(const JsonNode& launches, const SpecScopes& scope
   for (const JsonNode& launch : launches.elements()) {
     for (const JsonNode& element : launch.at("arguments").elements()) {
       const ArgumentSpec& argument = *spec.argument(element.as_string());
+      for (const std::string& name : placeholders(argument.symbol, element.where())) {
+        check_placeholder(element, name, spec, false);
+      }
       const std::string& text = argument.buffer ? argument.extent : argument.expr;
       if (text.empty()) {
         continue;
@@ -200,6 +190,18 @@ void read_reference_kernel(const JsonNode& node, const SpecScopes& scopes, Kerne
 }
 
 }  // namespace
+
+std::string read_compiled_text(const JsonNode& node, const KernelSpec& spec, bool with_tunables) {
+  std::string text = node.as_nonempty_string();
+  if (text.size() > SpecLimits::kEntryLength) {
+    node.fail(std::to_string(text.size()) + " characters, at most " +
+              std::to_string(SpecLimits::kEntryLength) + " are allowed");
+  }
+  for (const std::string& name : placeholders(text, node.where())) {
+    check_placeholder(node, name, spec, with_tunables);
+  }
+  return text;
+}
 
 void read_launches(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
   spec.launches = read_launch_list(root.at("launches"), scopes.launch, spec, true);

@@ -19,6 +19,8 @@ void read_constraints(const JsonNode& root, const SpecScopes& scopes, KernelSpec
 /// /default: listed values only.
 void read_defaults(const JsonNode& root, KernelSpec& spec);
 void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
+/// A text that is compiled, with placeholders; tunables are none of them for the reference.
+std::string read_compiled_text(const JsonNode& node, const KernelSpec& spec, bool with_tunables);
 void read_launches(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
 /// /reference: a kernel, or "default".
 void read_reference(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);

@@ -95,6 +95,7 @@ void to_wire(const ArgumentSpec& from, v1::Argument& to) {
     to.set_extent(from.extent);
     to.mutable_shape()->Assign(from.shape.begin(), from.shape.end());
     to.set_align_bytes(from.align_bytes);
+    to.set_symbol(from.symbol);
   }
 }
 

@@ -8,10 +8,11 @@
 #include "base/text.hpp"
 #include "tuner/includes/include_closure.hpp"
 #include "tuner/includes/nvrtc_options.hpp"
+#include "tuner/plan/launch_plan.hpp"
 #include "tuner/worker/compile_log.hpp"
-#include "tuner/worker/compile_ptx.hpp"
 #include "tuner/worker/missing_header.hpp"
 #include "tuner/worker/remedies.hpp"
+#include "tuner/worker/unset_variables.hpp"
 
 namespace cubind::worker {
 namespace {
@@ -226,20 +227,50 @@ void ProgramCompiler::compile_checked(const v1::CompileRequest& request, v1::Com
   }
 }
 
+// What would be launched with other data than a caller's.
+void ProgramCompiler::refuse_unmeasurable(const v1::CompileRequest& request, const PtxModule& ptx,
+                                          const std::set<std::string>& set, v1::CompileReply& reply) {
+  for (int i = 0; i < request.entries_size() && reply.outcome() == v1::CORRECT; ++i) {
+    const auto kernel = ptx.kernels.find(reply.entry_symbols(i));
+    if (kernel == ptx.kernels.end()) {
+      continue;
+    }
+    const std::string& texture = kernel->second.texture_instruction;
+    const std::string unset = unset_variables(ptx, kernel->second, set, request);
+    if (!texture.empty()) {
+      set_failed(reply, "the entry " + quoted(request.entries(i)) + " uses a texture or surface (" + texture +
+                            "), which cubind does not pass: read global memory, through __ldg() if it is "
+                            "constant");
+    } else if (!unset.empty()) {
+      set_failed(reply, "the entry " + quoted(request.entries(i)) + ": " + unset);
+    }
+  }
+}
+
 void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const NvrtcProgram& program,
                                        const std::string& log, v1::CompileReply& reply) {
   const CompileLog parsed = parse_compile_log(log);
-  const PtxKernels ptx = read_ptx(program.ptx());
+  const PtxModule ptx = read_ptx(program.ptx());
+  std::set<std::string> set;
   reply.set_outcome(v1::CORRECT);
   reply.set_log(valid_utf8(replaced(parsed.messages, kProgramName, request.source_name())));
   for (const std::string& entry : request.entries()) {
     const std::string symbol = program.lowered_name(entry);
+    reply.add_entry_symbols(symbol);
+    if (is_variable(entry)) {
+      set.insert(symbol);
+      if (!ptx.variables.contains(symbol)) {
+        set_failed(reply, quoted(entry.substr(1)) + " is not a __constant__ or __device__ variable");
+        return;
+      }
+      continue;
+    }
     const auto kernel = parsed.kernels.find(symbol);
-    if (kernel == parsed.kernels.end() || !ptx.entries.contains(symbol)) {
+    const auto of_ptx = ptx.kernels.find(symbol);
+    if (kernel == parsed.kernels.end() || of_ptx == ptx.kernels.end()) {
       set_failed(reply, "the entry " + quoted(entry) + " is not a __global__ function");
       return;
     }
-    reply.add_entry_symbols(symbol);
     v1::EntryResources& resources = *reply.add_resources();
     resources.set_entry_symbol(symbol);
     resources.set_registers(kernel->second.registers);
@@ -247,8 +278,9 @@ void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const 
     resources.set_local_bytes(kernel->second.local_bytes);
     resources.set_spill_store_bytes(kernel->second.spill_store_bytes);
     resources.set_spill_load_bytes(kernel->second.spill_load_bytes);
-    resources.set_tensor_cores(ptx.with_tensor_cores.contains(symbol));
+    resources.set_tensor_cores(of_ptx->second.has_tensor_cores);
   }
+  refuse_unmeasurable(request, ptx, set, reply);
 }
 
 }  // namespace cubind::worker

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "schemas/worker.pb.h"
+#include "tuner/worker/compile_ptx.hpp"
 #include "tuner/worker/nvrtc_api.hpp"
 
 namespace cubind::worker {
@@ -27,6 +29,8 @@ class ProgramCompiler {
   void keep_headers(v1::HeaderSet& set);
   std::vector<std::string> options_for(const v1::CompileRequest& request) const;
   void compile_checked(const v1::CompileRequest& request, v1::CompileReply& reply);
+  static void refuse_unmeasurable(const v1::CompileRequest& request, const PtxModule& ptx,
+                                  const std::set<std::string>& set, v1::CompileReply& reply);
   static void describe_entries(const v1::CompileRequest& request, const NvrtcProgram& program,
                                const std::string& log, v1::CompileReply& reply);
 

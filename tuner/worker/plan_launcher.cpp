@@ -20,6 +20,8 @@ ParameterBytes packed(const Parameter& parameter, const FindBuffer& buffer, cons
       return pack_scalar(parameter, parameter.value);
     case ParameterSource::Caller:
       return pack_scalar(parameter, scalar(parameter));
+    case ParameterSource::Symbol:
+      break;
   }
   throw Error(ErrorCode::Internal, "parameter " + parameter.name, "unknown source");
 }
@@ -44,14 +46,18 @@ std::vector<v1::LoadedEntry> loaded_entries(const LoadedModule& module) {
 }
 
 BoundPlan::BoundPlan(const LoadedModule& module, const LaunchPlan& plan, const FindBuffer& buffer,
-                     const FindScalar& scalar)
+                     const FindScalar& scalar, cuda::Stream stream)
     : module_(module) {
   for (const Launch& launch : plan.launches) {
     BoundLaunch bound;
     bound.function = module_.number_of(launch.entry_symbol);
     bound.shape = {launch.grid, launch.block, launch.shared_bytes};
     for (const Parameter& parameter : launch.parameters) {
-      bound.values.push_back(packed(parameter, buffer, scalar));
+      if (parameter.source != ParameterSource::Symbol) {
+        bound.values.push_back(packed(parameter, buffer, scalar));
+      } else if (parameter.role == Role::In) {
+        copy(parameter, buffer(parameter), stream);
+      }
     }
     if (bound.values.size() > kMaxParameters) {
       throw Error(ErrorCode::InvalidArgument, launch.entry_symbol, "more than 256 parameters");
@@ -60,6 +66,16 @@ BoundPlan::BoundPlan(const LoadedModule& module, const LaunchPlan& plan, const F
     cuda::allow_shared_memory(module_.api(), module_.function(bound.function), bound.shape.shared_bytes,
                               launch.entry_symbol);
     launches_.push_back(std::move(bound));
+  }
+}
+
+void BoundPlan::copy(const Parameter& symbol, cuda::DevicePtr content, cuda::Stream stream) const {
+  const ModuleVariable variable = module_.variable(symbol.symbol);
+  check_content(symbol.name, symbol.extent_bytes, variable, symbol.symbol);
+  if (symbol.extent_bytes > 0) {
+    cuda::check(module_.api(),
+                module_.api().memcpy_dtod_async(variable.address, content, symbol.extent_bytes, stream),
+                "copying " + symbol.name + " to " + symbol.symbol);
   }
 }
 

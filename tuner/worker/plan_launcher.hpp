@@ -24,13 +24,14 @@ using FindBuffer = std::function<cuda::DevicePtr(const Parameter& parameter)>;
 using FindScalar = std::function<double(const Parameter& parameter)>;
 
 /// Ready to be launched again and again. The module must outlive it, and the buffers must stay where they
-/// are.
+/// are. Inputs that are variables of the module are copied there when it is bound, on `stream`: not with each
+/// launch.
 class BoundPlan {
  public:
   /// Grants the dynamic shared memory that the launches want. Throws DriverError, or
   /// Error(FailedPrecondition) where a block has more threads than the compiled kernel allows.
   BoundPlan(const LoadedModule& module, const LaunchPlan& plan, const FindBuffer& buffer,
-            const FindScalar& scalar);
+            const FindScalar& scalar, cuda::Stream stream);
 
   unsigned launches() const { return static_cast<unsigned>(launches_.size()); }
   /// Enqueues all launches in order. Throws DriverError.
@@ -42,6 +43,7 @@ class BoundPlan {
     LaunchShape shape;
     std::vector<ParameterBytes> values;  // one for each parameter
   };
+  void copy(const Parameter& symbol, cuda::DevicePtr content, cuda::Stream stream) const;
   void check_block(const BoundLaunch& launch) const;
 
   const LoadedModule& module_;

@@ -263,7 +263,7 @@ void ProblemSetup::run_reference(std::uint64_t input_seed) {
   const BoundPlan plan(
       *reference_module_, reference_plan_,
       [this](const Parameter& parameter) { return buffer_of_reference(parameter); },
-      [this](const Parameter& parameter) { return scalar(parameter); });
+      [this](const Parameter& parameter) { return scalar(parameter); }, context_.stream());
   poison_outputs(verify::kFirstPoison, true);
   kernels_.paint(zones());
   plan.enqueue(context_.stream());
@@ -339,7 +339,7 @@ unsigned ProblemSetup::timed_clears() const {
 
 BoundPlan ProblemSetup::bind(const LoadedModule& module, const LaunchPlan& plan) {
   return {module, plan, [this](const Parameter& parameter) { return buffer_of_variant(parameter); },
-          [this](const Parameter& parameter) { return scalar(parameter); }};
+          [this](const Parameter& parameter) { return scalar(parameter); }, context_.stream()};
 }
 
 cuda::DevicePtr ProblemSetup::buffer_of_variant(const Parameter& parameter) {

@@ -18,7 +18,16 @@ struct LaunchRecord {
   std::uint64_t parameters[8];  // the first 8 bytes of each, as many as fake_parameters() said
 };
 
+struct CopyRecord {
+  std::uint64_t to, from, bytes, stream;
+};
+
+// Where each variable of a module is, and its size.
+constexpr DevicePtr kVariable = 0xc0000;
+constexpr std::size_t kVariableBytes = 64 << 10;
+
 std::mutex mutex;
+std::vector<CopyRecord> copies;      // guarded; within device memory
 std::vector<LaunchRecord> launches;  // guarded
 std::size_t parameter_count = 0;     // guarded
 std::size_t modules = 0;             // guarded
@@ -74,12 +83,23 @@ int fake_launch(std::size_t index, LaunchRecord* to) {
   return 1;
 }
 
+/// 0 for an index out of range.
+int fake_copy(std::size_t index, CopyRecord* to) {
+  const std::lock_guard lock(mutex);
+  if (index >= copies.size()) {
+    return 0;
+  }
+  *to = copies[index];
+  return 1;
+}
+
 /// Of the launches from now on: a driver does not know how many parameters a kernel has. With 0, launches are
 /// not recorded.
 void fake_parameters(std::size_t count) {
   const std::lock_guard lock(mutex);
   parameter_count = count;
   launches.clear();
+  copies.clear();
 }
 
 Result cuDriverGetVersion(int* version) {
@@ -144,6 +164,18 @@ Result cuModuleLoadData(Module* module, const void* image) {
 }
 Result cuModuleGetFunction(Function* function, Module, const char*) {
   *function = handle<Function>(1);
+  return Result::Success;
+}
+Result cuModuleGetGlobal_v2(DevicePtr* address, std::size_t* bytes, Module, const char*) {
+  *address = kVariable;
+  *bytes = kVariableBytes;
+  return Result::Success;
+}
+Result cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, std::size_t bytes, Stream stream) {
+  const std::lock_guard lock(mutex);
+  if (parameter_count > 0) {
+    copies.push_back({to, from, bytes, reinterpret_cast<std::uintptr_t>(stream)});
+  }
   return Result::Success;
 }
 Result cuFuncGetAttribute(int* value, FunctionAttribute, Function) {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
 #include "tuner/agent/compile_job.hpp"
@@ -51,17 +52,21 @@ class Probe {
 
   /// The faults of a kernel "probe" with this declaration: "void probe(float* x)".
   Faults faults(const std::string& declaration, std::int64_t n = 4096, std::int64_t threads = 128) {
+    return faults_of(
+        kSpec, "struct Three { int a, b, c; };\nstruct Large { float v[1500]; };\n" + declaration + " {}", n,
+        threads);
+  }
+  Faults faults_of(const std::string& spec, const std::string& source, std::int64_t n = 4096,
+                   std::int64_t threads = 128) {
     v1::CheckOrder order;
-    const std::string source =
-        "struct Three { int a, b, c; };\nstruct Large { float v[1500]; };\n" + declaration + " {}";
-    to_wire(SpecBundle{"probe.json", kSpec, {{"probe.cu", source}}}, *order.mutable_spec());
+    to_wire(SpecBundle{"probe.json", spec, {{"probe.cu", source}}}, *order.mutable_spec());
     to_wire(Problem{{{"N", n}}, {}, {}, ""}, *order.mutable_problem());
     to_wire(Configuration{{{"THREADS", threads}}}, *order.mutable_configuration());
     to_wire(kH200, *order.mutable_device_constants());
     order.set_architecture(architecture_);
     JobStop stop;
     const v1::CheckResult result = run_check(order, toolbox_, stop);
-    INFO(declaration << "\n" << result.log());
+    INFO(source << "\n" << result.log());
     REQUIRE(result.outcome() == v1::CORRECT);
     Faults faults;
     for (const v1::SpecFault& fault : result.faults()) {
@@ -102,6 +107,19 @@ void check_arguments(Probe& probe) {
         Faults{{"/launches/0/arguments", "has 3, the entry takes 0: ()"}});
 }
 
+// The argument s is the content of a variable of 100 floats.
+void check_variables(Probe& probe) {
+  OrderedJson spec = OrderedJson::parse(kSpec);
+  spec["arguments"]["s"] = {
+      {"buffer", "f32"}, {"extent", "N"}, {"role", "in"}, {"symbol", "ns::s<{THREADS}>"}};
+  const std::string source =
+      "namespace ns { template <int N> __constant__ float s[100]; }\n"
+      "__global__ void probe(float* x, long long n) { x[0] = ns::s<128>[n]; }";
+  CHECK(probe.faults_of(spec.dump(), source, 100).empty());
+  CHECK(probe.faults_of(spec.dump(), source, 101) ==
+        Faults{{"/launches/0/arguments/2", "s has 404 bytes, the variable ns::s<128> holds 400", true}});
+}
+
 void check_bounds(Probe& probe) {
   const std::string name = " probe(float* x, long long n, float s)";
   const std::string bounded = "__global__ void __launch_bounds__(64)" + name;
@@ -136,6 +154,7 @@ TEST_CASE("arguments are compared with the parameters of real cubins by type and
       INFO(toolchain.name() << " " << architecture);
       Probe probe(toolchain, architecture);
       check_arguments(probe);
+      check_variables(probe);
     }
   }
 }

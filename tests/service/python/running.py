@@ -88,8 +88,12 @@ class _Launch(ctypes.Structure):
     )
 
 
+class _Copy(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("to", "source", "bytes", "stream")]
+
+
 class FakeDriver:
-    """The launches that the fake driver has seen."""
+    """The launches, and the copies within device memory, that the fake driver has seen."""
 
     def __init__(self, parameters):
         self._library = ctypes.CDLL("libcuda.so.1")
@@ -99,6 +103,13 @@ class FakeDriver:
 
     def modules(self):
         return self._library.fake_module_count()
+
+    def copies(self):
+        """As (to, from, bytes, stream)."""
+        found, copy = [], _Copy()
+        while self._library.fake_copy(ctypes.c_size_t(len(found)), ctypes.byref(copy)):
+            found.append((copy.to, copy.source, copy.bytes, copy.stream))
+        return found
 
     def launches(self):
         found = []

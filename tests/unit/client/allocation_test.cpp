@@ -20,4 +20,17 @@ TEST_CASE("a launch allocates nothing") {
   CHECK(after == before);
 }
 
+TEST_CASE("a launch that copies the content of a variable allocates nothing") {
+  const BoundKernel kernel = bound_sample(rule_with_variables());
+  const std::array<ArgumentValue, 5> given = {cuda::DevicePtr{0x1000}, cuda::DevicePtr{0x2000}, 0.5,
+                                              cuda::DevicePtr{0x4000}, cuda::DevicePtr{0x3000}};
+  recorded().launching = false;
+  kernel.launch(BoundDims{1024, 4096}, given, nullptr);  // has shared memory granted
+  const std::size_t before = allocation_count();
+  kernel.launch(BoundDims{1000, 4096}, given, nullptr);
+  const std::size_t after = allocation_count();
+  recorded().launching = true;
+  CHECK(after == before);
+}
+
 }  // namespace cubind::test

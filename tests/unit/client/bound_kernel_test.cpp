@@ -35,7 +35,7 @@ TEST_CASE("a launch for the dims of another problem has its grids and computed p
 TEST_CASE("dims that the rule does not cover are not launched") {
   const BoundKernel kernel = bound_sample(bound_rule({rows_problem(512)}));
   CHECK_FALSE(kernel.launch(BoundDims{256, 4096}, bound_values(), nullptr));   // another bucket
-  CHECK_FALSE(kernel.launch(BoundDims{1025, 4096}, bound_values(), nullptr));  // another bucket
+  CHECK_FALSE(kernel.launch(BoundDims{2001, 4096}, bound_values(), nullptr));  // another bucket
   CHECK_FALSE(kernel.launch(BoundDims{1000, 2048}, bound_values(), nullptr));  // D has no interval
   CHECK_FALSE(kernel.launch(BoundDims{512, 4096}, bound_values(), nullptr));   // a record of its own
   CHECK_FALSE(kernel.launch(BoundDims{300, 4096}, bound_values(), nullptr));   // a constraint
@@ -84,6 +84,40 @@ TEST_CASE("more dynamic shared memory is asked of the driver once") {
   kernel.launch(BoundDims{1000, 4096}, bound_values(), nullptr);
   kernel.launch(BoundDims{1001, 4096}, bound_values(), nullptr);
   CHECK(recorded().granted == std::vector{4096 * 4});
+}
+
+namespace {
+
+// x, y, alpha, filter, partial
+std::array<ArgumentValue, 5> values_with_filter(cuda::DevicePtr filter) {
+  return {cuda::DevicePtr{0x1000}, cuda::DevicePtr{0x2000}, 0.5, filter, cuda::DevicePtr{0x3000}};
+}
+
+}  // namespace
+
+TEST_CASE("the content of a variable is an argument that is copied before its launch") {
+  const BoundKernel kernel = bound_sample(rule_with_variables());
+  REQUIRE(kernel.arguments().size() == 5);  // the counter is none
+  CHECK(kernel.arguments()[3].name == "filter");
+  CHECK(kernel.arguments()[3].source == ParameterSource::Buffer);
+  CHECK(kernel.arguments()[3].extent_bytes == 16 * 1024);
+  REQUIRE(kernel.launch(BoundDims{1000, 4096}, values_with_filter(0x4000), nullptr));
+  REQUIRE(recorded().launches.size() == 2);
+  CHECK(recorded().copies == std::vector<RecordedCopy>{{kVariable, 0x4000, 16'000, 1}});
+  CHECK(recorded().launches[1].parameters[0] == 0x2000);  // y is the kernel's first parameter
+}
+
+TEST_CASE("the content of a variable is checked before anything is copied or launched") {
+  const BoundKernel kernel = bound_sample(rule_with_variables());
+  const auto launch = [&](std::int64_t n, cuda::DevicePtr filter) {
+    kernel.launch(BoundDims{n, 4096}, values_with_filter(filter), nullptr);
+  };
+  CHECK_THROWS_WITH(launch(1000, 0), Catch::Contains("argument filter: the pointer is null"));
+  CHECK_THROWS_WITH(launch(1000, 0x4004), Catch::Contains("argument filter: the pointer is aligned to 4"));
+  CHECK_THROWS_WITH(launch(1025, 0x4000),
+                    "argument filter: has 16400 bytes, the variable d_filter holds 16384");
+  CHECK(recorded().copies.empty());
+  CHECK(recorded().launches.empty());
 }
 
 TEST_CASE("threads launch through one kernel at once") {

@@ -53,6 +53,16 @@ std::shared_ptr<cuda::DriverApi> recording_driver() {
     recorded().granted.push_back(value);
     return cuda::Result::Success;
   };
+  api->module_get_global = [](cuda::DevicePtr* address, std::size_t* bytes, cuda::Module, const char*) {
+    *address = kVariable;
+    return *bytes = 16 << 10, cuda::Result::Success;
+  };
+  api->memcpy_dtod_async = [](cuda::DevicePtr to, cuda::DevicePtr from, std::size_t bytes, cuda::Stream) {
+    if (recorded().launching) {
+      recorded().copies.push_back({to, from, bytes, recorded().launches.size()});
+    }
+    return cuda::Result::Success;
+  };
   api->launch_kernel = record_launch;
   api->get_error_name = [](cuda::Result, const char** text) { return *text = "NAME", cuda::Result::Success; };
   api->get_error_string = api->get_error_name;
@@ -66,16 +76,43 @@ Recorded& recorded() {
   return instance;
 }
 
-Problem rows_problem(std::int64_t n) { return {{{"N", n}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""}; }
+namespace {
 
-std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records) {
+std::shared_ptr<const Rule> rule_of(PlanTemplate plan, std::vector<Problem> own_records) {
   return std::make_shared<const Rule>(RuleParts{"scale",
                                                 rows_problem(1024),
                                                 sample_configuration(),
-                                                {{"N", 257, 1024}},
+                                                {{"N", 257, 2000}},
                                                 std::move(own_records),
-                                                sample_template(),
+                                                std::move(plan),
                                                 {132, 232448, 0, 90}});
+}
+
+}  // namespace
+
+Problem rows_problem(std::int64_t n) { return {{{"N", n}, {"D", 4096}}, {{"T", DType::F16}}, {}, ""}; }
+
+std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records) {
+  return rule_of(sample_template(), std::move(own_records));
+}
+
+std::shared_ptr<const Rule> rule_with_variables() {
+  PlanTemplate plan = sample_template();
+  std::vector<ParameterTemplate>& parameters = plan.launches[1].parameters;
+  parameters.insert(
+      parameters.begin(),
+      {{"filter", ParameterSource::Symbol, DType::F32, Role::In, "4*N", 16, "", {}, "d_filter", "d_filter"},
+       {"counter",
+        ParameterSource::Symbol,
+        DType::I32,
+        Role::Scratch,
+        "1",
+        16,
+        "",
+        {},
+        "counter",
+        "counter"}});
+  return rule_of(std::move(plan), {});
 }
 
 BoundKernel bound_sample(std::shared_ptr<const Rule> rule) {

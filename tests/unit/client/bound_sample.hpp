@@ -18,16 +18,28 @@ struct RecordedLaunch {
   std::array<std::uint64_t, 4> parameters{};
 };
 
+struct RecordedCopy {
+  cuda::DevicePtr to = 0, from = 0;
+  std::uint64_t bytes = 0;
+  std::size_t launches = 0;  // before it
+  bool operator==(const RecordedCopy&) const = default;
+};
+
 /// What the recording driver was asked for since the last kernel was bound.
 struct Recorded {
   bool launching = true;  // false: launches leave no trace, and allocate nothing
   std::vector<RecordedLaunch> launches;
+  std::vector<RecordedCopy> copies;
   std::vector<int> granted;  // bytes of dynamic shared memory
 };
 Recorded& recorded();
 
 Problem rows_problem(std::int64_t n);
 std::shared_ptr<const Rule> bound_rule(std::vector<Problem> own_records = {});
+/// With a filter of 4 N floats in a variable of 16 KiB at kVariable, which the second launch reads, and a
+/// counter.
+std::shared_ptr<const Rule> rule_with_variables();
+inline constexpr cuda::DevicePtr kVariable = 0x7000;
 BoundKernel bound_sample(std::shared_ptr<const Rule> rule = bound_rule());
 
 using BoundDims = std::array<std::int64_t, 2>;

@@ -2,14 +2,40 @@
 
 #include <catch2/catch.hpp>
 
-using cubind::worker::read_ptx;
-using Names = std::set<std::string>;
-
+namespace cubind::worker {
 namespace {
+
+using Names = std::vector<std::string>;
 
 std::string entry(const std::string& name, const std::string& body) {
   return ".visible .entry " + name + "(\n\t.param .u64 p\n)\n{\n" + body + "\n\tret;\n}\n";
 }
+
+Names kernels_of(const PtxModule& module) {
+  Names names;
+  for (const auto& [symbol, kernel] : module.kernels) {
+    names.push_back(symbol);
+  }
+  return names;
+}
+
+Names with_tensor_cores(const std::string& ptx) {
+  Names names;
+  for (const auto& [symbol, kernel] : read_ptx(ptx).kernels) {
+    if (kernel.has_tensor_cores) {
+      names.push_back(symbol);
+    }
+  }
+  return names;
+}
+
+constexpr const char* kVariables =
+    ".const .align 4 .b8 filter[36];\n"
+    ".visible .global .align 4 .u32 counter;\n"
+    ".global .align 8 .u64 pointer = generic(target);\n"
+    ".global .attribute(.managed) .align 8 .b8 target[16];\n"
+    ".global .align 4 .b8 table[8] = {0, 0, 128, 63};\n"
+    ".global .align 1 .b8 $str[1];\n";
 
 }  // namespace
 
@@ -20,17 +46,17 @@ TEST_CASE("every matrix instruction counts for the kernel that holds it") {
         "\twmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 a;",
         "\t{ .reg .pred p; wgmma.mma_async.sync.aligned.m64n8k16.f32 a; }",
         "\ttcgen05.mma.cta_group::1.kind::f16 a;", "\tmma.sp.sync.aligned.m16n8k32 a;"}) {
-    const auto kernels = read_ptx(entry("other", "\tadd.s32 %r1, %r2, %r3;") + entry("k", line));
-    CHECK(kernels.entries == Names{"k", "other"});
-    CHECK(kernels.with_tensor_cores == Names{"k"});
+    const std::string ptx = entry("other", "\tadd.s32 %r1, %r2, %r3;") + entry("k", line);
+    CHECK(kernels_of(read_ptx(ptx)) == Names{"k", "other"});
+    CHECK(with_tensor_cores(ptx) == Names{"k"});
   }
 }
 
 TEST_CASE("fences and loads of matrix fragments are no matrix instructions") {
-  const auto kernels = read_ptx(entry("k",
-                                      "\twgmma.fence.sync.aligned;\n\tldmatrix.sync.aligned.m8n8.x4 {%r1};\n"
-                                      "// mma.sync in a comment"));
-  CHECK(kernels.with_tensor_cores.empty());
+  CHECK(with_tensor_cores(entry("k",
+                                "\twgmma.fence.sync.aligned;\n\tldmatrix.sync.aligned.m8n8.x4 {%r1};\n"
+                                "// mma.sync in a comment"))
+            .empty());
 }
 
 TEST_CASE("a call carries the instruction to the kernel through several functions") {
@@ -38,14 +64,58 @@ TEST_CASE("a call carries the instruction to the kernel through several function
       ".func  (.param .b32 func_retval0) leaf(\n\t.param .b64 p\n)\n{\n\tmma.sync.aligned a;\n}\n"
       ".func middle()\n{\n\tcall.uni (retval0), \n\tleaf, \n\t(\n\tparam0\n\t);\n}\n"
       ".func unused()\n{\n}\n";
-  const auto kernels = read_ptx(functions + entry("direct", "\tcall.uni \n\tmiddle, \n\t(\n\t);") +
-                                entry("none", "\tcall.uni unused, ();"));
-  CHECK(kernels.entries == Names{"direct", "none"});
-  CHECK(kernels.with_tensor_cores == Names{"direct"});
+  const std::string ptx = functions + entry("direct", "\tcall.uni \n\tmiddle, \n\t(\n\t);") +
+                          entry("none", "\tcall.uni unused, ();");
+  CHECK(kernels_of(read_ptx(ptx)) == Names{"direct", "none"});
+  CHECK(with_tensor_cores(ptx) == Names{"direct"});
 }
 
 TEST_CASE("functions that call each other come to an end") {
-  const auto kernels = read_ptx(".func a()\n{\n\tcall.uni b, ();\n}\n.func b()\n{\n\tcall.uni a, ();\n}\n" +
-                                entry("k", "\tcall.uni a, ();"));
-  CHECK(kernels.with_tensor_cores.empty());
+  CHECK(with_tensor_cores(".func a()\n{\n\tcall.uni b, ();\n}\n.func b()\n{\n\tcall.uni a, ();\n}\n" +
+                          entry("k", "\tcall.uni a, ();"))
+            .empty());
 }
+
+TEST_CASE("variables are listed with their memory and size and whether they hold zeros") {
+  const auto variables = read_ptx(kVariables + entry("k", "")).variables;
+  CHECK(variables.size() == 6);
+  CHECK(variables.at("filter") == PtxVariable{true, true, false, 36, 4});
+  CHECK(variables.at("counter") == PtxVariable{false, true, false, 4, 4});
+  CHECK(variables.at("pointer") == PtxVariable{false, false, false, 8, 8});
+  CHECK(variables.at("target") == PtxVariable{false, true, false, 16, 8});
+  CHECK_FALSE(variables.at("table").is_zeroed);
+  CHECK(variables.at("$str").is_empty);
+}
+
+TEST_CASE("a kernel uses the variables that it reads and those whose address it takes") {
+  const auto used = [](const std::string& body) {
+    return read_ptx(kVariables + entry("k", body)).kernels.at("k").variables;
+  };
+  CHECK(used("\tld.const.f32 \t%f1, [filter+4];") == Names{"filter"});
+  CHECK(used("\tmov.u64 \t%rd3, filter;") == Names{"filter"});
+  CHECK(used("\tatom.global.inc.u32 \t%r1, [counter], %r2;") == Names{"counter"});
+  CHECK(used("\tld.global.u64 \t%rd1, [pointer];") == Names{"pointer", "target"});
+  CHECK(used("\tst.global.u32 \t[counter], %r1;").empty());
+  CHECK(used("\tadd.s32 %filter, %r1, %r2;").empty());
+  CHECK(used("\t// filter").empty());
+}
+
+TEST_CASE("a kernel uses the variables of the functions whose address it takes") {
+  const std::string ptx = std::string(kVariables) +
+                          ".func leaf()\n{\n\tld.const.f32 %f1, [filter];\n}\n"
+                          ".global .align 8 .u64 functions[1] = {leaf};\n" +
+                          entry("k", "\tmov.u64 %rd1, functions;") + entry("other", "");
+  CHECK(read_ptx(ptx).kernels.at("k").variables == Names{"filter", "functions"});
+  CHECK(read_ptx(ptx).kernels.at("other").variables.empty());
+}
+
+TEST_CASE("a texture or surface is named by its instruction") {
+  const auto texture = [](const std::string& line) {
+    return read_ptx(entry("k", line)).kernels.at("k").texture_instruction;
+  };
+  CHECK(texture("\ttex.1d.v4.f32.s32 \t{%f1, %f2, %f3, %f4}, [%rd2, {%r1}];") == "tex.1d.v4.f32.s32");
+  CHECK(texture("\t@%p1 sust.b.2d.b32.trap \t[%rd3, {%r4, %r3}], {%r2};") == "sust.b.2d.b32.trap");
+  CHECK(texture("\tld.global.nc.f32 \t%f1, [%rd1];").empty());
+}
+
+}  // namespace cubind::worker

@@ -17,6 +17,7 @@ using cuda::Result;
 
 struct HostDevice {
   std::map<std::string, int> launched;
+  std::map<std::string, std::vector<float>> variables;
   std::set<std::string> names;  // a function is the address of its name
   DevicePtr last_filled = 0, last_hashed = 0;
   std::uint64_t allocations_left = UINT64_MAX;
@@ -103,6 +104,13 @@ Result get_function(cuda::Function* function, cuda::Module, const char* name) {
   return Result::Success;
 }
 
+Result get_variable(DevicePtr* address, std::size_t* bytes, cuda::Module, const char* name) {
+  std::vector<float>& content = host_device.variables.try_emplace(name, 3).first->second;
+  *address = reinterpret_cast<DevicePtr>(content.data());  // NOLINT: the host's memory
+  *bytes = content.size() * sizeof(float);
+  return Result::Success;
+}
+
 Result allocate(DevicePtr* address, std::size_t bytes) {
   if (host_device.allocations_left == 0) {
     return Result::OutOfMemory;
@@ -158,10 +166,13 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver() {
     return Result::Success;
   };
   api->module_get_function = get_function;
+  api->module_get_global = get_variable;
   api->launch_kernel = launch;
   set_memory_functions(*api);
   return api;
 }
+
+const std::vector<float>& variable(const std::string& name) { return host_device.variables[name]; }
 
 const std::map<std::string, int>& launched() { return host_device.launched; }
 

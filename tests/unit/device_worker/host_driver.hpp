@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cuda_api/driver_api.hpp"
 
@@ -12,6 +13,8 @@ namespace cubind::test {
 /// Everything is done at once. Kernels by other names do nothing. One at a time in a process.
 std::shared_ptr<const cuda::DriverApi> make_host_driver();
 
+/// The content of a variable, zeros at first: each has three floats.
+const std::vector<float>& variable(const std::string& name);
 /// How often each kernel was launched since the driver was made.
 const std::map<std::string, int>& launched();
 /// Has memory for so many more allocations, whatever is freed.

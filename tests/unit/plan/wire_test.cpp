@@ -27,6 +27,16 @@ Launch launch() {
   }
   result.parameters.push_back({"n", ParameterSource::Value, DType::I64, Role::None, 0, 0, -3});
   result.parameters.push_back({"alpha", ParameterSource::Caller, DType::F32, Role::None, 0, 0, 0});
+  result.parameters.push_back({"filter",
+                               ParameterSource::Symbol,
+                               DType::F32,
+                               Role::In,
+                               36,
+                               16,
+                               0,
+                               {9},
+                               "filter<float>",
+                               "_Z6filterIfE"});
   return result;
 }
 
@@ -37,7 +47,17 @@ PlanTemplate sent_template() {
   plan.launches = {{"scale<float>", "_Z5scale", {"N"}, {"128", "2"}, "N * 4", {}}};
   plan.launches[0].parameters = {
       {"x", ParameterSource::Buffer, DType::F32, Role::In, "N", 16, "", {"N", "1"}},
-      {"n", ParameterSource::Value, DType::I64, Role::None, "", 0, "N"}};
+      {"n", ParameterSource::Value, DType::I64, Role::None, "", 0, "N"},
+      {"filter",
+       ParameterSource::Symbol,
+       DType::F32,
+       Role::In,
+       "9",
+       16,
+       "",
+       {},
+       "filter<float>",
+       "_Z6filterIfE"}};
   return plan;
 }
 

@@ -100,5 +100,24 @@ TEST_CASE("a cubin that ends early or has changed bytes is read without harm") {
   CHECK(different > 100);
 }
 
+TEST_CASE("the objects of a cubin's symbol table are its variables") {
+  const CubinVariables variables = read_cubin_variables(golden("sm_90"));
+  CHECK(variables == CubinVariables{{".nv.reservedSmem.offset0", 4}});  // of every cubin
+  CHECK(read_cubin_variables("").empty());
+  CHECK(read_cubin_variables(make_cubin({{"k", ""}})).empty());
+}
+
+TEST_CASE("a symbol table that ends early or has changed bytes is read without harm") {
+  const std::string cubin = golden("sm_90");
+  std::size_t read = 0;
+  for (std::size_t at = 0; at < cubin.size(); ++at) {
+    std::string changed = cubin;
+    changed[at] = '\xff';
+    read += read_cubin_variables(std::string(changed.data(), changed.size())).size();
+    read += at % 16 == 0 ? read_cubin_variables(std::string(cubin, 0, at)).size() : 0;
+  }
+  CHECK(read > cubin.size() / 2);
+}
+
 }  // namespace
 }  // namespace cubind::test

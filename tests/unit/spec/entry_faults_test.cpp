@@ -207,5 +207,24 @@ TEST_CASE("a launch that is left out is not compared and the next one is reporte
   CHECK(found[0].pointer == "/launches/1/block");
 }
 
+TEST_CASE_METHOD(EntryFixture, "the content of a variable is no parameter") {
+  builder.json["arguments"]["z"]["symbol"] = "z";
+  CHECK(faults("PK13__nv_bfloat16PS_lfh").empty());
+  CHECK_THAT(faults("PK13__nv_bfloat16PS_Pflfh").at(0).cause,
+             Catch::StartsWith("has 5 that are passed, the entry takes 6: "));
+}
+
+TEST_CASE("the content of a variable fits into it") {
+  Launch launch = launch_of(kEntry, {}, {});
+  launch.parameters = {
+      {"w", ParameterSource::Symbol, DType::F32, Role::In, 40, 16, 0, {}, "filter", "_Z6filter"}};
+  CompiledEntries entries{{kEntry, {}}, {"&filter", {.variable_bytes = 40}}};
+  CHECK(entry_faults(launches_of({kEntry}), {{launch}}, entries).empty());
+  entries["&filter"].variable_bytes = 36;
+  CHECK(entry_faults(launches_of({kEntry}), {{launch}}, entries) ==
+        std::vector<EntryFault>{
+            {"/launches/0/arguments/0", "w has 40 bytes, the variable filter holds 36", true}});
+}
+
 }  // namespace
 }  // namespace cubind::test

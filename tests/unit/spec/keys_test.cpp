@@ -75,6 +75,17 @@ TEST_CASE("a key is the digest of its full encoding") {
   }
 }
 
+TEST_CASE("an argument that becomes a variable is another artifact and trial of the same interface") {
+  Question changed;
+  OrderedJson& x = changed.builder.json["arguments"]["x"];
+  x["symbol"] = "x<{T}>";
+  CHECK(changed.artifact() != Question().artifact());
+  CHECK(changed.interface() == Question().interface());
+  const Key trial = changed.trial();
+  x["symbol"] = "other<{T}>";
+  CHECK(changed.trial() != trial);
+}
+
 TEST_CASE("changing a header that the source includes changes the artifact key") {
   Question changed;
   changed.builder.file("helper.cuh").content += "// more\n";

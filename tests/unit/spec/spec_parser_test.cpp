@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "tests/unit/spec/spec_builder.hpp"
+#include "tuner/spec/keys.hpp"
 
 namespace cubind::test {
 using test::SpecBuilder;
@@ -50,6 +51,58 @@ TEST_CASE("several launches with scratch that depends on tunables are accepted")
   CHECK(spec->launches.size() == 2);
   CHECK(spec->argument("partial")->role == Role::Scratch);
   CHECK(spec->launches[1].shared_bytes == "THREADS * 4");
+}
+
+namespace {
+
+// The scale kernel with a filter in a variable.
+void add_filter(OrderedJson& json, const std::string& symbol = "filter<{T}>") {
+  json["arguments"]["w"] = {{"buffer", "T"}, {"extent", "9"}, {"role", "in"}, {"symbol", symbol}};
+  json["launches"][0]["arguments"].push_back("w");
+}
+
+}  // namespace
+
+TEST_CASE("the content of a variable is an argument and its name is compiled with the entries") {
+  SpecBuilder builder;
+  add_filter(builder.json);
+  const auto spec = builder.parse();
+  const Problem problem = problem_of(*spec, "N=100,D=64,T=bf16");
+  const PlanTemplate plan = spec->plan_template(problem, spec->defaults[0]);
+  CHECK(plan.launches[0].parameters.back().source == ParameterSource::Symbol);
+  CHECK(plan.launches[0].parameters.back().variable == "filter<__nv_bfloat16>");
+  CHECK(artifact_source(*spec, problem, spec->defaults[0], "sm_90").entries ==
+        std::vector<std::string>{"scale<__nv_bfloat16, 256, 4>", "&filter<__nv_bfloat16>"});
+  CHECK(reference_artifact_source(*spec, problem, "sm_90").entries.size() == 1);
+}
+
+TEST_CASE("a variable is an input or scratch and is named without its address") {
+  const auto refused = [](const std::string& key, const std::string& value) {
+    return refusal([&](OrderedJson& json) {
+      add_filter(json);
+      json["arguments"]["w"][key] = value;
+    });
+  };
+  CHECK(refused("role", "scratch").empty());
+  for (const char* role : {"out", "inout", "zero"}) {
+    CHECK_THAT(refused("role", role), Catch::StartsWith("scale.json /arguments/w/symbol: ") &&
+                                          Catch::Contains("pass an output as a parameter"));
+  }
+  CHECK_THAT(refused("symbol", "&w"), Catch::Contains("expected the name of a __constant__ or __device__"));
+  CHECK_THAT(refused("symbol", "w<{WIDTH}>"), Catch::Contains("{WIDTH} names nothing that is compiled in"));
+}
+
+TEST_CASE("a variable has the content of one argument and the reference's of no tunable") {
+  CHECK_THAT(refusal([](OrderedJson& json) {
+               add_filter(json);
+               json["arguments"]["v"] = json["arguments"]["w"];
+             }),
+             Catch::Contains("the variable has the content of \"w\" already"));
+  CHECK_THAT(refusal([](OrderedJson& json) {
+               add_filter(json, "filter<{VECTOR}>");
+               json["reference"]["launches"][0]["arguments"].push_back("w");
+             }),
+             Catch::Contains("{VECTOR} is a tunable"));
 }
 
 TEST_CASE("what the caller owns has no extent that depends on tunables") {
