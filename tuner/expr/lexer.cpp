@@ -80,6 +80,12 @@ void Lexer::take_operator() {
   static constexpr std::string_view kOne = "+-*/%<>!?:(),";
   token_.kind = TokenKind::Operator;
   const std::string_view rest = text_.substr(position_);
+  if (rest.starts_with("**")) {
+    fail(position_, "there are no powers: write D * D");
+  }
+  if (rest.starts_with("//")) {
+    fail(position_, "a / b drops the fraction already, and cdiv(a, b) rounds up");
+  }
   for (const std::string_view op : kTwo) {
     if (rest.starts_with(op)) {
       position_ += op.size();

@@ -27,6 +27,9 @@ class Lexer {
 
   const Token& current() const { return token_; }
   bool at(std::string_view op) const { return token_.kind == TokenKind::Operator && token_.text == op; }
+  bool begins_operand() const {
+    return token_.kind == TokenKind::Name || token_.kind == TokenKind::Literal || at("(");
+  }
   /// Throws ExpressionError (Syntax) if the next token is wrong.
   void advance();
   /// The token in a message: `"x"` or `the end`.

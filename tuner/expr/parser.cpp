@@ -46,8 +46,16 @@ const NamedFunction* function_named(std::string_view name) {
 }
 
 /// What to write instead of Python's words for operators.
-std::string spelled_in_c(std::string_view word) {
-  return word == "and" ? ": write &&" : word == "or" ? ": write ||" : "";
+std::string_view spelled_in_c(std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"and", ": write &&"},
+      {"or", ": write ||"},
+      {"not", ": write !"},
+      {"in", ": compare with each value, as in V == 1 || V == 2"},
+      {"if", ": write CONDITION ? A : B"},
+  };
+  const auto found = std::ranges::find(kWords, word, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kWords) ? "" : found->second;
 }
 
 // Recursive descent, one method per line of the grammar in expression.hpp; code is emitted as operands are
@@ -61,7 +69,7 @@ class Parser {
   Program run() {
     parse_expression();
     if (lexer_.current().kind != TokenKind::End) {
-      fail("expected an operator, found " + lexer_.describe() + spelled_in_c(lexer_.current().text));
+      fail("expected an operator, found " + found());
     }
     return std::move(program_);
   }
@@ -88,9 +96,11 @@ class Parser {
     throw_at(fault, program_.text, lexer_.current().column, std::move(cause));
   }
 
+  std::string found() const { return lexer_.describe() + std::string(spelled_in_c(lexer_.current().text)); }
+
   void expect(std::string_view op) {
     if (!lexer_.at(op)) {
-      fail("expected " + quoted(op) + ", found " + lexer_.describe());
+      fail("expected " + quoted(op) + ", found " + found());
     }
     lexer_.advance();
   }
@@ -244,6 +254,8 @@ class Parser {
       parse_sizeof(name);
     } else if (const NamedFunction* function = function_named(name.text)) {
       parse_call(*function, name);
+    } else if (name.text == "not" && lexer_.begins_operand()) {
+      throw_at(ExpressionFault::Syntax, program_.text, name.column, "\"not\" is no operator: write !");
     } else if (lexer_.at("(")) {
       std::vector<std::string> known{std::string(kSizeof)};
       for (const NamedFunction& each : kFunctions) {

@@ -40,6 +40,26 @@ TEST_CASE("Python's words for the logical operators are reported with C's signs"
   };
   CHECK(cause("N > 1 and N < 3") == "column 7: expected an operator, found \"and\": write &&");
   CHECK(cause("N > 1 or N < 3") == "column 7: expected an operator, found \"or\": write ||");
+  CHECK(cause("(N > 1 and N < 3)") == "column 8: expected \")\", found \"and\": write &&");
+  CHECK(cause("not N") == "column 1: \"not\" is no operator: write !");
+  CHECK(cause("N > 1 && not (N > 3)") == "column 10: \"not\" is no operator: write !");
+}
+
+TEST_CASE("other operators of Python are reported with what to write") {
+  const auto cause = [](std::string_view text) {
+    const std::string all = error_of(text, {{"N", 1}}).cause();
+    return all.substr(0, all.find('\n'));
+  };
+  CHECK(cause("N ** 2") == "column 3: there are no powers: write D * D");
+  CHECK(cause("N // 2") == "column 3: a / b drops the fraction already, and cdiv(a, b) rounds up");
+  CHECK(cause("N in (1, 2)") ==
+        "column 3: expected an operator, found \"in\": compare with each value, as in V == 1 || V == 2");
+  CHECK(cause("1 if N else 2") == "column 3: expected an operator, found \"if\": write CONDITION ? A : B");
+}
+
+TEST_CASE("Python's words are names where no operator is expected") {
+  const Expression expression = Expression::parse("in + not");
+  CHECK(expression.variables() == std::vector<std::string>{"in", "not"});
 }
 
 TEST_CASE("the caret stays in place in a long text") {
