@@ -73,6 +73,7 @@ v1::GetVariantRequest make_request(const Query& query) {
   request.set_on_miss(to_wire(query.on_miss));
   request.set_tune(query.tune == TuneMode::Never ? v1::NEVER : v1::AUTO);
   request.add_plan_content(v1::GetVariantRequest::SYMBOLS);
+  request.add_plan_content(v1::GetVariantRequest::SCALAR_TYPES);
   if (query.accept) {
     accept_to_wire(*query.accept, request);
   }

@@ -31,6 +31,13 @@ ParameterBytes integer_bytes(const Parameter& parameter, std::int64_t value) {
   return bytes_of(static_cast<T>(value));
 }
 
+ParameterBytes bool_bytes(const Parameter& parameter, std::int64_t value) {
+  if (value != 0 && value != 1) {
+    refuse_value(parameter, std::to_string(value) + " is neither 0 nor 1, the kernel takes a bool");
+  }
+  return bytes_of(static_cast<std::uint8_t>(value));
+}
+
 }  // namespace
 
 ParameterBytes pack_pointer(cuda::DevicePtr pointer) { return bytes_of(pointer); }
@@ -66,6 +73,16 @@ ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value) {
       return integer_bytes<std::int8_t>(parameter, value);
     case DType::U8:
       return integer_bytes<std::uint8_t>(parameter, value);
+    case DType::U64:
+      return integer_bytes<std::uint64_t>(parameter, value);
+    case DType::U32:
+      return integer_bytes<std::uint32_t>(parameter, value);
+    case DType::I16:
+      return integer_bytes<std::int16_t>(parameter, value);
+    case DType::U16:
+      return integer_bytes<std::uint16_t>(parameter, value);
+    case DType::Bool:
+      return bool_bytes(parameter, value);
     default:
       return pack_scalar(parameter, static_cast<double>(value));
   }
@@ -80,7 +97,16 @@ ParameterBytes pack_number(DType type, std::int64_t value) {
     case DType::I8:
       return bytes_of(static_cast<std::int8_t>(value));
     case DType::U8:
+    case DType::Bool:
       return bytes_of(static_cast<std::uint8_t>(value));
+    case DType::U64:
+      return bytes_of(static_cast<std::uint64_t>(value));
+    case DType::U32:
+      return bytes_of(static_cast<std::uint32_t>(value));
+    case DType::I16:
+      return bytes_of(static_cast<std::int16_t>(value));
+    case DType::U16:
+      return bytes_of(static_cast<std::uint16_t>(value));
     case DType::F64:
       return bytes_of(static_cast<double>(value));
     case DType::F32:

@@ -293,7 +293,9 @@ class Client:
                 f'"{question.on_miss}" is not one of serve, wait and fail', field="on_miss"
             )
         request = messages.GetVariantRequest(kernel=kernel, namespace=question.namespace)
-        request.plan_content.append(messages.GetVariantRequest.SYMBOLS)
+        request.plan_content.extend(
+            [messages.GetVariantRequest.SYMBOLS, messages.GetVariantRequest.SCALAR_TYPES]
+        )
         _wire.set_problem(problem, request.problem)
         if question.device is None:
             self._describe_gpu(request.device, gpu)

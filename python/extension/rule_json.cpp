@@ -24,7 +24,7 @@ Enum enum_of(const Json& json, const char* const (&names)[Count]) {
 }
 
 DType dtype_of(const Json& json) {
-  const auto type = parse_dtype(json.get<std::string>());
+  const auto type = parse_scalar_type(json.get<std::string>());
   if (!type) {
     throw Error(ErrorCode::InvalidArgument, "rule", json.dump() + " is not a type");
   }

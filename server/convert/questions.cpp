@@ -84,14 +84,23 @@ bool may_tune(const v1::GetVariantRequest& request) {
 }
 
 void require_plan_content(const KernelSpec& spec, const v1::GetVariantRequest& request) {
-  const auto symbol = std::ranges::find_if(
-      spec.arguments, [](const ArgumentSpec& argument) { return !argument.symbol.empty(); });
-  if (symbol != spec.arguments.end() &&
-      std::ranges::find(request.plan_content(), v1::GetVariantRequest::SYMBOLS) ==
-          request.plan_content().end()) {
+  const auto states = [&](v1::GetVariantRequest::PlanContent content) {
+    return std::ranges::find(request.plan_content(), content) != request.plan_content().end();
+  };
+  const auto refuse = [&](const ArgumentSpec& argument, const std::string& what) {
     throw Error(ErrorCode::FailedPrecondition, "plan_content",
-                spec.name + " takes " + quoted(symbol->name) + " in the variable " + symbol->symbol +
-                    ", and this client cannot set variables: upgrade the client");
+                spec.name + " takes " + quoted(argument.name) + what + ": upgrade the client");
+  };
+  const bool knows_symbols = states(v1::GetVariantRequest::SYMBOLS);
+  const bool knows_scalars = states(v1::GetVariantRequest::SCALAR_TYPES);
+  for (const ArgumentSpec& argument : spec.arguments) {
+    const auto type = parse_scalar_type(argument.type);
+    if (!argument.symbol.empty() && !knows_symbols) {
+      refuse(argument, " in the variable " + argument.symbol + ", and this client cannot set variables");
+    }
+    if (type && !is_element_type(*type) && !knows_scalars) {
+      refuse(argument, " as a scalar " + argument.type + ", which this client does not pass");
+    }
   }
 }
 

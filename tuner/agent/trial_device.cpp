@@ -47,9 +47,9 @@ void require_launchable(const JobInput& input, const PlanTemplate& launches, con
 
 std::string vacuous(const std::string& why) {
   return "vacuous: the verification proves nothing, since " + why +
-         ". Check that the kernel and its reference read their inputs, and that every __constant__ and "
-         "__device__ variable which they read is set. Mark an output that does not depend on the inputs with "
-         "\"constant_output\": true";
+         ". Check that the kernel and its reference read their inputs. Mark an output that does not depend "
+         "on the "
+         "inputs with \"constant_output\": true";
 }
 
 v1::DeviceReply taken_by_others() {

@@ -20,7 +20,7 @@ struct TypeFacts {
 };
 
 // In the order of the enumerators. NVRTC knows int8_t only with a header, so the plain C++ types are printed.
-constexpr std::array<TypeFacts, 10> kTypes{{
+constexpr std::array<TypeFacts, 15> kTypes{{
     {DType::F64, "f64", "double", 8, true},
     {DType::F32, "f32", "float", 4, true},
     {DType::F16, "f16", "__half", 2, true},
@@ -31,7 +31,13 @@ constexpr std::array<TypeFacts, 10> kTypes{{
     {DType::I32, "i32", "int", 4, false},
     {DType::I8, "i8", "signed char", 1, false},
     {DType::U8, "u8", "unsigned char", 1, false},
+    {DType::U64, "u64", "unsigned long long", 8, false},
+    {DType::U32, "u32", "unsigned int", 4, false},
+    {DType::I16, "i16", "short", 2, false},
+    {DType::U16, "u16", "unsigned short", 2, false},
+    {DType::Bool, "bool", "bool", 1, false},
 }};
+constexpr std::size_t kElementTypes = 10;
 
 struct Spelling {
   std::string_view text;
@@ -68,6 +74,11 @@ constexpr Ambiguous kAmbiguous[] = {
     {"byte", "i8 (NumPy) or u8 (torch)"},
     {"float8_e4m3", "e4m3 (finite only, as in CUDA; in ml_dtypes it is another format)"},
 };
+
+constexpr Spelling kScalarSpellings[] = {
+    {"uint64", DType::U64}, {"uint32", DType::U32}, {"int16", DType::I16},
+    {"uint16", DType::U16}, {"u64", DType::U64},    {"u32", DType::U32},
+    {"i16", DType::I16},    {"u16", DType::U16},    {"bool", DType::Bool}};
 
 // Only with the library's prefix.
 constexpr Spelling kTorchSpellings[] = {{"float", DType::F32}, {"int", DType::I32}, {"long", DType::I64}};
@@ -129,13 +140,15 @@ std::string_view cuda_name(DType type) { return facts(type).cuda; }
 
 bool is_floating(DType type) { return facts(type).floating; }
 
+bool is_element_type(DType type) { return static_cast<std::size_t>(type) < kElementTypes; }
+
 std::optional<DType> parse_dtype(std::string_view spelling) {
   std::string lower(spelling);
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string_view text = unwrapped(lower);
   for (const TypeFacts& type : kTypes) {
-    if (text == type.name) {
+    if (text == type.name && is_element_type(type.type)) {
       return type.type;
     }
   }
@@ -153,10 +166,24 @@ std::optional<DType> parse_dtype(std::string_view spelling) {
   return type ? type : find(kSpellings, text);
 }
 
+std::optional<DType> parse_scalar_type(std::string_view spelling) {
+  if (const auto type = parse_dtype(spelling)) {
+    return type;
+  }
+  std::string lower(spelling);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string_view text = unwrapped(lower);
+  text.remove_prefix(library_prefix(text).size());
+  return find(kScalarSpellings, text);
+}
+
 std::vector<std::string> dtype_names() {
   std::vector<std::string> names;
   for (const TypeFacts& type : kTypes) {
-    names.emplace_back(type.name);
+    if (is_element_type(type.type)) {
+      names.emplace_back(type.name);
+    }
   }
   return names;
 }

@@ -11,7 +11,24 @@
 
 namespace cubind {
 
-enum class DType : std::uint8_t { F64, F32, F16, Bf16, E4m3, E5m2, I64, I32, I8, U8 };
+/// The last five are types of scalars alone: no buffer has such elements.
+enum class DType : std::uint8_t {
+  F64,
+  F32,
+  F16,
+  Bf16,
+  E4m3,
+  E5m2,
+  I64,
+  I32,
+  I8,
+  U8,
+  U64,
+  U32,
+  I16,
+  U16,
+  Bool
+};
 
 /// Bytes of one element.
 std::size_t size_of(DType type);
@@ -28,7 +45,10 @@ std::string_view cuda_name(DType type);
 /// "long", whose size depends on the library.
 std::optional<DType> parse_dtype(std::string_view spelling);
 
-/// Every printed spelling, for messages.
+/// The same for the type of a scalar: "u32", "torch.uint32", "bool", ... too.
+std::optional<DType> parse_scalar_type(std::string_view spelling);
+
+/// Every printed spelling of an element type, for messages.
 std::vector<std::string> dtype_names();
 
 /// What to write instead of an unknown spelling, to be appended to a message: `, did you mean "bf16"?`,
@@ -36,5 +56,8 @@ std::vector<std::string> dtype_names();
 std::string dtype_suggestion(std::string_view spelling, std::span<const std::string> also = {});
 
 bool is_floating(DType type);
+
+/// Whether buffers have elements of it.
+bool is_element_type(DType type);
 
 }  // namespace cubind

@@ -24,6 +24,16 @@ bool fits(std::int64_t value, DType type) {
       return std::in_range<std::int8_t>(value);
     case DType::U8:
       return std::in_range<std::uint8_t>(value);
+    case DType::U64:
+      return value >= 0;
+    case DType::U32:
+      return std::in_range<std::uint32_t>(value);
+    case DType::I16:
+      return std::in_range<std::int16_t>(value);
+    case DType::U16:
+      return std::in_range<std::uint16_t>(value);
+    case DType::Bool:
+      return value == 0 || value == 1;
     default:
       return true;
   }

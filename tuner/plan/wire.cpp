@@ -107,11 +107,16 @@ void refuse_reserved(bool cluster, bool cooperative, std::string_view field) {
   }
 }
 
+DType scalar_type_from_wire(std::string_view from, std::string_view field) {
+  const auto type = parse_scalar_type(from);
+  return type ? *type : dtype_from_wire(from, field);
+}
+
 Parameter parameter_from_wire(const v1::Parameter& from, const std::string& field) {
   Parameter to;
   to.name = from.name();
   to.source = source_from_wire(from.source(), field + ".source");
-  to.type = dtype_from_wire(from.type(), field + ".type");
+  to.type = scalar_type_from_wire(from.type(), field + ".type");
   to.role = role_from_wire(from.role(), field + ".role");
   to.extent_bytes = from.extent_bytes();
   to.align_bytes = from.align_bytes();
@@ -139,7 +144,7 @@ ParameterTemplate parameter_template_from_wire(const v1::ParameterTemplate& from
   ParameterTemplate to;
   to.name = from.name();
   to.source = source_from_wire(from.source(), field + ".source");
-  to.type = dtype_from_wire(from.type(), field + ".type");
+  to.type = scalar_type_from_wire(from.type(), field + ".type");
   to.role = role_from_wire(from.role(), field + ".role");
   to.extent = from.extent();
   to.align_bytes = from.align_bytes();

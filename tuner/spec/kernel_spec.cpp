@@ -293,7 +293,7 @@ DType KernelSpec::element_type(const ArgumentSpec& argument, const Problem& prob
   if (const auto bound = problem.type(argument.type)) {
     return *bound;
   }
-  if (const auto fixed = parse_dtype(argument.type)) {
+  if (const auto fixed = parse_scalar_type(argument.type)) {
     return *fixed;
   }
   throw Error(ErrorCode::Internal, file,

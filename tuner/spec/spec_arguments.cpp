@@ -14,13 +14,18 @@ namespace cubind {
 namespace {
 
 // A type name of the problem, or a fixed type in its printed spelling.
-std::string read_element_type(const JsonNode& node, const KernelSpec& spec) {
+std::string read_argument_type(const JsonNode& node, const KernelSpec& spec, bool is_scalar) {
   std::string text = node.as_string();
   const std::vector<std::string> own = names_of(spec.types);
   if (std::ranges::find(own, text) != own.end()) {
     return text;
   }
-  if (const auto fixed = parse_dtype(text)) {
+  const auto fixed = parse_scalar_type(text);
+  if (fixed && !is_scalar && !is_element_type(*fixed)) {
+    node.fail(quoted(text) + " is a type of scalars alone: a buffer has one of " + join(dtype_names(), ", ") +
+              ", and a pointer to unsigned integers takes the one of their size");
+  }
+  if (fixed) {
     return std::string(to_string(*fixed));
   }
   node.fail(quoted(text) + " is not a type" + dtype_suggestion(text, own));
@@ -185,10 +190,15 @@ std::string read_symbol(const JsonNode& node, Role role, const KernelSpec& spec)
 
 ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const KernelSpec& spec) {
   refuse_unsupported(node, {"tensor_map"});
+  if (const auto optional = node.find("optional")) {
+    optional->fail(
+        "a buffer that may be left out has no elements then: give the problem a flag, as in \"extent\": "
+        "\"BIAS * D\", and the kernel gets null where it is 0");
+  }
   node.expect_keys(
       {"buffer", "extent", "shape", "role", "symbol", "align", "fill", "timed", "constant_output"});
   ArgumentSpec argument;
-  argument.type = read_element_type(node.at("buffer"), spec);
+  argument.type = read_argument_type(node.at("buffer"), spec, false);
   argument.role = read_role(node.at("role"));
   if (const auto symbol = node.find("symbol")) {
     argument.symbol = read_symbol(*symbol, argument.role, spec);
@@ -232,7 +242,7 @@ ArgumentSpec read_buffer(const JsonNode& node, const SpecScopes& scopes, const K
 }
 
 void check_bench(const JsonNode& node, const std::string& type) {
-  const auto fixed = parse_dtype(type);
+  const auto fixed = parse_scalar_type(type);
   if (!fixed || is_floating(*fixed)) {
     return;
   }
@@ -245,7 +255,7 @@ ArgumentSpec read_scalar(const JsonNode& node, const SpecScopes& scopes, const K
   node.expect_keys({"scalar", "expr", "from", "bench"});
   ArgumentSpec argument;
   argument.buffer = false;
-  argument.type = read_element_type(node.at("scalar"), spec);
+  argument.type = read_argument_type(node.at("scalar"), spec, true);
   const auto from = node.find("from");
   if (node.contains("expr") == from.has_value()) {
     node.fail("a scalar has either \"expr\", or \"from\": \"caller\" and \"bench\"");

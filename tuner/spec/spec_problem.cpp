@@ -31,7 +31,7 @@ DimSpec read_dim(const JsonNode& node) {
 TypeSpec read_type(const JsonNode& node) {
   TypeSpec type;
   type.name = read_name(node);
-  if (parse_dtype(type.name)) {
+  if (parse_scalar_type(type.name)) {
     node.fail(quoted(type.name) + " is the name of a type: choose another name, as in T");
   }
   for (const JsonNode& element : elements_of(node, SpecLimits::kTypeChoices, "types")) {

@@ -9,6 +9,11 @@
 namespace cubind {
 namespace {
 
+// true and false are 1 and 0.
+std::int64_t read_value(const JsonNode& node) {
+  return node.is_boolean() ? (node.as_bool() ? 1 : 0) : node.as_int64();
+}
+
 Tunable read_tunable(const JsonNode& node) {
   Tunable tunable;
   tunable.name = read_name(node);
@@ -20,7 +25,7 @@ Tunable read_tunable(const JsonNode& node) {
           "std::conditional_t or if constexpr (" +
           tunable.name + " == 1)");
     }
-    const std::int64_t value = element.as_int64();
+    const std::int64_t value = read_value(element);
     if (std::ranges::find(tunable.values, value) != tunable.values.end()) {
       element.fail(std::to_string(value) + " is listed twice");
     }
@@ -57,7 +62,7 @@ Configuration read_default(const JsonNode& node, const KernelSpec& spec) {
     if (!member) {
       node.fail("the tunable " + quoted(tunable.name) + " is missing");
     }
-    const std::int64_t value = member->as_int64();
+    const std::int64_t value = read_value(*member);
     if (std::ranges::find(tunable.values, value) == tunable.values.end()) {
       member->fail(std::to_string(value) + " is not listed in /tunables/" + tunable.name + " (" +
                    join(tunable.values, ", ") + ")");

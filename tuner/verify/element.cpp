@@ -99,6 +99,8 @@ void store_element(DType type, std::span<std::byte> data, std::uint64_t index, d
     case DType::U8:
       store(data, index, saturated<std::uint8_t>(value));
       break;
+    default:
+      throw Error(ErrorCode::Internal, "store_element", "not an element type");
   }
 }
 

@@ -18,6 +18,9 @@ constexpr int kMaxBuffers = 60;
 bool is_written(v1::Role role) { return role != v1::IN; }
 bool has_inputs(v1::Role role) { return role == v1::IN || role == v1::INOUT; }
 
+// As clients pass it: null without elements.
+cuda::DevicePtr pointer_to(const GuardedBuffer& buffer) { return buffer.bytes() == 0 ? 0 : buffer.address(); }
+
 void set_bytes(const DriverContext& context, cuda::DevicePtr to, std::byte value, std::uint64_t bytes) {
   if (bytes == 0) {
     return;
@@ -351,18 +354,18 @@ cuda::DevicePtr ProblemSetup::buffer_of_variant(const Parameter& parameter) {
                 "the plan wants " + std::to_string(parameter.extent_bytes) + " bytes, the setup has " +
                     std::to_string(buffer.variant.bytes()));
   }
-  return buffer.variant.address();
+  return pointer_to(buffer.variant);
 }
 
 cuda::DevicePtr ProblemSetup::buffer_of_reference(const Parameter& parameter) {
   Buffer& buffer = find(parameter.name);
   if (!buffer.reference) {
-    return buffer.variant.address();
+    return pointer_to(buffer.variant);
   }
   if (buffer.variant.role() == v1::SCRATCH) {
     buffer.reference->fit(budget_, parameter.extent_bytes);
   }
-  return buffer.reference->address();
+  return pointer_to(*buffer.reference);
 }
 
 double ProblemSetup::scalar(const Parameter& parameter) const {

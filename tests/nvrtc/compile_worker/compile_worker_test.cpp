@@ -20,7 +20,7 @@ extern "C" __global__ void plain(int* p) { *p = VALUE; }
 
 // Its symbols hold whatever the compiler makes unique names of.
 constexpr char kHidden[] = R"(
-namespace { __device__ int counter; template <int N> __global__ void hidden(int* p) { p[0] = N + counter; } }
+namespace { __device__ int counter = 0; template <int N> __global__ void hidden(int* p) { p[0] = N + counter; } }
 )";
 
 v1::CompileRequest scale_request() {

@@ -15,13 +15,15 @@ using Catch::Matchers::Contains;
 class DaemonWithWeight {
  public:
   /// `argument`: of the weight; empty: the spec does not name the variable.
-  explicit DaemonWithWeight(const OrderedJson& argument) : daemon_({}, false) {
+  explicit DaemonWithWeight(const OrderedJson& argument, const std::string& type_of_n = "i64")
+      : daemon_({}, false) {
     write_file_atomic(
         daemon_.kernels() / "scale.cu",
         "template <typename T> __constant__ T weight[2];\n"
         "template <typename T, int THREADS, int VECTOR, int K>\n"
         "__global__ void scale(const T* x, T* y, long long N) { y[0] = K * x[0] * weight<T>[N]; }\n");
     OrderedJson spec = OrderedJson::parse(read_file(daemon_.kernels() / "scale.json"));
+    spec["arguments"]["N"]["scalar"] = type_of_n;
     if (!argument.empty()) {
       spec["arguments"]["w"] = argument;
       spec["launches"][0]["arguments"].push_back("w");
@@ -96,6 +98,13 @@ TEST_CASE("a caller that does not set variables is asked to be upgraded") {
     CHECK_THAT(error.what(),
                Contains("scale takes \"w\" in the variable weight<{T}>") && Contains("upgrade the client"));
   }
+}
+
+TEST_CASE("a caller that does not pass scalars of a type is asked to be upgraded") {
+  DaemonWithWeight daemon(weight("2"), "u64");
+  CHECK(daemon.refused_check().empty());
+  CHECK_THROWS_WITH(daemon.ask(),
+                    Contains("scale takes \"N\" as a scalar u64, which this client does not pass"));
 }
 
 TEST_CASE("an input that its variable does not hold is neither measured nor served") {

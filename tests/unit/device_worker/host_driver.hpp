@@ -1,6 +1,7 @@
 // A driver whose device memory is this process's, and which knows what the worker's own kernels do.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,8 @@ std::shared_ptr<const cuda::DriverApi> make_host_driver();
 
 /// The content of a variable, zeros at first: each has three floats.
 const std::vector<float>& variable(const std::string& name);
+/// The pointers of the last launch of a kernel by the name two_pointers.
+std::array<cuda::DevicePtr, 2> last_pointers();
 /// How often each kernel was launched since the driver was made.
 const std::map<std::string, int>& launched();
 /// Has memory for so many more allocations, whatever is freed.

@@ -74,6 +74,27 @@ struct SetupOnHost {
   std::optional<ProblemSetup> setup;
 };
 
+TEST_CASE("a buffer without elements is passed as null") {
+  DriverContext context("", test::make_host_driver());
+  MemoryBudget budget(context.api(), kPlenty);
+  OwnKernels kernels(context, budget);
+  v1::PrepareProblem request;
+  request.set_reference("kernel");
+  for (const char* name : {"bias", "y"}) {
+    *request.add_buffers() = buffer_spec(name, name == std::string("y") ? v1::OUT : v1::IN);
+  }
+  request.mutable_buffers(0)->set_elements(0);
+  ProblemSetup setup(context, budget, kernels, request);
+  const LoadedModule module(context.api(), "cubin", {"two_pointers"}, "a test");
+  Launch launch{"two_pointers", "two_pointers", {}, {}, 0, {}};
+  launch.parameters = {{"bias", ParameterSource::Buffer, DType::U8, Role::In, 0, 16, 0},
+                       {"y", ParameterSource::Buffer, DType::U8, Role::Out, kBytes, 16, 0}};
+  setup.prepare_verification(0);
+  setup.bind(module, {{launch}}).enqueue(context.stream());
+  CHECK(test::last_pointers()[0] == 0);
+  CHECK(test::last_pointers()[1] != 0);
+}
+
 TEST_CASE("inputs for verifying and for timing are made once where there is memory for both") {
   SetupOnHost host;
   host.setup->prepare_verification(0);

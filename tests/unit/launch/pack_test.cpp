@@ -28,6 +28,19 @@ TEST_CASE("a scalar is converted to the type of the parameter") {
   CHECK(value_of<std::uint8_t>(pack_scalar(scalar_of(DType::U8), std::int64_t{255})) == 255);
 }
 
+TEST_CASE("a scalar of the types of scalars alone has the bytes of its type") {
+  CHECK(value_of<std::uint64_t>(pack_scalar(scalar_of(DType::U64), std::int64_t{1} << 62)) == 1ull << 62);
+  CHECK(value_of<std::uint32_t>(pack_scalar(scalar_of(DType::U32), std::int64_t{4294967295})) == 4294967295u);
+  CHECK(value_of<std::int16_t>(pack_scalar(scalar_of(DType::I16), -5.0)) == -5);
+  CHECK(value_of<std::uint16_t>(pack_number(DType::U16, 65535)) == 65535);
+  CHECK(value_of<std::uint8_t>(pack_number(DType::Bool, 1)) == 1);
+  CHECK_THROWS_WITH(pack_scalar(scalar_of(DType::U32), std::int64_t{-1}), "argument s: -1 does not fit u32");
+  CHECK_THROWS_WITH(pack_scalar(scalar_of(DType::U64), std::int64_t{-1}), "argument s: -1 does not fit u64");
+  CHECK_THROWS_WITH(pack_scalar(scalar_of(DType::I16), std::int64_t{40000}),
+                    "argument s: 40000 does not fit i16");
+  CHECK_THROWS_WITH(pack_scalar(scalar_of(DType::Bool), std::int64_t{2}), Catch::Contains("neither 0 nor 1"));
+}
+
 TEST_CASE("a computed number is packed in the type of its parameter") {
   CHECK(value_of<std::int64_t>(pack_number(DType::I64, -7)) == -7);
   CHECK(value_of<std::int32_t>(pack_number(DType::I32, -7)) == -7);

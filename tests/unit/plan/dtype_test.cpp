@@ -94,4 +94,19 @@ TEST_CASE("sizes and CUDA names of the types") {
   CHECK(!is_floating(DType::U8));
 }
 
+TEST_CASE("scalars have types that no buffer has") {
+  for (const auto& [text, type] :
+       {std::pair("u32", DType::U32), std::pair("torch.uint32", DType::U32), std::pair("uint64", DType::U64),
+        std::pair("np.int16", DType::I16), std::pair("U16", DType::U16), std::pair("bool", DType::Bool)}) {
+    INFO(text);
+    CHECK(parse_scalar_type(text) == type);
+    CHECK_FALSE(parse_dtype(text));
+    CHECK_FALSE(is_element_type(type));
+    CHECK(parse_scalar_type(to_string(type)) == type);
+  }
+  CHECK(parse_scalar_type("bf16") == DType::Bf16);
+  CHECK(size_of(DType::U64) == 8);
+  CHECK(cuda_name(DType::U32) == "unsigned int");
+}
+
 }  // namespace cubind::test

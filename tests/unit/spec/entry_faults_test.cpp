@@ -207,6 +207,17 @@ TEST_CASE("a launch that is left out is not compared and the next one is reporte
   CHECK(found[0].pointer == "/launches/1/block");
 }
 
+TEST_CASE_METHOD(EntryFixture, "scalars of 16 bits and unsigned ones and bool fit integers of their size") {
+  for (const auto& [type, parameter] :
+       {std::pair("u64", "m"), std::pair("u64", "y"), std::pair("u32", "j"), std::pair("i16", "s"),
+        std::pair("u16", "t"), std::pair("bool", "b")}) {
+    INFO(type);
+    builder.json["arguments"]["skip"]["scalar"] = type;
+    CHECK(faults("PK13__nv_bfloat16PS_Pflf" + std::string(parameter)).empty());
+    CHECK(faults("PK13__nv_bfloat16PS_Pflfd").size() == 1);
+  }
+}
+
 TEST_CASE_METHOD(EntryFixture, "the content of a variable is no parameter") {
   builder.json["arguments"]["z"]["symbol"] = "z";
   CHECK(faults("PK13__nv_bfloat16PS_lfh").empty());

@@ -40,6 +40,42 @@ TEST_CASE("a default is put in declared order") {
   CHECK(to_string(builder.parse()->defaults[0]) == "THREADS=64,VECTOR=2,BLOCKS=1");
 }
 
+TEST_CASE("scalars alone may be bool or unsigned or of 16 bits") {
+  SpecBuilder builder;
+  builder.json["arguments"]["n"]["scalar"] = "uint32";
+  CHECK(builder.parse()->argument("n")->type == "u32");
+  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["x"]["buffer"] = "u32"; }),
+             Catch::StartsWith("scale.json /arguments/x/buffer: \"u32\" is a type of scalars alone"));
+  CHECK_THAT(refusal([](OrderedJson& json) { json["problem"]["types"]["T"] = {"u32"}; }),
+             Catch::Contains("is not a type"));
+}
+
+TEST_CASE("a value that a computed scalar's type does not hold makes a configuration invalid") {
+  SpecBuilder builder;
+  builder.json["arguments"]["n"]["scalar"] = "u16";
+  const auto spec = builder.parse();
+  const Problem problem = problem_of(*spec, "N=1024,D=64,T=f32");
+  const PlanEvaluator plan(spec->plan_template(problem, spec->defaults[0]), problem, spec->defaults[0],
+                           h200());
+  CHECK_THAT(plan.evaluate(problem, spec->defaults[0]).violation, Catch::Contains("65536 does not fit u16"));
+}
+
+TEST_CASE("an input that may be left out is one with a flag in its extent") {
+  CHECK_THAT(refusal([](OrderedJson& json) { json["arguments"]["x"]["optional"] = true; }),
+             Catch::StartsWith("scale.json /arguments/x/optional: ") && Catch::Contains("BIAS * D"));
+}
+
+TEST_CASE("true and false are values of a tunable and stand for 1 and 0") {
+  SpecBuilder builder;
+  builder.json["tunables"]["BLOCKS"] = {false, true};
+  builder.json["default"] = {{{"THREADS", 64}, {"VECTOR", 2}, {"BLOCKS", true}}};
+  const auto spec = builder.parse();
+  CHECK(spec->tunables[2].values == std::vector<std::int64_t>{0, 1});
+  CHECK(to_string(spec->defaults[0]) == "THREADS=64,VECTOR=2,BLOCKS=1");
+  builder.json["tunables"]["BLOCKS"] = {0, false};
+  CHECK_THROWS_WITH(builder.parse(), Catch::Contains("0 is listed twice"));
+}
+
 TEST_CASE("several launches with scratch that depends on tunables are accepted") {
   SpecBuilder builder;
   builder.json["arguments"]["partial"] = {{"buffer", "f32"}, {"extent", "N * BLOCKS"}, {"role", "scratch"}};
