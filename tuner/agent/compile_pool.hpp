@@ -10,14 +10,13 @@
 
 #include "tuner/agent/compile_input.hpp"
 #include "tuner/agent/compile_slots.hpp"
+#include "tuner/agent/compiler_program.hpp"
 
 namespace cubind {
 
 /// What the pool's workers run with, and how many there are.
 struct CompilePoolOptions {
-  std::filesystem::path worker_program;  // cubind-worker
-  std::filesystem::path nvrtc;           // of the toolchain
-  std::filesystem::path builtins;
+  std::shared_ptr<const CompilerProgram> program;
   unsigned jobs = 1;             // processes, of which `slots` may let fewer compile
   unsigned background_jobs = 1;  // as many more, for CompilePriority::Background alone
   // By the wall clock; in the background twenty times as long.

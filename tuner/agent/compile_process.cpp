@@ -64,21 +64,14 @@ std::string seconds(std::chrono::milliseconds duration) {
 
 Subprocess CompileProcess::start(const CompilePoolOptions& options, bool in_background,
                                  const UniqueFd& socket) {
+  CompilerProgram::Command command = options.program->command(kWorkerFd, options.deadline);
   SubprocessOptions child;
-  child.program = options.worker_program.string();
-  child.arguments = {"compile",
-                     "--fd",
-                     std::to_string(kWorkerFd),
-                     "--nvrtc",
-                     options.nvrtc.string(),
-                     "--builtins",
-                     options.builtins.string(),
-                     "--cpu-seconds",
-                     std::to_string(std::chrono::ceil<std::chrono::seconds>(options.deadline).count() + 1)};
+  child.program = std::move(command.program);
+  child.arguments = std::move(command.arguments);
   child.fds = {{.fd = socket.get(), .number = kWorkerFd}};
   child.stderr_to = ChildStream::Pipe;
   // Sanitizers reserve more address space than there is memory.
-  if (!kSanitized && options.address_space_bytes != 0) {
+  if (!kSanitized && !command.limits_its_memory && options.address_space_bytes != 0) {
     child.limit_address_space_bytes = options.address_space_bytes;
   }
   child.nice = options.nice;
@@ -122,10 +115,10 @@ std::string CompileProcess::await_hello(const std::function<bool()>& is_withdraw
       }
     }
     const std::optional<std::string> frame = read_frame_until(socket_.get(), kMaxReplyFrame, deadline);
-    v1::CompileWorkerHello hello;
-    if (!frame || !hello.ParseFromString(*frame)) {
+    if (!frame) {
       return "it ended before its hello";
     }
+    const v1::CompileWorkerHello hello = options_.program->hello(*frame);
     toolchain_ = hello.toolchain();
     return hello.error();
   } catch (const Error& error) {
@@ -153,9 +146,7 @@ CompileProcess::Compilation CompileProcess::compile(const CompileInput& input,
     if (!frame) {
       return lost();
     }
-    if (!answer.reply.ParseFromString(*frame)) {
-      return failed("the compile worker sent something that is not a reply");
-    }
+    answer.reply = options_.program->reply(*frame, input);
     answer.ended = answer.reply.worker_ends();
     return answer;
   } catch (const Error& error) {
@@ -177,7 +168,7 @@ std::string CompileProcess::frame_of(const CompileInput& input) {
   if (headers) {
     kept_headers_ = headers;
   }
-  return request_with_headers(input, has_them).SerializeAsString();
+  return options_.program->request(input, has_them);
 }
 
 std::optional<std::string> CompileProcess::await_reply(std::chrono::steady_clock::time_point deadline,

@@ -14,9 +14,7 @@ namespace {
 CompilePoolOptions pool_options(const AgentOptions& options, const Toolchain& toolchain,
                                 std::shared_ptr<CompileSlots> slots) {
   CompilePoolOptions pool;
-  pool.worker_program = options.worker_program;
-  pool.nvrtc = toolchain.nvrtc;
-  pool.builtins = toolchain.builtins;
+  pool.program = nvrtc_program(options.worker_program, toolchain.nvrtc, toolchain.builtins);
   pool.jobs = options.compile_jobs + CompileSlots::kReserved;
   pool.background_jobs = CompileSlots::for_background(options.compile_jobs);
   pool.deadline = options.compile_deadline;

@@ -35,6 +35,7 @@ struct EntryResources {
   std::uint32_t registers = 0, static_shared_bytes = 0, local_bytes = 0, spill_store_bytes = 0,
                 spill_load_bytes = 0;
   bool tensor_cores = false;
+  std::uint32_t launch_shared_bytes = 0;  // dynamic, decided by the compiler, beyond the plan's
   bool operator==(const EntryResources&) const = default;
 };
 
@@ -46,6 +47,7 @@ inline constexpr std::tuple kResourceFields{
     JsonField{"spill_store_bytes", &EntryResources::spill_store_bytes},
     JsonField{"spill_load_bytes", &EntryResources::spill_load_bytes},
     JsonField{"tensor_cores", &EntryResources::tensor_cores},
+    JsonField{"launch_shared_bytes", &EntryResources::launch_shared_bytes, Printed::IfSet},
 };
 
 /// The GPU's state while a block of samples was taken; zero if NVML does not tell.

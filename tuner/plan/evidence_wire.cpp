@@ -31,6 +31,7 @@ void to_wire(const EntryResources& from, v1::EntryResources& to) {
   to.set_spill_store_bytes(from.spill_store_bytes);
   to.set_spill_load_bytes(from.spill_load_bytes);
   to.set_tensor_cores(from.tensor_cores);
+  to.set_launch_shared_bytes(from.launch_shared_bytes);
 }
 
 std::vector<EntryResources> resources_from_wire(
@@ -39,7 +40,7 @@ std::vector<EntryResources> resources_from_wire(
   for (const v1::EntryResources& entry : from) {
     resources.push_back({entry.entry_symbol(), entry.registers(), entry.static_shared_bytes(),
                          entry.local_bytes(), entry.spill_store_bytes(), entry.spill_load_bytes(),
-                         entry.tensor_cores()});
+                         entry.tensor_cores(), entry.launch_shared_bytes()});
   }
   return resources;
 }

@@ -21,9 +21,7 @@ constexpr std::chrono::milliseconds kCompiles{500};
 
 CompilePoolOptions options_for(const Toolchain& toolchain, unsigned jobs) {
   CompilePoolOptions options;
-  options.worker_program = bin_dir() / "cubind-worker";
-  options.nvrtc = toolchain.nvrtc;
-  options.builtins = toolchain.builtins;
+  options.program = nvrtc_program(bin_dir() / "cubind-worker", toolchain.nvrtc, toolchain.builtins);
   options.jobs = jobs;
   return options;
 }

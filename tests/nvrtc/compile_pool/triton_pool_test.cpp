@@ -1,0 +1,111 @@
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+
+#include "base/digest.hpp"
+#include "base/error.hpp"
+#include "tests/nvrtc/compile_pool/pool_requests.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/skip.hpp"
+#include "tuner/spec/cubin_entries.hpp"
+
+namespace cubind::test {
+namespace {
+
+constexpr const char* kAddOne = R"(
+module {
+  tt.func public @add_one(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) attributes {noinline = false} {
+    %one = arith.constant dense<1.0> : tensor<256xf32>
+    %lanes = tt.make_range {end = 256 : i32, start = 0 : i32} : tensor<256xi32>
+    %limits = tt.splat %n : i32 -> tensor<256xi32>
+    %valid = arith.cmpi slt, %lanes, %limits : tensor<256xi32>
+    %all = tt.splat %x : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>
+    %at = tt.addptr %all, %lanes : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
+    %value = tt.load %at, %valid : tensor<256x!tt.ptr<f32>>
+    %sum = arith.addf %value, %one : tensor<256xf32>
+    tt.store %at, %sum, %valid : tensor<256x!tt.ptr<f32>>
+    tt.return
+  }
+})";
+
+/// A pool whose worker runs the Triton of ./dev deps triton.
+struct TritonPool {
+  static std::string python() { return source_dir() / ".deps/venv/bin/python"; }
+  static bool has_triton() {
+    return std::system((python() + " -c 'import triton' 2>/dev/null").c_str()) == 0;  // NOLINT
+  }
+  static CompilePoolOptions options() {
+    CompilePoolOptions options;
+    options.program = triton_program(python(), source_dir() / "python/cubind/triton/worker");
+    return options;
+  }
+  v1::CompileRequest request(const std::string& ttir,
+                             const std::string& settings = R"({"num_warps":4})") const {
+    v1::CompileRequest request;
+    request.add_entries("add_one[0]");
+    request.set_architecture("sm_90");
+    request.mutable_triton()->set_ttir(ttir);
+    request.mutable_triton()->set_options(settings);
+    request.mutable_triton()->set_version(version);
+    return request;
+  }
+  v1::CompileReply compile(const v1::CompileRequest& request) { return result_of(pool, request).reply; }
+
+  CompilePool pool{options()};
+  const v1::Toolchain toolchain = pool.probe();
+  const std::string version = toolchain.name().substr(toolchain.name().find(' ') + 1);
+};
+
+TEST_CASE("a pool compiles Triton's IR and tells how the kernel is launched") {
+  if (!TritonPool::has_triton()) {
+    return skip_test("there is no Triton: ./dev deps triton");
+  }
+  TritonPool triton;
+  CHECK(triton.toolchain.name().starts_with("triton 3."));
+  CHECK(triton.toolchain.assemblers_size() == triton.toolchain.architectures_size());
+  const v1::CompileReply reply = triton.compile(triton.request(kAddOne));
+  INFO(reply.log());
+  REQUIRE(reply.outcome() == v1::CORRECT);
+  CHECK(reply.entry_symbols(0) == "add_one");
+  CHECK(reply.resources(0).registers() > 0);
+  const CubinEntries entries = read_cubin_entries(reply.cubin());
+  REQUIRE(entries.contains("add_one"));
+  CHECK(entries.at("add_one").parameter_bytes == std::vector<std::uint32_t>{8, 4, 8, 8});
+}
+
+TEST_CASE("two workers of Triton give the same cubin") {
+  if (!TritonPool::has_triton()) {
+    return skip_test("there is no Triton: ./dev deps triton");
+  }
+  TritonPool one, other;
+  CHECK(one.compile(one.request(kAddOne)).cubin() == other.compile(other.request(kAddOne)).cubin());
+}
+
+TEST_CASE("TTIR that does not parse and options that are not allowed are outcomes and the worker goes on") {
+  if (!TritonPool::has_triton()) {
+    return skip_test("there is no Triton: ./dev deps triton");
+  }
+  TritonPool triton;
+  const v1::CompileReply broken = triton.compile(triton.request("module { tt.func @k("));
+  CHECK(broken.outcome() == v1::COMPILE);
+  CHECK_FALSE(broken.log().empty());
+  const v1::CompileReply option =
+      triton.compile(triton.request(kAddOne, R"({"num_warps":4,"ir_override":"/etc/passwd"})"));
+  CHECK(option.outcome() == v1::COMPILE);
+  CHECK(option.log().find("ir_override") != std::string::npos);
+  v1::CompileRequest other = triton.request(kAddOne);
+  other.mutable_triton()->set_version("3.0.0");
+  CHECK(triton.compile(other).log().find("3.0.0") != std::string::npos);
+  CHECK(triton.compile(triton.request(kAddOne)).outcome() == v1::CORRECT);
+  CHECK(triton.pool.counts().workers_started == 1);
+}
+
+TEST_CASE("a Python without Triton is named and its words are told") {
+  CompilePoolOptions options = TritonPool::options();
+  options.program = triton_program("/usr/bin/false", source_dir() / "python/cubind/triton/worker");
+  CompilePool pool(options);
+  CHECK_THROWS_AS(pool.probe(), Error);
+}
+
+}  // namespace
+}  // namespace cubind::test
