@@ -48,7 +48,8 @@ TEST_CASE("variables that no argument can set are not meant") {
   CHECK(told("_ZZ1kPfiE7fstatic", kCounter).empty());        // of a function
   CHECK(told("$str$1", {false, true, true, 1, 1}).empty());  // ""
   CHECK(told("_ZN4cuda3std8in_placeE", {false, true, true, 1, 1}).empty());
-  CHECK(told("table", {true, false, false, 36, 4}).empty());  // initialized
+  CHECK(told("_Z1kPf$1", {false, true, false, 16, 4}).empty());  // zeros that k copies
+  CHECK(told("table", {true, false, false, 36, 4}).empty());     // initialized
 }
 
 TEST_CASE("zeros that the source asks for are right but for a constant that can be replaced") {
