@@ -32,8 +32,8 @@ std::string identifier_of(const std::string& name) {
   return scope == std::string::npos ? plain : plain.substr(scope + 2);
 }
 
-// Those of a function's static variables begin with _ZZ. NVRTC gives its own a $: texts are $str, zeros that a
-// kernel copies are KERNEL$1.
+// Those of a function's static variables begin with _ZZ. NVRTC gives its own a $: texts are $str, zeros that
+// a kernel copies are KERNEL$1.
 bool can_be_set(const std::string& symbol) {
   return !symbol.starts_with("_ZZ") && symbol.find('$') == std::string::npos;
 }
