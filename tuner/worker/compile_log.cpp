@@ -104,4 +104,14 @@ CompileLog parse_compile_log(std::string_view log) {
   return result;
 }
 
+std::string redefined_macro(std::string_view messages, const std::vector<std::string>& defines) {
+  for (const std::string& define : defines) {
+    const std::string name = define.substr(0, define.find('='));
+    if (messages.find("incompatible redefinition of macro \"" + name + "\"") != std::string_view::npos) {
+      return define;
+    }
+  }
+  return "";
+}
+
 }  // namespace cubind::worker

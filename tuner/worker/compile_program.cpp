@@ -250,6 +250,14 @@ void ProgramCompiler::refuse_unmeasurable(const v1::CompileRequest& request, con
 void ProgramCompiler::describe_entries(const v1::CompileRequest& request, const NvrtcProgram& program,
                                        const std::string& log, v1::CompileReply& reply) {
   const CompileLog parsed = parse_compile_log(log);
+  const std::vector<std::string> defines(request.defines().begin(), request.defines().end());
+  if (const std::string define = redefined_macro(parsed.messages, defines); !define.empty()) {
+    set_failed(reply,
+               request.source_name() + " defines the macro " + quoted(define.substr(0, define.find('='))) +
+                   " itself, so " + quoted(define) +
+                   " of the spec has no effect: delete its #define, or put it between #ifndef and #endif");
+    return;
+  }
   const PtxModule ptx = read_ptx(program.ptx());
   std::set<std::string> set;
   reply.set_outcome(v1::CORRECT);

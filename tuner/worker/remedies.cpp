@@ -59,21 +59,27 @@ std::string remedy(std::string_view line) {
     return "of the standard library there is what device code uses most; CCCL has more: cuda::std of "
            "<cuda/std/...>";
   }
+  if (line.find("texture is not a template") != std::string_view::npos) {
+    return "texture references left CUDA with version 12: read through a pointer";
+  }
   if (line.find(" are not allowed in JIT mode") != std::string_view::npos) {
-    return std::string(kHostCode) + "; the flag is --device-as-default-execution-space in \"options\"";
+    return std::string(kHostCode) +
+           ", prototypes too, or set --device-as-default-execution-space in \"options\"";
   }
   return "";
 }
 
 }  // namespace
 
+// Each remedy once: a header of prototypes has the same error many times.
 std::string with_remedies(std::string_view log) {
   std::string text;
   while (!log.empty()) {
     const std::size_t end = log.find('\n');
     const std::string_view line = log.substr(0, end);
     text.append(line);
-    if (const std::string found = remedy(line); !found.empty()) {
+    const std::string found = remedy(line);
+    if (!found.empty() && text.find(found) == std::string::npos) {
       text.append(" (").append(found).append(")");
     }
     text.append(end == std::string_view::npos ? "" : "\n");

@@ -126,14 +126,15 @@ TEST_CASE("a worker makes way for a fresh one after so many compiles") {
 
 TEST_CASE("without NVRTC every request and probe says what is missing") {
   auto options = newest();
-  options.nvrtc = "/nowhere/libnvrtc.so.13";
+  options.program =
+      nvrtc_program(bin_dir() / "cubind-worker", "/nowhere/libnvrtc.so.13", toolchains().front().builtins);
   CompilePool pool(options);
   CHECK_THROWS_WITH(pool.probe(), Contains("/nowhere/libnvrtc.so.13"));
   const CompileResult result = result_of(pool, good());
   CHECK(result.worker_lost);
   CHECK_THAT(result.reply.log(), Contains("/nowhere/libnvrtc.so.13"));
   options = newest();
-  options.worker_program = "/nowhere/cubind-worker";
+  options.program = nvrtc_program("/nowhere/cubind-worker", "/nowhere/n", "/nowhere/b");
   CompilePool none(options);
   CHECK_THROWS_WITH(none.probe(), Contains("/nowhere/cubind-worker"));
 }

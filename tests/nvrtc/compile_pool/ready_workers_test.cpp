@@ -89,7 +89,7 @@ TEST_CASE("a worker that cannot be started is not tried again until a request co
   write_file_atomic(program, "#!/bin/sh\necho >> " + tried.string() + "\n");
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   CompilePoolOptions options = newest();
-  options.worker_program = program;
+  options.program = nvrtc_program(program, "/nowhere/n", "/nowhere/b");
   CompilePool pool(options);
   pool.keep_ready(1);
   CHECK(workers_of(pool, 0) == 0);

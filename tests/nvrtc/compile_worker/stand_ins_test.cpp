@@ -182,4 +182,25 @@ TEST_CASE("NDEBUG removes assertions") {
   CHECK_THAT(without, !Contains("__assertfail"));
 }
 
+TEST_CASE("math.h declares in std too and a prototype may name FILE and pthread_t") {
+  WorkerProcess worker(any_toolchain());
+  check_compiles(worker, any_toolchain(),
+                 "#include <math.h>\n#include <stdio.h>\n#include <pthread.h>\n"
+                 "__device__ void save(FILE* to, pthread_t by);\n"
+                 "__global__ void k(float* x) { *x = std::sqrt(*x); }\n");
+}
+
+TEST_CASE(
+    "a macro of the spec that the source defines otherwise is an error and one of the same value is not") {
+  WorkerProcess worker(any_toolchain());
+  auto request = compile_request_with_headers("#define W 4\n__global__ void k(int* x) { *x = W; }\n", {"k"},
+                                              any_toolchain());
+  request.add_defines("W=2");
+  const v1::CompileReply other = worker.compile(request);
+  CHECK(other.outcome() == v1::COMPILE);
+  CHECK_THAT(other.log(), Contains("defines the macro \"W\" itself") && Contains("#ifndef"));
+  request.set_defines(0, "W=4");
+  CHECK(worker.compile(request).outcome() == v1::CORRECT);
+}
+
 }  // namespace cubind::test

@@ -4,6 +4,7 @@
 
 using cubind::worker::KernelResources;
 using cubind::worker::parse_compile_log;
+using cubind::worker::redefined_macro;
 
 namespace {
 
@@ -49,4 +50,12 @@ TEST_CASE("messages keep warnings and lose what changes from run to run") {
 TEST_CASE("a log without messages is empty") {
   CHECK(parse_compile_log("").messages.empty());
   CHECK(parse_compile_log("ptxas info    : 0 bytes gmem\n\n").messages.empty());
+}
+
+TEST_CASE("a macro of the spec that the source defines otherwise is found by the warning") {
+  const std::string log =
+      "k.cu(1): warning #47-D: incompatible redefinition of macro \"W\" (declared at line 3)\n";
+  CHECK(redefined_macro(log, {"V=1", "W=4"}) == "W=4");
+  CHECK(redefined_macro(log, {"WIDTH=4", "FLAG"}).empty());
+  CHECK(redefined_macro("", {"W=4"}).empty());
 }

@@ -18,6 +18,13 @@ TEST_CASE("a name of the runtime is reported with what to do about host code") {
   CHECK_THAT(text, Contains("--minimal") && Contains(")\n  cudaMalloc();\n"));
 }
 
+TEST_CASE("a remedy is told once and a texture reference has its own") {
+  const std::string line = "host functions are not allowed in JIT mode.\n";
+  const std::string text = with_remedies(line + line);
+  CHECK(text.find("prototypes too") == text.rfind("prototypes too"));
+  CHECK_THAT(with_remedies("error: texture is not a template\n"), Contains("left CUDA with version 12"));
+}
+
 TEST_CASE("what the stand-ins lack is looked for in CCCL and host functions are guarded") {
   CHECK_THAT(with_remedies("namespace \"std\" has no member \"optional\""),
              Contains("\"optional\" (of the standard library") && Contains("cuda::std of <cuda/std/...>)"));

@@ -27,3 +27,6 @@ static constexpr __device__ float NAN = __builtin_bit_cast(float, 0x7fc00000);
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
 #endif
+
+// As with other libraries, what it declares is in std too.
+#include <cmath>
