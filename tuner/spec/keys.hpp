@@ -52,7 +52,8 @@ struct TritonSource {
 /// The part that the daemon can compute without a toolchain.
 struct ArtifactSource {
   std::variant<NvrtcSource, TritonSource> code;
-  std::vector<std::string> entries;  // in launch order, then variables ("&filter"): name expressions, else labels
+  /// Name expressions in launch order, then of variables ("&filter"); of a Triton kernel a label.
+  std::vector<std::string> entries;
   std::string architecture;
   bool operator==(const ArtifactSource&) const = default;
 };

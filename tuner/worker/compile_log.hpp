@@ -29,8 +29,8 @@ struct CompileLog {
 /// no kernel: ptxas does not say who calls them.
 CompileLog parse_compile_log(std::string_view log);
 
-/// The first of the macros NAME=VALUE that the source defines otherwise, by NVRTC's warnings; empty if there is
-/// none. The source wins then, and each value of a tunable would compile the same.
+/// The first of the macros NAME=VALUE that the source defines otherwise, by NVRTC's warnings; empty if there
+/// is none. The source wins then, and each value of a tunable would compile the same.
 std::string redefined_macro(std::string_view messages, const std::vector<std::string>& defines);
 
 }  // namespace cubind::worker

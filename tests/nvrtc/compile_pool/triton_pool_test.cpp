@@ -100,7 +100,7 @@ TEST_CASE("TTIR that does not parse and options that are not allowed are outcome
   CHECK(triton.pool.counts().workers_started == 1);
 }
 
-TEST_CASE("a Python without Triton is named and its words are told") {
+TEST_CASE("a Python without Triton is an error of the probe") {
   CompilePoolOptions options = TritonPool::options();
   options.program = triton_program("/usr/bin/false", source_dir() / "python/cubind/triton/worker");
   CompilePool pool(options);

@@ -18,7 +18,7 @@ TEST_CASE("a name of the runtime is reported with what to do about host code") {
   CHECK_THAT(text, Contains("--minimal") && Contains(")\n  cudaMalloc();\n"));
 }
 
-TEST_CASE("a remedy is told once and a texture reference has its own") {
+TEST_CASE("a remedy appears once and a texture reference has its own") {
   const std::string line = "host functions are not allowed in JIT mode.\n";
   const std::string text = with_remedies(line + line);
   CHECK(text.find("prototypes too") == text.rfind("prototypes too"));
