@@ -162,8 +162,12 @@ std::string write_resources(const std::vector<EntryResources>& resources) {
 std::vector<EntryResources> read_resources(const std::string& text) {
   return read_list<EntryResources>(text, "a list of resources", [](const OrderedJson& item) {
     EntryResources entry;
-    for_each_field(kResourceFields,
-                   [&](const auto& field) { item.at(std::string(field.name)).get_to(entry.*field.member); });
+    for_each_field(kResourceFields, [&](const auto& field) {
+      const std::string name(field.name);
+      if (field.printed == Printed::Always || item.contains(name)) {
+        item.at(name).get_to(entry.*field.member);
+      }
+    });
     return entry;
   });
 }
