@@ -92,7 +92,7 @@ std::unique_ptr<const ToolkitHeader> ToolkitHeaders::make(const std::string& nam
 // The name by which NVRTC finds what is meant.
 std::string ToolkitHeaders::spelled(const std::string& from, const std::string& name, bool angled) {
   const std::string plain = external_name(name);
-  const std::string beside = path_below(folder_of(from), name);
+  std::string beside = path_below(folder_of(from), name);
   if (!angled && beside != plain && !is_absolute(name) && load(beside).exists) {
     return beside;
   }
