@@ -21,7 +21,7 @@ CubinModule::~CubinModule() {
     module_.reset();
   } catch (const cuda::DriverError&) {
     // The context has gone, and the module with it: a process that ends takes CUDA down first.
-    module_.release();
+    static_cast<void>(module_.release());
   }
 }
 
