@@ -62,9 +62,9 @@ const CompilerFile& file(const auto& files, const std::string& name) {
 }
 
 // What is thrown, as "where | cause".
-std::string failure(Files own, std::vector<std::string> folders = {}, Files toolkit = {}) {
+std::string failure(Files own, std::vector<std::string> folders = {}, const Files& toolkit = {}) {
   try {
-    closure(std::move(own), std::move(folders), std::move(toolkit));
+    closure(std::move(own), std::move(folders), toolkit);
   } catch (const Error& error) {
     return error.where() + " | " + error.cause();
   }
