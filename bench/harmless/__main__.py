@@ -182,7 +182,8 @@ def main():
             runs[mode].append(train(mode, options.steps))
     results = {mode: summary(mode, runs[mode], runs["torch"]) for mode in MODES}
     found = faults(results)
-    from machine import toolchain  # needs torch and Triton, which the tests of this file do without
+    # It needs torch and Triton, which the tests of this file do without.
+    from machine import toolchain  # noqa: PLC0415
 
     facts = toolchain(commit="") | {"steps": options.steps, "rounds": options.rounds, "faults": found}
     text = json.dumps(facts | results, indent=1)
