@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <utility>
 
 #include "base/error.hpp"
 #include "tuner/plan/narrow_float.hpp"
@@ -20,22 +19,6 @@ ParameterBytes bytes_of(T value) {
   static_assert(sizeof value <= sizeof bytes);
   std::memcpy(bytes.data(), &value, sizeof value);
   return bytes;
-}
-
-template <typename T>
-ParameterBytes integer_bytes(const Parameter& parameter, std::int64_t value) {
-  if (!std::in_range<T>(value)) {
-    refuse_value(parameter,
-                 std::to_string(value) + " does not fit " + std::string(to_string(parameter.type)));
-  }
-  return bytes_of(static_cast<T>(value));
-}
-
-ParameterBytes bool_bytes(const Parameter& parameter, std::int64_t value) {
-  if (value != 0 && value != 1) {
-    refuse_value(parameter, std::to_string(value) + " is neither 0 nor 1, the kernel takes a bool");
-  }
-  return bytes_of(static_cast<std::uint8_t>(value));
 }
 
 }  // namespace
@@ -64,28 +47,13 @@ ParameterBytes pack_scalar(const Parameter& parameter, double value) {
 }
 
 ParameterBytes pack_scalar(const Parameter& parameter, std::int64_t value) {
-  switch (parameter.type) {
-    case DType::I64:
-      return bytes_of(value);
-    case DType::I32:
-      return integer_bytes<std::int32_t>(parameter, value);
-    case DType::I8:
-      return integer_bytes<std::int8_t>(parameter, value);
-    case DType::U8:
-      return integer_bytes<std::uint8_t>(parameter, value);
-    case DType::U64:
-      return integer_bytes<std::uint64_t>(parameter, value);
-    case DType::U32:
-      return integer_bytes<std::uint32_t>(parameter, value);
-    case DType::I16:
-      return integer_bytes<std::int16_t>(parameter, value);
-    case DType::U16:
-      return integer_bytes<std::uint16_t>(parameter, value);
-    case DType::Bool:
-      return bool_bytes(parameter, value);
-    default:
-      return pack_scalar(parameter, static_cast<double>(value));
+  if (!holds_value(parameter.type, value)) {
+    refuse_value(parameter,
+                 std::to_string(value) + (parameter.type == DType::Bool
+                                              ? " is neither 0 nor 1, the kernel takes a bool"
+                                              : " does not fit " + std::string(to_string(parameter.type))));
   }
+  return pack_number(parameter.type, value);
 }
 
 ParameterBytes pack_number(DType type, std::int64_t value) {

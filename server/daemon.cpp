@@ -88,8 +88,6 @@ void log_words_of_grpc() {
   });
 }
 
-std::filesystem::path defined_folder(const Config& config) { return config.database.string() + ".kernels"; }
-
 std::vector<std::filesystem::path> with(std::vector<std::filesystem::path> folders,
                                         const std::filesystem::path& last) {
   folders.push_back(last);
@@ -124,8 +122,8 @@ struct Daemon::Parts {
       : config(std::move(settings)),
         place(config.socket),
         store(Store::open(store_options(config, place.address()))),
-        defined(defined_folder(config)),
-        kernels(with(config.kernels, defined_folder(config)), clock, config.headers),
+        defined(config.database.string() + ".kernels"),
+        kernels(with(config.kernels, defined.folder()), clock, config.headers),
         artifacts(*store),
         pins(*store, index),
         blobs(*store, config.cache_bytes),

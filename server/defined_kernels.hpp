@@ -19,6 +19,7 @@ class DefinedKernels {
   explicit DefinedKernels(std::filesystem::path folder, std::size_t most = kMost)
       : folder_(std::move(folder)), most_(most) {}
 
+  const std::filesystem::path& folder() const { return folder_; }
   /// False: it was there. Above the limit the oldest definition goes. Throws the errors of writing files.
   bool add(const KernelSpec& spec);
 

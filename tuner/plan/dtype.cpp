@@ -128,6 +128,13 @@ std::string_view unwrapped(std::string_view text) {
   return text;
 }
 
+std::string lowered(std::string_view spelling) {
+  std::string lower(spelling);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
 const TypeFacts& facts(DType type) { return kTypes.at(static_cast<std::size_t>(type)); }
 
 }  // namespace
@@ -142,10 +149,31 @@ bool is_floating(DType type) { return facts(type).floating; }
 
 bool is_element_type(DType type) { return static_cast<std::size_t>(type) < kElementTypes; }
 
+bool holds_value(DType type, std::int64_t value) {
+  switch (type) {
+    case DType::I32:
+      return std::in_range<std::int32_t>(value);
+    case DType::I8:
+      return std::in_range<std::int8_t>(value);
+    case DType::U8:
+      return std::in_range<std::uint8_t>(value);
+    case DType::U64:
+      return std::in_range<std::uint64_t>(value);
+    case DType::U32:
+      return std::in_range<std::uint32_t>(value);
+    case DType::I16:
+      return std::in_range<std::int16_t>(value);
+    case DType::U16:
+      return std::in_range<std::uint16_t>(value);
+    case DType::Bool:
+      return value == 0 || value == 1;
+    default:
+      return true;
+  }
+}
+
 std::optional<DType> parse_dtype(std::string_view spelling) {
-  std::string lower(spelling);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lowered(spelling);
   std::string_view text = unwrapped(lower);
   for (const TypeFacts& type : kTypes) {
     if (text == type.name && is_element_type(type.type)) {
@@ -170,9 +198,7 @@ std::optional<DType> parse_scalar_type(std::string_view spelling) {
   if (const auto type = parse_dtype(spelling)) {
     return type;
   }
-  std::string lower(spelling);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lowered(spelling);
   std::string_view text = unwrapped(lower);
   text.remove_prefix(library_prefix(text).size());
   return find(kScalarSpellings, text);
@@ -189,9 +215,7 @@ std::vector<std::string> dtype_names() {
 }
 
 std::string dtype_suggestion(std::string_view spelling, std::span<const std::string> also) {
-  std::string lower(spelling);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lowered(spelling);
   const auto* const ambiguous = std::ranges::find(kAmbiguous, std::string_view(lower), &Ambiguous::text);
   if (ambiguous != std::end(kAmbiguous)) {
     return ": libraries disagree on it, write " + std::string(ambiguous->types);

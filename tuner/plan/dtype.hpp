@@ -60,4 +60,7 @@ bool is_floating(DType type);
 /// Whether buffers have elements of it.
 bool is_element_type(DType type);
 
+/// Whether a scalar of the type can be the number. A floating type takes any, rounded.
+bool holds_value(DType type, std::int64_t value);
+
 }  // namespace cubind

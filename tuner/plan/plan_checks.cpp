@@ -1,7 +1,5 @@
 // What a PlanProgram's checks demand: the spec's constraints, launch limits, and values that their types
 // hold.
-#include <utility>
-
 #include "base/error.hpp"
 #include "base/refuse.hpp"
 #include "base/text.hpp"
@@ -14,30 +12,6 @@ namespace {
 constexpr std::int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
 constexpr std::int64_t kMaxBlock[3] = {1024, 1024, 64};
 constexpr char kAxisNames[3] = {'x', 'y', 'z'};
-
-// The range of a scalar passed by value. A float takes any integer, rounded.
-bool fits(std::int64_t value, DType type) {
-  switch (type) {
-    case DType::I32:
-      return std::in_range<std::int32_t>(value);
-    case DType::I8:
-      return std::in_range<std::int8_t>(value);
-    case DType::U8:
-      return std::in_range<std::uint8_t>(value);
-    case DType::U64:
-      return value >= 0;
-    case DType::U32:
-      return std::in_range<std::uint32_t>(value);
-    case DType::I16:
-      return std::in_range<std::int16_t>(value);
-    case DType::U16:
-      return std::in_range<std::uint16_t>(value);
-    case DType::Bool:
-      return value == 0 || value == 1;
-    default:
-      return true;
-  }
-}
 
 std::string spelled(const std::array<std::int64_t, 3>& axes) {
   return std::to_string(axes[0]) + " x " + std::to_string(axes[1]) + " x " + std::to_string(axes[2]);
@@ -160,7 +134,7 @@ bool PlanProgram::parameter_holds(const Check& check, Values values, std::string
     return extent_holds(bound, from, values, why);
   }
   const std::int64_t value = evaluate(*bound.expression, ExpressionPlace{bound.place}, values);
-  if (fits(value, from.type)) {
+  if (holds_value(from.type, value)) {
     return true;
   }
   return does_not_fit(why, [&] {

@@ -165,9 +165,11 @@ struct SourceDigests {
 
 /// One way to compile a Triton kernel: a text of Triton's IR, and the options of the compile behind it.
 struct TritonVariant {
-  std::string path;  // of the text within the bundle: "DIGEST.ttir"
   Digest ttir;
   std::string options;  // JSON with sorted names and no spaces
+
+  /// Of the text within the bundle.
+  std::string path() const { return ttir.hex() + ".ttir"; }
   bool operator==(const TritonVariant&) const = default;
 };
 

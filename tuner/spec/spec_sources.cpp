@@ -89,7 +89,7 @@ std::vector<FileMacro> file_macros(const KernelSpec& spec) {
 }
 
 std::string ttir_place(const KernelSpec& spec, const TritonVariant& variant) {
-  return spec.file + " /configurations: " + variant.path;
+  return spec.file + " /configurations: " + variant.path();
 }
 
 void check_ttir(const KernelSpec& spec, const TritonVariant& variant, const std::string& text) {
@@ -110,7 +110,7 @@ void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
   KeyEncoder all("ttir", 1);
   for (const auto& [index, variant] : spec.triton->variants) {
     if (seen.insert(variant.ttir).second) {
-      const auto text = search.own(variant.path);
+      const auto text = search.own(variant.path());
       if (!text) {
         throw Error(ErrorCode::InvalidArgument, ttir_place(spec, variant), "the file is missing");
       }

@@ -107,7 +107,7 @@ void read_configuration(const JsonNode& node, KernelSpec& spec, Configurations& 
   }
   all.threads.emplace_back(index, kWarp * read_warps(node.at("options")));
   all.identity.push_back({{"index", index}, {"options", options}, {"ttir", ttir.hex()}});
-  spec.triton->variants.emplace(index, TritonVariant{ttir.hex() + ".ttir", ttir, dumped(options)});
+  spec.triton->variants.emplace(index, TritonVariant{ttir, dumped(options)});
 }
 
 // `entry` is what the name begins with, as far as there is room.
