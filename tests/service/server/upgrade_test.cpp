@@ -35,6 +35,7 @@ struct UpgradedDaemon : DaemonFixture {
     }
     eventually([&] { return status().agents() == 0; });
     agent = std::make_unique<FakeAgent>(address(), today);
+    eventually([&] { return status().agents() == 1; });  // the welcome is sent before the fleet knows it
     request.set_compile_wait_ms(100);
   }
   v1::GetVariantRequest request = vector_add(4096);
