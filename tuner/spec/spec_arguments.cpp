@@ -278,7 +278,11 @@ ArgumentSpec read_scalar(const JsonNode& node, const SpecScopes& scopes, const K
 }  // namespace
 
 void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec) {
-  for (const JsonNode& node : members_of(root.at("arguments"), SpecLimits::kArguments, "arguments")) {
+  const JsonNode arguments = root.at("arguments");
+  if (arguments.is_object() && arguments.members().empty()) {
+    arguments.fail(kNoOutput);
+  }
+  for (const JsonNode& node : members_of(arguments, SpecLimits::kArguments, "arguments")) {
     const std::string name = read_name(node, false);
     refuse_unsupported(node, {"tensor_map"});
     if (node.contains("buffer") == node.contains("scalar")) {

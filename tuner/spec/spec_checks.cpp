@@ -154,7 +154,7 @@ void check_arguments(const JsonNode& root, const KernelSpec& spec) {
     }
   }
   if (!has_output) {
-    arguments.fail("nothing can be verified: no argument has the role out, inout or zero");
+    arguments.fail(kNoOutput);
   }
 }
 

@@ -18,6 +18,7 @@ SpecScopes make_scopes(const KernelSpec& spec);
 void read_constraints(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
 /// /default: listed values only.
 void read_defaults(const JsonNode& root, KernelSpec& spec);
+inline constexpr char kNoOutput[] = "nothing can be verified: no argument has the role out, inout or zero";
 void read_arguments(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec);
 /// A text that is compiled, with placeholders; tunables are none of them for the reference.
 std::string read_compiled_text(const JsonNode& node, const KernelSpec& spec, bool with_tunables);

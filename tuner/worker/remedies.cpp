@@ -29,6 +29,14 @@ constexpr std::array<Declared, 5> kDeclared = {{{"<cmath>", kMath},
                                                 {"<cstdint>", kIntegers},
                                                 {"<cuda_runtime.h>", kOldIntegers}}};
 
+/// Of the C and C++ libraries, what only host code calls.
+constexpr auto kHostNames = std::to_array<std::string_view>(
+    {"atof",          "atoi",     "atol",     "calloc",  "clock_gettime", "exit",   "fclose",
+     "fopen",         "fprintf",  "fread",    "fscanf",  "fwrite",        "getenv", "gettimeofday",
+     "omp_get_wtime", "puts",     "rand",     "realloc", "srand",         "sscanf", "stderr",
+     "stdout",        "strcmp",   "strtol",   "system",  "cerr",          "cin",    "cout",
+     "endl",          "ifstream", "ofstream", "string",  "stringstream",  "vector"});
+
 constexpr std::string_view kHostCode = "put host code between #ifndef __CUDACC_RTC__ and #endif";
 
 // The text between the first `before` and the next `after`; empty if the line has no such.
@@ -45,6 +53,9 @@ std::string remedy_for_name(std::string_view name) {
       return std::string(declared.header) + " has it";
     }
   }
+  if (std::ranges::find(kHostNames, name) != kHostNames.end()) {
+    return std::string(kHostCode);
+  }
   return name.starts_with("cuda")
              ? std::string(kHostCode) + "; the option --minimal leaves out names that begin with cuda"
              : "";
@@ -55,12 +66,22 @@ std::string remedy(std::string_view line) {
   if (const std::string_view name = between(line, "identifier \"", "\" is undefined"); !name.empty()) {
     return remedy_for_name(name);
   }
-  if (line.find("namespace \"std\" has no member \"") != std::string_view::npos) {
-    return "of the standard library there is what device code uses most; CCCL has more: cuda::std of "
-           "<cuda/std/...>";
+  if (const std::string_view name = between(line, "namespace \"std\" has no member \"", "\"");
+      !name.empty()) {
+    const std::string known = remedy_for_name(name);
+    return !known.empty()
+               ? known
+               : "of the standard library there is what device code uses most; CCCL has more: cuda::std of "
+                 "<cuda/std/...>";
   }
   if (line.find("texture is not a template") != std::string_view::npos) {
     return "texture references left CUDA with version 12: read through a pointer";
+  }
+  if (line.find("\"register\" storage class specifier is not allowed") != std::string_view::npos) {
+    return "C++17 has none: remove it, or write #define register above the kernel";
+  }
+  if (line.find("extern \"C\"__") != std::string_view::npos) {
+    return "C++ reads \"C\"__ as one word: put a space behind \"C\"";
   }
   if (line.find(" are not allowed in JIT mode") != std::string_view::npos) {
     return std::string(kHostCode) +

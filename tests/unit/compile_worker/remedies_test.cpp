@@ -18,6 +18,17 @@ TEST_CASE("a name of the runtime is reported with what to do about host code") {
   CHECK_THAT(text, Contains("--minimal") && Contains(")\n  cudaMalloc();\n"));
 }
 
+TEST_CASE("a name of the C and C++ libraries that only host code calls is reported as host code") {
+  CHECK_THAT(with_remedies("identifier \"atoi\" is undefined"), Contains("(put host code between"));
+  CHECK_THAT(with_remedies("namespace \"std\" has no member \"cout\""), Contains("(put host code between"));
+}
+
+TEST_CASE("what older C++ allowed is reported with what to write") {
+  CHECK_THAT(with_remedies("error: use of the \"register\" storage class specifier is not allowed"),
+             Contains("(C++17 has none: remove it"));
+  CHECK_THAT(with_remedies("  extern \"C\"__global__ void k(float* x) {}"), Contains("space behind \"C\""));
+}
+
 TEST_CASE("a remedy appears once and a texture reference has its own") {
   const std::string line = "host functions are not allowed in JIT mode.\n";
   const std::string text = with_remedies(line + line);
