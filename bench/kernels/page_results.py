@@ -146,7 +146,9 @@ def shape_row(spec, record):
 
 
 def by_shape(kernel):
-    spec, own = spec_of(kernel), records()[kernel]
+    spec, own = spec_of(kernel), records().get(kernel, [])
+    if not own:
+        return "## Measured, shape by shape\n\nThe shipped table has no record of this kernel yet."
     winners = {tuple(record["configuration"].values()) for record in own}
     days = sorted({record["measured_at"][:10] for record in own})
     drivers = ", ".join(sorted({record["driver"] for record in own}))
@@ -200,7 +202,7 @@ def span(values):
 
 
 def overview_row(kernel):
-    gains = [record["gain_over_default"] for record in records()[kernel]]
+    gains = [record["gain_over_default"] for record in records().get(kernel, [])]
     lines = comparisons().get(kernel, [])
     cells = []
     for side in SIDES:
@@ -211,7 +213,8 @@ def overview_row(kernel):
         ]
         cells.append(span(ratios) if ratios else "")
     page = f"[`{kernel}`](library/{kernel}.md)"
-    return [page, str(len(gains)), f"{geometric_mean(gains):.2f}, {max(gains):.2f}", *cells]
+    gain = f"{geometric_mean(gains):.2f}, {max(gains):.2f}" if gains else ""
+    return [page, str(len(gains)), gain, *cells]
 
 
 def overview(kernels):

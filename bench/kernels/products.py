@@ -172,22 +172,4 @@ class LayernormLinear:
         return torch.compile(self.linear, dynamic=False)
 
 
-class VectorAdd:
-    """No product, but as small: c = a + b."""
-
-    def __init__(self, p, seed):
-        dtype = TYPES[p["T"]]
-        normal = Draw(seed, dtype)
-        self.a, self.b = normal(p["N"]), normal(p["N"])
-        self.outputs = {"c": guarded(p["N"], dtype)}
-        self.buffers = {"a": self.a, "b": self.b, **self.outputs}
-        self.scalars = {}
-
-    def truth(self):
-        return {"c": self.a.double() + self.b.double()}
-
-    def torch_call(self):
-        return lambda: (self.a + self.b,)
-
-
 PRODUCTS = {"matmul": Matmul, "layernorm_linear": LayernormLinear}

@@ -25,7 +25,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = [(3, 7), (33, 1000), (5, 4096), (2, 16385), (130, 64), (1, 1)]
 PRODUCTS = [(129, 136, 72), (64, 256, 512), (16, 128, 1024), (1, 1, 1), (200, 136, 200)]
 ATTENTION = [(1, 2, 1, 70, 70, 64), (1, 4, 2, 33, 129, 128), (2, 1, 1, 128, 128, 128), (1, 1, 1, 1, 1, 64)]
-SIZES = {"ND": ROWS, "MNK": PRODUCTS, "BHQHKVSQSKD": ATTENTION, "N": [(1000,), (7,), (65536,)]}
+ROTARY = [(7, 6, 2, 3, 80), (33, 1, 1, 33, 128), (5, 3, 3, 1, 18)]
+SIZES = {
+    "ND": ROWS,
+    "MNK": PRODUCTS,
+    "BHQHKVSQSKD": ATTENTION,
+    "NHQHKVCD": ROTARY,
+    "N": [(1000,), (7,), (65536,)],
+}
 
 
 def problems(fields):

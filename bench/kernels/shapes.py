@@ -31,6 +31,10 @@ MORE = {
     "weighted_sum_backward": [(65536, 1024), (4096, 4096), (1000003, 64)],
     "flash_attention_forward": [(2, 32, 32, 2048, 2048, 64, 1), (2, 32, 32, 2048, 2048, 64, 0)],
     "flash_attention_backward": [(2, 32, 32, 2048, 2048, 64, 1), (2, 32, 32, 2048, 2048, 64, 0)],
+    "cross_entropy": [(4096, 128256), (8192, 50257), (8192, 30522)],
+    "activation_forward": [(4096 * 8192,), (8192 * 4096,)],
+    "activation_backward": [(4096 * 8192,), (8192 * 4096,)],
+    "rotary": [(4096, 32, 8, 2048, 128), (8192, 16, 16, 8192, 64)],
 }
 # One of each kernel, of sizes that no tile and few vectors divide.
 ONE_OF_EACH = {
@@ -44,12 +48,24 @@ ONE_OF_EACH = {
     "flash_attention_forward": (2, 6, 2, 300, 333, 64, 1),
     "flash_attention_backward": (2, 6, 2, 300, 333, 128, 1),
     "vector_add": (100003,),
+    "cross_entropy": (517, 1000),
+    "activation_forward": (100003,),
+    "activation_backward": (100003,),
+    "rotary": (517, 6, 2, 300, 80),
 }
 SETS = {"table": [TABLE], "more": [MORE], "all": [TABLE, MORE]}
 FLAGS = {
+    "activation_forward": {"ACTIVATION": 2, "GATE": 1},
+    "activation_backward": {"ACTIVATION": 2, "GATE": 1},
+    "rotary": {"INVERSE": 0},
     "rmsnorm_fused_forward": {"RESIDUAL": 1, "RSTD": 1},
     "matmul": {"TRANSPOSE_A": 0, "TRANSPOSE_B": 1, "BIAS": 0, "ACTIVATION": 0},
     "layernorm_linear": {"TRANSPOSE_W": 1, "BIAS": 1, "ACTIVATION": 0},
+}
+DIMS = {
+    **dict.fromkeys(("matmul", "layernorm_linear"), "MNK"),
+    **dict.fromkeys(("vector_add", "activation_forward", "activation_backward"), "N"),
+    "rotary": ("N", "HQ", "HKV", "C", "D"),
 }
 KERNELS = list({**TABLE, **MORE})
 
@@ -57,7 +73,7 @@ KERNELS = list({**TABLE, **MORE})
 def problem(kernel, sizes):
     if kernel.startswith("flash_attention"):
         return dict(zip(("B", "HQ", "HKV", "SQ", "SK", "D", "CAUSAL"), sizes, strict=True), T="bf16")
-    dims = "MNK" if kernel in ("matmul", "layernorm_linear") else "N" if kernel == "vector_add" else "ND"
+    dims = DIMS.get(kernel, "ND")
     dtype = sizes[len(dims)] if len(sizes) > len(dims) else "bf16"
     return {**dict(zip(dims, sizes)), "T": dtype, **FLAGS.get(kernel, {})}
 

@@ -8,8 +8,9 @@ outputs, or returns tensors in their order. `worst` compares such tensors with f
 import torch
 import triton_kernels
 from attention import BACKENDS, PASSES
+from layers import LAYERS
 from operations import OPERATIONS, TYPE_NAMES, excess, worst_excess
-from products import GUARD, PRODUCTS, VectorAdd
+from products import GUARD, PRODUCTS
 from spec import expression
 
 
@@ -96,13 +97,11 @@ class Whole(Subject):
 
 class Product(Whole):
     def __init__(self, spec, problem):
-        super().__init__(
-            spec, problem, {**PRODUCTS, "vector_add": VectorAdd}[spec.fields["name"]](problem, 1)
-        )
+        super().__init__(spec, problem, {**PRODUCTS, **LAYERS}[spec.fields["name"]](problem, 1))
 
     def others(self):
         makes = {"torch": self.operands.torch_call}
-        if self.kernel == "layernorm_linear":
+        if self.kernel != "matmul":
             makes["torch_compile"] = self.operands.torch_compiled_call
         return makes
 

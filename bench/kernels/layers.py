@@ -1,0 +1,166 @@
+"""What the kernels around products and attention compute: problems, operands, the truth in float64, and
+torch's way.
+
+A layer's `buffers` are those of its kernel spec, by name. Outputs have products.GUARD elements behind them
+that must stay as they are.
+"""
+
+import torch
+from operations import TYPES
+from products import Draw, activated, guarded
+
+functional = torch.nn.functional
+IGNORED = -100
+
+
+class Layer:
+    @property
+    def scalars(self):
+        return {}
+
+    def torch_call(self):
+        return self.formula
+
+    def torch_compiled_call(self):
+        torch._dynamo.reset()
+        return torch.compile(self.formula, dynamic=False)
+
+
+class VectorAdd(Layer):
+    """c = a + b."""
+
+    def __init__(self, p, seed):
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        self.a, self.b = normal(p["N"]), normal(p["N"])
+        self.outputs = {"c": guarded(p["N"], dtype)}
+        self.buffers = {"a": self.a, "b": self.b, **self.outputs}
+
+    def truth(self):
+        return {"c": self.a.double() + self.b.double()}
+
+    def formula(self):
+        return (self.a + self.b,)
+
+
+def activation(values, number):
+    if number == 3:
+        return functional.gelu(values, approximate="tanh")
+    return activated(values, number)
+
+
+class ActivationForward(Layer):
+    def __init__(self, p, seed):
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        self.problem = p
+        self.x, self.up = normal(p["N"], stddev=2), normal(p["GATE"] * p["N"])
+        self.outputs = {"y": guarded(p["N"], dtype)}
+        self.buffers = {"x": self.x, "up": self.up, **self.outputs}
+
+    def result(self, x, up):
+        y = activation(x, self.problem["ACTIVATION"])
+        return y * up if self.problem["GATE"] else y
+
+    def truth(self):
+        return {"y": self.result(self.x.double(), self.up.double())}
+
+    def formula(self):
+        return (self.result(self.x, self.up),)
+
+
+class ActivationBackward(ActivationForward):
+    def __init__(self, p, seed):
+        super().__init__(p, seed)
+        dtype = TYPES[p["T"]]
+        self.dy = Draw(seed + 1, dtype)(p["N"])
+        self.outputs = {"dx": guarded(p["N"], dtype), "dup": guarded(p["GATE"] * p["N"], dtype)}
+        self.buffers = {"x": self.x, "up": self.up, "dy": self.dy, **self.outputs}
+
+    def gradients(self, x, up, dy):
+        x, up = x.detach().requires_grad_(), up.detach().requires_grad_()
+        wanted = [x, up] if self.problem["GATE"] else [x]
+        found = torch.autograd.grad(self.result(x, up), wanted, dy)
+        return (*found, up.detach()[:0])[:2]
+
+    def truth(self):
+        return dict(
+            zip(self.outputs, self.gradients(*(b.double() for b in (self.x, self.up, self.dy))), strict=True)
+        )
+
+    def formula(self):
+        return self.gradients(self.x, self.up, self.dy)
+
+
+class Rotary(Layer):
+    def __init__(self, p, seed):
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        self.problem = p
+        self.q, self.k = (normal(p["N"], p[heads], p["D"]) for heads in ("HQ", "HKV"))
+        angles = normal(p["C"], p["D"]).float()
+        self.cos, self.sin = angles.cos().to(dtype), angles.sin().to(dtype)
+        self.rows = torch.arange(p["N"], device="cuda") % p["C"]
+        self.outputs = {"q_out": guarded(self.q.numel(), dtype), "k_out": guarded(self.k.numel(), dtype)}
+        self.buffers = {"q": self.q, "k": self.k, "cos": self.cos, "sin": self.sin, **self.outputs}
+
+    def turned(self, x, cos, sin):
+        cos, sin = (table[self.rows].unsqueeze(1) for table in (cos, sin))
+        if self.problem["INVERSE"]:
+            low, high = (x * sin).chunk(2, -1)
+            return x * cos + torch.cat((high, -low), -1)
+        low, high = x.chunk(2, -1)
+        return x * cos + torch.cat((-high, low), -1) * sin
+
+    def truth(self):
+        cos, sin = self.cos.double(), self.sin.double()
+        return {f"{name}_out": self.turned(getattr(self, name).double(), cos, sin) for name in "qk"}
+
+    def formula(self):
+        return tuple(self.turned(x, self.cos, self.sin) for x in (self.q, self.k))
+
+
+class CrossEntropy(Layer):
+    """Loss and gradient, a tenth of the rows without either."""
+
+    @property
+    def scalars(self):
+        return {"ignored": IGNORED}
+
+    def __init__(self, p, seed):
+        dtype = TYPES[p["T"]]
+        normal = Draw(seed, dtype)
+        N, D = p["N"], p["D"]
+        self.x = normal(N, D, stddev=2)
+        self.target = torch.randint(D, (N,), generator=normal.generator, device="cuda")
+        self.target[::10] = IGNORED
+        self.scale = torch.full((1,), 1 / max(1, N - (N + 9) // 10), device="cuda")
+        self.outputs = {"loss": guarded(N, torch.float32), "dx": guarded(N * D, dtype)}
+        self.buffers = {"x": self.x, "target": self.target, "scale": self.scale, **self.outputs}
+
+    def results(self, x):
+        x = x.detach().requires_grad_()
+        loss = functional.cross_entropy(x, self.target, ignore_index=IGNORED, reduction="none")
+        (dx,) = torch.autograd.grad((loss * self.scale).sum(), x)
+        return loss.detach(), dx
+
+    def truth(self):
+        """By parts of the rows: in float64 a vocabulary takes much memory."""
+        x, target, parts = self.x, self.target, []
+        for first in range(0, len(x), 512):
+            self.target = target[first : first + 512]
+            parts.append(self.results(x[first : first + 512].double()))
+        self.target = target
+        return dict(zip(self.outputs, (torch.cat(part) for part in zip(*parts, strict=True)), strict=True))
+
+    def formula(self):
+        return self.results(self.x)
+
+
+LAYERS = {
+    "vector_add": VectorAdd,
+    "activation_forward": ActivationForward,
+    "activation_backward": ActivationBackward,
+    "rotary": Rotary,
+    "cross_entropy": CrossEntropy,
+}
