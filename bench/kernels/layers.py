@@ -9,7 +9,7 @@ import torch
 from operations import TYPES
 from products import Draw, activated, guarded
 
-functional = torch.nn.functional
+aten, functional = torch.ops.aten, torch.nn.functional
 IGNORED = -100
 
 
@@ -78,15 +78,17 @@ class ActivationBackward(ActivationForward):
         self.buffers = {"x": self.x, "up": self.up, "dy": self.dy, **self.outputs}
 
     def gradients(self, x, up, dy):
-        x, up = x.detach().requires_grad_(), up.detach().requires_grad_()
-        wanted = [x, up] if self.problem["GATE"] else [x]
-        found = torch.autograd.grad(self.result(x, up), wanted, dy)
-        return (*found, up.detach()[:0])[:2]
+        number, gate = self.problem["ACTIVATION"], self.problem["GATE"]
+        slope = dy * up if gate else dy
+        if number == 2:
+            slope = aten.silu_backward(slope, x)
+        elif number:
+            slope = aten.gelu_backward(slope, x, approximate="tanh" if number == 3 else "none")
+        return (slope, dy * activation(x, number)) if gate else (slope, up)
 
     def truth(self):
-        return dict(
-            zip(self.outputs, self.gradients(*(b.double() for b in (self.x, self.up, self.dy))), strict=True)
-        )
+        found = self.gradients(self.x.double(), self.up.double(), self.dy.double())
+        return dict(zip(self.outputs, found, strict=True))
 
     def formula(self):
         return self.gradients(self.x, self.up, self.dy)
@@ -138,23 +140,38 @@ class CrossEntropy(Layer):
         self.outputs = {"loss": guarded(N, torch.float32), "dx": guarded(N * D, dtype)}
         self.buffers = {"x": self.x, "target": self.target, "scale": self.scale, **self.outputs}
 
-    def results(self, x):
-        x = x.detach().requires_grad_()
-        loss = functional.cross_entropy(x, self.target, ignore_index=IGNORED, reduction="none")
-        (dx,) = torch.autograd.grad((loss * self.scale).sum(), x)
-        return loss.detach(), dx
-
     def truth(self):
         """By parts of the rows: in float64 a vocabulary takes much memory."""
-        x, target, parts = self.x, self.target, []
-        for first in range(0, len(x), 512):
-            self.target = target[first : first + 512]
-            parts.append(self.results(x[first : first + 512].double()))
-        self.target = target
+        parts = [
+            self.results(x.double(), target)
+            for x, target in zip(self.x.split(512), self.target.split(512), strict=True)
+        ]
         return dict(zip(self.outputs, (torch.cat(part) for part in zip(*parts, strict=True)), strict=True))
 
+    def results(self, x, target):
+        kept = (target != IGNORED).unsqueeze(1)
+        chosen = target.clamp(min=0).unsqueeze(1)
+        total = x.logsumexp(1, keepdim=True)
+        loss = torch.where(kept, total - x.gather(1, chosen), 0).squeeze(1)
+        hit = torch.arange(x.shape[1], device="cuda") == chosen
+        return loss, torch.where(kept, ((x - total).exp() - hit.to(x.dtype)) * self.scale, 0)
+
     def formula(self):
-        return self.results(self.x)
+        loss, dx = self.results(self.x.float(), self.target)
+        return loss, dx.to(self.x.dtype)
+
+    def torch_call(self):
+        """What a model's loss and its backward pass call."""
+
+        def call():
+            with torch.enable_grad():
+                x = self.x.requires_grad_()
+                loss = functional.cross_entropy(x, self.target, ignore_index=IGNORED, reduction="none")
+                (dx,) = torch.autograd.grad(loss, x, self.scale.to(loss.dtype).expand_as(loss))
+            self.x.requires_grad_(False)
+            return loss.detach(), dx
+
+        return call
 
 
 LAYERS = {
