@@ -7,6 +7,7 @@ cubind.torch.replace(model)
 from __future__ import annotations
 
 from ..client import Client
+from ._activation import geglu, gelu, silu, swiglu
 from ._add_rms_norm import add_rms_norm
 from ._attention import scaled_dot_product_attention
 from ._layer_norm import LayerNorm, layer_norm
@@ -26,6 +27,8 @@ __all__ = [
     "RMSNorm",
     "Replacement",
     "add_rms_norm",
+    "geglu",
+    "gelu",
     "layer_norm",
     "layer_norm_linear",
     "linear",
@@ -33,9 +36,11 @@ __all__ = [
     "report",
     "rms_norm",
     "scaled_dot_product_attention",
+    "silu",
     "softmax",
     "step",
     "strict",
+    "swiglu",
     "use",
     "wait",
     "weighted_sum",

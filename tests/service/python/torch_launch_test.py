@@ -17,6 +17,7 @@ import running
 import torch
 import torch_launches
 from cubind.torch import (
+    _activation,
     _add_rms_norm,
     _attention,
     _dispatch,
@@ -86,6 +87,10 @@ class Launches(torch_launches.OnFakeDriver):
                 lambda: _layer_norm_linear._cuda(tall, w, w, x, None, 1e-5),
                 3,
             ),
+            "activation": (lambda: _activation._cuda(x, 1), 1),
+            "activation_backward": (lambda: _activation._backward_cuda(x, x, 3), 1),
+            "gated_activation": (lambda: _activation._gated_cuda(x, x, 2), 1),
+            "gated_activation_backward": (lambda: _activation._gated_backward_cuda(x, x, x, 2), 1),
             "attention": (lambda: _attention._forward_cuda(q, k, k, True, 0.1), 1),
             "attention_backward": (lambda: _attention._backward_cuda(q, q, k, k, q, lse, True, 0.1), 3),
         }
@@ -93,6 +98,20 @@ class Launches(torch_launches.OnFakeDriver):
             with self.subTest(name):
                 _, launches = self.launches_of(call, 3)
                 self.assertTrue(1 <= len(launches) <= most, len(launches))
+
+    def test_an_activation_without_a_gate_passes_null_for_what_it_does_not_read(self):
+        x, dy = (torch.ones(3, 1001, dtype=torch.bfloat16) for _ in range(2))
+        dx, (launch,) = self.launches_of(lambda: _activation._backward_cuda(dy, x, 1), 6)
+        self.assertEqual(
+            list(launch.parameters[:6]), [x.data_ptr(), 0, dy.data_ptr(), dx.data_ptr(), 0, 3 * 1001]
+        )
+        # Again, now that the variant is known, and for a view that is no whole array.
+        wide = torch.ones(3, 2002, dtype=torch.bfloat16)[:, ::2]
+        _, (launch,) = self.launches_of(lambda: _activation._backward_cuda(dy, x, 1), 6)
+        self.assertEqual((launch.parameters[1], launch.parameters[4]), (0, 0))
+        y, (launch,) = self.launches_of(lambda: _activation._gated_cuda(x, wide, 2), 4)
+        self.assertNotEqual(launch.parameters[1], wide.data_ptr())
+        self.assertEqual((y.shape, launch.parameters[3]), (x.shape, 3 * 1001))
 
     def test_the_problems_of_a_run_are_recorded(self):
         with tempfile.TemporaryDirectory() as folder:

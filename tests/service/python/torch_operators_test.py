@@ -13,6 +13,14 @@ from torch.nn import functional
 FORWARD_RTOL = {torch.float32: 1e-5, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
 
 
+# By the numbers of the operators.
+ACTIVATIONS = {
+    1: functional.gelu,
+    2: functional.silu,
+    3: lambda x: functional.gelu(x, approximate="tanh"),
+}
+
+
 def made(*shape, dtype=torch.float64, gradients=True):
     return torch.randn(*shape, dtype=dtype, requires_grad=gradients)
 
@@ -47,6 +55,14 @@ def cases(dtype):
                     ),
                 )
     yield "weighted_sum", ops.weighted_sum, (x, w), torch.matmul
+    for number, function in ACTIVATIONS.items():
+        yield f"activation {number}", ops.activation, (x, number), lambda x, _, f=function: f(x)
+        yield (
+            f"gated_activation {number}",
+            ops.gated_activation,
+            (x, made(3, 5, 16, dtype=dtype), number),
+            lambda x, up, _, f=function: f(x) * up,
+        )
     yield (
         "add_rms_norm, both results",
         lambda *inputs: torch.cat(ops.add_rms_norm(*inputs)[:2]),
@@ -143,6 +159,10 @@ class Registrations(unittest.TestCase):
             ops.add_rms_norm: (x, made(4, 16, dtype=torch.float32), w, 1e-6),
             ops.add_rms_norm_backward: (y, y, plain, w.detach(), rstd),
             ops.layer_norm_linear: (x, w, b, made(8, 16, dtype=torch.float32), None, 1e-6),
+            ops.activation: (x, 1),
+            ops.activation_backward: (y, plain, 1),
+            ops.gated_activation: (x, made(4, 16, dtype=torch.float32), 2),
+            ops.gated_activation_backward: (y, plain, y, 2),
             ops.attention: (q, k, v, True, 0.3),
             ops.attention_backward: (
                 torch.randn_like(o), *(t.detach() for t in (q, k, v)), o, lse, True, 0.3,
@@ -156,6 +176,7 @@ class Registrations(unittest.TestCase):
         def block(x, w, b, matrix, q):
             x = torch.ops.cubind.rms_norm(x, w, 1e-6) + torch.ops.cubind.layer_norm(x, w, b, 1e-6)[0]
             y, x, _ = torch.ops.cubind.add_rms_norm(x, x * 2, w, 1e-6)
+            y = torch.ops.cubind.gated_activation(y, x, 2) + torch.ops.cubind.activation(y, 1)
             x = x + torch.ops.cubind.layer_norm_linear(y, w, b, matrix, b, 1e-6)[0]
             x = x * torch.ops.cubind.weighted_sum(y, b).unsqueeze(-1)
             x = torch.ops.cubind.softmax(torch.ops.cubind.matmul(x, matrix, b, False, True))
