@@ -10,17 +10,8 @@ import torch
 from .._switch import IS_OFF, WHY_OFF
 from ._layer_norm import LayerNorm
 from ._linear import Linear
-from ._rms_norm import RMSNorm, rms_norm
-
-# Modules of `transformers` that compute weight * x / sqrt(mean(x^2) + variance_epsilon).
-_TRANSFORMERS = (
-    "LlamaRMSNorm",
-    "MistralRMSNorm",
-    "MixtralRMSNorm",
-    "Phi3RMSNorm",
-    "Qwen2RMSNorm",
-    "Qwen3RMSNorm",
-)
+from ._rms_norm import RMSNorm
+from ._transformers import class_for
 
 
 @dataclasses.dataclass
@@ -48,9 +39,10 @@ class Replacement:
 def replace(
     model: torch.nn.Module, *, linear: bool = False, dry_run: bool = False, verbose: bool = True
 ) -> Replacement:
-    """Replaces the model's RMSNorm and LayerNorm modules (torch's, and the RMSNorms of `transformers` that
-    compute the same) in place. Parameters, buffers, hooks and state dicts stay as they are: a module gets
-    another class. With CUBIND=0 nothing is replaced.
+    """Replaces in place torch's RMSNorm and LayerNorm modules and what `transformers` has of the same: the
+    RMSNorms, gated layers (SwiGLU, GEGLU) and GELU by tanh of GPT-2, Llama, Qwen, Mistral and Gemma.
+    Parameters, buffers, hooks and state dicts stay as they are: a module gets another class. With CUBIND=0
+    nothing is replaced.
 
     linear: torch's Linear modules too. cuBLAS is as fast or faster at many sizes, so measure first.
     dry_run: says what it would do. verbose: prints it. Replacement.undo() takes it back.
@@ -84,10 +76,9 @@ def _class_for(module: torch.nn.Module, linear: bool) -> tuple[type | None, str]
         return _norm_for(module)
     if cls is torch.nn.Linear:
         return (Linear if linear else None), ""
-    if cls.__name__ in _TRANSFORMERS and cls.__module__.startswith("transformers."):
-        return type(
-            cls.__name__, (cls,), {"forward": _transformers_forward, "__module__": cls.__module__}
-        ), ""
+    theirs, why = class_for(module)
+    if theirs is not None or why:
+        return theirs, why
     if cls is not RMSNorm and "RMSNorm" in cls.__name__:
         return None, "its formula is not known"
     return None, ""
@@ -101,7 +92,3 @@ def _norm_for(module: torch.nn.Module) -> tuple[type | None, str]:
     if isinstance(module, torch.nn.RMSNorm):
         return RMSNorm, ""
     return (LayerNorm, "") if module.bias is not None else (None, "it has no bias")
-
-
-def _transformers_forward(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
-    return rms_norm(hidden_states, self.weight.shape, self.weight, self.variance_epsilon)

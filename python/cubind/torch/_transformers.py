@@ -1,0 +1,87 @@
+"""Modules of `transformers` that compute what cubind's functions compute."""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ._activation import geglu, gelu, swiglu
+from ._rms_norm import rms_norm
+
+_Forward = Callable[..., torch.Tensor]
+
+
+# weight * x / sqrt(mean(x^2) + variance_epsilon).
+def _rms_norm(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
+    return rms_norm(hidden_states, self.weight.shape, self.weight, self.variance_epsilon)
+
+
+# GELU by tanh, written as eight functions of torch.
+def _new_gelu(self: Any, input: torch.Tensor) -> torch.Tensor:
+    return gelu(input, "tanh")
+
+
+# down_proj(act_fn(gate_proj(x)) * up_proj(x)).
+def _swiglu(self: Any, x: torch.Tensor) -> torch.Tensor:
+    down: torch.Tensor = self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
+    return down
+
+
+def _geglu(self: Any, x: torch.Tensor) -> torch.Tensor:
+    down: torch.Tensor = self.down_proj(geglu(self.gate_proj(x), self.up_proj(x), "tanh"))
+    return down
+
+
+_GATED = ("GemmaMLP", "Gemma2MLP", "Gemma3MLP", "LlamaMLP", "MistralMLP", "Qwen2MLP", "Qwen3MLP")
+_OF_GATE: dict[str, _Forward] = {
+    **dict.fromkeys(("SiLU", "SiLUActivation"), _swiglu),
+    **dict.fromkeys(("GELUTanh", "NewGELUActivation", "PytorchGELUTanh"), _geglu),
+}
+_OF_CLASS: dict[str, _Forward] = {
+    "LlamaRMSNorm": _rms_norm,
+    "MistralRMSNorm": _rms_norm,
+    "MixtralRMSNorm": _rms_norm,
+    "NewGELUActivation": _new_gelu,
+    "Phi3RMSNorm": _rms_norm,
+    "Qwen2RMSNorm": _rms_norm,
+    "Qwen3RMSNorm": _rms_norm,
+}
+
+
+def class_for(module: torch.nn.Module) -> tuple[type | None, str]:
+    """The class that computes the same by cubind's functions. None: there is none; with the reason for a
+    module that one might expect it for."""
+    cls = type(module)
+    if not cls.__module__.startswith("transformers."):
+        return None, ""
+    forward = _OF_CLASS.get(cls.__name__)
+    if cls.__name__ in _GATED:
+        gate = type(module.act_fn).__name__
+        forward = _OF_GATE.get(gate)
+        if forward is None:
+            return None, f"its gate is {gate}"
+    return (_with_forward(cls, forward) if forward is not None else None), ""
+
+
+def _with_forward(cls: type, forward: _Forward) -> type:
+    # A pickled module comes back as what it was: a process that loads it need not have cubind.
+    def reduce(self: Any, _: Any) -> tuple[Any, ...]:
+        return copyreg._reconstructor, (cls, object, None), self.__dict__  # type: ignore[attr-defined]
+
+    def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+        memo[id(self)] = twin = replaced.__new__(replaced)
+        twin.__setstate__(copy.deepcopy(self.__dict__, memo))
+        return twin
+
+    members = {
+        "forward": forward,
+        "__reduce_ex__": reduce,
+        "__deepcopy__": deepcopy,
+        "__module__": cls.__module__,
+    }
+    replaced: type = type(cls.__name__, (cls,), members)
+    return replaced

@@ -1,0 +1,141 @@
+"""cubind.torch.replace() of modules of `transformers`: their own where it is installed, and small ones of the
+same names. On the CPU. Needs torch."""
+
+import copy
+import io
+import pickle
+import sys
+import types
+import unittest
+
+import torch_found  # first: it looks for a Python with torch
+
+# isort: split
+import cubind.torch as operators
+import torch
+from torch.nn import functional
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
+MODULE = "transformers.models.made_up"
+
+
+class SiLUActivation(torch.nn.Module):
+    def forward(self, x):
+        return functional.silu(x)
+
+
+class NewGELUActivation(torch.nn.Module):
+    def forward(self, x):
+        return 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+
+class LlamaMLP(torch.nn.Module):
+    def __init__(self, act_fn):
+        super().__init__()
+        self.gate_proj, self.up_proj = (torch.nn.Linear(8, 16) for _ in range(2))
+        self.down_proj, self.act_fn = torch.nn.Linear(16, 8), act_fn
+
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaRMSNorm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.variance_epsilon = torch.nn.Parameter(torch.randn(8)), 1e-6
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.variance_epsilon)
+
+
+MADE_UP = (SiLUActivation, NewGELUActivation, LlamaMLP, LlamaRMSNorm)
+
+
+def setUpModule():
+    module = types.ModuleType(MODULE)
+    for cls in MADE_UP:
+        cls.__module__ = MODULE
+        setattr(module, cls.__name__, cls)
+    sys.modules[MODULE] = module
+
+
+def gradients(model, x):
+    x = x.clone().requires_grad_()
+    y = model(x)
+    return y, torch.autograd.grad(y.square().sum(), [x, *model.parameters()])
+
+
+class Replaced(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def check_same(self, model, x, names):
+        expected = gradients(model, x)
+        done = operators.replace(model, verbose=False)
+        self.assertEqual([cls for _, cls in done.replaced], names)
+        torch.testing.assert_close(gradients(model, x), expected)
+        done.undo()
+
+    def test_modules_compute_the_same_with_gradients(self):
+        x = torch.randn(3, 5, 8)
+        self.check_same(LlamaMLP(SiLUActivation()), x, ["LlamaMLP"])
+        self.check_same(LlamaMLP(torch.nn.SiLU()), x, ["LlamaMLP"])
+        # What remains of the gate is not called.
+        self.check_same(LlamaMLP(NewGELUActivation()), x, ["LlamaMLP", "NewGELUActivation"])
+        self.check_same(torch.nn.Sequential(LlamaRMSNorm(), NewGELUActivation()), x, [
+            "LlamaRMSNorm", "NewGELUActivation"])  # fmt: skip
+
+    def test_another_gate_keeps_the_layer_with_its_name(self):
+        done = operators.replace(LlamaMLP(torch.nn.Tanh()), verbose=False)
+        self.assertEqual((done.replaced, done.kept), ([], [("", "LlamaMLP", "its gate is Tanh")]))
+
+    def test_a_class_of_that_name_elsewhere_is_left_alone(self):
+        class NewGELUActivation(torch.nn.Module):
+            pass
+
+        self.assertEqual(operators.replace(NewGELUActivation(), verbose=False).replaced, [])
+
+    def test_a_pickled_module_comes_back_as_it_was(self):
+        model = torch.nn.Sequential(LlamaRMSNorm(), LlamaMLP(SiLUActivation()))
+        operators.replace(model, verbose=False)
+        stream = io.BytesIO(pickle.dumps(model))
+        loaded, x = pickle.load(stream), torch.randn(2, 8)
+        self.assertEqual([type(module) for module in loaded], [LlamaRMSNorm, LlamaMLP])
+        torch.testing.assert_close(loaded(x), model(x))
+
+    def test_a_copy_is_replaced_too(self):
+        model = LlamaMLP(SiLUActivation())
+        operators.replace(model, verbose=False)
+        twin, x = copy.deepcopy(model), torch.randn(2, 8)
+        self.assertIs(type(twin), type(model))
+        torch.testing.assert_close(twin(x), model(x))
+        self.assertIsNot(twin.down_proj.weight, model.down_proj.weight)
+
+    @unittest.skipIf(transformers is None, "needs transformers")
+    def test_models_of_transformers_compute_the_same(self):
+        sizes = {"vocab_size": 64, "num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48}
+        heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+        gpt2 = transformers.GPT2Config(vocab_size=64, n_layer=2, n_embd=32, n_head=2)
+        models = {
+            transformers.LlamaForCausalLM: (transformers.LlamaConfig(**sizes, **heads), 2 * 3 + 1),
+            transformers.MistralForCausalLM: (transformers.MistralConfig(**sizes, **heads), 2 * 3 + 1),
+            transformers.Qwen3ForCausalLM: (transformers.Qwen3Config(**sizes, **heads), 2 * 5 + 1),
+            transformers.GPT2LMHeadModel: (gpt2, 2 * 3 + 1),
+        }
+        tokens = torch.randint(64, (2, 7))
+        for cls, (config, replaced) in models.items():
+            with self.subTest(cls.__name__):
+                model = cls(config).eval()
+                expected = model(tokens, labels=tokens)
+                done = operators.replace(model, verbose=False)
+                self.assertEqual(len(done.replaced), replaced, str(done))
+                found = model(tokens, labels=tokens)
+                torch.testing.assert_close((found.loss, found.logits), (expected.loss, expected.logits))
+
+
+if __name__ == "__main__":
+    torch_found.main()
