@@ -1,0 +1,93 @@
+"""One model in a process of its own: `record MODEL` or `measure MODEL STEPS SIDE...`; the last line that it
+prints is JSON."""
+
+import json
+import math
+import pathlib
+import statistics
+import sys
+import time
+
+import cubind.torch
+import torch
+from subjects import SUBJECTS, Side, made
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from machine import toolchain
+
+WARM_UP = 5
+
+
+def record(name):
+    """Two steps, so that cubind is asked for every kernel."""
+    subject = SUBJECTS[name]
+    side, batch = Side(made(subject, "cubind")), subject.batch()
+    for _ in range(2):
+        side.step(batch)
+        cubind.torch.wait()
+    torch.cuda.synchronize()
+    return {"complete": cubind.torch.wait()}
+
+
+def interval(samples):
+    """Of the median with 95 %, by the binomial distribution: nothing is assumed of how the samples lie."""
+    ordered, n = sorted(samples), len(samples)
+    low = max(0, math.floor(n / 2 - 1.96 * math.sqrt(n) / 2))
+    return ordered[low], ordered[n - 1 - low]
+
+
+class Measured:
+    """A side and its samples."""
+
+    def __init__(self, subject, name):
+        self.running = Side(made(subject, name))
+        self.times, self.losses, self.peaks = [], [], []
+        batch = subject.batch()
+        for _ in range(WARM_UP):
+            self.running.step(batch)
+            cubind.torch.wait()
+
+    def step(self, batch):
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        loss = self.running.step(batch)
+        torch.cuda.synchronize()
+        self.times.append((time.perf_counter() - start) * 1e3)
+        self.peaks.append((torch.cuda.max_memory_allocated() - before) / 2**30)
+        self.losses.append(loss.item())
+
+    def result(self):
+        return {
+            "median_ms": statistics.median(self.times),
+            "interval_ms": interval(self.times),
+            "peak_gib": max(self.peaks),
+            "mean_loss": statistics.fmean(self.losses),
+            "times_ms": self.times,
+        }
+
+
+def measure(name, steps, wanted):
+    subject, sides, errors = SUBJECTS[name], {}, {}
+    for side in wanted:
+        try:
+            sides[side] = Measured(subject, side)
+        except Exception as error:
+            errors[side] = f"{type(error).__name__}: {error}"[:2000]
+    for _ in range(steps):
+        batch = subject.batch()
+        for side in sides.values():
+            side.step(batch)
+    return {
+        "model": name,
+        "toolchain": toolchain(None),
+        "sides": {side: measured.result() for side, measured in sides.items()},
+        "errors": errors,
+        "report": cubind.torch.report(),
+    }
+
+
+if __name__ == "__main__":
+    what, model, *rest = sys.argv[1:]
+    print(json.dumps(record(model) if what == "record" else measure(model, int(rest[0]), rest[1:])))
