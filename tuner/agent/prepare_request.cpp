@@ -58,6 +58,10 @@ void add_buffer(const JobInput& input, const ArgumentSpec& argument, const Probl
   for (const double parameter : fill.parameters) {
     buffer.mutable_fill()->add_parameters(parameter);
   }
+  if (fill.kind == Fill::Kind::File) {
+    buffer.mutable_fill()->set_file_content(
+        std::string(input.spec->file_data(argument, problem, buffer.elements())));
+  }
   buffer.set_seed(buffer_seed(input.job_key, argument.name));
   buffer.set_timed_zero(argument.timed_zero);
   buffer.set_constant_output(argument.constant_output);
@@ -79,7 +83,8 @@ void add_scalar(const JobInput& input, const ArgumentSpec& argument, const Probl
 bool is_random(const v1::BufferSpec& buffer) {
   const std::string& kind = buffer.fill().kind();
   return (buffer.role() == v1::IN || buffer.role() == v1::INOUT) && buffer.elements() > 0 &&
-         kind != to_string(Fill::Kind::Constant) && kind != to_string(Fill::Kind::Iota);
+         kind != to_string(Fill::Kind::Constant) && kind != to_string(Fill::Kind::Iota) &&
+         kind != to_string(Fill::Kind::File);
 }
 
 }  // namespace

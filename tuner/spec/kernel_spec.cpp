@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/expr/expression.hpp"
+#include "tuner/spec/npy.hpp"
 
 namespace cubind {
 namespace {
@@ -169,6 +170,8 @@ std::string_view to_string(Fill::Kind kind) {
       return "choice";
     case Fill::Kind::Offsets:
       return "offsets";
+    case Fill::Kind::File:
+      return "file";
   }
   throw Error(ErrorCode::Internal, "fill", "unknown kind");
 }
@@ -313,6 +316,28 @@ Fill KernelSpec::resolved_fill(const ArgumentSpec& argument, const Problem& prob
   }
   result.parameters.insert(result.parameters.begin(), static_cast<double>(count));
   return result;
+}
+
+std::string_view KernelSpec::file_data(const ArgumentSpec& argument, const Problem& problem,
+                                       std::uint64_t elements) const {
+  const std::string where = file + " /arguments/" + argument.name + "/fill/npy";
+  const SourceFile* found = bundled_file(argument.fill.file);
+  if (found == nullptr) {
+    throw Error(ErrorCode::Internal, where, quoted(argument.fill.file) + " is not in the bundle");
+  }
+  const NpyArray array = read_npy(found->content, where + " (" + argument.fill.file + ")");
+  const DType type = element_type(argument, problem);
+  const bool is_float8 = type == DType::E4m3 || type == DType::E5m2;  // which NumPy has as bytes
+  if (array.type != type && !(is_float8 && array.type == DType::U8)) {
+    refuse(where, quoted(argument.fill.file) + " has elements of " + std::string(to_string(array.type)) +
+                      ", the buffer has " + std::string(to_string(type)));
+  }
+  if (array.elements != elements) {
+    refuse(where, quoted(argument.fill.file) + " has the shape " + shape_text(array) + ", " +
+                      std::to_string(array.elements) + " elements; the buffer has " +
+                      std::to_string(elements) + " for " + to_string(problem));
+  }
+  return array.data;
 }
 
 ToleranceBounds KernelSpec::bounds(const ArgumentSpec& output, const Problem& problem) const {

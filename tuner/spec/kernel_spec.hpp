@@ -82,10 +82,13 @@ struct Fill {
     Permutation,  // none: 0 to elements - 1 in random order
     Choice,   // count, Zipf exponent s (0): k in [0, count) with probability proportional to 1 / (k + 1)^s
     Offsets,  // total: elements ascending values from 0 to total, the ends included; the parts are ragged
+    File,     // none: the data of a .npy file, whatever the seed
   };
   Kind kind = Kind::Normal;
   std::vector<double> parameters;  // without the value of `expression`
   std::string expression;  // Choice: of the count, Offsets: of the total, over dims and flags; else empty
+  std::string file = {};   // File: relative to the spec's folder
+  Digest content = {};     // File: of all of it
   bool operator==(const Fill&) const = default;
 };
 
@@ -243,6 +246,10 @@ class KernelSpec {
   /// The fill with its expression evaluated: parameters are complete, in the order that Fill::Kind gives.
   /// Throws Error(InvalidArgument) at the spec's pointer where the evaluation fails or a count is below 1.
   Fill resolved_fill(const ArgumentSpec& argument, const Problem& problem) const;
+  /// The data of a fill of kind File for a buffer of so many elements. Throws Error(InvalidArgument) if they
+  /// are of another number or type. Valid as long as the spec.
+  std::string_view file_data(const ArgumentSpec& argument, const Problem& problem,
+                             std::uint64_t elements) const;
   /// Throws Error(InvalidArgument) at the spec's pointer where an expression fails or is negative.
   ToleranceBounds bounds(const ArgumentSpec& output, const Problem& problem) const;
   /// The variant that a configuration of a Triton kernel names.

@@ -125,6 +125,9 @@ void put_fills(KeyEncoder& key, const KernelSpec& spec, const Problem& problem) 
       for (const double parameter : fill.parameters) {
         key.field("item", parameter);
       }
+      if (fill.kind == Fill::Kind::File) {
+        key.field("content", fill.content);
+      }
       key.end();
     } else if (argument.role == Role::Zero) {
       key.begin("zero").field("argument", argument.name).field("timed", argument.timed_zero).end();
@@ -336,6 +339,9 @@ Digest verification_digest(const KernelSpec& spec) {
   for (const ArgumentSpec& argument : spec.arguments) {
     if (argument.constant_output) {
       key.field("constant_output", argument.name);
+    }
+    if (argument.fill.kind == Fill::Kind::File) {
+      key.field("data_of", argument.name).field("content", argument.fill.content);
     }
   }
   return key.digest();

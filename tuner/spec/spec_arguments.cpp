@@ -56,6 +56,7 @@ Fill plain_fill(const JsonNode& node, std::string_view name) {
   }
   const std::string example = name == "constant" ? "{\"constant\": 1}"
                               : name == "choice" ? "{\"choice\": {\"count\": \"E\", \"zipf\": 1.2}}"
+                              : name == "npy"    ? "{\"npy\": \"data.npy\"}"
                                                  : "{\"offsets\": {\"total\": \"N\"}}";
   node.fail(std::string(name) + " needs its values, as in " + example);
 }
@@ -64,8 +65,7 @@ Fill read_fill_object(const JsonNode& node, const SpecScopes& scopes) {
   if (node.size() != 1) {
     node.fail("expected one fill, as in {\"uniform\": {\"low\": -1, \"high\": 1}}");
   }
-  refuse_unsupported(node, {"file"});
-  node.expect_keys({"normal", "uniform", "constant", "iota", "permutation", "choice", "offsets", "file"});
+  node.expect_keys({"normal", "uniform", "constant", "iota", "permutation", "choice", "offsets", "npy"});
   const JsonNode fill = node.members().front();
   if (fill.key() == "constant") {
     return {Fill::Kind::Constant, {fill.as_number()}, ""};
@@ -101,6 +101,9 @@ Fill read_fill_object(const JsonNode& node, const SpecScopes& scopes) {
     }
     return {Fill::Kind::Choice, {zipf}, read_expression(fill.at("count"), scopes.problem)};
   }
+  if (fill.key() == "npy") {
+    return {.kind = Fill::Kind::File, .parameters = {}, .expression = "", .file = read_path(fill)};
+  }
   fill.expect_keys({"total"});
   return {Fill::Kind::Offsets, {}, read_expression(fill.at("total"), scopes.problem)};
 }
@@ -110,12 +113,9 @@ Fill read_fill(const JsonNode& node, const SpecScopes& scopes) {
     return read_fill_object(node, scopes);
   }
   constexpr std::string_view kNames[] = {"normal",      "uniform", "constant", "iota",
-                                         "permutation", "choice",  "offsets",  "file"};
+                                         "permutation", "choice",  "offsets",  "npy"};
   const std::size_t choice = node.as_choice(
       {kNames[0], kNames[1], kNames[2], kNames[3], kNames[4], kNames[5], kNames[6], kNames[7]});
-  if (kNames[choice] == "file") {
-    node.fail("file: not supported yet");
-  }
   return plain_fill(node, kNames[choice]);
 }
 

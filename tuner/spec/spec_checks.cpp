@@ -132,6 +132,21 @@ Names launched_arguments(const std::vector<LaunchSpec>& launches) {
   return names;
 }
 
+// A file has one size, and the winner of a bucket is verified at several.
+void check_file_fill(const JsonNode& node, const KernelSpec& spec, const ArgumentSpec& argument) {
+  if (argument.fill.kind != Fill::Kind::File) {
+    return;
+  }
+  Names names;
+  use_expression(argument.extent, names);
+  for (const DimSpec& dim : spec.dims) {
+    if (names.contains(dim.name) && dim.bucket.kind != BucketRule::Kind::Exact) {
+      node.at("fill").fail("a file has one size, and " + quoted(dim.name) +
+                           " is bucketed: leave it out of /problem/bucket");
+    }
+  }
+}
+
 }  // namespace
 
 void check_arguments(const JsonNode& root, const KernelSpec& spec) {
@@ -143,6 +158,7 @@ void check_arguments(const JsonNode& root, const KernelSpec& spec) {
     const JsonNode node = arguments.at(argument.name);
     const bool output = argument.role == Role::Out || argument.role == Role::InOut;
     has_output = has_output || output || argument.role == Role::Zero;
+    check_file_fill(node, spec, argument);
     if (output && !launched.contains(argument.name)) {
       node.fail("no launch is given this output");
     }

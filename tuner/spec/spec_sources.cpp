@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "tuner/includes/include_closure.hpp"
 #include "tuner/spec/kernel_spec.hpp"
+#include "tuner/spec/npy.hpp"
 #include "tuner/spec/spec_document.hpp"
 
 namespace cubind {
@@ -121,7 +122,25 @@ void add_ttir_digests(KernelSpec& spec, const IncludeSearch& search) {
   spec.source_digests.source = all.digest();
 }
 
+// Reads each file of data, which so gets into the bundle.
+void add_data(KernelSpec& spec, const IncludeSearch& search) {
+  for (ArgumentSpec& argument : spec.arguments) {
+    if (argument.fill.kind != Fill::Kind::File) {
+      continue;
+    }
+    const std::string where = spec.file + " /arguments/" + argument.name + "/fill/npy";
+    const auto text = search.own(argument.fill.file);
+    if (!text) {
+      throw Error(ErrorCode::InvalidArgument, where,
+                  "there is no " + quoted(argument.fill.file) + " in the spec's folder");
+    }
+    read_npy(*text, where + " (" + argument.fill.file + ")");
+    argument.fill.content = Digest::of(*text);
+  }
+}
+
 void add_digests(KernelSpec& spec, IncludeSearch search) {
+  add_data(spec, search);
   if (spec.triton) {
     return add_ttir_digests(spec, search);
   }

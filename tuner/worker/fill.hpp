@@ -6,8 +6,10 @@
 //   iota         {start = 0, step = 1}: element i is start + i * step
 //   permutation  {}: the numbers 0 to elements-1 in random order
 //   choice       {count, exponent = 0}: numbers below count, number k with a weight of 1 / (k+1)^exponent
-//   (Zipf; 0: even) offsets      {total}: the first element 0, the last one total, random steps up between: a
-//   total in ragged parts file         the file's bytes, exactly as many as the buffer has
+//                (Zipf; 0: even)
+//   offsets      {total}: the first element 0, the last one total, random steps up between: a total in ragged
+//                parts
+//   file         the file's bytes, exactly as many as the buffer has, whatever the seed
 //
 // Element i is a function of kind, parameters, seed and i.
 #pragma once

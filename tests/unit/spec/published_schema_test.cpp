@@ -175,7 +175,6 @@ TEST_CASE("the published schema knows what is reserved so that editors do not ma
   builder.json["launches"][0]["tensor_map"] = {{"x", OrderedJson::object()}};
   builder.json["launches"][0]["cluster"] = {"2"};
   builder.json["launches"][0]["cooperative"] = true;
-  builder.json["arguments"]["x"]["fill"] = {{"file", "x.safetensors"}};
   CHECK_NOTHROW(schema.validate(builder.json, "scale.json"));
   builder.json["launches"][0]["clusters"] = {"2"};
   CHECK_THROWS_AS(schema.validate(builder.json, "scale.json"), Error);
