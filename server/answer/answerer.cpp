@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tuner/plan/compiled_plan.hpp"
+
 namespace cubind {
 namespace {
 
@@ -53,14 +55,6 @@ void add_rule(ServedAnswer& answer, const IndexSnapshot& index, const CarryOver&
   answer.intervals = bucket;
   std::erase(measured, asked);
   answer.own_records = std::move(measured);
-}
-
-PlanTemplate of_artifact(PlanTemplate plan, const ArtifactRow& artifact) {
-  plan = with_symbols(std::move(plan), artifact.entries, artifact.entry_symbols);
-  for (const EntryResources& entry : artifact.resources) {
-    plan.static_shared_bytes = std::max<std::uint64_t>(plan.static_shared_bytes, entry.static_shared_bytes);
-  }
-  return plan;
 }
 
 CompileOrder compile_order(const Question& question, const Configuration& configuration, const Digest& key) {
@@ -162,9 +156,9 @@ std::optional<ServedAnswer> Answerer::complete(const Question& question, const A
   answer.artifact = artifact;
   answer.generation = index.generation();
   const Problem& problem = question.key.problem;
-  answer.plan_template =
-      of_artifact(question.spec->plan_template(problem, candidate.configuration), artifact);
-  // Once more, now that the static shared memory is known.
+  answer.plan_template = as_compiled(question.spec->plan_template(problem, candidate.configuration),
+                                     artifact.entries, artifact.entry_symbols, artifact.resources);
+  // Once more, now that the entries' shared memory is known.
   const PlanEvaluator evaluator(answer.plan_template, problem, candidate.configuration,
                                 device_constants(question.device.facts));
   PlanResult result = evaluator.evaluate(problem, candidate.configuration);

@@ -1,9 +1,13 @@
 #include "tuner/agent/compile_source.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "base/zstd.hpp"
 #include "schemas/limits.hpp"
 #include "tuner/plan/answer_wire.hpp"
+#include "tuner/plan/compiled_plan.hpp"
+#include "tuner/plan/evidence_wire.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -25,7 +29,7 @@ Compiled known_artifact(const v1::ArtifactUpload& upload) {
   known.architecture = upload.info().architecture();
   known.entries = strings(upload.entries());
   known.symbols = strings(upload.entry_symbols());
-  known.resources.assign(upload.info().entries().begin(), upload.info().entries().end());
+  known.resources = resources_from_wire(upload.info().entries());
   known.cubin_digest = Digest::from_bytes(upload.info().digest()).value_or(Digest{});
   known.cubin_bytes = upload.info().cubin_bytes();
   known.compile_ms = upload.compile_ms();
@@ -34,6 +38,10 @@ Compiled known_artifact(const v1::ArtifactUpload& upload) {
 }
 
 }  // namespace
+
+LaunchPlan as_compiled(LaunchPlan plan, const Compiled& compiled) {
+  return as_compiled(std::move(plan), compiled.entries, compiled.symbols, compiled.resources);
+}
 
 CompileSource::CompileSource(CompileCache& compiles, JobChannel& channel, JobStop& stop,
                              const google::protobuf::RepeatedPtrField<v1::ArtifactUpload>& known)
@@ -94,7 +102,7 @@ Compiled& CompileSource::finish(const Digest& key) {
   result.log = compiled->reply.log();
   result.entries = compiled->entries;
   result.symbols = strings(compiled->reply.entry_symbols());
-  result.resources.assign(compiled->reply.resources().begin(), compiled->reply.resources().end());
+  result.resources = resources_from_wire(compiled->reply.resources());
   result.cubin = compiled->reply.cubin();
   result.cubin_digest = Digest::of(result.cubin);
   result.cubin_bytes = result.cubin.size();
@@ -182,8 +190,8 @@ v1::ArtifactUpload upload_of(const Compiled& compiled) {
   }
   info.set_key(upload.key());
   info.set_toolchain(compiled.toolchain.name);
-  for (const v1::EntryResources& entry : compiled.resources) {
-    *info.add_entries() = entry;
+  for (const EntryResources& entry : compiled.resources) {
+    to_wire(entry, *info.add_entries());
   }
   for (const std::string& entry : compiled.entries) {
     upload.add_entries(entry);

@@ -11,6 +11,8 @@
 #include "tuner/agent/compile_cache.hpp"
 #include "tuner/agent/job_channel.hpp"
 #include "tuner/agent/job_stop.hpp"
+#include "tuner/plan/evidence.hpp"
+#include "tuner/plan/launch_plan.hpp"
 #include "tuner/spec/keys.hpp"
 
 namespace cubind {
@@ -23,7 +25,7 @@ struct Compiled {
   v1::Outcome outcome = v1::CORRECT;  // CORRECT or COMPILE
   std::string log;
   std::vector<std::string> entries, symbols;  // in launch order
-  std::vector<v1::EntryResources> resources;
+  std::vector<EntryResources> resources;
   Digest cubin_digest;
   std::uint64_t cubin_bytes = 0;
   double compile_ms = 0;
@@ -31,6 +33,9 @@ struct Compiled {
 
   std::string cubin;  // empty: CompileSource::cubin fetches it
 };
+
+/// The plan as it is launched: with symbols, and with the shared memory that the compiler decided.
+LaunchPlan as_compiled(LaunchPlan plan, const Compiled& compiled);
 
 /// The artifacts of one job. Those of the lease and those that the cache knows are not compiled again, and
 /// compiles run ahead of the questions. Used from the job's thread.

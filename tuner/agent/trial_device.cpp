@@ -35,6 +35,23 @@ bool exceeds_threads(const v1::DeviceReply& loaded, const LaunchPlan& plan, std:
   return false;
 }
 
+// What the compiler decided comes on top of what the plan was checked with.
+bool exceeds_shared(const JobInput& input, const LaunchPlan& plan, const Compiled& compiled,
+                    std::string& detail) {
+  const auto most = static_cast<std::uint64_t>(input.constants.shared_optin);
+  for (const Launch& launch : plan.launches) {
+    const auto entry =
+        std::ranges::find(compiled.resources, launch.entry_symbol, &EntryResources::entry_symbol);
+    const std::uint64_t fixed = entry == compiled.resources.end() ? 0 : entry->static_shared_bytes;
+    if (most != 0 && fixed + launch.shared_bytes > most) {
+      detail = launch.entry + ": a block takes " + std::to_string(fixed + launch.shared_bytes) +
+               " bytes of shared memory, the device has " + std::to_string(most);
+      return true;
+    }
+  }
+  return false;
+}
+
 void require_launchable(const JobInput& input, const PlanTemplate& launches, const LaunchPlan& plan,
                         const Compiled& compiled, const std::string& cubin) {
   const auto faults =
@@ -90,9 +107,15 @@ ReferenceLaunch TrialDevice::default_reference(const Problem& problem) {
                 "no default configuration to compare with");
   }
   ReferenceLaunch reference{"default", artifacts_.cubin(wanted(*candidate)), {}};
+  const Compiled& compiled = artifacts_.known(candidate->artifact_key.digest);
   require_launchable(input_, input_.spec->plan_template(problem, candidate->configuration), candidate->plan,
-                     artifacts_.known(candidate->artifact_key.digest), reference.cubin);
-  reference.plan = plan_with_symbols(*candidate, candidate->plan);
+                     compiled, reference.cubin);
+  reference.plan = as_compiled(candidate->plan, compiled);
+  if (std::string detail; exceeds_shared(input_, reference.plan, compiled, detail)) {
+    throw Error(
+        ErrorCode::FailedPrecondition, input_.spec->name + " at " + to_string(problem),
+        "the default configuration, which the others are compared with, cannot be launched: " + detail);
+  }
   return reference;
 }
 
@@ -118,12 +141,11 @@ ReferenceLaunch TrialDevice::reference_for(const Problem& problem) {
   }
   const std::string& cubin = artifacts_.cubin(want);
   require_launchable(input_, launches, *plan.plan, compiled, cubin);
-  return {"kernel", cubin, with_symbols(*plan.plan, compiled.entries, compiled.symbols)};
+  return {"kernel", cubin, as_compiled(*plan.plan, compiled)};
 }
 
-LaunchPlan TrialDevice::plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const {
-  const Compiled& compiled = artifacts_.known(candidate.artifact_key.digest);
-  return with_symbols(plan, compiled.entries, compiled.symbols);
+LaunchPlan TrialDevice::compiled_plan(const Candidate& candidate, const LaunchPlan& plan) const {
+  return as_compiled(plan, artifacts_.known(candidate.artifact_key.digest));
 }
 
 v1::PrepareProblem TrialDevice::setup_request(const DeviceSetup& setup) {
@@ -205,8 +227,9 @@ v1::DeviceReply TrialDevice::load(const Candidate& candidate) {
     return request;
   });
   std::string detail;
+  const LaunchPlan plan = as_compiled(candidate.plan, compiled);
   if (reply.outcome() == v1::CORRECT &&
-      exceeds_threads(reply, plan_with_symbols(candidate, candidate.plan), detail)) {
+      (exceeds_threads(reply, plan, detail) || exceeds_shared(input_, plan, compiled, detail))) {
     reply.set_outcome(v1::CONSTRAINT);
     reply.set_detail(detail);
   }
@@ -254,7 +277,7 @@ v1::DeviceReply TrialDevice::verify(const Candidate& candidate, const DeviceSetu
     v1::VerifyTrial request;
     request.set_trial(candidate.number);
     request.set_setup(setup.number);
-    to_wire(plan_with_symbols(candidate, setup.plan), *request.mutable_plan());
+    to_wire(compiled_plan(candidate, setup.plan), *request.mutable_plan());
     request.set_input_seed(after_timing ? kSeedAfter : kSeedBefore);
     request.set_check_same_bits(true);
     request.set_after_timing(after_timing);
@@ -287,7 +310,7 @@ TrialDevice::Measured TrialDevice::try_measure(const std::vector<Item>& items, c
     }
     v1::MeasureTrials::Item& to = *request.add_items();
     to.set_trial(item.candidate->number);
-    to_wire(plan_with_symbols(*item.candidate, item.candidate->plan), *to.mutable_plan());
+    to_wire(compiled_plan(*item.candidate, item.candidate->plan), *to.mutable_plan());
     to.set_samples(item.samples);
     to.set_first_sample(item.first_sample);
   }

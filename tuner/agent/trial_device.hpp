@@ -86,7 +86,8 @@ class TrialDevice {
   v1::DeviceReply prepare_beside_others(const DeviceSetup& setup);
   v1::PrepareProblem setup_request(const DeviceSetup& setup);
   v1::DeviceReply load(const Candidate& candidate);
-  LaunchPlan plan_with_symbols(const Candidate& candidate, const LaunchPlan& plan) const;
+  /// `plan`: of the candidate, as it is launched.
+  LaunchPlan compiled_plan(const Candidate& candidate, const LaunchPlan& plan) const;
   Measured try_measure(const std::vector<Item>& items, const Sampling& how);
   /// Whether a reply that saw foreign use is void; waits until the GPU is free again.
   bool has_to_repeat(const v1::DeviceReply& reply, bool complete);

@@ -146,16 +146,9 @@ class PlanEvaluator {
 };
 
 /// The name expression by which a compiler is asked for the variable's symbol: "&filter<float>".
-std::string variable_expression(const std::string& variable);
+inline std::string variable_expression(const std::string& variable) { return "&" + variable; }
 /// Whether a name expression is a variable's and not an entry's.
-bool is_variable(std::string_view expression);
-
-/// The plan with the lowered names of `expressions`, which `symbols` has in their order. An entry or variable
-/// that is not among them gets none.
-PlanTemplate with_symbols(PlanTemplate plan, const std::vector<std::string>& expressions,
-                          const std::vector<std::string>& symbols);
-LaunchPlan with_symbols(LaunchPlan plan, const std::vector<std::string>& expressions,
-                        const std::vector<std::string>& symbols);
+inline bool is_variable(std::string_view expression) { return expression.starts_with('&'); }
 
 /// The elements of a buffer of this shape; absent if an axis is negative or the count exceeds 2^63.
 std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);

@@ -136,6 +136,7 @@ std::optional<v1::CompileReply> MemoryCompiler::wait(std::uint64_t id, std::chro
   v1::EntryResources& resources = *reply.add_resources();
   resources.set_entry_symbol(symbol);
   resources.set_registers(32);
+  resources.set_launch_shared_bytes(launch_shared ? launch_shared(entry) : 0);
   return reply;
 }
 

@@ -30,10 +30,11 @@ class MemoryCompiler final : public Compiler {
   std::function<std::string(const std::string& entry)> more;
   std::function<std::string(const std::string& entry, const std::string& symbol)> cubin;  // empty: the text
   std::function<std::string(const std::string& entry)> mangled;  // its symbol; by default one without types
-  std::function<bool(const std::string& entry)> is_killed;       // at its deadline, by the parent
-  std::atomic<bool> is_stuck{false};                             // nothing is ever ready
-  std::map<std::string, int> compiled;                           // by entry
-  std::vector<CompilePriority> submitted;                        // with which priorities
+  std::function<std::uint32_t(const std::string& entry)> launch_shared;  // bytes; by default none
+  std::function<bool(const std::string& entry)> is_killed;               // at its deadline, by the parent
+  std::atomic<bool> is_stuck{false};                                     // nothing is ever ready
+  std::map<std::string, int> compiled;                                   // by entry
+  std::vector<CompilePriority> submitted;                                // with which priorities
   std::vector<std::pair<std::uint64_t, CompilePriority>> raised;
   /// Asked for and not yet waited for.
   std::size_t under_way() const;

@@ -64,6 +64,26 @@ TEST_CASE("a winner whose entry does not allow a tail is out with the tail's pro
   CHECK_THAT(trial->detail(), StartsWith("N=") && Contains(",T=f32: /launches/0/grid: "));
 }
 
+TEST_CASE("a configuration for which the compiler wants more shared memory than there is is never launched") {
+  World world({});
+  world.compiler.launch_shared = [](const std::string& entry) { return entry == kFastest ? 232449u : 4096u; };
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::DONE);
+  CHECK(text(result.winner()) != "A=3,B=2");
+  const v1::TrialHeader* trial = world.channel.trial(configuration(3, 2));
+  REQUIRE(trial);
+  CHECK(trial->outcome() == v1::CONSTRAINT);
+  CHECK_THAT(trial->detail(), Contains("takes 232449 bytes of shared memory, the device has 232448"));
+  CHECK(blocks_of(world, configuration(3, 2)) == 0);
+}
+
+TEST_CASE("verifications and measurements launch with the shared memory that the compiler decided") {
+  World world({});
+  world.compiler.launch_shared = [](const std::string&) { return 4096u; };
+  CHECK(world.run().status() == v1::JobResult::DONE);
+  CHECK(world.device.shared_bytes == std::set<std::uint64_t>{4096});
+}
+
 TEST_CASE("arguments of another size than the cubin's parameters end the job") {
   World world({});
   tell(world, kFastest, parameter(0, 0, 8) + parameter(1, 8, 16) + all_bytes(24));

@@ -54,7 +54,14 @@ bool SimulatedDevice::refuses(const v1::PrepareProblem& request) const {
           behaviour_.refuses_to_prepare(problem_from_wire(request.problem(), "problem")));
 }
 
+void SimulatedDevice::note_shared(const v1::LaunchPlan& plan) {
+  for (const v1::Launch& launch : plan.launches()) {
+    shared_bytes.insert(launch.shared_bytes());
+  }
+}
+
 v1::DeviceReply SimulatedDevice::verify(const v1::VerifyTrial& request) {
+  note_shared(request.plan());
   const Loaded& trial = loaded_.at(request.trial());
   const Problem& problem = setups_.at(request.setup());
   ++verified[to_string(trial.configuration) + " at " + to_string(problem) +
@@ -88,6 +95,7 @@ v1::DeviceReply SimulatedDevice::measure(const v1::MeasureTrials& request) {
   }
   for (const v1::MeasureTrials::Item& item : request.items()) {
     const Loaded& trial = loaded_.at(item.trial());
+    note_shared(item.plan());
     v1::MeasuredItem& to = *reply.add_measured();
     to.set_trial(item.trial());
     to.set_outcome(outcome(trial.configuration, "measure"));

@@ -56,6 +56,7 @@ class SimulatedDevice final : public DeviceLink {
   std::map<Sample, int> measured;                              // how often each was
   std::map<std::string, int> verified;                         // "configuration at problem after"
   std::map<std::string, int> watched;                          // how often a configuration ran guarded
+  std::set<std::uint64_t> shared_bytes;                        // of the launches, dynamic
   std::map<bool, std::set<std::uint64_t>> input_seeds;         // by whether it was after timing
   std::vector<std::vector<std::string>> rounds;  // trial keys of each round of finalists, in its order
   int worked_beside_others = 0;                  // requests that use the GPU and came while others did
@@ -69,6 +70,7 @@ class SimulatedDevice final : public DeviceLink {
     Configuration configuration;
     std::string key;
   };
+  void note_shared(const v1::LaunchPlan& plan);
   bool refuses(const v1::PrepareProblem& request) const;
   v1::DeviceReply load(const v1::LoadTrial& request);
   v1::DeviceReply work(const v1::DeviceRequest& request);
