@@ -18,6 +18,7 @@
 #include "tuner/plan/launch_plan.hpp"
 #include "tuner/plan/problem.hpp"
 #include "tuner/spec/source_folders.hpp"
+#include "tuner/spec/triton_target.hpp"
 
 namespace cubind {
 
@@ -166,22 +167,22 @@ struct SourceDigests {
   bool operator==(const SourceDigests&) const = default;
 };
 
+/// The path within the bundle of the text with this digest.
+inline std::string ttir_path(const Digest& ttir) { return ttir.hex() + ".ttir"; }
+
 /// One way to compile a Triton kernel: a text of Triton's IR, and the options of the compile behind it.
 struct TritonVariant {
   Digest ttir;
   std::string options;  // JSON with sorted names and no spaces
 
   /// Of the text within the bundle.
-  std::string path() const { return ttir.hex() + ".ttir"; }
+  std::string path() const { return ttir_path(ttir); }
   bool operator==(const TritonVariant&) const = default;
 };
 
 /// The code of a kernel in Triton's IR (TTIR): made by one version of Triton for one architecture. Value i of
 /// CONFIG, the spec's only tunable, is variants.at(i).
-struct TritonCode {
-  std::string version;       // "3.6.0"
-  std::string ptxas;         // "12.9"
-  std::string architecture;  // "sm_90"
+struct TritonCode : TritonTarget {
   std::map<std::int64_t, TritonVariant> variants;
 };
 

@@ -221,9 +221,9 @@ void put_code(KeyEncoder& key, const ArtifactSource& source, const NvrtcSource& 
   put_strings(key, "defines", code.defines);
 }
 
-// Without the entries: they are labels, and the text has the kernel's name.
-void put_code(KeyEncoder& key, const ArtifactSource&, const TritonSource& code) {
+void put_code(KeyEncoder& key, const ArtifactSource& source, const TritonSource& code) {
   key.field("ttir", code.ttir).field("triton_options", code.options);
+  put_strings(key, "entries", source.entries);
 }
 
 }  // namespace
@@ -246,6 +246,10 @@ ArtifactSource reference_artifact_source(const KernelSpec& spec, const Problem& 
     return changes_results(option) || has_placeholders(option);
   });
   return {std::move(code), name_expressions(spec, spec.reference.launches, problem, {}), architecture};
+}
+
+ToolchainIdentity triton_identity(const TritonTarget& target) {
+  return {target.name(), Digest::of(target.name()), Digest::of("ptxas " + target.ptxas), {}};
 }
 
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain) {

@@ -22,13 +22,19 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
-/// The digests of a toolchain that enter the artifact key. `headers` covers the sorted (name, digest) pairs
-/// of the toolkit's own headers in the include closure.
+/// The digests of a toolchain that enter the artifact key. Those of NVRTC are of its two libraries; `headers`
+/// covers the sorted (name, digest) pairs of the toolkit's own headers in the include closure.
+///
+/// Those of Triton are of the texts "triton 3.6.0" and "ptxas 12.9.86", and no headers: its compiles repeat
+/// byte by byte wherever these versions are installed.
 struct ToolchainIdentity {
   std::string name;  // "nvrtc 13.0": a label and validator, not in the key
   Digest nvrtc, builtins, headers;
   bool operator==(const ToolchainIdentity&) const = default;
 };
+
+/// That of every compile for this target.
+ToolchainIdentity triton_identity(const TritonTarget& target);
 
 /// 13 of "nvrtc 13.0"; 0 if the name has no version.
 std::uint32_t toolchain_major(const ToolchainIdentity& toolchain);
@@ -52,7 +58,7 @@ struct TritonSource {
 /// The part that the daemon can compute without a toolchain.
 struct ArtifactSource {
   std::variant<NvrtcSource, TritonSource> code;
-  /// Name expressions in launch order, then of variables ("&filter"); of a Triton kernel a label.
+  /// Name expressions in launch order, then of variables ("&filter"); of a Triton kernel its name.
   std::vector<std::string> entries;
   std::string architecture;
   bool operator==(const ArtifactSource&) const = default;

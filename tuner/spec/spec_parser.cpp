@@ -74,19 +74,17 @@ void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec)
 }
 
 KernelSpec read_spec_document(std::string_view text, const std::string& file) {
-  const JsonLimits limits{SpecLimits::kBytes, 32};
-  const OrderedJson document = parse_json_strict(text, file, limits);
+  const OrderedJson document = parse_json_strict(text, file, kSpecJsonLimits);
   const JsonNode root(document, file);
   if (!root.is_object()) {
     root.fail("a kernel spec is an object, found " + root.type_name());
   }
   refuse_other_documents(root);
   refuse_scenarios(root);
-  const auto language = root.find("language");
   KernelSpec spec;
   spec.file = file;
   spec.name = read_kernel_name(root.at("name"));
-  if (language && language->as_choice({"cuda", "triton"}) == 1) {
+  if (is_triton_document(root)) {
     read_triton_document(root, spec);
   } else {
     read_cuda_document(root, spec);

@@ -2,6 +2,7 @@
 // tunables, scopes, then the rest. Every error is an Error(InvalidArgument) at file and pointer.
 #pragma once
 
+#include "base/json.hpp"
 #include "base/json_node.hpp"
 #include "tuner/spec/kernel_spec.hpp"
 #include "tuner/spec/spec_fields.hpp"
@@ -33,6 +34,13 @@ void read_work(const JsonNode& root, const SpecScopes& scopes, KernelSpec& spec)
 /// /options, /defines, /headers, /arch_features.
 void read_compilation(const JsonNode& root, KernelSpec& spec);
 
+/// Of a spec's JSON text.
+inline const JsonLimits kSpecJsonLimits{SpecLimits::kBytes, 32};
+
+/// Whether /language says so.
+bool is_triton_document(const JsonNode& root);
+/// Of /triton.
+TritonTarget read_triton_target(const JsonNode& node);
 /// Everything but the name of a spec whose language is Triton.
 void read_triton_document(const JsonNode& root, KernelSpec& spec);
 

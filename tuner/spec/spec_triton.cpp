@@ -129,11 +129,7 @@ std::string read_entry(const JsonNode& node) {
 Configurations read_code(const JsonNode& root, KernelSpec& spec) {
   const JsonNode triton = root.at("triton");
   triton.expect_keys({"version", "ptxas", "architecture", "entry", "key", "trailing_pointers"});
-  TritonCode& code = spec.triton.emplace();
-  code.version = triton.at("version").as_nonempty_string();
-  code.ptxas = triton.at("ptxas").as_nonempty_string();
-  code.architecture = triton.at("architecture").as_string();
-  check_architecture(code.architecture, triton.at("architecture").where());
+  const TritonCode& code = spec.triton.emplace(TritonCode{read_triton_target(triton), {}});
   Configurations all;
   for (const JsonNode& node :
        elements_of(root.at("configurations"), SpecLimits::kTunableValues, "configurations")) {
@@ -167,7 +163,8 @@ void add_trailing_pointers(const JsonNode& node, KernelSpec& spec) {
 void make_launch(const JsonNode& root, const Configurations& all, KernelSpec& spec) {
   const JsonNode place = root.at("configurations");
   LaunchSpec launch;
-  launch.entry = root.at("triton").at("entry").as_string() + "[{" + std::string(kTunable) + "}]";
+  // Without the configuration: equal texts with equal options are one artifact, whose entry has one name.
+  launch.entry = root.at("triton").at("entry").as_string();
   for (const ArgumentSpec& argument : spec.arguments) {
     launch.arguments.push_back(argument.name);
   }

@@ -43,6 +43,33 @@ TEST_CASE("a Triton kernel is launched with its configuration's grid and warps a
   }
 }
 
+TEST_CASE("what compiles a kernel is read from its spec's text alone and is none for CUDA") {
+  const auto spec = TritonSpec().parse();
+  CHECK(triton_target(spec->bundle.spec_json, "rows.json") == TritonTarget{"3.6.0", "12.9", "sm_90"});
+  CHECK_FALSE(triton_target(R"({"name": "k", "source": "k.cu"})", "k.json"));
+  CHECK_THROWS_WITH(triton_target(R"({"language": "triton", "triton": {"version": "3.6.0"}})", "k.json"),
+                    Catch::Contains("k.json /triton") && Catch::Contains("ptxas"));
+}
+
+TEST_CASE("the identity of Triton is that of its version and of the architecture's ptxas") {
+  const TritonTarget target{"3.6.0", "12.9.86", "sm_90"};
+  const ToolchainIdentity identity = triton_identity(target);
+  CHECK(identity.name == "triton 3.6.0");
+  CHECK(identity.nvrtc == Digest::of("triton 3.6.0"));
+  CHECK(identity.builtins == Digest::of("ptxas 12.9.86"));
+  CHECK(triton_identity({"3.6.0", "12.9.86", "sm_80"}) == identity);
+  CHECK(triton_identity({"3.6.0", "12.8.93", "sm_90"}) != identity);
+}
+
+TEST_CASE("configurations that share an artifact are launched by one name") {
+  const auto spec = TritonSpec().parse();
+  const auto source = [&](std::int64_t index) {
+    return artifact_source(*spec, kProblem, config(index), "sm_90");
+  };
+  CHECK(source(1) == source(4));
+  CHECK(source(1).entries == std::vector<std::string>{"rows"});
+}
+
 TEST_CASE("the artifact key of a Triton kernel is that of its text and options alone") {
   TritonSpec builder, other;
   other.json["triton"]["key"] = OrderedJson::array();
