@@ -74,7 +74,7 @@ v1::Hello Agent::hello() {
     *hello.add_devices() = place->device.offer;
   }
   for (const Tool& tool : toolbox_->tools()) {
-    *hello.add_toolchains() = tool.offer;
+    *hello.add_toolchains() = tool.offer();
   }
   return hello;
 }
@@ -289,7 +289,7 @@ v1::JobResult Agent::tune(Work& work, const v1::LeaseGrant& lease) {
   GpuPlace& place = place_for(lease);
   GpuPlace::Turn turn(place, work.stop);
   const v1::OfferedDevice& offer = place.device.offer;
-  const Tool& tool = tool_for(offer);
+  const Tool& tool = tool_for(offer, lease.spec());
   TuneJob::Options options;
   options.deadlines = options_.deadlines;
   options.when = options_.tune_when;

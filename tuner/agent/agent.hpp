@@ -59,7 +59,7 @@ class Agent {
   void note_memory_of_idle();
   void offer_changed_memory();
   GpuPlace& place_for(const v1::LeaseGrant& lease);
-  const Tool& tool_for(const v1::OfferedDevice& offer) const;
+  const Tool& tool_for(const v1::OfferedDevice& offer, const v1::SpecBundle& kernel) const;
   void end_left_workers();
   void keep_spares();
   void end_ahead(const std::string& gpu_uuid);

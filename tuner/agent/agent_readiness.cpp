@@ -9,13 +9,23 @@
 
 namespace cubind {
 
-// The compilers of the toolchains that the jobs of the devices will take. Does not wait for them.
+namespace {
+
+WantedCompiler wanted_on(const v1::OfferedDevice& offer) {
+  return {.driver_cuda = offer.driver().cuda(),
+          .architecture = architecture(device_facts_from_wire(offer.facts()), false)};
+}
+
+}  // namespace
+
+// The NVRTCs that the jobs of the devices will take. Does not wait for them. Workers of Triton start when a job
+// has such a kernel: many agents never get one.
 void Agent::get_compilers_ready() {
   std::map<const Tool*, std::size_t> gpus;
   for (const auto& place : places_) {
     const v1::OfferedDevice& offer = place->device.offer;
     try {
-      const Tool& tool = tool_for(offer);
+      const Tool& tool = toolbox_->choose(wanted_on(offer));
       tool.compiler->keep_ready(ready_compilers(options_.compile_jobs, ++gpus[&tool]));
     } catch (const Error& error) {
       log_warning(offer.facts().name() + ": " + error.what());
@@ -23,8 +33,9 @@ void Agent::get_compilers_ready() {
   }
 }
 
-const Tool& Agent::tool_for(const v1::OfferedDevice& offer) const {
-  return toolbox_->choose(offer.driver().cuda(), architecture(device_facts_from_wire(offer.facts()), false));
+const Tool& Agent::tool_for(const v1::OfferedDevice& offer, const v1::SpecBundle& kernel) const {
+  const WantedCompiler wanted = wanted_on(offer);
+  return toolbox_->choose(wanted_compiler(kernel, wanted.driver_cuda, wanted.architecture));
 }
 
 // One for a GPU: what was announced before is granted by now, or it went elsewhere.
@@ -35,7 +46,7 @@ void Agent::compile_ahead(const v1::LeaseGrant& job, AheadCompiles::Urgency urge
     v1::DeviceInfo device;
     *device.mutable_facts() = offer.facts();
     *device.mutable_driver() = offer.driver();
-    const Tool& tool = tool_for(offer);
+    const Tool& tool = tool_for(offer, job.spec());
     const std::lock_guard lock(mutex_);
     std::unique_ptr<AheadCompiles>& ahead = ahead_[job.gpu_uuid()];
     before = std::move(ahead);

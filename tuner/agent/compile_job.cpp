@@ -85,7 +85,7 @@ class NoChannel final : public JobChannel {
 
 v1::JobResult run_compile_job(const v1::LeaseGrant& lease, const Toolbox& toolbox, JobChannel& channel,
                               JobStop& stop) {
-  const Tool& tool = toolbox.choose(lease.driver_cuda(), lease.architecture());
+  const Tool& tool = toolbox.choose(wanted_compiler(lease.spec(), lease.driver_cuda(), lease.architecture()));
   const auto kept = tool.builds->of(lease.spec());
   const KernelBuild& build = *kept;
   CompileSource artifacts(*tool.compiles, channel, stop, lease.artifacts());
@@ -127,7 +127,7 @@ v1::CheckResult run_check(const v1::CheckOrder& order, const Toolbox& toolbox, J
   v1::CheckResult result;
   result.set_id(order.id());
   try {
-    const Tool& tool = toolbox.choose(0, order.architecture());
+    const Tool& tool = toolbox.choose(wanted_compiler(order.spec(), 0, order.architecture()));
     const auto kept = tool.builds->of(order.spec());
     const KernelBuild& build = *kept;
     const Problem problem =

@@ -92,18 +92,19 @@ CompileProcess::CompileProcess(const CompilePoolOptions& options, bool in_backgr
       }()) {
   const int flags = fcntl(child_.stderr_pipe().get(), F_GETFL);
   fcntl(child_.stderr_pipe().get(), F_SETFL, flags | O_NONBLOCK);
-  const std::string cause = await_hello(is_withdrawn);
+  bool is_its_word = false;
+  const std::string cause = await_hello(is_withdrawn, is_its_word);
   if (!cause.empty()) {
     child_.kill_group();
     const ExitStatus status = child_.wait();
     read_stderr();
     throw Error(ErrorCode::Unavailable, "compile worker",
-                cause + " (" + status.describe() + ")" + last_words());
+                cause + (is_its_word ? "" : " (" + status.describe() + ")") + last_words());
   }
 }
 
-// Empty, or the reason why there is no toolchain.
-std::string CompileProcess::await_hello(const std::function<bool()>& is_withdrawn) {
+// Empty, or the reason why there is no toolchain, by the worker's word or by how it ended.
+std::string CompileProcess::await_hello(const std::function<bool()>& is_withdrawn, bool& is_its_word) {
   const auto deadline = std::chrono::steady_clock::now() + start_deadline_;
   try {
     while (!wait_readable(socket_.get(), std::min(std::chrono::steady_clock::now() + kLook, deadline))) {
@@ -120,6 +121,7 @@ std::string CompileProcess::await_hello(const std::function<bool()>& is_withdraw
     }
     const v1::CompileWorkerHello hello = options_.program->hello(*frame);
     toolchain_ = hello.toolchain();
+    is_its_word = true;
     return hello.error();
   } catch (const Error& error) {
     return error.what();

@@ -42,7 +42,7 @@ class CompileProcess {
 
  private:
   static Subprocess start(const CompilePoolOptions& options, bool in_background, const UniqueFd& socket);
-  std::string await_hello(const std::function<bool()>& is_withdrawn);
+  std::string await_hello(const std::function<bool()>& is_withdrawn, bool& is_its_word);
   /// What the worker has computed so far; zero where the system does not tell.
   std::chrono::nanoseconds cpu_time() const;
   /// With the shared headers, unless the worker has them from the request before.

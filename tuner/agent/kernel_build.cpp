@@ -1,81 +1,47 @@
 #include "tuner/agent/kernel_build.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
-#include "base/key_encoder.hpp"
 
 namespace cubind {
 namespace {
 
-// Null: there are none.
-std::shared_ptr<const SharedHeaders> headers_of(const IncludeClosure& closure) {
-  SharedHeaders headers;
-  for (const CompilerFile& file : closure.own) {
-    headers.files.push_back(std::make_shared<const CompilerFile>(file));
-  }
-  headers.files.insert(headers.files.end(), closure.toolkit.begin(), closure.toolkit.end());
-  if (headers.files.empty()) {
-    return nullptr;
-  }
-  KeyEncoder key("header_set", 1);
-  for (const SharedFile& file : headers.files) {
-    key.field(file->name, file->digest);
-  }
-  headers.digest = key.digest();
-  return std::make_shared<const SharedHeaders>(std::move(headers));
+void put_code(const NvrtcSource& code, const KernelSpec&, v1::CompileRequest& request) {
+  request.mutable_options()->Assign(code.options.begin(), code.options.end());
+  request.mutable_defines()->Assign(code.defines.begin(), code.defines.end());
 }
 
-ToolchainIdentity identity_of(const Toolchain& toolchain, const IncludeClosure& closure) {
-  return {toolchain.name(), toolchain.nvrtc_digest, toolchain.builtins_digest, closure.toolkit_digest()};
+void put_code(const TritonSource& code, const KernelSpec& spec, v1::CompileRequest& request) {
+  const SourceFile* file = spec.bundled_file(ttir_path(code.ttir));
+  if (file == nullptr) {
+    throw Error(ErrorCode::Internal, spec.file, "its bundle lacks " + ttir_path(code.ttir));
+  }
+  v1::TritonCode& triton = *request.mutable_triton();
+  triton.set_ttir(file->content);
+  triton.set_options(code.options);
+  triton.set_version(spec.triton->version);
 }
 
-CompileInput with_source(CompileInput input, const ArtifactSource& source) {
+CompileInput with_source(CompileInput input, const ArtifactSource& source, const KernelSpec& spec) {
   v1::CompileRequest& request = input.request;
-  for (const std::string& entry : source.entries) {
-    request.add_entries(entry);
-  }
-  const auto& code = std::get<NvrtcSource>(source.code);
-  for (const std::string& option : code.options) {
-    request.add_options(option);
-  }
-  for (const std::string& define : code.defines) {
-    request.add_defines(define);
-  }
+  request.mutable_entries()->Assign(source.entries.begin(), source.entries.end());
+  std::visit([&](const auto& code) { put_code(code, spec, request); }, source.code);
   request.set_architecture(source.architecture);
   return input;
 }
 
 }  // namespace
 
-KernelBuild::KernelBuild(std::shared_ptr<const KernelSpec> spec, const Toolchain& toolchain,
-                         ToolkitHeaders& headers)
-    : spec_(std::move(spec)) {
-  if (spec_->triton) {
-    throw Error(ErrorCode::Unimplemented, spec_->name, "this agent compiles no Triton kernels yet");
-  }
-  IncludeSearch search = include_search(*spec_);
-  search.toolkit = &headers;
-  kernel_ = files_of(spec_->source, search, toolchain);
-  if (spec_->reference.kind == ReferenceSpec::Kind::Kernel) {
-    search.macros.clear();
-    reference_ = files_of(spec_->reference.source, search, toolchain);
-  }
-}
-
-KernelBuild::Files KernelBuild::files_of(const std::string& source, const IncludeSearch& search,
-                                         const Toolchain& toolchain) {
-  const IncludeClosure closure = include_closure(source, search);
-  Files files{.identity = identity_of(toolchain, closure), .input = {{}, headers_of(closure)}};
-  files.input.request.set_source_name(closure.source.name);
-  files.input.request.set_source(closure.source.content);
-  return files;
-}
+KernelBuild::KernelBuild(std::shared_ptr<const KernelSpec> spec, Part kernel, Part reference)
+    : spec_(std::move(spec)), kernel_(std::move(kernel)), reference_(std::move(reference)) {}
 
 CompileInput KernelBuild::request(const ArtifactSource& source) const {
-  return with_source(kernel_.input, source);
+  return with_source(kernel_.input, source, *spec_);
 }
 
 CompileInput KernelBuild::reference_request(const ArtifactSource& source) const {
-  return with_source(reference_.input, source);
+  return with_source(reference_.input, source, *spec_);
 }
 
 }  // namespace cubind

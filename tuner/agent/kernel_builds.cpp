@@ -11,11 +11,6 @@ constexpr std::size_t kKept = 8;
 
 }  // namespace
 
-KernelBuilds::KernelBuilds(Toolchain toolchain)
-    : toolchain_(std::move(toolchain)),
-      headers_([this](const std::string& name) { return toolchain_.read_header(name); },
-               [this](const std::string& folder) { return toolchain_.headers_below(folder); }) {}
-
 std::shared_ptr<const KernelBuild> KernelBuilds::find(const Digest& bundle) {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(kept_, bundle, [](const auto& one) { return one.first; });
@@ -32,7 +27,7 @@ std::shared_ptr<const KernelBuild> KernelBuilds::of(const v1::SpecBundle& bundle
     return known;
   }
   auto made =
-      std::make_shared<const KernelBuild>(parse_kernel_spec(bundle_from_wire(bundle)), toolchain_, headers_);
+      std::make_shared<const KernelBuild>(language_->build(parse_kernel_spec(bundle_from_wire(bundle))));
   const std::lock_guard lock(mutex_);
   kept_.emplace_front(digest, made);
   if (kept_.size() > kKept) {

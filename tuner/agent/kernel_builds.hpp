@@ -7,26 +7,25 @@
 
 #include "base/digest.hpp"
 #include "schemas/agent.pb.h"
-#include "tuner/agent/kernel_build.hpp"
+#include "tuner/agent/kernel_language.hpp"
 
 namespace cubind {
 
-/// The builds of one toolchain, and its headers, kept from job to job: reading and hashing CUDA's headers
-/// takes longer than many a compile. The agent does not notice a toolkit that is replaced while it lives, and
+/// The builds of one toolchain, kept from job to job: reading and hashing CUDA's headers takes longer than many
+/// a compile. The agent does not notice a toolkit that is replaced while it lives, and
 /// need not: it compiles the files that it read and hashed. Thread-safe; two threads that ask for the same
 /// new kernel may both build it.
 class KernelBuilds {
  public:
-  explicit KernelBuilds(Toolchain toolchain);
+  explicit KernelBuilds(std::shared_ptr<KernelLanguage> language) : language_(std::move(language)) {}
 
-  /// Throws the errors of parsing the spec and of KernelBuild.
+  /// Throws the errors of parsing the spec and of building it.
   std::shared_ptr<const KernelBuild> of(const v1::SpecBundle& bundle);
 
  private:
   std::shared_ptr<const KernelBuild> find(const Digest& bundle);
 
-  const Toolchain toolchain_;
-  ToolkitHeaders headers_;  // of toolchain_
+  const std::shared_ptr<KernelLanguage> language_;
   std::mutex mutex_;
   std::list<std::pair<Digest, std::shared_ptr<const KernelBuild>>>
       kept_;  // guarded by mutex_; last used first

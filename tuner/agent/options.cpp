@@ -41,6 +41,23 @@ std::string default_agent_id() {
   return std::string(host) + "-" + std::to_string(getpid());
 }
 
+// In a package it lies next to bin/, in a wheel's Python package next to _programs/.
+std::filesystem::path find_triton_worker() {
+  const std::filesystem::path prefix = executable_dir().parent_path();
+  std::vector<std::filesystem::path> places{prefix / "triton" / "worker",
+                                            prefix.parent_path() / "triton" / "worker"};
+  if (const auto tree = source_tree_around(executable_dir())) {
+    places.push_back(*tree / "python" / "cubind" / "triton" / "worker");
+  }
+  for (const std::filesystem::path& place : places) {
+    std::error_code failed;
+    if (std::filesystem::exists(place / "__main__.py", failed)) {
+      return place;
+    }
+  }
+  return {};
+}
+
 struct TimesMs {
   long long compile = 30'000, run = 10'000, idle_poll = 2'000, memory_poll = 10'000;
 };
@@ -68,6 +85,10 @@ void add_options(CLI::App& app, AgentOptions& options, TimesMs& times, std::stri
                  "offer a replay device that plays this table of recorded trials; may be repeated");
   app.add_option("--compile-jobs", options.compile_jobs, "compile workers (default: one per core)")
       ->check(CLI::Range(1u, 1024u));
+  app.add_option("--triton-python", options.triton_pythons,
+                 "Python that has Triton, which compiles Triton kernels; may be repeated")
+      ->envname("CUBIND_TRITON_PYTHON")
+      ->delimiter(':');
   app.add_option("--compile-deadline-ms", times.compile, "deadline of one compile")
       ->check(CLI::PositiveNumber);
   app.add_option("--run-deadline-ms", times.run, "deadline of one verification or block of samples")
@@ -92,6 +113,10 @@ void complete(AgentOptions& options, const TimesMs& times, const std::string& wh
                       : when == "never" ? TuneWhen::Never
                                         : TuneWhen::Idle;
   options.worker_program = worker.empty() ? executable_dir() / "cubind-worker" : absolute_path(worker);
+  for (std::string& python : options.triton_pythons) {
+    python = absolute_path(python).string();  // a link stays: a virtual environment's Python is one
+  }
+  options.triton_worker = find_triton_worker();
   if (options.agent_id.empty()) {
     options.agent_id = default_agent_id();
   }

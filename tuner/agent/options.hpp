@@ -25,6 +25,9 @@ struct AgentOptions {
   std::string timer;                // "", "cupti" or "graph"
   std::vector<std::string> replay;  // tables; then GPUs are offered only where `gpus` names some
 
+  std::vector<std::string> triton_pythons;  // Pythons that have Triton; none: no Triton kernel is compiled
+  std::filesystem::path triton_worker;  // what they run; default: found from this executable; empty: missing
+
   unsigned compile_jobs = 1;
   std::chrono::milliseconds compile_deadline{30'000};
   DeviceDeadlines deadlines;

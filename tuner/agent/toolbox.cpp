@@ -1,62 +1,102 @@
 #include "tuner/agent/toolbox.hpp"
 
 #include <algorithm>
+#include <future>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "tuner/plan/answer_wire.hpp"
-#include "tuner/spec/device_class.hpp"
 
 namespace cubind {
 namespace {
 
-CompilePoolOptions pool_options(const AgentOptions& options, const Toolchain& toolchain,
-                                std::shared_ptr<CompileSlots> slots) {
+using Slots = std::shared_ptr<CompileSlots>;
+
+std::unique_ptr<PoolCompiler> pool_of(const AgentOptions& options, const Slots& slots,
+                                      std::shared_ptr<const CompilerProgram> program) {
   CompilePoolOptions pool;
-  pool.program = nvrtc_program(options.worker_program, toolchain.nvrtc, toolchain.builtins);
+  pool.program = std::move(program);
   pool.jobs = options.compile_jobs + CompileSlots::kReserved;
   pool.background_jobs = CompileSlots::for_background(options.compile_jobs);
   pool.deadline = options.compile_deadline;
-  pool.slots = std::move(slots);
-  return pool;
+  pool.slots = slots;
+  return std::make_unique<PoolCompiler>(std::move(pool));
 }
 
-v1::Toolchain offer_of(const Toolchain& toolchain, v1::Toolchain offer) {
-  offer.set_name(toolchain.name());
-  offer.set_major(toolchain.major);
-  offer.set_minor(toolchain.minor);
-  offer.set_nvrtc_digest(bytes_of(toolchain.nvrtc_digest));
-  offer.set_builtins_digest(bytes_of(toolchain.builtins_digest));
-  return offer;
+Tool tool_of(std::shared_ptr<KernelLanguage> language, std::unique_ptr<PoolCompiler> compiler) {
+  auto compiles = std::make_unique<CompileCache>(*compiler);
+  auto builds = std::make_unique<KernelBuilds>(language);
+  return {std::move(language), std::move(compiler), std::move(compiles), std::move(builds)};
 }
 
-bool knows(const Tool& tool, const std::string& architecture) {
-  const std::vector<std::string> known(tool.offer.architectures().begin(), tool.offer.architectures().end());
-  return architecture.empty() || knows_architecture(known, architecture);
+Tool nvrtc_tool(const AgentOptions& options, const Slots& slots, const Toolchain& toolchain) {
+  auto compiler =
+      pool_of(options, slots, nvrtc_program(options.worker_program, toolchain.nvrtc, toolchain.builtins));
+  auto language = nvrtc_language(toolchain, compiler->probe());
+  return tool_of(std::move(language), std::move(compiler));
+}
+
+Tool triton_tool(const AgentOptions& options, const Slots& slots, const std::string& python) {
+  if (options.triton_worker.empty()) {
+    throw Error(ErrorCode::NotFound, "", "the folder triton/worker is missing next to cubind's programs");
+  }
+  auto compiler = pool_of(options, slots, triton_program(python, options.triton_worker));
+  auto language = triton_language(compiler->probe());
+  return tool_of(std::move(language), std::move(compiler));
+}
+
+// "triton 3.6.0 (ptxas 12.9.86 for sm_90)".
+std::string described(const v1::Toolchain& offer, const std::string& architecture) {
+  const auto& known = offer.architectures();
+  const auto place = std::ranges::find(known, architecture) - known.begin();
+  const bool is_known = place < offer.assemblers_size();
+  return offer.name() + " (" +
+         (is_known ? "ptxas " + offer.assemblers(static_cast<int>(place)) : std::string("nothing")) +
+         " for " + architecture + ")";
 }
 
 }  // namespace
 
 Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : searched_(found.tried) {
   const auto slots = std::make_shared<CompileSlots>(options.compile_jobs);
+  // A Python imports Triton for a second or two, NVRTC answers at once.
+  std::vector<std::future<Tool>> tritons;
+  for (const std::string& python : options.triton_pythons) {
+    tritons.push_back(std::async(std::launch::async, [&] { return triton_tool(options, slots, python); }));
+  }
   for (const Toolchain& toolchain : found.toolchains) {
-    try {
-      auto compiler = std::make_unique<PoolCompiler>(pool_options(options, toolchain, slots));
-      v1::Toolchain offer = offer_of(toolchain, compiler->probe());
-      auto compiles = std::make_unique<CompileCache>(*compiler);
-      tools_.push_back({toolchain, std::move(offer), std::move(compiler), std::move(compiles),
-                        std::make_unique<KernelBuilds>(toolchain)});
-    } catch (const Error& error) {
-      const std::string left_out =
-          toolchain.name() + " (" + toolchain.found_in + ") is left out: " + error.what();
-      log_warning(left_out);
-      searched_.push_back(left_out);
-    }
+    add(toolchain.name() + " (" + toolchain.found_in + ")", searched_,
+        [&] { return nvrtc_tool(options, slots, toolchain); });
   }
   if (tools_.empty()) {
     log_error(no_nvrtc("\n  "));
   }
+  for (std::size_t i = 0; i < tritons.size(); ++i) {
+    add("Triton (--triton-python " + options.triton_pythons[i] + ")", left_out_tritons_,
+        [&] { return tritons[i].get(); });
+  }
+}
+
+void Toolbox::add(const std::string& what, std::vector<std::string>& reasons,
+                  const std::function<Tool()>& make) {
+  try {
+    tools_.push_back(make());
+  } catch (const Error& error) {
+    const std::string left_out = what + " is left out: " + error.what();
+    log_warning(left_out);
+    reasons.push_back(left_out);
+  }
+}
+
+std::string Toolbox::names(bool is_triton) const {
+  std::vector<std::string> names;
+  for (const Tool& tool : tools_) {
+    if (tool.language->is_triton() == is_triton) {
+      names.push_back(tool.offer().name());
+    }
+  }
+  return join(names, ", ");
 }
 
 std::string Toolbox::no_nvrtc(std::string_view separator) const {
@@ -65,19 +105,52 @@ std::string Toolbox::no_nvrtc(std::string_view separator) const {
          std::string(separator) + join(searched_, separator);
 }
 
-const Tool& Toolbox::choose(std::uint32_t driver_cuda, const std::string& architecture) const {
-  std::string names;
-  for (const Tool& tool : tools_) {
-    if ((driver_cuda == 0 || driver_loads(driver_cuda, tool.toolchain.major)) && knows(tool, architecture)) {
-      return tool;
-    }
-    names += (names.empty() ? "" : ", ") + tool.toolchain.name();
+const Tool& Toolbox::choose(const WantedCompiler& wanted) const {
+  const auto found =
+      std::ranges::find_if(tools_, [&](const Tool& tool) { return tool.language->compiles(wanted); });
+  if (found == tools_.end()) {
+    throw Error(ErrorCode::FailedPrecondition, wanted.triton ? "Triton" : "NVRTC", refusal(wanted));
   }
-  const std::string wanted =
-      (architecture.empty() ? "" : " for " + architecture) +
-      (driver_cuda == 0 ? "" : " that a driver for CUDA " + std::to_string(driver_cuda) + " loads");
-  throw Error(ErrorCode::FailedPrecondition, "NVRTC",
-              names.empty() ? no_nvrtc("; ") : "none compiles" + wanted + "; there is " + names);
+  return *found;
+}
+
+std::string Toolbox::refusal(const WantedCompiler& wanted) const {
+  if (wanted.triton) {
+    return refusal_of_triton(wanted, *wanted.triton);
+  }
+  const std::string there_is = names(false);
+  return there_is.empty()
+             ? no_nvrtc("; ")
+             : "none compiles" + (wanted.architecture.empty() ? "" : " for " + wanted.architecture) +
+                   (wanted.driver_cuda == 0
+                        ? ""
+                        : " that a driver for CUDA " + std::to_string(wanted.driver_cuda) + " loads") +
+                   "; there is " + there_is;
+}
+
+std::string Toolbox::refusal_of_triton(const WantedCompiler& wanted, const TritonTarget& target) const {
+  const std::string needs = "the kernel is for " + target.architecture + " and needs " + target.name() +
+                            " with its ptxas " + target.ptxas;
+  for (const Tool& tool : tools_) {
+    if (tool.language->compiles({.triton = target})) {
+      return needs + ", which is there, but the job is for " + wanted.architecture +
+             (wanted.driver_cuda == 0 ? "" : " and a driver for CUDA " + std::to_string(wanted.driver_cuda));
+    }
+  }
+  std::vector<std::string> there_is = left_out_tritons_;
+  for (const Tool& tool : tools_) {
+    if (tool.language->is_triton()) {
+      there_is.insert(there_is.begin(), described(tool.offer(), target.architecture));
+    }
+  }
+  return needs + "; this agent has " + (there_is.empty() ? "no Triton" : join(there_is, ", ")) +
+         ". Install it (pip install triton==" + target.version +
+         ") and start the agent with --triton-python and the path of that Python";
+}
+
+WantedCompiler wanted_compiler(const v1::SpecBundle& kernel, std::uint32_t driver_cuda,
+                               const std::string& architecture) {
+  return {driver_cuda, architecture, triton_target(kernel.spec_json(), kernel.file())};
 }
 
 }  // namespace cubind

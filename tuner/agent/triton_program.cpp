@@ -12,6 +12,9 @@ namespace {
 
 constexpr const char* kWorker = "Triton's compile worker";
 constexpr int kWarp = 32;
+// The parent ends a compile at its deadline by the clock, in the background much later: the worker's own limit
+// is beyond both. Processor time is limited in the same way for all.
+constexpr std::int64_t kPatience = 60;
 
 // frame = header_length (u32, little-endian) header (JSON) bytes
 std::string joined(const std::string& header, const std::string& bytes) {
@@ -82,10 +85,10 @@ class TritonProgram final : public CompilerProgram {
       : python_(std::move(python)), worker_(std::move(worker)) {}
 
   Command command(int fd, std::chrono::milliseconds deadline) const override {
-    const std::string seconds = std::to_string(std::chrono::ceil<std::chrono::seconds>(deadline).count() + 1);
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(deadline).count() + 1;
     return {.program = python_,
-            .arguments = {"-I", "-B", worker_, "--fd", std::to_string(fd), "--seconds", seconds,
-                          "--cpu-seconds", seconds},
+            .arguments = {"-I", "-B", worker_, "--fd", std::to_string(fd), "--seconds",
+                          std::to_string(kPatience * seconds), "--cpu-seconds", std::to_string(seconds)},
             .limits_its_memory = true};
   }
 
@@ -117,10 +120,14 @@ class TritonProgram final : public CompilerProgram {
     auto [header, cubin] = parts_of(frame);
     const JsonNode root(header, kWorker);
     v1::CompileReply reply;
-    reply.set_nvrtc_calls(1);
     reply.set_outcome(v1::COMPILE);
     reply.set_log(valid_utf8(root.string_or("log", "")));
-    if (root.at("outcome").as_string() != "correct") {
+    enum : std::size_t { Correct, Refused, TimeOut, OutOfMemory };
+    const std::size_t outcome =
+        root.at("outcome").as_choice({"correct", "compile", "timeout", "out_of_memory"});
+    // A limit that was met says nothing for good: another compile may end otherwise.
+    reply.set_nvrtc_calls(outcome == Correct || outcome == Refused ? 1 : 0);
+    if (outcome != Correct) {
       return reply;
     }
     const JsonNode launch = root.at("launch");

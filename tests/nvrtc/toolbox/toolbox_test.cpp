@@ -84,21 +84,21 @@ TEST_CASE("a check compares the reference's arguments with its entry") {
 }
 
 TEST_CASE("the newest NVRTC whose major version the driver supports compiles") {
-  CHECK(toolbox().choose(kCuda13, "").toolchain.major == toolchains().front().major);
-  CHECK(toolbox().choose(kCuda14, "").toolchain.major == toolchains().front().major);
-  CHECK(toolbox().choose(0, "sm_90").toolchain.major == toolchains().front().major);
+  CHECK(toolbox().choose({kCuda13, ""}).offer().major() == toolchains().front().major);
+  CHECK(toolbox().choose({kCuda14, ""}).offer().major() == toolchains().front().major);
+  CHECK(toolbox().choose({0, "sm_90"}).offer().major() == toolchains().front().major);
 }
 
 TEST_CASE("for a driver of CUDA 12 NVRTC 12 compiles") {
   if (!toolchain(12)) {
     return skip_test("there is no NVRTC 12 on this machine");
   }
-  CHECK(toolbox().choose(kCuda12, "sm_90").toolchain.major == 12);
+  CHECK(toolbox().choose({kCuda12, "sm_90"}).offer().major() == 12);
 }
 
 TEST_CASE("where no NVRTC suits the driver the error names the driver and what there is") {
   try {
-    toolbox().choose(kCuda11, "sm_90");
+    toolbox().choose({kCuda11, "sm_90"});
     FAIL("chose one");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::FailedPrecondition);
@@ -107,7 +107,7 @@ TEST_CASE("where no NVRTC suits the driver the error names the driver and what t
 }
 
 TEST_CASE("an architecture that no NVRTC knows is named with what there is") {
-  CHECK_THROWS_WITH(toolbox().choose(kCuda13, "sm_999"),
+  CHECK_THROWS_WITH(toolbox().choose({kCuda13, "sm_999"}),
                     Contains("sm_999") && Contains(toolchains().front().name()));
 }
 

@@ -231,7 +231,7 @@ const v1::TrialHeader* MemoryChannel::trial(const Configuration& wanted) const {
   return nullptr;
 }
 
-World::World(Behaviour behaviour) : device(std::move(behaviour)), builds(toolchain()) {
+World::World(Behaviour behaviour) : device(std::move(behaviour)), builds(nvrtc_language(toolchain())) {
   channel.frame = make_frame();
   options.idle_poll = std::chrono::milliseconds(1);
   device.on_measure = [this] { clock.advance(measuring_takes); };

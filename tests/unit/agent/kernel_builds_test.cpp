@@ -11,7 +11,7 @@ namespace {
 // A toolkit with one header, and a kernel that includes it.
 struct ToolkitFixture {
   TempDir folder;
-  KernelBuilds builds{toolchain()};
+  KernelBuilds builds{nvrtc_language(toolchain())};
 
   Toolchain toolchain() {
     write_header("// as it was");

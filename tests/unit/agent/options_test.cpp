@@ -3,6 +3,9 @@
 #include <sched.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "tests/support/paths.hpp"
 
 namespace cubind::test {
 namespace {
@@ -23,6 +26,16 @@ TEST_CASE("a GPU is tuned on while it is idle unless the agent has another optio
 TEST_CASE("the GPUs are those that are named and otherwise those that the driver shows") {
   CHECK(parsed({})->gpus.empty());
   CHECK(parsed({"--gpus", "1,GPU-5a3c"})->gpus == std::vector<std::string>{"1", "GPU-5a3c"});
+}
+
+TEST_CASE("the Pythons that have Triton are named and their worker is found") {
+  CHECK(parsed({})->triton_pythons.empty());
+  const auto options = parsed({"--triton-python", "/a/python", "--triton-python", "/b/../c/python"});
+  CHECK(options->triton_pythons == std::vector<std::string>{"/a/python", "/c/python"});
+  CHECK(options->triton_worker == source_dir() / "python/cubind/triton/worker");
+  ::setenv("CUBIND_TRITON_PYTHON", "/d/python:/e/python", 1);
+  CHECK(parsed({})->triton_pythons == std::vector<std::string>{"/d/python", "/e/python"});
+  ::unsetenv("CUBIND_TRITON_PYTHON");
 }
 
 TEST_CASE("a share of memory is between none and all") {

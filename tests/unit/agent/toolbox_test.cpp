@@ -11,7 +11,7 @@ using Catch::Contains;
 
 std::string refusal_of(const Toolbox& toolbox) {
   try {
-    toolbox.choose(13000, "sm_90");
+    toolbox.choose({13000, "sm_90"});
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::FailedPrecondition);
     return error.what();
