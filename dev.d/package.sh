@@ -118,6 +118,7 @@ copy_data() {
   for file in LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md; do [ ! -f "$file" ] || cp "$file" "$folder/"; done
   copy_tree variants "$folder/variants"
   copy_tree schemas "$folder/schemas"
+  copy_tree python/cubind/triton/worker "$folder/triton/worker"
   copy_tree docs "$folder/docs"
   copy_tree client/example "$folder/example"
   copy_tree client/demo "$folder/demo"

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 /// What goes to the agent as it is.
 struct AgentArguments {
   std::string gpus, tune_when, memory_fraction, compile_jobs;
-  std::vector<std::string> replay;
+  std::vector<std::string> triton_pythons, replay;
 };
 
 struct DaemonArguments {
@@ -71,6 +71,9 @@ void add_agent_options(CLI::App& app, DaemonArguments& arguments) {
   app.add_option("--memory-fraction", arguments.agent.memory_fraction,
                  "share of the free GPU memory that trials may use");
   app.add_option("--compile-jobs", arguments.agent.compile_jobs, "compile workers (default: one per core)");
+  app.add_option("--triton-python", arguments.agent.triton_pythons,
+                 "Python that has Triton, which compiles Triton kernels; may be repeated")
+      ->delimiter(':');
   app.add_option("--replay", arguments.agent.replay,
                  "play a table of recorded trials instead of measuring; may be repeated");
 }
@@ -87,6 +90,9 @@ std::vector<std::string> pass_through(const AgentArguments& options) {
   add("--tune-when", options.tune_when);
   add("--memory-fraction", options.memory_fraction);
   add("--compile-jobs", options.compile_jobs);
+  for (const std::string& python : options.triton_pythons) {
+    add("--triton-python", absolute_path(python).string());
+  }
   for (const std::string& table : options.replay) {
     add("--replay", absolute_path(table).string());
   }

@@ -28,8 +28,13 @@ def program(name: str) -> pathlib.Path:
 
 
 def environment() -> dict[str, str]:
-    """The environment for a program: NVRTC and CUPTI are found among the packages of this Python."""
-    return {"VIRTUAL_ENV": sys.prefix, **os.environ}
+    """The environment for a program: NVRTC and CUPTI are found among the packages of this Python, and so is
+    Triton if this process uses `cubind.triton`. Other processes may have Triton too, but it would delay the
+    agent's start by a second or two."""
+    found = {"VIRTUAL_ENV": sys.prefix}
+    if "cubind.triton" in sys.modules:
+        found["CUBIND_TRITON_PYTHON"] = sys.executable
+    return {**found, **os.environ}
 
 
 def _run(name: str) -> NoReturn:

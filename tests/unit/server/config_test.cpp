@@ -31,11 +31,13 @@ TEST_CASE("listening on TCP needs an explicit insecure") {
 }
 
 TEST_CASE("options of the agent are passed through as they are") {
-  const Config config = parsed({"--gpus", "0,1", "--tune-when", "always", "--compile-jobs", "3",
-                                "--memory-fraction", "0.5", "--log-level", "debug"});
+  const Config config =
+      parsed({"--gpus", "0,1", "--tune-when", "always", "--compile-jobs", "3", "--memory-fraction", "0.5",
+              "--log-level", "debug", "--triton-python", "/a/python:/b/python"});
   CHECK(config.agent_arguments == std::vector<std::string>{"--gpus", "0,1", "--tune-when", "always",
                                                            "--memory-fraction", "0.5", "--compile-jobs", "3",
-                                                           "--log-level", "debug"});
+                                                           "--triton-python", "/a/python", "--triton-python",
+                                                           "/b/python", "--log-level", "debug"});
   CHECK_FALSE(parsed({"--no-local-agent"}).local_agent);
 }
 
