@@ -18,8 +18,8 @@ WantedCompiler wanted_on(const v1::OfferedDevice& offer) {
 
 }  // namespace
 
-// The NVRTCs that the jobs of the devices will take. Does not wait for them. Workers of Triton start when a job
-// has such a kernel: many agents never get one.
+// The NVRTCs that the jobs of the devices will take. Does not wait for them. Workers of Triton start when a
+// job has such a kernel: many agents never get one.
 void Agent::get_compilers_ready() {
   std::map<const Tool*, std::size_t> gpus;
   for (const auto& place : places_) {

@@ -11,10 +11,10 @@
 
 namespace cubind {
 
-/// The builds of one toolchain, kept from job to job: reading and hashing CUDA's headers takes longer than many
-/// a compile. The agent does not notice a toolkit that is replaced while it lives, and
-/// need not: it compiles the files that it read and hashed. Thread-safe; two threads that ask for the same
-/// new kernel may both build it.
+/// The builds of one toolchain, kept from job to job: reading and hashing CUDA's headers takes longer than
+/// many a compile. The agent does not notice a toolkit that is replaced while it lives, and need not: it
+/// compiles the files that it read and hashed. Thread-safe; two threads that ask for the same new kernel may
+/// both build it.
 class KernelBuilds {
  public:
   explicit KernelBuilds(std::shared_ptr<KernelLanguage> language) : language_(std::move(language)) {}

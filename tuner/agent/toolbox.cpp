@@ -56,6 +56,14 @@ std::string described(const v1::Toolchain& offer, const std::string& architectur
          " for " + architecture + ")";
 }
 
+std::string remedy(const TritonTarget& target, bool has_version) {
+  if (has_version) {
+    return ". Triton brings its own ptxas: was TRITON_PTXAS_PATH set where the kernel was defined?";
+  }
+  return ". Install it (pip install triton==" + target.version +
+         ") and start the agent with --triton-python and the path of that Python";
+}
+
 }  // namespace
 
 Toolbox::Toolbox(const AgentOptions& options, const ToolchainsFound& found) : searched_(found.tried) {
@@ -137,15 +145,19 @@ std::string Toolbox::refusal_of_triton(const WantedCompiler& wanted, const Trito
              (wanted.driver_cuda == 0 ? "" : " and a driver for CUDA " + std::to_string(wanted.driver_cuda));
     }
   }
-  std::vector<std::string> there_is = left_out_tritons_;
+  std::vector<std::string> there_is;
+  bool has_version = false;
   for (const Tool& tool : tools_) {
     if (tool.language->is_triton()) {
-      there_is.insert(there_is.begin(), described(tool.offer(), target.architecture));
+      there_is.push_back(described(tool.offer(), target.architecture));
+      has_version = has_version || tool.offer().name() == target.name();
     }
   }
-  return needs + "; this agent has " + (there_is.empty() ? "no Triton" : join(there_is, ", ")) +
-         ". Install it (pip install triton==" + target.version +
-         ") and start the agent with --triton-python and the path of that Python";
+  if (there_is.empty()) {
+    there_is.emplace_back("no Triton");
+  }
+  there_is.insert(there_is.end(), left_out_tritons_.begin(), left_out_tritons_.end());
+  return needs + "; this agent has " + join(there_is, "; ") + remedy(target, has_version);
 }
 
 WantedCompiler wanted_compiler(const v1::SpecBundle& kernel, std::uint32_t driver_cuda,

@@ -25,8 +25,8 @@ struct Tool {
   const v1::Toolchain& offer() const { return language->offer(); }
 };
 
-/// The toolchains of this machine: NVRTC, newest first, then Triton as the options name its Pythons. Immutable
-/// once made; compilers and builds are thread-safe.
+/// The toolchains of this machine: NVRTC, newest first, then Triton as the options name its Pythons.
+/// Immutable once made; compilers and builds are thread-safe.
 class Toolbox {
  public:
   /// Starts one worker of each toolchain for its hello. A toolchain that does not work is left out with a

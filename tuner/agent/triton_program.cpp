@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kWorker = "Triton's compile worker";
 constexpr int kWarp = 32;
-// The parent ends a compile at its deadline by the clock, in the background much later: the worker's own limit
-// is beyond both. Processor time is limited in the same way for all.
+// The parent ends a compile at its deadline by the clock, in the background much later: the worker's own
+// limit is beyond both. Processor time is limited in the same way for all.
 constexpr std::int64_t kPatience = 60;
 
 // frame = header_length (u32, little-endian) header (JSON) bytes

@@ -1,12 +1,11 @@
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdlib>
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "tests/nvrtc/compile_pool/pool_requests.hpp"
-#include "tests/support/paths.hpp"
 #include "tests/support/skip.hpp"
+#include "tests/support/triton_kernel.hpp"
 #include "tuner/spec/cubin_entries.hpp"
 
 namespace cubind::test {
@@ -30,13 +29,9 @@ module {
 
 /// A pool whose worker runs the Triton of ./dev deps triton.
 struct TritonPool {
-  static std::string python() { return source_dir() / ".deps/venv/bin/python"; }
-  static bool has_triton() {
-    return std::system((python() + " -c 'import triton' 2>/dev/null").c_str()) == 0;  // NOLINT
-  }
   static CompilePoolOptions options() {
     CompilePoolOptions options;
-    options.program = triton_program(python(), source_dir() / "python/cubind/triton/worker");
+    options.program = triton_program(triton_python(), triton_worker());
     return options;
   }
   v1::CompileRequest request(const std::string& ttir,
@@ -57,8 +52,8 @@ struct TritonPool {
 };
 
 TEST_CASE("a pool compiles Triton's IR and tells how the kernel is launched") {
-  if (!TritonPool::has_triton()) {
-    return skip_test("there is no Triton: ./dev deps triton");
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
   }
   TritonPool triton;
   CHECK(triton.toolchain.name().starts_with("triton 3."));
@@ -74,16 +69,16 @@ TEST_CASE("a pool compiles Triton's IR and tells how the kernel is launched") {
 }
 
 TEST_CASE("two workers of Triton give the same cubin") {
-  if (!TritonPool::has_triton()) {
-    return skip_test("there is no Triton: ./dev deps triton");
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
   }
   TritonPool one, other;
   CHECK(one.compile(one.request(kAddOne)).cubin() == other.compile(other.request(kAddOne)).cubin());
 }
 
 TEST_CASE("TTIR that does not parse and options that are not allowed are outcomes and the worker goes on") {
-  if (!TritonPool::has_triton()) {
-    return skip_test("there is no Triton: ./dev deps triton");
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
   }
   TritonPool triton;
   const v1::CompileReply broken = triton.compile(triton.request("module { tt.func @k("));
@@ -102,7 +97,7 @@ TEST_CASE("TTIR that does not parse and options that are not allowed are outcome
 
 TEST_CASE("a Python without Triton is an error of the probe") {
   CompilePoolOptions options = TritonPool::options();
-  options.program = triton_program("/usr/bin/false", source_dir() / "python/cubind/triton/worker");
+  options.program = triton_program("/usr/bin/false", triton_worker());
   CompilePool pool(options);
   CHECK_THROWS_AS(pool.probe(), Error);
 }

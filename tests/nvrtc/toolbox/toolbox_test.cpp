@@ -7,6 +7,7 @@
 #include "tests/nvrtc/toolchains/toolchains.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/skip.hpp"
+#include "tests/support/triton_kernel.hpp"
 #include "tuner/agent/compile_job.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
@@ -109,6 +110,28 @@ TEST_CASE("where no NVRTC suits the driver the error names the driver and what t
 TEST_CASE("an architecture that no NVRTC knows is named with what there is") {
   CHECK_THROWS_WITH(toolbox().choose({kCuda13, "sm_999"}),
                     Contains("sm_999") && Contains(toolchains().front().name()));
+}
+
+TEST_CASE("a Triton that is named is offered behind NVRTC with its ptxas for each architecture") {
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
+  }
+  AgentOptions options;
+  options.worker_program = bin_dir() / "cubind-worker";
+  options.triton_worker = triton_worker();
+  options.triton_pythons = {triton_python()};
+  const Toolbox both(options, {toolchains(), {}});
+  REQUIRE(both.tools().size() == toolchains().size() + 1);
+  const v1::Toolchain& offer = both.tools().back().offer();
+  CHECK_THAT(offer.name(), Catch::StartsWith("triton 3."));
+  CHECK(offer.architectures_size() > 0);
+  CHECK(offer.assemblers_size() == offer.architectures_size());
+  const TritonTarget target{offer.name().substr(7), offer.assemblers(0), offer.architectures(0)};
+  CHECK(&both.choose({.triton = target}) == &both.tools().back());
+  CHECK_THROWS_WITH(both.choose({.triton = TritonTarget{"3.0.0", target.ptxas, target.architecture}}),
+                    Contains("needs triton 3.0.0") && Contains("this agent has " + offer.name()));
+  CHECK_THROWS_WITH(both.choose({.architecture = "sm_70", .triton = target}),
+                    Contains("the job is for sm_70"));
 }
 
 }  // namespace cubind::test

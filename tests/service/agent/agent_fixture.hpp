@@ -27,8 +27,9 @@ inline std::vector<std::string> agent_environment() {
 
 // An agent that replays the table, and the daemon that it works for.
 struct AgentFixture {
-  explicit AgentFixture(const std::string& faults = "{}", std::vector<std::string> more = {}) {
-    write_file_atomic(folder.path() / "table.json", replayed_table());
+  explicit AgentFixture(const std::string& faults = "{}", std::vector<std::string> more = {},
+                        const std::string& table = replayed_table()) {
+    write_file_atomic(folder.path() / "table.json", table);
     set_faults(faults);
     SubprocessOptions options;
     options.program = (bin_dir() / "cubind-agent").string();
@@ -47,19 +48,21 @@ struct AgentFixture {
   std::string faults_file() const { return (folder.path() / "faults.json").string(); }
   void set_faults(const std::string& faults) { write_file_atomic(faults_file(), faults); }
 
-  v1::LeaseGrant lease() {
+  v1::OfferedDevice device() {
     const auto hello = daemon.hello();
     REQUIRE(hello);
     REQUIRE(hello->hello().devices_size() == 1);
-    return replayed_lease(hello->hello().devices(0));
+    return hello->hello().devices(0);
   }
+  v1::LeaseGrant lease() { return replayed_lease(device()); }
   void grant(const v1::LeaseGrant& lease) {
     v1::DaemonMessage message;
     *message.mutable_lease() = lease;
     daemon.send(message);
   }
-  v1::JobResult run() {
-    grant(lease());
+  v1::JobResult run() { return run(lease()); }
+  v1::JobResult run(const v1::LeaseGrant& lease) {
+    grant(lease);
     const auto result = daemon.result();
     REQUIRE(result);
     return result->result();

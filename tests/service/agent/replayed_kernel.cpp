@@ -5,7 +5,6 @@
 #include "tests/support/example_facts.hpp"
 #include "tuner/plan/wire.hpp"
 #include "tuner/spec/wire.hpp"
-#include "tuner/table/table.hpp"
 
 namespace cubind::test {
 namespace {
@@ -47,13 +46,16 @@ __global__ void reference(const T* x, T* y, long long n) {
 
 Problem problem() { return parse_problem("N=4096,T=f32"); }
 
-TableTrial trial(std::int64_t a, std::int64_t b, double time_us) {
+}  // namespace
+
+TableTrial replayed_trial(const std::string& kernel, const Problem& problem,
+                          const Configuration& configuration, double time_us) {
   TableTrial trial;
-  trial.context.kernel = "scale";
-  trial.context.problem = problem();
+  trial.context.kernel = kernel;
+  trial.context.problem = problem;
   trial.context.device_class = derive_device_class(example_facts(), "facts").digest;
   trial.context.policy = "cold/3,stream";
-  trial.context.configuration.values = {{"A", a}, {"B", b}};
+  trial.context.configuration = configuration;
   trial.context.trial = Digest::of("trial " + to_string(trial.context.configuration));
   trial.context.driver = "580.159.04";
   trial.context.architecture = "sm_90";
@@ -63,35 +65,39 @@ TableTrial trial(std::int64_t a, std::int64_t b, double time_us) {
                              Digest::of("headers")};
   trial.screening = {{{time_us, time_us * 1.01, time_us * 1.005}, {.sm_mhz = 1980}}};
   trial.finals = {{{time_us, time_us * 1.002, time_us * 0.999, time_us * 1.001, time_us}, {.sm_mhz = 1980}}};
-  trial.verifications = {{.problem = problem(), .worst_excess = 0.25, .same_bits = true}};
+  trial.verifications = {{.problem = problem, .worst_excess = 0.25, .same_bits = true}};
   return trial;
 }
 
-}  // namespace
-
-std::string replayed_table() {
+std::string replayed_table(std::vector<TableTrial> trials) {
   Table table;
   const DeviceClass device = derive_device_class(example_facts(), "facts");
   table.devices.push_back({device.digest, device.label, device.facts});
+  table.trials = std::move(trials);
+  return print_table(table);
+}
+
+std::string replayed_table() {
+  std::vector<TableTrial> trials;
   for (const std::int64_t a : {1, 2, 4, 8}) {
     for (const std::int64_t b : {1, 2, 3}) {
       const double steps =
           std::abs(std::log2(static_cast<double>(a) / 4)) + std::abs(static_cast<double>(b - 2));
-      table.trials.push_back(trial(a, b, 10 * std::pow(1.3, steps)));
+      trials.push_back(replayed_trial("scale", problem(), {{{"A", a}, {"B", b}}}, 10 * std::pow(1.3, steps)));
     }
   }
-  return print_table(table);
+  return replayed_table(std::move(trials));
 }
 
-v1::LeaseGrant replayed_lease(const v1::OfferedDevice& device) {
+v1::LeaseGrant replayed_lease(const v1::OfferedDevice& device, const SpecBundle& bundle,
+                              const Problem& problem) {
   v1::LeaseGrant lease;
   lease.set_lease_id("lease-1");
   lease.set_fence(7);
   lease.set_job_id("job-1");
   lease.set_kind(v1::Job::TUNE);
-  SpecBundle bundle{"scale.json", kSpec, {{"reference.cu", kReference}, {"scale.cu", kSource}}};
   to_wire(bundle, *lease.mutable_spec());
-  to_wire(problem(), *lease.mutable_problem());
+  to_wire(problem, *lease.mutable_problem());
   *lease.mutable_facts() = device.facts();
   const DeviceClass offered = derive_device_class(device_facts_from_wire(device.facts()), "facts");
   lease.set_device_class(std::string(offered.digest.view()));
@@ -99,6 +105,11 @@ v1::LeaseGrant replayed_lease(const v1::OfferedDevice& device) {
   lease.set_job_key(std::string(Digest::of("job").view()));
   lease.set_lease_ms(1500);
   return lease;
+}
+
+v1::LeaseGrant replayed_lease(const v1::OfferedDevice& device) {
+  return replayed_lease(device, {"scale.json", kSpec, {{"reference.cu", kReference}, {"scale.cu", kSource}}},
+                        problem());
 }
 
 }  // namespace cubind::test

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "tests/support/triton_kernel.hpp"
+#include "tuner/spec/wire.hpp"
 
 namespace cubind::test {
 namespace {
@@ -38,6 +40,33 @@ TEST_CASE("an NVRTC that was found and does not work is named with the reason") 
   broken.found_in = "/opt/cuda";
   const std::string error = refusal_of(Toolbox(options, {{broken}, {"/opt/cuda: nvrtc 13.0"}}));
   CHECK_THAT(error, Contains("nvrtc 13.0 (/opt/cuda) is left out: "));
+}
+
+WantedCompiler rows_for(const std::string& architecture) {
+  v1::SpecBundle bundle;
+  to_wire(TritonSpec().parse()->bundle, bundle);
+  return wanted_compiler(bundle, 0, architecture);
+}
+
+TEST_CASE("where there is no Triton the error says which one a kernel needs and how the agent gets it") {
+  const Toolbox toolbox({}, {});
+  CHECK_THROWS_WITH(toolbox.choose(rows_for("sm_90")),
+                    Contains("the kernel is for sm_90 and needs triton 3.6.0 with its ptxas 12.9") &&
+                        Contains("this agent has no Triton") && Contains("pip install triton==3.6.0") &&
+                        Contains("--triton-python"));
+}
+
+TEST_CASE("a Python that does not answer is left out and named where its Triton is wanted") {
+  AgentOptions options;
+  options.compile_jobs = 1;
+  options.triton_worker = triton_worker();
+  options.triton_pythons = {"/usr/bin/false", "/nowhere/python"};
+  const Toolbox toolbox(options, {});
+  CHECK(toolbox.tools().empty());
+  CHECK_THROWS_WITH(toolbox.choose(rows_for("sm_90")),
+                    Contains("Triton (--triton-python /usr/bin/false) is left out: ") &&
+                        Contains("it ended before its hello (exit code 1)") &&
+                        Contains("Triton (--triton-python /nowhere/python) is left out: "));
 }
 
 }  // namespace

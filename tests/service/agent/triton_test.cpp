@@ -1,0 +1,143 @@
+// Jobs of a Triton kernel: a real Triton compiles, and a recorded table is the GPU.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/service/agent/agent_fixture.hpp"
+#include "tests/support/skip.hpp"
+#include "tests/support/triton_kernel.hpp"
+#include "tuner/agent/compile_pool.hpp"
+#include "tuner/plan/wire.hpp"
+
+namespace cubind::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const Problem kProblem{{{"N", 4096}}, {}, {}, ""};
+
+Configuration config(std::int64_t index) { return {{{"CONFIG", index}}}; }
+
+/// That of the tests' Triton for the recorded device.
+TritonTarget real_target() {
+  CompilePoolOptions options;
+  options.program = triton_program(triton_python(), triton_worker());
+  const v1::Toolchain told = CompilePool(options).probe();
+  const auto at = std::ranges::find(told.architectures(), "sm_90") - told.architectures().begin();
+  return {told.name().substr(told.name().find(' ') + 1), told.assemblers(static_cast<int>(at)), "sm_90"};
+}
+
+/// Its configuration 2 is the fastest.
+std::string table_of(const KernelSpec& spec) {
+  std::vector<TableTrial> trials;
+  for (const auto& [index, time_us] : {std::pair(0, 20.0), std::pair(1, 15.0), std::pair(2, 10.0)}) {
+    trials.push_back(replayed_trial(spec.name, kProblem, config(index), time_us));
+  }
+  return replayed_table(std::move(trials));
+}
+
+struct TritonAgent {
+  explicit TritonAgent(TritonSpec builder)
+      : spec(builder.parse()), agent("{}", {"--triton-python", triton_python()}, table_of(*spec)) {}
+
+  v1::LeaseGrant tune_lease() { return replayed_lease(agent.device(), spec->bundle, kProblem); }
+  v1::LeaseGrant compile_lease(std::int64_t index) {
+    v1::LeaseGrant lease = tune_lease();
+    lease.set_kind(v1::Job::COMPILE_WINNER);
+    lease.set_architecture("sm_90");
+    lease.clear_gpu_uuid();
+    to_wire(config(index), *lease.add_listed());
+    return lease;
+  }
+
+  std::shared_ptr<const KernelSpec> spec;
+  AgentFixture agent;
+};
+
+TEST_CASE("an agent with a Triton offers it and compiles the kernels of that Triton") {
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
+  }
+  const TritonTarget target = real_target();
+  TritonAgent triton(real_triton_spec(target));
+  const v1::JobResult result = triton.agent.run(triton.compile_lease(0));
+  INFO(result.error());
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  const v1::Hello hello = triton.agent.daemon.hello()->hello();
+  const v1::Toolchain& offered = *hello.toolchains().rbegin();
+  CHECK(offered.name() == target.name());
+  CHECK(offered.assemblers_size() == offered.architectures_size());
+  const v1::Batch stored = triton.agent.stored();
+  REQUIRE(stored.artifacts_size() == 1);
+  const v1::ArtifactUpload& artifact = stored.artifacts(0);
+  CHECK(artifact.toolchain().name() == target.name());
+  CHECK(artifact.entry_symbols(0) == "rows");
+  CHECK(artifact.info().architecture() == "sm_90");
+  CHECK(artifact.info().cubin_bytes() > 0);
+  CHECK(artifact.info().entries(0).launch_shared_bytes() > 0);
+}
+
+TEST_CASE("a Triton kernel is tuned to its recorded winner and each configuration is compiled once") {
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
+  }
+  TritonAgent triton(real_triton_spec(real_target()));
+  const v1::JobResult result = triton.agent.run(triton.tune_lease());
+  INFO(result.error());
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(configuration_from_wire(result.winner(), "winner") == config(2));
+  CHECK(triton.agent.stored().artifacts_size() == 3);
+  std::uint32_t calls = 0;
+  for (const auto& message : triton.agent.daemon.messages()) {
+    calls = std::max(calls, message.progress().nvrtc_calls());
+  }
+  CHECK(calls == 3);
+}
+
+TEST_CASE("a text that is not Triton's IR costs its configuration and the job goes on") {
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
+  }
+  TritonSpec builder = real_triton_spec(real_target());
+  builder.texts.emplace_back("module { tt.func @rows(");
+  builder.json["configurations"][2] = triton_configuration(2, builder.texts.back(), 8, 8);
+  TritonAgent triton(builder);
+  const v1::JobResult result = triton.agent.run(triton.tune_lease());
+  INFO(result.error());
+  REQUIRE(result.status() == v1::JobResult::DONE);
+  CHECK(configuration_from_wire(result.winner(), "winner") == config(1));
+  const v1::Batch stored = triton.agent.stored();
+  const auto refused = std::ranges::find(stored.trials(), v1::COMPILE, &v1::TrialHeader::outcome);
+  REQUIRE(refused != stored.trials().end());
+  CHECK_FALSE(refused->detail().empty());
+}
+
+TEST_CASE("a kernel of another Triton fails with the one that it needs and the one that there is") {
+  if (!has_triton()) {
+    return skip_test(kNoTriton);
+  }
+  const TritonTarget target = real_target();
+  const auto [version, ptxas] = GENERATE_COPY(std::pair(std::string("3.0.0"), target.ptxas),
+                                              std::pair(target.version, std::string("11.8.89")));
+  TritonAgent triton(real_triton_spec({version, ptxas, "sm_90"}));
+  const bool tunes = version == "3.0.0";
+  const v1::JobResult result = triton.agent.run(tunes ? triton.tune_lease() : triton.compile_lease(0));
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(), Contains("needs triton " + version + " with its ptxas " + ptxas) &&
+                                 Contains("this agent has " + target.name() + " (ptxas " + target.ptxas) &&
+                                 Contains(tunes ? "pip install triton==3.0.0" : "TRITON_PTXAS_PATH"));
+}
+
+TEST_CASE("an agent without a Triton works for CUDA kernels and fails Triton's with what to do") {
+  const auto spec = TritonSpec().parse();
+  AgentFixture agent("{}", {"--triton-python", "/usr/bin/false"});
+  const v1::LeaseGrant cuda = agent.lease();
+  const v1::JobResult result = agent.run(replayed_lease(agent.device(), spec->bundle, kProblem));
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(), Contains("this agent has no Triton; ") &&
+                                 Contains("/usr/bin/false) is left out") && Contains("--triton-python"));
+  agent.daemon.forget();
+  CHECK(agent.run(cuda).status() == v1::JobResult::DONE);
+}
+
+}  // namespace
+}  // namespace cubind::test
