@@ -3,9 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "tests/service/agent/agent_fixture.hpp"
+#include "tests/support/replayed_triton.hpp"
 #include "tests/support/skip.hpp"
-#include "tests/support/triton_kernel.hpp"
-#include "tuner/agent/compile_pool.hpp"
 #include "tuner/plan/wire.hpp"
 
 namespace cubind::test {
@@ -13,39 +12,17 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-const Problem kProblem{{{"N", 4096}}, {}, {}, ""};
-
-Configuration config(std::int64_t index) { return {{{"CONFIG", index}}}; }
-
-/// That of the tests' Triton for the recorded device.
-TritonTarget real_target() {
-  CompilePoolOptions options;
-  options.program = triton_program(triton_python(), triton_worker());
-  const v1::Toolchain told = CompilePool(options).probe();
-  const auto at = std::ranges::find(told.architectures(), "sm_90") - told.architectures().begin();
-  return {told.name().substr(told.name().find(' ') + 1), told.assemblers(static_cast<int>(at)), "sm_90"};
-}
-
-/// Its configuration 2 is the fastest.
-std::string table_of(const KernelSpec& spec) {
-  std::vector<TableTrial> trials;
-  for (const auto& [index, time_us] : {std::pair(0, 20.0), std::pair(1, 15.0), std::pair(2, 10.0)}) {
-    trials.push_back(replayed_trial(spec.name, kProblem, config(index), time_us));
-  }
-  return replayed_table(std::move(trials));
-}
-
 struct TritonAgent {
   explicit TritonAgent(TritonSpec builder)
-      : spec(builder.parse()), agent("{}", {"--triton-python", triton_python()}, table_of(*spec)) {}
+      : spec(builder.parse()), agent("{}", {"--triton-python", triton_python()}, rows_table(spec->name)) {}
 
-  v1::LeaseGrant tune_lease() { return replayed_lease(agent.device(), spec->bundle, kProblem); }
+  v1::LeaseGrant tune_lease() { return replayed_lease(agent.device(), spec->bundle, kRowsProblem); }
   v1::LeaseGrant compile_lease(std::int64_t index) {
     v1::LeaseGrant lease = tune_lease();
     lease.set_kind(v1::Job::COMPILE_WINNER);
     lease.set_architecture("sm_90");
     lease.clear_gpu_uuid();
-    to_wire(config(index), *lease.add_listed());
+    to_wire(rows_configuration(index), *lease.add_listed());
     return lease;
   }
 
@@ -84,7 +61,7 @@ TEST_CASE("a Triton kernel is tuned to its recorded winner and each configuratio
   const v1::JobResult result = triton.agent.run(triton.tune_lease());
   INFO(result.error());
   REQUIRE(result.status() == v1::JobResult::DONE);
-  CHECK(configuration_from_wire(result.winner(), "winner") == config(2));
+  CHECK(configuration_from_wire(result.winner(), "winner") == rows_configuration(2));
   CHECK(triton.agent.stored().artifacts_size() == 3);
   std::uint32_t calls = 0;
   for (const auto& message : triton.agent.daemon.messages()) {
@@ -104,7 +81,7 @@ TEST_CASE("a text that is not Triton's IR costs its configuration and the job go
   const v1::JobResult result = triton.agent.run(triton.tune_lease());
   INFO(result.error());
   REQUIRE(result.status() == v1::JobResult::DONE);
-  CHECK(configuration_from_wire(result.winner(), "winner") == config(1));
+  CHECK(configuration_from_wire(result.winner(), "winner") == rows_configuration(1));
   const v1::Batch stored = triton.agent.stored();
   const auto refused = std::ranges::find(stored.trials(), v1::COMPILE, &v1::TrialHeader::outcome);
   REQUIRE(refused != stored.trials().end());
@@ -131,7 +108,7 @@ TEST_CASE("an agent without a Triton works for CUDA kernels and fails Triton's w
   const auto spec = TritonSpec().parse();
   AgentFixture agent("{}", {"--triton-python", "/usr/bin/false"});
   const v1::LeaseGrant cuda = agent.lease();
-  const v1::JobResult result = agent.run(replayed_lease(agent.device(), spec->bundle, kProblem));
+  const v1::JobResult result = agent.run(replayed_lease(agent.device(), spec->bundle, kRowsProblem));
   CHECK(result.status() == v1::JobResult::FAILED);
   CHECK_THAT(result.error(), Contains("this agent has no Triton; ") &&
                                  Contains("/usr/bin/false) is left out") && Contains("--triton-python"));
