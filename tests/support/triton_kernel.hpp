@@ -10,14 +10,24 @@
 
 namespace cubind::test {
 
-/// That of ./dev deps triton.
-inline std::string triton_python() { return source_dir() / ".deps/venv/bin/python"; }
-inline std::string triton_worker() { return source_dir() / "python/cubind/triton/worker"; }
-inline constexpr const char* kNoTriton = "there is no Triton: ./dev deps triton";
+inline bool has_triton(const std::string& python) {
+  return std::system((python + " -c 'import triton' 2>/dev/null").c_str()) == 0;  // NOLINT
+}
 
+/// That of CUBIND_PYTHON, else that of ./dev deps triton.
+inline const std::string& triton_python() {
+  static const std::string python = [] {
+    const char* named = std::getenv("CUBIND_PYTHON");  // NOLINT
+    return named && has_triton(named) ? named : source_dir() / ".deps/venv/bin/python";
+  }();
+  return python;
+}
+inline std::string triton_worker() { return source_dir() / "python/cubind/triton/worker"; }
+
+inline constexpr const char* kNoTriton =
+    "there is no Triton: ./dev deps triton, or name a Python by CUBIND_PYTHON";
 inline bool has_triton() {
-  static const bool has =
-      std::system((triton_python() + " -c 'import triton' 2>/dev/null").c_str()) == 0;  // NOLINT
+  static const bool has = has_triton(triton_python());
   return has;
 }
 

@@ -106,14 +106,20 @@ ReferenceLaunch TrialDevice::default_reference(const Problem& problem) {
     throw Error(ErrorCode::FailedPrecondition, input_.spec->name + " at " + to_string(problem),
                 "no default configuration to compare with");
   }
+  const std::string where = input_.spec->name + " at " + to_string(problem);
+  const Compiled& compiled = artifacts_.get(wanted(*candidate));
+  if (compiled.outcome != v1::CORRECT) {
+    throw Error(
+        ErrorCode::FailedPrecondition, where,
+        "the default configuration, which the others are compared with, does not compile: " + compiled.log);
+  }
   ReferenceLaunch reference{"default", artifacts_.cubin(wanted(*candidate)), {}};
-  const Compiled& compiled = artifacts_.known(candidate->artifact_key.digest);
   require_launchable(input_, input_.spec->plan_template(problem, candidate->configuration), candidate->plan,
                      compiled, reference.cubin);
   reference.plan = as_compiled(candidate->plan, compiled);
   if (std::string detail; exceeds_shared(input_, reference.plan, compiled, detail)) {
     throw Error(
-        ErrorCode::FailedPrecondition, input_.spec->name + " at " + to_string(problem),
+        ErrorCode::FailedPrecondition, where,
         "the default configuration, which the others are compared with, cannot be launched: " + detail);
   }
   return reference;

@@ -11,6 +11,7 @@ from unittest import mock
 
 import cubind
 import running
+from cubind import programs
 
 # Prints a line when it is connected, and stays until its standard input ends.
 USER = """
@@ -148,6 +149,16 @@ class Embedded(unittest.TestCase):
             f"no other daemon was found ({self.folder}/run/cubind/cubind.sock:",
         ):
             self.assertIn(part, error)
+
+    def test_programs_find_triton_where_this_process_uses_it(self):
+        with mock.patch.dict(os.environ), mock.patch.dict(sys.modules):
+            os.environ.pop("CUBIND_TRITON_PYTHON", None)
+            sys.modules.pop("cubind.triton", None)
+            self.assertNotIn("CUBIND_TRITON_PYTHON", programs.environment())
+            sys.modules["cubind.triton"] = cubind
+            self.assertEqual(programs.environment()["CUBIND_TRITON_PYTHON"], sys.executable)
+            os.environ["CUBIND_TRITON_PYTHON"] = "/another/python"
+            self.assertEqual(programs.environment()["CUBIND_TRITON_PYTHON"], "/another/python")
 
     def test_a_package_without_programs_says_so(self):
         error = self.error_of(CUBIND_PROGRAMS="", PATH=str(self.folder))

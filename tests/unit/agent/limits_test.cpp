@@ -1,6 +1,7 @@
 // Entries that take or allow less than the spec plans.
 #include <catch2/catch.hpp>
 
+#include "base/json.hpp"
 #include "tests/unit/agent/job_world.hpp"
 #include "tests/unit/spec/cubin_builder.hpp"
 #include "tuner/plan/wire.hpp"
@@ -75,6 +76,34 @@ TEST_CASE("a configuration for which the compiler wants more shared memory than 
   CHECK(trial->outcome() == v1::CONSTRAINT);
   CHECK_THAT(trial->detail(), Contains("takes 232449 bytes of shared memory, the device has 232448"));
   CHECK(blocks_of(world, configuration(3, 2)) == 0);
+}
+
+/// The others are compared with the default configuration, A=1 and B=1.
+void compare_with_default(World& world) {
+  OrderedJson spec = OrderedJson::parse(world.channel.frame.spec().spec_json());
+  spec["reference"] = "default";
+  world.channel.frame.mutable_spec()->set_spec_json(spec.dump());
+}
+
+TEST_CASE("a default that the others are compared with and that does not compile ends the job with the log") {
+  World world({});
+  compare_with_default(world);
+  world.compiler.refuses = [](const std::string& entry) { return entry == "simulated<float, 1, 1>"; };
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(), StartsWith("simulated at N=1024,T=f32: the default configuration") &&
+                                 EndsWith("does not compile: refused"));
+}
+
+TEST_CASE("a default that the others are compared with and that takes too much shared memory ends the job") {
+  World world({});
+  compare_with_default(world);
+  world.compiler.launch_shared = [](const std::string& entry) {
+    return entry == "simulated<float, 1, 1>" ? 232449u : 0u;
+  };
+  const v1::JobResult result = world.run();
+  CHECK(result.status() == v1::JobResult::FAILED);
+  CHECK_THAT(result.error(), Contains("cannot be launched: ") && Contains("232449 bytes of shared memory"));
 }
 
 TEST_CASE("verifications and measurements launch with the shared memory that the compiler decided") {
