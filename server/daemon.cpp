@@ -69,7 +69,8 @@ std::string offer_of(const AgentProfiles& agents) {
   }
   for (const AgentProfile& agent : agents) {
     for (const OfferedToolchain& toolchain : agent.toolchains) {
-      parts.push_back(toolchain.name + toolchain.nvrtc.hex() + toolchain.builtins.hex());
+      parts.push_back(toolchain.name + toolchain.nvrtc.hex() + toolchain.builtins.hex() +
+                      join(toolchain.assemblers, " "));
     }
   }
   std::ranges::sort(parts);

@@ -1,6 +1,7 @@
 #include "server/fleet.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -120,15 +121,17 @@ std::string no_gpu_because(const AgentProfiles& agents) {
   return "no agent offers a GPU" + (reasons.empty() ? "" : ": " + join(reasons, "; "));
 }
 
+ToolchainNeed toolchain_need(const Question& question) {
+  return toolchain_need(*question.spec, target_architecture(question),
+                        question.driver ? question.driver->cuda : 0);
+}
+
 std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,
-                                                  const std::optional<DriverVersion>& driver,
-                                                  const std::string& architecture) {
+                                                  const ToolchainNeed& need) {
   std::optional<OfferedToolchain> newest;
   for (const AgentProfile& agent : agents) {
     for (const OfferedToolchain& toolchain : agent.toolchains) {
-      const bool loads = !driver || driver->cuda == 0 || driver_loads(driver->cuda, toolchain.major);
-      const bool compiles = architecture.empty() || knows_architecture(toolchain.architectures, architecture);
-      if (loads && compiles &&
+      if (compiles(toolchain, need) &&
           (!newest || std::tie(toolchain.major, toolchain.minor) > std::tie(newest->major, newest->minor))) {
         newest = toolchain;
       }
@@ -137,11 +140,9 @@ std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> 
   return newest;
 }
 
-std::optional<CurrentToolchain> toolchain_of_today(const AgentProfiles& agents,
-                                                   const std::optional<DriverVersion>& driver,
-                                                   const DeviceFacts& device) {
-  const auto newest = current_toolchain(agents, driver, architecture(device, false));
-  if (!newest) {
+std::optional<CurrentToolchain> toolchain_of_today(const AgentProfiles& agents, const ToolchainNeed& need) {
+  const auto newest = current_toolchain(agents, need);
+  if (!newest || newest->is_triton()) {
     return std::nullopt;
   }
   CurrentToolchain current{newest->name, {}};
@@ -167,6 +168,18 @@ std::optional<OfferedDevice> offered_device(std::span<const AgentProfile> agents
     }
   }
   return std::nullopt;
+}
+
+std::string no_compiler_because(const AgentProfiles& agents, const Digest& device_class,
+                                const ToolchainNeed& need) {
+  AgentProfiles with_device;
+  std::ranges::copy_if(agents, std::back_inserter(with_device), [&](const AgentProfile& agent) {
+    return offered_device({&agent, 1}, device_class).has_value();
+  });
+  const auto may = [&](const AgentProfile& agent) { return may_tune(agent, need); };
+  return with_device.empty() || std::ranges::any_of(with_device, may)
+             ? ""
+             : "no agent with such a GPU compiles it: " + no_toolchain_because(need, with_device);
 }
 
 std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class) {

@@ -53,19 +53,24 @@ DeviceClass only_offered_device(const AgentProfiles& agents, const std::string& 
 /// Why agents offer no GPU, if they offer none: "no agent offers a GPU: " and what each says of itself.
 std::string no_gpu_because(const AgentProfiles& agents);
 
-/// The newest toolchain that compiles for the architecture (empty: any) and whose cubins the driver loads
-/// (absent: any); absent if no agent offers one.
-std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,
-                                                  const std::optional<DriverVersion>& driver,
-                                                  const std::string& architecture = "");
+/// What compiling for the question's device and driver needs.
+ToolchainNeed toolchain_need(const Question& question);
 
-/// The same, in every build that an agent offers.
-std::optional<CurrentToolchain> toolchain_of_today(const AgentProfiles& agents,
-                                                   const std::optional<DriverVersion>& driver,
-                                                   const DeviceFacts& device);
+/// The newest toolchain that compiles it; absent if no agent offers one.
+std::optional<OfferedToolchain> current_toolchain(std::span<const AgentProfile> agents,
+                                                  const ToolchainNeed& need);
+
+/// The same, in every build that an agent offers. Absent for a Triton kernel too: it names its toolchain, so
+/// that none is a later one.
+std::optional<CurrentToolchain> toolchain_of_today(const AgentProfiles& agents, const ToolchainNeed& need);
 
 /// An agent's device of this class: the first.
 std::optional<OfferedDevice> offered_device(std::span<const AgentProfile> agents, const Digest& device_class);
+
+/// Why a kernel is not measured though agents offer the device class: none of these agents compiles it.
+/// Empty: one does, or none offers the class.
+std::string no_compiler_because(const AgentProfiles& agents, const Digest& device_class,
+                                const ToolchainNeed& need);
 
 /// The driver of an agent's device of this class.
 std::optional<DriverVersion> offered_driver(const AgentProfiles& agents, const Digest& device_class);

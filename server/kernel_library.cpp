@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/error.hpp"
@@ -62,21 +63,19 @@ std::uint64_t KernelLibrary::published() {
 
 std::shared_ptr<const KernelEntry> KernelLibrary::find(const std::string& name) {
   const auto entries = kernels();
-  std::vector<std::string> names;
-  std::shared_ptr<const KernelEntry> broken;
-  for (const auto& entry : *entries) {
-    if (entry->name == name && entry->spec) {
+  const auto name_of = [](const auto& entry) -> const std::string& { return entry->name; };
+  const auto same = std::ranges::equal_range(*entries, name, {}, name_of);
+  for (const auto& entry : same) {
+    if (entry->spec) {
       return entry;
     }
-    if (entry->name == name) {
-      broken = entry;
-    }
-    names.push_back(entry->name);
   }
-  if (broken) {
+  if (!same.empty()) {
     throw Error(ErrorCode::FailedPrecondition, "kernel " + quoted(name),
-                "its spec does not parse: " + broken->error);
+                "its spec does not parse: " + same.back()->error);
   }
+  std::vector<std::string> names;
+  std::ranges::transform(*entries, std::back_inserter(names), name_of);
   throw Error(ErrorCode::NotFound, "kernel", quoted(name) + " is not known" + suggestion(name, names));
 }
 

@@ -28,7 +28,7 @@ std::optional<Question> question_of(ServiceContext& context, const RecordRow& re
   question.key = record.question;
   question.device = *device;
   question.driver = driver;
-  question.toolchain = toolchain_of_today(*agents, driver, device->facts);
+  question.toolchain = toolchain_of_today(*agents, toolchain_need(question));
   return question;
 }
 

@@ -85,7 +85,7 @@ std::string replay_prefix(const std::string& device) {
 std::string state_text(const v1::Job& job) {
   switch (job.state()) {
     case v1::Job::NO_DEVICE:
-      return "waits: no agent offers " + job.device();
+      return "waits: no agent offers " + job.device() + (job.note().empty() ? "" : " (" + job.note() + ")");
     case v1::Job::WAITING_FOR_IDLE_GPU:
       return "waits: another process uses the GPU";
     case v1::Job::QUEUED:

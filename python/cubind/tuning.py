@@ -117,7 +117,7 @@ def _wait(job: Any) -> str:
     """What the job waits for; "" if it does not."""
     state = _wire.messages().Job.State.Name(job.state)
     return {
-        "NO_DEVICE": f"waits: no agent offers {job.device}",
+        "NO_DEVICE": f"waits: no agent offers {job.device}" + (f" ({job.note})" if job.note else ""),
         "WAITING_FOR_IDLE_GPU": "waits: another process uses the GPU",
     }.get(state, "")
 

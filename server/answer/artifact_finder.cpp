@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/key_encoder.hpp"
+#include "server/jobs/toolchain_need.hpp"
 #include "server/store/store.hpp"
 
 namespace cubind {
@@ -19,15 +20,12 @@ std::vector<std::string> architectures(const Question& question, const RecordRow
   return found;
 }
 
-bool loads(const std::optional<DriverVersion>& driver, const ToolchainIdentity& toolchain) {
-  return !driver || driver->cuda == 0 || driver_loads(driver->cuda, toolchain_major(toolchain));
+bool loads(const Question& question, const ToolchainIdentity& toolchain) {
+  return !question.driver || question.driver->cuda == 0 ||
+         driver_loads(question.driver->cuda, *question.spec, toolchain);
 }
 
 }  // namespace
-
-std::string target_architecture(const Question& question) {
-  return architecture(question.device.facts, question.spec->arch_features);
-}
 
 Digest compile_key(const Question& question, const Configuration& configuration) {
   const ArtifactSource source =
@@ -85,7 +83,7 @@ FoundArtifact ArtifactFinder::find(const Question& question, const Configuration
         found.has_other_bits = true;
         continue;
       }
-      if (artifact && loads(question.driver, artifact->toolchain)) {
+      if (artifact && loads(question, artifact->toolchain)) {
         found.outdated = question.toolchain && !is_current(*question.toolchain, toolchain) &&
                          !(record && toolchain == record->toolchain);
         found.artifact = std::move(artifact);

@@ -51,9 +51,6 @@ class ArtifactFinder {
   std::map<std::string, std::vector<ToolchainIdentity>> known_;  // guarded by mutex_; by kernel, newest first
 };
 
-/// The architecture to compile a question's answer for.
-std::string target_architecture(const Question& question);
-
 /// Single-flight key of compiling a configuration for a question.
 Digest compile_key(const Question& question, const Configuration& configuration);
 

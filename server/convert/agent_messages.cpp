@@ -205,6 +205,21 @@ std::vector<OfferedDevice> devices_from_wire(
   return offered;
 }
 
+OfferedToolchain toolchain_from_wire(const v1::Toolchain& wire, const std::string& field, int index) {
+  if (!wire.assemblers().empty() && wire.assemblers_size() != wire.architectures_size()) {
+    throw Error(ErrorCode::InvalidArgument, element_member(field, index, "assemblers"),
+                "has " + std::to_string(wire.assemblers_size()) + " versions for " +
+                    std::to_string(wire.architectures_size()) + " architectures");
+  }
+  return {wire.name(),
+          wire.major(),
+          wire.minor(),
+          {wire.architectures().begin(), wire.architectures().end()},
+          Digest::from_bytes(wire.nvrtc_digest()).value_or(Digest()),
+          Digest::from_bytes(wire.builtins_digest()).value_or(Digest()),
+          {wire.assemblers().begin(), wire.assemblers().end()}};
+}
+
 AgentProfile profile_from_wire(const v1::Hello& hello) {
   check_name(hello.agent_id(), "hello.agent_id");
   AgentProfile profile;
@@ -214,13 +229,8 @@ AgentProfile profile_from_wire(const v1::Hello& hello) {
   profile.devices = devices_from_wire(hello.devices(), "hello.devices");
   check_text(hello.no_device_because(), "hello.no_device_because", kMaxReasonBytes);
   profile.no_device_because = hello.no_device_because();
-  for (const v1::Toolchain& wire : hello.toolchains()) {
-    profile.toolchains.push_back({wire.name(),
-                                  wire.major(),
-                                  wire.minor(),
-                                  {wire.architectures().begin(), wire.architectures().end()},
-                                  Digest::from_bytes(wire.nvrtc_digest()).value_or(Digest()),
-                                  Digest::from_bytes(wire.builtins_digest()).value_or(Digest())});
+  for (int i = 0; i < hello.toolchains_size(); ++i) {
+    profile.toolchains.push_back(toolchain_from_wire(hello.toolchains(i), "hello.toolchains", i));
   }
   return profile;
 }
@@ -373,7 +383,7 @@ void to_wire(const CheckOrder& order, v1::CheckOrder& to) {
   to_wire(order.spec, *to.mutable_spec());
   to_wire(order.problem, *to.mutable_problem());
   to_wire(order.configuration, *to.mutable_configuration());
-  to.set_architecture(order.architecture);
+  to.set_architecture(order.needs.architecture);
   to_wire(order.constants, *to.mutable_device_constants());
   to.set_with_reference(order.with_reference);
 }

@@ -94,4 +94,12 @@ void check_problem_of(const KernelSpec& spec, const v1::Problem& problem, const 
   }
 }
 
+void check_architecture_of(const KernelSpec& spec, const std::string& architecture,
+                           const std::string& field) {
+  if (spec.triton && spec.triton->architecture != architecture) {
+    refuse(field, "the Triton kernel " + spec.name + " is defined for " + spec.triton->architecture +
+                      " and not for " + architecture + ": define it there");
+  }
+}
+
 }  // namespace cubind

@@ -13,4 +13,7 @@ namespace cubind {
 /// refuse the same, naming the problem alone.
 void check_problem_of(const KernelSpec& spec, const v1::Problem& problem, const std::string& field);
 
+/// Throws InvalidArgument where a Triton kernel is not defined for the architecture.
+void check_architecture_of(const KernelSpec& spec, const std::string& architecture, const std::string& field);
+
 }  // namespace cubind

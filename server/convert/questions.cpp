@@ -65,16 +65,6 @@ void read_waits(const v1::GetVariantRequest& request, VariantQuestion& read) {
   read.compile_wait = read.longest_wait = std::chrono::milliseconds(request.compile_wait_ms());
 }
 
-// A Triton kernel's texts are made for one architecture.
-void check_architecture_of(const KernelSpec& spec, const DeviceClass& device) {
-  const std::string asked = architecture(device.facts, false);
-  if (spec.triton && spec.triton->architecture != asked) {
-    throw Error(ErrorCode::InvalidArgument, "device",
-                "the Triton kernel " + spec.name + " is defined for " + spec.triton->architecture +
-                    ", the device is of " + asked + ": define it there");
-  }
-}
-
 bool may_tune(const v1::GetVariantRequest& request) {
   if (request.tune() != v1::AUTO && request.tune() != v1::NEVER) {
     throw Error(ErrorCode::InvalidArgument, "tune",
@@ -229,7 +219,7 @@ Question QuestionReader::question(const Common& common, const v1::Problem& probl
                                   const std::string& field) const {
   check_problem(problem, field);
   check_problem_of(*common.kernel->spec, problem, field);
-  check_architecture_of(*common.kernel->spec, common.device);
+  check_architecture_of(*common.kernel->spec, architecture(common.device.facts, false), "device");
   Question question;
   question.spec = common.kernel->spec;
   question.spec_revision = common.kernel->revision;
@@ -239,7 +229,7 @@ Question QuestionReader::question(const Common& common, const v1::Problem& probl
   question.device = common.device;
   question.driver = common.driver;
   question.power_limit_mw = common.power_limit_mw;
-  question.toolchain = toolchain_of_today(*fleet_.agents(), common.driver, common.device.facts);
+  question.toolchain = toolchain_of_today(*fleet_.agents(), toolchain_need(question));
   question.key.kernel = common.kernel->name;
   question.key.interface = common.kernel->interface;
   question.key.problem = common.kernel->spec->canonicalize(problem_from_wire(problem, field), field);

@@ -101,6 +101,18 @@ static_assert(static_cast<int>(JobState::Failed) == v1::Job::FAILED);
 static_assert(static_cast<int>(JobState::Cancelled) == v1::Job::CANCELLED);
 v1::Job::State to_wire(JobState from) { return static_cast<v1::Job::State>(from); }
 
+namespace {
+
+std::string note_of(const JobEvent& event) {
+  if (!event.refusal.empty()) {
+    return "its results could not be stored: " + event.refusal;
+  }
+  return event.job.state == JobState::NoDevice && event.needs.triton ? "needs " + to_string(event.needs)
+                                                                     : event.job.note;
+}
+
+}  // namespace
+
 void to_wire(const JobEvent& from, v1::Job& to) {
   const JobRow& job = from.job;
   to.set_id(job.id);
@@ -119,7 +131,7 @@ void to_wire(const JobEvent& from, v1::Job& to) {
   to.set_finished_at(job.finished_at);
   to.set_elapsed_ms(job.elapsed_ms);
   to.set_waiters(from.waiters);
-  to.set_note(from.refusal.empty() ? job.note : "its results could not be stored: " + from.refusal);
+  to.set_note(note_of(from));
   to_wire(job.question.policy, *to.mutable_policy());
   to_wire(job.question.numerics, *to.mutable_numerics());
   to.set_namespace_(job.question.name_space);

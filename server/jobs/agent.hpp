@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/jobs/toolchain_need.hpp"
 #include "server/lookup/index.hpp"
 #include "server/store/rows.hpp"
 #include "tuner/spec/device_class.hpp"
@@ -29,12 +30,15 @@ struct OfferedDevice {
 
 inline bool may_measure(const OfferedDevice& device) { return !device.consent.starts_with("never"); }
 
-/// An NVRTC with which an agent compiles.
+/// An NVRTC or a Triton with which an agent compiles.
 struct OfferedToolchain {
-  std::string name;  // "nvrtc 13.0"
+  std::string name;  // "nvrtc 13.0", "triton 3.6.0"
   std::uint32_t major = 0, minor = 0;
   std::vector<std::string> architectures;
-  Digest nvrtc = {}, builtins = {};  // of its libraries; zero: not said
+  Digest nvrtc = {}, builtins = {};          // of its libraries; zero: not said
+  std::vector<std::string> assemblers = {};  // of a Triton: the version of ptxas for each architecture
+
+  bool is_triton() const { return !assemblers.empty(); }
 };
 
 /// What an agent has said of itself.
@@ -77,7 +81,7 @@ struct CheckOrder {
   SpecBundle spec;
   Problem problem;
   Configuration configuration;
-  std::string architecture;
+  ToolchainNeed needs;          // with an architecture
   DeviceConstants constants;    // for the plan
   bool with_reference = false;  // the reference kernel, where there is one, is compiled too
 };

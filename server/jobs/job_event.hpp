@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "server/jobs/toolchain_need.hpp"
 #include "server/lookup/index.hpp"
 #include "server/store/rows.hpp"
 
@@ -19,6 +20,7 @@ struct JobEvent {
   RecordPtr record;  // with the last event of a job that has found a winner
   std::string refusal =
       {};  // why the store did not take its latest results: it is queued until there is room
+  ToolchainNeed needs = {};  // of an open job
 };
 
 /// Called on the job thread; must not block.

@@ -10,10 +10,11 @@ RecordQuestion OpenJob::measured() const {
   return question;
 }
 
-OpenJob& OpenJobs::add(JobRow row, const DeviceClass& device) {
+OpenJob& OpenJobs::add(JobRow row, const DeviceClass& device, ToolchainNeed needs) {
   const auto job = jobs_.insert(jobs_.end(), OpenJob{});
   job->row = std::move(row);
   job->device = device;
+  job->needs = std::move(needs);
   by_id_[job->row.id] = job;
   by_key_[job->row.key] = &*job;
   return *job;
@@ -97,7 +98,7 @@ double OpenJobs::leased_ms(const OpenJob& job) const {
 JobEvent OpenJobs::event(const OpenJob& job) const {
   JobEvent event{
       job.row, job.device.label, job.stage, job.best_us, static_cast<std::uint32_t>(job.watchers.size()),
-      nullptr, job.refusal};
+      nullptr, job.refusal,      job.needs};
   event.job.elapsed_ms += leased_ms(job);
   return event;
 }

@@ -29,6 +29,7 @@ struct HeldLease {
 struct OpenJob {
   JobRow row;
   DeviceClass device;
+  ToolchainNeed needs;  // of the agent
   std::string stage;
   double best_us = 0;
   std::chrono::steady_clock::time_point not_before{};  // after an interruption
@@ -53,7 +54,7 @@ class OpenJobs {
  public:
   explicit OpenJobs(const Clock& clock) : clock_(clock) {}
 
-  OpenJob& add(JobRow row, const DeviceClass& device);
+  OpenJob& add(JobRow row, const DeviceClass& device, ToolchainNeed needs = {});
   /// Tells those who still watch the job its last event, when it is no longer here.
   void remove(OpenJob& job, const JobEvent& last);
 

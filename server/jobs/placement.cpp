@@ -7,13 +7,11 @@ namespace {
 
 using Version = std::pair<std::uint32_t, std::uint32_t>;
 
-/// The version with which the agent would compile; absent: it cannot. `driver_cuda` 0: whatever the driver.
-std::optional<Version> compiles_with(const AgentProfile& agent, const std::string& architecture,
-                                     std::uint32_t driver_cuda) {
+/// The version with which the agent would compile; absent: it cannot.
+std::optional<Version> compiles_with(const AgentProfile& agent, const ToolchainNeed& need) {
   std::optional<Version> newest;
   for (const OfferedToolchain& toolchain : agent.toolchains) {
-    if (knows_architecture(toolchain.architectures, architecture) &&
-        (driver_cuda == 0 || driver_loads(driver_cuda, toolchain.major))) {
+    if (compiles(toolchain, need)) {
       newest = std::max(newest, std::optional(Version{toolchain.major, toolchain.minor}));
     }
   }
@@ -35,7 +33,7 @@ JobPlaces Placement::gpus(const OpenJob& job) const {
   JobPlaces enough, less;
   for (const auto& [id, agent] : agents_) {
     for (const OfferedDevice& device : agent.profile.devices) {
-      if (!may_measure_for(device, job)) {
+      if (!may_measure_for(device, job) || !may_tune(agent.profile, job.needs)) {
         continue;
       }
       const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
@@ -53,12 +51,12 @@ JobPlaces Placement::compilers(const OpenJob& job) const {
   JobPlaces places;
   std::optional<Version> newest;
   for (const auto& [id, agent] : agents_) {
-    newest = std::max(newest, compiles_with(agent.profile, job.row.architecture, job.row.driver_cuda));
+    newest = std::max(newest, compiles_with(agent.profile, job.needs));
   }
   places.any_exists = newest.has_value();
   for (const auto& [id, agent] : agents_) {
     // A cubin of an older toolchain would be compiled again for the next caller.
-    if (!newest || compiles_with(agent.profile, job.row.architecture, job.row.driver_cuda) != newest) {
+    if (!newest || compiles_with(agent.profile, job.needs) != newest) {
       continue;
     }
     if (!places.free && jobs_.compile_leases(id) < compile_limit_) {
@@ -89,10 +87,9 @@ bool Placement::more_room_exists(const OpenJob& job, std::uint64_t bytes) const 
   });
 }
 
-std::optional<std::uint64_t> Placement::compiler_for(const std::string& architecture) const {
-  const auto found = std::ranges::find_if(agents_, [&](const auto& agent) {
-    return compiles_with(agent.second.profile, architecture, 0).has_value();
-  });
+std::optional<std::uint64_t> Placement::compiler_for(const ToolchainNeed& need) const {
+  const auto found =
+      std::ranges::find_if(agents_, [&](const auto& agent) { return compiles(agent.second.profile, need); });
   return found == agents_.end() ? std::nullopt : std::optional(found->first);
 }
 

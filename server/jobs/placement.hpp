@@ -37,8 +37,8 @@ class Placement {
   bool waits_behind_foreign_use(const OpenJob& job) const;
   /// Whether another GPU of the job's class than the one that it is leased to offers so much for trials.
   bool more_room_exists(const OpenJob& job, std::uint64_t bytes) const;
-  /// The first agent that compiles for the architecture, whatever it is doing.
-  std::optional<std::uint64_t> compiler_for(const std::string& architecture) const;
+  /// The first agent that has what is needed, whatever it is doing.
+  std::optional<std::uint64_t> compiler_for(const ToolchainNeed& need) const;
 
  private:
   JobPlaces gpus(const OpenJob& job) const;

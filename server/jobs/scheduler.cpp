@@ -46,7 +46,8 @@ void Scheduler::load() {
       continue;
     }
     row.state = JobState::Queued;
-    jobs_.add(std::move(row), device->second);
+    const ToolchainNeed needs = needs_of(row);
+    jobs_.add(std::move(row), device->second, needs);
   }
   for (const RecordPtr& record : index_.snapshot()->all()) {
     const auto device = devices.find(record->question.device_class);
@@ -162,7 +163,16 @@ OpenJob& Scheduler::enqueue(JobRow row, const DeviceClass& device) {
     row.series = writer.last_series(row.question) + (row.retune ? 1 : 0);
     writer.put_job(row);
   });
-  return jobs_.add(std::move(row), device);
+  const ToolchainNeed needs = needs_of(row);
+  return jobs_.add(std::move(row), device, needs);
+}
+
+ToolchainNeed Scheduler::needs_of(const JobRow& row) const {
+  try {
+    return toolchain_need(*kernels_.find(row.question.kernel)->spec, row.architecture, row.driver_cuda);
+  } catch (const Error&) {
+    return {{}, row.architecture, row.driver_cuda};  // it fails when it is granted, and tells why
+  }
 }
 
 void Scheduler::ask_again(OpenJob& job, const JobRow& asked) {

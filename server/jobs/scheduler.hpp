@@ -132,6 +132,7 @@ class Scheduler {
   // The open job with the row's key, or a new one; it is not placed yet. A retune turns an open job that is
   // not one into a retune.
   OpenJob& enqueue(JobRow row, const DeviceClass& device);
+  ToolchainNeed needs_of(const JobRow& row) const;
   /// A caller asks for the open job again, perhaps with other wishes.
   void ask_again(OpenJob& job, const JobRow& asked);
   void await(OpenJob& job);

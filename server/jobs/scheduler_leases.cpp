@@ -93,12 +93,10 @@ bool Scheduler::heartbeat(std::uint64_t agent, const std::string& lease_id, std:
 }
 
 std::string Scheduler::check(CheckOrder order, const std::string& caller, PendingChecks::Done done) {
-  const auto agent = placement_.compiler_for(order.architecture);
+  const auto agent = placement_.compiler_for(order.needs);
   if (!agent) {
-    done({},
-         "no agent is connected that compiles for " + order.architecture +
-             " (the daemon's log says why; an agent needs NVRTC 12 or 13: CUBIND_CUDA_HOME, or the Python "
-             "wheel nvidia-cuda-nvrtc)");
+    done({}, "no agent is connected that compiles for " + order.needs.architecture +
+                 " (the daemon's log says why): " + no_toolchain_because(order.needs, agents()));
     return "";
   }
   std::string id = checks_.add(*agent, caller, std::move(order), std::move(done));

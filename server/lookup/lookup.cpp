@@ -24,6 +24,10 @@ bool is_current(const CurrentToolchain& current, const ToolchainIdentity& toolch
               current.builds.end());
 }
 
+std::string target_architecture(const Question& question) {
+  return architecture(question.device.facts, question.spec->arch_features);
+}
+
 bool in_bucket(const std::vector<BucketRule::Interval>& bucket, Dims dims) {
   for (std::size_t i = 0; i < bucket.size(); ++i) {
     if (dims[i] < bucket[i].lower || dims[i] > bucket[i].upper) {

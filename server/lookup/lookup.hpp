@@ -47,6 +47,9 @@ struct Question {
   std::optional<Configuration> fallback = {};
 };
 
+/// The architecture to compile a question's answer for.
+std::string target_architecture(const Question& question);
+
 /// A configuration that may answer, and how good that answer would be.
 struct AnswerCandidate {
   Match match;

@@ -41,13 +41,19 @@ std::uint32_t capability_of(const std::string& architecture) {
 }
 
 /// A caller that names an architecture wants to see that it compiles.
-void require_compiler(const AgentProfiles& agents, const std::string& architecture) {
-  if (current_toolchain(agents, std::nullopt, architecture)) {
+void require_compiler(const AgentProfiles& agents, const ToolchainNeed& need) {
+  if (current_toolchain(agents, need)) {
     return;
+  }
+  if (need.triton) {
+    throw Error(ErrorCode::FailedPrecondition, "architectures", no_toolchain_because(need, agents));
   }
   std::set<std::string> known;
   for (const AgentProfile& agent : agents) {
     for (const OfferedToolchain& toolchain : agent.toolchains) {
+      if (toolchain.is_triton()) {
+        continue;
+      }
       known.insert(toolchain.name + " compiles for " + join(toolchain.architectures, ", "));
     }
   }
@@ -55,7 +61,7 @@ void require_compiler(const AgentProfiles& agents, const std::string& architectu
     throw Error(ErrorCode::Unavailable, "architectures", "no agent with a compiler is connected");
   }
   throw Error(ErrorCode::InvalidArgument, "architectures",
-              quoted(architecture) + " cannot be compiled for: " + join(known, "; "));
+              quoted(need.architecture) + " cannot be compiled for: " + join(known, "; "));
 }
 
 /// The class whose limits count; absent: none was named, and agents offer none or several.
@@ -174,10 +180,13 @@ void CheckCall::choose_targets() {
   const std::optional<DeviceClass> device = device_of(request_, *agents, known);
   std::vector<std::string> architectures(request_.architectures().begin(), request_.architectures().end());
   if (architectures.empty()) {
-    architectures.push_back(device ? architecture(device->facts, false) : "sm_90");
+    architectures.push_back(device          ? architecture(device->facts, false)
+                            : spec_->triton ? spec_->triton->architecture
+                                            : "sm_90");
   }
   for (std::string& named : architectures) {
     const std::uint32_t capability = capability_of(named);
+    check_architecture_of(*spec_, named, "architectures");
     auto [constants, label] = limits_of(capability, known);
     if (device) {
       constants = device_constants(device->facts);
@@ -187,7 +196,7 @@ void CheckCall::choose_targets() {
       named = architecture(capability, true);
     }
     if (!request_.architectures().empty()) {
-      require_compiler(*agents, named);
+      require_compiler(*agents, toolchain_need(*spec_, named));
     }
     targets_.push_back({constants, label, std::move(named)});
   }
@@ -215,6 +224,9 @@ void CheckCall::parse() {
 }
 
 void CheckCall::warn_about_spec() {
+  if (spec_->triton) {
+    return;  // it has neither section, and one configuration is as good as any
+  }
   for (const Tunable& tunable : spec_->tunables) {
     if (tunable.values.size() == 1) {
       reply_.add_warnings("/tunables/" + tunable.name + ": has one value, so it tunes nothing");
@@ -330,7 +342,8 @@ void CheckCall::order_default(const Problem& problem, const Target& target) {
   }
   const ArtifactSource source = artifact_source(*spec_, problem, *first, target.architecture);
   if (ordered_.insert(artifact_key(source, ToolchainIdentity{}).digest).second) {
-    orders_.push_back({"", spec_->bundle, problem, *first, target.architecture, target.constants, true});
+    orders_.push_back({"", spec_->bundle, problem, *first, toolchain_need(*spec_, target.architecture),
+                       target.constants, true});
   }
 }
 
@@ -338,7 +351,8 @@ void CheckCall::order_part(const Problem& problem, const Target& target) {
   for (const Configuration& configuration : valid_from(*spec_, problem, target.constants, request_.first(),
                                                        request_.count(), [this] { go_on(); })) {
     to_wire(configuration, *reply_.add_configurations()->mutable_configuration());
-    orders_.push_back({"", spec_->bundle, problem, configuration, target.architecture, target.constants});
+    orders_.push_back({"", spec_->bundle, problem, configuration, toolchain_need(*spec_, target.architecture),
+                       target.constants});
   }
 }
 
@@ -379,8 +393,8 @@ void CheckCall::OnCancel() {
 void CheckCall::compiled(std::size_t index, const CheckOutcome& outcome, const std::string& error) {
   if (!error.empty()) {
     const CheckOrder& order = orders_[index];
-    reply_.add_warnings("not compiled for " + order.architecture + " with " + to_string(order.configuration) +
-                        ": " + error);
+    reply_.add_warnings("not compiled for " + order.needs.architecture + " with " +
+                        to_string(order.configuration) + ": " + error);
   } else if (request_.count() > 0) {
     part_compiled(index, outcome);
   } else {
@@ -393,15 +407,16 @@ void CheckCall::compiled(std::size_t index, const CheckOutcome& outcome, const s
 
 void CheckCall::default_compiled(const CheckOrder& order, const CheckOutcome& outcome) {
   if (outcome.outcome != Outcome::Correct) {
-    const std::string cause = "does not compile for " + order.architecture + " with " +
+    const std::string cause = "does not compile for " + order.needs.architecture + " with " +
                               to_string(order.configuration) + ": " + cut_utf8(outcome.log, kMaxLog);
-    failure_ = to_status(Error(ErrorCode::InvalidArgument, spec_->file + " /source", cause));
+    failure_ = to_status(Error(ErrorCode::InvalidArgument,
+                               spec_->file + (spec_->triton ? " /configurations" : " /source"), cause));
   } else if (!outcome.faults.empty()) {
     failure_ = to_status(to_error(*spec_, order, outcome.faults));
   } else {
     v1::ArtifactInfo& info = *reply_.add_compiled();
     to_wire(outcome.artifact, info);
-    info.set_architecture(order.architecture);
+    info.set_architecture(order.needs.architecture);
     info.clear_key();
   }
 }
@@ -417,7 +432,7 @@ void CheckCall::part_compiled(std::size_t index, const CheckOutcome& outcome) {
       compiled.set_constraint(outcome.faults.front().pointer + ": " + outcome.faults.front().cause);
     }
     to_wire(outcome.artifact, *compiled.mutable_artifact());
-    compiled.mutable_artifact()->set_architecture(orders_[index].architecture);
+    compiled.mutable_artifact()->set_architecture(orders_[index].needs.architecture);
     compiled.mutable_artifact()->clear_key();
   }
 }

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kDeadlineMargin{50};
 CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolution& resolution,
                                      Continuation then) {
   if (given_up_ || !may_succeed_soon(asked.question)) {
-    leave_to_an_agent(resolution);
+    leave_to_an_agent(asked.question, resolution);
     return Step::Answer;
   }
   const Digest& key = resolution.compile->key;
@@ -39,13 +39,14 @@ CompileWait::Step CompileWait::begin(const VariantQuestion& asked, const Resolut
 }
 
 bool CompileWait::may_succeed_soon(const Question& question) const {
-  const AgentProfiles& agents = *context_.fleet.agents();
-  return current_toolchain(agents, question.driver, architecture(question.device.facts, false)) ||
-         (newest_toolchain(agents).empty() && context_.scheduler.agent_expected());
+  const auto agents = context_.fleet.agents();
+  return current_toolchain(*agents, toolchain_need(question)) ||
+         (!current_toolchain(*agents, toolchain_need(*question.spec)) && context_.scheduler.agent_expected());
 }
 
-void CompileWait::leave_to_an_agent(const Resolution& resolution) {
-  if (!resolution.answer && job_.empty() && newest_toolchain(*context_.fleet.agents()).empty()) {
+void CompileWait::leave_to_an_agent(const Question& question, const Resolution& resolution) {
+  if (!resolution.answer && job_.empty() &&
+      !current_toolchain(*context_.fleet.agents(), toolchain_need(*question.spec))) {
     submit(*resolution.compile);
   }
 }

@@ -50,7 +50,7 @@ class CompileWait {
   bool may_succeed_soon(const Question& question) const;
   /// There is no agent, or none whose cubins the driver loads: the job waits for one, and no call waits for
   /// the job.
-  void leave_to_an_agent(const Resolution& resolution);
+  void leave_to_an_agent(const Question& question, const Resolution& resolution);
   /// Absent: it was not taken (a full queue or disk).
   std::optional<JobEvent> submit(const CompileOrder& order);
   Step pass_over(const Digest& key, const std::string& error);

@@ -39,11 +39,15 @@ std::vector<Configuration> best_of(const AnswerCandidate& candidate, const Kerne
   return best;
 }
 
-/// Absent: another record answers the question, or one that need not be measured again.
+/// Absent: another record answers the question, or one that need not or cannot be measured again.
 std::optional<MeasuredRecord> measured_record(ServiceContext& context, const RecordRow& record,
                                               const OfferedDevice& device, const RecordWishes& wishes) {
   MeasuredRecord found;
   found.question = context.questions.read(record.question, device.device);
+  const ToolchainNeed need = toolchain_need(*found.question.spec);
+  if (!no_compiler_because(*context.fleet.agents(), device.device.digest, need).empty()) {
+    return std::nullopt;  // a job would wait for such an agent, and idle time with it
+  }
   const auto candidates = context.answerer.candidates(found.question, *context.index.snapshot());
   const RecordPtr front = candidates.empty() ? nullptr : candidates.front().record;
   if (!front || front->question.problem != found.question.key.problem || !is_wanted(*front, wishes)) {

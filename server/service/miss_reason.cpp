@@ -9,13 +9,17 @@
 namespace cubind {
 namespace {
 
-std::string without_device(const std::string& wanted, const AgentProfiles& agents) {
+std::string without_device(const JobEvent& job, const AgentProfiles& agents) {
+  const std::string no_compiler = no_compiler_because(agents, job.job.question.device_class, job.needs);
+  if (!no_compiler.empty()) {
+    return no_compiler;
+  }
   std::set<std::string> offered;
   for (const OfferedDevice& device : devices_of(agents)) {
     offered.insert(device.device.label);
   }
   if (!offered.empty()) {
-    return "no agent offers " + wanted + " for measurements (offered: " + join(offered, ", ") + ")";
+    return "no agent offers " + job.device + " for measurements (offered: " + join(offered, ", ") + ")";
   }
   return no_gpu_because(agents);
 }
@@ -25,7 +29,7 @@ std::string without_device(const std::string& wanted, const AgentProfiles& agent
 std::string obstacle_of(const JobEvent& job, const AgentProfiles& agents) {
   switch (job.job.state) {
     case JobState::NoDevice:
-      return without_device(job.device, agents) + "; the job begins as soon as one does";
+      return without_device(job, agents) + "; the job begins as soon as one does";
     case JobState::WaitingForIdleGpu:
       return "other processes use the GPU; the job goes on when it is idle";
     case JobState::Failed:

@@ -12,12 +12,27 @@ std::string driver_text(const DriverVersion& driver) {
          std::to_string(driver.cuda / 1000) + "." + std::to_string(driver.cuda % 1000 / 10) + ")";
 }
 
-}  // namespace
-
-std::string newest_toolchain(const AgentProfiles& agents) {
-  const auto newest = current_toolchain(agents, std::nullopt);
-  return newest ? newest->name : "";
+/// A driver that is too old for the cubins that there are or would be.
+void refuse_old_driver(const Question& question, const Resolution& resolution, const AgentProfiles& agents) {
+  if (!question.driver || (!resolution.refused_toolchain && !resolution.compile) ||
+      current_toolchain(agents, toolchain_need(*question.spec, "", question.driver->cuda))) {
+    return;
+  }
+  const auto newest = current_toolchain(agents, toolchain_need(*question.spec));
+  const std::string toolchain = resolution.refused_toolchain.value_or(newest ? newest->name : "");
+  if (toolchain.empty()) {
+    return;
+  }
+  const auto& triton = question.spec->triton;
+  throw Error(ErrorCode::FailedPrecondition, "device.driver",
+              driver_text(*question.driver) + " cannot load the cubins of " + toolchain +
+                  ": install a driver for CUDA " +
+                  (triton ? triton->ptxas + ", that of its ptxas"
+                          : toolchain.substr(toolchain.rfind(' ') + 1) +
+                                ", or an older NVRTC where the agent runs (the extra cubind[cuda12])"));
 }
+
+}  // namespace
 
 void throw_no_answer(const Question& question, const Resolution& resolution, const AgentProfiles& agents,
                      const CompileAttempts& compiles, const std::string& leaves_none) {
@@ -27,14 +42,7 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
     throw Error(ErrorCode::FailedPrecondition, where,
                 "no acceptable configuration can be launched for " + what + ": " + resolution.unlaunchable);
   }
-  const std::string toolchain = resolution.refused_toolchain.value_or(newest_toolchain(agents));
-  if (question.driver && !toolchain.empty() && !current_toolchain(agents, question.driver) &&
-      (resolution.refused_toolchain || resolution.compile)) {
-    throw Error(ErrorCode::FailedPrecondition, "device.driver",
-                driver_text(*question.driver) + " cannot load the cubins of " + toolchain +
-                    ": install a driver for CUDA " + toolchain.substr(toolchain.rfind(' ') + 1) +
-                    ", or an older NVRTC where the agent runs (the extra cubind[cuda12])");
-  }
+  refuse_old_driver(question, resolution, agents);
   if (!resolution.compile && compiles.job.empty() && !compiles.any_failed) {
     if (resolution.best_refused) {
       throw Error(ErrorCode::NotFound, where,
@@ -48,13 +56,11 @@ void throw_no_answer(const Question& question, const Resolution& resolution, con
   if (!resolution.compile && !compiles.error.empty()) {
     throw Error(ErrorCode::FailedPrecondition, where, "nothing compiles for " + what + ": " + compiles.error);
   }
-  if (!agents.empty() && newest_toolchain(agents).empty()) {
-    throw Error(
-        ErrorCode::FailedPrecondition, where,
-        "no candidate for " + what +
-            " has a compiled artifact, and no agent compiles one: none has NVRTC 12 or 13. Name a CUDA "
-            "toolkit by CUBIND_CUDA_HOME, or install the Python wheel nvidia-cuda-nvrtc (the extra "
-            "cubind[cuda13]), and start the agent again");
+  const ToolchainNeed need = toolchain_need(*question.spec);
+  if (!agents.empty() && !current_toolchain(agents, need)) {
+    throw Error(ErrorCode::FailedPrecondition, where,
+                "no candidate for " + what + " has a compiled artifact, and no agent compiles one: " +
+                    no_toolchain_because(need, agents));
   }
   if (!compiles.refusal.empty()) {
     throw Error(ErrorCode::ResourceExhausted, where,

@@ -22,7 +22,4 @@ struct CompileAttempts {
                                   const AgentProfiles& agents, const CompileAttempts& compiles,
                                   const std::string& leaves_none);
 
-/// Its name; empty: no agent offers one.
-std::string newest_toolchain(const AgentProfiles& agents);
-
 }  // namespace cubind

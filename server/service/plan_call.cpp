@@ -33,8 +33,12 @@ JobTimes read_job_times(Store& store) {
   return JobTimes(jobs);
 }
 
-// What each replay device of the class says of itself. Other devices measure whatever fits.
+// What each replay device of the class says of itself. Other devices measure whatever fits and is compiled.
 std::string obstacle_of(const Question& question, const AgentProfiles& agents) {
+  const std::string why = no_compiler_because(agents, question.device.digest, toolchain_need(*question.spec));
+  if (!why.empty()) {
+    return why;
+  }
   const std::string problem = question.key.kernel + " " + to_string(question.key.problem);
   bool refused = false;
   for (const OfferedDevice& device : devices_of(agents)) {

@@ -89,7 +89,8 @@ std::vector<TuneCall::Asked> TuneCall::verifications(const v1::TuneRequest& requ
   if (asked.empty() && request.problems_size() > 0) {
     throw Error(ErrorCode::NotFound, "problems",
                 std::string("no ") + (request.verify().all() ? "" : "stale ") +
-                    "record of them was measured here on a device that is offered now");
+                    "record of them was measured here on a device that is offered now, by an agent that "
+                    "compiles the kernel");
   }
   return asked;
 }

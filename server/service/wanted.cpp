@@ -34,10 +34,12 @@ bool is_offered(const AgentProfiles& agents, const Digest& device_class) {
 void find_question(const ServiceContext& context, const DeviceClass& device, Wanted& wanted) {
   try {
     Question question = context.questions.read(wanted.row.question, device);
-    if (is_offered(*context.fleet.agents(), device.digest)) {
+    const auto agents = context.fleet.agents();
+    wanted.obstacle = is_offered(*agents, device.digest)
+                          ? no_compiler_because(*agents, device.digest, toolchain_need(*question.spec))
+                          : "no agent offers " + device.label;
+    if (wanted.obstacle.empty()) {
       wanted.question = std::move(question);
-    } else {
-      wanted.obstacle = "no agent offers " + device.label;
     }
   } catch (const Error& error) {
     wanted.obstacle = error.what();

@@ -244,7 +244,7 @@ std::string FakeAgent::put_artifact(const v1::ArtifactInfo& info, const std::str
 }
 
 bool FakeAgent::tune(const v1::LeaseGrant& lease, std::size_t configurations) {
-  const auto trials = fake_trials(lease, configurations);
+  const auto trials = fake_trials(lease, configurations, toolchain_for(lease));
   v1::JobResult result = result_of(lease, trials.front());
   result.mutable_search()->set_trials(trials.size());
   result.mutable_search()->set_complete(configurations > trials.size());
@@ -252,10 +252,11 @@ bool FakeAgent::tune(const v1::LeaseGrant& lease, std::size_t configurations) {
 }
 
 bool FakeAgent::compile(const v1::LeaseGrant& lease, std::string_view toolchain) {
+  const ToolchainIdentity by = toolchain.empty() ? toolchain_for(lease) : fake_toolchain(toolchain);
   v1::Batch batch;
   for (int i = 0; i < lease.listed_size(); ++i) {
     const Configuration configuration = configuration_from_wire(lease.listed(i), "listed");
-    *batch.add_artifacts() = fake_trial(lease, configuration, fake_toolchain(toolchain)).artifact;
+    *batch.add_artifacts() = fake_trial(lease, configuration, by).artifact;
   }
   v1::JobResult done;
   done.set_status(v1::JobResult::DONE);

@@ -47,8 +47,8 @@ class FakeAgent {
   /// Artifacts, trials, blocks of `configurations` and the result: the default wins. False where the lease
   /// was ended.
   bool tune(const v1::LeaseGrant& lease, std::size_t configurations = 3);
-  /// What a COMPILE_WINNER lease asks for.
-  bool compile(const v1::LeaseGrant& lease, std::string_view toolchain = "nvrtc 13.0");
+  /// What a COMPILE_WINNER lease asks for, with toolchain_for() the lease unless one is named.
+  bool compile(const v1::LeaseGrant& lease, std::string_view toolchain = "");
 
   /// No more heartbeats, as if it were stopped.
   void fall_silent();

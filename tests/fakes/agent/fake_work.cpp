@@ -94,6 +94,20 @@ v1::Hello hello_with(const v1::DeviceFacts& facts, const std::string& agent_id) 
   return hello;
 }
 
+void offer_triton(v1::Hello& hello, const std::string& version, const std::string& ptxas) {
+  v1::Toolchain& toolchain = *hello.add_toolchains();
+  toolchain.set_name("triton " + version);
+  for (const char* architecture : {"sm_80", "sm_90"}) {
+    toolchain.add_architectures(architecture);
+    toolchain.add_assemblers(ptxas);
+  }
+}
+
+ToolchainIdentity toolchain_for(const v1::LeaseGrant& lease) {
+  const auto spec = spec_of(lease);
+  return spec->triton ? triton_identity(*spec->triton) : fake_toolchain();
+}
+
 ToolchainIdentity fake_toolchain(std::string_view name) {
   return {std::string(name), Digest::of(std::string(name) + " nvrtc"),
           Digest::of(std::string(name) + " builtins"), Digest::of("headers")};

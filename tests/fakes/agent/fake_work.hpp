@@ -21,7 +21,12 @@ v1::Hello hello_with(const v1::DeviceFacts& facts, const std::string& agent_id =
 /// The same without a GPU: it compiles.
 v1::Hello compiling_hello(const std::string& agent_id = "fake-compiler");
 
+/// Adds a Triton with this ptxas for sm_80 and sm_90 to what the agent compiles with.
+void offer_triton(v1::Hello& hello, const std::string& version = "3.6.0", const std::string& ptxas = "12.9");
+
 ToolchainIdentity fake_toolchain(std::string_view name = "nvrtc 13.0");
+/// NVRTC 13.0, or the Triton that the lease's kernel names.
+ToolchainIdentity toolchain_for(const v1::LeaseGrant& lease);
 
 inline constexpr const char* kFakeDriver = "580.159.04";
 

@@ -104,6 +104,24 @@ v1::GetStatusReply DaemonFixture::status() {
   return reply;
 }
 
+grpc::Status DaemonFixture::define(const SpecBundle& bundle, v1::DefineKernelReply* reply) {
+  grpc::ClientContext context;
+  v1::DefineKernelReply unread;
+  const auto writer = stub_->DefineKernel(&context, reply ? reply : &unread);
+  v1::DefineKernelPart part;
+  part.set_spec_json(bundle.spec_json);
+  writer->Write(part);
+  for (const SourceFile& file : bundle.files) {
+    part.Clear();
+    v1::SourceFile& added = *part.add_files();
+    added.set_path(file.path);
+    added.set_content(file.content);
+    writer->Write(part);
+  }
+  writer->WritesDone();
+  return writer->Finish();
+}
+
 void DaemonFixture::eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!condition()) {

@@ -13,6 +13,7 @@
 #include "schemas/cubind.grpc.pb.h"
 #include "server/config.hpp"
 #include "tests/fakes/agent/fake_agent.hpp"
+#include "tuner/spec/kernel_spec.hpp"
 
 namespace cubind {
 class Daemon;
@@ -50,6 +51,8 @@ class DaemonFixture {
   std::vector<v1::TuneEvent> tune(const v1::TuneRequest& request, grpc::Status* status = nullptr);
   std::vector<v1::Job> jobs(bool include_ended = false);
   v1::GetStatusReply status();
+  /// DefineKernel: the spec in the first part, each file in one of its own.
+  grpc::Status define(const SpecBundle& bundle, v1::DefineKernelReply* reply = nullptr);
   /// Waits until the condition holds.
   static void eventually(const std::function<bool()>& condition);
 

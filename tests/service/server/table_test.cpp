@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/service/server/daemon_fixture.hpp"
+#include "tests/support/triton_spec.hpp"
 
 namespace cubind::test {
 namespace {
@@ -60,6 +61,37 @@ TEST_CASE("exporting an unchanged table gives the same bytes") {
   const std::string first = daemon.export_table();
   CHECK(first.find("cubind-table") != std::string::npos);
   CHECK(daemon.export_table() == first);
+}
+
+TEST_CASE("an imported record of a Triton kernel answers once the kernel is defined there") {
+  const auto spec = TritonSpec().parse();
+  v1::GetVariantRequest question = vector_add(4096);
+  question.set_kernel(spec->name);
+  question.mutable_problem()->clear_types();
+  v1::Hello hello = hello_with(h200_facts());
+  offer_triton(hello);
+  std::string table;
+  {
+    TableFixture daemon;
+    AutoAgent agent(daemon.address(), hello);
+    REQUIRE(daemon.define(spec->bundle).ok());
+    v1::TuneRequest order;
+    order.set_kernel(spec->name);
+    *order.add_problems() = question.problem();
+    daemon.tune(order);
+    table = daemon.export_table(nullptr, spec->name);
+  }
+  TableFixture other;
+  v1::ImportTableReply imported;
+  REQUIRE(other.import_table(table, imported).ok());
+  CHECK(imported.records_added() == 1);
+  hello.clear_devices();
+  AutoAgent compiler(other.address(), hello);
+  CHECK(other.get(question).status.error_code() == grpc::StatusCode::NOT_FOUND);
+  REQUIRE(other.define(spec->bundle).ok());
+  const Got got = other.get(question);
+  REQUIRE(got.status.ok());
+  CHECK(got.reply.provenance().evidence() == v1::IMPORTED);
 }
 
 TEST_CASE("a provisional record is not exported but counted unless it is asked for") {

@@ -11,20 +11,20 @@ AgentProfiles agents_with_both() {
   return {agent};
 }
 
-std::string chosen(const std::optional<DriverVersion>& driver, const std::string& architecture) {
-  const auto toolchain = current_toolchain(agents_with_both(), driver, architecture);
+std::string chosen(std::uint32_t driver_cuda, const std::string& architecture) {
+  const auto toolchain = current_toolchain(agents_with_both(), {{}, architecture, driver_cuda});
   return toolchain ? toolchain->name : "none";
 }
 
 TEST_CASE("the newest toolchain that the driver loads is the current one") {
-  CHECK(chosen(DriverVersion{13000, "580.1"}, "sm_90") == "nvrtc 13.0");
-  CHECK(chosen(DriverVersion{12080, "570.1"}, "sm_90") == "nvrtc 12.9");
-  CHECK(chosen(std::nullopt, "") == "nvrtc 13.0");
+  CHECK(chosen(13000, "sm_90") == "nvrtc 13.0");
+  CHECK(chosen(12080, "sm_90") == "nvrtc 12.9");
+  CHECK(chosen(0, "") == "nvrtc 13.0");
 }
 
 TEST_CASE("a toolchain that does not know the architecture is not the current one") {
-  CHECK(chosen(DriverVersion{13000, "580.1"}, "sm_70") == "nvrtc 12.9");
-  CHECK(chosen(DriverVersion{12080, "570.1"}, "sm_75") == "none");
+  CHECK(chosen(13000, "sm_70") == "nvrtc 12.9");
+  CHECK(chosen(12080, "sm_75") == "none");
 }
 
 TEST_CASE("today's toolchain is every build that agents have of the newest version") {
@@ -32,9 +32,7 @@ TEST_CASE("today's toolchain is every build that agents have of the newest versi
   agents.push_back(agents.front());
   agents[0].toolchains[0].nvrtc = Digest::of("a");
   agents[1].toolchains[0].nvrtc = Digest::of("b");
-  DeviceFacts h200;
-  h200.cc_major = 9;
-  const auto today = toolchain_of_today(agents, DriverVersion{13000, "580.1"}, h200);
+  const auto today = toolchain_of_today(agents, {{}, "sm_90", 13000});
   REQUIRE(today);
   CHECK(is_current(*today, {"nvrtc 13.0", Digest::of("b"), {}, Digest::of("headers")}));
   CHECK_FALSE(is_current(*today, {"nvrtc 13.0", Digest::of("c"), {}, {}}));
@@ -45,9 +43,8 @@ TEST_CASE("an agent that does not say which build it has makes no build of the v
   AgentProfiles agents = agents_with_both();
   agents.push_back(agents.front());
   agents[0].toolchains[0].nvrtc = Digest::of("a");
-  DeviceFacts h200;
-  h200.cc_major = 9;
-  CHECK(is_current(*toolchain_of_today(agents, std::nullopt, h200), {"nvrtc 13.0", Digest::of("c"), {}, {}}));
+  const auto today = toolchain_of_today(agents, {{}, "sm_90", 0});
+  CHECK(is_current(*today, {"nvrtc 13.0", Digest::of("c"), {}, {}}));
 }
 
 TEST_CASE("a label is told apart by the first digits of its class and not by none") {

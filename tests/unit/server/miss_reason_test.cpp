@@ -39,6 +39,19 @@ TEST_CASE("a job without a device tells whether agents are there and what they o
         "no agent offers nvidia-h200 for measurements (offered: " + h200_class().label + ")" + begins);
 }
 
+TEST_CASE("a job that no agent with its GPU can compile tells what is needed, what there is and what to do") {
+  JobEvent job = job_in(JobState::NoDevice);
+  job.job.question.device_class = h200_class().digest;
+  job.needs = {TritonTarget{"3.6.0", "12.9", "sm_90"}};
+  AgentProfile agent = agent_without("");
+  agent.devices = {{"GPU-1", h200_class(), {}, "idle", 0}};
+  agent.toolchains = {{"nvrtc 13.0", 13, 0, {"sm_90"}}};
+  CHECK(obstacle_of(job, {agent}) ==
+        "no agent with such a GPU compiles it: none has Triton 3.6.0 with ptxas 12.9 for sm_90 (there is "
+        "nvrtc 13.0). Install it where an agent runs (pip install triton==3.6.0), name that Python by "
+        "--triton-python, and start the agent again; the job begins as soon as one does");
+}
+
 TEST_CASE("a job that ended without a winner tells its error") {
   CHECK(obstacle_of(job_in(JobState::Failed, "nothing survived"), {}) == "the job failed: nothing survived");
   CHECK(obstacle_of(job_in(JobState::Cancelled), {}) == "the job was cancelled");

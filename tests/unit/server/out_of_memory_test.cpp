@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kOffered = 1000;
-constexpr std::uint64_t kNeeded = 5000;
+constexpr std::uint64_t kNeededBytes = 5000;
 
 AgentProfile agent_with_memory(std::uint64_t bytes) {
   AgentProfile profile = agent_with();
@@ -33,14 +33,14 @@ struct BucketJob : SchedulerFixture {
     result.status = WorkResult::Status::Smaller;
     result.error = "9 GiB are needed";
     result.smaller_problem = problem_of(n);
-    result.needs_bytes = kNeeded;
+    result.needs_bytes = kNeededBytes;
     return finish(result);
   }
   bool fail_for_memory() {
     WorkResult result;
     result.status = WorkResult::Status::Failed;
     result.error = "out of device memory";
-    result.needs_bytes = kNeeded;
+    result.needs_bytes = kNeededBytes;
     return finish(result);
   }
   void fail_for_memory_and_succeed() {
@@ -144,9 +144,9 @@ TEST_CASE("a job that was out of memory is not repeated by a miss until enough i
   f.fail_for_memory();
   f.clock.advance(60min);
   CHECK(f.blocked() == "out of device memory");
-  f.offer(kNeeded - 1);
+  f.offer(kNeededBytes - 1);
   CHECK(f.blocked());
-  f.offer(kNeeded);
+  f.offer(kNeededBytes);
   CHECK_FALSE(f.blocked());
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("after a restart of the daemon a job that was out of memory still wait
   f.fail_for_memory();
   f.restart();
   CHECK(f.blocked() == "out of device memory");
-  f.scheduler->agent_joined(agent_with_memory(kNeeded), f.link);
+  f.scheduler->agent_joined(agent_with_memory(kNeededBytes), f.link);
   CHECK_FALSE(f.blocked());
 }
 
@@ -188,7 +188,7 @@ struct SecondAgent : BucketJob {
 };
 
 TEST_CASE("a job that was out of memory is leased to the GPU that has enough of it and others to any") {
-  SecondAgent f(kNeeded);
+  SecondAgent f(kNeededBytes);
   f.ask();
   REQUIRE(f.larger.leases.size() == 1);
   CHECK(f.link.leases.size() == 1);
@@ -197,7 +197,7 @@ TEST_CASE("a job that was out of memory is leased to the GPU that has enough of 
 }
 
 TEST_CASE("a Tune of a job that no GPU has the memory for is tried at once") {
-  SecondAgent f(kNeeded - 1);
+  SecondAgent f(kNeededBytes - 1);
   f.submit(4096);
   CHECK(f.link.leases.size() == 2);
 }
@@ -214,7 +214,7 @@ struct OtherGpu : BucketJob {
 };
 
 TEST_CASE("a job that does not fit goes to another GPU with room for it before it shrinks or fails") {
-  OtherGpu f(kNeeded);
+  OtherGpu f(kNeededBytes);
   GENERATE(true, false) ? f.say_smaller(3072) : f.fail_for_memory();
   REQUIRE(f.other.leases.size() == 1);
   CHECK(f.other.leases[0].job.question.problem == problem_of(4096));
@@ -224,7 +224,7 @@ TEST_CASE("a job that does not fit goes to another GPU with room for it before i
 }
 
 TEST_CASE("a job shrinks where it is while no other GPU has room for it") {
-  OtherGpu f(kNeeded - 1);
+  OtherGpu f(kNeededBytes - 1);
   f.say_smaller(3072);
   CHECK(f.link.leases.size() + f.other.leases.size() == 2);
   CHECK(f.scheduler->find(f.job.job.id)->job.note == "9 GiB are needed");
@@ -232,20 +232,20 @@ TEST_CASE("a job shrinks where it is while no other GPU has room for it") {
 
 TEST_CASE("a job is not sent back to the GPU that it does not fit on whatever that offers meanwhile") {
   BucketJob f;
-  f.offer(kNeeded);
+  f.offer(kNeededBytes);
   f.say_smaller(3072);
   CHECK(f.link.leases.at(1).job.question.problem == problem_of(3072));
 }
 
 TEST_CASE("a job that does not fit on the GPU with room for it either shrinks and is not sent back") {
-  OtherGpu f(kNeeded);
+  OtherGpu f(kNeededBytes);
   f.say_smaller(3072);
-  f.offer(kNeeded);
+  f.offer(kNeededBytes);
   const Lease lease = f.other.leases.at(0);
   WorkResult smaller;
   smaller.status = WorkResult::Status::Smaller;
   smaller.smaller_problem = problem_of(3072);
-  smaller.needs_bytes = kNeeded;
+  smaller.needs_bytes = kNeededBytes;
   CHECK(f.scheduler->finish(f.agent + 1, lease.id, lease.fence, smaller));
   CHECK(f.scheduler->open_jobs().at(0).job.state == JobState::Running);
   CHECK(f.link.leases.size() + f.other.leases.size() == 3);

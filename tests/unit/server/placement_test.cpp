@@ -29,9 +29,8 @@ struct PlacementFixture {
     row.question = question_of(n);
     row.question.device_class = h200_class().digest;
     row.key = job_key(row.question);
-    row.architecture = "sm_90";
-    row.driver_cuda = 13000;
-    return jobs.add(std::move(row), h200_class());
+    const ToolchainNeed compile{{}, "sm_90", 13000};
+    return jobs.add(std::move(row), h200_class(), kind == JobKind::Tune ? ToolchainNeed{} : compile);
   }
   // An agent with one GPU, "GPU-<number>".
   OfferedDevice& join(std::uint64_t number, std::uint64_t memory = 0, const std::string& consent = "idle") {
@@ -141,7 +140,7 @@ TEST_CASE_METHOD(PlacementFixture,
   CHECK(placement.places(compile).free->agent == 1);
   join(2);
   CHECK(placement.places(compile).free->agent == 2);
-  compile.row.driver_cuda = 12080;
+  compile.needs.driver_cuda = 12080;
   CHECK(placement.places(compile).free->agent == 1);
 }
 
@@ -149,8 +148,33 @@ TEST_CASE_METHOD(PlacementFixture, "a check is compiled by the first agent that 
   join(1);
   join(2);
   agents[1].profile.toolchains[0].architectures = {"sm_80"};
-  CHECK(placement.compiler_for("sm_90") == 2);
-  CHECK_FALSE(placement.compiler_for("sm_100"));
+  CHECK(placement.compiler_for({{}, "sm_90", 0}) == 2);
+  CHECK_FALSE(placement.compiler_for({{}, "sm_100", 0}));
+}
+
+TEST_CASE_METHOD(PlacementFixture, "a job goes to no agent that has the other language's toolchain alone") {
+  join(1);
+  join(2);
+  agents[2].profile.toolchains = {{"triton 3.6.0", 0, 0, {"sm_90"}, {}, {}, {"12.9"}}};
+  const ToolchainNeed triton{TritonTarget{"3.6.0", "12.9", "sm_90"}};
+  OpenJob& compile = add(JobKind::CompileWinner, 1);
+  CHECK(placement.places(compile).free->agent == 1);
+  CHECK(free_place() == "GPU-1");
+  compile.needs = job.needs = triton;
+  CHECK(placement.places(compile).free->agent == 2);
+  CHECK(free_place() == "GPU-2");
+  agents.erase(2);
+  CHECK_FALSE(placement.places(compile).any_exists);
+  CHECK_FALSE(placement.places(job).any_exists);
+}
+
+TEST_CASE_METHOD(PlacementFixture,
+                 "an agent without any toolchain measures CUDA kernels and no Triton kernel") {
+  join(1);
+  agents[1].profile.toolchains.clear();
+  CHECK(free_place() == "GPU-1");
+  job.needs = {TritonTarget{"3.6.0", "12.9", "sm_90"}};
+  CHECK_FALSE(placement.places(job).any_exists);
 }
 
 }  // namespace

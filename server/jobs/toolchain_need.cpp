@@ -1,0 +1,87 @@
+#include "server/jobs/toolchain_need.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "server/jobs/agent.hpp"
+
+namespace cubind {
+namespace {
+
+std::uint32_t cuda_major(const std::string& ptxas) { return toolchain_major({ptxas, {}, {}, {}}); }
+
+/// The version of a Triton's ptxas for an architecture; empty: it has none.
+std::string ptxas_of(const OfferedToolchain& triton, const std::string& architecture) {
+  const auto found = std::ranges::find(triton.architectures, architecture);
+  const auto index = static_cast<std::size_t>(found - triton.architectures.begin());
+  return index < triton.assemblers.size() ? triton.assemblers[index] : "";
+}
+
+bool nvrtc_compiles(const OfferedToolchain& nvrtc, const ToolchainNeed& need) {
+  return !need.triton &&
+         (need.architecture.empty() || knows_architecture(nvrtc.architectures, need.architecture)) &&
+         (need.driver_cuda == 0 || driver_loads(need.driver_cuda, nvrtc.major));
+}
+
+bool triton_compiles(const OfferedToolchain& triton, const ToolchainNeed& need) {
+  return need.triton && triton.name == need.triton->name() &&
+         (need.architecture.empty() || need.architecture == need.triton->architecture) &&
+         ptxas_of(triton, need.triton->architecture) == need.triton->ptxas &&
+         (need.driver_cuda == 0 || driver_loads(need.driver_cuda, cuda_major(need.triton->ptxas)));
+}
+
+std::string offer_text(const OfferedToolchain& toolchain, const std::string& architecture) {
+  const std::string ptxas = ptxas_of(toolchain, architecture);
+  return toolchain.name + (ptxas.empty() ? "" : " with ptxas " + ptxas);
+}
+
+}  // namespace
+
+ToolchainNeed toolchain_need(const KernelSpec& spec, const std::string& architecture,
+                             std::uint32_t driver_cuda) {
+  return {spec.triton ? std::optional<TritonTarget>(*spec.triton) : std::nullopt, architecture, driver_cuda};
+}
+
+bool compiles(const OfferedToolchain& toolchain, const ToolchainNeed& need) {
+  return toolchain.is_triton() ? triton_compiles(toolchain, need) : nvrtc_compiles(toolchain, need);
+}
+
+bool compiles(const AgentProfile& agent, const ToolchainNeed& need) {
+  return std::ranges::any_of(agent.toolchains,
+                             [&](const OfferedToolchain& toolchain) { return compiles(toolchain, need); });
+}
+
+bool may_tune(const AgentProfile& agent, const ToolchainNeed& need) {
+  return compiles(agent, need) || (agent.toolchains.empty() && !need.triton);
+}
+
+bool driver_loads(std::uint32_t driver_cuda, const KernelSpec& spec, const ToolchainIdentity& toolchain) {
+  return driver_loads(driver_cuda, spec.triton ? cuda_major(spec.triton->ptxas) : toolchain_major(toolchain));
+}
+
+std::string to_string(const ToolchainNeed& need) {
+  return need.triton ? "Triton " + need.triton->version + " with ptxas " + need.triton->ptxas + " for " +
+                           need.triton->architecture
+                     : "NVRTC 12 or 13";
+}
+
+std::string no_toolchain_because(const ToolchainNeed& need, std::span<const AgentProfile> agents) {
+  const std::string none = "none has " + to_string(need);
+  if (!need.triton) {
+    return none +
+           ". Name a CUDA toolkit by CUBIND_CUDA_HOME, or install the Python wheel nvidia-cuda-nvrtc (the "
+           "extra cubind[cuda13]), and start the agent again";
+  }
+  std::set<std::string> offers;
+  for (const AgentProfile& agent : agents) {
+    for (const OfferedToolchain& toolchain : agent.toolchains) {
+      offers.insert(offer_text(toolchain, need.triton->architecture));
+    }
+  }
+  return none + (offers.empty() ? "" : " (there is " + join(offers, ", ") + ")") +
+         ". Install it where an agent runs (pip install triton==" + need.triton->version +
+         "), name that Python by --triton-python, and start the agent again";
+}
+
+}  // namespace cubind
