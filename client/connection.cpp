@@ -146,8 +146,10 @@ void Connection::watch_job(const std::string& id, const OnTuneEvent& on_event, c
   impl_->read_all(*reader, on_event);
 }
 
-v1::ListKernelsReply Connection::list_kernels(Milliseconds deadline) const {
-  return impl_->call(&v1::Cubind::Stub::ListKernels, v1::ListKernelsRequest(), deadline);
+v1::ListKernelsReply Connection::list_kernels(Milliseconds deadline, bool defined) const {
+  v1::ListKernelsRequest request;
+  request.set_defined(defined);
+  return impl_->call(&v1::Cubind::Stub::ListKernels, request, deadline);
 }
 
 v1::CheckKernelReply Connection::check_kernel(const v1::CheckKernelRequest& request,

@@ -58,7 +58,7 @@ class Connection {
   void watch_job(const std::string& id, const OnTuneEvent& on_event, const std::stop_token& stop,
                  std::optional<Milliseconds> deadline) const;
 
-  v1::ListKernelsReply list_kernels(Milliseconds deadline) const;
+  v1::ListKernelsReply list_kernels(Milliseconds deadline, bool defined = false) const;
   v1::CheckKernelReply check_kernel(const v1::CheckKernelRequest& request, Milliseconds deadline) const;
   v1::ListDevicesReply list_devices(Milliseconds deadline) const;
   /// All pages in one; the deadline is that of each.

@@ -1,7 +1,6 @@
 #include "server/defined_kernels.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -15,35 +14,71 @@ namespace {
 
 // Hidden, so that the library does not see a part of it.
 constexpr std::string_view kUnfinished = ".unfinished";
+constexpr std::chrono::hours kBetweenTouches{1};
 
-struct Definition {
-  fs::path folder;
-  fs::file_time_type time;
-};
+std::uint64_t bytes_of(const SpecBundle& bundle) {
+  std::uint64_t bytes = bundle.spec_json.size();
+  for (const SourceFile& file : bundle.files) {
+    bytes += file.content.size();
+  }
+  return bytes;
+}
 
-std::vector<Definition> definitions(const fs::path& folder) {
-  std::vector<Definition> found;
+std::uint64_t bytes_below(const fs::path& folder) {
+  std::uint64_t bytes = 0;
   std::error_code failed;
   for (const fs::directory_entry& item : fs::directory_iterator(folder, failed)) {
-    if (!item.path().filename().string().starts_with('.')) {
-      found.push_back({item.path(), item.last_write_time(failed)});
-    }
+    const std::uint64_t size = item.file_size(failed);
+    bytes += failed ? 0 : size;
   }
-  std::ranges::sort(found, {}, &Definition::time);
-  return found;
+  return bytes;
 }
 
 }  // namespace
 
+DefinedKernels::DefinedKernels(fs::path folder, DefinitionLimits limits)
+    : folder_(std::move(folder)), limits_(limits) {
+  std::error_code failed;
+  for (const fs::directory_entry& item : fs::directory_iterator(folder_, failed)) {
+    const std::string name = item.path().filename().string();
+    if (!name.starts_with('.')) {
+      known_[name] = {bytes_below(item.path()), item.last_write_time(failed)};
+    }
+  }
+}
+
 bool DefinedKernels::add(const KernelSpec& spec) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard changing(changing_);
   if (fs::exists(folder_ / spec.name)) {
+    asked(spec.name);
     return false;
   }
   create_folders(folder_, 0700);
-  make_room();
+  const std::uint64_t bytes = bytes_of(spec.bundle);
+  for (const std::string& name : make_room(bytes)) {
+    std::error_code failed;
+    fs::remove_all(folder_ / name, failed);
+    log_info("kernels: the definition " + name + ", which was not asked for longest, was removed" +
+             (failed ? ": " + failed.message() : ""));
+  }
   write(spec);
+  const std::lock_guard lock(mutex_);
+  known_[spec.name] = {bytes, fs::file_time_type::clock::now()};
   return true;
+}
+
+void DefinedKernels::asked(const std::string& name) {
+  const auto now = fs::file_time_type::clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(name);
+    if (found == known_.end() || now - found->second.asked <= kBetweenTouches) {
+      return;
+    }
+    found->second.asked = now;
+  }
+  std::error_code failed;  // then a later daemon has another order
+  fs::last_write_time(folder_ / name, now, failed);
 }
 
 void DefinedKernels::write(const KernelSpec& spec) const {
@@ -61,14 +96,20 @@ void DefinedKernels::write(const KernelSpec& spec) const {
   }
 }
 
-void DefinedKernels::make_room() const {
-  std::vector<Definition> all = definitions(folder_);
-  for (std::size_t i = 0; i + most_ <= all.size(); ++i) {
-    std::error_code failed;
-    fs::remove_all(all[i].folder, failed);
-    log_info("kernels: the definition " + all[i].folder.filename().string() + " is the oldest of " +
-             std::to_string(all.size()) + " and was removed" + (failed ? ": " + failed.message() : ""));
+std::vector<std::string> DefinedKernels::make_room(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, definition] : known_) {
+    bytes += definition.bytes;
   }
+  std::vector<std::string> removed;
+  while (!known_.empty() && (known_.size() >= limits_.count || bytes > limits_.bytes)) {
+    const auto oldest =
+        std::ranges::min_element(known_, {}, [](const auto& item) { return item.second.asked; });
+    bytes -= oldest->second.bytes;
+    removed.push_back(oldest->first);
+    known_.erase(oldest);
+  }
+  return removed;
 }
 
 }  // namespace cubind

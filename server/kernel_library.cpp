@@ -206,7 +206,12 @@ KernelLibrary::Loaded KernelLibrary::load(const fs::path& file, const KernelEntr
     return loaded;
   }
   try {
-    loaded.entry = parsed(load_kernel_spec(file.string(), note, folders), known);
+    const auto spec = load_kernel_spec(file.string(), note, folders);
+    loaded.entry = parsed(spec, known);
+    if (spec->triton) {
+      // Its texts are named by their digests: no other file can be meant by the spec. There may be thousands.
+      std::erase_if(loaded.stamps, [&](const auto& item) { return item.first != file.lexically_normal(); });
+    }
     return loaded;
   } catch (const Error& error) {
     if (is_table_file(file, folders)) {

@@ -23,15 +23,15 @@ std::string flags_of(const v1::Kernel& kernel) {
 
 }  // namespace
 
-ExitCode run(const KernelsOptions&, const CommonOptions& common) {
+ExitCode run(const KernelsOptions& options, const CommonOptions& common) {
   const v1::ListKernelsReply reply =
-      Connection(resolve_address(common.address)).list_kernels(common.deadline());
+      Connection(resolve_address(common.address)).list_kernels(common.deadline(), options.defined);
   if (common.json) {
     OutputJson kernels = OutputJson::array();
     for (const v1::Kernel& kernel : reply.kernels()) {
       kernels.push_back(json_of(kernel));
     }
-    print_json({{"kernels", kernels}});
+    print_json({{"kernels", kernels}, {"defined", reply.defined()}});
     return ExitCode::Ok;
   }
   TextTable table({"KERNEL", "DIMS", "TYPES", "FLAGS", ">RECORDS", "TUNABLES"});
@@ -48,6 +48,10 @@ ExitCode run(const KernelsOptions&, const CommonOptions& common) {
                                              : "not usable: ")
                 << kernel.error() << "\n";
     }
+  }
+  if (reply.defined() > 0 && !options.defined) {
+    std::cout << "Triton kernels that callers have defined: " << reply.defined()
+              << ", listed with --defined\n";
   }
   return ExitCode::Ok;
 }

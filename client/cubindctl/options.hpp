@@ -86,7 +86,9 @@ struct TableMergeOptions {
   std::string output;  // file; empty: standard output
 };
 
-struct KernelsOptions {};
+struct KernelsOptions {
+  bool defined = false;  // those that callers have defined, instead of the others
+};
 
 struct CheckOptions {
   std::string file;

@@ -67,9 +67,10 @@ grpc::ServerWriteReactor<v1::TuneEvent>* CubindService::WatchJob(grpc::CallbackS
 }
 
 grpc::ServerUnaryReactor* CubindService::ListKernels(grpc::CallbackServerContext* call,
-                                                     const v1::ListKernelsRequest*,
+                                                     const v1::ListKernelsRequest* request,
                                                      v1::ListKernelsReply* reply) {
-  return answer_on(context_.background, call, [this, reply] { list_kernels(context_, *reply); });
+  return answer_on(context_.background, call,
+                   [this, request, reply] { list_kernels(context_, *request, *reply); });
 }
 
 grpc::ServerUnaryReactor* CubindService::CheckKernel(grpc::CallbackServerContext* call,

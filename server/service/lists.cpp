@@ -5,6 +5,7 @@
 #include "base/version.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
+#include "server/defined_kernels.hpp"
 #include "server/service/reply_cache.hpp"
 #include "server/store/store.hpp"
 #include "tuner/plan/answer_wire.hpp"
@@ -52,12 +53,23 @@ void add_agents(ServiceContext& context, v1::GetStatusReply& reply) {
 
 }  // namespace
 
-void list_kernels(ServiceContext& context, v1::ListKernelsReply& reply) {
+void list_kernels(ServiceContext& context, const v1::ListKernelsRequest& request,
+                  v1::ListKernelsReply& reply) {
   const auto counts = context.index.snapshot()->counts_by_kernel();
   context.kernels.reload();
   for (const auto& entry : *context.kernels.kernels()) {
+    const bool is_defined = context.defined.holds(entry->file);
+    reply.set_defined(reply.defined() + (is_defined ? 1 : 0));
+    if (is_defined != request.defined()) {
+      continue;
+    }
     const auto count = counts.find(entry->name);
-    to_wire(*entry, entry->spec && count != counts.end() ? count->second : 0, *reply.add_kernels());
+    v1::Kernel& kernel = *reply.add_kernels();
+    to_wire(*entry, entry->spec && count != counts.end() ? count->second : 0, kernel);
+    if (is_defined) {  // thousands must fit into a message
+      kernel.clear_arguments();
+      kernel.clear_flags();
+    }
   }
 }
 

@@ -6,7 +6,8 @@
 
 namespace cubind {
 
-void list_kernels(ServiceContext& context, v1::ListKernelsReply& reply);
+void list_kernels(ServiceContext& context, const v1::ListKernelsRequest& request,
+                  v1::ListKernelsReply& reply);
 /// Classes that agents offer, then those known from records and tables alone.
 void list_devices(ServiceContext& context, google::protobuf::RepeatedPtrField<v1::DeviceClass>& devices);
 void cancel_job(ServiceContext& context, const v1::CancelJobRequest& request, v1::CancelJobReply& reply);

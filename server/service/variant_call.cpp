@@ -7,6 +7,7 @@
 #include "server/answer/freshness.hpp"
 #include "server/convert/limits.hpp"
 #include "server/convert/replies.hpp"
+#include "server/defined_kernels.hpp"
 #include "server/service/first_agent.hpp"
 #include "server/service/known_answer.hpp"
 #include "server/service/miss_reason.hpp"
@@ -71,6 +72,7 @@ void VariantCall::begin() {
     }
     return;
   }
+  context_.defined.asked(asked_.question.key.kernel);
   pinned_ = asked_.job.empty() ? nullptr : context_.pins.snapshot(asked_.job);
   resolve();
   if (!resolution_.hit && asked_.on_miss == OnMiss::Wait && begin_with_an_agent()) {

@@ -69,9 +69,9 @@ struct FakeDaemon::Server final : v1::Cubind::Service {
       scripts.watch_job(request->id(), [&](const v1::TuneEvent& event) { return writer->Write(event); });
     });
   }
-  grpc::Status ListKernels(grpc::ServerContext*, const v1::ListKernelsRequest*,
+  grpc::Status ListKernels(grpc::ServerContext*, const v1::ListKernelsRequest* request,
                            v1::ListKernelsReply* reply) override {
-    return run(scripts.list_kernels, [&] { *reply = scripts.list_kernels(); });
+    return run(scripts.list_kernels, [&] { *reply = scripts.list_kernels(*request); });
   }
   grpc::Status CheckKernel(grpc::ServerContext*, const v1::CheckKernelRequest* request,
                            v1::CheckKernelReply* reply) override {

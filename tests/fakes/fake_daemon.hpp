@@ -20,7 +20,7 @@ struct Scripts {
   std::function<void(const v1::TuneRequest&, const Emit&)> tune;
   std::function<v1::PlanTuneReply(const v1::TuneRequest&)> plan_tune;
   std::function<void(const std::string& job, const Emit&)> watch_job;
-  std::function<v1::ListKernelsReply()> list_kernels;
+  std::function<v1::ListKernelsReply(const v1::ListKernelsRequest&)> list_kernels;
   std::function<v1::CheckKernelReply(const v1::CheckKernelRequest&)> check_kernel;
   std::function<v1::ListDevicesReply()> list_devices;
   std::function<v1::ListJobsReply(bool include_ended)> list_jobs;

@@ -97,7 +97,7 @@ TEST_CASE("fish completes values and files behind an equals sign") {
 
 TEST_CASE("a running daemon names the kernels for a completion") {
   FakeDaemon daemon;
-  daemon.scripts.list_kernels = [] {
+  daemon.scripts.list_kernels = [](const v1::ListKernelsRequest&) {
     v1::ListKernelsReply reply;
     reply.add_kernels()->set_name("rmsnorm_forward");
     return reply;

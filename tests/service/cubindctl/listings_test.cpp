@@ -42,7 +42,7 @@ v1::DeviceClass h200() {
 
 TEST_CASE("kernels lists names dims types and flags and what is not usable") {
   FakeDaemon daemon;
-  daemon.scripts.list_kernels = [] {
+  daemon.scripts.list_kernels = [](const v1::ListKernelsRequest&) {
     v1::ListKernelsReply reply;
     v1::Kernel& kernel = *reply.add_kernels();
     kernel.set_name("scale");
@@ -339,10 +339,26 @@ TEST_CASE("status tells of an agent without a GPU why it has none") {
   CHECK(Json::parse(ctl(daemon, {"status", "--json"}).out)["no_device_because"].size() == 1);
 }
 
+TEST_CASE("kernels that callers have defined are counted, and listed when they are asked for") {
+  FakeDaemon daemon;
+  daemon.scripts.list_kernels = [](const v1::ListKernelsRequest& request) {
+    v1::ListKernelsReply reply;
+    reply.add_kernels()->set_name(request.defined() ? "rows_0123" : "scale");
+    reply.set_defined(37);
+    return reply;
+  };
+  CHECK_THAT(ctl(daemon, {"kernels"}).out,
+             Catch::Contains("scale") &&
+                 Catch::Contains("Triton kernels that callers have defined: 37, listed with --defined\n"));
+  const std::string defined = ctl(daemon, {"kernels", "--defined"}).out;
+  CHECK_THAT(defined, Catch::Contains("rows_0123") && !Catch::Contains("with --defined"));
+  CHECK(Json::parse(ctl(daemon, {"kernels", "--json"}).out)["defined"] == 37);
+}
+
 TEST_CASE("what others have named moves no cursor in any command's output") {
   FakeDaemon daemon;
   const std::string evil = "\x1b]0;title\x07\x1b[2J";
-  daemon.scripts.list_kernels = [&] {
+  daemon.scripts.list_kernels = [&](const v1::ListKernelsRequest&) {
     v1::ListKernelsReply reply;
     reply.add_kernels()->set_name("scale" + evil);
     reply.add_kernels()->set_error(evil + ".json: is no JSON");

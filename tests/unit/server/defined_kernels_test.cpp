@@ -27,18 +27,52 @@ TEST_CASE("a definition is written once and reads as it was given") {
   CHECK(read->bundle.files == spec->bundle.files);
 }
 
-TEST_CASE("above the limit the oldest definition goes") {
-  const TempDir folder;
-  DefinedKernels defined(folder.path(), 2);
-  const std::vector specs{rows("a"), rows("b"), rows("c")};
-  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    defined.add(*specs[i]);
-    std::filesystem::last_write_time(folder.path() / specs[i]->name, old + std::chrono::minutes(i));
+/// A folder with the definitions "a" and "b", which were asked for hours ago, "a" before "b".
+struct OldDefinitions {
+  OldDefinitions() {
+    const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(9);
+    for (std::size_t i = 0; i < 2; ++i) {
+      DefinedKernels(folder.path()).add(*specs[i]);
+      std::filesystem::last_write_time(folder.path() / specs[i]->name, old + std::chrono::minutes(i));
+    }
   }
-  CHECK_FALSE(std::filesystem::exists(folder.path() / specs[0]->name));
-  CHECK(std::filesystem::exists(folder.path() / specs[1]->name));
-  CHECK(std::filesystem::exists(folder.path() / specs[2]->name));
+  bool has(std::size_t i) const { return std::filesystem::exists(folder.path() / specs[i]->name); }
+  std::uint64_t bytes(std::size_t i) const { return specs[i]->bundle.spec_json.size() + 2; }
+
+  TempDir folder;
+  std::vector<std::shared_ptr<const KernelSpec>> specs{rows("a"), rows("b"), rows("c")};
+};
+
+TEST_CASE_METHOD(OldDefinitions, "above the limit the definition goes that was not asked for longest") {
+  DefinedKernels(folder.path(), {.count = 2}).add(*specs[2]);
+  CHECK_FALSE(has(0));
+  CHECK(has(1));
+  CHECK(has(2));
+}
+
+TEST_CASE_METHOD(OldDefinitions, "a definition that is asked for or sent again stays, after a restart too") {
+  SECTION("asked for") { DefinedKernels(folder.path()).asked(specs[0]->name); }
+  SECTION("sent again") { CHECK_FALSE(DefinedKernels(folder.path()).add(*specs[0])); }
+  DefinedKernels(folder.path(), {.count = 2}).add(*specs[2]);
+  CHECK(has(0));
+  CHECK_FALSE(has(1));
+}
+
+TEST_CASE_METHOD(OldDefinitions, "definitions go until the bytes of the others and the new one fit") {
+  DefinedKernels(folder.path(), {.bytes = bytes(1) + bytes(2)}).add(*specs[2]);
+  CHECK_FALSE(has(0));
+  CHECK(has(1));
+  DefinedKernels(folder.path(), {.bytes = bytes(0)}).add(*specs[0]);
+  CHECK(has(0));
+  CHECK_FALSE(has(1));
+  CHECK_FALSE(has(2));
+}
+
+TEST_CASE_METHOD(OldDefinitions, "a definition that was deleted by hand is written again") {
+  DefinedKernels defined(folder.path());
+  std::filesystem::remove_all(folder.path() / specs[0]->name);
+  CHECK(defined.add(*specs[0]));
+  CHECK(has(0));
 }
 
 TEST_CASE("what a killed daemon left of a definition is no definition and is replaced") {
