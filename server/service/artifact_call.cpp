@@ -47,44 +47,24 @@ void GetArtifactCall::OnWriteDone(bool ok) {
   }
 }
 
-grpc::ServerReadReactor<v1::ArtifactChunk>* PutArtifactCall::start(ServiceContext& context) {
-  const std::shared_ptr<PutArtifactCall> self(new PutArtifactCall(context));
-  self->self_ = self;
-  self->StartRead(&self->chunk_);
-  return self.get();
-}
-
-void PutArtifactCall::OnReadDone(bool ok) {
-  if (ok) {
-    const grpc::Status status = guarded([&] { take(); });
-    if (status.ok()) {
-      StartRead(&chunk_);
-    } else {
-      finish(status);
-    }
-    return;
-  }
-  context_.jobs.post([self = shared_from_this()] { self->finish(guarded([&] { self->store(); })); });
-}
-
-void PutArtifactCall::take() {
+void PutArtifactCall::take(const v1::ArtifactChunk& chunk) {
   if (std::exchange(first_, false)) {
-    blob_.cubin = digest_from_wire(chunk_.info().digest(), "info.digest");
-    blob_.cubin_bytes = chunk_.info().cubin_bytes();
+    blob_.cubin = digest_from_wire(chunk.info().digest(), "info.digest");
+    blob_.cubin_bytes = chunk.info().cubin_bytes();
     if (blob_.cubin_bytes > kMaxCubinBytes) {
       throw Error(
           ErrorCode::ResourceExhausted, "info.cubin_bytes",
           std::to_string(blob_.cubin_bytes) + " is above the limit of " + std::to_string(kMaxCubinBytes));
     }
   }
-  if (blob_.zstd.size() + chunk_.data().size() > kMaxCubinBytes) {
+  if (blob_.zstd.size() + chunk.data().size() > kMaxCubinBytes) {
     throw Error(ErrorCode::ResourceExhausted, "data",
                 "the chunks are above the limit of " + std::to_string(kMaxCubinBytes));
   }
-  blob_.zstd += chunk_.data();
+  blob_.zstd += chunk.data();
 }
 
-void PutArtifactCall::store() {
+void PutArtifactCall::work() {
   if (first_) {
     throw Error(ErrorCode::InvalidArgument, "info", "the stream ended without a chunk");
   }
@@ -98,12 +78,6 @@ void PutArtifactCall::store() {
       throw senders ? Error(ErrorCode::InvalidArgument, "data", error.what()) : error;
     }
   });
-}
-
-void PutArtifactCall::finish(const grpc::Status& status) {
-  if (!std::exchange(finished_, true)) {
-    Finish(status);
-  }
 }
 
 }  // namespace cubind

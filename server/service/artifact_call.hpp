@@ -8,6 +8,7 @@
 
 #include "schemas/agent.pb.h"
 #include "server/service/context.hpp"
+#include "server/service/upload.hpp"
 
 namespace cubind {
 
@@ -26,24 +27,16 @@ class GetArtifactCall final : public grpc::ServerWriteReactor<v1::ArtifactChunk>
   v1::ArtifactChunk chunk_;
 };
 
-class PutArtifactCall final : public grpc::ServerReadReactor<v1::ArtifactChunk>,
-                              public std::enable_shared_from_this<PutArtifactCall> {
+class PutArtifactCall final : public Upload<v1::ArtifactChunk> {
  public:
-  static grpc::ServerReadReactor<v1::ArtifactChunk>* start(ServiceContext& context);
-  void OnReadDone(bool ok) override;
-  void OnDone() override { self_.reset(); }
+  explicit PutArtifactCall(ServiceContext& context) : Upload(context.jobs), context_(context) {}
 
  private:
-  explicit PutArtifactCall(ServiceContext& context) : context_(context) {}
-  void take();
-  void store();
-  void finish(const grpc::Status& status);
+  void take(const v1::ArtifactChunk& chunk) override;
+  void work() override;
 
   ServiceContext& context_;
-  std::shared_ptr<PutArtifactCall> self_;
-  v1::ArtifactChunk chunk_;
   bool first_ = true;
-  bool finished_ = false;
   Blob blob_;
 };
 

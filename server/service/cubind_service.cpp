@@ -111,12 +111,12 @@ grpc::ServerWriteReactor<v1::TableChunk>* CubindService::ExportTable(grpc::Callb
 
 grpc::ServerReadReactor<v1::TableChunk>* CubindService::ImportTable(grpc::CallbackServerContext*,
                                                                     v1::ImportTableReply* reply) {
-  return ImportCall::start(context_, *reply);
+  return ImportCall::start(std::make_shared<ImportCall>(context_, *reply));
 }
 
 grpc::ServerReadReactor<v1::DefineKernelPart>* CubindService::DefineKernel(grpc::CallbackServerContext*,
                                                                            v1::DefineKernelReply* reply) {
-  return DefineCall::start(context_, *reply);
+  return DefineCall::start(std::make_shared<DefineCall>(context_, *reply));
 }
 
 grpc::ServerUnaryReactor* CubindService::GetStatus(grpc::CallbackServerContext* call,
@@ -138,7 +138,7 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentService::Serv
 
 grpc::ServerReadReactor<v1::ArtifactChunk>* AgentService::PutArtifact(grpc::CallbackServerContext*,
                                                                       v1::PutArtifactReply*) {
-  return PutArtifactCall::start(context_);
+  return PutArtifactCall::start(std::make_shared<PutArtifactCall>(context_));
 }
 
 }  // namespace cubind

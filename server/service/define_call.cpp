@@ -2,7 +2,6 @@
 
 #include "base/error.hpp"
 #include "server/defined_kernels.hpp"
-#include "server/service/status.hpp"
 #include "tuner/spec/wire.hpp"
 
 namespace cubind {
@@ -13,43 +12,22 @@ constexpr const char* kFile = "DefineKernel";  // for messages
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::DefineKernelPart>* DefineCall::start(ServiceContext& context,
-                                                                 v1::DefineKernelReply& reply) {
-  const std::shared_ptr<DefineCall> self(new DefineCall(context, reply));
-  self->self_ = self;
-  self->StartRead(&self->part_);
-  return self.get();
-}
-
-void DefineCall::OnReadDone(bool ok) {
-  if (!ok) {
-    context_.background.post([self = shared_from_this()] { self->Finish(guarded([&] { self->define(); })); });
-    return;
-  }
-  const grpc::Status status = guarded([&] { take(); });
-  if (status.ok()) {
-    StartRead(&part_);
-  } else {
-    Finish(status);
-  }
-}
-
-void DefineCall::take() {
+void DefineCall::take(const v1::DefineKernelPart& part) {
   refuse_while_draining(context_);
-  received_ += part_.ByteSizeLong();
+  received_ += part.ByteSizeLong();
   if (received_ > kMaxReceived) {
     throw Error(ErrorCode::ResourceExhausted, kFile,
                 "is longer than the limit of " + std::to_string(kMaxReceived) + " bytes");
   }
   if (bundle_.spec_json().empty()) {
     bundle_.set_file(kFile);
-    bundle_.set_spec_json(part_.spec_json());
+    bundle_.set_spec_json(part.spec_json());
   }
-  bundle_.mutable_files()->MergeFrom(part_.files());
+  bundle_.mutable_files()->MergeFrom(part.files());
 }
 
-void DefineCall::define() {
-  refuse_while_draining(context_);
+void DefineCall::work() {
+  refuse_to_go_on(context_, cancelled_);
   const std::shared_ptr<const KernelSpec> spec = parse_kernel_spec(bundle_from_wire(bundle_));
   if (!spec->triton) {
     throw Error(ErrorCode::InvalidArgument, std::string(kFile) + " /language",

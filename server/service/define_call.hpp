@@ -1,34 +1,26 @@
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <cstdint>
-#include <memory>
 
 #include "schemas/agent.pb.h"
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
+#include "server/service/upload.hpp"
 
 namespace cubind {
 
 /// DefineKernel.
-class DefineCall final : public grpc::ServerReadReactor<v1::DefineKernelPart>,
-                         public std::enable_shared_from_this<DefineCall> {
+class DefineCall final : public Upload<v1::DefineKernelPart> {
  public:
-  static grpc::ServerReadReactor<v1::DefineKernelPart>* start(ServiceContext& context,
-                                                              v1::DefineKernelReply& reply);
-  void OnReadDone(bool ok) override;
-  void OnDone() override { self_.reset(); }
+  DefineCall(ServiceContext& context, v1::DefineKernelReply& reply)
+      : Upload(context.background), context_(context), reply_(reply) {}
 
  private:
-  DefineCall(ServiceContext& context, v1::DefineKernelReply& reply) : context_(context), reply_(reply) {}
-  void take();
-  void define();
+  void take(const v1::DefineKernelPart& part) override;
+  void work() override;
 
   ServiceContext& context_;
   v1::DefineKernelReply& reply_;
-  std::shared_ptr<DefineCall> self_;
-  v1::DefineKernelPart part_;
   v1::SpecBundle bundle_;
   std::uint64_t received_ = 0;  // bytes, as they came
 };

@@ -118,42 +118,21 @@ void ExportCall::OnWriteDone(bool ok) {
   }
 }
 
-grpc::ServerReadReactor<v1::TableChunk>* ImportCall::start(ServiceContext& context,
-                                                           v1::ImportTableReply& reply) {
-  const std::shared_ptr<ImportCall> self(new ImportCall(context, reply));
-  self->self_ = self;
-  self->StartRead(&self->chunk_);
-  return self.get();
-}
-
-void ImportCall::OnReadDone(bool ok) {
-  if (!ok) {
-    context_.background.post([self = shared_from_this()] { self->Finish(guarded([&] { self->import(); })); });
-    return;
-  }
-  const grpc::Status status = guarded([&] { take(); });
-  if (status.ok()) {
-    StartRead(&chunk_);
-  } else {
-    Finish(status);
-  }
-}
-
-void ImportCall::take() {
+void ImportCall::take(const v1::TableChunk& chunk) {
   if (std::exchange(first_, false)) {
-    check_text(chunk_.file(), "file", 4096);
-    check_text(chunk_.namespace_(), "namespace");
-    file_ = chunk_.file().empty() ? file_ : chunk_.file();
-    name_space_ = chunk_.namespace_();
+    check_text(chunk.file(), "file", 4096);
+    check_text(chunk.namespace_(), "namespace");
+    file_ = chunk.file().empty() ? file_ : chunk.file();
+    name_space_ = chunk.namespace_();
   }
-  if (text_.size() + chunk_.json().size() > kMaxTableBytes) {
+  if (text_.size() + chunk.json().size() > kMaxTableBytes) {
     throw Error(ErrorCode::ResourceExhausted, file_,
                 "is longer than the limit of " + std::to_string(kMaxTableBytes) + " bytes");
   }
-  text_ += chunk_.json();
+  text_ += chunk.json();
 }
 
-void ImportCall::import() {
+void ImportCall::work() {
   refuse_to_go_on(context_, cancelled_);
   const Interrupt interrupt = [this] { refuse_to_go_on(context_, cancelled_); };
   const Table table = read_table(text_, file_, interrupt);

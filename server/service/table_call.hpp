@@ -9,6 +9,7 @@
 
 #include "schemas/cubind.pb.h"
 #include "server/service/context.hpp"
+#include "server/service/upload.hpp"
 #include "server/table/table_import.hpp"
 
 namespace cubind {
@@ -40,24 +41,17 @@ class ExportCall final : public grpc::ServerWriteReactor<v1::TableChunk>,
   v1::TableChunk chunk_;
 };
 
-class ImportCall final : public grpc::ServerReadReactor<v1::TableChunk>,
-                         public std::enable_shared_from_this<ImportCall> {
+class ImportCall final : public Upload<v1::TableChunk> {
  public:
-  static grpc::ServerReadReactor<v1::TableChunk>* start(ServiceContext& context, v1::ImportTableReply& reply);
-  void OnReadDone(bool ok) override;
-  void OnCancel() override { cancelled_ = true; }
-  void OnDone() override { self_.reset(); }
+  ImportCall(ServiceContext& context, v1::ImportTableReply& reply)
+      : Upload(context.background), context_(context), reply_(reply) {}
 
  private:
-  ImportCall(ServiceContext& context, v1::ImportTableReply& reply) : context_(context), reply_(reply) {}
-  void take();
-  void import();
+  void take(const v1::TableChunk& chunk) override;
+  void work() override;
 
   ServiceContext& context_;
   v1::ImportTableReply& reply_;
-  std::shared_ptr<ImportCall> self_;
-  std::atomic<bool> cancelled_{false};
-  v1::TableChunk chunk_;
   bool first_ = true;
   std::string file_ = "table";
   std::string name_space_;
