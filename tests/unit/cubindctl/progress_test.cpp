@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
+#include "client/cubindctl/progress_bar.hpp"
 #include "tests/fakes/sample_reply.hpp"
 
 namespace cubind::ctl {
@@ -172,6 +173,13 @@ TEST_CASE("problems that are fresh already have no job and are kept apart") {
   REQUIRE(progress.jobs().size() == 2);
   CHECK(progress.jobs()[0].job().problem().dims(0).value() == 1024);
   CHECK(progress.jobs()[1].job().problem().dims(0).value() == 2048);
+}
+
+TEST_CASE("a job that waits for a toolchain says which") {
+  v1::TuneEvent waiting = event(v1::Job::NO_DEVICE);
+  waiting.mutable_job()->set_note("needs Triton 3.6.0 with ptxas 12.9 for sm_90");
+  CHECK(state_text(waiting.job()) ==
+        "waits: no agent offers nvidia-h200 (needs Triton 3.6.0 with ptxas 12.9 for sm_90)");
 }
 
 TEST_CASE("a job that waits says for what") {
