@@ -18,8 +18,9 @@ std::optional<Version> compiles_with(const AgentProfile& agent, const ToolchainN
   return newest;
 }
 
-bool may_measure_for(const OfferedDevice& device, const OpenJob& job) {
-  return device.device.digest == job.row.question.device_class && may_measure(device);
+bool may_measure_for(const AgentProfile& agent, const OfferedDevice& device, const OpenJob& job) {
+  return device.device.digest == job.row.question.device_class && may_measure(device) &&
+         may_tune(agent, job.needs);
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ JobPlaces Placement::gpus(const OpenJob& job) const {
   JobPlaces enough, less;
   for (const auto& [id, agent] : agents_) {
     for (const OfferedDevice& device : agent.profile.devices) {
-      if (!may_measure_for(device, job) || !may_tune(agent.profile, job.needs)) {
+      if (!may_measure_for(agent.profile, device, job)) {
         continue;
       }
       const bool is_enough = device.trial_memory_bytes == 0 || device.trial_memory_bytes >= needed;
@@ -75,15 +76,15 @@ bool Placement::waits_behind_foreign_use(const OpenJob& job) const {
     });
   };
   const auto is_free_soon = [&](std::uint64_t agent, const OfferedDevice& device) {
-    return may_measure_for(device, job) && !waits_until_idle(agent, device);
+    return may_measure_for(agents_.at(agent).profile, device, job) && !waits_until_idle(agent, device);
   };
   return job.row.kind == JobKind::Tune && !any_device(agents_, is_free_soon);
 }
 
 bool Placement::more_room_exists(const OpenJob& job, std::uint64_t bytes) const {
-  return any_device(agents_, [&](std::uint64_t, const OfferedDevice& device) {
-    return may_measure_for(device, job) && !(job.lease && job.lease->gpu_uuid == device.uuid) &&
-           device.trial_memory_bytes >= bytes;
+  return any_device(agents_, [&](std::uint64_t agent, const OfferedDevice& device) {
+    return may_measure_for(agents_.at(agent).profile, device, job) &&
+           !(job.lease && job.lease->gpu_uuid == device.uuid) && device.trial_memory_bytes >= bytes;
   });
 }
 

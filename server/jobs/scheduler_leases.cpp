@@ -264,10 +264,14 @@ void Scheduler::grant(OpenJob& job, const JobPlace& place) {
 
 OpenJob* Scheduler::next_behind(const OpenJob& leased) {
   const auto now = clock_.steady_now();
+  const auto agent = agents_.find(leased.lease->agent);
+  if (agent == agents_.end()) {
+    return nullptr;  // it is leaving
+  }
   OpenJob* next = nullptr;
   for (OpenJob& job : jobs_.all()) {
     const bool is_queued = !job.lease && !job.is_announced && job.row.kind == JobKind::Tune &&
-                           now >= job.not_before &&
+                           now >= job.not_before && may_tune(agent->second.profile, job.needs) &&
                            job.row.question.device_class == leased.row.question.device_class;
     if (is_queued && (next == nullptr || rank(job) < rank(*next))) {
       next = &job;

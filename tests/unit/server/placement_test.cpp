@@ -168,6 +168,16 @@ TEST_CASE_METHOD(PlacementFixture, "a job goes to no agent that has the other la
   CHECK_FALSE(placement.places(job).any_exists);
 }
 
+TEST_CASE_METHOD(PlacementFixture, "more room is on no GPU whose agent does not compile the job's language") {
+  join(1);
+  lease(job, 1, "GPU-1");
+  join(2, 5000);
+  agents[2].profile.toolchains = {{"triton 3.6.0", 0, 0, {"sm_90"}, {}, {}, {"12.9"}}};
+  CHECK_FALSE(placement.more_room_exists(job, 5000));
+  job.needs = {TritonTarget{"3.6.0", "12.9", "sm_90"}};
+  CHECK(placement.more_room_exists(job, 5000));
+}
+
 TEST_CASE_METHOD(PlacementFixture,
                  "an agent without any toolchain measures CUDA kernels and no Triton kernel") {
   join(1);

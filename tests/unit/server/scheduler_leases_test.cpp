@@ -1,7 +1,9 @@
 // Which agent gets which lease and with what, how a lease ends, and which job comes next.
 #include <catch2/catch.hpp>
 
+#include "server/defined_kernels.hpp"
 #include "tests/support/full_disk.hpp"
+#include "tests/support/triton_spec.hpp"
 #include "tests/unit/server/scheduler_fixture.hpp"
 
 namespace cubind::test {
@@ -280,6 +282,25 @@ TEST_CASE("a job that waits for an idle GPU is announced behind one that a calle
   CHECK(f.link.leases[0].job.question.problem == f.question(4096).problem);
   REQUIRE(f.link.announced.size() == 1);
   CHECK(f.link.announced[0].job.question.problem == f.question(64).problem);
+}
+
+TEST_CASE("a job is announced to no agent that does not compile its language") {
+  SchedulerFixture f;
+  const auto rows = TritonSpec().parse();
+  DefinedKernels defined(f.folder.path() / "defined");
+  defined.add(*rows);
+  KernelLibrary kernels({source_dir() / "variants", defined.folder()}, f.clock);
+  Scheduler scheduler(*f.store, f.index, kernels, f.clock);
+  scheduler.agent_joined(agent_with(), f.link);
+  scheduler.submit_tune(f.question(4096), h200_class(), false);
+  RecordQuestion question = f.question(64);
+  question.kernel = rows->name;
+  question.interface = kernels.find(rows->name)->interface;
+  CHECK(scheduler.submit_tune(question, h200_class(), false).job.state == JobState::NoDevice);
+  CHECK(f.link.announced.empty());
+  scheduler.submit_tune(f.question(1024), h200_class(), false);
+  REQUIRE(f.link.announced.size() == 1);
+  CHECK(f.link.announced[0].job.question.kernel == "vector_add");
 }
 
 TEST_CASE("a lease and an announcement say whether a caller waits for the job") {
